@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_ERROR_H
+#define WEIR_ERROR_H
+
+/* Filling a struct weir_error, and logging: the two ways out for text. */
+
+#include <weir/base.h>
+
+/* Write code and text, cut to fit, and return `code`. `err` may be NULL. */
+WEIR_PRINTF(3, 4)
+int weir__error_set(struct weir_error *err, int code, const char *format, ...);
+
+/* Where log lines go; `fn` may be NULL. Borrowed by all that log. */
+struct weir__log {
+    weir_log_fn fn;
+    void *arg;
+    enum weir_level level; /* the least that is passed on */
+};
+
+/* Log one line: lower case, subsystem first, what happens next. Lines are cut
+ * at 511 bytes. */
+WEIR_PRINTF(3, 4)
+void weir__log(const struct weir__log *log, enum weir_level level,
+               const char *format, ...);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/test.h"
+
+TEST(every_code_has_a_name_and_a_text_of_its_own)
+{
+    static const int codes[] = {
+#define CODE(code, name, text) WEIR_E##name,
+        WEIR_ERROR_MAP(CODE)
+#undef CODE
+    };
+    size_t count = sizeof(codes) / sizeof(codes[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        EXPECT_INT(-1 - (int)i, codes[i]);
+        EXPECT_CONTAINS("WEIR_E", weir_error_name(codes[i]));
+        EXPECT_TRUE(strcmp("WEIR_E?", weir_error_name(codes[i])) != 0);
+        for (size_t j = 0; j < i; j++)
+            EXPECT_TRUE(strcmp(weir_error_text(codes[i]),
+                               weir_error_text(codes[j])) != 0);
+    }
+}
+
+TEST(foreign_codes_have_a_name_too)
+{
+    EXPECT_STR("WEIR_OK", weir_error_name(WEIR_OK));
+    EXPECT_STR("no error", weir_error_text(WEIR_OK));
+    EXPECT_STR("WEIR_E?", weir_error_name(-12345));
+    EXPECT_STR("unknown error", weir_error_text(1));
+}
+
+TEST(setting_an_error_returns_its_code_also_without_an_error)
+{
+    struct weir_error err = {0};
+
+    EXPECT_INT(WEIR_EFULL, weir__error_set(NULL, WEIR_EFULL, "x"));
+    EXPECT_INT(WEIR_EFULL,
+               weir__error_set(&err, WEIR_EFULL, "%d of %s", 3, "4"));
+    EXPECT_INT(WEIR_EFULL, err.code);
+    EXPECT_STR("3 of 4", err.text);
+}
+
+TEST(a_sentence_that_is_too_long_is_cut)
+{
+    char long_text[600];
+    struct weir_error err = {0};
+
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    (void)weir__error_set(&err, WEIR_EINVAL, "%s", long_text);
+    EXPECT_INT(sizeof(err.text) - 1, strlen(err.text));
+}
+
+struct heard {
+    int count;
+    enum weir_level level;
+    char text[600];
+};
+
+static void hear(enum weir_level level, const char *text, void *arg)
+{
+    struct heard *heard = arg;
+
+    heard->count++;
+    heard->level = level;
+    (void)snprintf(heard->text, sizeof(heard->text), "%s", text);
+}
+
+TEST(only_lines_of_the_wanted_level_are_passed_on)
+{
+    struct heard heard = {0};
+    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+
+    weir__log(&log, WEIR_LEVEL_INFO, "not this");
+    EXPECT_INT(0, heard.count);
+    weir__log(&log, WEIR_LEVEL_WARN, "store: %d left", 7);
+    EXPECT_INT(1, heard.count);
+    EXPECT_INT(WEIR_LEVEL_WARN, heard.level);
+    EXPECT_STR("store: 7 left", heard.text);
+    weir__log(&log, WEIR_LEVEL_ERROR, "%*s", 2000, "");
+    EXPECT_TRUE(strlen(heard.text) >= 500 && strlen(heard.text) < 520);
+}
+
+TEST(nobody_listening_is_fine)
+{
+    struct weir__log log = {NULL, NULL, WEIR_LEVEL_DEBUG};
+
+    weir__log(&log, WEIR_LEVEL_ERROR, "unheard");
+    weir__log(NULL, WEIR_LEVEL_ERROR, "unheard");
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TEST_DEADLINE_S = 120 };
+
+static struct test *first, **last = &first;
+
+void test_register(struct test *test)
+{
+    *last = test;
+    last = &test->next;
+}
+
+static void failed(const char *file, int line)
+{
+    printf("  %s:%d: ", file, line);
+}
+
+static _Noreturn void give_up(void)
+{
+    printf("\n");
+    (void)fflush(stdout); /* the test has failed already */
+    _exit(1);
+}
+
+void expect_int(const char *file, int line, long long wanted, long long got)
+{
+    if (wanted == got)
+        return;
+    failed(file, line);
+    printf("wanted %lld, got %lld", wanted, got);
+    give_up();
+}
+
+void expect_str(const char *file, int line, const char *wanted, const char *got)
+{
+    if (got != NULL && strcmp(wanted, got) == 0)
+        return;
+    failed(file, line);
+    printf("wanted \"%s\", got \"%s\"", wanted, got == NULL ? "(null)" : got);
+    give_up();
+}
+
+void expect_contains(const char *file, int line, const char *wanted,
+                     const char *got)
+{
+    if (got != NULL && strstr(got, wanted) != NULL)
+        return;
+    failed(file, line);
+    printf("wanted something with \"%s\", got \"%s\"", wanted,
+           got == NULL ? "(null)" : got);
+    give_up();
+}
+
+static void print_bytes(const uint8_t *ptr, size_t len)
+{
+    for (size_t i = 0; i < len && i < 64; i++)
+        printf("%02x ", ptr[i]);
+    printf("(%zu bytes)", len);
+}
+
+void expect_mem(const char *file, int line, const void *wanted,
+                size_t wanted_len, const void *got, size_t got_len)
+{
+    if (wanted_len == got_len &&
+        (got_len == 0 || memcmp(wanted, got, got_len) == 0))
+        return;
+    failed(file, line);
+    printf("wanted ");
+    print_bytes(wanted, wanted_len);
+    printf(", got ");
+    print_bytes(got, got_len);
+    give_up();
+}
+
+void expect_true(const char *file, int line, const char *text, bool got)
+{
+    if (got)
+        return;
+    failed(file, line);
+    printf("not true: %s", text);
+    give_up();
+}
+
+/* Runs one test in a child of its own process group, so that whatever it
+ * started dies with it. */
+static bool passes(const struct test *test)
+{
+    int status = 0;
+    pid_t pid;
+
+    (void)fflush(stdout); /* or the child would print it again */
+    pid = fork();
+    if (pid == 0) {
+        (void)setpgid(0, 0); /* cannot fail for a fresh child */
+        (void)alarm(TEST_DEADLINE_S);
+        test->fn();
+        exit(0);
+    }
+    if (pid < 0)
+        return false;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    (void)kill(-pid, SIGKILL); /* stragglers; usually there are none */
+    if (WIFSIGNALED(status))
+        printf("  ended by signal %d\n", WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool wanted(const struct test *test, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], test->name) == 0)
+            return true;
+    return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0, failures = 0;
+
+    for (struct test *test = first; test != NULL; test = test->next) {
+        if (!wanted(test, argc, argv))
+            continue;
+        if (passes(test)) {
+            passed++;
+        } else {
+            failures++;
+            printf("FAILED %s\n", test->name);
+        }
+    }
+    printf("%d passed, %d failed\n", passed, failures);
+    return failures > 0 || passed == 0 ? 1 : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_H
+#define WEIR_TEST_H
+
+/* The test harness. Each TEST runs in a process of its own with a deadline;
+ * its name is the sentence that it proves. A program runs all of its tests, or
+ * those named on its command line, and ends with "N passed, N failed".
+ *
+ * Every EXPECT prints what was wanted and what came, and ends the test. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct test {
+    const char *name;
+    void (*fn)(void);
+    struct test *next;
+};
+
+void test_register(struct test *test);
+
+#define TEST(test_name)                                                  \
+    static void test_name(void);                                         \
+    static struct test test_name##_test = {#test_name, test_name, NULL}; \
+    __attribute__((constructor)) static void test_name##_register(void)  \
+    {                                                                    \
+        test_register(&test_name##_test);                                \
+    }                                                                    \
+    static void test_name(void)
+
+void expect_int(const char *file, int line, long long wanted, long long got);
+void expect_str(const char *file, int line, const char *wanted,
+                const char *got);
+void expect_contains(const char *file, int line, const char *wanted,
+                     const char *got);
+void expect_mem(const char *file, int line, const void *wanted,
+                size_t wanted_len, const void *got, size_t got_len);
+void expect_true(const char *file, int line, const char *text, bool got);
+
+#define EXPECT_INT(wanted, got) \
+    expect_int(__FILE__, __LINE__, (long long)(wanted), (long long)(got))
+#define EXPECT_STR(wanted, got) expect_str(__FILE__, __LINE__, wanted, got)
+#define EXPECT_CONTAINS(wanted, got) \
+    expect_contains(__FILE__, __LINE__, wanted, got)
+#define EXPECT_MEM(wanted, wanted_len, got, got_len) \
+    expect_mem(__FILE__, __LINE__, wanted, wanted_len, got, got_len)
+#define EXPECT_TRUE(condition) \
+    expect_true(__FILE__, __LINE__, #condition, (condition))
+
+#endif
