@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/option.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/error.h"
+#include "core/ladder.h"
+#include "core/text.h"
+
+enum { WORKER_MAX = 40, BOUND_CAP = 24 };
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS  "0123456789"
+
+static const char *const kinds[] = {"delay", "bounded",    "list",
+                                    "sync",  "concurrent", "stream"};
+
+static const char *const levels[] = {"debug", "info", "warn", "error"};
+
+enum {
+    KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]),
+    LEVEL_COUNT = sizeof(levels) / sizeof(levels[0])
+};
+
+_Static_assert(WEIR_LEVEL_DEBUG == 0 && WEIR_LEVEL_ERROR == LEVEL_COUNT - 1,
+               "a level is its place in the list of names");
+
+#define ROW(name, form, min, max, fallback, word, value) \
+    {#name, WEIR__OPTION_##form, min, max, fallback, word, value},
+const struct weir__option weir__topic_options[] = {WEIR__TOPIC_OPTION_MAP(ROW)};
+#undef ROW
+
+enum weir__topic_option weir__topic_option_find(struct weir_slice name)
+{
+    size_t at = 0;
+
+    while (
+        at < WEIR__TOPIC_OPTIONS &&
+        !weir__slice_equal(weir__slice_str(weir__topic_options[at].name), name))
+        at++;
+    return (enum weir__topic_option)at;
+}
+
+bool weir__option_is_number(const struct weir__option *option)
+{
+    return option->form >= WEIR__OPTION_LEVEL;
+}
+
+/* A bound as one would write it. */
+static const char *bound(const struct weir__option *option, int64_t value,
+                         char buf[BOUND_CAP])
+{
+    const char *unit = "";
+    struct weir_error text;
+
+    if (option->form == WEIR__OPTION_DURATION) {
+        (void)weir__duration_format(value, buf);
+        return buf;
+    }
+    if (option->form == WEIR__OPTION_PERCENT)
+        unit = "%";
+    if (option->form == WEIR__OPTION_SIZE && value % (1 << 20) == 0) {
+        value >>= 20;
+        unit = "MiB";
+    }
+    (void)weir__error_set(&text, WEIR_OK, "%lld%s", (long long)value, unit);
+    memcpy(buf, text.text, BOUND_CAP - 1); /* it is shorter */
+    buf[BOUND_CAP - 1] = '\0';
+    return buf;
+}
+
+/* `what` is wrong with the value; the bounds say what to write. */
+static int refuse(const struct weir__option *option, const char *text,
+                  const char *what, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    char min[BOUND_CAP];
+    char max[BOUND_CAP];
+
+    return weir__error_set(
+        err, WEIR_EINVAL, "%s: \"%s\" %s: write %s to %s%s%s", option->name,
+        weir__text_quote(weir__slice_str(text), quote), what,
+        bound(option, option->min, min), bound(option, option->max, max),
+        option->word == NULL ? "" : ", or ",
+        option->word == NULL ? "" : option->word);
+}
+
+/* Decimal digits; what does not fit becomes INT64_MAX, beyond every bound. */
+static bool read_digits(const char *text, size_t len, int64_t *ret_value)
+{
+    int64_t value = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        int64_t digit = text[i] - '0';
+
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        value =
+            value > (INT64_MAX - digit) / 10 ? INT64_MAX : value * 10 + digit;
+    }
+    *ret_value = value;
+    return len > 0;
+}
+
+/* "10", "10%", "10 %" */
+static bool read_percent(const char *text, int64_t *ret_value)
+{
+    size_t len = strspn(text, DIGITS);
+    const char *rest = text + len;
+
+    return (*rest == '\0' || strcmp(rest, "%") == 0 ||
+            strcmp(rest, " %") == 0) &&
+           read_digits(text, len, ret_value);
+}
+
+/* Digits and one of `units`, each with a blank behind it? Then a parser that
+ * refuses it does so because it is too large. */
+static bool has_unit(const char *text, const char *units)
+{
+    size_t digits = strspn(text, DIGITS);
+    size_t len = strlen(text + digits);
+
+    while (digits > 0 && *units != '\0') {
+        size_t unit_len = strcspn(units, " ");
+
+        if (unit_len == len && memcmp(units, text + digits, len) == 0)
+            return true;
+        units += unit_len + 1;
+    }
+    return false;
+}
+
+static bool read_size(const char *text, int64_t *ret_value)
+{
+    if (weir__size_parse(weir__slice_str(text), ret_value, NULL) == WEIR_OK)
+        return true;
+    *ret_value = INT64_MAX;
+    return has_unit(text, " KiB MiB GiB ");
+}
+
+static bool read_duration(const char *text, int64_t *ret_value)
+{
+    if (weir__duration_parse(weir__slice_str(text), ret_value, NULL) == WEIR_OK)
+        return true;
+    *ret_value = INT64_MAX;
+    return has_unit(text, "ms s m h d ");
+}
+
+/* Reads the quantity; names what is wrong with it. */
+static bool read_quantity(const struct weir__option *option, const char *text,
+                          int64_t *ret_value, const char **ret_what)
+{
+    switch (option->form) {
+    case WEIR__OPTION_COUNT:
+        *ret_what = "is not a number of decimal digits";
+        return read_digits(text, strlen(text), ret_value);
+    case WEIR__OPTION_PERCENT:
+        *ret_what = "is not a percentage";
+        return read_percent(text, ret_value);
+    case WEIR__OPTION_SIZE:
+        *ret_what = "is not a size";
+        return read_size(text, ret_value);
+    case WEIR__OPTION_DURATION:
+        *ret_what = has_unit(text, " ")
+                        ? "has no unit (ms, s, m, h, d)"
+                        : "is not a duration (digits and ms, s, m, h or d)";
+        return read_duration(text, ret_value);
+    case WEIR__OPTION_TEXT:
+    case WEIR__OPTION_WORKER:
+    case WEIR__OPTION_KIND:
+    case WEIR__OPTION_TOPIC:
+    case WEIR__OPTION_LADDER:
+    case WEIR__OPTION_PATHS:
+    case WEIR__OPTION_PAIRS:
+    case WEIR__OPTION_LEVEL:
+        break;
+    }
+    WEIR_UNREACHABLE("only quantities come here");
+}
+
+static int read_level(const struct weir__option *option, const char *text,
+                      int64_t *ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    for (int i = 0; i < LEVEL_COUNT; i++) {
+        if (strcmp(text, levels[i]) == 0) {
+            *ret_value = i;
+            return WEIR_OK;
+        }
+    }
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" is not a level: write debug, info, warn or error",
+        option->name, weir__text_quote(weir__slice_str(text), quote));
+}
+
+int weir__option_number(const struct weir__option *option, const char *text,
+                        int64_t *ret_value, struct weir_error *err)
+{
+    const char *what = NULL;
+    int64_t value = 0;
+
+    if (option->form == WEIR__OPTION_LEVEL)
+        return read_level(option, text, ret_value, err);
+    if (!read_quantity(option, text, &value, &what))
+        return refuse(option, text, what, err);
+    if (value < option->min || value > option->max)
+        return refuse(option, text, "is out of bounds", err);
+    *ret_value = value;
+    return WEIR_OK;
+}
+
+static int check_kind(const struct weir__option *option, const char *text,
+                      struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strcmp(text, kinds[i]) == 0)
+            return WEIR_OK;
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" is not a kind: write delay, bounded, list, sync, "
+        "concurrent or stream",
+        option->name, weir__text_quote(weir__slice_str(text), quote));
+}
+
+static int check_worker(const struct weir__option *option, const char *text,
+                        struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    size_t len = strlen(text);
+
+    if (len <= WORKER_MAX && strspn(text, LETTERS DIGITS "._-") == len)
+        return WEIR_OK;
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" does not name a worker: write 1 to %d letters, digits and "
+        ". _ -",
+        option->name, weir__text_quote(weir__slice_str(text), quote),
+        WORKER_MAX);
+}
+
+static int check_pair(const struct weir__option *option, const char *text,
+                      struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    const char *equals = strchr(text, '=');
+
+    if (equals != NULL && equals > text)
+        return WEIR_OK;
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" has no %s: write key=value, as in \"timeout=5s\"",
+        option->name, weir__text_quote(weir__slice_str(text), quote),
+        equals == NULL ? "=" : "key before the =");
+}
+
+int weir__option_check(const struct weir__option *option, const char *text,
+                       struct weir_error *err)
+{
+    struct weir_slice slice = weir__slice_str(text);
+    struct weir__ladder ladder;
+    struct weir_error why = {0};
+
+    if (slice.len == 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: \"\" says nothing: write a value, or "
+                               "leave the option out",
+                               option->name);
+    if (option->form == WEIR__OPTION_KIND)
+        return check_kind(option, text, err);
+    if (option->form == WEIR__OPTION_WORKER)
+        return check_worker(option, text, err);
+    if (option->form == WEIR__OPTION_PAIRS)
+        return check_pair(option, text, err);
+    if (option->form == WEIR__OPTION_TOPIC &&
+        weir__topic_check(slice, &why) < 0)
+        return weir__error_set(err, WEIR_EINVAL, "%s: %s", option->name,
+                               why.text);
+    if (option->form == WEIR__OPTION_LADDER &&
+        weir__ladder_parse(slice, &ladder, &why) < 0)
+        return weir__error_set(err, WEIR_EINVAL, "%s", why.text);
+    return WEIR_OK;
+}
+
+int weir__option_read(const struct weir__option *option, const char *text,
+                      int64_t *ret_value, struct weir_error *err)
+{
+    if (option->word != NULL && strcmp(text, option->word) == 0) {
+        *ret_value = option->word_value;
+        return WEIR_OK;
+    }
+    if (weir__option_is_number(option))
+        return weir__option_number(option, text, ret_value, err);
+    *ret_value = 0;
+    return weir__option_check(option, text, err);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/error.h"
+
+#define DAY_MS          ((int64_t)86400000)
+#define DURATION_MAX_MS (3650 * DAY_MS)
+
+enum { ID_MAX = 128, TOPIC_MAX = 40, QUOTE_MAX = 48 };
+
+struct unit {
+    const char *name;
+    int64_t factor;
+};
+
+/* Largest first: formatting takes the first that divides. */
+static const struct unit durations[] = {
+    {"d", DAY_MS}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+};
+
+static const struct unit sizes[] = {
+    {"GiB", (int64_t)1 << 30},
+    {"MiB", (int64_t)1 << 20},
+    {"KiB", (int64_t)1 << 10},
+    {"", 1},
+};
+
+enum {
+    DURATION_COUNT = sizeof(durations) / sizeof(durations[0]),
+    SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0])
+};
+
+struct weir_slice weir__slice_str(const char *text)
+{
+    return weir__slice_of(text, text == NULL ? 0 : strlen(text));
+}
+
+bool weir__slice_equal(struct weir_slice one, struct weir_slice other)
+{
+    return one.len == other.len &&
+           (one.len == 0 || memcmp(one.ptr, other.ptr, one.len) == 0);
+}
+
+const char *weir__text_quote(struct weir_slice text,
+                             char buf[WEIR__TEXT_QUOTE_CAP])
+{
+    size_t len = text.len < QUOTE_MAX ? text.len : QUOTE_MAX;
+
+    for (size_t i = 0; i < len; i++) {
+        memcpy(buf + i, text.ptr + i, 1);
+        if (text.ptr[i] < 0x20 || text.ptr[i] == 0x7F)
+            buf[i] = '?';
+    }
+    memcpy(buf + len, len < text.len ? "..." : "", len < text.len ? 4 : 1);
+    return buf;
+}
+
+static bool is_digit(uint8_t byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* Reads the digits that `text` begins with; returns how many. What does not
+ * fit becomes INT64_MAX, which is beyond every bound here. */
+static size_t read_digits(struct weir_slice text, int64_t *ret_number)
+{
+    int64_t number = 0;
+    size_t i = 0;
+
+    for (; i < text.len && is_digit(text.ptr[i]); i++) {
+        int64_t digit = text.ptr[i] - '0';
+
+        number =
+            number > (INT64_MAX - digit) / 10 ? INT64_MAX : number * 10 + digit;
+    }
+    *ret_number = number;
+    return i;
+}
+
+/* Digits and one of `units`; false when it is something else. A product that
+ * does not fit becomes INT64_MAX. */
+static bool read_quantity(struct weir_slice text, const struct unit *units,
+                          size_t unit_count, int64_t *ret_quantity)
+{
+    int64_t number = 0;
+    size_t digits = read_digits(text, &number);
+    struct weir_slice rest;
+
+    if (digits == 0)
+        return false;
+    rest = weir__slice_of(text.ptr + digits, text.len - digits);
+    for (size_t i = 0; i < unit_count; i++) {
+        if (!weir__slice_equal(rest, weir__slice_str(units[i].name)))
+            continue;
+        *ret_quantity = number > INT64_MAX / units[i].factor
+                            ? INT64_MAX
+                            : number * units[i].factor;
+        return true;
+    }
+    return false;
+}
+
+int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
+                         struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    int64_t ms = 0;
+
+    if (!read_quantity(text, durations, DURATION_COUNT, &ms))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "\"%s\" is not a duration: write digits and one "
+                               "of ms, s, m, h, d, for example 15s",
+                               weir__text_quote(text, quote));
+    if (ms > DURATION_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "duration \"%s\" is longer than 3650d",
+                               weir__text_quote(text, quote));
+    *ret_ms = ms;
+    return WEIR_OK;
+}
+
+size_t weir__duration_format(int64_t ms, char buf[24])
+{
+    size_t unit = DURATION_COUNT - 1;
+    int len;
+
+    for (size_t i = 0; ms != 0 && i < unit; i++)
+        if (ms % durations[i].factor == 0)
+            unit = i;
+    len = snprintf(buf, 24, "%" PRId64 "%s", ms / durations[unit].factor,
+                   durations[unit].name);
+    WEIR_ASSERT(len > 0 && len < 24);
+    return (size_t)len;
+}
+
+int weir__size_parse(struct weir_slice text, int64_t *ret_bytes,
+                     struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    int64_t bytes = 0;
+
+    if (!read_quantity(text, sizes, SIZE_COUNT, &bytes))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "\"%s\" is not a size: write digits, with KiB, "
+                               "MiB or GiB behind them if you like",
+                               weir__text_quote(text, quote));
+    if (bytes == INT64_MAX)
+        return weir__error_set(err, WEIR_EINVAL, "size \"%s\" is too large",
+                               weir__text_quote(text, quote));
+    *ret_bytes = bytes;
+    return WEIR_OK;
+}
+
+static bool is_id_byte(uint8_t byte)
+{
+    return byte >= 0x21 && byte <= 0x7E && byte != '{' && byte != '}';
+}
+
+static bool is_topic_byte(uint8_t byte)
+{
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+           is_digit(byte) || byte == '.' || byte == '_' || byte == ':' ||
+           byte == '-';
+}
+
+struct grammar {
+    const char *what;
+    size_t len_max;
+    bool (*allows)(uint8_t byte);
+    const char *alphabet;
+};
+
+static const struct grammar id_grammar = {
+    "id", ID_MAX, is_id_byte, "printable ASCII without blanks and braces"};
+
+static const struct grammar topic_grammar = {"topic", TOPIC_MAX, is_topic_byte,
+                                             "letters, digits and . _ : -"};
+
+static int check(const struct grammar *grammar, struct weir_slice text,
+                 struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (text.len == 0)
+        return weir__error_set(err, WEIR_EINVAL, "%s is empty", grammar->what);
+    if (text.len > grammar->len_max)
+        return weir__error_set(
+            err, WEIR_EINVAL,
+            "%s \"%s\" has %zu bytes; at most %zu are allowed", grammar->what,
+            weir__text_quote(text, quote), text.len, grammar->len_max);
+    for (size_t i = 0; i < text.len; i++)
+        if (!grammar->allows(text.ptr[i]))
+            return weir__error_set(
+                err, WEIR_EINVAL,
+                "%s \"%s\" is not allowed at byte %zu: use %s", grammar->what,
+                weir__text_quote(text, quote), i + 1, grammar->alphabet);
+    return WEIR_OK;
+}
+
+int weir__id_check_any(struct weir_slice id, struct weir_error *err)
+{
+    int rc = check(&id_grammar, id, err);
+
+    if (rc < 0)
+        return rc;
+    if (id.ptr[0] == '!')
+        return weir__error_set(err, WEIR_EINVAL, "an id does not begin with !");
+    return WEIR_OK;
+}
+
+int weir__id_check(struct weir_slice id, struct weir_error *err)
+{
+    int rc = weir__id_check_any(id, err);
+
+    if (rc < 0)
+        return rc;
+    if (id.ptr[0] == '~')
+        return weir__error_set(
+            err, WEIR_EINVAL, "an id does not begin with ~: weir's own ids do");
+    return WEIR_OK;
+}
+
+int weir__topic_check(struct weir_slice topic, struct weir_error *err)
+{
+    return check(&topic_grammar, topic, err);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEXT_H
+#define WEIR_TEXT_H
+
+/* The small grammars people type: durations, ids, topics. Pure functions. */
+
+#include <weir/base.h>
+
+static inline struct weir_slice weir__slice_of(const void *ptr, size_t len)
+{
+    return (struct weir_slice){ptr, len};
+}
+
+/* The bytes of a C string without its NUL; NULL gives an empty slice. */
+struct weir_slice weir__slice_str(const char *text);
+
+bool weir__slice_equal(struct weir_slice one, struct weir_slice other);
+
+enum { WEIR__TEXT_QUOTE_CAP = 52 };
+
+/* What a sentence may quote of a text: at most 48 bytes, then "..."; control
+ * bytes become '?'. Writes a NUL and returns `buf`. */
+const char *weir__text_quote(struct weir_slice text,
+                             char buf[WEIR__TEXT_QUOTE_CAP]);
+
+/* A duration: digits and one of ms s m h d ("250ms", "15s", "0ms"), never a
+ * bare number. WEIR_EINVAL with a sentence that quotes the text; overflow
+ * beyond 3,650 d is an error too. `err` may be NULL. */
+int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
+                         struct weir_error *err);
+
+/* Write the shortest exact form ("90s", "1500ms", "2h", "0ms"); returns its
+ * length, at most 23. `buf` gets a NUL. */
+size_t weir__duration_format(int64_t ms, char buf[24]);
+
+/* An id a caller may choose: 1 to 128 bytes of 0x21 to 0x7E, no braces, not
+ * beginning with '~' or '!'. WEIR_EINVAL with a sentence. */
+int weir__id_check(struct weir_slice id, struct weir_error *err);
+
+/* An id of a job that may exist: as above, or one made by weir. */
+int weir__id_check_any(struct weir_slice id, struct weir_error *err);
+
+/* A topic: 1 to 40 of [A-Za-z0-9._:-]. WEIR_EINVAL with a sentence. */
+int weir__topic_check(struct weir_slice topic, struct weir_error *err);
+
+/* A size in bytes: digits with an optional KiB, MiB, GiB. WEIR_EINVAL with a
+ * sentence that quotes the text. */
+int weir__size_parse(struct weir_slice text, int64_t *ret_bytes,
+                     struct weir_error *err);
+
+#endif
