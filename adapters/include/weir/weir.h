@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+/* weir for programs that embed it: a job reactor on the caller's libev loop.
+ *
+ * Open a reactor, serve topics with handlers (plain functions or plugins), add
+ * jobs; run the loop. Everything happens on the loop's thread. A reactor owns
+ * no globals: a process may have several. It installs no signal handler, never
+ * exits, prints nothing; what it has to say goes through the log callback.
+ *
+ * Writes to a dead connection raise SIGPIPE: the library blocks that signal
+ * around its writes, so the host need not ignore it.
+ *
+ * Requests (add, show, delete, stats, ...) return 0 and run their callback
+ * exactly once, later, from the loop; or return a negative code and never run
+ * it. (Lists run it for each thing as well, before that once.) Inside any
+ * callback everything is allowed, weir_reactor_free included. When the reactor
+ * is freed, outstanding callbacks run with WEIR_ECANCELED. A callback is
+ * required unless its function says that it may be NULL.
+ *
+ * While there is no connection requests wait for it, up to `request_timeout_ms`
+ * and a bounded number of bytes; then they fail with WEIR_ECONN, or with
+ * WEIR_EUNKNOWN when the request was sent and its answer never came.
+ *
+ * An open reactor keeps ev_run from returning: end with ev_break. */
+
+#include <weir/base.h>
+#include <weir/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ev_loop;
+struct weir_reactor;
+
+struct weir_options {
+    struct ev_loop *loop; /* kept until weir_reactor_free; required */
+    /* redis://[user:pass@]host[:port][/db] or unix:///path.sock[?db=N];
+     * copied; required. */
+    const char *redis_url;
+    /* Names this worker on the server, [A-Za-z0-9._-]{1,40}; copied; NULL: made
+     * from host name, pid and a random number. */
+    const char *name;
+    weir_log_fn log; /* may be NULL */
+    void *log_arg;
+    enum weir_level log_level;  /* least level passed to `log` */
+    int64_t request_timeout_ms; /* 1 to 86,400,000, or 0: 10,000 */
+    /* The connection came up (code WEIR_OK) or went down or could not be made
+     * (WEIR_ECONN, or WEIR_ESERVER when the server turned us away); `text` is
+     * for a person. May be NULL. Reconnecting goes on by itself either way. */
+    void (*on_connection)(int code, const char *text, void *arg);
+    void *on_connection_arg;
+};
+
+/* Open a reactor and begin to connect. Does not block: host names must be
+ * numeric addresses or "localhost". Errors: WEIR_EINVAL (the URL or an option,
+ * named in `err`), WEIR_ENOMEM. `err` may be NULL. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_open(const struct weir_options *options,
+                  struct weir_reactor **ret_reactor, struct weir_error *err);
+
+/* Free at any moment, also inside a callback. What runs is not waited for: its
+ * jobs come back when their leases expire; use weir_reactor_stop before to give
+ * them back. NULL is fine. */
+WEIR_API void weir_reactor_free(struct weir_reactor *reactor);
+
+/* --- serving ---------------------------------------------------------- */
+
+/* How a topic is served; zero means the default in brackets. */
+struct weir_topic_options {
+    /* Exactly one of `run` and `plugin`. */
+    weir_run_fn run;
+    void *self;         /* handed to `run`; kept */
+    const char *plugin; /* path of a shared object, with a slash */
+    /* Options of the plugin's instance as "key=value"; borrowed. */
+    const char *const *plugin_options;
+    size_t plugin_option_count;
+
+    const char *retry;     /* ladder text ["15s 3m 10m 30m 30m 1h 2h 6h 15h"] */
+    uint32_t retry_jitter; /* percent, 0 to 50 [0] */
+    uint32_t concurrency;  /* jobs running at once, 1 to 100,000 [256] */
+    uint32_t prefetch;     /* claimed beyond that, 0 to 100,000 */
+    bool has_prefetch;     /* [false: prefetch follows the handler's speed] */
+    uint32_t weight;       /* share of the loop, 1 to 1,000 [1] */
+    int64_t lease_ms;      /* 300 ms to 1 h [5,000] */
+    uint32_t max_dead;     /* dead jobs kept [10,000] */
+    int64_t ttl_ms;        /* of jobs without one, to 3,650 d [none] */
+    const char *on_dead;   /* dead jobs move into this topic [none: kept] */
+    int64_t timeout_ms;    /* 10 ms to 7 d [30,000] */
+    uint32_t max_crashes;  /* 1 to 100 [3] */
+};
+
+/* Serve `topic` from now on. Options are copied; what weir_reactor_set stored
+ * with the topic beats them. Errors: WEIR_EINVAL (name, ladder, bounds, a
+ * plugin's options), WEIR_EEXISTS (served already), WEIR_EABI and
+ * WEIR_ENOTFOUND (plugin) or what its `open` returned, WEIR_ENOMEM,
+ * WEIR_ECANCELED (the reactor was stopped or is being freed); `err` holds the
+ * sentence. A plugin is loaded and opened in here: that BLOCKS. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
+                   const struct weir_topic_options *options,
+                   struct weir_error *err);
+
+/* Called each time a served topic ran out: a claim came back with nothing and
+ * nothing of this reactor is running or unsettled. `fn` may be NULL; a second
+ * call replaces it. */
+typedef void (*weir_idle_fn)(const char *topic, void *arg);
+WEIR_API void weir_reactor_on_idle(struct weir_reactor *reactor,
+                                   weir_idle_fn fn, void *arg);
+
+/* Stop serving, for good: claim no more, settle what ran, give back what was
+ * claimed and not started; when the server has acknowledged all of it, run
+ * `done` once, from a later turn. That may take for ever while there is no
+ * connection: a host that cannot wait sets a timer of its own and frees the
+ * reactor. `done` may be NULL; a second call replaces it. Requests still
+ * work. */
+typedef void (*weir_stopped_fn)(void *arg);
+WEIR_API void weir_reactor_stop(struct weir_reactor *reactor,
+                                weir_stopped_fn done, void *arg);
+
+/* --- adding ----------------------------------------------------------- */
+
+#define WEIR_MAX_ID     128                /* bytes */
+#define WEIR_MAX_TOPIC  40                 /* bytes */
+#define WEIR_MAX_BODY   (1024 * 1024)      /* bytes, unless max_body is set */
+#define WEIR_BODY_LIMIT (16 * 1024 * 1024) /* bytes, whatever is set */
+
+/* A job to add; everything is copied. Zero means "not given". */
+struct weir_new_job {
+    const char *id;         /* NULL: weir makes one that sorts by time */
+    struct weir_slice body; /* one msgpack value; empty: null */
+    int64_t delay_ms;  /* from now on the server's clock, 0 to 3,650 days */
+    int64_t at_ms;     /* absolute server time since 1970 instead, or 0; at
+                          most 9,999,999,999,999 (in 2286) */
+    const char *retry; /* ladder of this job */
+    int64_t ttl_ms;    /* how long after its due time it may still start */
+    const char *url;   /* at most 2,048 bytes */
+};
+
+/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_ETOOBIG (the body is
+ * above the topic's max_body, 1 MiB unless set), WEIR_EFULL (as many jobs wait
+ * as the topic's max_pending allows), WEIR_EKIND (the topic is of another
+ * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
+ * NUL-terminated and borrowed; when none was given it is the one weir made, or
+ * "" when it came to none. */
+typedef void (*weir_added_fn)(int code, const char *id, void *arg);
+
+/* Add a job. What is added in one turn of the loop travels together. `fn` may
+ * be NULL. Errors: WEIR_EINVAL, WEIR_EMALFORMED (body), WEIR_ETOOBIG (body
+ * above 16 MiB), WEIR_EFULL (too much is waiting to be sent), WEIR_ENOMEM. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
+                                              const char *topic,
+                                              const struct weir_new_job *job,
+                                              weir_added_fn fn, void *arg,
+                                              struct weir_error *err);
+
+/* Turn JSON into a msgpack body. `*ret_body` is released with
+ * weir_body_free. Integers beyond 64 bits, non-finite numbers, text after the
+ * value and nesting beyond 32 are refused: WEIR_EINVAL with a sentence. */
+WEIR_API WEIR_MUST_CHECK int weir_body_from_json(const char *json, size_t len,
+                                                 struct weir_slice *ret_body,
+                                                 struct weir_error *err);
+WEIR_API void weir_body_free(struct weir_slice body);
+
+/* --- looking and removing --------------------------------------------- */
+
+enum weir_job_state {
+    WEIR_JOB_SCHEDULED,
+    WEIR_JOB_READY,
+    WEIR_JOB_RUNNING,
+    WEIR_JOB_DEAD
+};
+
+/* "scheduled", "ready", "running", "dead". */
+WEIR_API const char *weir_job_state_name(enum weir_job_state state);
+
+/* A job as the server has it. Everything is borrowed for the callback. */
+struct weir_job_info {
+    struct weir_slice id;
+    enum weir_job_state state;
+    struct weir_counters
+        counters;   /* attempt: runs so far, 0 before the first */
+    int64_t due_ms; /* server time; -1 while running; when dead: of death */
+    struct weir_slice url;    /* empty: none */
+    struct weir_slice retry;  /* ladder of the job itself; empty: none */
+    int64_t ttl_ms;           /* 0: none */
+    struct weir_slice reason; /* why it is dead: "failed", "exhausted", ...;
+                                 or was, where it came by on_dead; or empty */
+    struct weir_slice error;  /* text of the last failed run; may be empty */
+    struct weir_slice body;   /* msgpack */
+};
+
+/* `job` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such job. */
+typedef void (*weir_show_fn)(int code, const struct weir_job_info *job,
+                             void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_show(struct weir_reactor *reactor,
+                                               const char *topic,
+                                               const char *id, weir_show_fn fn,
+                                               void *arg);
+
+/* Delete a job in any state. `was` is the state it was in: a running job never
+ * runs again and its verdict is ignored, the current run goes on. `fn` may be
+ * NULL. */
+typedef void (*weir_delete_fn)(int code, enum weir_job_state was, void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_delete(struct weir_reactor *reactor,
+                                                 const char *topic,
+                                                 const char *id,
+                                                 weir_delete_fn fn, void *arg);
+
+/* Dead jobs, oldest first, one call of `fn` for each, at most `limit`, then
+ * one with `job` NULL and the final code. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_dead(struct weir_reactor *reactor,
+                                               const char *topic, size_t limit,
+                                               weir_show_fn fn, void *arg);
+
+struct weir_stats {
+    const char *topic;
+    const char *kind;
+    bool paused;
+    bool ready_is_exact; /* false: `ready` is a lower bound */
+    uint64_t scheduled, ready, running, dead;
+    uint64_t added_total, done_total, retried_total, failed_total;
+    uint64_t expired_total, crashed_total, dropped_total;
+    int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
+};
+
+/* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
+typedef void (*weir_stats_fn)(int code, const struct weir_stats *stats,
+                              void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_stats(struct weir_reactor *reactor,
+                                                const char *topic,
+                                                weir_stats_fn fn, void *arg);
+
+/* Names of the topics that exist on the server, one call of `fn` for each in
+ * byte order, then one with `topic` NULL and the final code. */
+typedef void (*weir_topics_fn)(int code, const char *topic, void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_topics(struct weir_reactor *reactor,
+                                                 weir_topics_fn fn, void *arg);
+
+/* --- managing jobs ---------------------------------------------------- */
+
+/* When a job is to be due; zero means "not given". */
+struct weir_due {
+    int64_t delay_ms; /* from now on the server's clock, 0 to 3,650 days */
+    int64_t at_ms;    /* absolute server time since 1970 instead, or 0 */
+};
+
+/* Give a scheduled or ready job another due time. `code`: WEIR_OK with the new
+ * due time, WEIR_ENOTFOUND, WEIR_EINVAL when the job is running or dead (`was`
+ * says which). */
+typedef void (*weir_reschedule_fn)(int code, enum weir_job_state was,
+                                   int64_t due_ms, void *arg);
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
+                        const char *id, const struct weir_due *due,
+                        weir_reschedule_fn fn, void *arg);
+
+/* How many jobs a request changed, and its final code. Where a connection broke
+ * in between and the request went out again it may be fewer than they were. */
+typedef void (*weir_count_fn)(int code, uint64_t count, void *arg);
+
+/* Make dead jobs ready again, their counters kept but attempt and failures
+ * back at 0, reason and error gone: the one with this id, or all when `id` is
+ * NULL (in bounded steps; jobs that die meanwhile stay). WEIR_ENOTFOUND. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_requeue(struct weir_reactor *reactor,
+                                                  const char *topic,
+                                                  const char *id,
+                                                  weir_count_fn fn, void *arg);
+
+/* Delete dead jobs: one, or all when `id` is NULL (in bounded steps). */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_purge_dead(struct weir_reactor *reactor, const char *topic,
+                        const char *id, weir_count_fn fn, void *arg);
+
+/* Delete every job of the topic in every state, in bounded steps; running ones
+ * as weir_reactor_delete does. What is added meanwhile goes as well, up to
+ * 100,000 jobs more than there were. The topic with its options and totals
+ * stays. WEIR_ENOTFOUND: no such topic. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_purge(struct weir_reactor *reactor,
+                                                const char *topic,
+                                                weir_count_fn fn, void *arg);
+
+/* Jobs in one state, or in any when `state` is -1, each state in its order
+ * (scheduled and ready by due time, running by token, dead by time of death),
+ * at most `limit`; one call of `fn` each, then one with `job` NULL. A page of
+ * the store at a time: what changes meanwhile may be missed or come twice. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_list(struct weir_reactor *reactor,
+                                               const char *topic, int state,
+                                               size_t limit, weir_show_fn fn,
+                                               void *arg);
+
+/* --- managing topics --------------------------------------------------- */
+
+typedef void (*weir_code_fn)(int code, const char *text, void *arg);
+
+/* Claim no more from the topic, whoever asks, until it is resumed. Workers obey
+ * within 1 s and give back what they had not started; adds still work. Makes
+ * the topic if need be. WEIR_EKIND: it is of another kind. `text` is for a
+ * person. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_pause(struct weir_reactor *reactor,
+                                                const char *topic,
+                                                bool is_paused, weir_code_fn fn,
+                                                void *arg);
+
+/* Store options with the topic: a list of "key=value", ended by NULL, with
+ * names and forms as in the option table of docs/configuration.md (all but
+ * handler and options); an empty value removes one. All or none are set. Makes
+ * the topic if need be; workers follow within 5 s, busy ones within 1 s.
+ * WEIR_EINVAL with a sentence in `err`; `fn` gets WEIR_EKIND when the topic is
+ * to become of another kind and has jobs. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_set(struct weir_reactor *reactor,
+                                              const char *topic,
+                                              const char *const *settings,
+                                              weir_code_fn fn, void *arg,
+                                              struct weir_error *err);
+
+/* The options stored with the topic, one call of `fn` each in byte order, then
+ * one with `key` NULL and the final code (WEIR_ENOTFOUND: no such topic). */
+typedef void (*weir_setting_fn)(int code, const char *key, const char *value,
+                                void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_settings(struct weir_reactor *reactor,
+                                                   const char *topic,
+                                                   weir_setting_fn fn,
+                                                   void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
