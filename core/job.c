@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/lane.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* What handlers see of a run: the host's half of <weir/plugin.h>. */
+
+#define DELAY_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+const char *weir_job_state_name(enum weir_job_state state)
+{
+    static const char *const names[] = {
+        [WEIR_JOB_SCHEDULED] = "scheduled",
+        [WEIR_JOB_READY] = "ready",
+        [WEIR_JOB_RUNNING] = "running",
+        [WEIR_JOB_DEAD] = "dead",
+    };
+
+    return names[state];
+}
+
+/* Every run starts with its job, so the cast is to the enclosing object. */
+struct weir__run *weir__run_of(const struct weir_job *job)
+{
+    union {
+        const struct weir_job *job;
+        struct weir__run *run;
+    } same = {.job = job};
+
+    WEIR_ASSERT(job != NULL && same.run->magic == WEIR__RUN_MAGIC);
+    return same.run;
+}
+
+void weir__run_fini(struct weir__run *run)
+{
+    weir__mem_free(run->reason);
+    run->reason = NULL;
+    run->magic = 0;
+}
+
+static struct weir_slice job_id(const struct weir_job *job)
+{
+    return weir__run_of(job)->id;
+}
+
+static struct weir_slice job_topic(const struct weir_job *job)
+{
+    return weir__slice_str(weir__run_of(job)->lane->name);
+}
+
+static struct weir_slice job_url(const struct weir_job *job)
+{
+    return weir__run_of(job)->record.url;
+}
+
+static struct weir_slice job_body(const struct weir_job *job)
+{
+    return weir__run_of(job)->record.body;
+}
+
+static void job_counters(const struct weir_job *job,
+                         struct weir_counters *ret_counters)
+{
+    *ret_counters = weir__run_of(job)->record.counters;
+    ret_counters->attempt++; /* stored are the finished runs */
+}
+
+static uint64_t job_token(const struct weir_job *job)
+{
+    return weir__run_of(job)->token;
+}
+
+static int64_t job_due_ms(const struct weir_job *job)
+{
+    return weir__run_of(job)->due_ms;
+}
+
+static int64_t job_lateness_us(const struct weir_job *job)
+{
+    const struct weir__run *run = weir__run_of(job);
+
+    return weir__run_late_us(run, run->lane->reactor->now_ns);
+}
+
+static void job_value(const struct weir_job *job, const char *path,
+                      struct weir_value *ret_value)
+{
+    const struct weir__run *run = weir__run_of(job);
+
+    run->lane->reactor->options.codec->value(run->record.body, path, ret_value);
+}
+
+static size_t job_body_json(const struct weir_job *job, char *buf, size_t cap)
+{
+    const struct weir__run *run = weir__run_of(job);
+
+    return run->lane->reactor->options.codec->json(run->record.body, buf, cap);
+}
+
+static void job_log(const struct weir_job *job, enum weir_level level,
+                    const char *text)
+{
+    const struct weir__run *run = weir__run_of(job);
+
+    weir__log(run->lane->reactor->options.log, level, "%s %.*s: %s",
+              run->lane->name, (int)run->id.len, (const char *)run->id.ptr,
+              text);
+}
+
+static void job_set_delay(struct weir_job *job, int64_t delay_ms)
+{
+    struct weir__run *run = weir__run_of(job);
+
+    if (delay_ms < 0 || delay_ms > DELAY_MAX_MS) {
+        delay_ms = delay_ms < 0 ? 0 : DELAY_MAX_MS;
+        job_log(job, WEIR_LEVEL_WARN,
+                "the handler's delay is outside 0 to 365 d, using the bound");
+    }
+    run->delay_ms = delay_ms;
+}
+
+/* Cut at a character's start, so that the text stays UTF-8. */
+static size_t cut_len(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (len <= WEIR__REASON_MAX)
+        return len;
+    len = WEIR__REASON_MAX;
+    while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
+/* Without memory the verdict still counts, only its text is lost. */
+static void job_set_reason(struct weir_job *job, const char *text)
+{
+    struct weir__run *run = weir__run_of(job);
+    size_t len;
+
+    weir__mem_free(run->reason);
+    run->reason = NULL;
+    if (text == NULL)
+        return;
+    len = cut_len(text);
+    run->reason = weir__mem_new(len + 1);
+    if (run->reason != NULL)
+        memcpy(run->reason, text, len);
+}
+
+const struct weir_host weir__host = {
+    .size = sizeof(struct weir_host),
+    .job_id = job_id,
+    .job_topic = job_topic,
+    .job_url = job_url,
+    .job_body = job_body,
+    .job_counters = job_counters,
+    .job_token = job_token,
+    .job_due_ms = job_due_ms,
+    .job_lateness_us = job_lateness_us,
+    .job_value = job_value,
+    .job_body_json = job_body_json,
+    .job_set_delay = job_set_delay,
+    .job_set_reason = job_set_reason,
+    .job_log = job_log,
+};

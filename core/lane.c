@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/lane.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/mem.h"
+
+void weir__run_push(struct weir__run_list *list, struct weir__run *run)
+{
+    run->next = NULL;
+    if (list->last == NULL)
+        list->first = run;
+    else
+        list->last->next = run;
+    list->last = run;
+    list->count++;
+}
+
+struct weir__run *weir__run_pop(struct weir__run_list *list)
+{
+    struct weir__run *run = list->first;
+
+    if (run == NULL)
+        return NULL;
+    list->first = run->next;
+    if (list->first == NULL)
+        list->last = NULL;
+    list->count--;
+    return run;
+}
+
+int64_t weir__run_late_us(const struct weir__run *run, int64_t now_ns)
+{
+    int64_t late_us = run->late_us + (now_ns - run->claimed_ns) / 1000;
+
+    return late_us < 0 ? 0 : late_us;
+}
+
+void weir__lane_list_push(struct weir__lane *lane, enum weir__lane_list list)
+{
+    struct weir__lane_queue *queue = &lane->reactor->lists[list];
+
+    if (lane->is_listed[list])
+        return;
+    lane->is_listed[list] = true;
+    lane->list_next[list] = NULL;
+    if (queue->last == NULL)
+        queue->first = lane;
+    else
+        queue->last->list_next[list] = lane;
+    queue->last = lane;
+}
+
+struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
+                                       enum weir__lane_list list)
+{
+    struct weir__lane_queue *queue = &reactor->lists[list];
+    struct weir__lane *lane = queue->first;
+
+    if (lane == NULL)
+        return NULL;
+    queue->first = lane->list_next[list];
+    if (queue->first == NULL)
+        queue->last = NULL;
+    lane->is_listed[list] = false;
+    return lane;
+}
+
+size_t weir__lane_held(const struct weir__lane *lane)
+{
+    return lane->coming + lane->ready.count + lane->ran.count;
+}
+
+/* How many jobs the lane may hold. With automatic prefetch it is what the
+ * handler does in WEIR__HOLD_NS, so that a slow topic does not keep jobs from
+ * other workers and a fast one always has the next batch at hand. */
+static size_t hold_of(const struct weir__lane *lane)
+{
+    int64_t hold;
+
+    if (lane->options.has_prefetch)
+        return (size_t)lane->options.concurrency + lane->options.prefetch;
+    if (lane->per_run_ns == 0)
+        return lane->options.concurrency < WEIR__HOLD_FIRST
+                   ? lane->options.concurrency
+                   : WEIR__HOLD_FIRST;
+    hold = WEIR__HOLD_NS / lane->per_run_ns;
+    if (hold < 1)
+        hold = 1;
+    return hold > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)hold;
+}
+
+/* Claims go in portions of half of what is held: the next batch is on its way
+ * while this one runs. */
+static size_t room_of(const struct weir__lane *lane)
+{
+    size_t hold = hold_of(lane), held = weir__lane_held(lane), room;
+
+    if (held >= hold)
+        return 0;
+    room = hold - held;
+    if (held > 0 && room < hold / 2)
+        return 0;
+    return room > WEIR__CLAIM_MAX ? WEIR__CLAIM_MAX : room;
+}
+
+/* Cannot fail: serving a lane reserved its places in the heap. */
+static void arm(struct weir__lane_deadline *deadline, int64_t at_ns)
+{
+    struct weir__heap *heap = &deadline->lane->reactor->deadlines;
+    int rc = WEIR_OK;
+
+    if (weir__heap_has(&deadline->node))
+        weir__heap_update(heap, &deadline->node, at_ns);
+    else
+        rc = weir__heap_push(heap, &deadline->node, at_ns);
+    WEIR_ASSERT(rc == WEIR_OK);
+}
+
+static void disarm(struct weir__lane_deadline *deadline)
+{
+    if (weir__heap_has(&deadline->node))
+        weir__heap_remove(&deadline->lane->reactor->deadlines, &deadline->node);
+}
+
+/* Three chances before the lease ends. Handlers hold the loop: where a turn
+ * takes long each one begins with a renewal, so that a lease outlives it. */
+static void arm_renewal(struct weir__lane *lane)
+{
+    int64_t ns = lane->options.lease_ms * WEIR__MS_NS / 3;
+
+    if (lane->reactor->busy_ns > ns / 2)
+        ns /= 4;
+    arm(&lane->renew_at, lane->reactor->now_ns + ns);
+}
+
+/* The lease became shorter: do not wait for what was planned. */
+void weir__lane_renew_soon(struct weir__lane *lane)
+{
+    if (weir__heap_has(&lane->renew_at.node))
+        arm_renewal(lane);
+}
+
+/* `ns`, unless there are so many lanes that this would be too often. */
+static int64_t safety_ns(const struct weir__reactor *reactor, int64_t ns)
+{
+    int64_t all = (int64_t)reactor->lane_count * WEIR__SAFETY_GAP_NS;
+
+    return all > ns ? all : ns;
+}
+
+/* Claim no more until `ns` passed (-1: until the safety check) or a wake-up. */
+void weir__lane_sleep(struct weir__lane *lane, int64_t ns)
+{
+    int64_t safety = safety_ns(lane->reactor, WEIR__SAFETY_NS);
+
+    if (ns < 0 || ns > safety)
+        ns = safety;
+    lane->is_sleeping = true;
+    arm(&lane->claim_at, lane->reactor->now_ns + ns);
+}
+
+void weir__lane_wake(struct weir__lane *lane)
+{
+    lane->is_sleeping = false;
+    disarm(&lane->claim_at);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+}
+
+/* The process was stopped, or a handler held the loop, or the connection is
+ * away for longer than the lease: what did not start may run elsewhere by now.
+ * It goes back, which changes nothing for jobs that are no longer ours. */
+static void give_back_stale(struct weir__lane *lane)
+{
+    int64_t lease_ns = lane->options.lease_ms * WEIR__MS_NS;
+
+    if (lane->reactor->now_ns - lane->renewed_ns <= lease_ns)
+        return;
+    weir__lane_give_back(lane);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+}
+
+/* A deadline passed; it has left the heap. */
+void weir__lane_expired(struct weir__lane_deadline *deadline)
+{
+    struct weir__lane *lane = deadline->lane;
+    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
+
+    if (deadline == &lane->claim_at) {
+        weir__lane_wake(lane);
+        return;
+    }
+    WEIR_ASSERT(deadline == &lane->renew_at);
+    if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
+        return;
+    give_back_stale(lane);
+    ops->renew(lane->topic, lane->options.lease_ms);
+    if (lane->reactor->is_connected)
+        lane->renewed_ns = lane->reactor->now_ns;
+    arm_renewal(lane);
+}
+
+static bool may_claim(const struct weir__lane *lane)
+{
+    return lane->reactor->is_connected && !lane->reactor->is_stopping &&
+           !lane->is_claiming && !lane->is_sleeping && !lane->is_refused;
+}
+
+/* A lane with more than enough work looks each second whether it still may. */
+static bool wants_look(const struct weir__lane *lane)
+{
+    return lane->ready.count > 0 && lane->reactor->now_ns - lane->claimed_ns >=
+                                        safety_ns(lane->reactor, WEIR__LOOK_NS);
+}
+
+/* Claim if there is room; called for hungry lanes at the end of a turn. */
+void weir__lane_feed(struct weir__lane *lane)
+{
+    struct weir__reactor *reactor = lane->reactor;
+    struct weir__claim claim = {
+        .room = room_of(lane),
+        .lease_ms = lane->options.lease_ms,
+        .now_ns = reactor->now_ns,
+    };
+
+    if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))
+        return;
+    if (reactor->options.store->ops->claim(lane->topic, &claim) < 0) {
+        weir__lane_sleep(lane, WEIR__REFUSED_NS);
+        return;
+    }
+    lane->is_claiming = true;
+    lane->is_looking = claim.room == 0;
+    lane->claimed_ns = reactor->now_ns;
+    lane->is_woken = false;
+}
+
+static void refused(struct weir__lane *lane, int code)
+{
+    const struct weir__log *log = lane->reactor->options.log;
+
+    if (code == WEIR_EKIND) {
+        lane->is_refused = true;
+        weir__log(log, WEIR_LEVEL_ERROR,
+                  "%s: the topic is of another kind, not serving it",
+                  lane->name);
+        return;
+    }
+    /* Without a connection the lane is woken when it is back. */
+    weir__lane_sleep(lane, code == WEIR_ESERVER ? WEIR__REFUSED_NS : -1);
+}
+
+/* What was not started goes back, and a second later it is asked again. */
+static void paused(struct weir__lane *lane)
+{
+    weir__lane_give_back(lane);
+    if (lane->is_woken)
+        weir__lane_wake(lane);
+    else
+        weir__lane_sleep(lane, safety_ns(lane->reactor, WEIR__LOOK_NS));
+    weir__lane_list_push(lane, WEIR__LANES_IDLE);
+}
+
+static void on_claimed(void *user, const struct weir__claimed *claimed)
+{
+    const int64_t far_us = INT64_MAX / 1000; /* beyond what ns can tell */
+    struct weir__lane *lane = user;
+
+    WEIR_ASSERT(lane->is_claiming);
+    lane->is_claiming = false;
+    lane->reactor->now_ns =
+        lane->reactor->options.clock(lane->reactor->options.clock_arg);
+    if (claimed->code < 0) {
+        refused(lane, claimed->code);
+        return;
+    }
+    if (claimed->is_paused) {
+        WEIR_ASSERT(claimed->count == 0);
+        paused(lane);
+        return;
+    }
+    if (lane->is_looking) {
+        weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+        return;
+    }
+    if (weir__lane_held(lane) == 0)
+        lane->renewed_ns = lane->claimed_ns;
+    lane->coming += claimed->count;
+    if (claimed->count > 0) {
+        if (!weir__heap_has(&lane->renew_at.node))
+            arm_renewal(lane);
+        weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+        return;
+    }
+    if (lane->is_woken)
+        weir__lane_wake(lane);
+    else
+        weir__lane_sleep(lane, claimed->next_due_us < 0 ||
+                                       claimed->next_due_us > far_us
+                                   ? -1
+                                   : claimed->next_due_us * 1000);
+    weir__lane_list_push(lane, WEIR__LANES_IDLE);
+}
+
+static void on_arrived(void *user, struct weir__run *first, size_t count,
+                       size_t lost)
+{
+    struct weir__lane *lane = user;
+
+    WEIR_ASSERT(lane->coming >= count + lost);
+    lane->coming -= count + lost;
+    for (size_t i = 0; i < count; i++) {
+        struct weir__run *run = first;
+
+        WEIR_ASSERT(run != NULL && run->magic == WEIR__RUN_MAGIC);
+        first = run->next;
+        run->job.host = &weir__host;
+        run->lane = lane;
+        weir__run_push(&lane->ready, run);
+    }
+    if (lane->reactor->is_stopping)
+        weir__lane_give_back(lane);
+    else if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+}
+
+static void on_settled(void *user, size_t count, size_t too_late)
+{
+    struct weir__lane *lane = user;
+
+    WEIR_ASSERT(too_late <= count);
+    if (lane->is_sleeping)
+        weir__lane_list_push(lane, WEIR__LANES_IDLE);
+}
+
+/* Wake-ups travel on a connection of their own and may overtake the answer to
+ * the claim that registered this worker as idle: that answer is then stale. */
+static void on_wake(void *user)
+{
+    struct weir__lane *lane = user;
+
+    if (lane->is_claiming)
+        lane->is_woken = true;
+    else
+        weir__lane_wake(lane);
+}
+
+/* Runs that did not start go back as if they had never been claimed. */
+void weir__lane_give_back(struct weir__lane *lane)
+{
+    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
+    struct weir__run *run;
+
+    for (;;) {
+        run = weir__run_pop(&lane->ready);
+        if (run == NULL)
+            return;
+        run->outcome = WEIR__OUTCOME_RETURN;
+        ops->settle(lane->topic, run);
+    }
+}
+
+struct weir__store_events weir__lane_events(void)
+{
+    return (struct weir__store_events){
+        .claimed = on_claimed,
+        .arrived = on_arrived,
+        .settled = on_settled,
+        .wake = on_wake,
+        .options = weir__lane_settings,
+    };
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_LANE_H
+#define WEIR_LANE_H
+
+/* A lane is a topic as this reactor serves it: its handler, the runs it holds,
+ * and the decision when to claim how many. Shared by the files of the reactor
+ * (lane.c flow control, dispatch.c handlers, settings.c options that the topic
+ * brings along, reactor.c the turn).
+ *
+ * A run is counted in exactly one place:
+ *
+ *   claim --> coming --(arrived)--> ready --(handler)--> ran --> the store
+ *
+ * A lane claims while it has room; after a claim that got nothing it sleeps
+ * until the next due time, a wake-up, or the safety check. */
+
+#include "core/heap.h"
+#include "core/histogram.h"
+#include "core/reactor.h"
+
+enum {
+    WEIR__CLAIM_MAX = 1000, /* most jobs in one claim: the scripts' bound */
+    WEIR__HOLD_MAX = 2000,  /* most jobs held with automatic prefetch */
+    WEIR__HOLD_FIRST = 16,  /* before the handler's speed is known */
+    WEIR__QUANTUM = 32,     /* runs per visit and unit of weight */
+    WEIR__TURN_RUNS = 2048, /* most runs in one turn */
+};
+
+#define WEIR__MS_NS         INT64_C(1000000)
+#define WEIR__TURN_NS       (10 * WEIR__MS_NS)   /* longest turn, then I/O */
+#define WEIR__HOLD_NS       (20 * WEIR__MS_NS)   /* work held ahead */
+#define WEIR__SAFETY_NS     (5000 * WEIR__MS_NS) /* check despite no wake-up */
+#define WEIR__SAFETY_GAP_NS (20 * WEIR__MS_NS)   /* all lanes: 50 checks/s */
+#define WEIR__REFUSED_NS    (1000 * WEIR__MS_NS) /* after a server's error */
+#define WEIR__LOOK_NS       (1000 * WEIR__MS_NS) /* whether it is paused */
+#define WEIR__LATENESS_NS   (1000 * WEIR__MS_NS) /* between two reports */
+
+/* A first-in first-out list of runs. Zeroed is empty. */
+struct weir__run_list {
+    struct weir__run *first;
+    struct weir__run *last;
+    size_t count;
+};
+
+void weir__run_push(struct weir__run_list *list, struct weir__run *run);
+struct weir__run *weir__run_pop(struct weir__run_list *list); /* NULL: empty */
+
+/* Lateness of a run that starts at `now_ns`, never negative. */
+int64_t weir__run_late_us(const struct weir__run *run, int64_t now_ns);
+
+/* Lanes on a list of the reactor's, each on each list at most once. */
+enum weir__lane_list {
+    WEIR__LANES_READY,  /* has ready runs */
+    WEIR__LANES_HUNGRY, /* wants to look whether it can claim */
+    WEIR__LANES_RAN,    /* ran in this turn */
+    WEIR__LANES_IDLE,   /* a claim got nothing: tell the owner once settled */
+    WEIR__LANE_LISTS
+};
+
+/* A deadline of a lane's in the reactor's heap. */
+struct weir__lane_deadline {
+    struct weir__heap_node node; /* first: the heap hands it back */
+    struct weir__lane *lane;
+};
+
+struct weir__lane {
+    struct weir__reactor *reactor;
+    struct weir__lane *next; /* all lanes */
+    char name[WEIR_MAX_TOPIC + 1];
+    struct weir__lane_options own;     /* as served; name is not used */
+    struct weir__lane_options options; /* with what is stored on the server */
+    struct weir__store_topic *topic;
+
+    struct weir__lane *list_next[WEIR__LANE_LISTS];
+    bool is_listed[WEIR__LANE_LISTS];
+
+    struct weir__run_list ready;
+    struct weir__run_list ran; /* verdict known, outcome not decided */
+    size_t coming;
+    bool is_claiming;   /* a claim is out and not answered yet */
+    bool is_looking;    /* and it asks for no job */
+    int64_t claimed_ns; /* when the last claim went out */
+    bool is_woken;      /* a wake-up came while it was out */
+    bool is_sleeping;   /* the last claim got nothing: wait for claim_at */
+    bool is_refused;    /* another kind of topic: never claim again */
+    int64_t per_run_ns; /* running mean of a run's time; 0: not known yet */
+    struct weir__lane_deadline claim_at; /* in the heap while sleeping */
+    struct weir__lane_deadline renew_at; /* in the heap while jobs are held */
+    int64_t renewed_ns; /* since when all that is held is surely under lease */
+
+    uint32_t *late_counts; /* WEIR__BUCKETS, NULL until the first run */
+    int64_t late_max_us;   /* of the counts; -1: none since the last report */
+    int64_t late_at_ns;    /* when the next report may go */
+};
+
+/* Lanes waiting for their turn; a plain queue. */
+struct weir__lane_queue {
+    struct weir__lane *first;
+    struct weir__lane *last;
+};
+
+struct weir__reactor {
+    struct weir__reactor_options options;
+    uint64_t random;
+    int64_t now_ns;  /* of this turn, refreshed after each handler */
+    int64_t busy_ns; /* what handlers took in the turn before */
+    struct weir__lane *lanes;
+    size_t lane_count;
+    struct weir__lane_queue lists[WEIR__LANE_LISTS];
+    struct weir__heap deadlines;
+    bool is_connected;
+    bool is_halted;
+    bool is_stopping;
+    weir_idle_fn idle_fn;
+    void *idle_arg;
+    weir_stopped_fn stopped_fn; /* NULL once it ran */
+    void *stopped_arg;
+};
+
+void weir__lane_list_push(struct weir__lane *lane, enum weir__lane_list list);
+struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
+                                       enum weir__lane_list list);
+
+/* lane.c: flow control. */
+size_t weir__lane_held(const struct weir__lane *lane);
+void weir__lane_expired(struct weir__lane_deadline *deadline);
+void weir__lane_feed(struct weir__lane *lane);
+void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
+void weir__lane_wake(struct weir__lane *lane);
+void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_renew_soon(struct weir__lane *lane);
+
+/* settings.c: options stored with the topic. */
+int weir__lane_open_topic(struct weir__lane *lane);
+void weir__lane_settings(void *user, const struct weir__setting *settings,
+                         size_t count);
+
+/* dispatch.c: handlers. True while ready runs are left. */
+bool weir__dispatch(struct weir__reactor *reactor);
+void weir__dispatch_finish(struct weir__reactor *reactor);
+
+#endif

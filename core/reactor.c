@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/reactor.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/lane.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+struct weir__reactor *
+weir__reactor_new(const struct weir__reactor_options *options)
+{
+    struct weir__reactor *reactor = weir__mem_new(sizeof(*reactor));
+
+    if (reactor == NULL)
+        return NULL;
+    reactor->options = *options;
+    reactor->random = options->seed;
+    reactor->now_ns = options->clock(options->clock_arg);
+    return reactor;
+}
+
+void weir__reactor_free(struct weir__reactor *reactor)
+{
+    if (reactor == NULL)
+        return;
+    weir__heap_fini(&reactor->deadlines); /* its nodes are in the lanes */
+    while (reactor->lanes != NULL) {
+        struct weir__lane *lane = reactor->lanes;
+
+        reactor->lanes = lane->next;
+        weir__mem_free(lane->late_counts);
+        weir__mem_free(lane);
+    }
+    weir__mem_free(reactor);
+}
+
+static const struct weir__lane *find_lane(const struct weir__reactor *reactor,
+                                          struct weir_slice name)
+{
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        if (weir__slice_equal(weir__slice_str(lane->name), name))
+            return lane;
+    return NULL;
+}
+
+int weir__reactor_serve(struct weir__reactor *reactor,
+                        const struct weir__lane_options *options)
+{
+    struct weir__lane *lane;
+    int rc;
+
+    WEIR_ASSERT(options->name.len <= WEIR_MAX_TOPIC);
+    if (reactor->is_stopping)
+        return WEIR_ECANCELED;
+    if (find_lane(reactor, options->name) != NULL)
+        return WEIR_EEXISTS;
+    /* Two deadlines a lane: with room for them arming cannot fail. */
+    rc = weir__heap_reserve(&reactor->deadlines, 2 * (reactor->lane_count + 1));
+    if (rc < 0)
+        return rc;
+    lane = weir__mem_new(sizeof(*lane));
+    if (lane == NULL)
+        return WEIR_ENOMEM;
+    lane->reactor = reactor;
+    lane->own = *options;
+    lane->options = *options;
+    lane->claim_at.lane = lane;
+    lane->renew_at.lane = lane;
+    lane->late_max_us = -1;
+    memcpy(lane->name, options->name.ptr, options->name.len);
+    rc = weir__lane_open_topic(lane);
+    if (rc < 0) {
+        weir__mem_free(lane);
+        return rc;
+    }
+    reactor->options.store->ops->topic_listen(lane->topic, lane);
+    lane->next = reactor->lanes;
+    reactor->lanes = lane;
+    reactor->lane_count++;
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    return WEIR_OK;
+}
+
+void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
+                           void *arg)
+{
+    reactor->idle_fn = fn;
+    reactor->idle_arg = arg;
+}
+
+void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
+                        void *arg)
+{
+    reactor->is_stopping = true;
+    reactor->stopped_fn = fn;
+    reactor->stopped_arg = arg;
+    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        weir__lane_give_back(lane);
+}
+
+void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
+{
+    reactor->is_connected = is_up;
+    if (!is_up)
+        return;
+    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        weir__lane_wake(lane);
+}
+
+void weir__reactor_halt(struct weir__reactor *reactor)
+{
+    reactor->is_halted = true;
+}
+
+/* Every node in the heap is the first member of a lane's deadline. */
+static struct weir__lane_deadline *deadline_of(struct weir__heap_node *node)
+{
+    return (struct weir__lane_deadline *)node;
+}
+
+/* Renewals leave at once: the handlers of this turn may hold the loop. */
+static void run_deadlines(struct weir__reactor *reactor)
+{
+    struct weir__store *store = reactor->options.store;
+    struct weir__heap_node *node;
+    bool is_due = false;
+
+    for (;;) {
+        node = weir__heap_first(&reactor->deadlines);
+        if (node == NULL || node->at_ns > reactor->now_ns)
+            break;
+        (void)weir__heap_pop(&reactor->deadlines); /* that node */
+        weir__lane_expired(deadline_of(node));
+        is_due = true;
+    }
+    if (is_due && reactor->lists[WEIR__LANES_READY].first != NULL)
+        store->ops->flush(store);
+}
+
+/* Feeding can make a lane hungry again only through a later event, so this
+ * ends. */
+static void feed_lanes(struct weir__reactor *reactor)
+{
+    struct weir__lane *lane;
+
+    for (;;) {
+        lane = weir__lane_list_pop(reactor, WEIR__LANES_HUNGRY);
+        if (lane == NULL)
+            return;
+        weir__lane_feed(lane);
+    }
+}
+
+static bool is_quiet(const struct weir__lane *lane)
+{
+    return weir__lane_held(lane) == 0 && !lane->is_claiming &&
+           lane->reactor->options.store->ops->unsettled(lane->topic) == 0;
+}
+
+/* A lane that is not quiet yet comes back when its verdicts are answered. */
+static void tell_idle(struct weir__reactor *reactor)
+{
+    struct weir__lane *lane;
+
+    while (!reactor->is_halted) {
+        lane = weir__lane_list_pop(reactor, WEIR__LANES_IDLE);
+        if (lane == NULL)
+            return;
+        if (lane->is_sleeping && is_quiet(lane) && reactor->idle_fn != NULL)
+            reactor->idle_fn(lane->name, reactor->idle_arg);
+    }
+}
+
+static void tell_stopped(struct weir__reactor *reactor)
+{
+    weir_stopped_fn fn = reactor->stopped_fn;
+
+    if (!reactor->is_stopping || fn == NULL || reactor->is_halted)
+        return;
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        if (!is_quiet(lane))
+            return;
+    reactor->stopped_fn = NULL;
+    fn(reactor->stopped_arg);
+}
+
+static int64_t next_deadline(const struct weir__reactor *reactor, bool is_more)
+{
+    const struct weir__heap_node *node = weir__heap_first(&reactor->deadlines);
+
+    if (is_more)
+        return 0;
+    if (node == NULL)
+        return -1;
+    return node->at_ns > reactor->now_ns ? node->at_ns - reactor->now_ns : 0;
+}
+
+int64_t weir__reactor_tick(struct weir__reactor *reactor)
+{
+    int64_t start_ns;
+    bool is_more;
+
+    if (reactor->is_halted)
+        return -1;
+    start_ns = reactor->options.clock(reactor->options.clock_arg);
+    reactor->now_ns = start_ns;
+    run_deadlines(reactor);
+    is_more = weir__dispatch(reactor);
+    reactor->busy_ns = reactor->now_ns - start_ns;
+    weir__dispatch_finish(reactor);
+    if (!reactor->is_halted)
+        feed_lanes(reactor);
+    tell_idle(reactor);
+    tell_stopped(reactor);
+    /* Last, so that what the callbacks asked for leaves in this turn, too. */
+    reactor->options.store->ops->flush(reactor->options.store);
+    return next_deadline(reactor, is_more);
+}
+
+static void check_lane(const struct weir__lane *lane)
+{
+    size_t ready = 0, ran = 0;
+
+    for (const struct weir__run *run = lane->ready.first; run != NULL;
+         run = run->next)
+        ready++;
+    for (const struct weir__run *run = lane->ran.first; run != NULL;
+         run = run->next)
+        ran++;
+    WEIR_ASSERT(ready == lane->ready.count);
+    WEIR_ASSERT(ran == lane->ran.count);
+    WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY]);
+    WEIR_ASSERT(ran == 0 || lane->is_listed[WEIR__LANES_RAN]);
+    WEIR_ASSERT(!(lane->is_claiming && lane->is_sleeping));
+    WEIR_ASSERT(!lane->is_sleeping || weir__heap_has(&lane->claim_at.node));
+}
+
+void weir__reactor_check(const struct weir__reactor *reactor)
+{
+    size_t lanes = 0;
+
+    weir__heap_check(&reactor->deadlines);
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next) {
+        check_lane(lane);
+        lanes++;
+    }
+    WEIR_ASSERT(lanes == reactor->lane_count);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REACTOR_H
+#define WEIR_REACTOR_H
+
+/* The reactor's inside: lanes (served topics), flow control, dispatch. Knows
+ * no loop and no server: a driver calls tick, a store fills the port. Reads no
+ * clock but the one it is handed.
+ *
+ * One turn (tick): lanes whose deadline passed want a claim; ready runs are
+ * dispatched in turns by weight until the turn's budget is used; instances that
+ * ran are flushed; outcomes are decided and handed to the store; lanes with
+ * room claim; the store is flushed. */
+
+#include <weir/weir.h>
+
+#include "core/error.h"
+#include "core/ladder.h"
+#include "core/store.h"
+
+struct weir__reactor;
+
+/* How bodies are read; filled by the msgpack and JSON adapters. */
+struct weir__codec {
+    void (*value)(struct weir_slice body, const char *path,
+                  struct weir_value *ret_value);
+    size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+};
+
+struct weir__reactor_options {
+    struct weir__store *store; /* borrowed; closed by the owner, before free */
+    const struct weir__codec *codec; /* kept */
+    int64_t (*clock)(void *arg);     /* monotonic ns */
+    void *clock_arg;
+    uint64_t seed;               /* of jitter */
+    const struct weir__log *log; /* kept */
+};
+
+/* NULL when out of memory. */
+struct weir__reactor *
+weir__reactor_new(const struct weir__reactor_options *options);
+void weir__reactor_free(struct weir__reactor *reactor);
+
+/* The lanes' side of the store's events; `connection` is the owner's to fill
+ * and to pass on. */
+struct weir__store_events weir__lane_events(void);
+
+struct weir__lane_options {
+    struct weir_slice name; /* borrowed, valid topic name */
+    weir_run_fn run;
+    void *self;               /* kept until the reactor is freed */
+    int (*flush)(void *self); /* NULL: nothing to flush */
+    struct weir__ladder ladder;
+    uint32_t retry_jitter; /* percent */
+    uint32_t concurrency;
+    uint32_t prefetch; /* used when has_prefetch */
+    bool has_prefetch;
+    uint32_t weight;
+    int64_t lease_ms;
+    int64_t timeout_ms;
+    uint32_t max_crashes;
+    int64_t ttl_ms; /* of jobs without one; 0: none */
+    uint32_t max_dead;
+    char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
+};
+
+/* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */
+int weir__reactor_serve(struct weir__reactor *reactor,
+                        const struct weir__lane_options *options);
+
+void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
+                           void *arg);
+void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
+                        void *arg);
+
+/* The store's connection came up or went down. */
+void weir__reactor_connection(struct weir__reactor *reactor, bool is_up);
+
+/* Run no further handler and claim no more: the reactor is about to be freed,
+ * maybe by one of them. What ran in this turn is settled still. */
+void weir__reactor_halt(struct weir__reactor *reactor);
+
+/* Do what is due. Returns ns until the next deadline, 0 when there is more to
+ * do at once, -1 when nothing is planned. Never blocks; an early call is
+ * harmless. */
+int64_t weir__reactor_tick(struct weir__reactor *reactor);
+
+/* Assert every invariant of lanes and counts. */
+void weir__reactor_check(const struct weir__reactor *reactor);
+
+#endif

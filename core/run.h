@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_RUN_H
+#define WEIR_RUN_H
+
+/* One claimed job on its way through this process.
+ *
+ *   arrived --> ready --(handler)--> ran --(decide)--> settled
+ *                  \----------(stop)----------> returned
+ *
+ * A store allocates runs in batches and fills the upper half; core runs the
+ * handler, which fills the middle, and decides the outcome; then the store
+ * takes the run back (settle). A run belongs to core between `arrived` and
+ * `settle`. */
+
+#include <weir/plugin.h>
+
+#include "core/record.h"
+
+struct weir__lane;
+
+enum weir__outcome {
+    WEIR__OUTCOME_NONE,  /* not decided yet */
+    WEIR__OUTCOME_DONE,  /* remove the job */
+    WEIR__OUTCOME_RETRY, /* write it back, due in delay_ms; counts as retried */
+    WEIR__OUTCOME_SNOOZE, /* the same, not counted */
+    WEIR__OUTCOME_DEAD,   /* move it to the dead, reason in record.reason; with
+                             the reason "expired" only count it and drop it */
+    WEIR__OUTCOME_RETURN  /* not started: give back, as if never claimed */
+};
+
+enum { WEIR__RUN_MAGIC = 0x72756e21, WEIR__REASON_MAX = 200 };
+
+struct weir__run {
+    struct weir_job job;     /* first: what handlers hold */
+    uint32_t magic;          /* WEIR__RUN_MAGIC */
+    struct weir__run *next;  /* in whatever list it is on */
+    struct weir__lane *lane; /* set by core on arrival */
+
+    /* Filled by the store; slices are valid until the run is settled. */
+    void *batch;   /* the store's */
+    uint32_t node; /* the store's */
+    uint32_t slot; /* the store's */
+    struct weir_slice id;
+    struct weir__record record; /* crashes already include the lease's */
+    uint64_t token;
+    int64_t due_ms;     /* server time */
+    int64_t late_us;    /* server time at the claim minus due time */
+    int64_t claimed_ns; /* monotonic, when the claim's reply came */
+    bool is_malformed;  /* record unreadable: goes to dead, never runs */
+    bool is_expired;    /* set by core: its ttl passed, it never runs */
+
+    /* Filled by the handler, then by core. `reason` is owned by the run. */
+    enum weir_verdict verdict;
+    enum weir__outcome outcome;
+    int64_t delay_ms;
+    char *reason; /* NUL-terminated, NULL: none */
+};
+
+/* The host's functions as runs and plugin instances carry them. */
+extern const struct weir_host weir__host;
+
+/* The run behind a handler's job; asserts that it is one. */
+struct weir__run *weir__run_of(const struct weir_job *job);
+
+/* Release what the run owns; stores call it before they free the batch. */
+void weir__run_fini(struct weir__run *run);
+
+#endif

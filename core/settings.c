@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/lane.h"
+#include "core/option.h"
+#include "core/text.h"
+
+/* What is stored with a topic beats what its worker was configured with; what
+ * a job brings along beats both, where the job is handled. */
+
+int weir__lane_open_topic(struct weir__lane *lane)
+{
+    struct weir__store *store = lane->reactor->options.store;
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(lane->name),
+        .max_dead = lane->options.max_dead,
+        .on_dead = weir__slice_str(lane->options.on_dead),
+    };
+
+    if (strcmp(lane->options.on_dead, lane->name) == 0)
+        options.on_dead = (struct weir_slice){0}; /* it is its own */
+    return store->ops->topic_open(store, &options, &lane->topic);
+}
+
+static void take_text(struct weir__lane_options *options,
+                      enum weir__topic_option option, const char *text)
+{
+    struct weir__ladder ladder;
+    size_t len = strlen(text);
+
+    if (option == WEIR__TOPIC_retry &&
+        weir__ladder_parse(weir__slice_str(text), &ladder, NULL) == WEIR_OK)
+        options->ladder = ladder;
+    if (option != WEIR__TOPIC_on_dead || len > WEIR_MAX_TOPIC)
+        return;
+    if (strcmp(text, weir__topic_options[option].word) == 0)
+        len = 0;
+    memcpy(options->on_dead, text, len);
+    options->on_dead[len] = '\0';
+}
+
+/* The value is within the option's bounds. */
+static void take_number(struct weir__lane_options *options,
+                        enum weir__topic_option option, int64_t value)
+{
+    switch (option) {
+    case WEIR__TOPIC_retry_jitter:
+        options->retry_jitter = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_concurrency:
+        options->concurrency = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_prefetch:
+        options->has_prefetch = value != WEIR__OPTION_AUTO;
+        options->prefetch = options->has_prefetch ? (uint32_t)value : 0;
+        break;
+    case WEIR__TOPIC_weight:
+        options->weight = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_timeout:
+        options->timeout_ms = value;
+        break;
+    case WEIR__TOPIC_lease:
+        options->lease_ms = value;
+        break;
+    case WEIR__TOPIC_max_crashes:
+        options->max_crashes = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_ttl:
+        options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
+        break;
+    case WEIR__TOPIC_max_dead:
+        options->max_dead = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_kind:
+    case WEIR__TOPIC_handler:
+    case WEIR__TOPIC_options:
+    case WEIR__TOPIC_retry:
+    case WEIR__TOPIC_on_dead:
+    case WEIR__TOPIC_max_body:
+    case WEIR__TOPIC_max_pending:
+    case WEIR__TOPIC_OPTIONS:
+        break; /* texts, and what concerns those who add jobs */
+    }
+}
+
+/* A later version may know more options than this one. */
+static void take(struct weir__lane *lane, const struct weir__setting *setting)
+{
+    const struct weir__log *log = lane->reactor->options.log;
+    const char *text = (const char *)setting->value.ptr;
+    enum weir__topic_option option = weir__topic_option_find(setting->name);
+    struct weir_error err = {0};
+    int64_t value;
+
+    if (option == WEIR__TOPIC_OPTIONS) {
+        weir__log(log, WEIR_LEVEL_WARN,
+                  "%s: the stored option %.*s is not known here and ignored",
+                  lane->name, (int)setting->name.len,
+                  (const char *)setting->name.ptr);
+        return;
+    }
+    if (weir__option_read(&weir__topic_options[option], text, &value, &err) <
+        0) {
+        weir__log(log, WEIR_LEVEL_WARN, "%s: a stored option is ignored: %s",
+                  lane->name, err.text);
+        return;
+    }
+    if (weir__option_is_number(&weir__topic_options[option]))
+        take_number(&lane->options, option, value);
+    else
+        take_text(&lane->options, option, text);
+}
+
+void weir__lane_settings(void *user, const struct weir__setting *settings,
+                         size_t count)
+{
+    struct weir__lane *lane = user;
+
+    lane->options = lane->own;
+    for (size_t i = 0; i < count; i++)
+        take(lane, &settings[i]);
+    weir__lane_renew_soon(lane);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (weir__lane_open_topic(lane) < 0) /* it is open: nothing to allocate */
+        WEIR_UNREACHABLE("an open topic could not be opened");
+}

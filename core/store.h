@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_STORE_H
+#define WEIR_STORE_H
+
+/* The port between core and whatever keeps jobs. Core calls the ops, the store
+ * calls the events; both on the loop thread. A store knows no handlers, core
+ * knows no server.
+ *
+ * Batching: `add`, `settle` and `claim` only collect. Core calls `flush` at
+ * the end of each loop turn; what was collected for a topic then goes out as
+ * one request (or as few as the store's limits per request allow).
+ *
+ * Events and request callbacks never run inside an op, `flush` included. Each
+ * claim is answered by exactly one `claimed`, and if that reports jobs, by one
+ * or more `arrived` that account for all of them. */
+
+#include <weir/weir.h>
+
+#include "core/record.h"
+#include "core/run.h"
+
+struct weir__store;
+struct weir__store_topic; /* the store's own; one for each name */
+
+/* The outcome of a claim. */
+struct weir__claimed {
+    int code;            /* WEIR_OK, WEIR_ECONN, WEIR_ESERVER, ... */
+    size_t count;        /* jobs now under lease and on their way here */
+    int64_t next_due_us; /* from now until something can run, a due time or the
+                            end of a lease; 0: more is due now; -1: nothing
+                            waits */
+    bool is_paused;
+};
+
+/* One option stored with a topic, as text; a NUL follows the value. */
+struct weir__setting {
+    struct weir_slice name;
+    struct weir_slice value;
+};
+
+/* All fields are required. `user` is what topic_open was given. */
+struct weir__store_events {
+    void (*claimed)(void *user, const struct weir__claimed *claimed);
+    /* `first` is a list of `count` runs, now core's; `lost` more were claimed
+     * and will not come (they return when their lease expires). */
+    void (*arrived)(void *user, struct weir__run *first, size_t count,
+                    size_t lost);
+    /* A settle was answered: `refused` of `count` verdicts came too late. */
+    void (*settled)(void *user, size_t count, size_t refused);
+    /* A hint: something became due earlier than expected. */
+    void (*wake)(void *user);
+    /* The options stored with the topic were read, for the first time or after
+     * a change: all of them, borrowed. Comes before the jobs of the claim that
+     * told of the change. */
+    void (*options)(void *user, const struct weir__setting *settings,
+                    size_t count);
+    /* For the store as a whole; `arg` is from the store's constructor. After
+     * WEIR_OK every lane should claim anew. */
+    void (*connection)(int code, const char *text, void *arg);
+};
+
+struct weir__claim {
+    size_t room; /* most jobs wanted, up to 1,000; 0: only look whether the
+                    topic is paused and its options changed */
+    int64_t lease_ms;
+    int64_t now_ns; /* monotonic */
+};
+
+/* A job to add. Slices are borrowed for the call. */
+struct weir__new_job {
+    struct weir_slice id; /* empty: the store makes one */
+    const struct weir__record *record;
+    int64_t delay_ms; /* used when at_ms is 0 */
+    int64_t at_ms;    /* absolute server time */
+};
+
+struct weir__store_topic_options {
+    struct weir_slice name;    /* borrowed */
+    uint32_t max_dead;         /* 0: all of these stay as they are */
+    struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
+};
+
+struct weir__reschedule {
+    struct weir_slice id;
+    int64_t delay_ms; /* used when at_ms is 0 */
+    int64_t at_ms;    /* absolute server time */
+};
+
+/* What weir__store_ops.purge deletes. */
+enum weir__purge {
+    WEIR__PURGE_ALL, /* every job in every state */
+    WEIR__PURGE_DEAD /* dead jobs only */
+};
+
+struct weir__store_ops {
+    /* Open a topic, or return the one of that name already open (its options
+     * are then replaced). Stays until `close`. WEIR_ENOMEM. */
+    int (*topic_open)(struct weir__store *store,
+                      const struct weir__store_topic_options *options,
+                      struct weir__store_topic **ret_topic);
+    /* Receive the topic's events from now on; NULL user: none. */
+    void (*topic_listen)(struct weir__store_topic *topic, void *user);
+
+    int (*claim)(struct weir__store_topic *topic,
+                 const struct weir__claim *claim);
+    /* Take back a run whose outcome is decided. Cannot fail: without memory
+     * the job's lease just expires. */
+    void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
+    /* Prolong the leases of all runs of the topic that are still out. */
+    void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
+    /* How many verdicts were handed to settle and not answered yet. */
+    size_t (*unsettled)(const struct weir__store_topic *topic);
+    /* Add the topic's lateness samples to its statistics: `counts` has one
+     * entry for each bucket of core/histogram.h. */
+    void (*lateness)(struct weir__store_topic *topic, const uint32_t *counts,
+                     int64_t max_us);
+
+    int (*add)(struct weir__store_topic *topic, const struct weir__new_job *job,
+               weir_added_fn fn, void *arg);
+    int (*show)(struct weir__store_topic *topic, struct weir_slice id,
+                weir_show_fn fn, void *arg);
+    int (*remove)(struct weir__store_topic *topic, struct weir_slice id,
+                  weir_delete_fn fn, void *arg);
+    int (*reschedule)(struct weir__store_topic *topic,
+                      const struct weir__reschedule *what,
+                      weir_reschedule_fn fn, void *arg);
+    /* Dead jobs become ready again; an empty id: all of them. */
+    int (*requeue)(struct weir__store_topic *topic, struct weir_slice id,
+                   weir_count_fn fn, void *arg);
+    int (*purge)(struct weir__store_topic *topic, enum weir__purge what,
+                 weir_count_fn fn, void *arg);
+    /* Delete a job if it is dead. */
+    int (*forget)(struct weir__store_topic *topic, struct weir_slice id,
+                  weir_count_fn fn, void *arg);
+    int (*dead)(struct weir__store_topic *topic, size_t limit, weir_show_fn fn,
+                void *arg);
+    /* Not for dead jobs. */
+    int (*list)(struct weir__store_topic *topic, enum weir_job_state state,
+                size_t limit, weir_show_fn fn, void *arg);
+    int (*pause)(struct weir__store_topic *topic, bool is_paused,
+                 weir_code_fn fn, void *arg);
+    /* Checked settings; an empty value removes one. */
+    int (*set)(struct weir__store_topic *topic,
+               const struct weir__setting *settings, size_t count,
+               weir_code_fn fn, void *arg);
+    int (*settings)(struct weir__store_topic *topic, weir_setting_fn fn,
+                    void *arg);
+    int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
+    int (*topics)(struct weir__store *store, weir_topics_fn fn, void *arg);
+
+    void (*flush)(struct weir__store *store);
+    /* Free the store; outstanding callbacks run first, with WEIR_ECANCELED.
+     * Runs still out are freed with it. */
+    void (*close)(struct weir__store *store);
+};
+
+/* Every store begins with this. */
+struct weir__store {
+    const struct weir__store_ops *ops;
+};
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/verdict.h"
+
+#include "core/assert.h"
+#include "core/text.h"
+
+static void die(struct weir__run *run, const char *reason)
+{
+    run->record.reason = weir__slice_str(reason);
+    run->outcome = WEIR__OUTCOME_DEAD;
+}
+
+static void count_failure(struct weir__run *run)
+{
+    run->record.counters.attempt++;
+    run->record.counters.failures++;
+    run->record.error = weir__slice_str(run->reason);
+}
+
+/* A ladder that was checked when the job was added can still be unreadable if
+ * something else wrote the record; the topic's then counts. */
+static int64_t ladder_delay_ms(const struct weir__run *run,
+                               const struct weir__ladder *ladder,
+                               uint32_t retry)
+{
+    struct weir__ladder own;
+
+    if (run->record.retry.len > 0 &&
+        weir__ladder_parse(run->record.retry, &own, NULL) == WEIR_OK)
+        return weir__ladder_delay_ms(&own, retry);
+    return weir__ladder_delay_ms(ladder, retry);
+}
+
+static void decide_retry(struct weir__run *run,
+                         const struct weir__ladder *ladder,
+                         uint32_t jitter_percent, uint64_t random)
+{
+    uint32_t attempt = run->record.counters.attempt;
+    uint32_t spent = run->record.spent < attempt ? run->record.spent : attempt;
+    int64_t delay_ms = ladder_delay_ms(run, ladder, attempt - spent);
+
+    count_failure(run);
+    if (delay_ms < 0) {
+        die(run, "exhausted");
+        return;
+    }
+    if (run->verdict == WEIR_RETRY)
+        run->delay_ms = weir__jitter_ms(delay_ms, jitter_percent, random);
+    run->outcome = WEIR__OUTCOME_RETRY;
+}
+
+void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
+                      uint32_t jitter_percent, uint64_t random)
+{
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
+    WEIR_ASSERT(run->outcome == WEIR__OUTCOME_NONE);
+    if (run->is_malformed) {
+        die(run, "malformed");
+        return;
+    }
+    if (run->is_expired) {
+        die(run, "expired");
+        return;
+    }
+    switch (run->verdict) {
+    case WEIR_DONE:
+        run->outcome = WEIR__OUTCOME_DONE;
+        return;
+    case WEIR_RETRY:
+    case WEIR_RETRY_AFTER:
+        decide_retry(run, ladder, jitter_percent, random);
+        return;
+    case WEIR_SNOOZE:
+        run->record.counters.snoozes++;
+        run->outcome = WEIR__OUTCOME_SNOOZE;
+        return;
+    case WEIR_FAIL:
+        count_failure(run);
+        die(run, "failed");
+        return;
+    default:
+        /* Dispatch replaces what is no verdict. */
+        WEIR_UNREACHABLE("a verdict that dispatch let through");
+    }
+}

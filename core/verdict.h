@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_VERDICT_H
+#define WEIR_VERDICT_H
+
+/* The life cycle's arithmetic: from a handler's verdict to what becomes of the
+ * job. Pure but for the run it writes to. */
+
+#include "core/ladder.h"
+#include "core/run.h"
+
+/* Decide the outcome of a run whose verdict is known: new counters, delay,
+ * reason. `ladder` and `jitter_percent` are the topic's; the job's own ladder
+ * beats it. `random` is any 64 random bits.
+ *
+ * Retries used so far are `record.counters.attempt` without those spent in
+ * another topic, since each finished run
+ * but a snooze raises it and only failing runs leave a job behind. */
+void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
+                      uint32_t jitter_percent, uint64_t random);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "tests/core/reactor_fixture.h"
+
+TEST(an_idle_lane_claims_only_for_its_safety_check)
+{
+    size_t claims;
+
+    open_with_ladder("1s");
+    (void)settle_down();
+    claims = mem_store_claims(store);
+    pass(60000);
+    EXPECT_TRUE(mem_store_claims(store) - claims <= 12);
+    EXPECT_TRUE(mem_store_claims(store) - claims >= 11);
+    EXPECT_TRUE(idles > 0);
+    close_reactor();
+}
+
+TEST(a_job_due_in_nine_thousand_years_is_waited_for)
+{
+    open_with_ladder("1s");
+    mem_store_add(store, "a", INT64_C(9000) * 365 * 86400000, NULL, true);
+    EXPECT_INT(5000, settle_down() / 1000000); /* the safety check */
+    EXPECT_INT(0, runs);
+    close_reactor();
+}
+
+TEST(a_lost_wake_up_costs_no_more_than_the_safety_check)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    mem_store_add(store, "a", 0, NULL, false);
+    pass(5002);
+    EXPECT_INT(1, runs);
+    close_reactor();
+}
+
+TEST(a_wake_up_that_overtakes_a_claims_answer_is_not_lost)
+{
+    open_with_ladder("1s");
+    (void)turn(); /* the claim is out */
+    mem_store_add(store, "late", 1, NULL, true);
+    (void)mem_store_answer(store); /* says: nothing due yet */
+    mem_store_advance(store, 1);
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+    close_reactor();
+}
+
+TEST(a_fast_handler_gets_batches_that_grow)
+{
+    open_with_ladder("1s");
+    add_many(4000);
+    (void)settle_down();
+    EXPECT_INT(4000, runs);
+    EXPECT_INT(1000, mem_store_largest_claim(store));
+    EXPECT_TRUE(mem_store_claims(store) < 20);
+    close_reactor();
+}
+
+TEST(a_slow_handler_does_not_hoard)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.concurrency = 1;
+    open_reactor(&lane);
+    cost_ms = 100;
+    add_many(20);
+    (void)settle_down();
+    EXPECT_INT(20, runs);
+    EXPECT_INT(1, mem_store_largest_claim(store));
+    close_reactor();
+}
+
+TEST(an_explicit_prefetch_bounds_what_is_held)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.concurrency = 3;
+    lane.prefetch = 4;
+    lane.has_prefetch = true;
+    open_reactor(&lane);
+    add_many(100);
+    (void)settle_down();
+    EXPECT_INT(100, runs);
+    EXPECT_INT(7, mem_store_largest_claim(store));
+    close_reactor();
+}
+
+static size_t seen_renewals;
+
+static enum weir_verdict note_renewals(struct weir_job *job)
+{
+    (void)job;
+    seen_renewals = mem_store_flushed_renewals(store);
+    return WEIR_DONE;
+}
+
+TEST(leases_of_long_work_are_renewed)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.has_prefetch = true; /* hold them all */
+    open_reactor(&lane);
+    cost_ms = 1000;
+    add_many(30);
+    (void)settle_down();
+    EXPECT_INT(30, runs); /* none twice */
+    EXPECT_TRUE(mem_store_renewals(store) >= 5);
+    close_reactor();
+}
+
+TEST(a_renewal_leaves_before_the_handlers_of_its_turn)
+{
+    open_with_ladder("1s");
+    cost_ms = 3000; /* of a lease of 5,000 */
+    add_many(4);
+    (void)turn();
+    while (mem_store_answer(store) > 0)
+        continue;
+    (void)turn(); /* the first run */
+    EXPECT_INT(0, mem_store_flushed_renewals(store));
+    seen_renewals = 0;
+    behaviour = note_renewals;
+    (void)turn();
+    EXPECT_INT(2, runs);
+    EXPECT_INT(1, seen_renewals);
+    close_reactor();
+}
+
+TEST(what_was_held_beyond_its_lease_does_not_start)
+{
+    open_with_ladder("1s");
+    cost_ms = 20; /* one run fills a turn */
+    add_many(10);
+    (void)turn();
+    while (mem_store_answer(store) > 0)
+        continue;
+    (void)turn();
+    EXPECT_INT(1, runs);
+    mem_store_advance(store, 6000); /* stopped and continued */
+    (void)turn();
+    EXPECT_INT(1, runs);
+    (void)settle_down();
+    EXPECT_INT(10, runs);
+    EXPECT_INT(0, mem_store_job(store, "j9")->counters.crashes);
+    close_reactor();
+}
+
+TEST(an_expired_lease_makes_the_job_run_again_and_refuses_the_first_verdict)
+{
+    open_with_ladder("1s");
+    cost_ms = 6000; /* beyond the lease, in one run */
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    EXPECT_INT(1, runs); /* settled before anyone else claimed it */
+    close_reactor();
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/mem_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/text.h"
+
+enum { JOBS_MAX = 5000 };
+
+struct weir__store_topic {
+    struct mem_store *store;
+    void *user;
+};
+
+struct mem_store {
+    struct weir__store port; /* first: what core holds */
+    struct weir__store_topic topic;
+    int64_t now_ns;
+    struct mem_job jobs[JOBS_MAX];
+    int64_t lease_ms[JOBS_MAX]; /* end of the lease, while running */
+    size_t job_count;
+    uint64_t token;
+    bool is_claimed; /* a claim waits for its answer */
+    struct weir__claim claim;
+    int claim_code;
+    struct weir__run *out[JOBS_MAX]; /* runs core holds, by job; or NULL */
+    struct weir__run *settled;       /* not answered yet */
+    size_t settled_count;
+    size_t claims, renewals, flushed_renewals, largest_claim;
+};
+
+static struct mem_store *store_of(struct weir__store_topic *topic)
+{
+    return topic->store;
+}
+
+int64_t mem_store_now_ms(const struct mem_store *store)
+{
+    return store->now_ns / 1000000;
+}
+
+static struct mem_job *find(struct mem_store *store, struct weir_slice id)
+{
+    for (size_t i = 0; i < store->job_count; i++)
+        if (weir__slice_equal(weir__slice_str(store->jobs[i].id), id))
+            return &store->jobs[i];
+    return NULL;
+}
+
+static int topic_open(struct weir__store *port,
+                      const struct weir__store_topic_options *options,
+                      struct weir__store_topic **ret_topic)
+{
+    struct mem_store *store = (struct mem_store *)port;
+
+    (void)options;
+    store->topic.store = store;
+    *ret_topic = &store->topic;
+    return WEIR_OK;
+}
+
+static void topic_listen(struct weir__store_topic *topic, void *user)
+{
+    topic->user = user;
+}
+
+static int claim(struct weir__store_topic *topic,
+                 const struct weir__claim *asked)
+{
+    struct mem_store *store = store_of(topic);
+
+    WEIR_ASSERT(!store->is_claimed);
+    store->is_claimed = true;
+    store->claim = *asked;
+    store->claims++;
+    if (asked->room > store->largest_claim)
+        store->largest_claim = asked->room;
+    return WEIR_OK;
+}
+
+static void copy(char *to, size_t cap, struct weir_slice from)
+{
+    (void)snprintf(to, cap, "%.*s", (int)from.len, (const char *)from.ptr);
+}
+
+static void apply(struct mem_store *store, struct mem_job *job,
+                  const struct weir__run *run)
+{
+    job->counters = run->record.counters;
+    copy(job->error, sizeof(job->error), run->record.error);
+    copy(job->reason, sizeof(job->reason), run->record.reason);
+    job->state = "waiting";
+    job->due_ms = mem_store_now_ms(store);
+    switch (run->outcome) {
+    case WEIR__OUTCOME_DONE:
+        job->state = "gone";
+        break;
+    case WEIR__OUTCOME_DEAD:
+        job->state = "dead";
+        break;
+    case WEIR__OUTCOME_RETRY:
+    case WEIR__OUTCOME_SNOOZE:
+        job->due_ms += run->delay_ms;
+        break;
+    case WEIR__OUTCOME_RETURN:
+        break;
+    case WEIR__OUTCOME_NONE:
+    default:
+        WEIR_UNREACHABLE("a run was settled without an outcome");
+    }
+}
+
+static void settle(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct mem_store *store = store_of(topic);
+
+    store->out[run->slot] = NULL;
+    run->next = store->settled;
+    store->settled = run;
+    store->settled_count++;
+}
+
+static void renew(struct weir__store_topic *topic, int64_t lease_ms)
+{
+    struct mem_store *store = store_of(topic);
+
+    store->renewals++;
+    for (size_t i = 0; i < store->job_count; i++)
+        if (strcmp(store->jobs[i].state, "running") == 0)
+            store->lease_ms[i] = mem_store_now_ms(store) + lease_ms;
+}
+
+static size_t unsettled(const struct weir__store_topic *topic)
+{
+    return topic->store->settled_count;
+}
+
+static void lateness(struct weir__store_topic *topic, const uint32_t *counts,
+                     int64_t max_us)
+{
+    (void)topic;
+    (void)counts;
+    WEIR_ASSERT(max_us >= 0);
+}
+
+static void flush(struct weir__store *port)
+{
+    struct mem_store *store = (struct mem_store *)port;
+
+    store->flushed_renewals = store->renewals; /* answers wait */
+}
+
+static void close_store(struct weir__store *port)
+{
+    (void)port; /* mem_store_free */
+}
+
+static const struct weir__store_ops ops = {
+    .topic_open = topic_open,
+    .topic_listen = topic_listen,
+    .claim = claim,
+    .settle = settle,
+    .renew = renew,
+    .unsettled = unsettled,
+    .lateness = lateness,
+    .flush = flush,
+    .close = close_store,
+};
+
+struct mem_store *mem_store_new(void)
+{
+    struct mem_store *store = calloc(1, sizeof(*store));
+
+    WEIR_ASSERT(store != NULL);
+    store->port.ops = &ops;
+    store->now_ns = INT64_C(1000000000000);
+    return store;
+}
+
+struct weir__store *mem_store_port(struct mem_store *store)
+{
+    return &store->port;
+}
+
+static void free_run(struct weir__run *run)
+{
+    weir__run_fini(run);
+    free(run);
+}
+
+void mem_store_free(struct mem_store *store)
+{
+    while (store->settled != NULL) {
+        struct weir__run *run = store->settled;
+
+        store->settled = run->next;
+        free_run(run);
+    }
+    for (size_t i = 0; i < store->job_count; i++)
+        if (store->out[i] != NULL)
+            free_run(store->out[i]);
+    free(store);
+}
+
+int64_t mem_store_clock(void *store)
+{
+    return ((struct mem_store *)store)->now_ns;
+}
+
+void mem_store_advance(struct mem_store *store, int64_t ms)
+{
+    store->now_ns += ms * 1000000;
+}
+
+void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
+                   const char *retry, bool wakes)
+{
+    struct mem_job *job = &store->jobs[store->job_count++];
+    struct weir__store_events events = weir__lane_events();
+
+    WEIR_ASSERT(store->job_count <= JOBS_MAX);
+    (void)snprintf(job->id, sizeof(job->id), "%s", id);
+    (void)snprintf(job->retry, sizeof(job->retry), "%s",
+                   retry == NULL ? "" : retry);
+    job->state = "waiting";
+    job->due_ms = mem_store_now_ms(store) + delay_ms;
+    if (wakes)
+        events.wake(store->topic.user);
+}
+
+void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
+{
+    store->jobs[store->job_count - 1].ttl_ms = ttl_ms;
+}
+
+void mem_store_fail_claim(struct mem_store *store, int code)
+{
+    store->claim_code = code;
+}
+
+static struct weir__run *make_run(struct mem_store *store,
+                                  const struct mem_job *job)
+{
+    struct weir__run *run = calloc(1, sizeof(*run));
+
+    WEIR_ASSERT(run != NULL);
+    run->magic = WEIR__RUN_MAGIC;
+    run->id = weir__slice_str(job->id);
+    run->record.counters = job->counters;
+    run->record.retry = weir__slice_str(job->retry);
+    run->record.ttl_ms = job->ttl_ms;
+    run->token = job->token;
+    run->due_ms = job->due_ms;
+    run->late_us = (mem_store_now_ms(store) - job->due_ms) * 1000;
+    run->claimed_ns = store->now_ns;
+    return run;
+}
+
+static void expire(struct mem_store *store)
+{
+    for (size_t i = 0; i < store->job_count; i++)
+        if (strcmp(store->jobs[i].state, "running") == 0 &&
+            store->lease_ms[i] < mem_store_now_ms(store)) {
+            store->jobs[i].state = "waiting";
+            store->jobs[i].due_ms = mem_store_now_ms(store);
+            store->jobs[i].counters.crashes++;
+        }
+}
+
+static struct weir__run *take_due(struct mem_store *store, size_t *ret_count)
+{
+    struct weir__run *first = NULL, **end = &first;
+    size_t count = 0;
+
+    store->token++;
+    for (size_t i = 0; i < store->job_count && count < store->claim.room; i++) {
+        struct mem_job *job = &store->jobs[i];
+
+        if (strcmp(job->state, "waiting") != 0 ||
+            job->due_ms > mem_store_now_ms(store))
+            continue;
+        job->state = "running";
+        job->token = store->token;
+        store->lease_ms[i] = mem_store_now_ms(store) + store->claim.lease_ms;
+        *end = make_run(store, job);
+        (*end)->slot = (uint32_t)i;
+        store->out[i] = *end;
+        end = &(*end)->next;
+        count++;
+    }
+    *ret_count = count;
+    return first;
+}
+
+static int64_t next_due_us(const struct mem_store *store)
+{
+    int64_t next = -1;
+
+    for (size_t i = 0; i < store->job_count; i++)
+        if (strcmp(store->jobs[i].state, "waiting") == 0 &&
+            (next < 0 || store->jobs[i].due_ms < next))
+            next = store->jobs[i].due_ms;
+    return next < 0 ? -1 : (next - mem_store_now_ms(store)) * 1000;
+}
+
+static void answer_claim(struct mem_store *store)
+{
+    struct weir__store_events events = weir__lane_events();
+    struct weir__claimed claimed = {.code = store->claim_code};
+    struct weir__run *first = NULL;
+
+    store->is_claimed = false;
+    store->claim_code = WEIR_OK;
+    expire(store);
+    if (claimed.code == WEIR_OK)
+        first = take_due(store, &claimed.count);
+    claimed.next_due_us = next_due_us(store);
+    events.claimed(store->topic.user, &claimed);
+    if (claimed.count > 0)
+        events.arrived(store->topic.user, first, claimed.count, 0);
+}
+
+static void answer_settles(struct mem_store *store)
+{
+    struct weir__store_events events = weir__lane_events();
+    size_t count = store->settled_count, refused = 0;
+
+    while (store->settled != NULL) {
+        struct weir__run *run = store->settled;
+        struct mem_job *job = find(store, run->id);
+
+        store->settled = run->next;
+        WEIR_ASSERT(job != NULL);
+        if (strcmp(job->state, "running") == 0 && job->token == run->token)
+            apply(store, job, run);
+        else
+            refused++;
+        free_run(run);
+    }
+    store->settled_count = 0;
+    events.settled(store->topic.user, count, refused);
+}
+
+size_t mem_store_answer(struct mem_store *store)
+{
+    size_t answered = 0;
+
+    if (store->settled_count > 0) {
+        answer_settles(store);
+        answered++;
+    }
+    if (store->is_claimed) {
+        answer_claim(store);
+        answered++;
+    }
+    return answered;
+}
+
+const struct mem_job *mem_store_job(const struct mem_store *store,
+                                    const char *id)
+{
+    for (size_t i = 0; i < store->job_count; i++)
+        if (strcmp(store->jobs[i].id, id) == 0)
+            return &store->jobs[i];
+    return NULL;
+}
+
+size_t mem_store_claims(const struct mem_store *store)
+{
+    return store->claims;
+}
+
+size_t mem_store_flushed_renewals(const struct mem_store *store)
+{
+    return store->flushed_renewals;
+}
+
+size_t mem_store_renewals(const struct mem_store *store)
+{
+    return store->renewals;
+}
+
+size_t mem_store_largest_claim(const struct mem_store *store)
+{
+    return store->largest_claim;
+}

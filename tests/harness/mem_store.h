@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_MEM_STORE_H
+#define WEIR_MEM_STORE_H
+
+/* A store in memory with a clock that the test moves: core's rules are tested
+ * against it in virtual time. It answers only when the test says so, so that
+ * the order of events is the test's. One reactor at a time. */
+
+#include "core/reactor.h"
+
+struct mem_store;
+
+struct mem_store *mem_store_new(void);
+struct weir__store *mem_store_port(struct mem_store *store);
+void mem_store_free(struct mem_store *store);
+
+/* The clock: monotonic ns, and as server time in ms. */
+int64_t mem_store_clock(void *store);
+void mem_store_advance(struct mem_store *store, int64_t ms);
+
+/* Add a job `id`, due after delay_ms; `retry` is its own ladder or NULL. Wakes
+ * a sleeping topic when wakes is true. */
+void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
+                   const char *retry, bool wakes);
+
+/* The ttl of the job added last. */
+void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
+
+/* Answer what was flushed. Returns how many requests were answered. */
+size_t mem_store_answer(struct mem_store *store);
+
+/* Fail the next claim with this code. */
+void mem_store_fail_claim(struct mem_store *store, int code);
+
+/* A job as it is now. */
+struct mem_job {
+    char id[40];
+    char retry[80];
+    char reason[40];
+    char error[240];
+    const char *state; /* "waiting", "running", "dead", "gone" */
+    struct weir_counters counters;
+    int64_t due_ms;
+    int64_t ttl_ms;
+    uint64_t token;
+};
+
+const struct mem_job *mem_store_job(const struct mem_store *store,
+                                    const char *id);
+int64_t mem_store_now_ms(const struct mem_store *store);
+size_t mem_store_claims(const struct mem_store *store);
+size_t mem_store_renewals(const struct mem_store *store);
+size_t mem_store_flushed_renewals(const struct mem_store *store);
+size_t mem_store_largest_claim(const struct mem_store *store);
+
+#endif
