@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/harness/redis_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "tests/harness/tempdir.h"
+
+enum {
+    START_DEADLINE_MS = 20000,
+    ANSWER_DEADLINE_S = 20,
+    ARGS_MAX = 64,
+    TEXT_CAP = 64 * 1024,
+    FIRST_PORT = 20000, /* below the ephemeral range */
+    PORTS = 10000,
+    INHERITED_FDS_MAX = 256
+};
+
+struct redis_proc {
+    struct redis_proc *next;
+    struct redis_options options;
+    struct tempdir dir;
+    char socket[108];
+    char url[128];
+    char port[8];
+    pid_t pid; /* 0: not running */
+    redisContext *context;
+    char *text; /* of redis_text, TEXT_CAP bytes */
+};
+
+static struct redis_proc *all;
+
+static _Noreturn void give_up(const char *what, const struct redis_proc *proc)
+{
+    printf("  redis_proc: %s", what);
+    if (proc != NULL && proc->context != NULL && proc->context->err != 0)
+        printf(": %s", proc->context->errstr);
+    printf("\n");
+    (void)fflush(stdout); /* the test has failed already */
+    _exit(1);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void forget_context(struct redis_proc *proc)
+{
+    if (proc->context != NULL)
+        redisFree(proc->context);
+    proc->context = NULL;
+}
+
+static void stop_all(void)
+{
+    while (all != NULL)
+        redis_stop(all);
+}
+
+/* --- starting ---------------------------------------------------------- */
+
+static bool port_is_free(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool free_one;
+
+    if (fd < 0)
+        return false;
+    free_one = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    (void)close(fd); /* nothing was written */
+    return free_one;
+}
+
+static void choose_port(struct redis_proc *proc)
+{
+    int port = FIRST_PORT + (int)(getpid() * 7 % PORTS);
+
+    for (int i = 0; i < PORTS && !port_is_free(port); i++)
+        port = FIRST_PORT + (port - FIRST_PORT + 1) % PORTS;
+    (void)snprintf(proc->port, sizeof(proc->port), "%d", port);
+}
+
+static void add_arg(char **args, size_t *count, const char *arg)
+{
+    if (*count >= ARGS_MAX - 1)
+        give_up("too many arguments", NULL);
+    args[*count] = strdup(arg); /* the process is about to be replaced */
+    *count += 1;
+    args[*count] = NULL;
+}
+
+static _Noreturn void become_server(const struct redis_proc *proc)
+{
+    const char *binary = getenv("WEIR_REDIS_SERVER");
+    const char *const fixed[] = {binary != NULL ? binary : "redis-server",
+                                 "--port",
+                                 proc->options.tcp ? proc->port : "0",
+                                 "--bind",
+                                 "127.0.0.1",
+                                 "--unixsocket",
+                                 proc->socket,
+                                 "--save",
+                                 "",
+                                 "--appendonly",
+                                 proc->options.appendonly ? "yes" : "no",
+                                 "--dir",
+                                 proc->dir.path,
+                                 "--logfile",
+                                 "log",
+                                 NULL};
+    char *args[ARGS_MAX];
+    size_t count = 0;
+    int null;
+
+    for (size_t i = 0; fixed[i] != NULL; i++)
+        add_arg(args, &count, fixed[i]);
+    if (proc->options.password != NULL) {
+        add_arg(args, &count, "--requirepass");
+        add_arg(args, &count, proc->options.password);
+    }
+    for (size_t i = 0;
+         proc->options.args != NULL && proc->options.args[i] != NULL; i++)
+        add_arg(args, &count, proc->options.args[i]);
+    null = open("/dev/null", O_RDWR);
+    (void)dup2(null, STDIN_FILENO); /* best effort */
+    (void)dup2(null, STDOUT_FILENO);
+    for (int fd = STDERR_FILENO + 1; fd < INHERITED_FDS_MAX; fd++)
+        (void)close(fd); /* most are not open */
+    execvp(args[0], args);
+    _exit(127);
+}
+
+/* Connects the helper connection and asks for a PONG. LOADING is waited out. */
+static bool answers(struct redis_proc *proc)
+{
+    struct timeval patience = {.tv_sec = ANSWER_DEADLINE_S};
+    redisReply *reply;
+    bool is_pong;
+
+    forget_context(proc);
+    proc->context = redisConnectUnixWithTimeout(proc->socket, patience);
+    if (proc->context == NULL || proc->context->err != 0)
+        return false;
+    (void)fcntl(proc->context->fd, F_SETFD, FD_CLOEXEC); /* tidiness */
+    (void)redisSetTimeout(proc->context, patience);      /* else the test's */
+    if (proc->options.password != NULL)
+        freeReplyObject(
+            redisCommand(proc->context, "AUTH %s", proc->options.password));
+    reply = redisCommand(proc->context, "PING");
+    is_pong = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return is_pong;
+}
+
+static void launch(struct redis_proc *proc)
+{
+    int64_t deadline = now_ms() + START_DEADLINE_MS;
+
+    (void)fflush(stdout); /* or the child could print it again */
+    proc->pid = fork();
+    if (proc->pid < 0)
+        give_up("fork failed", proc);
+    if (proc->pid == 0)
+        become_server(proc);
+    tempdir_guard(&proc->dir, proc->pid);
+    while (!answers(proc)) {
+        if (waitpid(proc->pid, NULL, WNOHANG) == proc->pid)
+            give_up("the server ended at once (not installed?)", NULL);
+        if (now_ms() > deadline)
+            give_up("the server does not answer", proc);
+        (void)poll(NULL, 0, 1); /* between two looks */
+    }
+}
+
+struct redis_proc *redis_prepare(const struct redis_options *options)
+{
+    struct redis_proc *proc = calloc(1, sizeof(*proc));
+
+    if (proc == NULL)
+        give_up("out of memory", NULL);
+    if (all == NULL)
+        (void)atexit(stop_all); /* the guard remains without it */
+    if (options != NULL)
+        proc->options = *options;
+    if (!tempdir_make(&proc->dir))
+        give_up("no directory", NULL);
+    (void)snprintf(proc->socket, sizeof(proc->socket), "%s/s", proc->dir.path);
+    (void)snprintf(proc->url, sizeof(proc->url), "unix://%s", proc->socket);
+    if (proc->options.tcp)
+        choose_port(proc);
+    proc->next = all;
+    all = proc;
+    return proc;
+}
+
+struct redis_proc *redis_start(const struct redis_options *options)
+{
+    struct redis_proc *proc = redis_prepare(options);
+
+    launch(proc);
+    return proc;
+}
+
+/* --- facts -------------------------------------------------------------- */
+
+const char *redis_url(const struct redis_proc *proc)
+{
+    return proc->url;
+}
+
+const char *redis_socket(const struct redis_proc *proc)
+{
+    return proc->socket;
+}
+
+const char *redis_dir(const struct redis_proc *proc)
+{
+    return proc->dir.path;
+}
+
+int redis_port(const struct redis_proc *proc)
+{
+    return (int)strtol(proc->port, NULL, 10);
+}
+
+pid_t redis_pid(const struct redis_proc *proc)
+{
+    return proc->pid;
+}
+
+/* --- ending -------------------------------------------------------------- */
+
+void redis_kill(struct redis_proc *proc, int signal_number)
+{
+    if (proc->pid == 0)
+        return;
+    (void)kill(proc->pid, signal_number); /* it may have ended by itself */
+    if (signal_number != SIGKILL && signal_number != SIGTERM)
+        return;
+    while (waitpid(proc->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    proc->pid = 0;
+    tempdir_guard(&proc->dir, 0);
+    forget_context(proc);
+}
+
+void redis_restart(struct redis_proc *proc)
+{
+    redis_kill(proc, SIGKILL);
+    launch(proc);
+}
+
+void redis_stop(struct redis_proc *proc)
+{
+    struct redis_proc **link = &all;
+
+    redis_kill(proc, SIGKILL);
+    while (*link != proc)
+        link = &(*link)->next;
+    *link = proc->next;
+    tempdir_remove(&proc->dir);
+    free(proc->text);
+    free(proc);
+}
+
+/* --- commands ------------------------------------------------------------ */
+
+static redisReply *ask(struct redis_proc *proc, const char *format, va_list ap)
+{
+    redisReply *reply;
+
+    if (proc->context == NULL)
+        give_up("asked while the server is down", proc);
+    reply = redisvCommand(proc->context, format, ap);
+    if (reply == NULL)
+        give_up("no reply", proc);
+    return reply;
+}
+
+long long redis_int(struct redis_proc *proc, const char *format, ...)
+{
+    redisReply *reply;
+    long long value;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(proc, format, ap);
+    va_end(ap);
+    if (reply->type != REDIS_REPLY_INTEGER) {
+        printf("  %s: %s\n", format,
+               reply->str != NULL ? reply->str : "not an integer");
+        give_up("an integer was expected", proc);
+    }
+    value = reply->integer;
+    freeReplyObject(reply);
+    return value;
+}
+
+static size_t append(char *text, size_t used, const redisReply *reply)
+{
+    size_t room = TEXT_CAP - used;
+    int wrote;
+
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        for (size_t i = 0; i < reply->elements; i++) {
+            if (i > 0)
+                text[used++] = ' ';
+            used = append(text, used, reply->element[i]);
+        }
+        return used;
+    }
+    if (reply->type == REDIS_REPLY_INTEGER)
+        wrote = snprintf(text + used, room, "%lld", reply->integer);
+    else if (reply->type == REDIS_REPLY_NIL)
+        wrote = snprintf(text + used, room, "(nil)");
+    else
+        wrote = snprintf(text + used, room, "%s", reply->str);
+    if (wrote < 0 || (size_t)wrote + 1 >= room)
+        give_up("reply too long for redis_text", NULL);
+    return used + (size_t)wrote;
+}
+
+const char *redis_text(struct redis_proc *proc, const char *format, ...)
+{
+    redisReply *reply;
+    bool is_nil;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(proc, format, ap);
+    va_end(ap);
+    if (proc->text == NULL)
+        proc->text = malloc(TEXT_CAP);
+    if (proc->text == NULL)
+        give_up("out of memory", NULL);
+    is_nil = reply->type == REDIS_REPLY_NIL;
+    proc->text[append(proc->text, 0, reply)] = '\0';
+    freeReplyObject(reply);
+    return is_nil ? NULL : proc->text;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_REDIS_PROC_H
+#define WEIR_TEST_REDIS_PROC_H
+
+/* A private redis-server for one test: fresh directory under $TMPDIR or /tmp,
+ * unix socket, no port, no snapshots. It stays in the test's process group and
+ * is killed by its pid when the test ends, however that happens; its directory
+ * goes with it. The binary is $WEIR_REDIS_SERVER or redis-server.
+ *
+ * Everything here BLOCKS and ends the test with a sentence when it fails. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <weir/base.h>
+
+struct redis_proc;
+
+/* Zeroed or NULL: a plain server without persistence. */
+struct redis_options {
+    const char *const *args; /* more arguments, ended by NULL; kept */
+    const char *password;    /* requirepass; kept */
+    bool appendonly;         /* append-only file: data survives a restart */
+    bool tcp;                /* also on a free port of 127.0.0.1 */
+};
+
+/* Start and wait until it answers. */
+struct redis_proc *redis_start(const struct redis_options *options);
+
+/* The same, but only makes the directory; redis_restart starts it. */
+struct redis_proc *redis_prepare(const struct redis_options *options);
+
+const char *redis_url(const struct redis_proc *proc);    /* unix:///... */
+const char *redis_socket(const struct redis_proc *proc); /* path */
+const char *redis_dir(const struct redis_proc *proc);
+int redis_port(const struct redis_proc *proc); /* 0 without `tcp` */
+pid_t redis_pid(const struct redis_proc *proc);
+
+/* Send a signal; after SIGKILL and SIGTERM waits until the server is gone. */
+void redis_kill(struct redis_proc *proc, int signal_number);
+
+/* Kill it if it runs, start it on the same directory, wait for an answer. */
+void redis_restart(struct redis_proc *proc);
+
+/* Kill it, remove its directory, free `proc`. Done at exit by itself. */
+void redis_stop(struct redis_proc *proc);
+
+/* One command through a connection of the harness (format as in hiredis:
+ * "SET %s %b"). An integer reply; anything else fails the test. */
+long long redis_int(struct redis_proc *proc, const char *format, ...);
+
+/* Any reply as text, valid until the next call for `proc`: integers in
+ * decimal, arrays joined by blanks, errors as they came, nil as NULL. */
+const char *redis_text(struct redis_proc *proc, const char *format, ...);
+
+#endif
