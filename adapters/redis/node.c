@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/node.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+
+/* In ASCII order, so that names sort like the numbers they stand for. */
+static const char alphabet[] =
+    "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+_Static_assert(sizeof(alphabet) == 65, "six bits a character");
+
+static const char hex_digits[] = "0123456789abcdef";
+
+static const int64_t YEAR_2020_MS = 1577836800000;
+
+enum { TIME_CHARS = 8, COUNTER_BITS = 7 };
+
+static void write_number(char *to, size_t len, uint64_t number)
+{
+    for (size_t i = len; i > 0; i--) {
+        to[i - 1] = alphabet[number & 63];
+        number >>= 6;
+    }
+}
+
+void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
+                    char ret_seq[WEIR__SEQ_LEN])
+{
+    uint64_t ms =
+        wall_ms > YEAR_2020_MS ? (uint64_t)(wall_ms - YEAR_2020_MS) : 0;
+    uint64_t next = ms << COUNTER_BITS;
+
+    if (next <= maker->last)
+        next = maker->last + 1;
+    maker->last = next;
+    write_number(ret_seq, TIME_CHARS, next);
+    write_number(ret_seq + TIME_CHARS, WEIR__SEQ_LEN - TIME_CHARS,
+                 maker->producer);
+}
+
+/* One of 16 characters from '0' to '?'; -1 for any other. */
+static int nibble(uint8_t byte)
+{
+    return byte >= '0' && byte <= '?' ? byte - '0' : -1;
+}
+
+int weir__node_read(struct weir_slice name, unsigned *ret_lo, unsigned *ret_hi)
+{
+    int part[4];
+
+    if (name.len != WEIR__NODE_LEN)
+        return WEIR_EMALFORMED;
+    for (size_t i = 0; i < 4; i++) {
+        part[i] = nibble(name.ptr[WEIR__SEQ_LEN + i]);
+        if (part[i] < 0)
+            return WEIR_EMALFORMED;
+    }
+    if (part[0] * 16 + part[1] > part[2] * 16 + part[3])
+        return WEIR_EMALFORMED;
+    *ret_lo = (unsigned)(part[0] * 16 + part[1]);
+    *ret_hi = (unsigned)(part[2] * 16 + part[3]);
+    return WEIR_OK;
+}
+
+void weir__made_id(const char *seq, unsigned slot,
+                   char ret_id[WEIR__MADE_ID_LEN + 1])
+{
+    WEIR_ASSERT(slot < WEIR__SLOTS_MAX);
+    ret_id[0] = '~';
+    memcpy(ret_id + 1, seq, WEIR__SEQ_LEN);
+    ret_id[WEIR__SEQ_LEN + 1] = hex_digits[slot / 16];
+    ret_id[WEIR__SEQ_LEN + 2] = hex_digits[slot % 16];
+    ret_id[WEIR__MADE_ID_LEN] = '\0';
+}
+
+/* Position of a byte in a string of characters; -1 if it is not there. */
+static int index_in(const char *characters, uint8_t byte)
+{
+    const char *at = byte == '\0' ? NULL : strchr(characters, byte);
+
+    return at == NULL ? -1 : (int)(at - characters);
+}
+
+bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
+                        unsigned *ret_slot)
+{
+    int high, low;
+
+    if (id.len != WEIR__MADE_ID_LEN || id.ptr[0] != '~')
+        return false;
+    for (size_t i = 1; i <= WEIR__SEQ_LEN; i++)
+        if (index_in(alphabet, id.ptr[i]) < 0)
+            return false;
+    high = index_in(hex_digits, id.ptr[WEIR__SEQ_LEN + 1]);
+    low = index_in(hex_digits, id.ptr[WEIR__SEQ_LEN + 2]);
+    if (high < 0 || low < 0)
+        return false;
+    *ret_seq = (const char *)id.ptr + 1;
+    *ret_slot = (unsigned)(high * 16 + low);
+    return true;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/pack.h"
+
+#include "adapters/redis/node.h"
+#include "core/assert.h"
+
+enum { FLAG_HAS_IDS = 1 };
+
+static size_t read_le(const uint8_t *ptr, size_t len)
+{
+    size_t value = 0;
+
+    for (size_t i = len; i > 0; i--)
+        value = value << 8 | ptr[i - 1];
+    return value;
+}
+
+/* Cut `len` bytes off the front; NULL when there are fewer. */
+static const uint8_t *cut(struct weir_slice *from, size_t len)
+{
+    const uint8_t *ptr = from->ptr;
+
+    if (from->len < len)
+        return NULL;
+    from->ptr += len;
+    from->len -= len;
+    return ptr;
+}
+
+/* The next str of an id block: lengths up to 255, which ids never exceed. */
+static bool next_id(struct weir_slice *from, struct weir_slice *ret_id)
+{
+    const uint8_t *head = cut(from, 1);
+    size_t len;
+
+    if (head == NULL)
+        return false;
+    if (*head >> 5 == 5) {
+        len = *head & 31;
+    } else {
+        const uint8_t *len8 = *head == 0xd9 ? cut(from, 1) : NULL;
+
+        if (len8 == NULL)
+            return false;
+        len = *len8;
+    }
+    ret_id->ptr = cut(from, len);
+    ret_id->len = len;
+    return ret_id->ptr != NULL;
+}
+
+/* The array's head; leaves the strings in `from`. */
+static bool id_count(struct weir_slice *from, size_t *ret_count)
+{
+    const uint8_t *head = cut(from, 1);
+
+    if (head == NULL)
+        return false;
+    if (*head >> 4 == 9) {
+        *ret_count = *head & 15;
+        return true;
+    }
+    head = *head == 0xdc ? cut(from, 2) : NULL;
+    if (head == NULL)
+        return false;
+    *ret_count = (size_t)head[0] << 8 | head[1];
+    return true;
+}
+
+static struct weir_slice id_block(const struct weir__pack *pack)
+{
+    return (struct weir_slice){pack->bytes.ptr + WEIR__PACK_HEAD,
+                               pack->header_len - WEIR__PACK_HEAD};
+}
+
+static bool ids_are_sound(const struct weir__pack *pack)
+{
+    struct weir_slice left = id_block(pack), id;
+    size_t count;
+
+    if (!pack->has_ids)
+        return left.len == 0;
+    if (!id_count(&left, &count) || count != pack->count)
+        return false;
+    for (size_t slot = 0; slot < count; slot++)
+        if (!next_id(&left, &id) || id.len == 0)
+            return false;
+    return left.len == 0;
+}
+
+static size_t offset_of(const struct weir__pack *pack, size_t slot)
+{
+    return read_le(pack->bytes.ptr + pack->header_len + 4 * slot, 4);
+}
+
+static size_t records_at(const struct weir__pack *pack)
+{
+    return pack->header_len + 4 * (pack->count + 1);
+}
+
+static bool offsets_are_sound(const struct weir__pack *pack)
+{
+    size_t last = 0;
+
+    if (pack->bytes.len < records_at(pack) || offset_of(pack, 0) != 0)
+        return false;
+    for (size_t slot = 1; slot <= pack->count; slot++) {
+        size_t offset = offset_of(pack, slot);
+
+        if (offset < last)
+            return false;
+        last = offset;
+    }
+    return last == pack->bytes.len - records_at(pack);
+}
+
+int weir__pack_read(struct weir_slice bytes, struct weir__pack *ret_pack)
+{
+    struct weir__pack pack = {bytes, 0, 0, false};
+
+    if (bytes.len < WEIR__PACK_HEAD || bytes.ptr[0] != 'W')
+        return WEIR_EMALFORMED;
+    if (bytes.ptr[1] != '1')
+        return WEIR_ENEWER;
+    pack.count = (size_t)bytes.ptr[2] + 1;
+    pack.has_ids = bytes.ptr[4] == FLAG_HAS_IDS;
+    pack.header_len = read_le(bytes.ptr + 5, 3);
+    if (bytes.ptr[4] > FLAG_HAS_IDS || pack.header_len < WEIR__PACK_HEAD ||
+        pack.header_len > bytes.len)
+        return WEIR_EMALFORMED;
+    if (!ids_are_sound(&pack) || !offsets_are_sound(&pack))
+        return WEIR_EMALFORMED;
+    *ret_pack = pack;
+    return WEIR_OK;
+}
+
+void weir__pack_ids(const struct weir__pack *pack, struct weir_slice *ret_ids)
+{
+    struct weir_slice left = id_block(pack);
+    size_t count = 0;
+    bool is_sound = id_count(&left, &count);
+
+    WEIR_ASSERT(pack->has_ids);
+    for (size_t slot = 0; slot < count && is_sound; slot++)
+        is_sound = next_id(&left, &ret_ids[slot]);
+    WEIR_ASSERT(is_sound && count == pack->count); /* checked when read */
+}
+
+struct weir_slice weir__pack_record(const struct weir__pack *pack, size_t slot)
+{
+    size_t from, to;
+
+    WEIR_ASSERT(slot < pack->count);
+    from = offset_of(pack, slot);
+    to = offset_of(pack, slot + 1);
+    return (struct weir_slice){pack->bytes.ptr + records_at(pack) + from,
+                               to - from};
+}

@@ -1,0 +1,138 @@
+-- SPDX-License-Identifier: MIT
+-- add: packs of new jobs become claimable, in one atomic step.
+--
+-- Each pack was staged before by SET pack bytes NX PX: the server hashes every
+-- byte of a string that enters Lua, so bodies stay outside. PERSIST makes a
+-- pack permanent and tells a repeat of this call from the first one.
+--
+-- KEYS  wait ids meta idle, pack...
+-- ARGV  topic, kind, then for each pack: jobs, header length, when (due.lua)
+-- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
+--       added, packs counted from 0: a slot whose id exists already; 256 +
+--       slot: as many jobs wait as may; slot -1: this pack is in use already
+--       (the call is a repeat); -2: not staged. Where options are stored their
+--       revision comes last.
+--       { -1, kind } when the topic is of another kind: nothing was done.
+--#include node
+--#include due
+--#include topic
+--#include wake
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local topic, kind = ARGV[1], ARGV[2]
+
+local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
+local stored = known[1] or topic_kind(meta, ids, kind)
+if stored ~= kind then return { -1, stored } end
+
+-- How many more jobs may wait; nil: no bound.
+local function room_left(most)
+  local count = call('HMGET', meta, 'added', 'retried', 'snoozed', 'returned',
+                     'requeued', 'claimed', 'delwait')
+  for i = 1, 7 do count[i] = tonumber(count[i] or 0) end
+  return most - (count[1] + count[2] + count[3] + count[4] + count[5] -
+                 count[6] - count[7])
+end
+local left = known[2] and math.max(room_left(tonumber(known[2])), 0)
+
+-- Point the ids of a pack at it. Returns the set of slots whose id exists
+-- already (in the index or earlier in this pack) and its size; nil, 0 if none.
+local function index_ids(key, seq, jobs, header_len)
+  local names = cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
+  local known = call('HMGET', ids, unpack(names, 1, jobs))
+  local fields, last, refused, count = {}, 0, nil, 0
+  for i = 1, jobs do
+    if known[i] then
+      refused = refused or {}
+      refused[i - 1] = true
+      count = count + 1
+    else
+      fields[last + 1], fields[last + 2] = names[i], seq
+      last = last + 2
+    end
+  end
+  if last == 0 or call('HSET', ids, unpack(fields)) * 2 == last then
+    return refused, count
+  end
+  -- An id comes twice in this pack: the first one counts.
+  local seen = {}
+  refused = refused or {}
+  for slot = 0, jobs - 1 do
+    local name = names[slot + 1]
+    if not refused[slot] then
+      if seen[name] then
+        refused[slot] = true
+        count = count + 1
+      end
+      seen[name] = true
+    end
+  end
+  return refused, count
+end
+
+-- Refuse the last slots of a pack until `left` are not refused.
+local function refuse_rest(key, jobs, header_len, refused, count)
+  local names = header_len > 8 and
+                cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
+  local full = {}
+  refused = refused or {}
+  for slot = jobs - 1, 0, -1 do
+    if jobs - count <= left then break end
+    if not refused[slot] then
+      refused[slot], full[slot] = true, true
+      count = count + 1
+      if names then call('HDEL', ids, names[slot + 1]) end
+    end
+  end
+  return refused, count, full
+end
+
+local reply, added, entries, first = { 0 }, 0, {}, nil
+for index = 0, #KEYS - 5 do
+  local key, arg = KEYS[5 + index], 3 + 3 * index
+  local jobs, header_len = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
+  local seq = sub(key, -12)
+  if call('PERSIST', key) == 0 then
+    reply[#reply + 1] = index
+    reply[#reply + 1] = call('EXISTS', key) == 1 and -1 or -2
+  else
+    local refused, count = nil, 0
+    if header_len > 8 then
+      refused, count = index_ids(key, seq, jobs, header_len)
+    end
+    local full
+    if left then
+      if jobs - count > left then
+        refused, count, full = refuse_rest(key, jobs, header_len, refused,
+                                           count)
+      end
+      left = left - (jobs - count)
+    end
+    if refused then
+      for slot = 0, jobs - 1 do
+        if refused[slot] then
+          reply[#reply + 1] = index
+          reply[#reply + 1] = full and full[slot] and slot + 256 or slot
+        end
+      end
+    end
+    if count == jobs then
+      call('DEL', key)
+    else
+      if count > 0 then call('SETRANGE', key, 3, char(count)) end
+      local due = enter(entries, seq, jobs, ARGV[arg + 2], now, refused)
+      if not first or due < first then first = due end
+      added = added + jobs - count
+    end
+  end
+end
+
+if added > 0 then
+  reply[1] = added
+  call_list('ZADD', wait, entries)
+  call('HINCRBY', meta, 'added', added)
+  wake_one(idle, topic, first)
+end
+if known[3] then reply[#reply + 1] = tonumber(known[3]) end
+return reply

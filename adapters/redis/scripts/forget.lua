@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: MIT
+-- forget: delete dead jobs, the oldest first, some in each call.
+--
+-- KEYS  ids meta dead rec
+-- ARGV  latest time of death ('' = now), most jobs
+-- Reply { deleted, 1 if there are more: call again, latest time of death }
+--       { -1 } when there is no such topic
+local call = redis.call
+local ids, meta, dead, rec = unpack(KEYS)
+local latest, most = ARGV[1], tonumber(ARGV[2])
+if call('EXISTS', meta) == 0 then return { -1 } end
+if latest == '' then
+  local time = call('TIME')
+  latest = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+end
+local names = call('ZRANGEBYSCORE', dead, '-inf', latest, 'LIMIT', 0, most)
+if #names > 0 then
+  call('ZREM', dead, unpack(names))
+  call('HDEL', ids, unpack(names))
+  call('HDEL', rec, unpack(names))
+end
+return { #names, #names == most and 1 or 0, tonumber(latest) }

@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: MIT
+-- lateness: add samples to the statistics of the current minute. `late` holds
+-- six minutes in turn: field M is the number of the minute that slot M was
+-- last used for, M:max the latest start in us, M:<bucket> a count.
+--
+-- KEYS  late
+-- ARGV  latest in us, bucket, count, bucket, count, ...
+local call = redis.call
+local minute = math.floor(call('TIME')[1] / 60)
+local late, slot = KEYS[1], minute % 6
+if tonumber(call('HGET', late, slot) or -1) ~= minute then
+  local old, prefix = {}, slot .. ':'
+  for _, field in ipairs(call('HKEYS', late)) do
+    if string.sub(field, 1, 2) == prefix then old[#old + 1] = field end
+  end
+  if #old > 0 then call('HDEL', late, unpack(old)) end
+  call('HSET', late, slot, minute)
+end
+local max = slot .. ':max'
+if tonumber(ARGV[1]) > tonumber(call('HGET', late, max) or -1) then
+  call('HSET', late, max, ARGV[1])
+end
+for i = 2, #ARGV, 2 do
+  call('HINCRBY', late, slot .. ':' .. ARGV[i], ARGV[i + 1])
+end
+return 1

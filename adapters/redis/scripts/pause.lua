@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+-- pause: give out no more jobs of the topic, or give them out again; then every
+-- worker that sleeps is woken.
+--
+-- KEYS  ids meta idle
+-- ARGV  topic, kind, 1 to pause or 0 to resume
+-- Reply { 1 }, or { -1, kind } when the topic is of another kind: nothing was
+--       done
+local call = redis.call
+--#include topic
+local ids, meta, idle = unpack(KEYS)
+local topic, kind = ARGV[1], ARGV[2]
+local stored = topic_kind(meta, ids, kind)
+if stored ~= kind then return { -1, stored } end
+if ARGV[3] == '1' then
+  call('HSET', meta, 'paused', 1)
+  return { 1 }
+end
+if call('HDEL', meta, 'paused') == 1 then
+  for _, worker in ipairs(call('ZRANGE', idle, 0, 999)) do
+    call('ZREM', idle, worker)
+    call('PUBLISH', 'weir:wake:' .. worker, topic)
+  end
+end
+return { 1 }

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: MIT
+-- requeue: dead jobs become ready again in a new pack, staged as for add. Those
+-- that are not dead since the time given are left out.
+--
+-- KEYS  wait ids meta dead rec idle pack
+-- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack
+-- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done
+--#include node
+--#include due
+--#include wake
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local wait, ids, meta, dead, rec, idle, pack = unpack(KEYS)
+local topic, jobs, header_len = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local died = cmsgpack.unpack(ARGV[4])
+
+if call('PERSIST', pack) == 0 then
+  if call('EXISTS', pack) == 0 then return { -1 } end
+  return { jobs - byte(call('GETRANGE', pack, 3, 3)) } -- a repeat
+end
+
+local seq = sub(pack, -12)
+local names = cmsgpack.unpack(call('GETRANGE', pack, 8, header_len - 1))
+local scores = call('ZMSCORE', dead, unpack(names, 1, jobs))
+local gone, count, fields, moved = {}, 0, {}, {}
+for slot = 0, jobs - 1 do
+  local name, score = names[slot + 1], scores[slot + 1]
+  if score and tonumber(score) == died[slot + 1] then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = seq
+    moved[#moved + 1] = name
+  else
+    gone[slot] = true
+    count = count + 1
+  end
+end
+if count == jobs then
+  call('DEL', pack)
+  return { 0 }
+end
+
+call('ZREM', dead, unpack(moved))
+call('HDEL', rec, unpack(moved))
+call('HSET', ids, unpack(fields))
+if count > 0 then call('SETRANGE', pack, 3, char(count)) end
+local entries = {}
+enter(entries, seq, jobs, 'r0', now, count > 0 and gone or nil)
+call_list('ZADD', wait, entries)
+call('HINCRBY', meta, 'requeued', #moved)
+wake_one(idle, topic, now)
+return { #moved }

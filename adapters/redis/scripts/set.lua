@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: MIT
+-- set: store options with the topic, all of them or none. Their revision tells
+-- workers to read them again. What other scripts look at is kept in `meta`.
+--
+-- KEYS  options ids meta wait run dead
+-- ARGV  kind of a topic that is made, then option, value ('' = remove it), ...
+-- Reply { revision }, or { -1, kind } when the topic is to become of another
+--       kind and has jobs: nothing was done
+local call = redis.call
+--#include topic
+local options, ids, meta, wait, run, dead = unpack(KEYS)
+local kind = topic_kind(meta, ids, ARGV[1])
+for i = 2, #ARGV, 2 do
+  if ARGV[i] == 'kind' and ARGV[i + 1] ~= '' and ARGV[i + 1] ~= kind then
+    if call('EXISTS', wait, run, dead) > 0 then return { -1, kind } end
+  end
+end
+for i = 2, #ARGV, 2 do
+  local name, value = ARGV[i], ARGV[i + 1]
+  if value == '' then
+    call('HDEL', options, name)
+  else
+    call('HSET', options, name, value)
+  end
+  if name == 'kind' and value ~= '' then call('HSET', meta, 'kind', value) end
+  if name == 'max_pending' then
+    if tonumber(value) then
+      call('HSET', meta, 'max_pending', value)
+    else
+      call('HDEL', meta, 'max_pending')
+    end
+  end
+end
+return { call('HINCRBY', meta, 'revision', 1) }

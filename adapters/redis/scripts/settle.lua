@@ -1,0 +1,330 @@
+-- SPDX-License-Identifier: MIT
+-- settle: verdicts for the slots of many nodes, in one atomic step. A slot is
+-- settled only if a node below the one named still lies under its token, so
+-- repeating a call changes nothing.
+--
+-- A source names one slot of one of the nodes: (node - 1) * 256 + slot, nodes
+-- counted from 1. All lists are msgpack, flat, or '' when empty.
+--
+-- KEYS  run lease ids meta wait dead rec idle, old packs..., new packs...; and
+--       with burials wait ids meta idle of the topic that takes them
+-- ARGV  1 topic
+--       2 nodes  [ key, node, token, header length, slots, ... ]
+--                slots: one byte for each slot, '' = all slots of the node
+--       3 closed [ token, ... ] claims of which nothing is left
+--       4 moves  [ key, jobs, header length, when (due.lua), 1 if they count
+--                as retries, sources, ... ] new packs, staged as for add
+--       5 ends   [ source, id, record, ... ] for the dead; record '': expired,
+--                only counted
+--       6 most dead jobs
+--       7 burials [ key, key, jobs, header length, sources, ... ] or absent:
+--                dead jobs that become ready in another topic of this kind:
+--                the same jobs staged as a pack with their ids and as one
+--                without, for those whose id exists there
+--       8 that topic, 9 its kind
+-- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
+--       refused: expired, deleted or settled before.
+--       { -1 } a new pack was not staged: nothing was done.
+--#include node
+--#include due
+--#include topic
+--#include wake
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
+local topic, most_dead = ARGV[1], tonumber(ARGV[6])
+local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
+local nodes, closed = list_of(ARGV[2]), list_of(ARGV[3])
+local moves, ends = list_of(ARGV[4]), list_of(ARGV[5])
+local burials = ARGV[7] and list_of(ARGV[7]) or {}
+
+-- A new pack without a time to live was made permanent by this very call when
+-- it came the first time.
+local is_new, keeps_id = {}, nil
+for m = 1, #moves, 6 do
+  local ttl = call('PTTL', KEYS[moves[m]])
+  if ttl == -2 then return { -1 } end
+  is_new[m] = ttl >= 0
+  keeps_id = keeps_id or {}
+  for _, source in ipairs(moves[m + 5]) do keeps_id[source] = true end
+end
+for e = 1, #ends, 3 do
+  keeps_id = keeps_id or {}
+  keeps_id[ends[e]] = true
+end
+local is_dug = {}
+for b = 1, #burials, 5 do
+  local named = call('PTTL', KEYS[burials[b]])
+  local made = call('PTTL', KEYS[burials[b + 1]])
+  if named == -2 or made == -2 then return { -1 } end
+  is_dug[b] = named >= 0 and made >= 0
+end
+
+-- First decide, without writing anything.
+local reply, settled, refused = { 0 }, 0, {}
+local to_remove, to_keep, to_unindex = {}, {}, {}
+local packs, met = {}, {}
+
+local function pack_of(key, header_len)
+  local pack = packs[key]
+  if pack then return pack end
+  local header = call('GETRANGE', key, 0, header_len - 1)
+  if #header < 8 then
+    pack = { lost = true, gone = 0, last = 0 }
+  else
+    local _, _, last, gone = byte(header, 1, 4)
+    pack = { last = last, gone = gone }
+    if header_len > 8 then _, pack.names = cmsgpack.unpack_one(header, 8) end
+  end
+  packs[key] = pack
+  return pack
+end
+
+-- lo..hi is in `run` under the right token: settle all of its slots, or those
+-- in `slots`; what is left of it stays under the token.
+local function settle_node(index, name, lo, hi, slots, score)
+  if met[name] then return false end -- twice in one call: too late
+  met[name] = true
+  local count = hi - lo + 1
+  if slots then
+    count = 0
+    for slot = lo, hi do
+      if slots[slot] then count = count + 1 end
+    end
+    if count == 0 then return true end
+    carve(to_keep, score, sub(name, 1, 12), lo, hi, slots)
+  end
+  to_remove[#to_remove + 1] = name
+  local at = index * 5 - 4
+  local pack = pack_of(KEYS[nodes[at]], nodes[at + 3])
+  local names, last = pack.names, #to_unindex
+  if names and not slots and not keeps_id then -- the usual case
+    for slot = lo, hi do to_unindex[last + slot - lo + 1] = names[slot + 1] end
+  elseif names then
+    local base = (index - 1) * 256
+    for slot = lo, hi do
+      if (not slots or slots[slot]) and
+         not (keeps_id and keeps_id[base + slot]) then
+        last = last + 1
+        to_unindex[last] = names[slot + 1]
+      end
+    end
+  end
+  settled = settled + count
+  pack.gone = pack.gone + count
+  return true
+end
+
+-- The node is not under its token as a whole: part of it was deleted or settled
+-- meanwhile, or the lease is lost. Look for what is left below it.
+local function settle_below(index, name, token, lo, hi, slots, alive)
+  local seq = sub(name, 1, 12)
+  local function descend(from, to)
+    local below = node_name(seq, from, to)
+    local score = alive and call('ZSCORE', run, below)
+    score = score and tonumber(score)
+    if score and floor(score) == token and
+       settle_node(index, below, from, to, slots, score) then
+      return
+    end
+    if alive and from < to then
+      local half = left_size(from, to)
+      descend(from, from + half - 1)
+      descend(from + half, to)
+      return
+    end
+    for slot = from, to do
+      if not slots or slots[slot] then
+        refused[(index - 1) * 256 + slot] = true
+        reply[#reply + 1] = index - 1
+        reply[#reply + 1] = slot
+      end
+    end
+  end
+  descend(lo, hi)
+end
+
+local node_names = {}
+for i = 2, #nodes, 5 do node_names[#node_names + 1] = nodes[i] end
+local scores = call('ZMSCORE', run, unpack(node_names))
+for index, name in ipairs(node_names) do
+  local token, listed = nodes[index * 5 - 2], nodes[index * 5]
+  local score = scores[index] and tonumber(scores[index])
+  local lo, hi = node_bounds(name)
+  local slots
+  if listed ~= '' then
+    slots = {}
+    for i = 1, #listed do slots[byte(listed, i)] = true end
+  end
+  if not (score and floor(score) == token and
+          settle_node(index, name, lo, hi, slots, score)) then
+    local alive = call('ZSCORE', lease, digits(token))
+    settle_below(index, name, token, lo, hi, slots, alive)
+  end
+end
+
+-- Then write: what goes first, what moves afterwards.
+call_list('ZREM', run, to_remove)
+call_list('ZADD', run, to_keep)
+call_list('HDEL', ids, to_unindex)
+for key, pack in pairs(packs) do
+  if pack.gone > pack.last then
+    call('DEL', key)
+  elseif not pack.lost then
+    call('SETRANGE', key, 3, char(pack.gone))
+  end
+end
+if settled > 0 then call('HINCRBY', meta, 'settled', settled) end
+for _, token in ipairs(closed) do
+  local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
+  if left == 0 then call('ZREM', lease, digits(token)) end
+end
+
+local entries, first = {}, nil
+local function move(key, jobs, header_len, when, counter, sources)
+  local seq, fields, gone, count = sub(key, -12), {}, nil, 0
+  local moved = cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
+  for slot = 0, jobs - 1 do
+    if refused[sources[slot + 1]] then
+      gone = gone or {}
+      gone[slot] = true
+      count = count + 1
+    else
+      fields[#fields + 1] = moved[slot + 1]
+      fields[#fields + 1] = seq
+    end
+  end
+  if count == jobs then
+    call('DEL', key)
+    return
+  end
+  call('PERSIST', key)
+  if gone then call('SETRANGE', key, 3, char(count)) end
+  call('HSET', ids, unpack(fields))
+  call('HINCRBY', meta, counter, jobs - count)
+  local due = enter(entries, seq, jobs, when, now, gone)
+  if not first or due < first then first = due end
+end
+for m = 1, #moves, 6 do
+  if is_new[m] then
+    move(KEYS[moves[m]], moves[m + 1], moves[m + 2], moves[m + 3],
+         moves[m + 4] == 1 and 'retried' or 'snoozed', moves[m + 5])
+  end
+end
+call_list('ZADD', wait, entries)
+
+local failed, expired = 0, 0
+local places, deaths, records = {}, {}, {} -- of those that die
+local function die(id, record)
+  local last = 2 * failed
+  places[last + 1], places[last + 2] = id, 'D'
+  deaths[last + 1], deaths[last + 2] = now, id
+  records[last + 1], records[last + 2] = id, record
+  failed = failed + 1
+end
+for e = 1, #ends, 3 do
+  local id, record = ends[e + 1], ends[e + 2]
+  if refused[ends[e]] then
+    -- it is somebody else's now
+  elseif record == '' then
+    call('HDEL', ids, id)
+    expired = expired + 1
+  else
+    die(id, record)
+  end
+end
+
+-- Keep those slots of a staged pack that are not in `out`.
+local function keep(list, pack, jobs, out, out_count)
+  if out_count == jobs then
+    call('DEL', pack)
+    return
+  end
+  call('PERSIST', pack)
+  if out_count > 0 then call('SETRANGE', pack, 3, char(out_count)) end
+  enter(list, sub(pack, -12), jobs, 'r0', now, out_count > 0 and out)
+end
+
+local function bury(named, made, jobs, header_len, sources, target)
+  local names = cmsgpack.unpack(call('GETRANGE', named, 8, header_len - 1))
+  local seq, not_named, not_made = sub(named, -12), {}, {}
+  local twins, buried = 0, 0
+  for slot = 0, jobs - 1 do
+    local is_ours = not refused[sources[slot + 1]]
+    if is_ours and
+       call('HSETNX', target.ids, names[slot + 1], seq) == 1 then
+      buried = buried + 1
+      not_made[slot] = true
+    else
+      not_named[slot] = true
+      not_made[slot] = not is_ours or nil
+      if is_ours then twins = twins + 1 end
+    end
+  end
+  keep(target.entries, named, jobs, not_named, jobs - buried)
+  keep(target.entries, made, jobs, not_made, jobs - twins)
+  return buried + twins
+end
+
+-- That topic is of another kind: they stay here. Offsets of records are behind
+-- the header.
+local function stay(named, made, jobs, header_len, sources)
+  local names = cmsgpack.unpack(call('GETRANGE', named, 8, header_len - 1))
+  local base = header_len + 4 * (jobs + 1)
+  local offsets = call('GETRANGE', named, header_len, base - 1)
+  local function offset(slot)
+    local b0, b1, b2, b3 = byte(offsets, 4 * slot + 1, 4 * slot + 4)
+    return base + b0 + b1 * 256 + b2 * 65536 + b3 * 16777216
+  end
+  for slot = 0, jobs - 1 do
+    if not refused[sources[slot + 1]] then
+      die(names[slot + 1],
+          call('GETRANGE', named, offset(slot), offset(slot + 1) - 1))
+    end
+  end
+  call('DEL', named, made)
+end
+
+if #burials > 0 then
+  local target = { entries = {} }
+  target.wait, target.ids = KEYS[#KEYS - 3], KEYS[#KEYS - 2]
+  target.meta, target.idle = KEYS[#KEYS - 1], KEYS[#KEYS]
+  local fits = topic_kind(target.meta, target.ids, ARGV[9]) == ARGV[9]
+  local buried = 0
+  for b = 1, #burials, 5 do
+    local named, made = KEYS[burials[b]], KEYS[burials[b + 1]]
+    local jobs, header_len = burials[b + 2], burials[b + 3]
+    if not is_dug[b] then
+      -- a repeat
+    elseif fits then
+      buried = buried + bury(named, made, jobs, header_len, burials[b + 4],
+                             target)
+    else
+      stay(named, made, jobs, header_len, burials[b + 4])
+    end
+  end
+  if buried > 0 then
+    call_list('ZADD', target.wait, target.entries)
+    call('HINCRBY', target.meta, 'added', buried)
+    call('HINCRBY', meta, 'failed', buried)
+    wake_one(target.idle, ARGV[8], now)
+  end
+end
+if expired > 0 then call('HINCRBY', meta, 'expired', expired) end
+if failed > 0 then
+  call_list('HSET', ids, places)
+  call_list('ZADD', dead, deaths)
+  call_list('HSET', rec, records)
+  call('HINCRBY', meta, 'failed', failed)
+  local over = call('ZCARD', dead) - most_dead
+  if over > 0 then
+    local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
+    for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
+    call('HDEL', ids, unpack(dropped))
+    call('HDEL', rec, unpack(dropped))
+    call('HINCRBY', meta, 'dropped', #dropped)
+  end
+end
+if first then wake_one(idle, topic, first) end
+reply[1] = settled
+return reply

@@ -1,0 +1,122 @@
+-- SPDX-License-Identifier: MIT
+-- slot: look at one job, delete it in whatever state it is, or give it another
+-- due time while it waits. The caller has read where the index says that the
+-- job is, and names that pack.
+--
+-- KEYS  wait run ids meta pack dead rec idle (the last only to reschedule)
+-- ARGV  show|delete|reschedule, id, place (12 characters, or D for dead), slot
+--       ('' = by the pack's id block; else the id is a made one and not in the
+--       index); and to reschedule: topic, r<ms> from now or a<ms> server time
+-- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
+--       { scheduled|ready|running|dead, due ms or -1, crashes, slot }; of a
+--       rescheduled job the state before and the new due time
+--#include node
+--#include wake
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local wait, run, ids, meta, pack, dead, rec = unpack(KEYS)
+local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local deletes, reschedules = verb == 'delete', verb == 'reschedule'
+local by_index = slot == ''
+
+local place = call('HGET', ids, id)
+if by_index and place ~= seq or not by_index and place then
+  return { place and 'moved' or 'none' }
+end
+if seq == 'D' then
+  local died = call('ZSCORE', dead, id)
+  if deletes then
+    call('HDEL', ids, id)
+    call('ZREM', dead, id)
+    call('HDEL', rec, id)
+  end
+  return { 'dead', tonumber(died or -1), 0, -1 }
+end
+
+local header = call('GETRANGE', pack, 0, 7)
+if #header < 8 then -- the pack is lost: do not hold its ids for ever
+  if deletes and by_index then call('HDEL', ids, id) end
+  return { 'none' }
+end
+local _, _, last, gone, flags, len0, len1, len2 = byte(header, 1, 8)
+
+-- The slots that may hold the job. An id is in a pack twice when one of them
+-- was refused by add.
+local candidates = {}
+if by_index then
+  local header_len = len0 + len1 * 256 + len2 * 65536
+  local names = cmsgpack.unpack(call('GETRANGE', pack, 8, header_len - 1))
+  for i = 1, #names do
+    if names[i] == id then candidates[#candidates + 1] = i - 1 end
+  end
+elseif flags % 2 == 0 and tonumber(slot) <= last then
+  candidates[1] = tonumber(slot)
+end
+
+-- The at most nine nodes that can hold a slot, from the root down.
+local function nodes_above(target)
+  local path, lo, hi = {}, 0, last
+  while true do
+    path[#path + 1] = node_name(seq, lo, hi)
+    if lo == hi then return path end
+    local half = left_size(lo, hi)
+    if target < lo + half then hi = lo + half - 1 else lo = lo + half end
+  end
+end
+
+local function find(target)
+  local path = nodes_above(target)
+  for _, key in ipairs({ wait, run }) do
+    local scores = call('ZMSCORE', key, unpack(path))
+    for i = 1, #path do
+      if scores[i] then return key, path[i], scores[i] end
+    end
+  end
+end
+
+local where, node, score, found
+for _, candidate in ipairs(candidates) do
+  where, node, score = find(candidate)
+  if where then
+    found = candidate
+    break
+  end
+end
+if not where then return { 'none' } end
+
+local number = tonumber(score)
+local due = floor(number)
+local running = where == run
+local state = running and 'running' or due <= now and 'ready' or 'scheduled'
+local reply = { state, running and -1 or due, (number - due) * 16, found }
+if not deletes and not (reschedules and not running) then return reply end
+
+-- Take the slot out of its node; what is left of the node goes back.
+local entries = {}
+local lo, hi = node_bounds(node)
+local mark_end = tonumber(call('HGET', meta, 'mark') or -1) + 1
+carve(entries, score, seq, lo, hi, { [found] = true })
+call('ZREM', where, node)
+if not running and number < mark_end then
+  call('HINCRBY', meta, 'ready', -1)
+end
+if reschedules then -- its crashes stay with it
+  local ms = tonumber(sub(ARGV[6], 2))
+  local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
+  entries[#entries + 1] = at + number - due
+  entries[#entries + 1] = node_name(seq, found, found)
+  call('ZADD', wait, unpack(entries))
+  if at < mark_end then call('HINCRBY', meta, 'ready', 1) end
+  wake_one(KEYS[8], ARGV[5], at)
+  reply[2] = at
+  return reply
+end
+if #entries > 0 then call('ZADD', where, unpack(entries)) end
+if by_index then call('HDEL', ids, id) end
+if gone == last then
+  call('DEL', pack)
+else
+  call('SETRANGE', pack, 3, char(gone + 1))
+end
+call('HINCRBY', meta, running and 'delrun' or 'delwait', 1)
+return reply

@@ -1,0 +1,42 @@
+# Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
+# (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua.
+#   cmake -DFROM=... -DSCRIPTS=add,claim -DOUTPUT=... -P embed_lua.cmake
+
+# The text of a file with its lib files in place.
+function(script_text path ret_text)
+    file(READ ${path} text)
+    string(REGEX MATCHALL "--#include [a-z]+\n" includes "${text}")
+    foreach(include IN LISTS includes)
+        string(REGEX REPLACE "--#include ([a-z]+)\n" "\\1" lib "${include}")
+        file(READ ${FROM}/lib/${lib}.lua body)
+        string(REPLACE "${include}" "${body}" text "${text}")
+    endforeach()
+    set(${ret_text} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The bytes of a C array: one literal may not be longer than 4,095 bytes.
+function(c_bytes text ret_bytes)
+    file(WRITE ${OUTPUT}.tmp "${text}")
+    file(READ ${OUTPUT}.tmp hex HEX)
+    file(REMOVE ${OUTPUT}.tmp)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+    set(${ret_bytes} "${bytes}" PARENT_SCOPE)
+endfunction()
+
+string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
+set(code "/* Made by cmake/embed_lua.cmake. */\n")
+string(APPEND code "#include \"adapters/redis/script.h\"\n\n")
+set(table "")
+foreach(name IN LISTS SCRIPTS)
+    script_text(${FROM}/${name}.lua text)
+    string(SHA1 sha1 "${text}")
+    string(LENGTH "${text}" len)
+    c_bytes("${text}" bytes)
+    string(APPEND code "static const char text_of_${name}[] = {${bytes}0};\n"
+        "const struct weir__script weir__script_${name} = {\n"
+        "    \"${name}\", text_of_${name}, ${len}, \"${sha1}\"};\n\n")
+    string(APPEND table "    &weir__script_${name},\n")
+endforeach()
+string(APPEND code "const struct weir__script *const weir__scripts[] = {\n"
+    "${table}    NULL};\n")
+file(WRITE ${OUTPUT} "${code}")

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_SCRIPT_FIXTURE_H
+#define WEIR_TEST_SCRIPT_FIXTURE_H
+
+/* One script at a time against a server, for a topic "t". Packs are named by
+ * one letter, repeated twelve times; their jobs have records of one byte. A
+ * node is written as letter, lo and hi: "a0003". */
+
+#include <hiredis/hiredis.h>
+
+#include "adapters/redis/script.h"
+#include "tests/harness/redis_proc.h"
+#include "tests/harness/test.h"
+
+extern struct redis_proc *script_proc;
+extern redisReply *script_reply; /* of the last call */
+extern char script_token[24];    /* of the last claim */
+extern char script_header[8];    /* header length of the last staged pack */
+
+/* A server with all scripts. */
+void script_setup(void);
+void script_teardown(void);
+
+/* A reply of the server as one line. */
+const char *script_text(const char *command);
+
+/* Begin a call; `names` are keys separated by blanks. Then more keys, then
+ * arguments, then the call, which returns its reply as one line. */
+void script_begin(const struct weir__script *script, const char *names);
+void script_key(const char *name);
+void script_pack_key(char letter);
+void script_arg(const char *text);
+void script_arg_bytes(const void *bytes, size_t len);
+const char *script_call(void);
+
+/* Stage a pack: ids separated by blanks, or a number of jobs without ids. */
+void script_stage(char letter, const char *ids);
+const char *script_add_staged(char letter, const char *when, size_t when_len);
+const char *script_add(char letter, const char *ids, const char *when);
+
+/* Nodes and crashes that came: "a0003+0 b0000+1". */
+const char *script_claim(const char *room, const char *lease_ms);
+
+/* A claim whose lease is over when this returns. */
+const char *script_crash(const char *room);
+
+/* Verdicts on nodes of one pack. `slots`: those that are settled; none: all. */
+void script_settle_begin(void);
+void script_settle_node(const char *node, const void *slots, size_t slot_count);
+void script_settle_close(void);
+/* One job of the first node goes into the staged pack. */
+void script_settle_move(size_t slot, size_t header_len);
+void script_settle_end(size_t slot, const char *id, const char *record);
+/* `moved`: the staged pack's letter or 0. */
+const char *script_settle(char letter, char moved, const char *most_dead);
+const char *script_settle_all(const char *node);
+
+/* The state that the slot script answers; `number`: the slot, or "". */
+const char *script_slot(const char *op, const char *id, const char *place,
+                        const char *number);
+
+/* Positions in the reply of the stats script, and one of its numbers. */
+enum {
+    STAT_WAITING = 3,
+    STAT_READY,
+    STAT_RUNNING,
+    STAT_DEAD,
+    STAT_COMPLETE,
+    STAT_ADDED,
+    STAT_DONE,
+    STAT_RETRIED,
+    STAT_FAILED,
+    STAT_EXPIRED,
+    STAT_CRASHED,
+    STAT_DROPPED
+};
+long long script_stat(size_t index);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/adapters/redis/script_fixture.h"
+
+/* --- add ---------------------------------------------------------------- */
+
+TEST(a_staged_pack_becomes_permanent_and_its_ids_are_indexed)
+{
+    script_setup();
+    EXPECT_STR("3", script_add('a', "x y z", "r1000"));
+    EXPECT_INT(-1, redis_int(script_proc, "PTTL weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_STR("aaaaaaaaaaaa", script_text("HGET weir:{t}:ids y"));
+    EXPECT_STR("aaaaaaaaaaaa0002", script_text("ZRANGE weir:{t}:wait 0 -1"));
+    EXPECT_STR("delay", script_text("HGET weir:{t}:meta kind"));
+    EXPECT_INT(65, redis_int(script_proc, "HSTRLEN weir:{t}:ids !"));
+    script_teardown();
+}
+
+TEST(ids_that_exist_are_refused_slot_by_slot)
+{
+    script_setup();
+    EXPECT_STR("2", script_add('a', "x y", "r1000"));
+    EXPECT_STR("2 0 1 0 3", script_add('b', "v x w v", "r1000"));
+    EXPECT_STR("0 0 0", script_add('c', "y", "r1000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:cccccccccccc"));
+    EXPECT_STR("aaaaaaaaaaaa0001 bbbbbbbbbbbb0000 bbbbbbbbbbbb0202",
+               script_text("ZRANGEBYLEX weir:{t}:wait - +"));
+    EXPECT_INT(4, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
+{
+    script_setup();
+    EXPECT_STR("2", script_add('a', "x y", "r0"));
+    EXPECT_STR("0 0 -1", script_add('a', "x y", "r0"));
+    EXPECT_STR("0 0 -2", script_add_staged('b', "r0", 2));
+    EXPECT_INT(2, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+TEST(slots_of_one_pack_may_be_due_at_different_times)
+{
+    script_setup();
+    script_stage('a', "x y z");
+    EXPECT_STR("3", script_add_staged('a', "p\x93\x30\x10\x20", 5));
+    EXPECT_STR("aaaaaaaaaaaa0101 aaaaaaaaaaaa0202 aaaaaaaaaaaa0000",
+               script_text("ZRANGE weir:{t}:wait 0 -1"));
+    script_teardown();
+}
+
+TEST(a_topic_of_another_kind_is_left_alone)
+{
+    script_setup();
+    (void)script_text("HSET weir:{t}:meta kind list");
+    EXPECT_STR("-1 list", script_add('a', "x", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
+    script_teardown();
+}
+
+/* --- claim -------------------------------------------------------------- */
+
+TEST(a_node_is_split_along_its_tree_for_the_room_there_is)
+{
+    script_setup();
+    EXPECT_STR("7", script_add('a', "7", "r0"));
+    EXPECT_STR("a0000+0", script_claim("1", "9000"));
+    EXPECT_STR("aaaaaaaaaaaa0101 aaaaaaaaaaaa0203 aaaaaaaaaaaa0406",
+               script_text("ZRANGE weir:{t}:wait 0 -1"));
+    EXPECT_STR("a0101+0 a0203+0", script_claim("3", "9000"));
+    EXPECT_STR("a0405+0", script_claim("2", "9000"));
+    EXPECT_STR("a0606+0", script_claim("2", "9000"));
+    EXPECT_INT(7, script_stat(STAT_RUNNING));
+    script_teardown();
+}
+
+TEST(a_node_that_would_overfill_a_claim_waits_for_the_next)
+{
+    script_setup();
+    (void)script_add('a', "6", "r0");
+    (void)script_add('b', "6", "r0");
+    EXPECT_STR("a0005+0", script_claim("8", "9000"));
+    EXPECT_STR("b0005+0", script_claim("8", "9000"));
+    script_teardown();
+}
+
+TEST(nodes_come_in_the_order_of_their_due_times)
+{
+    script_setup();
+    (void)script_add('b', "2", "a2000000000000");
+    (void)script_text("ZADD weir:{t}:wait 5 bbbbbbbbbbbb0001");
+    (void)script_add('c', "2", "a1");
+    (void)script_add('a', "2", "a1");
+    (void)script_text(
+        "ZADD weir:{t}:wait 9 cccccccccccc0001 9 aaaaaaaaaaaa0001");
+    EXPECT_STR("b0001+0", script_claim("2", "9000"));
+    EXPECT_STR("a0001+0 c0001+0", script_claim("9", "9000"));
+    script_teardown();
+}
+
+TEST(an_expired_claim_comes_back_job_by_job_with_a_crash)
+{
+    script_setup();
+    (void)script_add('a', "5", "r0");
+    EXPECT_STR("a0004+0", script_crash("100"));
+    EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
+    EXPECT_STR("aaaaaaaaaaaa0203 aaaaaaaaaaaa0404",
+               script_text("ZRANGEBYLEX weir:{t}:wait - +"));
+    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    EXPECT_INT(5, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+TEST(a_claim_says_in_us_when_there_is_more_to_do)
+{
+    script_setup();
+    EXPECT_STR("", script_claim("1", "9000"));
+    EXPECT_INT(-1, script_reply->element[2]->integer);
+    (void)script_add('a', "1", "r0");
+    (void)script_add('b', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("1", "9000"));
+    EXPECT_INT(0, script_reply->element[2]->integer);
+    EXPECT_STR("b0000+0", script_claim("1", "1000"));
+    EXPECT_TRUE(script_reply->element[2]->integer > 900000 &&
+                script_reply->element[2]->integer <= 1001000);
+    script_teardown();
+}
+
+/* --- slot --------------------------------------------------------------- */
+
+TEST(one_job_is_looked_at_and_deleted_in_each_state)
+{
+    script_setup();
+    (void)script_add('a', "w x y z", "r0");
+    (void)script_add('b', "v", "r60000");
+    EXPECT_STR("ready", script_slot("show", "x", "aaaaaaaaaaaa", ""));
+    EXPECT_INT(1, script_reply->element[3]->integer);
+    EXPECT_STR("ready", script_slot("delete", "x", "aaaaaaaaaaaa", ""));
+    EXPECT_STR("none", script_slot("delete", "x", "aaaaaaaaaaaa", ""));
+    EXPECT_STR("scheduled", script_slot("delete", "v", "bbbbbbbbbbbb", ""));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    EXPECT_STR("moved", script_slot("delete", "w", "bbbbbbbbbbbb", ""));
+    EXPECT_STR("a0000+0 a0203+0", script_claim("10", "9000"));
+    EXPECT_STR("running", script_slot("delete", "y", "aaaaaaaaaaaa", ""));
+    EXPECT_STR("aaaaaaaaaaaa0000 aaaaaaaaaaaa0303",
+               script_text("ZRANGEBYLEX weir:{t}:run - +"));
+    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    EXPECT_INT(0, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+TEST(a_job_with_a_made_id_is_found_by_its_slot)
+{
+    script_setup();
+    (void)script_add('a', "9", "r0");
+    EXPECT_STR("ready",
+               script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+    EXPECT_STR("none",
+               script_slot("show", "~aaaaaaaaaaaa09", "aaaaaaaaaaaa", "9"));
+    EXPECT_STR("ready",
+               script_slot("delete", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+    EXPECT_STR("none",
+               script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+    EXPECT_INT(8, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+/* --- renew, release, stats, lateness ------------------------------------- */
+
+TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
+{
+    script_setup();
+    (void)script_add('a', "1", "r0");
+    (void)script_claim("1", "1");
+    script_begin(&weir__script_renew, "lease");
+    script_arg("60000");
+    script_arg(script_token);
+    script_arg("77");
+    EXPECT_STR("77", script_call());
+    EXPECT_STR("", script_claim("1", "9000"));
+    script_teardown();
+}
+
+TEST(a_released_claim_is_ready_again_and_keeps_its_crashes)
+{
+    script_setup();
+    (void)script_add('a', "2", "r0");
+    EXPECT_STR("a0001+0", script_crash("2"));
+    EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
+    script_begin(&weir__script_release, "wait run lease meta idle");
+    script_arg(script_token);
+    script_arg("t");
+    EXPECT_STR("2 0", script_call());
+    EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
+    EXPECT_INT(2, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+TEST(counts_follow_every_transition)
+{
+    script_setup();
+    EXPECT_INT(0, script_stat(STAT_WAITING));
+    EXPECT_STR("", script_reply->element[1]->str);
+    (void)script_add('a', "5", "r0");
+    (void)script_add('b', "3", "r60000");
+    while (script_stat(STAT_READY) < 5)
+        continue;
+    EXPECT_INT(8, script_stat(STAT_WAITING));
+    EXPECT_STR("a0001+0", script_claim("2", "9000"));
+    EXPECT_INT(3, script_stat(STAT_READY));
+    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    EXPECT_INT(6, script_stat(STAT_WAITING));
+    EXPECT_INT(1, script_stat(STAT_COMPLETE));
+    script_teardown();
+}
+
+TEST(lateness_is_kept_by_minute)
+{
+    script_setup();
+    script_begin(&weir__script_lateness, "late");
+    script_arg("900");
+    script_arg("39");
+    script_arg("2");
+    script_arg("5");
+    script_arg("1");
+    (void)script_call();
+    (void)script_call();
+    EXPECT_INT(4, redis_int(script_proc, "HLEN weir:{t}:late"));
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:late",
+                            "local h = redis.call('HGETALL', KEYS[1]) "
+                            "for i = 1, #h, 2 do if h[i]:sub(2) == ':39' "
+                            "then return tonumber(h[i + 1]) == 4 and 1 or 0 "
+                            "end end"));
+    script_teardown();
+}
