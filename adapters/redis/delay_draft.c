@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay_draft.h"
+
+#include "adapters/redis/delay_wire.h"
+#include "core/assert.h"
+
+enum {
+    FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
+    KINDS = 4,          /* of endings: those below */
+    KIND_RETRY = 0,
+    KIND_SNOOZE = 1,
+    KIND_DEAD = 2,
+    KIND_BURIAL = 3
+};
+
+/* Lists of a call, in the order of the script's arguments. */
+enum { NODES, CLOSED, MOVES, ENDS };
+
+/* --- drafting ----------------------------------------------------------- */
+
+static size_t slots_of(const struct weir__held *held)
+{
+    return held->is_dropped ? held->size : held->verdicts;
+}
+
+/* In slots of a call: what is written somewhere else counts twice. */
+static size_t cost_of(const struct weir__held *held)
+{
+    return slots_of(held) + held->endings;
+}
+
+static struct weir__fetched *pack_of(const struct weir__held *held)
+{
+    return &held->lease->packs[held->pack];
+}
+
+/* Take nodes from `first` on into the next call, up to its bound, and number
+ * nodes and packs. */
+struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+                                     struct weir__held *first)
+{
+    struct weir__draft draft = {.topic = topic, .first = first};
+    struct weir__held *held = first;
+
+    draft.number = ++topic->calls;
+    while (held != NULL && draft.nodes < WEIR__CALL_NODES &&
+           draft.slots + cost_of(held) <= WEIR__CALL_SLOTS) {
+        struct weir__fetched *fetched = pack_of(held);
+
+        if (fetched->call != draft.number) {
+            fetched->call = draft.number;
+            fetched->key = (uint32_t)(FIRST_PACK_KEY + draft.packs);
+            draft.packs++;
+        }
+        held->call = draft.number;
+        held->index = (uint32_t)draft.nodes;
+        draft.nodes++;
+        draft.slots += cost_of(held);
+        draft.verdicts += held->verdicts;
+        held = held->next;
+    }
+    draft.end = held;
+    draft.is_last = held == NULL;
+    return draft;
+}
+
+static uint32_t kind_of(const struct weir__item *item, bool has_grave)
+{
+    switch (item->outcome) {
+    case WEIR__OUTCOME_RETRY:
+        return KIND_RETRY;
+    case WEIR__OUTCOME_SNOOZE:
+        return KIND_SNOOZE;
+    default:
+        WEIR_ASSERT(item->outcome == WEIR__OUTCOME_DEAD);
+        return has_grave && item->record_len > 0 ? KIND_BURIAL : KIND_DEAD;
+    }
+}
+
+/* Order the endings by the call that takes them. Calls are drafted twice for
+ * that; the numbers come out the same. */
+void weir__draft_sort_endings(struct weir__store_topic *topic,
+                              struct weir__held *first)
+{
+    uint32_t before = topic->calls;
+    struct weir__items *items = &topic->endings;
+
+    if (items->count == 0)
+        return;
+    while (first != NULL)
+        first = weir__draft_nodes(topic, first).end;
+    for (size_t i = 0; i < items->count; i++)
+        items->list[i].group = (items->list[i].held->call - before) * KINDS +
+                               kind_of(&items->list[i], topic->grave != NULL);
+    topic->calls = before;
+    for (struct weir__held *held = topic->touched; held != NULL;
+         held = held->next)
+        pack_of(held)->call = before;
+    weir__items_sort(items);
+}
+
+/* Behind the call's endings of kinds up to `kind`, from `at` on. */
+static size_t end_of(const struct weir__draft *draft, size_t at, uint32_t kind)
+{
+    const struct weir__items *items = &draft->topic->endings;
+
+    while (at < items->count && items->list[at].held->call == draft->number &&
+           items->list[at].group % KINDS <= kind)
+        at++;
+    return at;
+}
+
+/* Give the call its endings: those from `first` on that are of its nodes. */
+void weir__draft_endings(struct weir__draft *draft, size_t first)
+{
+    draft->first_item = first;
+    draft->end_move = end_of(draft, first, KIND_SNOOZE);
+    draft->end_dead = end_of(draft, draft->end_move, KIND_DEAD);
+    draft->end_item = end_of(draft, draft->end_dead, KIND_BURIAL);
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+static void write_slots(struct weir__buf *list, const struct weir__held *held)
+{
+    uint8_t slots[WEIR__SLOTS_MAX];
+    size_t count = 0;
+
+    if (slots_of(held) < held->size)
+        for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++)
+            if ((held->slots[slot >> 6] >> (slot & 63) & 1) != 0)
+                slots[count++] = (uint8_t)slot;
+    weir__pack_str(list, slots, count);
+}
+
+static void write_nodes(struct weir__buf *list, const struct weir__draft *draft)
+{
+    weir__pack_array(list, 5 * draft->nodes);
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next) {
+        const struct weir__fetched *fetched = pack_of(held);
+
+        weir__pack_uint(list, fetched->key);
+        weir__pack_str(list, held->name, sizeof(held->name));
+        weir__pack_uint(list, held->lease->token);
+        weir__pack_uint(list, fetched->batch == NULL
+                                  ? WEIR__PACK_HEAD
+                                  : fetched->batch->header_len);
+        write_slots(list, held);
+    }
+}
+
+/* A lease with runs that were not started is released instead. */
+static void write_closed(struct weir__buf *list,
+                         const struct weir__draft *draft)
+{
+    const struct weir__lease *lease;
+    size_t count = 0;
+
+    if (!draft->is_last)
+        return;
+    for (lease = draft->topic->spent_leases; lease != NULL;
+         lease = lease->next_spent)
+        count += lease->returned == 0;
+    if (count == 0)
+        return;
+    weir__pack_array(list, count);
+    for (lease = draft->topic->spent_leases; lease != NULL;
+         lease = lease->next_spent)
+        if (lease->returned == 0)
+            weir__pack_uint(list, lease->token);
+}
+
+static uint64_t source_of(const struct weir__item *item)
+{
+    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot;
+}
+
+static void write_sources(struct weir__buf *list,
+                          const struct weir__item *first, size_t count)
+{
+    weir__pack_array(list, count);
+    for (size_t slot = 0; slot < count; slot++)
+        weir__pack_uint(list, source_of(&first[slot]));
+}
+
+static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    struct weir__buf when = {0};
+
+    if (draft->moves == 0)
+        return;
+    weir__pack_array(list, 6 * draft->moves);
+    for (size_t i = 0; i < draft->moves; i++) {
+        const struct weir__parcel *parcel = &parcels->list[i];
+        const struct weir__item *first = &items->list[parcel->first];
+
+        weir__buf_reset(&when);
+        weir__parcel_when(&when, items, parcel, false);
+        weir__pack_uint(list, FIRST_PACK_KEY + draft->packs + i);
+        weir__pack_uint(list, parcel->count);
+        weir__pack_uint(list, parcel->size.header_len);
+        weir__pack_str(list, when.ptr, when.len);
+        weir__pack_uint(list, first->outcome == WEIR__OUTCOME_RETRY);
+        write_sources(list, first, parcel->count);
+    }
+    list->failed = list->failed || when.failed;
+    weir__buf_fini(&when);
+}
+
+static void write_ends(struct weir__buf *list, const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+
+    if (draft->end_move == draft->end_dead)
+        return;
+    weir__pack_array(list, 3 * (draft->end_dead - draft->end_move));
+    for (size_t at = draft->end_move; at < draft->end_dead; at++) {
+        const struct weir__item *item = &items->list[at];
+        struct weir_slice id = weir__item_id(items, item);
+        struct weir_slice record = weir__item_record(items, item);
+
+        weir__pack_uint(list, source_of(item));
+        weir__pack_str(list, id.ptr, id.len);
+        weir__pack_str(list, record.ptr, record.len);
+    }
+}
+
+static void write_burials(struct weir__buf *list,
+                          const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    uint64_t key = FIRST_PACK_KEY + draft->packs;
+
+    weir__buf_reset(list);
+    weir__pack_array(list, 5 * (parcels->count - draft->moves) / 2);
+    for (size_t i = draft->moves; i < parcels->count; i += 2) {
+        const struct weir__parcel *parcel = &parcels->list[i];
+
+        weir__pack_uint(list, key + i);
+        weir__pack_uint(list, key + i + 1);
+        weir__pack_uint(list, parcel->count);
+        weir__pack_uint(list, parcel->size.header_len);
+        write_sources(list, &items->list[parcel->first], parcel->count);
+    }
+}
+
+/* What comes behind the call's usual arguments. */
+static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
+{
+    struct weir__buf *list = draft->topic->store->scratch;
+
+    write_burials(list, draft);
+    weir__resp_bytes(buf, weir__buf_slice(list));
+    buf->failed = buf->failed || list->failed;
+    weir__resp_str(buf, draft->topic->grave->name);
+    weir__resp_str(buf, "delay");
+}
+
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    struct weir__buf *lists = topic->store->scratch;
+    const struct weir__parcels *parcels = &topic->store->parcels;
+    bool has_burials = parcels->count > draft->moves;
+    uint32_t key = FIRST_PACK_KEY;
+
+    for (size_t i = 0; i < 4; i++)
+        weir__buf_reset(&lists[i]);
+    write_nodes(&lists[NODES], draft);
+    write_closed(&lists[CLOSED], draft);
+    write_moves(&lists[MOVES], draft);
+    write_ends(&lists[ENDS], draft);
+
+    weir__delay_eval(buf, &weir__script_settle,
+                     FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
+                         (has_burials ? 4 : 0),
+                     has_burials ? 9 : 6);
+    weir__topic_keys(buf, topic, "run lease ids meta wait dead rec idle");
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next)
+        if (pack_of(held)->key == key) { /* its first node */
+            weir__topic_pack_key(buf, topic, held->name);
+            key++;
+        }
+    for (size_t i = 0; i < parcels->count; i++)
+        weir__topic_pack_key(buf, i < draft->moves ? topic : topic->grave,
+                             parcels->list[i].seq);
+    if (has_burials)
+        weir__topic_keys(buf, topic->grave, "wait ids meta idle");
+    weir__resp_str(buf, topic->name);
+    for (size_t i = 0; i < 4; i++) {
+        weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
+        buf->failed = buf->failed || lists[i].failed;
+    }
+    weir__resp_int(buf, topic->max_dead);
+    if (has_burials)
+        write_grave(buf, draft);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REDIS_DELAY_DRAFT_H
+#define WEIR_REDIS_DELAY_DRAFT_H
+
+/* What one call of the settle script says: which nodes it names, which of the
+ * topic's endings go with them, and its bytes. */
+
+#include "adapters/redis/delay_private.h"
+
+/* One call while it is being put together. */
+struct weir__draft {
+    struct weir__store_topic *topic;
+    uint32_t number; /* of the call */
+    struct weir__held *first, *end;
+    size_t nodes, slots, verdicts, packs;
+    size_t first_item, end_item; /* of the topic's endings */
+    size_t end_move, end_dead;   /* moves before the one, dead jobs before
+                                    the other, burials behind */
+    size_t moves;                /* parcels of the store that are moves; the
+                                    others are burials, two each */
+    bool is_last;
+};
+
+/* Order the topic's endings by the call that will take them. */
+void weir__draft_sort_endings(struct weir__store_topic *topic,
+                              struct weir__held *first);
+
+/* Take nodes from `first` on into the next call, up to its bound, and number
+ * nodes and packs. */
+struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+                                     struct weir__held *first);
+
+/* Give the call its endings: those from `first` on that are of its nodes. */
+void weir__draft_endings(struct weir__draft *draft, size_t first);
+
+/* Write the call; the store's parcels are its new packs. */
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft);
+
+#endif

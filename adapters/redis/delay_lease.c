@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_wire.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+/* Leases: prolonging those of which something is out, giving back the rest. */
+
+struct renew_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+};
+
+struct release_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    uint64_t token;
+    size_t returned;
+};
+
+static void on_renewed(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct renew_ask *renew = (struct renew_ask *)ask; /* its first member */
+    struct weir__store_topic *topic = renew->topic;
+
+    weir__mem_free(renew);
+    weir__topic_log_error(topic, "renew", code, reply);
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
+        reply->elements > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: %zu leases are gone; their jobs run again unless "
+                  "they were deleted",
+                  topic->name, (size_t)reply->elements);
+}
+
+/* Renew up to 1,000 leases from `lease` on; returns the rest. */
+static const struct weir__lease *renew_some(struct weir__store_topic *topic,
+                                            const struct weir__lease *lease,
+                                            int64_t lease_ms)
+{
+    const struct weir__lease *end = lease;
+    struct renew_ask *renew = weir__mem_new(sizeof(*renew));
+    struct weir__buf bytes = {0};
+    size_t count = 0;
+
+    for (; end != NULL && count < WEIR__CALL_SLOTS; end = end->next)
+        count++;
+    if (renew == NULL)
+        return end;
+    renew->ask.done = on_renewed;
+    renew->topic = topic;
+    weir__delay_eval(&bytes, &weir__script_renew, 1, 1 + count);
+    weir__topic_key(&bytes, topic, "lease");
+    weir__resp_int(&bytes, lease_ms);
+    for (; lease != end; lease = lease->next)
+        weir__resp_int(&bytes, (int64_t)lease->token);
+    weir__delay_send(topic->store, &bytes, &weir__script_renew,
+                     WEIR__SEND_AGAIN, &renew->ask);
+    return end;
+}
+
+/* The list holds what is being fetched or has runs out. */
+void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
+{
+    const struct weir__lease *lease = topic->leases;
+
+    while (lease != NULL && !topic->store->is_closed)
+        lease = renew_some(topic, lease, lease_ms);
+}
+
+/* --- giving back -------------------------------------------------------- */
+
+static void send_release(struct release_ask *release)
+{
+    const struct weir__store_topic *topic = release->topic;
+    struct weir__buf bytes = {0};
+
+    weir__delay_eval(&bytes, &weir__script_release, 5, 2);
+    weir__topic_keys(&bytes, topic, "wait run lease meta idle");
+    weir__resp_int(&bytes, (int64_t)release->token);
+    weir__resp_str(&bytes, topic->name);
+    weir__delay_send(topic->store, &bytes, &weir__script_release,
+                     WEIR__SEND_AGAIN, &release->ask);
+}
+
+static void on_released(struct weir__ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    struct release_ask *release = (struct release_ask *)ask; /* first member */
+    struct weir__store_topic *topic = release->topic;
+    size_t returned = release->returned;
+    int64_t has_more = 0;
+
+    if (code == WEIR_OK && weir__reply_int(reply, 1, &has_more) &&
+        has_more != 0) {
+        send_release(release);
+        return;
+    }
+    weir__mem_free(release);
+    weir__topic_log_error(topic, "release", code, reply);
+    WEIR_ASSERT(topic->unsettled >= returned);
+    topic->unsettled -= returned;
+    if (topic->user != NULL)
+        topic->store->events.settled(topic->user, returned, 0);
+}
+
+void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
+                         size_t returned)
+{
+    struct release_ask *release = weir__mem_new(sizeof(*release));
+
+    if (release == NULL) { /* the lease runs out */
+        topic->unsettled -= returned;
+        return;
+    }
+    release->ask.done = on_released;
+    release->ask.store = topic->store;
+    release->topic = topic;
+    release->token = token;
+    release->returned = returned;
+    send_release(release);
+}

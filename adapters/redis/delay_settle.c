@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/msgpack/record.h"
+#include "adapters/msgpack/scan.h"
+#include "adapters/redis/delay_private.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+/* Taking runs back. A run that is done costs one bit in its node; what is to
+ * be written (retries, snoozes, dead jobs) is encoded at once, since its slices
+ * end with the run. delay_verdicts.c sends it all at flush. */
+
+static void touch(struct weir__held *held)
+{
+    struct weir__store_topic *topic = held->lease->topic;
+
+    WEIR_ASSERT(held->next == NULL);
+    *topic->touched_end = held;
+    topic->touched_end = &held->next;
+    weir__topic_mark(topic);
+}
+
+/* A dead job that moves to another topic: retries start over there, and where
+ * it comes from is in its headers, unless it moved before. `headers` keeps
+ * them. */
+static void prepare_burial(const struct weir__store_topic *topic,
+                           struct weir__run *run, struct weir__buf *headers)
+{
+    struct weir__record *record = &run->record;
+    struct weir_value old = {.type = WEIR_TYPE_MAP};
+    struct weir_slice pairs = record->headers;
+    size_t head = pairs.len > 0 ? weir__msgpack_head(pairs, &old) : 0;
+    size_t count = old.type == WEIR_TYPE_MAP ? old.as.count : 0;
+    uint8_t map[3] = {0xde};
+    bool is_moved = record->spent > 0;
+
+    record->spent = record->counters.attempt;
+    if (is_moved || count + 2 > UINT16_MAX)
+        return;
+    map[1] = (uint8_t)((count + 2) >> 8);
+    map[2] = (uint8_t)(count + 2);
+    weir__buf_reset(headers);
+    weir__buf_append(headers, map, sizeof(map));
+    weir__pack_str(headers, "weir.topic", strlen("weir.topic"));
+    weir__pack_str(headers, topic->name, strlen(topic->name));
+    weir__pack_str(headers, "weir.id", strlen("weir.id"));
+    weir__pack_str(headers, run->id.ptr, run->id.len);
+    if (pairs.len > head)
+        weir__buf_append(headers, pairs.ptr + head, pairs.len - head);
+    if (!headers->failed) /* else it goes without */
+        record->headers = weir__buf_slice(headers);
+    headers->failed = false;
+}
+
+/* Remember what is to be written; false when out of memory. */
+static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
+                        struct weir__held *held)
+{
+    struct weir__items *items = &topic->endings;
+    size_t start = items->bytes.len;
+    struct weir__item *item;
+    /* Counted, not kept. */
+    bool is_expired =
+        run->outcome == WEIR__OUTCOME_DEAD &&
+        weir__slice_equal(run->record.reason, weir__slice_str("expired"));
+
+    if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0')
+        prepare_burial(topic, run, &topic->store->scratch[0]);
+    weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
+    if (!is_expired)
+        weir__record_write(&items->bytes, &run->record);
+    item = items->bytes.failed ? NULL : weir__items_push(items);
+    if (item == NULL) {
+        items->bytes.len = start;
+        items->bytes.failed = false;
+        return false;
+    }
+    item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
+    item->id_at = start;
+    item->id_len = (uint32_t)run->id.len;
+    item->record_at = start + run->id.len;
+    item->record_len = (uint32_t)(items->bytes.len - item->record_at);
+    item->held = held;
+    item->slot = run->slot;
+    item->outcome = run->outcome;
+    return true;
+}
+
+static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
+                         struct weir__held *held)
+{
+    uint64_t bit = UINT64_C(1) << (run->slot & 63);
+
+    WEIR_ASSERT((held->slots[run->slot >> 6] & bit) == 0);
+    if (run->outcome != WEIR__OUTCOME_DONE && !note_ending(topic, run, held))
+        return; /* its lease runs out */
+    if (held->verdicts == 0)
+        touch(held);
+    held->slots[run->slot >> 6] |= bit;
+    held->verdicts++;
+    held->endings += run->outcome != WEIR__OUTCOME_DONE;
+    topic->unsettled++;
+}
+
+void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__lease *lease = run->batch;
+    struct weir__held *held = &lease->nodes[run->node];
+
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
+    WEIR_ASSERT(lease->topic == topic && lease->out > 0);
+    WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
+    if (run->outcome == WEIR__OUTCOME_RETURN) {
+        lease->returned++;
+        topic->unsettled++;
+    } else {
+        take_verdict(topic, run, held);
+    }
+    weir__run_fini(run);
+    lease->out--;
+    if (lease->out == 0) {
+        weir__lease_spend(lease);
+        weir__topic_mark(topic);
+    }
+}
+
+void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held)
+{
+    WEIR_ASSERT(held->lease->topic == topic && held->verdicts == 0);
+    held->is_dropped = true;
+    touch(held);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_wire.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* What is stored with a topic as a whole: whether it is paused, and its
+ * options, each a field of the hash `options`. Their revision in `meta` grows
+ * with every change; claims and adds tell it, and who meets a new one reads
+ * what concerns him anew. */
+
+/* --- pause and set ------------------------------------------------------ */
+
+struct change {
+    struct weir__ask ask;
+    weir_code_fn fn;
+    void *arg;
+};
+
+static void on_changed(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct change *change = (struct change *)ask; /* its first member */
+    const char *text = NULL;
+    int64_t result;
+
+    if (code == WEIR_ESERVER && reply != NULL &&
+        reply->type == REDIS_REPLY_ERROR)
+        text = reply->str;
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &result))
+        code = WEIR_ESERVER;
+    else if (code == WEIR_OK && result < 0)
+        code = WEIR_EKIND;
+    if (text == NULL)
+        text = weir_error_text(code);
+    if (change->fn != NULL)
+        change->fn(code, text, change->arg);
+    weir__mem_free(change);
+}
+
+/* NULL when out of memory. Topics come into being by this, too. */
+static struct change *change_new(struct weir__store_topic *topic,
+                                 weir_code_fn fn, void *arg)
+{
+    struct change *change = weir__mem_new(sizeof(*change));
+
+    if (change == NULL)
+        return NULL;
+    change->ask.done = on_changed;
+    change->fn = fn;
+    change->arg = arg;
+    weir__topic_announce(topic);
+    return change;
+}
+
+int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
+                      weir_code_fn fn, void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct change *change;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    change = change_new(topic, fn, arg);
+    if (change == NULL)
+        return WEIR_ENOMEM;
+    weir__delay_eval(&bytes, &weir__script_pause, 3, 3);
+    weir__topic_keys(&bytes, topic, "ids meta idle");
+    weir__resp_str(&bytes, topic->name);
+    weir__resp_str(&bytes, "delay");
+    weir__resp_int(&bytes, is_paused);
+    weir__delay_send(topic->store, &bytes, &weir__script_pause,
+                     WEIR__SEND_AGAIN, &change->ask);
+    return WEIR_OK;
+}
+
+int weir__topic_set(struct weir__store_topic *topic,
+                    const struct weir__setting *settings, size_t count,
+                    weir_code_fn fn, void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct change *change;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    change = change_new(topic, fn, arg);
+    if (change == NULL)
+        return WEIR_ENOMEM;
+    weir__delay_eval(&bytes, &weir__script_set, 6, 1 + 2 * count);
+    weir__topic_keys(&bytes, topic, "options ids meta wait run dead");
+    weir__resp_str(&bytes, "delay");
+    for (size_t i = 0; i < count; i++) {
+        weir__resp_bytes(&bytes, settings[i].name);
+        weir__resp_bytes(&bytes, settings[i].value);
+    }
+    weir__delay_send(topic->store, &bytes, &weir__script_set, WEIR__SEND_AGAIN,
+                     &change->ask);
+    return WEIR_OK;
+}
+
+/* --- reading options ---------------------------------------------------- */
+
+static int by_name(const void *left, const void *right)
+{
+    const struct weir__setting *one = left, *other = right;
+
+    /* hiredis adds a NUL */
+    return strcmp((const char *)one->name.ptr, (const char *)other->name.ptr);
+}
+
+/* The settings of an HGETALL, in byte order, borrowed; NULL: no memory. */
+static struct weir__setting *read_settings(const struct redisReply *reply,
+                                           size_t *ret_count)
+{
+    size_t most = (size_t)reply->elements / 2, count = 0;
+    struct weir__setting *settings =
+        weir__mem_grow(NULL, most + 1, sizeof(settings[0]));
+
+    if (settings == NULL)
+        return NULL;
+    for (size_t i = 0; i < most; i++)
+        if (weir__reply_str(reply, 2 * i, &settings[count].name) &&
+            weir__reply_str(reply, 2 * i + 1, &settings[count].value))
+            count++;
+    if (count > 1)
+        qsort(settings, count, sizeof(settings[0]), by_name);
+    *ret_count = count;
+    return settings;
+}
+
+static void ask_options(struct weir__store_topic *topic, struct weir__ask *ask)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "HGETALL");
+    weir__topic_key(&bytes, topic, "options");
+    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, ask);
+}
+
+struct settings_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    weir_setting_fn fn;
+    void *arg;
+};
+
+static void on_settings(struct weir__ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    struct settings_ask *wanted = (struct settings_ask *)ask; /* its first */
+    struct weir__setting *settings = NULL;
+    size_t count = 0;
+
+    if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK) {
+        settings = read_settings(reply, &count);
+        code = settings == NULL ? WEIR_ENOMEM : WEIR_OK;
+    }
+    for (size_t i = 0; i < count; i++)
+        wanted->fn(WEIR_OK, (const char *)settings[i].name.ptr,
+                   (const char *)settings[i].value.ptr, wanted->arg);
+    wanted->fn(code, NULL, NULL, wanted->arg);
+    weir__mem_free(settings);
+    weir__mem_free(wanted);
+}
+
+static void on_exists(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    struct settings_ask *wanted = (struct settings_ask *)ask; /* its first */
+
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
+        reply->integer == 0)
+        code = WEIR_ENOTFOUND;
+    if (code != WEIR_OK) {
+        wanted->fn(code, NULL, NULL, wanted->arg);
+        weir__mem_free(wanted);
+        return;
+    }
+    wanted->ask.done = on_settings;
+    ask_options(wanted->topic, &wanted->ask);
+}
+
+int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
+                         void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct settings_ask *wanted;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    wanted = weir__mem_new(sizeof(*wanted));
+    if (wanted == NULL)
+        return WEIR_ENOMEM;
+    wanted->ask.done = on_exists;
+    wanted->topic = topic;
+    wanted->fn = fn;
+    wanted->arg = arg;
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "EXISTS");
+    weir__topic_key(&bytes, topic, "meta");
+    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &wanted->ask);
+    return WEIR_OK;
+}
+
+/* --- following them ----------------------------------------------------- */
+
+struct follow {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    int64_t revision;
+};
+
+static void on_options(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct follow *follow = (struct follow *)ask; /* its first member */
+    struct weir__store_topic *topic = follow->topic;
+    int64_t revision = follow->revision;
+    struct weir__setting *settings = NULL;
+    size_t count = 0;
+
+    weir__mem_free(follow);
+    topic->is_following = false;
+    weir__topic_log_error(topic, "options", code, reply);
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
+        settings = read_settings(reply, &count);
+    if (settings == NULL)
+        return; /* the next claim tells the revision again */
+    topic->revision = revision;
+    if (topic->user != NULL)
+        topic->store->events.options(topic->user, settings, count);
+    weir__mem_free(settings);
+}
+
+void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
+{
+    struct follow *follow;
+
+    if (topic->is_following || topic->revision == revision)
+        return;
+    follow = weir__mem_new(sizeof(*follow));
+    if (follow == NULL)
+        return; /* the next claim tells it again */
+    follow->ask.done = on_options;
+    follow->topic = topic;
+    follow->revision = revision;
+    topic->is_following = true;
+    ask_options(topic, &follow->ask);
+}
+
+/* --- what concerns adds ------------------------------------------------- */
+
+static void on_limits(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    struct follow *follow = (struct follow *)ask; /* its first member */
+    struct weir__store_topic *topic = follow->topic;
+    struct weir_slice text;
+    int64_t bytes;
+
+    weir__mem_free(follow);
+    topic->asks_limits = false;
+    topic->max_body = WEIR_MAX_BODY;
+    if (code == WEIR_OK && weir__reply_str(reply, 0, &text) &&
+        weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0)
+        topic->max_body = (size_t)bytes;
+    if (code != WEIR_OK) {
+        weir__topic_fail_adds(topic, code);
+        return;
+    }
+    topic->limits_of = topic->store->connections;
+    weir__topic_flush_adds(topic);
+}
+
+bool weir__topic_knows_limits(struct weir__store_topic *topic)
+{
+    struct weir__buf bytes = {0};
+    struct follow *follow;
+
+    if (topic->asks_limits || topic->limits_of == topic->store->connections)
+        return !topic->asks_limits;
+    follow = weir__mem_new(sizeof(*follow));
+    if (follow == NULL) {
+        weir__topic_mark(topic); /* the next flush tries again */
+        return false;
+    }
+    follow->ask.done = on_limits;
+    follow->topic = topic;
+    topic->asks_limits = true;
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HMGET");
+    weir__topic_key(&bytes, topic, "options");
+    weir__resp_str(&bytes, "max_body");
+    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &follow->ask);
+    return false;
+}

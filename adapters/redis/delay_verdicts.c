@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay_draft.h"
+#include "adapters/redis/delay_wire.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Sending verdicts: calls of the settle script with up to 1,000 slots each.
+ * What a verdict writes back is staged as packs before the call, like new jobs.
+ * What a call says is put together in delay_draft.c. */
+
+enum { LOG_EVERY_NS = 1000000000 };
+
+struct settle_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    size_t verdicts;
+    bool is_second;
+    bool keeps_copies; /* commands to repeat when a pack was not staged */
+    size_t copy_count;
+    struct weir__buf copies[];
+};
+
+/* --- replies ------------------------------------------------------------ */
+
+static void ask_free(struct settle_ask *settle)
+{
+    for (size_t i = 0; i < settle->copy_count; i++)
+        weir__buf_fini(&settle->copies[i]);
+    weir__mem_free(settle);
+}
+
+static void note_refused(struct weir__store_topic *topic, size_t refused)
+{
+    int64_t now_ns = weir__delay_now_ns(topic->store);
+
+    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
+                         now_ns - topic->refused_ns < LOG_EVERY_NS))
+        return;
+    topic->refused_ns = now_ns;
+    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %zu verdicts came too late and were refused",
+              topic->name, refused);
+}
+
+static bool send_again(struct settle_ask *settle)
+{
+    struct weir__delay *store = settle->ask.store;
+    size_t count = settle->copy_count;
+
+    if (count == 0 || settle->is_second)
+        return false;
+    settle->is_second = true;
+    for (size_t i = 0; i + 1 < count; i++)
+        weir__delay_send(store, &settle->copies[i], NULL, WEIR__SEND_AGAIN,
+                         NULL);
+    weir__delay_send(store, &settle->copies[count - 1], &weir__script_settle,
+                     WEIR__SEND_AGAIN, &settle->ask);
+    return true;
+}
+
+static void on_settled(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct settle_ask *settle = (struct settle_ask *)ask; /* first member */
+    struct weir__store_topic *topic = settle->topic;
+    size_t verdicts = settle->verdicts, refused = verdicts;
+    int64_t settled = -1;
+
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
+        settled >= 0 && ((size_t)reply->elements - 1) / 2 < verdicts)
+        refused = ((size_t)reply->elements - 1) / 2;
+    if (code == WEIR_OK && settled == -1 && send_again(settle))
+        return;
+    weir__topic_log_error(topic, "settle", code, reply);
+    if (code == WEIR_OK && settled == -1)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: the server did not keep what %zu verdicts write "
+                  "back (is it full?); their jobs run again",
+                  topic->name, verdicts);
+    else if (code == WEIR_OK)
+        note_refused(topic, refused);
+    ask_free(settle);
+    WEIR_ASSERT(topic->unsettled >= verdicts);
+    topic->unsettled -= verdicts;
+    if (topic->user != NULL && verdicts > 0)
+        topic->store->events.settled(topic->user, verdicts, refused);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+static bool plan_moves(struct weir__draft *draft)
+{
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->first_item;
+
+    store->parcels.count = 0;
+    while (at < draft->end_move) {
+        struct weir__parcel parcel;
+
+        weir__parcel_plan(&draft->topic->endings, at, draft->end_move, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        if (!weir__parcels_push(&store->parcels, &parcel))
+            return false;
+        at += parcel.count;
+    }
+    draft->moves = store->parcels.count;
+    return true;
+}
+
+/* Each parcel twice: with the jobs' ids, and without. */
+static bool plan_burials(const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->end_dead;
+
+    while (at < draft->end_item) {
+        struct weir__parcel parcel, unnamed;
+
+        weir__parcel_plan(items, at, draft->end_item, &parcel);
+        unnamed = weir__parcel_unnamed(items, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        weir__delay_name_parcel(store, &unnamed);
+        if (!weir__parcels_push(&store->parcels, &parcel) ||
+            !weir__parcels_push(&store->parcels, &unnamed))
+            return false;
+        at += parcel.count;
+    }
+    return true;
+}
+
+/* Send a command, and keep a copy where it may have to be repeated. */
+static void send_part(struct settle_ask *settle, struct weir__buf *bytes,
+                      bool is_call)
+{
+    if (settle->keeps_copies) {
+        struct weir__buf *copy = &settle->copies[settle->copy_count];
+
+        weir__buf_append(copy, bytes->ptr, bytes->len);
+        settle->copy_count++;
+    }
+    weir__delay_send(settle->topic->store, bytes,
+                     is_call ? &weir__script_settle : NULL, WEIR__SEND_AGAIN,
+                     is_call ? &settle->ask : NULL);
+}
+
+static void send_call(struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    const struct weir__parcels *parcels = &topic->store->parcels;
+    struct weir__buf bytes = {0};
+    struct settle_ask *settle = NULL;
+    size_t copies = 0;
+
+    if (plan_moves(draft) && plan_burials(draft)) {
+        copies = parcels->count == 0 ? 0 : parcels->count + 1;
+        settle =
+            weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]));
+    }
+    if (settle == NULL) { /* the leases run out */
+        WEIR_ASSERT(topic->unsettled >= draft->verdicts);
+        topic->unsettled -= draft->verdicts;
+        return;
+    }
+    settle->ask.done = on_settled;
+    settle->ask.store = topic->store;
+    settle->topic = topic;
+    settle->verdicts = draft->verdicts;
+    settle->keeps_copies = copies > 0;
+    for (size_t i = 0; i < parcels->count; i++) {
+        weir__topic_write_stage(&bytes, i < draft->moves ? topic : topic->grave,
+                                &topic->endings, &parcels->list[i]);
+        send_part(settle, &bytes, false);
+    }
+    weir__draft_write(&bytes, draft);
+    send_part(settle, &bytes, true);
+}
+
+/* --- flushing ----------------------------------------------------------- */
+
+/* Where dead jobs go. Without memory for it they stay. */
+static void find_grave(struct weir__store_topic *topic)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic->on_dead)};
+    struct weir__store *store = &topic->store->base;
+
+    topic->grave = NULL;
+    if (topic->endings.count == 0 || options.name.len == 0 ||
+        store->ops->topic_open(store, &options, &topic->grave) < 0)
+        return;
+    weir__topic_announce(topic->grave);
+}
+
+static void send_all(struct weir__store_topic *topic)
+{
+    struct weir__held *held = topic->touched;
+    size_t item = 0;
+
+    find_grave(topic);
+    weir__draft_sort_endings(topic, held);
+    while (held != NULL) {
+        struct weir__draft draft = weir__draft_nodes(topic, held);
+
+        weir__draft_endings(&draft, item);
+        send_call(&draft);
+        item = draft.end_item;
+        held = draft.end;
+    }
+    WEIR_ASSERT(item == topic->endings.count);
+}
+
+static void clear_touched(struct weir__store_topic *topic)
+{
+    struct weir__held *held = topic->touched;
+
+    while (held != NULL) {
+        struct weir__held *next = held->next;
+
+        held->next = NULL;
+        held->verdicts = 0;
+        held->endings = 0;
+        memset(held->slots, 0, sizeof(held->slots));
+        held = next;
+    }
+    topic->touched = NULL;
+    topic->touched_end = &topic->touched;
+    weir__items_reset(&topic->endings);
+}
+
+void weir__topic_flush_settles(struct weir__store_topic *topic)
+{
+    if (topic->endings.count > 0 && !topic->store->has_number)
+        return; /* its answer flushes them */
+    send_all(topic);
+    clear_touched(topic);
+    while (topic->spent_leases != NULL) {
+        struct weir__lease *lease = topic->spent_leases;
+
+        topic->spent_leases = lease->next_spent;
+        if (lease->returned > 0)
+            weir__topic_release(topic, lease->token, lease->returned);
+        weir__lease_free(lease);
+    }
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
+
+#include "core/text.h"
+#include "tests/adapters/redis/delay_fixture.h"
+
+/* The delay store where workers come and go, and things get lost. */
+
+TEST(what_a_worker_lost_runs_at_another_and_its_verdict_is_refused)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    host_add_numbered(one, 0, 300, 0);
+    AWAIT(one->added == 300);
+    AWAIT(host_claim(one, 1000, 50) > 0 && one->arrived == 300);
+    AWAIT(host_claim(other, 1000, 60000) > 0 && other->arrived == 300);
+    EXPECT_INT(1, other->runs->record.counters.crashes);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(300, one->refused);
+    EXPECT_CONTAINS("came too late", world_log);
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
+    EXPECT_INT(0, other->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(300, one->stats.done_total);
+    EXPECT_INT(300, one->stats.crashed_total);
+    world_close();
+}
+
+TEST(a_renewed_lease_does_not_run_out)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 500));
+    one->store->ops->renew(one->topic, 60000);
+    EXPECT_INT(0, host_claim(other, 1, 500));
+    AWAIT(host_claim(other, 1, 500) > 0 ||
+          other->claimed.next_due_us > 50000000);
+    EXPECT_INT(0, other->arrived);
+    world_close();
+}
+
+TEST(returned_jobs_are_ready_at_once_without_a_crash)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    host_add_numbered(one, 0, 10, 0);
+    AWAIT(one->added == 10);
+    EXPECT_INT(10, host_claim(one, 10, 60000));
+    for (int i = 0; i < 4; i++)
+        host_settle(one, host_take(one), WEIR__OUTCOME_DONE);
+    host_settle_all(one, WEIR__OUTCOME_RETURN);
+    host_await_settled(one);
+    EXPECT_INT(10, one->settled);
+    EXPECT_INT(6, host_claim(other, 10, 60000));
+    EXPECT_INT(0, other->runs->record.counters.crashes);
+    EXPECT_STR("job-4", run_id(other->runs));
+    world_close();
+}
+
+TEST(an_add_wakes_one_sleeping_worker)
+{
+    world_open(NULL);
+    struct host *producer = host_open("w1"), *sleeper = host_open("w2");
+
+    AWAIT(sleeper->wakes == 1); /* its subscription stands */
+    EXPECT_INT(0, host_claim(sleeper, 10, 60000));
+    host_add(producer, "a", 0);
+    AWAIT(sleeper->wakes == 2);
+    EXPECT_INT(1, host_claim(sleeper, 10, 60000));
+    EXPECT_INT(1, producer->wakes);
+    world_close();
+}
+
+TEST(a_sleeper_that_is_gone_is_passed_over)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *producer = host_open("w1"), *sleeper = host_open("w2");
+
+    AWAIT(sleeper->wakes == 1);
+    EXPECT_INT(0, host_claim(sleeper, 10, 60000));
+    (void)redis_int(proc, "ZADD weir:{t}:idle inf x-gone");
+    host_add(producer, "a", 0);
+    AWAIT(sleeper->wakes == 2);
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:idle"));
+    world_close();
+}
+
+TEST(a_restarted_server_goes_on_with_what_it_had)
+{
+    static const struct redis_options aof = {.appendonly = true};
+    static uint8_t ran[3000];
+    struct redis_proc *proc = world_open(&aof);
+    struct host *host = host_open("w1");
+    int ups = host->ups;
+
+    host_add_numbered(host, 0, 2000, 0);
+    AWAIT(host->added == 2000);
+    EXPECT_TRUE(host_claim(host, 1000, 60000) > 0);
+    redis_kill(proc, SIGTERM);
+    host_add_numbered(host, 2000, 3000, 0);
+    while (host->runs != NULL) {
+        struct weir__run *run = host_take(host);
+        int number;
+
+        EXPECT_INT(1, sscanf(run_id(run), "job-%d", &number));
+        ran[number]++;
+        host_settle(host, run, WEIR__OUTCOME_DONE);
+    }
+    world_give_up_at = ev_time() + 30.;
+    world_turn();
+    redis_restart(proc);
+    AWAIT(host->ups > ups && host->added == 3000);
+    host_await_settled(host);
+    host_work_off(host, ran, 3000);
+    for (size_t i = 0; i < 3000; i++)
+        EXPECT_INT(1, ran[i]);
+    EXPECT_INT(0, host->refused);
+    world_close();
+}
+
+TEST(closing_with_work_in_flight_leaves_nothing_behind)
+{
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    struct weir__claim claim = {100, 60000, 0};
+
+    host_add_numbered(host, 0, 600, 0);
+    AWAIT(host->added == 600);
+    EXPECT_INT(256, host_claim(host, 300, 60000));
+    for (int i = 0; i < 100; i++) {
+        host->runs->delay_ms = 1;
+        host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+    }
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    world_give_up_at = ev_time() + 30.;
+    world_turn();
+    host_add_numbered(host, 600, 700, 0);
+    host_add(host, NULL, 0);
+    world_close();
+}
+
+TEST(a_pack_that_is_gone_is_settled_away)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    host_add_numbered(host, 0, 3, 0);
+    AWAIT(host->added == 3);
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
+                            "return redis.call('DEL', "
+                            "redis.call('KEYS', 'weir:{t}:p:*')[1])"));
+    EXPECT_INT(0, host_claim(host, 10, 60000));
+    EXPECT_INT(3, host->lost);
+    EXPECT_CONTAINS("is gone", world_log);
+    AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
+    world_close();
+}
+
+TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    host_add_numbered(host, 0, 3, 0);
+    AWAIT(host->added == 3);
+    EXPECT_INT(5, redis_int(proc, "EVAL %s 0",
+                            "return redis.call('SET', redis.call('KEYS', "
+                            "'weir:{t}:p:*')[1], 'bytes') and 5"));
+    EXPECT_INT(3, host_claim(host, 10, 60000));
+    EXPECT_TRUE(host->runs->is_malformed);
+    EXPECT_INT('~', host->runs->id.ptr[0]);
+    EXPECT_CONTAINS("cannot be read", world_log);
+    host->runs->record.reason = weir__slice_str("malformed");
+    host_settle_all(host, WEIR__OUTCOME_DEAD);
+    host_await_settled(host);
+    EXPECT_INT(3, host_dead(host, 10));
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
+    world_close();
+}
+
+/* Node names end in two characters each for the first and the last slot. */
+TEST(a_node_beyond_its_pack_is_malformed_and_its_neighbours_are_not)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
+                            "local key = redis.call('KEYS', 'weir:{t}:p:*')[1] "
+                            "return redis.call('ZADD', 'weir:{t}:wait', 1, "
+                            "key:sub(-12) .. '0102')"));
+    EXPECT_INT(3, host_claim(host, 10, 60000));
+    for (int i = 0; i < 3; i++) {
+        struct weir__run *run = host_take(host);
+
+        EXPECT_INT(run->id.ptr[0] != 'a', run->is_malformed);
+        host_settle(host, run, WEIR__OUTCOME_DONE);
+    }
+    host_await_settled(host);
+    world_close();
+}
+
+TEST(a_queue_that_is_full_refuses_at_once_and_loses_no_job)
+{
+    static uint8_t bytes[100000];
+    const struct weir__record record = {.body = {bytes, sizeof(bytes)}};
+    const struct weir__new_job job = {.record = &record};
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+    int taken = 0, rc = WEIR_OK;
+
+    bytes[0] = 0xc6; /* one binary value, all of it */
+    bytes[2] = (sizeof(bytes) - 5) >> 16;
+    bytes[3] = ((sizeof(bytes) - 5) >> 8) & 0xff;
+    bytes[4] = (sizeof(bytes) - 5) & 0xff;
+    redis_kill(proc, SIGSTOP);
+    for (; rc == WEIR_OK && taken < 2000; taken++) {
+        rc = host->store->ops->add(host->topic, &job, host_added, host);
+        if (taken % 50 == 0)
+            world_turn();
+    }
+    EXPECT_INT(WEIR_EFULL, rc);
+    redis_kill(proc, SIGCONT);
+    AWAIT(host->added == taken - 1);
+    EXPECT_INT(0, host->failed);
+    world_close();
+}

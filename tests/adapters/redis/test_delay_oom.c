@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/mem.h"
+#include "core/text.h"
+#include "tests/adapters/redis/delay_fixture.h"
+#include "tests/harness/oom.h"
+
+/* The delay store when memory runs out, at each of its allocations in turn. */
+
+TEST(opening_survives_any_allocation_failure)
+{
+    static const struct weir__store_events events;
+    struct weir__redis_url url;
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    struct weir__delay_options options = {
+        .loop = loop, .url = &url, .worker = "w1", .events = &events};
+    struct weir__store *store;
+    int rc = WEIR_ENOMEM;
+
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse("unix:///tmp/none", &url, NULL));
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir__delay_open(&options, &store);
+        oom_off();
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    store->ops->close(store);
+    ev_loop_destroy(loop);
+}
+
+static int answers, fine;
+
+static void on_added(int code, const char *id, void *arg)
+{
+    (void)id;
+    (void)arg;
+    answers++;
+    fine += code == WEIR_OK;
+}
+
+/* Adds a few jobs of both kinds with memory for `n` allocations, and flushes;
+ * returns how many were taken. */
+static int add_some(struct host *host, int n)
+{
+    static const struct weir__record record;
+    int taken = 0;
+
+    oom_after(n);
+    for (int i = 0; i < 40; i++) {
+        struct weir__new_job job = {.record = &record, .delay_ms = i % 3};
+
+        taken +=
+            host->store->ops->add(host->topic, &job, on_added, NULL) == WEIR_OK;
+    }
+    host->store->ops->flush(host->store);
+    oom_off();
+    return taken;
+}
+
+TEST(every_add_that_was_taken_is_answered_whatever_fails)
+{
+    int taken = 0;
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    host_add(host, "first", 0); /* from now on names can be made */
+    AWAIT(host->added == 1);
+    for (int n = 0; n < 40; n++) {
+        taken += add_some(host, n);
+        AWAIT(answers == taken);
+    }
+    EXPECT_TRUE(fine > 0 && fine < taken);
+    world_close();
+}
+
+static uint64_t done_count(struct host *host)
+{
+    (void)host_claim(host, 100, 60000);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.done_total;
+}
+
+TEST(jobs_survive_a_worker_without_memory)
+{
+    struct weir__claim claim = {100, 50, 0};
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    host_add_numbered(host, 0, 20, 0);
+    AWAIT(host->added == 20);
+    for (int n = 0; n < 30; n++) {
+        int claims = host->claims;
+
+        EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+        oom_after(n);
+        host->store->ops->flush(host->store);
+        world_give_up_at = ev_time() + 30.;
+        world_turn();
+        while (host->runs != NULL) {
+            host->runs->delay_ms = 0;
+            host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+        }
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->claims > claims);
+        host_settle_all(host, WEIR__OUTCOME_RETRY);
+    }
+    AWAIT(done_count(host) == 20);
+    EXPECT_INT(0, host->stats.running + host->stats.ready);
+    world_close();
+}
