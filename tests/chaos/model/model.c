@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/chaos/model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/redis/node.h"
+
+/* The parts that several calls share: jobs, packs, nodes, leases, sleepers. */
+
+void *list_room(void *list, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return list;
+    *cap = *cap == 0 ? 64 : *cap * 2;
+    list = realloc(list, *cap * size);
+    if (list == NULL) {
+        printf("  out of memory\n");
+        exit(1);
+    }
+    return list;
+}
+
+void model_init(struct model *model, int64_t now_us)
+{
+    *model = (struct model){.now_us = now_us, .mark = -1};
+    for (size_t i = 0; i < MINUTES; i++)
+        model->late[i].minute = -1;
+}
+
+void model_fini(struct model *model)
+{
+    for (size_t i = 0; i < model->pack_count; i++)
+        free(model->packs[i]);
+    free(model->packs);
+    free(model->live);
+    free(model->dead);
+    free(model->leases);
+    text_free(&model->woken);
+}
+
+/* --- names -------------------------------------------------------------- */
+
+void seq_text(uint32_t pack, char ret_text[SEQ_LEN + 1])
+{
+    (void)snprintf(ret_text, SEQ_LEN + 1, "%012x", pack);
+}
+
+void node_text(struct node node, char ret_text[SEQ_LEN + 5])
+{
+    seq_text(node.pack, ret_text);
+    ret_text[SEQ_LEN] = (char)('0' + node.lo / 16);
+    ret_text[SEQ_LEN + 1] = (char)('0' + node.lo % 16);
+    ret_text[SEQ_LEN + 2] = (char)('0' + node.hi / 16);
+    ret_text[SEQ_LEN + 3] = (char)('0' + node.hi % 16);
+    ret_text[SEQ_LEN + 4] = '\0';
+}
+
+void id_text(struct id id, char ret_text[24])
+{
+    char seq[SEQ_LEN + 1];
+
+    if (id.pack == 0) {
+        (void)snprintf(ret_text, 24, "u%u", id.number);
+        return;
+    }
+    seq_text(id.pack, seq);
+    weir__made_id(seq, id.number, ret_text);
+}
+
+struct id job_id(const struct job *job)
+{
+    if (job->pack->has_ids)
+        return job->id;
+    return (struct id){job->pack->number, job->slot};
+}
+
+/* --- packs and jobs ----------------------------------------------------- */
+
+struct pack *model_pack_new(struct model *model, unsigned count, bool has_ids)
+{
+    struct pack *pack =
+        calloc(1, sizeof(*pack) + count * sizeof(pack->jobs[0]));
+
+    if (pack == NULL) {
+        printf("  out of memory\n");
+        exit(1);
+    }
+    model->packs = list_room(model->packs, model->pack_count, &model->pack_cap,
+                             sizeof(struct pack *));
+    model->packs[model->pack_count++] = pack;
+    pack->number = (uint32_t)model->pack_count;
+    pack->count = count;
+    pack->has_ids = has_ids;
+    for (unsigned slot = 0; slot < count; slot++) {
+        pack->jobs[slot].pack = pack;
+        pack->jobs[slot].slot = slot;
+    }
+    return pack;
+}
+
+static bool same_id(struct id one, struct id other)
+{
+    return one.pack == other.pack && one.number == other.number;
+}
+
+/* Also of those that weir made, and then moved to another pack. */
+static const struct job *indexed(const struct model *model, struct id id)
+{
+    if (id.pack == 0)
+        return model->users[id.number];
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i]->is_indexed && same_id(model->live[i]->id, id))
+            return model->live[i];
+    return NULL;
+}
+
+bool model_place(const struct model *model, struct id id, uint32_t *ret_place)
+{
+    const struct job *job = indexed(model, id);
+
+    *ret_place = job == NULL ? 0 : job->pack->number;
+    if (job != NULL)
+        return true;
+    for (size_t i = 0; i < model->dead_count; i++)
+        if (same_id(model->dead[i].id, id))
+            return true;
+    return false;
+}
+
+static void enter_job(struct model *model, struct job *job)
+{
+    model->live = list_room(model->live, model->live_count, &model->live_cap,
+                            sizeof(struct job *));
+    job->at = model->live_count;
+    model->live[model->live_count++] = job;
+    job->state = WAITS;
+    job->crashes = 0;
+    job->is_indexed = job->pack->has_ids;
+    if (job->is_indexed && job->id.pack == 0)
+        model->users[job->id.number] = job;
+    job->pack->live++;
+}
+
+void model_enter(struct model *model, struct pack *pack, const bool *refused,
+                 int64_t *first_ms)
+{
+    bool is_one_time = pack->form == 'r' || pack->form == 'a';
+    bool is_delay = pack->form == 'r' || pack->form == 'p';
+    int64_t now_ms = model_now_ms(model);
+
+    pack->is_staged = false;
+    pack->is_in_use = true;
+    pack->was_in_use = true;
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        struct job *job = &pack->jobs[slot];
+
+        if (refused[slot])
+            continue;
+        enter_job(model, job);
+        job->due_ms = is_delay ? now_ms + job->ms : job->ms;
+        if (job->due_ms < now_ms)
+            job->due_ms = now_ms;
+        if (job->due_ms < *first_ms)
+            *first_ms = job->due_ms;
+        job->lo = is_one_time ? 0 : slot;
+        job->hi = is_one_time ? pack->count - 1 : slot;
+    }
+    if (is_one_time)
+        model_split(pack, 0, pack->count - 1, refused);
+}
+
+void model_drop(struct model *model, struct job *job)
+{
+    model->live_count--;
+    model->live[job->at] = model->live[model->live_count];
+    model->live[job->at]->at = job->at;
+    if (job->is_indexed && job->id.pack == 0)
+        model->users[job->id.number] = NULL;
+    job->state = GONE;
+    job->is_indexed = false;
+    job->pack->live--;
+    if (job->pack->live == 0)
+        job->pack->is_in_use = false;
+}
+
+/* --- nodes -------------------------------------------------------------- */
+
+unsigned left_part(unsigned lo, unsigned hi)
+{
+    unsigned size = 1;
+
+    while (size * 2 < hi - lo + 1)
+        size *= 2;
+    return size;
+}
+
+static bool is_uniform(const bool fates[SLOTS], unsigned lo, unsigned hi)
+{
+    for (unsigned slot = lo + 1; slot <= hi; slot++)
+        if (fates[slot] != fates[lo])
+            return false;
+    return true;
+}
+
+void model_split(struct pack *pack, unsigned lo, unsigned hi,
+                 const bool fates[SLOTS])
+{
+    unsigned part;
+
+    if (!is_uniform(fates, lo, hi)) {
+        part = left_part(lo, hi);
+        model_split(pack, lo, lo + part - 1, fates);
+        model_split(pack, lo + part, hi, fates);
+        return;
+    }
+    for (unsigned slot = lo; slot <= hi; slot++) {
+        pack->jobs[slot].lo = lo;
+        pack->jobs[slot].hi = hi;
+    }
+}
+
+/* Of two waiting or two running jobs: by score, then by name. */
+static int by_score(const void *left, const void *right)
+{
+    const struct job *one = *(const struct job *const *)left;
+    const struct job *two = *(const struct job *const *)right;
+
+    if (one->state == WAITS && one->due_ms != two->due_ms)
+        return one->due_ms < two->due_ms ? -1 : 1;
+    if (one->state == RUNS && one->token != two->token)
+        return one->token < two->token ? -1 : 1;
+    if (one->crashes != two->crashes)
+        return one->crashes < two->crashes ? -1 : 1;
+    if (one->pack != two->pack)
+        return one->pack->number < two->pack->number ? -1 : 1;
+    return one->slot < two->slot ? -1 : 1;
+}
+
+struct job **model_nodes(const struct model *model,
+                         bool (*wanted)(const struct job *job, int64_t arg),
+                         int64_t arg, size_t *ret_count)
+{
+    struct job **list = NULL;
+    size_t count = 0, cap = 0;
+
+    for (size_t i = 0; i < model->live_count; i++) {
+        struct job *job = model->live[i];
+
+        if (job->slot != job->lo || !wanted(job, arg))
+            continue;
+        list = list_room(list, count, &cap, sizeof(struct job *));
+        list[count++] = job;
+    }
+    if (count > 1)
+        qsort(list, count, sizeof(struct job *), by_score);
+    *ret_count = count;
+    return list;
+}
+
+/* --- leases, sleepers --------------------------------------------------- */
+
+struct lease *model_lease(const struct model *model, uint64_t token)
+{
+    for (size_t i = 0; i < model->lease_count; i++)
+        if (model->leases[i].token == token)
+            return &model->leases[i];
+    return NULL;
+}
+
+void model_lease_end(struct model *model, uint64_t token)
+{
+    struct lease *lease = model_lease(model, token);
+
+    if (lease != NULL)
+        *lease = model->leases[--model->lease_count];
+}
+
+static bool is_under(const struct job *job, int64_t token)
+{
+    return job->state == RUNS && job->token == (uint64_t)token;
+}
+
+size_t model_give_back(struct model *model, uint64_t token, size_t most,
+                       unsigned crashes, long long *ret_jobs)
+{
+    size_t count;
+    struct job **nodes = model_nodes(model, is_under, (int64_t)token, &count);
+
+    if (count > most)
+        count = most;
+    *ret_jobs = 0;
+    for (size_t i = 0; i < count; i++)
+        for (unsigned slot = nodes[i]->lo; slot <= nodes[i]->hi; slot++) {
+            struct job *job = &nodes[i]->pack->jobs[slot];
+
+            job->state = WAITS;
+            job->due_ms = model_now_ms(model);
+            job->crashes += crashes;
+            if (job->crashes > 15)
+                job->crashes = 15;
+            *ret_jobs += 1;
+        }
+    free(nodes);
+    model->count.returned += *ret_jobs;
+    return count;
+}
+
+/* The sleeper that would wake last, of equal ones that of the last name. */
+static struct worker *last_sleeper(struct model *model)
+{
+    struct worker *last = NULL;
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        struct worker *worker = &model->workers[i];
+
+        if (worker->is_idle &&
+            (last == NULL || worker->wake_ms >= last->wake_ms))
+            last = worker;
+    }
+    return last;
+}
+
+void model_wake(struct model *model, int64_t due_ms)
+{
+    for (;;) {
+        struct worker *last = last_sleeper(model);
+
+        if (last == NULL || last->wake_ms <= due_ms)
+            return;
+        last->is_idle = false;
+        if (!last->is_subscribed)
+            continue;
+        text_format(&model->woken, "%d ", (int)(last - model->workers));
+        return;
+    }
+}

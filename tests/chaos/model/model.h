@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_MODEL_H
+#define WEIR_TEST_MODEL_H
+
+/* What the scripts of adapters/redis do to one topic, told job by job and as
+ * plainly as possible: each call changes the model and writes the answer that
+ * the script has to give, as text (script_call.h says how).
+ *
+ * The model knows no server and no pack bytes. It owns its packs and jobs; a
+ * pack stays in the model when it is gone from the server, so that calls can
+ * come late or twice. Time is what `now_us` says. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/chaos/model/text.h"
+
+enum {
+    SLOTS = 256,     /* most of one pack */
+    USERS = 400,     /* ids that callers may choose */
+    WORKERS = 6,     /* that claim and sleep */
+    BUCKETS = 20,    /* of lateness that are used */
+    MINUTES = 6,     /* of lateness that are kept */
+    CALL_PACKS = 12, /* most of one call */
+    CALL_NODES = 1000,
+    CALL_SLOTS = 1000,
+    SEQ_LEN = 12
+};
+
+/* `pack` 0: "u<number>", chosen by the caller; else the id that weir makes for
+ * slot `number` of that pack. */
+struct id {
+    uint32_t pack, number;
+};
+
+/* A range of slots of the pack numbered `pack`. */
+struct node {
+    uint32_t pack;
+    unsigned lo, hi;
+};
+
+enum state { GONE, WAITS, RUNS };
+
+struct job {
+    struct pack *pack;
+    unsigned slot;
+    struct id id;
+    uint32_t body;    /* number in its record */
+    int64_t ms;       /* when it is due, as the call said it */
+    enum state state; /* what follows is for those not GONE */
+    unsigned lo, hi;  /* the node it lies in */
+    int64_t due_ms;   /* WAITS */
+    uint64_t token;   /* RUNS */
+    unsigned crashes;
+    bool is_indexed; /* `ids` points here */
+    bool is_met;     /* only while its settle is worked out */
+    size_t at;       /* place in the list of all */
+};
+
+struct pack {
+    uint32_t number;
+    unsigned count, live;
+    unsigned header_len;
+    bool has_ids;
+    bool is_staged; /* on the server, for a while */
+    bool is_in_use; /* on the server, for good */
+    bool was_in_use;
+    char form; /* of `when`: r a p q */
+    struct job jobs[];
+};
+
+struct dead {
+    struct id id;
+    int64_t died_ms;
+    uint32_t body;
+};
+
+struct lease {
+    uint64_t token;
+    int64_t deadline_ms;
+};
+
+struct worker {
+    bool is_subscribed; /* somebody hears its wake-ups */
+    bool is_idle;
+    int64_t wake_ms; /* INT64_MAX: never by itself; INT64_MIN: the topic is
+                        paused */
+};
+
+struct minute {
+    int64_t minute; /* -1: never used */
+    long long max;
+    long long buckets[BUCKETS]; /* 0: no such field */
+};
+
+struct counters {
+    long long added, claimed, settled, retried, snoozed, failed, expired;
+    long long returned, crashed, dropped, delwait, delrun, requeued;
+};
+
+struct model {
+    int64_t now_us;
+    bool exists, is_paused;
+    int64_t mark; /* -1: none */
+    struct counters count;
+    struct worker workers[WORKERS];
+    struct minute late[MINUTES];
+    struct job *users[USERS]; /* indexed under this id, or NULL */
+    struct job **live;        /* all jobs that wait or run */
+    size_t live_count, live_cap;
+    struct pack **packs; /* by number, from 1 */
+    size_t pack_count, pack_cap;
+    struct dead *dead;
+    size_t dead_count, dead_cap;
+    struct lease *leases;
+    size_t lease_count, lease_cap;
+    struct text woken; /* workers told since the last look, "3 1 " */
+};
+
+void model_init(struct model *model, int64_t now_us);
+void model_fini(struct model *model);
+
+static inline int64_t model_now_ms(const struct model *model)
+{
+    return model->now_us / 1000;
+}
+
+/* --- calls: each writes into `answer` ----------------------------------- */
+
+struct add_call {
+    const char *kind;
+    size_t count;
+    struct pack *packs[CALL_PACKS];
+};
+
+void model_add(struct model *model, const struct add_call *call,
+               struct text *answer);
+
+struct claim_call {
+    const char *kind;
+    unsigned room, most_nodes;
+    int64_t lease_ms;
+    int worker; /* -1: do not register */
+    bool is_registered;
+};
+
+/* `ret_nodes` has room for CALL_NODES. Returns the token, 0: nothing. */
+uint64_t model_claim(struct model *model, const struct claim_call *call,
+                     struct text *answer, struct node *ret_nodes,
+                     size_t *ret_count);
+
+/* One node as a worker remembers it, and which slots are settled. */
+struct entry {
+    struct node node;
+    uint64_t token;
+    bool is_whole; /* all slots */
+    bool slots[SLOTS];
+    bool refused[SLOTS]; /* written by model_settle */
+};
+
+/* The job in a slot of an entry; `entry` counts from 0. */
+struct source {
+    unsigned entry, slot;
+};
+
+struct move {
+    struct pack *pack;
+    bool is_retry;
+    struct source sources[SLOTS];
+};
+
+struct end {
+    struct source source;
+    struct id id;
+    uint32_t body; /* 0: expired, only counted */
+};
+
+struct settle_call {
+    size_t entries, moves, ends, closed;
+    long long most_dead;
+    struct entry entry[CALL_NODES];
+    struct move move[CALL_PACKS];
+    struct end end[CALL_SLOTS];
+    uint64_t close[CALL_NODES];
+};
+
+void model_settle(struct model *model, struct settle_call *call,
+                  struct text *answer);
+
+enum { BY_INDEX = -1 };
+
+enum slot_verb { SHOW, DELETE, RESCHEDULE };
+
+struct slot_call {
+    enum slot_verb verb;
+    struct id id;
+    uint32_t place;   /* number of the pack, 0: dead */
+    int slot;         /* or BY_INDEX */
+    bool is_absolute; /* RESCHEDULE: a time, else a delay */
+    int64_t ms;
+};
+
+void model_slot(struct model *model, const struct slot_call *call,
+                struct text *answer);
+
+/* Writes the tokens that are lost. */
+void model_renew(struct model *model, const uint64_t *tokens, size_t count,
+                 int64_t lease_ms, struct text *answer);
+void model_release(struct model *model, uint64_t token, struct text *answer);
+void model_stats(struct model *model, size_t most_nodes, struct text *answer);
+void model_lateness(struct model *model, long long max, const int *buckets,
+                    const long long *counts, size_t count);
+
+/* --- managing ----------------------------------------------------------- */
+
+/* Jobs that are dead since `died_ms` go into a pack. */
+struct requeue_call {
+    struct pack *pack;
+    int64_t died_ms[SLOTS];
+};
+
+void model_requeue(struct model *model, const struct requeue_call *call,
+                   struct text *answer);
+
+/* Of those that died not after `latest_ms`; INT64_MAX: now. */
+void model_forget(struct model *model, int64_t latest_ms, size_t most,
+                  struct text *answer);
+void model_purge(struct model *model, const struct node *nodes, size_t count,
+                 struct text *answer);
+void model_pause(struct model *model, const char *kind, bool pauses,
+                 struct text *answer);
+
+/* --- facts -------------------------------------------------------------- */
+
+/* A new pack, its jobs still to be filled in; the model owns it. */
+struct pack *model_pack_new(struct model *model, unsigned count, bool has_ids);
+
+/* Where the index says that `id` is: number of a pack, 0: dead; false: not in
+ * the index. */
+bool model_place(const struct model *model, struct id id, uint32_t *ret_place);
+
+/* The id under which a job goes. */
+struct id job_id(const struct job *job);
+void id_text(struct id id, char ret_text[24]);
+void node_text(struct node node, char ret_text[SEQ_LEN + 5]);
+void seq_text(uint32_t pack, char ret_text[SEQ_LEN + 1]);
+
+/* Where lo..hi of a tree splits: the size of its left part. */
+unsigned left_part(unsigned lo, unsigned hi);
+
+/* --- for the other files of the model ----------------------------------- */
+
+enum { MOST_EXPIRED = 256, MOST_RELEASED = 500 };
+
+/* A job enters: waits in a node of its own, or in that of a whole pack. */
+void model_enter(struct model *model, struct pack *pack, const bool *refused,
+                 int64_t *first_ms);
+
+/* A job leaves for good. */
+void model_drop(struct model *model, struct job *job);
+
+/* The node splits so that slots of different `fates` are in different nodes,
+ * each as large as the tree allows. */
+void model_split(struct pack *pack, unsigned lo, unsigned hi,
+                 const bool fates[SLOTS]);
+
+/* The nodes (their first jobs) for which `wanted` says yes, in the order of
+ * their scores; the list is the caller's, to be freed. */
+struct job **model_nodes(const struct model *model,
+                         bool (*wanted)(const struct job *job, int64_t arg),
+                         int64_t arg, size_t *ret_count);
+
+struct lease *model_lease(const struct model *model, uint64_t token);
+void model_lease_end(struct model *model, uint64_t token);
+
+bool model_runs_under(const struct model *model, uint64_t token);
+
+/* The oldest first. */
+void model_sort_dead(struct model *model);
+
+/* Give back at most `most` nodes of a token; returns how many nodes. */
+size_t model_give_back(struct model *model, uint64_t token, size_t most,
+                       unsigned crashes, long long *ret_jobs);
+void model_wake(struct model *model, int64_t due_ms);
+
+/* realloc that ends the test when there is no memory. */
+void *list_room(void *list, size_t count, size_t *cap, size_t size);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/chaos/model/model.h"
+
+/* Claiming, and what becomes of leases. */
+
+/* --- leases ------------------------------------------------------------- */
+
+/* The lease that ran out first; of equal ones the token that is smaller as
+ * text. NULL when none has run out, or only `but`. */
+static struct lease *first_expired(struct model *model, uint64_t but)
+{
+    struct lease *first = NULL;
+    char one[24], other[24] = "";
+
+    for (size_t i = 0; i < model->lease_count; i++) {
+        struct lease *lease = &model->leases[i];
+
+        if (lease->deadline_ms >= model_now_ms(model) || lease->token == but)
+            continue;
+        (void)snprintf(one, sizeof(one), "%llu",
+                       (unsigned long long)lease->token);
+        if (first != NULL && (lease->deadline_ms > first->deadline_ms ||
+                              (lease->deadline_ms == first->deadline_ms &&
+                               strcmp(one, other) > 0)))
+            continue;
+        first = lease;
+        memcpy(other, one, sizeof(other));
+    }
+    return first;
+}
+
+/* Two leases at most, with at most so many nodes each. */
+static void expire(struct model *model)
+{
+    uint64_t token = 0;
+
+    for (int i = 0; i < 2; i++) {
+        struct lease *lease = first_expired(model, token);
+        long long jobs;
+
+        if (lease == NULL)
+            return;
+        token = lease->token;
+        if (model_give_back(model, token, MOST_EXPIRED, 1, &jobs) <
+            MOST_EXPIRED)
+            model_lease_end(model, token);
+        model->count.crashed += jobs;
+    }
+}
+
+void model_renew(struct model *model, const uint64_t *tokens, size_t count,
+                 int64_t lease_ms, struct text *answer)
+{
+    const char *gap = "";
+
+    text_str(answer, "(");
+    for (size_t i = 0; i < count; i++) {
+        struct lease *lease = model_lease(model, tokens[i]);
+
+        if (lease != NULL) {
+            lease->deadline_ms = model_now_ms(model) + lease_ms;
+            continue;
+        }
+        text_str(answer, gap);
+        text_int(answer, (long long)tokens[i]);
+        gap = " ";
+    }
+    text_str(answer, ")");
+}
+
+void model_release(struct model *model, uint64_t token, struct text *answer)
+{
+    long long jobs;
+    size_t nodes = model_give_back(model, token, MOST_RELEASED, 0, &jobs);
+
+    if (nodes < MOST_RELEASED)
+        model_lease_end(model, token);
+    if (jobs > 0)
+        model_wake(model, model_now_ms(model));
+    text_format(answer, "(%lld %d)", jobs, nodes == MOST_RELEASED);
+}
+
+/* --- the claim ---------------------------------------------------------- */
+
+struct taking {
+    unsigned room; /* left */
+    uint64_t jobs;
+    struct node *nodes; /* taken */
+    struct text text;   /* their names and scores */
+    size_t count;
+};
+
+static bool is_due(const struct job *job, int64_t now_ms)
+{
+    return job->state == WAITS && job->due_ms <= now_ms;
+}
+
+static void take_node(struct taking *taking, const struct job *first)
+{
+    struct node node = {first->pack->number, first->lo, first->hi};
+    char name[SEQ_LEN + 5];
+
+    node_text(node, name);
+    text_str(&taking->text, " ");
+    text_str(&taking->text, name);
+    text_str(&taking->text, " ");
+    text_int(&taking->text, first->due_ms * 16 + first->crashes);
+    taking->nodes[taking->count++] = node;
+}
+
+/* The first `count` slots of the node that begins with `first`; as single
+ * jobs, or as few nodes as the tree allows. */
+static void take(struct taking *taking, struct job *first, unsigned count,
+                 bool as_singles)
+{
+    struct pack *pack = first->pack;
+    bool fates[SLOTS] = {false};
+    unsigned lo = first->lo, end = lo + count;
+
+    memset(fates + lo, true, count);
+    model_split(pack, lo, first->hi, fates);
+    for (unsigned slot = lo; slot < end; slot++) {
+        struct job *job = &pack->jobs[slot];
+
+        if (as_singles)
+            job->lo = job->hi = slot;
+        job->state = RUNS;
+        if (slot == job->lo)
+            take_node(taking, job);
+    }
+    taking->room -= count;
+    taking->jobs += count;
+}
+
+/* False when the rest of the room is too small to split the next node. */
+static bool take_next(struct taking *taking, struct job *first, unsigned room)
+{
+    unsigned size = first->hi - first->lo + 1;
+    unsigned fitting = size < taking->room ? size : taking->room;
+    bool has_crashed = first->crashes > 0;
+
+    if (taking->room == 0)
+        return false;
+    if (!has_crashed && fitting < size && taking->jobs * 2 >= room)
+        return false;
+    if (size == 1 || !has_crashed)
+        take(taking, first, fitting, false);
+    else
+        take(taking, first, fitting, true);
+    return true;
+}
+
+static void run_under(struct model *model, const struct taking *taking,
+                      int64_t deadline_ms)
+{
+    uint64_t token = (uint64_t)model->count.claimed + taking->jobs;
+
+    for (size_t i = 0; i < taking->count; i++) {
+        struct node node = taking->nodes[i];
+
+        for (unsigned slot = node.lo; slot <= node.hi; slot++)
+            model->packs[node.pack - 1]->jobs[slot].token = token;
+    }
+    model->count.claimed = (long long)token;
+    model->leases = list_room(model->leases, model->lease_count,
+                              &model->lease_cap, sizeof(struct lease));
+    model->leases[model->lease_count++] = (struct lease){token, deadline_ms};
+}
+
+/* When there is something to do: a job is due or a lease has run out. */
+static int64_t next_ms(const struct model *model)
+{
+    int64_t next = INT64_MAX;
+
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i]->state == WAITS && model->live[i]->due_ms < next)
+            next = model->live[i]->due_ms;
+    for (size_t i = 0; i < model->lease_count; i++)
+        if (model->leases[i].deadline_ms + 1 < next)
+            next = model->leases[i].deadline_ms + 1;
+    return next;
+}
+
+/* Sleepers that should have come by now; nothing would wake them. */
+static void forget_overdue(struct model *model)
+{
+    for (size_t i = 0; i < WORKERS; i++)
+        if (model->workers[i].wake_ms < model_now_ms(model))
+            model->workers[i].is_idle = false;
+}
+
+static void fall_asleep(struct worker *worker, int64_t wake_ms)
+{
+    worker->is_idle = true;
+    worker->wake_ms = wake_ms;
+}
+
+static void note_idle(struct model *model, const struct claim_call *call,
+                      bool has_jobs, int64_t next)
+{
+    struct worker *worker;
+
+    if (call->worker < 0)
+        return;
+    worker = &model->workers[call->worker];
+    if (!has_jobs) {
+        if (!model->is_paused)
+            forget_overdue(model);
+        fall_asleep(worker, next);
+    } else if (call->is_registered) {
+        worker->is_idle = false;
+    }
+}
+
+/* How many jobs were taken, and which nodes. */
+static void say_taken(const struct model *model, const struct taking *taking,
+                      int64_t next, struct text *answer)
+{
+    if (next == INT64_MAX)
+        next = -1;
+    else
+        next = next * 1000 > model->now_us ? next * 1000 - model->now_us : 0;
+    text_format(answer, "(%lld %lld %lld %llu 0", (long long)model->now_us,
+                taking->jobs > 0 ? model->count.claimed : 0LL, (long long)next,
+                (unsigned long long)taking->jobs);
+    text_add(answer, text_of(&taking->text), taking->text.len);
+    text_str(answer, ")");
+}
+
+static void take_due(struct model *model, const struct claim_call *call,
+                     struct taking *taking)
+{
+    size_t count;
+    struct job **due = model_nodes(model, is_due, model_now_ms(model), &count);
+
+    for (size_t i = 0; i < count && i < call->most_nodes; i++)
+        if (!take_next(taking, due[i], call->room))
+            break;
+    free(due);
+    if (taking->jobs > 0)
+        run_under(model, taking, model_now_ms(model) + call->lease_ms);
+}
+
+uint64_t model_claim(struct model *model, const struct claim_call *call,
+                     struct text *answer, struct node *ret_nodes,
+                     size_t *ret_count)
+{
+    struct taking taking = {.room = call->room, .nodes = ret_nodes};
+    int64_t next;
+
+    *ret_count = 0;
+    if (model->exists && strcmp(call->kind, "delay") != 0) {
+        text_str(answer, "(-1 delay)");
+        return 0;
+    }
+    model->exists = true;
+    expire(model);
+    if (model->is_paused) { /* asleep until it is resumed */
+        if (call->worker >= 0)
+            fall_asleep(&model->workers[call->worker], INT64_MIN);
+        text_format(answer, "(%lld 0 -1 0 1)", (long long)model->now_us);
+        return 0;
+    }
+    take_due(model, call, &taking);
+    next = next_ms(model);
+    note_idle(model, call, taking.jobs > 0, next);
+    say_taken(model, &taking, next, answer);
+    text_free(&taking.text);
+    *ret_count = taking.count;
+    return taking.jobs > 0 ? (uint64_t)model->count.claimed : 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/chaos/model/model.h"
+
+/* One job by its id, and the statistics. */
+
+/* --- slot --------------------------------------------------------------- */
+
+static void bury_again(struct model *model, struct id id, bool deletes,
+                       struct text *answer)
+{
+    for (size_t i = 0; i < model->dead_count; i++) {
+        struct dead *dead = &model->dead[i];
+
+        if (dead->id.pack != id.pack || dead->id.number != id.number)
+            continue;
+        text_format(answer, "(dead %lld 0 -1)", (long long)dead->died_ms);
+        if (deletes)
+            *dead = model->dead[--model->dead_count];
+        return;
+    }
+}
+
+/* The job that the place and the slot of a call name, or NULL. */
+static struct job *named(const struct model *model,
+                         const struct slot_call *call)
+{
+    struct pack *pack = model->packs[call->place - 1];
+
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        struct job *job = &pack->jobs[slot];
+
+        if (job->state != GONE && job->is_indexed == (call->slot == BY_INDEX) &&
+            (job->is_indexed ? job->id.pack == call->id.pack &&
+                                   job->id.number == call->id.number
+                             : (int)slot == call->slot))
+            return job;
+    }
+    return NULL;
+}
+
+static void describe(const struct model *model, const struct job *job,
+                     int64_t due_ms, struct text *answer)
+{
+    bool is_due = job->due_ms <= model_now_ms(model);
+
+    text_format(answer, "(%s %lld %u %u)",
+                job->state == RUNS ? "running"
+                : is_due           ? "ready"
+                                   : "scheduled",
+                job->state == RUNS ? -1LL : (long long)due_ms, job->crashes,
+                job->slot);
+}
+
+static void take_apart(struct job *job)
+{
+    bool fates[SLOTS] = {false};
+
+    fates[job->slot] = true;
+    model_split(job->pack, job->lo, job->hi, fates);
+}
+
+static void reschedule(struct model *model, struct job *job, int64_t due_ms)
+{
+    take_apart(job);
+    job->lo = job->hi = job->slot;
+    job->due_ms = due_ms;
+    model_wake(model, due_ms);
+}
+
+static void change(struct model *model, const struct slot_call *call,
+                   struct job *job, struct text *answer)
+{
+    int64_t now_ms = model_now_ms(model), due_ms = job->due_ms;
+
+    if (call->verb == RESCHEDULE)
+        due_ms = call->is_absolute ? call->ms : now_ms + call->ms;
+    if (call->verb == RESCHEDULE && due_ms < now_ms)
+        due_ms = now_ms;
+    describe(model, job, due_ms, answer);
+    if (call->verb == RESCHEDULE && job->state == WAITS)
+        reschedule(model, job, due_ms);
+    if (call->verb != DELETE)
+        return;
+    if (job->state == RUNS)
+        model->count.delrun++;
+    else
+        model->count.delwait++;
+    take_apart(job);
+    model_drop(model, job);
+}
+
+void model_slot(struct model *model, const struct slot_call *call,
+                struct text *answer)
+{
+    uint32_t place;
+    bool is_indexed = model_place(model, call->id, &place);
+    bool by_index = call->slot == BY_INDEX;
+    struct job *job;
+
+    if (by_index != is_indexed || (by_index && place != call->place)) {
+        text_str(answer, is_indexed ? "(moved)" : "(none)");
+        return;
+    }
+    if (call->place == 0) {
+        bury_again(model, call->id, call->verb == DELETE, answer);
+        return;
+    }
+    job = named(model, call);
+    if (job == NULL)
+        text_str(answer, "(none)");
+    else
+        change(model, call, job, answer);
+}
+
+/* --- stats -------------------------------------------------------------- */
+
+static bool is_past_mark(const struct job *job, int64_t mark)
+{
+    return job->state == WAITS && job->due_ms > mark;
+}
+
+/* Move the mark, which says up to when `ready` counts: to the last millisecond
+ * that is over, or as far as `most` nodes go. True when it is all. */
+static bool move_mark(struct model *model, size_t most)
+{
+    int64_t now_ms = model_now_ms(model) - 1, stop;
+    struct job **nodes;
+    size_t count, due = 0;
+
+    if (!model->exists || now_ms <= model->mark)
+        return true;
+    nodes = model_nodes(model, is_past_mark, model->mark, &count);
+    while (due < count && nodes[due]->due_ms <= now_ms)
+        due++;
+    stop = due >= most ? nodes[most - 1]->due_ms - 1 : now_ms;
+    if (due >= most && stop <= model->mark)
+        stop = nodes[most - 1]->due_ms;
+    free(nodes);
+    model->mark = stop;
+    return due < most;
+}
+
+void model_stats(struct model *model, size_t most_nodes, struct text *answer)
+{
+    bool is_complete = move_mark(model, most_nodes);
+    const struct counters *count = &model->count;
+    long long waiting = 0, ready = 0, running = 0;
+
+    for (size_t i = 0; i < model->live_count; i++) {
+        const struct job *job = model->live[i];
+
+        running += job->state == RUNS;
+        waiting += job->state == WAITS;
+        ready += job->state == WAITS && job->due_ms <= model->mark;
+    }
+    text_format(answer, "(%lld %s %d %lld %lld %lld %zu %d",
+                (long long)model_now_ms(model), model->exists ? "delay" : "''",
+                model->is_paused, waiting, ready, running, model->dead_count,
+                is_complete);
+    text_format(answer, " %lld %lld %lld %lld %lld %lld %lld)", count->added,
+                count->settled - count->retried - count->snoozed -
+                    count->failed - count->expired,
+                count->retried, count->failed, count->expired, count->crashed,
+                count->dropped);
+}
+
+/* --- lateness ----------------------------------------------------------- */
+
+void model_lateness(struct model *model, long long max, const int *buckets,
+                    const long long *counts, size_t count)
+{
+    int64_t number = model->now_us / 60000000;
+    struct minute *minute = &model->late[number % MINUTES];
+
+    if (minute->minute != number) {
+        *minute = (struct minute){.minute = number, .max = -1};
+    }
+    if (max > minute->max)
+        minute->max = max;
+    for (size_t i = 0; i < count; i++)
+        minute->buckets[buckets[i]] += counts[i];
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/chaos/model/model.h"
+
+/* Jobs come and go: add and settle. */
+
+/* --- add ---------------------------------------------------------------- */
+
+static void refuse(struct text *answer, size_t index, int slot)
+{
+    text_str(answer, " ");
+    text_int(answer, (long long)index);
+    text_str(answer, " ");
+    text_int(answer, slot);
+}
+
+static bool is_earlier_in_pack(const struct pack *pack, unsigned slot)
+{
+    for (unsigned i = 0; i < slot; i++)
+        if (pack->jobs[i].id.pack == pack->jobs[slot].id.pack &&
+            pack->jobs[i].id.number == pack->jobs[slot].id.number)
+            return true;
+    return false;
+}
+
+/* One staged pack; returns how many of its jobs are new. */
+static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
+                         struct text *refusals, int64_t *first_ms)
+{
+    bool refused[SLOTS] = {false};
+    unsigned added = pack->count;
+    uint32_t place;
+
+    for (unsigned slot = 0; slot < pack->count && pack->has_ids; slot++) {
+        refused[slot] = model_place(model, pack->jobs[slot].id, &place) ||
+                        is_earlier_in_pack(pack, slot);
+        if (refused[slot]) {
+            refuse(refusals, index, (int)slot);
+            added--;
+        }
+    }
+    pack->is_staged = false;
+    if (added > 0)
+        model_enter(model, pack, refused, first_ms);
+    return added;
+}
+
+void model_add(struct model *model, const struct add_call *call,
+               struct text *answer)
+{
+    struct text refusals = {0};
+    int64_t first_ms = INT64_MAX;
+    long long added = 0;
+
+    if (model->exists && strcmp(call->kind, "delay") != 0) {
+        text_str(answer, "(-1 delay)");
+        return;
+    }
+    model->exists = true;
+    for (size_t i = 0; i < call->count; i++) {
+        struct pack *pack = call->packs[i];
+
+        if (pack->is_in_use)
+            refuse(&refusals, i, -1);
+        else if (!pack->is_staged)
+            refuse(&refusals, i, -2);
+        else
+            added += add_pack(model, pack, i, &refusals, &first_ms);
+    }
+    model->count.added += added;
+    if (added > 0)
+        model_wake(model, first_ms);
+    text_format(answer, "(%lld", added);
+    text_add(answer, text_of(&refusals), refusals.len);
+    text_str(answer, ")");
+    text_free(&refusals);
+}
+
+/* --- settle: who may ---------------------------------------------------- */
+
+static bool is_listed(const struct entry *entry, unsigned slot)
+{
+    return entry->is_whole || entry->slots[slot];
+}
+
+struct deciding {
+    struct model *model;
+    struct text refusals;
+    long long settled;
+    struct job **met; /* first jobs of the nodes that entries reached */
+    size_t met_count, met_cap;
+    bool (*gone)[SLOTS]; /* settled slots of each node in `met` */
+    size_t gone_cap;
+};
+
+/* The slots of a node that still lies under the token. A node that an earlier
+ * entry of the call has reached is too late for this one. */
+static void decide_node(struct deciding *deciding, size_t index,
+                        struct entry *entry, struct job *first)
+{
+    bool is_late = first->is_met;
+    size_t at = deciding->met_count;
+
+    if (!is_late) {
+        deciding->met = list_room(deciding->met, at, &deciding->met_cap,
+                                  sizeof(struct job *));
+        deciding->gone = list_room(deciding->gone, at, &deciding->gone_cap,
+                                   sizeof(deciding->gone[0]));
+        memset(deciding->gone[at], 0, sizeof(deciding->gone[at]));
+        deciding->met[at] = first;
+        deciding->met_count++;
+        first->is_met = true;
+    }
+    for (unsigned slot = first->lo; slot <= first->hi; slot++) {
+        if (!is_listed(entry, slot))
+            continue;
+        entry->refused[slot] = is_late;
+        if (is_late) {
+            refuse(&deciding->refusals, index, (int)slot);
+        } else {
+            deciding->gone[at][slot] = true;
+            deciding->settled++;
+        }
+    }
+}
+
+static void decide_entry(struct deciding *deciding, size_t index,
+                         struct entry *entry)
+{
+    struct pack *pack = deciding->model->packs[entry->node.pack - 1];
+    unsigned slot = entry->node.lo;
+
+    while (slot <= entry->node.hi) {
+        struct job *job = &pack->jobs[slot];
+
+        if (job->state == RUNS && job->token == entry->token) {
+            decide_node(deciding, index, entry, &pack->jobs[job->lo]);
+            slot = job->hi + 1;
+            continue;
+        }
+        if (is_listed(entry, slot)) {
+            entry->refused[slot] = true;
+            refuse(&deciding->refusals, index, (int)slot);
+        }
+        slot++;
+    }
+}
+
+static void take_out(struct deciding *deciding)
+{
+    for (size_t i = 0; i < deciding->met_count; i++) {
+        struct job *first = deciding->met[i];
+        struct pack *pack = first->pack;
+        unsigned lo = first->lo, hi = first->hi;
+
+        first->is_met = false;
+        model_split(pack, lo, hi, deciding->gone[i]);
+        for (unsigned slot = lo; slot <= hi; slot++)
+            if (deciding->gone[i][slot])
+                model_drop(deciding->model, &pack->jobs[slot]);
+    }
+    free(deciding->met);
+    free(deciding->gone);
+}
+
+/* --- settle: what becomes of them --------------------------------------- */
+
+static bool is_refused(const struct settle_call *call, struct source source)
+{
+    return call->entry[source.entry].refused[source.slot];
+}
+
+static void move_pack(struct model *model, const struct settle_call *call,
+                      const struct move *move, int64_t *first_ms)
+{
+    bool refused[SLOTS] = {false};
+    unsigned moved = 0;
+
+    for (unsigned slot = 0; slot < move->pack->count; slot++) {
+        refused[slot] = is_refused(call, move->sources[slot]);
+        moved += !refused[slot];
+    }
+    move->pack->is_staged = false;
+    if (moved == 0)
+        return;
+    model_enter(model, move->pack, refused, first_ms);
+    if (move->is_retry)
+        model->count.retried += moved;
+    else
+        model->count.snoozed += moved;
+}
+
+static int by_death(const void *left, const void *right)
+{
+    const struct dead *one = left, *two = right;
+    char one_id[24], two_id[24];
+
+    if (one->died_ms != two->died_ms)
+        return one->died_ms < two->died_ms ? -1 : 1;
+    id_text(one->id, one_id);
+    id_text(two->id, two_id);
+    return strcmp(one_id, two_id);
+}
+
+void model_sort_dead(struct model *model)
+{
+    if (model->dead_count > 1)
+        qsort(model->dead, model->dead_count, sizeof(struct dead), by_death);
+}
+
+static void bury(struct model *model, const struct settle_call *call)
+{
+    size_t before = model->dead_count, over;
+
+    for (size_t i = 0; i < call->ends; i++) {
+        const struct end *end = &call->end[i];
+
+        if (is_refused(call, end->source))
+            continue;
+        if (end->body == 0) {
+            model->count.expired++;
+            continue;
+        }
+        model->count.failed++;
+        model->dead = list_room(model->dead, model->dead_count,
+                                &model->dead_cap, sizeof(struct dead));
+        model->dead[model->dead_count++] =
+            (struct dead){end->id, model_now_ms(model), end->body};
+    }
+    if (model->dead_count == before ||
+        model->dead_count <= (size_t)call->most_dead)
+        return;
+    over = model->dead_count - (size_t)call->most_dead;
+    model_sort_dead(model);
+    memmove(model->dead, model->dead + over,
+            (model->dead_count - over) * sizeof(struct dead));
+    model->dead_count -= over;
+    model->count.dropped += (long long)over;
+}
+
+bool model_runs_under(const struct model *model, uint64_t token)
+{
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i]->state == RUNS && model->live[i]->token == token)
+            return true;
+    return false;
+}
+
+static bool all_are_staged(const struct settle_call *call)
+{
+    for (size_t i = 0; i < call->moves; i++)
+        if (!call->move[i].pack->is_staged && !call->move[i].pack->is_in_use)
+            return false;
+    return true;
+}
+
+void model_settle(struct model *model, struct settle_call *call,
+                  struct text *answer)
+{
+    struct deciding deciding = {.model = model};
+    bool is_new[CALL_PACKS];
+    int64_t first_ms = INT64_MAX;
+
+    if (!all_are_staged(call)) {
+        text_str(answer, "(-1)");
+        return;
+    }
+    for (size_t i = 0; i < call->moves; i++)
+        is_new[i] = !call->move[i].pack->is_in_use;
+    for (size_t i = 0; i < call->entries; i++)
+        decide_entry(&deciding, i, &call->entry[i]);
+    take_out(&deciding);
+    model->count.settled += deciding.settled;
+    for (size_t i = 0; i < call->closed; i++)
+        if (!model_runs_under(model, call->close[i]))
+            model_lease_end(model, call->close[i]);
+    for (size_t i = 0; i < call->moves; i++)
+        if (is_new[i])
+            move_pack(model, call, &call->move[i], &first_ms);
+    bury(model, call);
+    if (first_ms != INT64_MAX)
+        model_wake(model, first_ms);
+    text_format(answer, "(%lld", deciding.settled);
+    text_add(answer, text_of(&deciding.refusals), deciding.refusals.len);
+    text_str(answer, ")");
+    text_free(&deciding.refusals);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/chaos/model/run.h"
+
+/* Adding. */
+
+/* What a call says about when jobs are due. */
+static void set_times(struct run *run, struct pack *pack, char form)
+{
+    static const int64_t delays[] = {0, 0, 0, 50, 100, 1000, 3000, 60000};
+    bool is_one = form == 'r' || form == 'a';
+    bool is_absolute = form == 'a' || form == 'q';
+    int64_t ms = 0;
+
+    pack->form = form;
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        if (slot == 0 || !is_one)
+            ms = chance(run, 30) ? pick(run, 3000) : PICK(run, delays);
+        if (is_absolute && (slot == 0 || !is_one))
+            ms += model_now_ms(&run->model) - (chance(run, 30) ? 1500 : 0);
+        pack->jobs[slot].ms = ms;
+    }
+}
+
+static struct pack *new_pack(struct run *run)
+{
+    static const unsigned sizes[] = {1, 1, 1, 2, 3, 5, 8, 13, 16, 17, 40};
+    static const char forms[] = {'r', 'r', 'r', 'a', 'p', 'q'};
+    bool is_large = run->model.live_count < 500 && chance(run, 6);
+    unsigned count = is_large ? 1 + pick(run, SLOTS) : PICK(run, sizes);
+    struct pack *pack = model_pack_new(&run->model, count, chance(run, 65));
+
+    for (unsigned slot = 0; slot < count && pack->has_ids; slot++)
+        pack->jobs[slot].id = (struct id){0, pick(run, USERS)};
+    set_times(run, pack, PICK(run, forms));
+    run_fill(run, pack);
+    return pack;
+}
+
+void run_add(struct run *run, const struct add_call *call)
+{
+    struct caller *caller = &run->caller;
+    struct weir__buf when = {0};
+
+    call_script(caller, SCRIPT_ADD, 4 + call->count, 2 + 3 * call->count);
+    call_keys(caller, "wait ids meta idle");
+    for (size_t i = 0; i < call->count; i++)
+        call_pack_key(caller, call->packs[i]->number);
+    call_str(caller, "t");
+    call_str(caller, call->kind);
+    for (size_t i = 0; i < call->count; i++) {
+        call_int(caller, call->packs[i]->count);
+        call_int(caller, call->packs[i]->header_len);
+        run_when(call->packs[i], &when);
+        call_bytes(caller, &when);
+    }
+    call_queue(caller);
+    weir__buf_fini(&when);
+    model_add(&run->model, call, &run->wanted);
+    run_check(run);
+    run_check_woken(run);
+}
+
+void op_add(struct run *run)
+{
+    static const size_t counts[] = {1, 1, 1, 2, 3, 8};
+    struct add_call call = {.kind = "delay", .count = PICK(run, counts)};
+
+    for (size_t i = 0; i < call.count; i++) {
+        call.packs[i] = new_pack(run);
+        run_stage(run, call.packs[i]);
+    }
+    run_add(run, &call);
+    run->last_add = call;
+}
+
+/* Jobs of a pack without ids that are elsewhere by now; would the pack come
+ * again, their ids would be there twice. An add that is repeated after its
+ * packs were used up is not told from a new one. */
+static bool has_moved_jobs(const struct model *model, const struct pack *pack)
+{
+    if (pack->has_ids || pack->is_in_use || !pack->was_in_use)
+        return false;
+    for (size_t i = 0; i < model->live_count; i++)
+        if (job_id(model->live[i]).pack == pack->number)
+            return true;
+    for (size_t i = 0; i < model->dead_count; i++)
+        if (model->dead[i].id.pack == pack->number)
+            return true;
+    return false;
+}
+
+/* The reply was lost, or the pack never came. */
+void op_add_again(struct run *run)
+{
+    struct add_call *call = &run->last_add;
+    bool is_staged = chance(run, 70);
+
+    for (size_t i = 0; i < call->count; i++)
+        if (has_moved_jobs(&run->model, call->packs[i]))
+            return;
+    for (size_t i = 0; i < call->count && is_staged; i++)
+        run_stage(run, call->packs[i]);
+    if (call->count > 0)
+        run_add(run, call);
+}
+
+void op_add_other_kind(struct run *run)
+{
+    struct add_call call = {.kind = "other", .count = 1};
+
+    if (!run->model.exists)
+        return;
+    call.packs[0] = new_pack(run);
+    run_stage(run, call.packs[0]);
+    run_add(run, &call);
+    call.kind = "delay"; /* later it may come right */
+    run->last_add = call;
+}
+
+/* The client went away in between. */
+void op_stage_only(struct run *run)
+{
+    struct pack *pack = new_pack(run);
+
+    run_stage(run, pack);
+    text_str(&run->wanted, "OK");
+    run_check(run);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/chaos/model/run.h"
+
+/* Claiming, and keeping or giving back what was claimed. */
+
+void run_claim(struct run *run, const struct claim_call *call)
+{
+    struct node nodes[CALL_NODES];
+    struct caller *caller = &run->caller;
+    char worker[8] = "";
+    uint64_t token;
+    size_t count;
+
+    if (call->worker >= 0) {
+        worker[0] = 'w';
+        worker[1] = (char)('0' + call->worker);
+        worker[2] = '\0';
+    }
+    call_script(caller, SCRIPT_CLAIM, 6, 6);
+    call_keys(caller, "wait run lease ids meta idle");
+    call_int(caller, call->room);
+    call_int(caller, call->lease_ms);
+    call_int(caller, call->most_nodes);
+    call_str(caller, worker);
+    call_int(caller, call->is_registered);
+    call_str(caller, call->kind);
+    call_queue(caller);
+    token = model_claim(&run->model, call, &run->wanted, nodes, &count);
+    run_check(run);
+    for (size_t i = 0; i < count; i++)
+        run_hold(run, nodes[i], token);
+}
+
+void op_claim(struct run *run)
+{
+    static const unsigned rooms[] = {1, 1, 2, 3, 7, 30, 30, 200, 1000};
+    static const unsigned limits[] = {1000, 1000, 1000, 1000, 1000, 1, 2, 5};
+    static const int64_t leases[] = {200, 1000, 3000, 30000};
+    struct claim_call call = {"delay", 0, 0, 0, -1, false};
+
+    call.room = chance(run, 40) ? 1 + pick(run, 20) : PICK(run, rooms);
+    call.most_nodes = PICK(run, limits);
+    call.lease_ms = PICK(run, leases);
+    if (chance(run, 80)) {
+        call.worker = (int)pick(run, WORKERS);
+        call.is_registered = run->model.workers[call.worker].is_idle;
+    }
+    if (chance(run, 10))
+        call.is_registered = !call.is_registered;
+    if (chance(run, 2) && run->model.exists)
+        call.kind = "other";
+    run_claim(run, &call);
+}
+
+void op_renew(struct run *run)
+{
+    static const int64_t leases[] = {200, 1000, 30000};
+    struct model *model = &run->model;
+    uint64_t tokens[8];
+    size_t count = 1 + pick(run, 8);
+    int64_t lease_ms = PICK(run, leases);
+
+    for (size_t i = 0; i < count; i++) {
+        tokens[i] = 1000000000000 + pick(run, 3);
+        if (run->held_count > 0 && chance(run, 30))
+            tokens[i] = run->held[pick(run, (unsigned)run->held_count)].token;
+        else if (model->lease_count > 0 && chance(run, 90))
+            tokens[i] =
+                model->leases[pick(run, (unsigned)model->lease_count)].token;
+    }
+    call_script(&run->caller, SCRIPT_RENEW, 1, 1 + count);
+    call_keys(&run->caller, "lease");
+    call_int(&run->caller, lease_ms);
+    for (size_t i = 0; i < count; i++)
+        call_int(&run->caller, (int64_t)tokens[i]);
+    call_queue(&run->caller);
+    model_renew(model, tokens, count, lease_ms, &run->wanted);
+    run_check(run);
+}
+
+void run_release(struct run *run, uint64_t token)
+{
+    call_script(&run->caller, SCRIPT_RELEASE, 5, 2);
+    call_keys(&run->caller, "wait run lease meta idle");
+    call_int(&run->caller, (int64_t)token);
+    call_str(&run->caller, "t");
+    call_queue(&run->caller);
+    model_release(&run->model, token, &run->wanted);
+    run_check(run);
+    run_check_woken(run);
+}
+
+void op_release(struct run *run)
+{
+    struct model *model = &run->model;
+    uint64_t token = 999999999999;
+
+    if (model->lease_count > 0 && chance(run, 80))
+        token = model->leases[pick(run, (unsigned)model->lease_count)].token;
+    else if (run->held_count > 0)
+        token = run->held[pick(run, (unsigned)run->held_count)].token;
+    run_release(run, token);
+}
+
+/* --- the end ------------------------------------------------------------ */
+
+/* Settle the oldest nodes held, as done. */
+static void settle_held(struct run *run)
+{
+    struct settle_call *call = run->settle;
+
+    call->moves = call->ends = call->closed = call->entries = 0;
+    call->most_dead = 0;
+    for (size_t i = 0; i < run->held_count && i < CALL_NODES; i++) {
+        struct entry *entry = &call->entry[call->entries++];
+
+        *entry = (struct entry){.node = run->held[i].node,
+                                .token = run->held[i].token,
+                                .is_whole = true};
+        call->close[call->closed++] = entry->token;
+    }
+    run_settle(run, call);
+    run->held_count = 0;
+}
+
+void run_drain(struct run *run)
+{
+    struct claim_call call = {"delay", 1000, 1000, 1000, -1, false};
+
+    while (run->model.is_paused)
+        op_pause(run);
+    while (run->model.live_count + run->model.lease_count > 0) {
+        run->held_count = 0;
+        run->model.now_us += INT64_C(100000000);
+        run_set_clock(run);
+        run_claim(run, &call);
+        if (run->held_count > 0)
+            settle_held(run);
+    }
+    walk(run);
+}

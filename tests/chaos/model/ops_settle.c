@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/pack.h"
+#include "tests/chaos/model/run.h"
+
+/* Settling: verdicts on nodes that are held, and on some that are lost. */
+
+enum { FIRST_PACK_KEY = 9 }; /* behind the topic's keys */
+
+/* --- writing ------------------------------------------------------------ */
+
+/* Packs that the call names, old ones once each, then new ones. */
+struct pack_keys {
+    uint32_t packs[CALL_NODES];
+    size_t count;
+};
+
+static size_t key_of(struct pack_keys *keys, uint32_t pack)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->packs[i] == pack)
+            return FIRST_PACK_KEY + i;
+    keys->packs[keys->count++] = pack;
+    return FIRST_PACK_KEY + keys->count - 1;
+}
+
+static void write_nodes(struct run *run, const struct settle_call *call,
+                        struct pack_keys *keys, struct weir__buf *list)
+{
+    weir__pack_array(list, 5 * call->entries);
+    for (size_t i = 0; i < call->entries; i++) {
+        const struct entry *entry = &call->entry[i];
+        uint8_t slots[SLOTS];
+        char name[SEQ_LEN + 5];
+        size_t count = 0;
+
+        for (unsigned slot = entry->node.lo; slot <= entry->node.hi; slot++)
+            if (!entry->is_whole && entry->slots[slot])
+                slots[count++] = (uint8_t)slot;
+        node_text(entry->node, name);
+        weir__pack_uint(list, key_of(keys, entry->node.pack));
+        weir__pack_str(list, name, strlen(name));
+        weir__pack_uint(list, entry->token);
+        weir__pack_uint(list,
+                        run->model.packs[entry->node.pack - 1]->header_len);
+        weir__pack_str(list, slots, count);
+    }
+}
+
+static void write_closed(const struct settle_call *call, struct weir__buf *list)
+{
+    if (call->closed == 0)
+        return;
+    weir__pack_array(list, call->closed);
+    for (size_t i = 0; i < call->closed; i++)
+        weir__pack_uint(list, call->close[i]);
+}
+
+static uint64_t source_number(struct source source)
+{
+    return (uint64_t)source.entry * SLOTS + source.slot;
+}
+
+static void write_moves(const struct settle_call *call, size_t first_key,
+                        struct weir__buf *list)
+{
+    struct weir__buf when = {0};
+
+    if (call->moves == 0)
+        return;
+    weir__pack_array(list, 6 * call->moves);
+    for (size_t i = 0; i < call->moves; i++) {
+        const struct move *move = &call->move[i];
+
+        run_when(move->pack, &when);
+        weir__pack_uint(list, first_key + i);
+        weir__pack_uint(list, move->pack->count);
+        weir__pack_uint(list, move->pack->header_len);
+        weir__pack_str(list, when.ptr, when.len);
+        weir__pack_uint(list, move->is_retry);
+        weir__pack_array(list, move->pack->count);
+        for (unsigned slot = 0; slot < move->pack->count; slot++)
+            weir__pack_uint(list, source_number(move->sources[slot]));
+    }
+    weir__buf_fini(&when);
+}
+
+static void write_ends(const struct settle_call *call, struct weir__buf *list)
+{
+    char text[64];
+
+    if (call->ends == 0)
+        return;
+    weir__pack_array(list, 3 * call->ends);
+    for (size_t i = 0; i < call->ends; i++) {
+        weir__pack_uint(list, source_number(call->end[i].source));
+        id_text(call->end[i].id, text);
+        weir__pack_str(list, text, strlen(text));
+        body_text(call->end[i].body, text);
+        weir__pack_str(list, text, call->end[i].body == 0 ? 0 : strlen(text));
+    }
+}
+
+static void count_refused(struct run *run)
+{
+    const char *text = text_of(&run->wanted);
+
+    for (size_t i = 0; text[i] != '\0'; i++)
+        run->refused_seen += text[i] == ' ';
+}
+
+void run_settle(struct run *run, struct settle_call *call)
+{
+    struct caller *caller = &run->caller;
+    struct pack_keys keys = {.count = 0};
+    struct weir__buf lists[4] = {{0}};
+
+    write_nodes(run, call, &keys, &lists[0]);
+    write_closed(call, &lists[1]);
+    write_moves(call, FIRST_PACK_KEY + keys.count, &lists[2]);
+    write_ends(call, &lists[3]);
+    call_script(caller, SCRIPT_SETTLE, 8 + keys.count + call->moves, 6);
+    call_keys(caller, "run lease ids meta wait dead rec idle");
+    for (size_t i = 0; i < keys.count; i++)
+        call_pack_key(caller, keys.packs[i]);
+    for (size_t i = 0; i < call->moves; i++)
+        call_pack_key(caller, call->move[i].pack->number);
+    call_str(caller, "t");
+    for (size_t i = 0; i < 4; i++) {
+        call_bytes(caller, &lists[i]);
+        weir__buf_fini(&lists[i]);
+    }
+    call_int(caller, call->most_dead);
+    call_queue(caller);
+    model_settle(&run->model, call, &run->wanted);
+    count_refused(run);
+    run_check(run);
+    run_check_woken(run);
+}
+
+/* --- drafting ----------------------------------------------------------- */
+
+struct draft {
+    struct run *run;
+    struct settle_call *call;
+    size_t slots;
+    size_t moving;
+    struct source move[CALL_SLOTS]; /* to be written back */
+};
+
+static struct job *job_at(const struct draft *draft, struct source source)
+{
+    uint32_t pack = draft->call->entry[source.entry].node.pack;
+
+    return &draft->run->model.packs[pack - 1]->jobs[source.slot];
+}
+
+static void give_verdict(struct draft *draft, struct source source,
+                         unsigned percent_done)
+{
+    struct run *run = draft->run;
+    struct settle_call *call = draft->call;
+
+    if (chance(run, percent_done))
+        return;
+    if (chance(run, 75)) {
+        draft->move[draft->moving++] = source;
+        return;
+    }
+    call->end[call->ends].source = source;
+    call->end[call->ends].id = job_id(job_at(draft, source));
+    call->end[call->ends].body = chance(run, 20) ? 0 : ++run->bodies;
+    call->ends++;
+}
+
+/* False when the call is full. */
+static bool add_entry(struct draft *draft, const struct held *held,
+                      unsigned percent_done)
+{
+    struct settle_call *call = draft->call;
+    struct entry *entry = &call->entry[call->entries];
+    unsigned size = held->node.hi - held->node.lo + 1, listed = 0;
+    bool is_whole = chance(draft->run, 60);
+
+    if (draft->slots + size > CALL_SLOTS || call->entries == CALL_NODES)
+        return false;
+    *entry = (struct entry){.node = held->node, .token = held->token};
+    if (chance(draft->run, 3)) /* a token of another claim */
+        entry->token = draft->run->held[0].token;
+    for (unsigned slot = held->node.lo; slot <= held->node.hi; slot++) {
+        bool is_last = slot == held->node.hi && listed == 0;
+
+        if (!is_whole && !is_last && chance(draft->run, 50))
+            continue;
+        listed++;
+        entry->slots[slot] = true;
+        give_verdict(draft, (struct source){(unsigned)call->entries, slot},
+                     percent_done);
+    }
+    entry->is_whole = listed == size;
+    draft->slots += size;
+    call->entries++;
+    return true;
+}
+
+/* All nodes of one lease, or some of this and that one. */
+static void draft_entries(struct draft *draft)
+{
+    static const unsigned done[] = {100, 100, 90, 60, 10, 0};
+    static const unsigned counts[] = {1, 1, 2, 4, 8};
+    struct run *run = draft->run;
+    unsigned recent = (unsigned)run->held_count;
+    unsigned percent_done = PICK(run, done), count = PICK(run, counts);
+    uint64_t token = run->held[pick(run, recent)].token;
+
+    if (chance(run, 45)) {
+        for (size_t i = 0; i < run->held_count; i++)
+            if (run->held[i].token == token &&
+                !add_entry(draft, &run->held[i], percent_done))
+                return;
+        return;
+    }
+    if (recent > 60 && chance(run, 80))
+        recent = 60;
+    for (unsigned i = 0; i < count; i++) {
+        size_t at = run->held_count - 1 - pick(run, recent);
+
+        if (!add_entry(draft, &run->held[at], percent_done))
+            return;
+        if (chance(run, 4)) /* once more: too late */
+            (void)add_entry(draft, &run->held[at], percent_done);
+    }
+}
+
+static void shuffle(struct draft *draft)
+{
+    for (size_t i = draft->moving; i > 1; i--) {
+        size_t other = pick(draft->run, (unsigned)i);
+        struct source source = draft->move[i - 1];
+
+        draft->move[i - 1] = draft->move[other];
+        draft->move[other] = source;
+    }
+}
+
+/* The next jobs go into one new pack; returns how many. */
+static size_t draft_move(struct draft *draft, const struct source *sources,
+                         size_t most)
+{
+    static const int64_t delays[] = {0, 50, 500, 2000, 60000};
+    struct run *run = draft->run;
+    struct move *move = &draft->call->move[draft->call->moves++];
+    unsigned count = most > SLOTS ? SLOTS : (unsigned)most;
+    int64_t delay;
+
+    if (chance(run, 50))
+        count = 1 + pick(run, count);
+    delay = PICK(run, delays);
+    move->is_retry = chance(run, 60);
+    move->pack = model_pack_new(&run->model, count, true);
+    move->pack->form = chance(run, 70) ? 'r' : 'p';
+    for (unsigned slot = 0; slot < count; slot++) {
+        struct job *job = &move->pack->jobs[slot];
+
+        move->sources[slot] = sources[slot];
+        job->id = job_id(job_at(draft, sources[slot]));
+        job->ms = move->pack->form == 'r' ? delay : pick(run, 2000);
+    }
+    run_fill(run, move->pack);
+    return count;
+}
+
+static void draft_closed(struct draft *draft)
+{
+    struct settle_call *call = draft->call;
+    unsigned percent = chance(draft->run, 80) ? 100 : 30;
+
+    for (size_t i = 0; i < call->entries; i++)
+        if ((i == 0 || call->entry[i].token != call->entry[i - 1].token) &&
+            chance(draft->run, percent))
+            call->close[call->closed++] = call->entry[i].token;
+}
+
+static void forget_whole(struct run *run, const struct settle_call *call)
+{
+    for (size_t i = 0; i < call->entries; i++)
+        for (size_t at = run->held_count; at > 0; at--)
+            if (call->entry[i].is_whole &&
+                run->held[at - 1].token == call->entry[i].token &&
+                memcmp(&run->held[at - 1].node, &call->entry[i].node,
+                       sizeof(struct node)) == 0) {
+                run_forget(run, at - 1);
+                break;
+            }
+}
+
+static void stage_moves(struct run *run, const struct settle_call *call,
+                        bool forgets_one)
+{
+    for (size_t i = 0; i < call->moves; i++)
+        if (i > 0 || !forgets_one)
+            run_stage(run, call->move[i].pack);
+}
+
+void op_settle(struct run *run)
+{
+    struct settle_call *call = run->last_settle;
+    struct draft draft = {.run = run, .call = call};
+
+    if (run->held_count == 0)
+        return;
+    run->last_settle = run->settle;
+    run->settle = call;
+    call->entries = call->moves = call->ends = call->closed = 0;
+    call->most_dead = chance(run, 90) ? 40 : pick(run, 10);
+    draft_entries(&draft);
+    shuffle(&draft);
+    for (size_t at = 0; at < draft.moving && call->moves < CALL_PACKS;)
+        at += draft_move(&draft, draft.move + at, draft.moving - at);
+    draft_closed(&draft);
+    stage_moves(run, call, chance(run, 3));
+    run_settle(run, call);
+    if (chance(run, 8)) { /* the reply was lost */
+        stage_moves(run, call, false);
+        run_settle(run, call);
+    }
+    if (chance(run, 70))
+        forget_whole(run, call);
+}
+
+/* A repeat that comes late, other calls were in between. */
+void op_settle_again(struct run *run)
+{
+    struct settle_call *call = chance(run, 50) ? run->settle : run->last_settle;
+
+    if (call->entries == 0)
+        return;
+    stage_moves(run, call, chance(run, 10));
+    run_settle(run, call);
+}

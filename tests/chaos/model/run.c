@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/chaos/model/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "adapters/redis/pack.h"
+#include "core/random.h"
+
+static const struct operation {
+    const char *name;
+    void (*fn)(struct run *run);
+    unsigned weight;
+    bool adds;
+} operations[] = {
+    {"add", op_add, 210, true},
+    {"add again", op_add_again, 12, true},
+    {"add to another kind", op_add_other_kind, 4, false},
+    {"stage only", op_stage_only, 4, false},
+    {"claim", op_claim, 230, false},
+    {"settle", op_settle, 260, false},
+    {"settle again", op_settle_again, 20, false},
+    {"slot", op_slot, 120, false},
+    {"slot late", op_slot_late, 20, false},
+    {"requeue", op_requeue, 14, true},
+    {"forget", op_forget, 3, false},
+    {"purge", op_purge, 6, false},
+    {"add a dead one", op_add_dead, 5, true},
+    {"twins", op_twins, 5, true},
+    {"large lease", op_large_lease, 5, true},
+    {"many crashes", op_many_crashes, 10, true},
+    {"renew", op_renew, 20, false},
+    {"release", op_release, 12, false},
+    {"stats", op_stats, 25, false},
+    {"lateness", op_lateness, 10, false},
+    {"pause", op_pause, 6, false},
+    {"subscribe", op_subscribe, 10, false},
+    {"time", op_time, 90, false},
+};
+enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
+
+/* --- chance ------------------------------------------------------------- */
+
+unsigned pick(struct run *run, unsigned count)
+{
+    return (unsigned)(weir__random_next(&run->random) % count);
+}
+
+bool chance(struct run *run, unsigned percent)
+{
+    return pick(run, 100) < percent;
+}
+
+static const struct operation *pick_operation(struct run *run)
+{
+    unsigned total = 0, at;
+
+    for (size_t i = 0; i < OPERATIONS; i++)
+        total += operations[i].weight;
+    at = pick(run, total);
+    for (size_t i = 0;; i++) {
+        if (at < operations[i].weight)
+            return &operations[i];
+        at -= operations[i].weight;
+    }
+}
+
+/* --- comparing ---------------------------------------------------------- */
+
+_Noreturn void run_differs(const struct run *run, const char *what,
+                           const char *wanted, const char *got)
+{
+    size_t same = 0, from;
+
+    while (wanted[same] != '\0' && wanted[same] == got[same])
+        same++;
+    from = same > 200 ? same - 200 : 0;
+    printf("  seed %llu, step %ld, %s: %s differs, from byte %zu on\n"
+           "    wanted %s%.600s\n    got    %s%.600s\n",
+           (unsigned long long)run->options->seed, run->step, run->operation,
+           what, same, from > 0 ? "..." : "", wanted + from,
+           from > 0 ? "..." : "", got + from);
+    (void)fflush(stdout); /* the test has failed already */
+    _exit(1);
+}
+
+void run_compare(struct run *run)
+{
+    if (run->got.len != run->wanted.len ||
+        memcmp(text_of(&run->got), text_of(&run->wanted), run->got.len) != 0)
+        run_differs(run, "the answer", text_of(&run->wanted),
+                    text_of(&run->got));
+    text_clear(&run->wanted);
+}
+
+void run_check(struct run *run)
+{
+    text_clear(&run->got);
+    call_answer(&run->caller, &run->got);
+    run_compare(run);
+}
+
+/* Appends "3 " for a message to worker 3; false: it was the PONG. */
+static bool read_message(struct run *run, struct text *woken)
+{
+    static const char channel[] = "weir:wake:w";
+    void *reply = NULL;
+    const redisReply *array;
+    bool is_pong;
+
+    if (redisGetReply(run->listener, &reply) != REDIS_OK)
+        run_differs(run, "the listener", "a reply", run->listener->errstr);
+    array = reply;
+    if (array->type != REDIS_REPLY_ARRAY || array->elements < 2)
+        run_differs(run, "the listener", "an array", "something else");
+    is_pong = strcmp(array->element[0]->str, "pong") == 0;
+    if (strcmp(array->element[0]->str, "message") == 0) {
+        text_str(woken, array->element[1]->str + strlen(channel));
+        text_str(woken, strcmp(array->element[2]->str, "t") == 0 ? " " : "? ");
+    }
+    freeReplyObject(reply);
+    return !is_pong;
+}
+
+void run_check_woken(struct run *run)
+{
+    struct text woken = {0};
+
+    if (redisAppendCommand(run->listener, "PING") != REDIS_OK)
+        run_differs(run, "the listener", "PING", run->listener->errstr);
+    while (read_message(run, &woken))
+        run->woken_seen++;
+    if (strcmp(text_of(&woken), text_of(&run->model.woken)) != 0)
+        run_differs(run, "who was woken", text_of(&run->model.woken),
+                    text_of(&woken));
+    text_clear(&run->model.woken);
+    text_free(&woken);
+}
+
+/* --- clock, packs ------------------------------------------------------- */
+
+void run_set_clock(struct run *run)
+{
+    call_command(&run->caller, "HSET", 5);
+    call_str(&run->caller, "clock");
+    call_str(&run->caller, "s");
+    call_int(&run->caller, run->model.now_us / 1000000);
+    call_str(&run->caller, "us");
+    call_int(&run->caller, run->model.now_us % 1000000);
+    call_queue(&run->caller);
+}
+
+void run_pass(struct run *run, int64_t us)
+{
+    run->model.now_us += us;
+    run_set_clock(run);
+}
+
+void body_text(uint32_t body, char ret_text[64])
+{
+    (void)snprintf(ret_text, 64, "b%u%.*s", body, (int)(body % 30),
+                   "..............................");
+}
+
+void run_fill(struct run *run, struct pack *pack)
+{
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        pack->jobs[slot].body = ++run->bodies;
+}
+
+void run_when(const struct pack *pack, struct weir__buf *ret_buf)
+{
+    char text[32];
+
+    weir__buf_reset(ret_buf);
+    if (pack->form == 'r' || pack->form == 'a') {
+        (void)snprintf(text, sizeof(text), "%c%lld", pack->form,
+                       (long long)pack->jobs[0].ms);
+        weir__buf_append(ret_buf, text, strlen(text));
+        return;
+    }
+    weir__buf_append(ret_buf, &pack->form, 1);
+    weir__pack_array(ret_buf, pack->count);
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        weir__pack_uint(ret_buf, (uint64_t)pack->jobs[slot].ms);
+}
+
+void run_stage(struct run *run, struct pack *pack)
+{
+    struct weir__pack_job jobs[SLOTS];
+    char ids[SLOTS][24], bodies[SLOTS][64];
+    struct weir__buf bytes = {0};
+
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        id_text(job_id(&pack->jobs[slot]), ids[slot]);
+        body_text(pack->jobs[slot].body, bodies[slot]);
+        jobs[slot].id.ptr = (const uint8_t *)ids[slot];
+        jobs[slot].id.len = strlen(ids[slot]);
+        jobs[slot].record.ptr = (const uint8_t *)bodies[slot];
+        jobs[slot].record.len = strlen(bodies[slot]);
+    }
+    weir__pack_write(&bytes, jobs, pack->count, pack->has_ids);
+    pack->header_len =
+        (unsigned)weir__pack_measure(jobs, pack->count, pack->has_ids)
+            .header_len;
+    call_command(&run->caller, "SET", 5);
+    call_pack_key(&run->caller, pack->number);
+    call_bytes(&run->caller, &bytes);
+    call_str(&run->caller, "NX");
+    call_str(&run->caller, "PX");
+    call_int(&run->caller, 60000);
+    call_queue(&run->caller);
+    weir__buf_fini(&bytes);
+    if (!pack->is_in_use)
+        pack->is_staged = true;
+}
+
+void run_hold(struct run *run, struct node node, uint64_t token)
+{
+    enum { MOST = 2500, LESS = 1500 };
+
+    if (run->held_count == MOST) { /* the oldest are forgotten */
+        memmove(run->held, run->held + (MOST - LESS),
+                LESS * sizeof(struct held));
+        run->held_count = LESS;
+    }
+    run->held = list_room(run->held, run->held_count, &run->held_cap,
+                          sizeof(struct held));
+    run->held[run->held_count++] = (struct held){node, token};
+    run->nodes_seen++;
+}
+
+void run_forget(struct run *run, size_t index)
+{
+    run->held_count--;
+    memmove(run->held + index, run->held + index + 1,
+            (run->held_count - index) * sizeof(struct held));
+}
+
+/* --- the run ------------------------------------------------------------ */
+
+static struct settle_call *settle_new(void)
+{
+    struct settle_call *call = calloc(1, sizeof(*call));
+
+    if (call == NULL) {
+        printf("  out of memory\n");
+        exit(1);
+    }
+    return call;
+}
+
+static void start(struct run *run, const struct redis_proc *proc)
+{
+    model_init(&run->model, INT64_C(1700000000123456));
+    run->settle = settle_new();
+    run->last_settle = settle_new();
+    run->random = run->options->seed;
+    caller_open(&run->caller, proc, run->options->fault);
+    run->listener = redisConnectUnix(redis_socket(proc));
+    if (run->listener == NULL || run->listener->err != 0)
+        run_differs(run, "the listener", "a connection", "none");
+    freeReplyObject(redisCommand(run->listener, "SUBSCRIBE nobody"));
+    run_set_clock(run);
+}
+
+static void finish(struct run *run)
+{
+    caller_close(&run->caller);
+    redisFree(run->listener);
+    model_fini(&run->model);
+    free(run->held);
+    free(run->settle);
+    free(run->last_settle);
+    text_free(&run->wanted);
+    text_free(&run->got);
+}
+
+void run_all(const struct run_options *options, const struct redis_proc *proc)
+{
+    static const size_t most_live[] = {1300, 1300, 300, 30, 3};
+    struct run run = {.options = options, .operation = "start"};
+
+    start(&run, proc);
+    for (run.step = 1; run.step <= options->operations; run.step++) {
+        const struct operation *operation;
+
+        if (run.step % 500 == 1)
+            run.most_live = PICK(&run, most_live);
+        do
+            operation = pick_operation(&run);
+        while (operation->adds && run.model.live_count > run.most_live);
+        run.operation = operation->name;
+        operation->fn(&run);
+        if (run.step % options->walk_every == 0)
+            walk(&run);
+    }
+    run.operation = "drain";
+    run_drain(&run);
+    printf("  seed %llu: %ld operations, %lld walks; %lld jobs, %lld nodes, "
+           "%lld verdicts, %lld refused; %lld retried, %lld snoozed, "
+           "%lld failed, %lld crashed, %lld woken\n",
+           (unsigned long long)options->seed, options->operations, run.walks,
+           run.model.count.added, run.nodes_seen, run.model.count.settled,
+           run.refused_seen, run.model.count.retried, run.model.count.snoozed,
+           run.model.count.failed, run.model.count.crashed, run.woken_seen);
+    finish(&run);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/chaos/model/script_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "adapters/redis/resp.h"
+#include "adapters/redis/script.h"
+#include "tests/chaos/model/model.h"
+
+static const struct weir__script *const scripts[SCRIPTS] = {
+    [SCRIPT_ADD] = &weir__script_add,
+    [SCRIPT_CLAIM] = &weir__script_claim,
+    [SCRIPT_SETTLE] = &weir__script_settle,
+    [SCRIPT_RENEW] = &weir__script_renew,
+    [SCRIPT_RELEASE] = &weir__script_release,
+    [SCRIPT_SLOT] = &weir__script_slot,
+    [SCRIPT_STATS] = &weir__script_stats,
+    [SCRIPT_LATENESS] = &weir__script_lateness,
+    [SCRIPT_REQUEUE] = &weir__script_requeue,
+    [SCRIPT_FORGET] = &weir__script_forget,
+    [SCRIPT_PURGE] = &weir__script_purge,
+    [SCRIPT_PAUSE] = &weir__script_pause,
+};
+
+static _Noreturn void give_up(const char *what, const char *detail)
+{
+    printf("  script_call: %s: %s\n", what, detail);
+    (void)fflush(stdout); /* the test has failed already */
+    _exit(2);             /* 1 would say that a difference was found */
+}
+
+/* --- loading ------------------------------------------------------------ */
+
+/* Replace what is in the text exactly once. */
+static void replace(struct text *text, const char *find, const char *with)
+{
+    const char *at = strstr(text_of(text), find);
+    struct text result = {0};
+
+    if (at == NULL || strstr(at + 1, find) != NULL)
+        give_up("not in the script exactly once", find);
+    text_add(&result, text->ptr, (size_t)(at - text->ptr));
+    text_str(&result, with);
+    text_str(&result, at + strlen(find));
+    text_free(text);
+    *text = result;
+}
+
+static void load(struct caller *caller, enum script script,
+                 const struct fault *fault)
+{
+    struct text text = {0};
+    redisReply *reply;
+
+    text_add(&text, scripts[script]->text, scripts[script]->len);
+    if (script != SCRIPT_PURGE && script != SCRIPT_PAUSE)
+        replace(&text, "call('TIME')", "call('HMGET', 'clock', 's', 'us')");
+    if (fault != NULL && fault->script == script)
+        replace(&text, fault->find, fault->replace);
+    call_command(caller, "SCRIPT", 2);
+    call_str(caller, "LOAD");
+    call_str(caller, text_of(&text));
+    call_queue(caller);
+    reply = call_reply(caller);
+    if (reply->type != REDIS_REPLY_STRING || reply->len != 40)
+        give_up("the server does not load", reply->str);
+    memcpy(caller->sha[script], reply->str, 41);
+    freeReplyObject(reply);
+    text_free(&text);
+}
+
+void caller_open(struct caller *caller, const struct redis_proc *proc,
+                 const struct fault *fault)
+{
+    *caller = (struct caller){0};
+    caller->context = redisConnectUnix(redis_socket(proc));
+    if (caller->context == NULL || caller->context->err != 0)
+        give_up("no connection", redis_socket(proc));
+    call_command(caller, "FLUSHALL", 0);
+    call_queue(caller);
+    for (enum script script = 0; script < SCRIPTS; script++)
+        load(caller, script, fault);
+}
+
+void caller_close(struct caller *caller)
+{
+    weir__buf_fini(&caller->bytes);
+    redisFree(caller->context);
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+void call_script(struct caller *caller, enum script script, size_t keys,
+                 size_t args)
+{
+    weir__resp_command(&caller->bytes, 3 + keys + args);
+    weir__resp_str(&caller->bytes, "EVALSHA");
+    weir__resp_str(&caller->bytes, caller->sha[script]);
+    weir__resp_int(&caller->bytes, (int64_t)keys);
+}
+
+void call_command(struct caller *caller, const char *name, size_t args)
+{
+    weir__resp_command(&caller->bytes, 1 + args);
+    weir__resp_str(&caller->bytes, name);
+}
+
+void call_keys(struct caller *caller, const char *names)
+{
+    while (*names != '\0') {
+        size_t len = strcspn(names, " ");
+        char key[64];
+
+        (void)snprintf(key, sizeof(key), "weir:{t}:%.*s", (int)len, names);
+        weir__resp_str(&caller->bytes, key);
+        names += len;
+        names += strspn(names, " ");
+    }
+}
+
+void call_pack_key(struct caller *caller, uint32_t pack)
+{
+    char key[16 + SEQ_LEN] = "weir:{t}:p:";
+
+    seq_text(pack, key + strlen(key));
+    weir__resp_str(&caller->bytes, key);
+}
+
+void call_str(struct caller *caller, const char *str)
+{
+    weir__resp_str(&caller->bytes, str);
+}
+
+void call_int(struct caller *caller, int64_t value)
+{
+    weir__resp_int(&caller->bytes, value);
+}
+
+void call_bytes(struct caller *caller, const struct weir__buf *buf)
+{
+    weir__resp_bytes(&caller->bytes, weir__buf_slice(buf));
+}
+
+void call_queue(struct caller *caller)
+{
+    if (caller->bytes.failed)
+        give_up("a command", "out of memory");
+    if (redisAppendFormattedCommand(caller->context,
+                                    (const char *)caller->bytes.ptr,
+                                    caller->bytes.len) != REDIS_OK)
+        give_up("a command", caller->context->errstr);
+    weir__buf_reset(&caller->bytes);
+    caller->pending++;
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+struct redisReply *call_reply(struct caller *caller)
+{
+    void *reply = NULL;
+
+    while (caller->pending > 0) {
+        freeReplyObject(reply);
+        if (redisGetReply(caller->context, &reply) != REDIS_OK)
+            give_up("no reply", caller->context->errstr);
+        caller->pending--;
+    }
+    return reply;
+}
+
+void reply_text(const struct redisReply *reply, struct text *ret_text)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+        text_int(ret_text, reply->integer);
+        break;
+    case REDIS_REPLY_NIL:
+        text_str(ret_text, "nil");
+        break;
+    case REDIS_REPLY_ARRAY:
+        text_str(ret_text, "(");
+        for (size_t i = 0; i < reply->elements; i++) {
+            if (i > 0)
+                text_str(ret_text, " ");
+            reply_text(reply->element[i], ret_text);
+        }
+        text_str(ret_text, ")");
+        break;
+    default:
+        if (reply->len == 0)
+            text_str(ret_text, "''");
+        text_add(ret_text, reply->str, (size_t)reply->len);
+        break;
+    }
+}
+
+void call_answer(struct caller *caller, struct text *ret_text)
+{
+    struct redisReply *reply = call_reply(caller);
+
+    reply_text(reply, ret_text);
+    freeReplyObject(reply);
+}

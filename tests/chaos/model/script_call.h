@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_SCRIPT_CALL_H
+#define WEIR_TEST_SCRIPT_CALL_H
+
+/* Calls of the scripts over a blocking connection. The scripts read the time
+ * from the key `clock` instead of the server's, and may carry a planted fault.
+ *
+ * A call is written piece by piece; calls and commands queue up until
+ * call_answer reads the replies. Replies become text: integers in decimal,
+ * strings as they are ('' when empty), arrays as "(one two)".
+ *
+ * What goes wrong on the connection ends the test with a sentence. */
+
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "tests/chaos/model/text.h"
+#include "tests/harness/redis_proc.h"
+
+struct redisContext;
+struct redisReply;
+
+enum script {
+    SCRIPT_ADD,
+    SCRIPT_CLAIM,
+    SCRIPT_SETTLE,
+    SCRIPT_RENEW,
+    SCRIPT_RELEASE,
+    SCRIPT_SLOT,
+    SCRIPT_STATS,
+    SCRIPT_LATENESS,
+    SCRIPT_REQUEUE,
+    SCRIPT_FORGET,
+    SCRIPT_PURGE,
+    SCRIPT_PAUSE,
+    SCRIPTS
+};
+
+/* In the text of `script`, `find` (it is there exactly once) is replaced. */
+struct fault {
+    const char *name;
+    enum script script;
+    const char *find, *replace;
+};
+
+struct caller {
+    struct redisContext *context;
+    struct weir__buf bytes; /* of the command being written */
+    size_t pending;         /* replies to come */
+    char sha[SCRIPTS][41];
+};
+
+/* Connect, flush the server, load the scripts. NULL fault: none. */
+void caller_open(struct caller *caller, const struct redis_proc *proc,
+                 const struct fault *fault);
+void caller_close(struct caller *caller);
+
+/* --- writing ------------------------------------------------------------ */
+
+void call_script(struct caller *caller, enum script script, size_t keys,
+                 size_t args);
+void call_command(struct caller *caller, const char *name, size_t args);
+
+/* The topic's keys, "wait run lease". */
+void call_keys(struct caller *caller, const char *names);
+void call_pack_key(struct caller *caller, uint32_t pack);
+void call_str(struct caller *caller, const char *str);
+void call_int(struct caller *caller, int64_t value);
+void call_bytes(struct caller *caller, const struct weir__buf *buf);
+
+/* The command is complete. */
+void call_queue(struct caller *caller);
+
+/* --- reading ------------------------------------------------------------ */
+
+/* Read all replies; the last one is the caller's, to be freed. */
+struct redisReply *call_reply(struct caller *caller);
+
+/* The same, as text. */
+void call_answer(struct caller *caller, struct text *ret_text);
+
+void reply_text(const struct redisReply *reply, struct text *ret_text);
+
+#endif

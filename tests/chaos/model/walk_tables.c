@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "tests/chaos/model/run.h"
+
+/* The walk through index, dead jobs, leases, counters, sleepers and lateness:
+ * what the model says that a key holds, and what it holds, as sorted lines
+ * "field value". */
+
+struct lines {
+    char **list;
+    size_t count, cap;
+};
+
+static void add_line(struct lines *lines, const char *field, const char *value)
+{
+    size_t len = strlen(field) + strlen(value) + 3;
+    char *line = malloc(len);
+
+    if (line == NULL) {
+        printf("  out of memory\n");
+        exit(1);
+    }
+    (void)snprintf(line, len, "%s %s\n", field, value);
+    lines->list =
+        list_room(lines->list, lines->count, &lines->cap, sizeof(char *));
+    lines->list[lines->count++] = line;
+}
+
+static void add_number(struct lines *lines, const char *field, long long value)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%lld", value);
+    add_line(lines, field, text);
+}
+
+static int by_text(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void join(struct lines *lines, struct text *ret_text)
+{
+    if (lines->count > 1)
+        qsort(lines->list, lines->count, sizeof(char *), by_text);
+    for (size_t i = 0; i < lines->count; i++) {
+        text_str(ret_text, lines->list[i]);
+        free(lines->list[i]);
+    }
+    free(lines->list);
+    *lines = (struct lines){0};
+}
+
+/* Compare and forget both. */
+static void compare(struct run *run, const char *what, struct lines *wanted,
+                    struct lines *got)
+{
+    struct text one = {0}, two = {0};
+
+    join(wanted, &one);
+    join(got, &two);
+    if (strcmp(text_of(&one), text_of(&two)) != 0)
+        run_differs(run, what, text_of(&one), text_of(&two));
+    text_free(&one);
+    text_free(&two);
+}
+
+/* Fields and values of a hash, or members and scores of a sorted set. Counters
+ * that are zero are as good as none. */
+static void read_lines(struct run *run, const char *key, bool is_hash,
+                       bool skips_zero, struct lines *ret_lines)
+{
+    redisReply *reply;
+
+    call_command(&run->caller, is_hash ? "HGETALL" : "ZRANGE", is_hash ? 1 : 4);
+    call_keys(&run->caller, key);
+    if (!is_hash) {
+        call_str(&run->caller, "0");
+        call_str(&run->caller, "-1");
+        call_str(&run->caller, "WITHSCORES");
+    }
+    call_queue(&run->caller);
+    reply = call_reply(&run->caller);
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        const char *value = reply->element[i + 1]->str;
+
+        if (!skips_zero || strcmp(value, "0") != 0)
+            add_line(ret_lines, reply->element[i]->str, value);
+    }
+    freeReplyObject(reply);
+}
+
+/* --- index and dead jobs ------------------------------------------------ */
+
+static void check_index(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines wanted = {0}, got = {0};
+    char id[24], seq[SEQ_LEN + 1], sentinel[66];
+
+    memset(sentinel, '-', 65);
+    sentinel[65] = '\0';
+    if (model->exists)
+        add_line(&wanted, "!", sentinel);
+    for (size_t i = 0; i < model->live_count; i++) {
+        if (!model->live[i]->is_indexed)
+            continue;
+        id_text(model->live[i]->id, id);
+        seq_text(model->live[i]->pack->number, seq);
+        add_line(&wanted, id, seq);
+    }
+    for (size_t i = 0; i < model->dead_count; i++) {
+        id_text(model->dead[i].id, id);
+        add_line(&wanted, id, "D");
+    }
+    read_lines(run, "ids", true, false, &got);
+    compare(run, "the index", &wanted, &got);
+    if (!model->exists)
+        return;
+    call_command(&run->caller, "OBJECT", 2);
+    call_str(&run->caller, "ENCODING");
+    call_keys(&run->caller, "ids");
+    call_queue(&run->caller);
+    text_str(&run->wanted, "hashtable"); /* else each look-up is a search */
+    run_check(run);
+}
+
+static void check_dead(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines times = {0}, got_times = {0}, records = {0}, got_records = {0};
+    char id[24], body[64];
+
+    for (size_t i = 0; i < model->dead_count; i++) {
+        id_text(model->dead[i].id, id);
+        body_text(model->dead[i].body, body);
+        add_number(&times, id, model->dead[i].died_ms);
+        add_line(&records, id, body);
+    }
+    read_lines(run, "dead", false, false, &got_times);
+    read_lines(run, "rec", true, false, &got_records);
+    compare(run, "the dead", &times, &got_times);
+    compare(run, "records of the dead", &records, &got_records);
+}
+
+/* --- leases and sleepers ------------------------------------------------ */
+
+static void check_leases(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines wanted = {0}, got = {0};
+    char token[24];
+
+    for (size_t i = 0; i < model->lease_count; i++) {
+        (void)snprintf(token, sizeof(token), "%llu",
+                       (unsigned long long)model->leases[i].token);
+        add_number(&wanted, token, model->leases[i].deadline_ms);
+    }
+    read_lines(run, "lease", false, false, &got);
+    compare(run, "the leases", &wanted, &got);
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i]->state == RUNS &&
+            model_lease(model, model->live[i]->token) == NULL)
+            run_differs(run, "a running job", "a lease", "none");
+}
+
+static void check_idle(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        const struct worker *worker = &run->model.workers[i];
+        char name[3] = {'w', (char)('0' + i), '\0'};
+
+        if (worker->is_idle && worker->wake_ms == INT64_MAX)
+            add_line(&wanted, name, "inf");
+        else if (worker->is_idle && worker->wake_ms == INT64_MIN)
+            add_line(&wanted, name, "-inf");
+        else if (worker->is_idle)
+            add_number(&wanted, name, worker->wake_ms);
+    }
+    read_lines(run, "idle", false, false, &got);
+    compare(run, "the sleepers", &wanted, &got);
+}
+
+/* --- counters ----------------------------------------------------------- */
+
+static void add_counters(const struct counters *count, struct lines *lines)
+{
+    const struct {
+        const char *name;
+        long long value;
+    } fields[] = {
+        {"added", count->added},       {"claimed", count->claimed},
+        {"settled", count->settled},   {"retried", count->retried},
+        {"snoozed", count->snoozed},   {"failed", count->failed},
+        {"expired", count->expired},   {"returned", count->returned},
+        {"crashed", count->crashed},   {"dropped", count->dropped},
+        {"delwait", count->delwait},   {"delrun", count->delrun},
+        {"requeued", count->requeued},
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (fields[i].value != 0)
+            add_number(lines, fields[i].name, fields[i].value);
+}
+
+static void check_meta(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines wanted = {0}, got = {0};
+    long long ready = 0;
+
+    for (size_t i = 0; i < model->live_count; i++)
+        ready += model->live[i]->state == WAITS &&
+                 model->live[i]->due_ms <= model->mark;
+    add_counters(&model->count, &wanted);
+    if (ready != 0 && !run->options->clock_goes_back)
+        add_number(&wanted, "ready", ready);
+    if (model->mark >= 0)
+        add_number(&wanted, "mark", model->mark);
+    if (model->exists)
+        add_line(&wanted, "kind", "delay");
+    if (model->is_paused)
+        add_line(&wanted, "paused", "1");
+    read_lines(run, "meta", true, true, &got);
+    for (size_t i = 0; i < got.count && run->options->clock_goes_back; i++)
+        if (strncmp(got.list[i], "ready ", 6) == 0) {
+            free(got.list[i]);
+            got.list[i] = got.list[--got.count];
+        }
+    compare(run, "the counters", &wanted, &got);
+}
+
+/* The counters of `meta` give the true numbers of jobs: as stats.lua adds them
+ * up. */
+static void check_sums(struct run *run)
+{
+    const struct counters *count = &run->model.count;
+    long long waiting = count->added + count->retried + count->snoozed +
+                        count->returned + count->requeued - count->claimed -
+                        count->delwait;
+    long long running =
+        count->claimed - count->settled - count->returned - count->delrun;
+
+    for (size_t i = 0; i < run->model.live_count; i++)
+        if (run->model.live[i]->state == WAITS)
+            waiting--;
+        else
+            running--;
+    if (waiting != 0 || running != 0)
+        run_differs(run, "the sums of the counters", "true", "not true");
+}
+
+static void check_late(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char field[24];
+
+    for (int slot = 0; slot < MINUTES; slot++) {
+        const struct minute *minute = &run->model.late[slot];
+
+        if (minute->minute < 0)
+            continue;
+        (void)snprintf(field, sizeof(field), "%d", slot);
+        add_number(&wanted, field, minute->minute);
+        (void)snprintf(field, sizeof(field), "%d:max", slot);
+        add_number(&wanted, field, minute->max);
+        for (int i = 0; i < BUCKETS; i++) {
+            (void)snprintf(field, sizeof(field), "%d:%d", slot, i);
+            if (minute->buckets[i] > 0)
+                add_number(&wanted, field, minute->buckets[i]);
+        }
+    }
+    read_lines(run, "late", true, false, &got);
+    compare(run, "the lateness", &wanted, &got);
+}
+
+void walk_tables(struct run *run)
+{
+    check_index(run);
+    check_dead(run);
+    check_leases(run);
+    check_idle(run);
+    check_meta(run);
+    check_sums(run);
+    check_late(run);
+}
