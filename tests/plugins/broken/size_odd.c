@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Claims a table that ends inside a pointer. */
+
+#include <weir/plugin.h>
+
+static enum weir_verdict run(void *self, struct weir_job *job)
+{
+    (void)self;
+    (void)job;
+    return WEIR_DONE;
+}
+
+WEIR_PLUGIN_EXPORT = {
+    .abi = WEIR_PLUGIN_ABI,
+    .size = sizeof(struct weir_plugin) - 4,
+    .name = "size_odd",
+    .run = run,
+};
