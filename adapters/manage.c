@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/facade.h"
+
+#include <string.h>
+
+#include "core/mem.h"
+#include "core/option.h"
+#include "core/text.h"
+
+/* Managing jobs and topics for a host program: what it gives is checked here,
+ * the rest is the store's. */
+
+#define DELAY_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+static int topic_and_id(struct weir_reactor *reactor, const char *topic,
+                        const char *id, struct weir__store_topic **ret_topic)
+{
+    int rc =
+        id == NULL ? WEIR_OK : weir__id_check_any(weir__slice_str(id), NULL);
+
+    if (rc < 0)
+        return rc;
+    return weir__facade_topic(reactor, topic, ret_topic, NULL);
+}
+
+int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
+                            const char *id, const struct weir_due *due,
+                            weir_reschedule_fn fn, void *arg)
+{
+    struct weir__reschedule what = {weir__slice_str(id), due->delay_ms,
+                                    due->at_ms};
+    struct weir__store_topic *store_topic;
+    int rc;
+
+    if (id == NULL || due->delay_ms < 0 || due->delay_ms > DELAY_MAX_MS ||
+        due->at_ms < 0 || (due->delay_ms != 0 && due->at_ms != 0))
+        return WEIR_EINVAL;
+    rc = topic_and_id(reactor, topic, id, &store_topic);
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->reschedule(store_topic, &what, fn, arg);
+}
+
+int weir_reactor_requeue(struct weir_reactor *reactor, const char *topic,
+                         const char *id, weir_count_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = topic_and_id(reactor, topic, id, &store_topic);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->requeue(store_topic, weir__slice_str(id), fn,
+                                        arg);
+}
+
+int weir_reactor_purge_dead(struct weir_reactor *reactor, const char *topic,
+                            const char *id, weir_count_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = topic_and_id(reactor, topic, id, &store_topic);
+
+    if (rc < 0)
+        return rc;
+    if (id == NULL)
+        return reactor->store->ops->purge(store_topic, WEIR__PURGE_DEAD, fn,
+                                          arg);
+    return reactor->store->ops->forget(store_topic, weir__slice_str(id), fn,
+                                       arg);
+}
+
+int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
+                       weir_count_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->purge(store_topic, WEIR__PURGE_ALL, fn, arg);
+}
+
+/* --- lists -------------------------------------------------------------- */
+
+struct listing {
+    struct weir_reactor *reactor;
+    struct weir__store_topic *topic;
+    int state;     /* being listed */
+    bool is_every; /* and those behind it */
+    size_t left;
+    weir_show_fn fn;
+    void *arg;
+};
+
+static int list_state(struct listing *listing);
+
+static void on_listed(int code, const struct weir_job_info *job, void *arg)
+{
+    struct listing *listing = arg;
+
+    if (job != NULL) {
+        listing->left--;
+        listing->fn(code, job, listing->arg);
+        return;
+    }
+    if (code == WEIR_OK && listing->is_every && listing->left > 0 &&
+        listing->state < WEIR_JOB_DEAD) {
+        listing->state++;
+        code = list_state(listing);
+        if (code == WEIR_OK)
+            return;
+    }
+    listing->fn(code, NULL, listing->arg);
+    weir__mem_free(listing);
+}
+
+static int list_state(struct listing *listing)
+{
+    const struct weir__store_ops *ops = listing->reactor->store->ops;
+
+    if (listing->reactor->is_freed)
+        return WEIR_ECANCELED;
+    if (listing->state == WEIR_JOB_DEAD)
+        return ops->dead(listing->topic, listing->left, on_listed, listing);
+    return ops->list(listing->topic, (enum weir_job_state)listing->state,
+                     listing->left, on_listed, listing);
+}
+
+int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
+                      int state, size_t limit, weir_show_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    struct listing *listing;
+    int rc;
+
+    if (state < -1 || state > WEIR_JOB_DEAD)
+        return WEIR_EINVAL;
+    rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    if (rc < 0)
+        return rc;
+    listing = weir__mem_new(sizeof(*listing));
+    if (listing == NULL)
+        return WEIR_ENOMEM;
+    listing->reactor = reactor;
+    listing->topic = store_topic;
+    listing->is_every = state < 0;
+    listing->state = state < 0 ? WEIR_JOB_SCHEDULED : state;
+    listing->left = limit;
+    listing->fn = fn;
+    listing->arg = arg;
+    rc = list_state(listing);
+    if (rc < 0)
+        weir__mem_free(listing);
+    return rc;
+}
+
+/* --- topics ------------------------------------------------------------- */
+
+int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
+                       bool is_paused, weir_code_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->pause(store_topic, is_paused, fn, arg);
+}
+
+/* "key=value" into its parts; an empty value removes the option. */
+static int read_setting(const char *topic, const char *text,
+                        struct weir__setting *ret_setting,
+                        struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    const char *equals = strchr(text, '=');
+    struct weir__setting setting;
+    enum weir__topic_option option;
+    int64_t number;
+
+    if (equals == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "\"%s\" has no =: write option=value",
+                               weir__text_quote(weir__slice_str(text), quote));
+    setting.name = weir__slice_of(text, (size_t)(equals - text));
+    setting.value = weir__slice_str(equals + 1);
+    option = weir__topic_option_find(setting.name);
+    if (option == WEIR__TOPIC_OPTIONS || option == WEIR__TOPIC_handler ||
+        option == WEIR__TOPIC_options)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "\"%s\" is not an option that is stored with a "
+                               "topic",
+                               weir__text_quote(setting.name, quote));
+    *ret_setting = setting;
+    if (setting.value.len == 0)
+        return WEIR_OK;
+    if (option == WEIR__TOPIC_on_dead && strcmp(equals + 1, topic) == 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "on_dead: \"%s\" is this topic itself: write "
+                               "another one",
+                               topic);
+    return weir__option_read(&weir__topic_options[option], equals + 1, &number,
+                             err);
+}
+
+int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
+                     const char *const *settings, weir_code_fn fn, void *arg,
+                     struct weir_error *err)
+{
+    struct weir__setting list[2 * WEIR__TOPIC_OPTIONS];
+    struct weir__store_topic *store_topic;
+    size_t most = sizeof(list) / sizeof(list[0]), count = 0;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, err);
+
+    for (; rc == WEIR_OK && settings[count] != NULL; count++)
+        rc = count == most
+                 ? weir__error_set(err, WEIR_EINVAL,
+                                   "more than %zu options at once", most)
+                 : read_setting(topic, settings[count], &list[count], err);
+    if (rc < 0)
+        return rc;
+    rc = reactor->store->ops->set(store_topic, list, count, fn, arg);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return WEIR_OK;
+}
+
+int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
+                          weir_setting_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->settings(store_topic, fn, arg);
+}

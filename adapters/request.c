@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/facade.h"
+
+#include <string.h>
+
+#include "adapters/msgpack/scan.h"
+#include "core/ladder.h"
+#include "core/text.h"
+
+/* Jobs of a host program: what it gives is checked here, then the store's. */
+
+#define DELAY_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+/* In November 2286: what is left until then still fits into 64 bits of ns. */
+#define AT_MAX_MS INT64_C(9999999999999)
+
+enum { URL_MAX = 2048 };
+
+int weir__facade_topic(struct weir_reactor *reactor, const char *topic,
+                       struct weir__store_topic **ret_topic,
+                       struct weir_error *err)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic),
+    };
+    int rc;
+
+    if (reactor->is_freed)
+        return weir__error_set(err, WEIR_ECANCELED, "%s",
+                               weir_error_text(WEIR_ECANCELED));
+    rc = weir__topic_check(options.name, err);
+    if (rc < 0)
+        return rc;
+    rc = reactor->store->ops->topic_open(reactor->store, &options, ret_topic);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return WEIR_OK;
+}
+
+static int check_body(struct weir_slice body, struct weir_error *err)
+{
+    if (body.len > WEIR_BODY_LIMIT)
+        return weir__error_set(err, WEIR_ETOOBIG,
+                               "body of %zu bytes is larger than max_body "
+                               "can be (%d bytes)",
+                               body.len, WEIR_BODY_LIMIT);
+    if (body.len > 0 && weir__msgpack_check(body) < 0)
+        return weir__error_set(err, WEIR_EMALFORMED,
+                               "the body is not one msgpack value of at most "
+                               "%d levels",
+                               WEIR__DEPTH_MAX);
+    return WEIR_OK;
+}
+
+static int check_times(const struct weir_new_job *job, struct weir_error *err)
+{
+    if (job->delay_ms < 0 || job->delay_ms > DELAY_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "delay of %lld ms: wanted 0 to 3,650 days",
+                               (long long)job->delay_ms);
+    if (job->at_ms < 0 || (job->at_ms != 0 && job->delay_ms != 0))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "give a delay or a time after 1970, not both");
+    if (job->at_ms > AT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "time of %lld ms: wanted at most %lld, which is "
+                               "in 2286",
+                               (long long)job->at_ms, (long long)AT_MAX_MS);
+    if (job->ttl_ms < 0 || job->ttl_ms > DELAY_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "ttl of %lld ms: wanted 0 to 3,650 days",
+                               (long long)job->ttl_ms);
+    return WEIR_OK;
+}
+
+static int check_job(const struct weir_new_job *job, struct weir_error *err)
+{
+    struct weir__ladder ladder;
+    int rc = check_body(job->body, err);
+
+    if (rc == WEIR_OK)
+        rc = check_times(job, err);
+    if (rc == WEIR_OK && job->id != NULL)
+        rc = weir__id_check(weir__slice_str(job->id), err);
+    if (rc == WEIR_OK && job->retry != NULL)
+        rc = weir__ladder_parse(weir__slice_str(job->retry), &ladder, err);
+    if (rc == WEIR_OK && job->url != NULL && strlen(job->url) > URL_MAX)
+        rc = weir__error_set(err, WEIR_ETOOBIG,
+                             "url of %zu bytes is larger than %d bytes",
+                             strlen(job->url), URL_MAX);
+    return rc;
+}
+
+int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+                     const struct weir_new_job *job, weir_added_fn fn,
+                     void *arg, struct weir_error *err)
+{
+    struct weir__record record = {
+        .retry = weir__slice_str(job->retry),
+        .url = weir__slice_str(job->url),
+        .ttl_ms = job->ttl_ms,
+        .body = job->body,
+    };
+    struct weir__new_job new_job = {
+        .id = weir__slice_str(job->id),
+        .record = &record,
+        .delay_ms = job->delay_ms,
+        .at_ms = job->at_ms,
+    };
+    struct weir__store_topic *store_topic;
+    int rc = check_job(job, err);
+
+    if (rc < 0)
+        return rc;
+    rc = weir__facade_topic(reactor, topic, &store_topic, err);
+    if (rc < 0)
+        return rc;
+    rc = reactor->store->ops->add(store_topic, &new_job, fn, arg);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return WEIR_OK;
+}
+
+static int topic_and_id(struct weir_reactor *reactor, const char *topic,
+                        const char *id, struct weir__store_topic **ret_topic)
+{
+    int rc = weir__id_check_any(weir__slice_str(id), NULL);
+
+    if (rc < 0)
+        return rc;
+    return weir__facade_topic(reactor, topic, ret_topic, NULL);
+}
+
+int weir_reactor_show(struct weir_reactor *reactor, const char *topic,
+                      const char *id, weir_show_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = topic_and_id(reactor, topic, id, &store_topic);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->show(store_topic, weir__slice_str(id), fn, arg);
+}
+
+/* A store takes the callback that is given for what is asked. */
+static void nobody_asked(int code, enum weir_job_state was, void *arg)
+{
+    (void)code;
+    (void)was;
+    (void)arg;
+}
+
+int weir_reactor_delete(struct weir_reactor *reactor, const char *topic,
+                        const char *id, weir_delete_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = topic_and_id(reactor, topic, id, &store_topic);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->remove(store_topic, weir__slice_str(id),
+                                       fn == NULL ? nobody_asked : fn, arg);
+}
+
+int weir_reactor_dead(struct weir_reactor *reactor, const char *topic,
+                      size_t limit, weir_show_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->dead(store_topic, limit, fn, arg);
+}
+
+int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
+                       weir_stats_fn fn, void *arg)
+{
+    struct weir__store_topic *store_topic;
+    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->stats(store_topic, fn, arg);
+}
+
+int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
+                        void *arg)
+{
+    if (reactor->is_freed)
+        return WEIR_ECANCELED;
+    return reactor->store->ops->topics(reactor->store, fn, arg);
+}

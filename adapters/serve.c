@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/facade.h"
+
+#include <string.h>
+
+#include "core/ladder.h"
+#include "core/mem.h"
+#include "core/option.h"
+#include "core/text.h"
+
+/* Serving a topic: defaults, bounds, and the handler's origin. */
+
+struct bound {
+    const char *name;
+    int64_t value; /* 0: not given */
+    int64_t min;
+    int64_t max;
+};
+
+static int check_bounds(const struct weir_topic_options *options,
+                        struct weir_error *err)
+{
+    const struct bound bounds[] = {
+        {"retry_jitter", options->retry_jitter, 0, 50},
+        {"concurrency", options->concurrency, 1, 100000},
+        {"prefetch", options->prefetch, 0, 100000},
+        {"weight", options->weight, 1, 1000},
+        {"lease_ms", options->lease_ms, 300, INT64_C(3600) * 1000},
+        {"max_dead", options->max_dead, 1, UINT32_MAX},
+        {"ttl_ms", options->ttl_ms, 1, 3650 * WEIR__DAY_MS},
+        {"timeout_ms", options->timeout_ms, 10, 7 * WEIR__DAY_MS},
+        {"max_crashes", options->max_crashes, 1, 100},
+    };
+
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+        const struct bound *bound = &bounds[i];
+
+        if (bound->value != 0 &&
+            (bound->value < bound->min || bound->value > bound->max))
+            return weir__error_set(
+                err, WEIR_EINVAL, "%s is %lld: wanted %lld to %lld",
+                bound->name, (long long)bound->value, (long long)bound->min,
+                (long long)bound->max);
+    }
+    return WEIR_OK;
+}
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+    return value == 0 ? fallback : value;
+}
+
+static int check_on_dead(const char *topic, const char *on_dead,
+                         struct weir_error *err)
+{
+    if (strcmp(topic, on_dead) == 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "on_dead: \"%s\" is this topic itself", topic);
+    return weir__topic_check(weir__slice_str(on_dead), err);
+}
+
+static int fill_lane(const char *topic,
+                     const struct weir_topic_options *options,
+                     struct weir__lane_options *ret_lane,
+                     struct weir_error *err)
+{
+    const char *ladder =
+        options->retry == NULL ? WEIR__LADDER_DEFAULT : options->retry;
+
+    *ret_lane = (struct weir__lane_options){
+        .name = weir__slice_str(topic),
+        .run = options->run,
+        .self = options->self,
+        .retry_jitter = options->retry_jitter,
+        .concurrency = or_default(options->concurrency, 256),
+        .prefetch = options->prefetch,
+        .has_prefetch = options->has_prefetch,
+        .weight = or_default(options->weight, 1),
+        .lease_ms = options->lease_ms == 0 ? 5000 : options->lease_ms,
+        .max_dead = or_default(options->max_dead, 10000),
+        .ttl_ms = options->ttl_ms,
+        .timeout_ms = options->timeout_ms == 0 ? 30000 : options->timeout_ms,
+        .max_crashes = or_default(options->max_crashes, 3),
+    };
+    if (options->on_dead != NULL) {
+        int rc = check_on_dead(topic, options->on_dead, err);
+
+        if (rc < 0)
+            return rc;
+        memcpy(ret_lane->on_dead, options->on_dead, strlen(options->on_dead));
+    }
+    return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);
+}
+
+static int open_plugin(const char *topic,
+                       const struct weir_topic_options *options,
+                       struct weir__bound_plugin *bound, struct weir_error *err)
+{
+    struct weir__instance_options instance = {
+        .topic = topic,
+        .options = options->plugin_options,
+        .option_count = options->plugin_option_count,
+        .host = &weir__host,
+    };
+    int rc = weir__plugin_load(options->plugin, &bound->file, err);
+
+    if (rc < 0)
+        return rc;
+    return weir__instance_open(&bound->file, &instance, &bound->instance, err);
+}
+
+static int serve_lane(struct weir_reactor *reactor,
+                      const struct weir__lane_options *lane, const char *topic,
+                      struct weir_error *err)
+{
+    int rc = weir__reactor_serve(reactor->core, lane);
+
+    if (rc == WEIR_EEXISTS)
+        return weir__error_set(err, rc, "topic %s is served already", topic);
+    if (rc < 0)
+        return weir__error_set(err, rc, "topic %s: %s", topic,
+                               weir_error_text(rc));
+    return WEIR_OK;
+}
+
+static int serve_plugin(struct weir_reactor *reactor,
+                        const struct weir_topic_options *options,
+                        const char *topic, struct weir__lane_options *lane,
+                        struct weir_error *err)
+{
+    struct weir__bound_plugin *bound = weir__mem_new(sizeof(*bound));
+    int rc;
+
+    if (bound == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    rc = open_plugin(topic, options, bound, err);
+    if (rc < 0)
+        goto fail;
+    lane->run = bound->file.copy.run;
+    lane->flush = bound->file.copy.flush;
+    lane->self = bound->instance.self;
+    rc = serve_lane(reactor, lane, topic, err);
+    if (rc < 0) {
+        weir__instance_close(&bound->instance);
+        goto fail;
+    }
+    bound->next = reactor->plugins;
+    reactor->plugins = bound;
+    return WEIR_OK;
+fail:
+    weir__mem_free(bound);
+    return rc;
+}
+
+int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
+                       const struct weir_topic_options *options,
+                       struct weir_error *err)
+{
+    struct weir__lane_options lane;
+    int rc;
+
+    if (reactor->is_freed)
+        return weir__error_set(err, WEIR_ECANCELED, "%s",
+                               weir_error_text(WEIR_ECANCELED));
+    rc = weir__topic_check(weir__slice_str(topic), err);
+    if (rc == WEIR_OK)
+        rc = check_bounds(options, err);
+    if (rc == WEIR_OK)
+        rc = fill_lane(topic, options, &lane, err);
+    if (rc < 0)
+        return rc;
+    if ((options->run == NULL) == (options->plugin == NULL))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: give it either a function or a "
+                               "plugin",
+                               topic);
+    if (options->plugin != NULL)
+        return serve_plugin(reactor, options, topic, &lane, err);
+    return serve_lane(reactor, &lane, topic, err);
+}

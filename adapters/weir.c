@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/facade.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/json/json.h"
+#include "adapters/msgpack/scan.h"
+#include "adapters/redis/delay.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "core/text.h"
+
+#define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
+
+static const struct weir__codec codec = {
+    .value = weir__msgpack_find,
+    .json = weir__json_print,
+};
+
+static int64_t on_tick(void *arg)
+{
+    struct weir_reactor *reactor = arg;
+    int64_t wait_ns;
+
+    reactor->depth++;
+    wait_ns = weir__reactor_tick(reactor->core);
+    reactor->depth--;
+    return wait_ns;
+}
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    weir__reactor_connection(reactor->core, code == WEIR_OK);
+    if (reactor->on_connection != NULL)
+        reactor->on_connection(code, text, reactor->on_connection_arg);
+}
+
+/* Unique enough for two reactors that start in the same process at once: the
+ * clock's nanoseconds, the pid and where the reactor lies. */
+static uint64_t make_seed(const struct weir_reactor *reactor)
+{
+    uint64_t state = (uint64_t)weir__driver_clock(NULL);
+
+    state ^= (uint64_t)getpid() << 32;
+    state ^= (uint64_t)(uintptr_t)reactor;
+    return weir__random_next(&state);
+}
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+static int check_name(const char *name, struct weir_error *err)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < len; i++)
+        if (!is_name_byte(name[i]))
+            len = 0;
+    if (len == 0 || len > WEIR_MAX_TOPIC)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "worker name \"%.60s\": wanted 1 to %d of "
+                               "[A-Za-z0-9._-]",
+                               name, WEIR_MAX_TOPIC);
+    return WEIR_OK;
+}
+
+static int set_name(struct weir_reactor *reactor, const char *name,
+                    uint64_t seed, struct weir_error *err)
+{
+    char host[17];
+
+    if (name != NULL) {
+        int rc = check_name(name, err);
+
+        if (rc == WEIR_OK)
+            (void)snprintf(reactor->name, sizeof(reactor->name), "%s", name);
+        return rc;
+    }
+    if (gethostname(host, sizeof(host)) != 0)
+        host[0] = '\0';
+    host[sizeof(host) - 1] = '\0'; /* a longer name comes without one */
+    for (char *c = host; *c != '\0'; c++)
+        if (!is_name_byte(*c))
+            *c = '-';
+    (void)snprintf(reactor->name, sizeof(reactor->name), "%s-%ld-%08lx", host,
+                   (long)getpid(), (unsigned long)(seed & 0xffffffff));
+    return WEIR_OK;
+}
+
+static int open_store(struct weir_reactor *reactor,
+                      const struct weir_options *options, uint64_t seed)
+{
+    struct weir__store_events events = weir__lane_events();
+    struct weir__delay_options store = {
+        .loop = options->loop,
+        .url = &reactor->url,
+        .worker = reactor->name,
+        .seed = seed,
+        .wait_ms = options->request_timeout_ms,
+        .clock = weir__driver_clock,
+        .log = &reactor->log,
+        .events = &events,
+        .arg = reactor,
+        .depth = &reactor->depth,
+    };
+
+    events.connection = on_connection;
+    return weir__delay_open(&store, &reactor->store);
+}
+
+static int open_parts(struct weir_reactor *reactor,
+                      const struct weir_options *options, uint64_t seed)
+{
+    struct weir__reactor_options core;
+    int rc = open_store(reactor, options, seed);
+
+    if (rc < 0)
+        return rc;
+    core = (struct weir__reactor_options){
+        .store = reactor->store,
+        .codec = &codec,
+        .clock = weir__driver_clock,
+        .seed = seed,
+        .log = &reactor->log,
+    };
+    reactor->core = weir__reactor_new(&core);
+    if (reactor->core == NULL)
+        return WEIR_ENOMEM;
+    return weir__driver_open(options->loop, on_tick, reactor, &reactor->driver);
+}
+
+/* Copes with a half-built reactor. The store goes first: its callbacks, run
+ * with WEIR_ECANCELED, may still look at the rest. */
+static void destroy(void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    reactor->is_freed = true;
+    if (reactor->core != NULL)
+        weir__reactor_halt(reactor->core);
+    if (reactor->store != NULL)
+        reactor->store->ops->close(reactor->store);
+    weir__reactor_free(reactor->core);
+    weir__driver_close(reactor->driver);
+    while (reactor->plugins != NULL) {
+        struct weir__bound_plugin *bound = reactor->plugins;
+
+        reactor->plugins = bound->next;
+        weir__instance_close(&bound->instance);
+        weir__mem_free(bound);
+    }
+    weir__mem_free(reactor);
+}
+
+static int check_options(const struct weir_options *options,
+                         struct weir_error *err)
+{
+    if (options->loop == NULL || options->redis_url == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "a reactor needs a loop and a redis_url");
+    if (options->request_timeout_ms < 0 ||
+        options->request_timeout_ms > REQUEST_TIMEOUT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "request_timeout_ms is %lld: wanted 1 to %lld, "
+                               "or 0 for 10000",
+                               (long long)options->request_timeout_ms,
+                               (long long)REQUEST_TIMEOUT_MAX_MS);
+    return WEIR_OK;
+}
+
+int weir_reactor_open(const struct weir_options *options,
+                      struct weir_reactor **ret_reactor, struct weir_error *err)
+{
+    struct weir_reactor *reactor;
+    uint64_t seed;
+    int rc = check_options(options, err);
+
+    if (rc < 0)
+        return rc;
+    reactor = weir__mem_new(sizeof(*reactor));
+    if (reactor == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    reactor->log = (struct weir__log){
+        .fn = options->log,
+        .arg = options->log_arg,
+        .level = options->log_level,
+    };
+    reactor->on_connection = options->on_connection;
+    reactor->on_connection_arg = options->on_connection_arg;
+    seed = make_seed(reactor);
+    rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
+    if (rc == WEIR_OK)
+        rc = set_name(reactor, options->name, seed, err);
+    if (rc == WEIR_OK) {
+        rc = open_parts(reactor, options, seed);
+        if (rc < 0)
+            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+    }
+    if (rc < 0) {
+        destroy(reactor);
+        return rc;
+    }
+    *ret_reactor = reactor;
+    return WEIR_OK;
+}
+
+void weir_reactor_free(struct weir_reactor *reactor)
+{
+    if (reactor == NULL || reactor->is_freed)
+        return;
+    if (reactor->depth == 0) {
+        destroy(reactor);
+        return;
+    }
+    /* Inside a callback of ours: what called it still needs the reactor. */
+    reactor->is_freed = true;
+    weir__reactor_halt(reactor->core);
+    weir__driver_defer(reactor->driver, destroy);
+}
+
+void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
+                          void *arg)
+{
+    weir__reactor_on_idle(reactor->core, fn, arg);
+}
+
+void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
+                       void *arg)
+{
+    weir__reactor_stop(reactor->core, done, arg);
+}
