@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/server/ask.h"
+
+#include "core/assert.h"
+#include "core/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ANSWER_SECONDS = 2, SHUTDOWN_SECONDS = 30 };
+
+/* hiredis does not say why a connect failed in a way to rely on, so the socket
+ * is connected here and handed over. NULL with errno. */
+static redisContext *reach(const char *path, int seconds)
+{
+    struct timeval limit = {.tv_sec = seconds};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    redisContext *context = NULL;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    WEIR_ASSERT(len < sizeof(address.sun_path));
+    if (fd < 0)
+        return NULL;
+    memcpy(address.sun_path, path, len + 1);
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+        context = redisConnectFd(fd);
+        errno = ENOMEM; /* the only way to fail */
+    }
+    if (context == NULL) {
+        int why = errno;
+
+        (void)close(fd);
+        errno = why;
+        return NULL;
+    }
+    (void)redisSetTimeout(context, limit);
+    return context;
+}
+
+/* The text behind "name:" at the start of a line of INFO, or NULL. */
+static const char *info_field(const char *info, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *line = info; line != NULL;) {
+        if (strncmp(line, name, len) == 0 && line[len] == ':')
+            return line + len + 1;
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return NULL;
+}
+
+static uint64_t info_number(const char *info, const char *name)
+{
+    const char *text = info_field(info, name);
+
+    return text != NULL ? (uint64_t)strtoull(text, NULL, 10) : 0;
+}
+
+static void read_info(const char *text, struct weir__server_info *ret_info)
+{
+    const char *version = info_field(text, "redis_version");
+    struct weir__server_info info = {0};
+
+    info.pid = (pid_t)info_number(text, "process_id");
+    info.memory_bytes = info_number(text, "used_memory");
+    if (version != NULL) {
+        size_t len = strcspn(version, "\r\n");
+
+        len = len < sizeof(info.version) ? len : sizeof(info.version) - 1;
+        memcpy(info.version, version, len);
+    }
+    *ret_info = info;
+}
+
+enum weir__server_state weir__server_ask(const char *socket,
+                                         struct weir__server_info *ret_info)
+{
+    enum weir__server_state state = WEIR__SERVER_SILENT;
+    redisContext *context = reach(socket, ANSWER_SECONDS);
+    redisReply *reply;
+
+    if (context == NULL)
+        return errno == ENOENT || errno == ECONNREFUSED ? WEIR__SERVER_ABSENT
+                                                        : WEIR__SERVER_SILENT;
+    reply = redisCommand(context, "INFO");
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        read_info(reply->str, ret_info);
+        state = info_number(reply->str, "loading") != 0 ? WEIR__SERVER_LOADING
+                                                        : WEIR__SERVER_READY;
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+    redisFree(context);
+    return state;
+}
+
+int weir__server_ask_shutdown(const char *socket, struct weir_error *err)
+{
+    redisContext *context = reach(socket, SHUTDOWN_SECONDS);
+    redisReply *reply;
+    int rc = WEIR_OK;
+
+    if (context == NULL)
+        return weir__error_set(err, WEIR_ECONN, "cannot reach redis at %s: %s",
+                               socket, strerror(errno));
+    reply = redisCommand(context, "SHUTDOWN"); /* no answer when it obeys */
+    if (reply != NULL) {
+        rc = weir__error_set(err, WEIR_ESERVER,
+                             "redis-server refused to shut down: %s",
+                             reply->str != NULL ? reply->str : "no reason");
+        freeReplyObject(reply);
+    }
+    redisFree(context);
+    return rc;
+}
