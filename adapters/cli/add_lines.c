@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/add_lines.h"
+
+#include "adapters/cli/client.h"
+#include "adapters/cli/line_reader.h"
+#include "adapters/cli/new_job.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/progress.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SENT_MAX = 8 * 1024 * 1024 /* bytes on their way */, BATCHES = 64 };
+
+static const double FULL_AGAIN_S = 0.01;
+static const double DRAW_S = 0.1;
+
+struct lines;
+
+/* The lines of one turn. */
+struct batch {
+    struct lines *lines;
+    size_t bytes;
+    size_t left; /* not answered yet; 0: free */
+};
+
+struct lines {
+    struct weir__client client;
+    const char *topic;
+    const char *shown; /* the file's name in sentences */
+    struct weir__line_reader reader;
+    struct weir__job_line job; /* the line taken last */
+    size_t job_len;            /* of it */
+    bool is_held;    /* `job` could not be added: too much was waiting */
+    bool is_stopped; /* by a signal */
+    bool is_broken;  /* the file could not be read, said */
+    int code;        /* the first that a batch failed with */
+    uint64_t added, existing, refused, unknown;
+    struct batch batches[BATCHES];
+    struct batch *batch; /* of this turn; NULL: none yet */
+    size_t sent;         /* bytes of lines in batches */
+    struct ev_io input;
+    struct ev_timer again, draw;
+    struct ev_signal signals[2];
+    struct weir__progress progress;
+};
+
+/* --- answers ------------------------------------------------------------ */
+
+static void go_on(struct lines *lines);
+
+static void on_added(int code, const char *id, void *arg)
+{
+    struct batch *batch = arg;
+    struct lines *lines = batch->lines;
+
+    (void)id;
+    if (code == WEIR_OK)
+        lines->added++;
+    else if (code == WEIR_EEXISTS)
+        lines->existing++;
+    else if (code == WEIR_EUNKNOWN)
+        lines->unknown++;
+    else
+        lines->refused++;
+    if (code < 0 && code != WEIR_EEXISTS && lines->code == WEIR_OK)
+        lines->code = code;
+    WEIR_ASSERT(batch->left > 0);
+    batch->left--;
+    if (batch->left > 0)
+        return;
+    lines->sent -= batch->bytes;
+    batch->bytes = 0;
+    go_on(lines);
+}
+
+/* --- taking lines ------------------------------------------------------- */
+
+static void refuse(struct lines *lines, const char *why)
+{
+    lines->refused++;
+    weir__progress_clear(&lines->progress);
+    weir__complain("%s:%" PRIu64 ": %s", lines->shown, lines->reader.line,
+                   weir__text_behind(why, "json: "));
+}
+
+static struct batch *free_batch(struct lines *lines)
+{
+    for (size_t i = 0; i < BATCHES; i++)
+        if (lines->batches[i].left == 0)
+            return &lines->batches[i];
+    return NULL;
+}
+
+/* Add the job that was read; false when it has to wait. */
+static bool add(struct lines *lines)
+{
+    struct weir_error err = {0};
+    int rc = weir_reactor_add(lines->client.reactor, lines->topic,
+                              &lines->job.job, on_added, lines->batch, &err);
+
+    lines->is_held = rc == WEIR_EFULL;
+    if (rc == WEIR_EFULL)
+        return false;
+    if (rc < 0) {
+        refuse(lines, err.text);
+        return true;
+    }
+    lines->batch->left++;
+    lines->batch->bytes += lines->job_len;
+    lines->sent += lines->job_len;
+    return true;
+}
+
+static bool is_blank(struct weir_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] != ' ' && text.ptr[i] != '\t' && text.ptr[i] != '\r')
+            return false;
+    return true;
+}
+
+static void take(struct lines *lines, struct weir_slice text)
+{
+    struct weir_error err = {0};
+
+    if (is_blank(text))
+        return;
+    lines->job_len = text.len;
+    if (weir__job_line_read(&lines->job, text, &err) == WEIR_OK)
+        (void)add(lines); /* is_held tells when it has to wait */
+    else
+        refuse(lines, err.text);
+}
+
+/* Take all complete lines, but where the server's side is full. */
+static void take_lines(struct lines *lines)
+{
+    struct weir_slice text;
+
+    if (lines->is_held && !add(lines))
+        return;
+    while (lines->code == WEIR_OK && !lines->is_stopped && !lines->is_held) {
+        switch (weir__line_reader_next(&lines->reader, &text)) {
+        case WEIR__LINE_NONE:
+            return;
+        case WEIR__LINE_GOOD:
+            take(lines, text);
+            break;
+        case WEIR__LINE_TOO_LONG:
+            refuse(lines, "the line is longer than 64 MiB");
+            break;
+        }
+    }
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+static void read_more(struct lines *lines)
+{
+    struct weir_error err = {0};
+
+    if (weir__line_reader_fill(&lines->reader, &err) == WEIR_OK)
+        return;
+    lines->is_broken = true;
+    weir__progress_clear(&lines->progress);
+    weir__complain("--jsonl: cannot read %s behind line %" PRIu64 ": %s",
+                   lines->shown, lines->reader.line, err.text);
+}
+
+static bool is_over(const struct lines *lines)
+{
+    return (lines->reader.is_ended || lines->is_stopped || lines->code < 0) &&
+           (!lines->is_held || lines->is_stopped || lines->code < 0);
+}
+
+/* Read where there is room for what is read, else wait for answers. */
+static void go_on(struct lines *lines)
+{
+    bool has_room = lines->sent < SENT_MAX && free_batch(lines) != NULL;
+
+    if (is_over(lines)) {
+        ev_io_stop(lines->client.loop, &lines->input);
+        ev_timer_stop(lines->client.loop, &lines->again);
+        if (lines->sent == 0)
+            weir__client_finish(&lines->client, WEIR_OK);
+    } else if (lines->is_held) {
+        ev_io_stop(lines->client.loop, &lines->input);
+        ev_timer_start(lines->client.loop, &lines->again);
+    } else if (has_room) {
+        ev_io_start(lines->client.loop, &lines->input);
+    } else {
+        ev_io_stop(lines->client.loop, &lines->input);
+    }
+}
+
+static void on_turn(struct lines *lines)
+{
+    lines->batch = free_batch(lines);
+    if (lines->batch != NULL)
+        take_lines(lines);
+    go_on(lines);
+}
+
+static void on_input(struct ev_loop *loop, struct ev_io *input, int events)
+{
+    struct lines *lines = input->data;
+
+    (void)loop;
+    (void)events;
+    read_more(lines);
+    on_turn(lines);
+}
+
+static void on_again(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    on_turn(timer->data);
+}
+
+static void on_draw(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct lines *lines = timer->data;
+
+    (void)events;
+    weir__progress_draw(&lines->progress, lines->reader.read,
+                        lines->reader.line, ev_now(loop));
+}
+
+static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
+                      int events)
+{
+    struct lines *lines = watcher->data;
+
+    (void)loop;
+    (void)events;
+    if (lines->is_stopped) /* again: do not wait for answers */
+        weir__client_finish(&lines->client, WEIR_OK);
+    lines->is_stopped = true;
+    go_on(lines);
+}
+
+/* --- all of it ---------------------------------------------------------- */
+
+static void start_watchers(struct lines *lines)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    struct ev_loop *loop = lines->client.loop;
+
+    ev_io_init(&lines->input, on_input, lines->reader.fd, EV_READ);
+    lines->input.data = lines;
+    ev_timer_init(&lines->again, on_again, FULL_AGAIN_S, FULL_AGAIN_S);
+    lines->again.data = lines;
+    ev_timer_init(&lines->draw, on_draw, DRAW_S, DRAW_S);
+    lines->draw.data = lines;
+    if (lines->progress.is_shown)
+        ev_timer_start(loop, &lines->draw);
+    for (size_t i = 0; i < 2; i++) {
+        ev_signal_init(&lines->signals[i], on_signal, numbers[i]);
+        lines->signals[i].data = lines;
+        ev_signal_start(loop, &lines->signals[i]);
+    }
+    ev_io_start(loop, &lines->input);
+}
+
+static void stop_watchers(struct lines *lines)
+{
+    struct ev_loop *loop = lines->client.loop;
+
+    ev_io_stop(loop, &lines->input);
+    ev_timer_stop(loop, &lines->again);
+    ev_timer_stop(loop, &lines->draw);
+    for (size_t i = 0; i < 2; i++)
+        ev_signal_stop(loop, &lines->signals[i]);
+    weir__progress_clear(&lines->progress);
+}
+
+static bool put_count(struct json_object *object, const char *name,
+                      uint64_t count)
+{
+    return weir__json_put(object, name, json_object_new_uint64(count));
+}
+
+static bool print_counts(const struct lines *lines)
+{
+    struct json_object *object;
+
+    if (!lines->client.cli->json) {
+        (void)printf("added %" PRIu64 ", existing %" PRIu64 ", refused %" PRIu64
+                     "\n",
+                     lines->added, lines->existing, lines->refused);
+        return true;
+    }
+    object = json_object_new_object();
+    if (object != NULL && put_count(object, "added", lines->added) &&
+        put_count(object, "existing", lines->existing) &&
+        put_count(object, "refused", lines->refused))
+        return weir__json_print_line(object);
+    (void)json_object_put(object);
+    return weir__json_print_line(NULL);
+}
+
+static enum weir__exit conclude(struct lines *lines)
+{
+    if (!print_counts(lines))
+        return WEIR__EXIT_FAILED;
+    if (lines->unknown > 0) {
+        weir__complain("the connection to redis at %s was lost and no answer "
+                       "came for %" PRIu64 " more; add the file again, what "
+                       "has an id is not added twice",
+                       lines->client.shown, lines->unknown);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    if (lines->code < 0)
+        return weir__client_exit(&lines->client, lines->code, "add");
+    if (lines->is_stopped) {
+        weir__complain("stopped behind line %" PRIu64 " of %s",
+                       lines->reader.line, lines->shown);
+        return WEIR__EXIT_FAILED;
+    }
+    if (lines->is_broken || lines->refused > 0)
+        return WEIR__EXIT_FAILED;
+    return lines->existing > 0 ? WEIR__EXIT_EXISTS : WEIR__EXIT_DONE;
+}
+
+static enum weir__exit add_all(struct lines *lines)
+{
+    int code;
+
+    start_watchers(lines);
+    code = weir__client_wait(&lines->client);
+    stop_watchers(lines);
+    if (code < 0) /* no server was reached */
+        return weir__client_exit(&lines->client, code, "add");
+    return conclude(lines);
+}
+
+static bool open_input(struct lines *lines, const char *path,
+                       uint64_t *ret_size)
+{
+    struct stat info;
+
+    lines->shown = strcmp(path, "-") == 0 ? "stdin" : path;
+    lines->reader.fd = STDIN_FILENO;
+    if (strcmp(path, "-") != 0)
+        lines->reader.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (lines->reader.fd < 0) {
+        weir__complain("--jsonl: cannot open %s: %s", path, strerror(errno));
+        return false;
+    }
+    if (fstat(lines->reader.fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+        weir__complain("--jsonl: %s is a directory", lines->shown);
+        (void)close(lines->reader.fd); /* was not read */
+        return false;
+    }
+    if (fstat(lines->reader.fd, &info) == 0 && S_ISREG(info.st_mode))
+        *ret_size = (uint64_t)info.st_size;
+    return true;
+}
+
+enum weir__exit weir__add_lines(const struct weir__cli *cli, const char *topic,
+                                const char *path)
+{
+    struct lines lines = {.topic = topic};
+    uint64_t size = 0;
+    enum weir__exit rc;
+
+    for (size_t i = 0; i < BATCHES; i++)
+        lines.batches[i].lines = &lines;
+    if (!open_input(&lines, path, &size))
+        return WEIR__EXIT_USAGE;
+    rc = weir__client_open(&lines.client, cli, NULL);
+    if (rc == WEIR__EXIT_NONE) {
+        weir__progress_init(&lines.progress, cli, size,
+                            ev_now(lines.client.loop));
+        rc = add_all(&lines);
+        weir__client_close(&lines.client);
+    }
+    weir__job_line_fini(&lines.job);
+    weir__line_reader_fini(&lines.reader);
+    if (lines.reader.fd != STDIN_FILENO)
+        (void)close(lines.reader.fd); /* was only read */
+    return rc;
+}

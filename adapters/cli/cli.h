@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_H
+#define WEIR_CLI_H
+
+/* What the parts of the weir command share: exit codes, what every command is
+ * told, how a command describes itself, and the two ways to talk.
+ *
+ * Data goes to stdout, talk to stderr. A mistake is one sentence that begins
+ * with "weir: ", names the thing and says what to do; whoever finds it prints
+ * it and returns the exit code, nobody prints it again. */
+
+#include <weir/base.h>
+
+enum weir__exit {
+    WEIR__EXIT_DONE = 0,
+    WEIR__EXIT_FAILED = 1,
+    WEIR__EXIT_USAGE = 2, /* or configuration */
+    WEIR__EXIT_NOT_FOUND = 3,
+    WEIR__EXIT_EXISTS = 4,
+    WEIR__EXIT_UNREACHABLE = 5,
+    WEIR__EXIT_NONE = 100 /* not decided: go on; never leaves the program */
+};
+
+/* What every command is told. Strings are borrowed from argv and the
+ * environment. */
+struct weir__cli {
+    const char *redis;      /* NULL: the private server */
+    bool redis_is_flag;     /* --redis */
+    const char *redis_from; /* "--redis", "WEIR_REDIS", "FILE:LINE: url" */
+    const char *data;       /* data directory as given; NULL: the default one */
+    bool json;
+    enum weir_level log_level;
+    bool has_log_level; /* --log-level was given */
+    const char *worker; /* name of a worker; NULL: made */
+};
+
+/* A long option of a command. */
+struct weir__flag {
+    const char *name;  /* without dashes */
+    const char *value; /* what stands for its value in help; NULL: a switch */
+    const char *help;  /* with unit, bounds and default */
+};
+
+enum { WEIR__FLAGS_MAX = 16 };
+
+/* What was given to a command. Borrowed from argv, but `all`. */
+struct weir__args {
+    /* By position in the command's table; NULL: not given; "" for a switch.
+     * Of several the last counts. */
+    const char *value[WEIR__FLAGS_MAX];
+    const char **all; /* each value of the first flag, in order; owned */
+    size_t all_count;
+    const char *const *operand;
+    size_t operand_count;
+};
+
+struct weir__command {
+    const char *name;     /* "add"; in a group two words: "dead list" */
+    const char *operands; /* for the usage line; "" when there are none */
+    size_t operand_min, operand_max;
+    const struct weir__flag *flags;
+    size_t flag_count;
+    const char *summary; /* one sentence */
+    const char *details; /* further lines of help; may be NULL */
+    const char *example;
+    const char *exits; /* its exit codes with their meaning */
+    enum weir__exit (*run)(const struct weir__cli *cli,
+                           const struct weir__args *args);
+};
+
+extern const struct weir__command weir__cmd_run;
+extern const struct weir__command weir__cmd_check;
+extern const struct weir__command weir__cmd_add;
+extern const struct weir__command weir__cmd_show;
+extern const struct weir__command weir__cmd_list;
+extern const struct weir__command weir__cmd_delete;
+extern const struct weir__command weir__cmd_reschedule;
+extern const struct weir__command weir__cmd_pause;
+extern const struct weir__command weir__cmd_resume;
+extern const struct weir__command weir__cmd_purge;
+extern const struct weir__command weir__cmd_stats;
+extern const struct weir__command weir__cmd_topic_list;
+extern const struct weir__command weir__cmd_topic_show;
+extern const struct weir__command weir__cmd_topic_set;
+extern const struct weir__command weir__cmd_dead_list;
+extern const struct weir__command weir__cmd_dead_requeue;
+extern const struct weir__command weir__cmd_dead_purge;
+extern const struct weir__command weir__cmd_plugin_info;
+extern const struct weir__command weir__cmd_server_status;
+extern const struct weir__command weir__cmd_server_stop;
+
+/* Find the command in argv, parse its options, run it. */
+enum weir__exit weir__cli_main(const struct weir__command *const *commands,
+                               size_t count, int argc, char **argv);
+
+/* The text of `weir --help`, of a group ("dead") and of one command. */
+void weir__help_all(const struct weir__command *const *commands, size_t count);
+void weir__help_group(const struct weir__command *const *commands, size_t count,
+                      const char *group);
+void weir__help_command(const struct weir__command *command);
+
+/* A mistake: "weir: " and the sentence, to stderr, at every log level. */
+WEIR_PRINTF(1, 2) void weir__complain(const char *format, ...);
+
+/* Something to know: the same at level info and below. */
+WEIR_PRINTF(2, 3)
+void weir__note(const struct weir__cli *cli, const char *format, ...);
+
+/* One log line "HH:MM:SS.mmm level text" to stderr; a weir_log_fn. The level
+ * is coloured on a terminal. */
+void weir__log_line(enum weir_level level, const char *text, void *arg);
+
+#endif

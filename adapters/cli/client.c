@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/client.h"
+
+#include "adapters/cli/data_dir.h"
+#include "adapters/cli/options.h"
+#include "adapters/redis/url.h"
+#include "core/assert.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double CONNECT_LIMIT_S = 3.0;
+
+static void copy_text(char *to, size_t cap, const char *text)
+{
+    (void)snprintf(to, cap, "%s", text); /* cut to fit */
+}
+
+/* --- which server ----------------------------------------------------- */
+
+/* Start the private server and point the client at it. */
+static enum weir__exit use_private(struct weir__client *client)
+{
+    struct weir__server_info info = {0};
+    struct weir__server server;
+    struct weir_error err = {0};
+    bool started = false;
+    int rc = weir__data_dir_make(client->cli, &server);
+
+    if (rc < 0)
+        return WEIR__EXIT_USAGE;
+    if (strchr(server.dir, '?') != NULL) {
+        weir__complain("the data directory %s has a ? in its name, which an "
+                       "address cannot hold; give another --data",
+                       server.dir);
+        return WEIR__EXIT_USAGE;
+    }
+    rc = weir__server_start(&server, &started, &info, &err);
+    if (rc < 0) {
+        weir__complain("%s", err.text);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    weir__note(client->cli, "private redis-server in %s (%spid %ld)",
+               server.dir, started ? "started, " : "", (long)info.pid);
+    client->is_private = true;
+    (void)snprintf(client->url, sizeof(client->url), "unix://%s",
+                   server.socket); /* fits: 107 bytes */
+    return WEIR__EXIT_NONE;
+}
+
+static bool parse_url(const struct weir__cli *cli, const char *text,
+                      struct weir__redis_url *url)
+{
+    struct weir_error err = {0};
+
+    if (weir__redis_url_parse(text, url, &err) == WEIR_OK)
+        return true;
+    weir__complain("%s: %s", cli->redis_from,
+                   weir__text_behind(err.text, "redis address: "));
+    return false;
+}
+
+bool weir__client_check(const struct weir__cli *cli)
+{
+    struct weir__redis_url url;
+
+    return parse_url(cli, cli->redis, &url);
+}
+
+static enum weir__exit find_server(struct weir__client *client)
+{
+    struct weir__redis_url url;
+    enum weir__exit rc;
+
+    if (client->cli->redis == NULL) {
+        rc = use_private(client);
+        if (rc != WEIR__EXIT_NONE)
+            return rc;
+    } else {
+        copy_text(client->url, sizeof(client->url), client->cli->redis);
+    }
+    if (!parse_url(client->cli, client->url, &url))
+        return WEIR__EXIT_USAGE;
+    weir__redis_url_print(&url, client->shown, sizeof(client->shown));
+    return WEIR__EXIT_NONE;
+}
+
+/* --- the reactor ------------------------------------------------------ */
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    struct weir__client *client = arg;
+
+    client->connection_code = code;
+    if (code != WEIR_OK) {
+        copy_text(client->connection, sizeof(client->connection), text);
+        return;
+    }
+    client->connection[0] = '\0';
+    ev_timer_stop(client->loop, &client->limit);
+}
+
+static void on_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct weir__client *client = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__client_finish(client, WEIR_ECONN);
+}
+
+static void on_log(enum weir_level level, const char *text, void *arg)
+{
+    struct weir__client *client = arg;
+
+    if (level >= WEIR_LEVEL_WARN)
+        copy_text(client->refusal, sizeof(client->refusal), text);
+    if (client->log != NULL && level >= client->cli->log_level)
+        client->log(level, text, NULL);
+    else if (client->log == NULL && client->cli->log_level == WEIR_LEVEL_DEBUG)
+        weir__log_line(level, text, NULL);
+}
+
+static enum weir__exit open_reactor(struct weir__client *client)
+{
+    struct weir_options options = {
+        .loop = client->loop,
+        .redis_url = client->url,
+        .name = client->cli->worker,
+        .log = on_log,
+        .log_arg = client,
+        .log_level = client->cli->log_level,
+        .on_connection = on_connection,
+        .on_connection_arg = client,
+    };
+    struct weir_error err = {0};
+    int rc;
+
+    if (options.log_level > WEIR_LEVEL_WARN)
+        options.log_level = WEIR_LEVEL_WARN; /* kept for sentences */
+    rc = weir_reactor_open(&options, &client->reactor, &err);
+    if (rc == WEIR_OK)
+        return WEIR__EXIT_NONE;
+    weir__complain("%s", err.text);
+    return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
+}
+
+enum weir__exit weir__client_open(struct weir__client *client,
+                                  const struct weir__cli *cli, weir_log_fn log)
+{
+    enum weir__exit rc;
+
+    memset(client, 0, sizeof(*client));
+    client->cli = cli;
+    client->log = log;
+    rc = find_server(client);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    client->loop = ev_default_loop(0);
+    if (client->loop == NULL) {
+        weir__complain("libev found no way to wait for events");
+        return WEIR__EXIT_FAILED;
+    }
+    rc = open_reactor(client);
+    if (rc != WEIR__EXIT_NONE) {
+        ev_loop_destroy(client->loop);
+        return rc;
+    }
+    ev_timer_init(&client->limit, on_limit, CONNECT_LIMIT_S, 0.0);
+    client->limit.data = client;
+    ev_now_update(client->loop);
+    ev_timer_start(client->loop, &client->limit);
+    return WEIR__EXIT_NONE;
+}
+
+void weir__client_close(struct weir__client *client)
+{
+    ev_timer_stop(client->loop, &client->limit);
+    weir_reactor_free(client->reactor); /* NULL: freed before */
+    ev_loop_destroy(client->loop);
+}
+
+/* --- waiting ---------------------------------------------------------- */
+
+int weir__client_wait(struct weir__client *client)
+{
+    WEIR_ASSERT(client->reactor != NULL);
+    client->is_finished = false;
+    client->refusal[0] = '\0';
+    while (!client->is_finished)
+        (void)ev_run(client->loop, EVRUN_ONCE);
+    return client->code;
+}
+
+void weir__client_finish(struct weir__client *client, int code)
+{
+    client->is_finished = true;
+    client->code = code;
+    ev_break(client->loop, EVBREAK_ONE);
+}
+
+/* --- what went wrong -------------------------------------------------- */
+
+static enum weir__exit unreachable(const struct weir__client *client)
+{
+    const char *why = client->connection[0] != '\0' ? client->connection
+                                                    : "it does not answer";
+
+    if (client->connection_code == WEIR_ESERVER)
+        weir__complain("redis at %s turned us away: %s", client->shown, why);
+    else if (client->is_private)
+        weir__complain("cannot reach the private redis-server at %s: %s; see "
+                       "weir server status",
+                       client->shown, why);
+    else
+        weir__complain("cannot reach redis at %s: %s; start it, or give "
+                       "--redis URL",
+                       client->shown, why);
+    return WEIR__EXIT_UNREACHABLE;
+}
+
+enum weir__exit weir__client_exit(struct weir__client *client, int code,
+                                  const char *doing)
+{
+    if (code == WEIR_OK)
+        return WEIR__EXIT_DONE;
+    if (code == WEIR_ECONN)
+        return unreachable(client);
+    if (code == WEIR_EUNKNOWN) {
+        weir__complain("%s: the connection to redis at %s was lost before the "
+                       "answer came; look whether it was done",
+                       doing, client->shown);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    weir__complain("%s: %s%s%s", doing, weir_error_text(code),
+                   client->refusal[0] != '\0' ? ": " : "", client->refusal);
+    return WEIR__EXIT_FAILED;
+}
+
+static void on_topic(int code, const struct weir_stats *stats, void *arg)
+{
+    (void)stats;
+    weir__client_finish(arg, code);
+}
+
+enum weir__exit weir__client_not_found(struct weir__client *client,
+                                       const char *topic, const char *id)
+{
+    int rc = weir_reactor_stats(client->reactor, topic, on_topic, client);
+
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(client);
+    if (rc == WEIR_ENOTFOUND) {
+        weir__complain("there is no topic \"%s\"", topic);
+        return WEIR__EXIT_NOT_FOUND;
+    }
+    if (rc < 0)
+        return weir__client_exit(client, rc, "stats");
+    if (id == NULL)
+        return WEIR__EXIT_DONE;
+    weir__complain("there is no job \"%s\" in topic \"%s\"", id, topic);
+    return WEIR__EXIT_NOT_FOUND;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_CLIENT_H
+#define WEIR_CLI_CLIENT_H
+
+/* A reactor on the default loop, for commands that ask one thing after another
+ * and wait for each answer, and for `weir run`.
+ *
+ * Finds the server (--redis, WEIR_REDIS, else the private one, started when
+ * needed) and gives up when no connection came up within 3 s. A command issues
+ * a request whose callback calls weir__client_finish, then waits. */
+
+#include "adapters/cli/cli.h"
+
+#include <ev.h>
+#include <weir/weir.h>
+
+struct weir__client {
+    const struct weir__cli *cli;
+    struct ev_loop *loop; /* the default loop */
+    struct weir_reactor *reactor;
+    bool is_private; /* the private server is used */
+    char url[700];   /* as handed to the reactor */
+    char shown[400]; /* the same without password */
+    struct ev_timer limit;
+    int connection_code;  /* what on_connection said last */
+    char connection[240]; /* what was said about the connection last */
+    char refusal[240];    /* the last warning or error logged since wait */
+    weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
+    bool is_finished;
+    int code; /* WEIR_OK or WEIR_E... of what is waited for */
+};
+
+/* Whether cli->redis, which is given, is an address; the sentence was
+ * printed. */
+bool weir__client_check(const struct weir__cli *cli);
+
+/* Ready to issue requests, connecting. `log` receives log lines; NULL: they
+ * are shown at level debug only, because the command says itself what went
+ * wrong. WEIR__EXIT_NONE, or what to exit with. BLOCKS while the private
+ * server starts. */
+enum weir__exit weir__client_open(struct weir__client *client,
+                                  const struct weir__cli *cli, weir_log_fn log);
+
+void weir__client_close(struct weir__client *client);
+
+/* Run the loop until weir__client_finish; returns its code. WEIR_ECONN when no
+ * server was reached in time. BLOCKS. */
+int weir__client_wait(struct weir__client *client);
+
+/* End the wait; for callbacks. */
+void weir__client_finish(struct weir__client *client, int code);
+
+/* Say why `doing` ("add", "show") did not work; what to exit with. Nothing is
+ * said for WEIR_OK. */
+enum weir__exit weir__client_exit(struct weir__client *client, int code,
+                                  const char *doing);
+
+/* After WEIR_ENOTFOUND: say whether it is the topic that does not exist, or in
+ * it `id`. With `id` NULL only the topic is looked at, and nothing is said when
+ * it exists. BLOCKS. */
+enum weir__exit weir__client_not_found(struct weir__client *client,
+                                       const char *topic, const char *id);
+
+#endif

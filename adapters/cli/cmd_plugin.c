@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir plugin info: what a plugin says about itself. */
+
+#include "adapters/cli/output.h"
+#include "adapters/cli/plugin_path.h"
+#include "adapters/dl/loader.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *type_name(enum weir_option_type type)
+{
+    switch (type) {
+    case WEIR_OPTION_TEXT:
+        return "text";
+    case WEIR_OPTION_INT:
+        return "integer";
+    case WEIR_OPTION_BOOL:
+        return "boolean";
+    case WEIR_OPTION_DURATION:
+        return "duration";
+    case WEIR_OPTION_SIZE:
+        return "size";
+    case WEIR_OPTION_CHOICE:
+        return "choice";
+    }
+    return "?";
+}
+
+/* Option number i; the table may come from a build with longer entries. */
+static struct weir_option option_at(const struct weir_plugin *plugin, size_t i)
+{
+    size_t size = plugin->option_size;
+    struct weir_option option;
+
+    memset(&option, 0, sizeof(option));
+    memcpy(&option, (const char *)plugin->options + i * size,
+           size < sizeof(option) ? size : sizeof(option));
+    return option;
+}
+
+static bool is_bounded(const struct weir_option *option)
+{
+    return option->min != 0 || option->max != 0;
+}
+
+/* --- JSON ------------------------------------------------------------- */
+
+static bool put_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    if (text == NULL)
+        return weir__json_put_null(object, name);
+    return weir__json_put(object, name,
+                          weir__text_json((struct weir_slice){
+                              (const uint8_t *)text, strlen(text)}));
+}
+
+static bool put_bound(struct json_object *object, const char *name,
+                      const struct weir_option *option, int64_t bound)
+{
+    if (!is_bounded(option))
+        return weir__json_put_null(object, name);
+    return weir__json_put(object, name, json_object_new_int64(bound));
+}
+
+static struct json_object *option_json(const struct weir_option *option)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object == NULL)
+        return NULL;
+    if (put_text(object, "name", option->name) &&
+        put_text(object, "type", type_name(option->type)) &&
+        put_text(object, "default", option->fallback) &&
+        weir__json_put(object, "required",
+                       json_object_new_boolean(option->fallback == NULL)) &&
+        put_bound(object, "min", option, option->min) &&
+        put_bound(object, "max", option, option->max) &&
+        put_text(object, "choices", option->choices) &&
+        put_text(object, "help", option->help))
+        return object;
+    (void)json_object_put(object);
+    return NULL;
+}
+
+static struct json_object *options_json(const struct weir_plugin *plugin)
+{
+    struct json_object *array = json_object_new_array();
+
+    for (size_t i = 0; array != NULL && i < plugin->option_count; i++) {
+        struct weir_option option = option_at(plugin, i);
+        struct json_object *object = option_json(&option);
+
+        if (object != NULL && json_object_array_add(array, object) == 0)
+            continue;
+        (void)json_object_put(object);
+        (void)json_object_put(array);
+        return NULL;
+    }
+    return array;
+}
+
+static struct json_object *plugin_json(const char *path,
+                                       const struct weir_plugin *plugin)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object == NULL)
+        return NULL;
+    if (put_text(object, "file", path) &&
+        put_text(object, "name", plugin->name) &&
+        put_text(object, "version", plugin->version) &&
+        put_text(object, "summary", plugin->summary) &&
+        weir__json_put(object, "abi",
+                       json_object_new_int64((int64_t)plugin->abi)) &&
+        weir__json_put(object, "options", options_json(plugin)))
+        return object;
+    (void)json_object_put(object);
+    return NULL;
+}
+
+/* --- text ------------------------------------------------------------- */
+
+static void print_option(const struct weir_option *option)
+{
+    (void)printf("  %s (%s", option->name, type_name(option->type));
+    if (option->choices != NULL)
+        (void)printf(": %s", option->choices);
+    if (is_bounded(option))
+        (void)printf(", %" PRId64 " to %" PRId64, option->min, option->max);
+    if (option->fallback == NULL)
+        (void)printf(", required)");
+    else
+        (void)printf(", default \"%s\")", option->fallback);
+    (void)printf("  %s\n", option->help != NULL ? option->help : "");
+}
+
+static void print_plugin(const char *path, const struct weir_plugin *plugin)
+{
+    (void)printf("name     %s\n", plugin->name);
+    if (plugin->version != NULL)
+        (void)printf("version  %s\n", plugin->version);
+    if (plugin->summary != NULL)
+        (void)printf("summary  %s\n", plugin->summary);
+    (void)printf("abi      %u\nfile     %s\n", plugin->abi, path);
+    if (plugin->option_count > 0)
+        (void)printf("options\n");
+    for (size_t i = 0; i < plugin->option_count; i++) {
+        struct weir_option option = option_at(plugin, i);
+
+        print_option(&option);
+    }
+}
+
+/* A file in this directory may be named without a slash, as files are. */
+static bool find_file(const char *text, char ret_path[PATH_MAX])
+{
+    const struct weir__plugin_places places = {.who = ""};
+    size_t len = strlen(text);
+
+    if (strchr(text, '/') != NULL || len < 3 ||
+        strcmp(text + len - 3, ".so") != 0)
+        return weir__plugin_find(text, &places, ret_path);
+    if (snprintf(ret_path, PATH_MAX, "./%s", text) < PATH_MAX)
+        return true;
+    weir__complain("the path of the plugin is too long");
+    return false;
+}
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    struct weir__plugin_file file;
+    struct weir_error err = {0};
+    char path[PATH_MAX];
+
+    if (!find_file(args->operand[0], path))
+        return WEIR__EXIT_USAGE;
+    if (weir__plugin_load(path, &file, &err) < 0) {
+        weir__complain("%s", err.text);
+        return WEIR__EXIT_USAGE;
+    }
+    if (!cli->json) {
+        print_plugin(path, &file.copy);
+        return WEIR__EXIT_DONE;
+    }
+    return weir__json_print_line(plugin_json(path, &file.copy))
+               ? WEIR__EXIT_DONE
+               : WEIR__EXIT_FAILED;
+}
+
+const struct weir__command weir__cmd_plugin_info = {
+    .name = "plugin info",
+    .operands = "F.so",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "Describe a plugin and its options",
+    .details = "F.so is a file, or the name of a plugin as weir run takes it. "
+               "Needs no\nserver. With --json: {\"file\",\"name\",\"version\","
+               "\"summary\",\"abi\",\n\"options\":[{\"name\",\"type\","
+               "\"default\",\"required\",\"min\",\"max\",\"choices\",\n"
+               "\"help\"}]}.",
+    .example = "weir plugin info build/plugins/echo.so",
+    .exits = "0 shown, 2 wrong usage, no such plugin, or none that fits",
+    .run = run,
+};

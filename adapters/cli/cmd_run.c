@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir run: a worker. */
+
+#include "adapters/cli/client.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/services.h"
+#include "adapters/cli/until_empty.h"
+#include "core/error.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+enum {
+    HANDLE,
+    CONFIG,
+    UNTIL_EMPTY,
+    RETRY,
+    RETRY_JITTER,
+    CONCURRENCY,
+    PREFETCH,
+    LEASE,
+    MAX_DEAD
+};
+
+static const double DRAIN_S = 30.0; /* where no file says otherwise */
+
+static const struct weir__flag flags[] = {
+    [HANDLE] = {"handle", "TOPIC=PLUGIN[?k=v&...]",
+                "serve a topic with a plugin and its options; values\n"
+                "are percent-decoded; may be given for many topics"},
+    [CONFIG] = {"config", "F",
+                "serve the topics of a configuration file; what flags\n"
+                "say beats it"},
+    [UNTIL_EMPTY] = {"until-empty", NULL,
+                     "end when the topics hold nothing scheduled, ready or\n"
+                     "running, also with other workers"},
+    [RETRY] = {"retry", "LADDER",
+               "delays between attempts of jobs without their own\n"
+               "(default: 15s 3m 10m 30m 30m 1h 2h 6h 15h)"},
+    [RETRY_JITTER] = {"retry-jitter", "PERCENT",
+                      "move these delays at random, 0 to 50 (default: 0)"},
+    [CONCURRENCY] = {"concurrency", "N",
+                     "jobs of a topic running at once, 1 to 100000\n"
+                     "(default: 256)"},
+    [PREFETCH] = {"prefetch", "N",
+                  "jobs of a topic claimed beyond that, 0 to 100000, or\n"
+                  "auto (default: auto)"},
+    [LEASE] = {"lease", "D",
+               "how long a claim lasts without sign of life, 300ms\n"
+               "to 1h (default: 5s)"},
+    [MAX_DEAD] = {"max-dead", "N",
+                  "dead jobs kept in a topic, 1 to 1000000\n"
+                  "(default: 10000)"},
+};
+
+struct run {
+    struct weir__client client;
+    const struct weir__args *args;
+    struct weir__services services;
+    struct weir__watch watch;
+    struct ev_signal signals[2];
+    struct ev_timer drain;
+    double drain_s;
+    bool is_stopping;
+    enum weir__exit exit_code; /* when the wait ends well */
+    struct weir__log log;
+};
+
+/* --- what was given --------------------------------------------------- */
+
+/* What is not given leaves `options` as the file has them. */
+static bool read_numbers(const struct weir__args *args,
+                         struct weir_topic_options *options)
+{
+    int64_t jitter = options->retry_jitter, concurrency = options->concurrency;
+    int64_t prefetch = options->prefetch, max_dead = options->max_dead;
+    const char *prefetch_text = args->value[PREFETCH];
+
+    if (prefetch_text != NULL)
+        options->has_prefetch = strcmp(prefetch_text, "auto") != 0;
+    if (!options->has_prefetch)
+        prefetch_text = NULL;
+    if (!weir__flag_number("retry-jitter", args->value[RETRY_JITTER],
+                           (struct weir__bounds){0, 50, "0 to 50"}, &jitter) ||
+        !weir__flag_number("concurrency", args->value[CONCURRENCY],
+                           (struct weir__bounds){1, 100000, "1 to 100000"},
+                           &concurrency) ||
+        !weir__flag_number(
+            "prefetch", prefetch_text,
+            (struct weir__bounds){0, 100000, "auto or 0 to 100000"},
+            &prefetch) ||
+        !weir__flag_number("max-dead", args->value[MAX_DEAD],
+                           (struct weir__bounds){1, 1000000, "1 to 1000000"},
+                           &max_dead))
+        return false;
+    options->retry_jitter = (uint32_t)jitter;
+    options->concurrency = (uint32_t)concurrency;
+    options->prefetch = (uint32_t)prefetch;
+    options->max_dead = (uint32_t)max_dead;
+    return true;
+}
+
+static bool read_options(const struct weir__args *args,
+                         struct weir_topic_options *options)
+{
+    static const struct weir__bounds leases = {300, 3600000, "300ms to 1h"};
+
+    if (args->value[RETRY] != NULL)
+        options->retry = args->value[RETRY];
+    return weir__flag_ladder("retry", args->value[RETRY]) &&
+           weir__flag_duration("lease", args->value[LEASE], leases,
+                               &options->lease_ms) &&
+           read_numbers(args, options);
+}
+
+/* Everything that can be checked before a server is looked for or started. */
+static enum weir__exit read_all(struct run *run)
+{
+    const struct weir__args *args = run->args;
+    struct weir_topic_options unused = {0};
+    enum weir__exit rc;
+
+    if (args->all_count == 0 && args->value[CONFIG] == NULL) {
+        weir__complain("run needs --handle TOPIC=PLUGIN or --config F; see "
+                       "weir run --help");
+        return WEIR__EXIT_USAGE;
+    }
+    if (!read_options(args, &unused))
+        return WEIR__EXIT_USAGE;
+    rc = weir__services_read(&run->services, args->value[CONFIG], args);
+    return rc == WEIR__EXIT_NONE ? weir__services_check(&run->services) : rc;
+}
+
+/* --- stopping --------------------------------------------------------- */
+
+static void on_stopped(void *arg)
+{
+    struct run *run = arg;
+
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
+                                int events)
+{
+    struct run *run = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__log(&run->log, WEIR_LEVEL_ERROR,
+              "not finished after %.1f s; what is left runs again when its "
+              "lease has ended",
+              run->drain_s);
+    run->exit_code = WEIR__EXIT_FAILED;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+static void stop(struct run *run, enum weir__exit exit_code)
+{
+    run->is_stopping = true;
+    run->exit_code = exit_code;
+    ev_now_update(run->client.loop);
+    ev_timer_start(run->client.loop, &run->drain);
+    weir_reactor_stop(run->client.reactor, on_stopped, run);
+}
+
+static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
+                      int events)
+{
+    struct run *run = watcher->data;
+    const char *name = watcher->signum == SIGINT ? "SIGINT" : "SIGTERM";
+
+    (void)loop;
+    (void)events;
+    if (!run->is_stopping) {
+        weir__log(&run->log, WEIR_LEVEL_INFO, "%s: finishing what runs", name);
+        stop(run, WEIR__EXIT_DONE);
+        return;
+    }
+    weir__log(&run->log, WEIR_LEVEL_WARN, "%s again: ending at once", name);
+    run->exit_code = WEIR__EXIT_FAILED;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+static void on_empty(const struct weir__watched *paused, void *arg)
+{
+    struct run *run = arg;
+
+    if (run->is_stopping || run->exit_code != WEIR__EXIT_DONE)
+        return;
+    if (paused != NULL) {
+        weir__complain("topic \"%s\" is paused and holds %" PRIu64
+                       " jobs back; resume it to have them run",
+                       paused->topic, paused->held_back);
+        stop(run, WEIR__EXIT_FAILED);
+        return;
+    }
+    weir__log(&run->log, WEIR_LEVEL_INFO, "nothing is left to run");
+    stop(run, WEIR__EXIT_DONE);
+}
+
+/* --- working ---------------------------------------------------------- */
+
+static enum weir__exit serve_one(struct run *run,
+                                 const struct weir__service *service)
+{
+    struct weir_topic_options options = weir__service_options(service);
+    struct weir_error err = {0};
+    char path[PATH_MAX];
+
+    if (!read_options(run->args, &options) ||
+        !weir__service_find(&run->services, service, path))
+        return WEIR__EXIT_USAGE;
+    options.plugin = path;
+    switch (weir_reactor_serve(run->client.reactor, service->topic, &options,
+                               &err)) {
+    case WEIR_OK:
+        weir__log(&run->log, WEIR_LEVEL_INFO, "serving %s with %s",
+                  service->topic, path);
+        return WEIR__EXIT_NONE;
+    case WEIR_ENOMEM:
+        weir__complain("out of memory");
+        return WEIR__EXIT_FAILED;
+    default:
+        weir__complain("%s: %s", service->topic, err.text);
+        return WEIR__EXIT_USAGE;
+    }
+}
+
+static enum weir__exit serve(struct run *run)
+{
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
+        rc = serve_one(run, &run->services.list[i]);
+    return rc;
+}
+
+static void listen_to_signals(struct run *run)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < 2; i++) {
+        ev_signal_init(&run->signals[i], on_signal, numbers[i]);
+        run->signals[i].data = run;
+        ev_signal_start(run->client.loop, &run->signals[i]);
+    }
+    ev_timer_init(&run->drain, on_drained_too_long, run->drain_s, 0.0);
+    run->drain.data = run;
+}
+
+static void close_signals(struct run *run)
+{
+    for (size_t i = 0; i < 2; i++)
+        ev_signal_stop(run->client.loop, &run->signals[i]);
+    ev_timer_stop(run->client.loop, &run->drain);
+}
+
+/* A topic may have become of another kind; a worker does not change that. */
+static void on_kind(int code, const struct weir_stats *stats, void *arg)
+{
+    struct run *run = arg;
+
+    if (code != WEIR_OK || run->exit_code != WEIR__EXIT_DONE ||
+        strcmp(stats->kind, "delay") == 0)
+        return;
+    weir__complain("topic \"%s\" is of kind %s; weir run serves delay topics",
+                   stats->topic, stats->kind);
+    run->exit_code = WEIR__EXIT_USAGE;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+static void ask_kinds(struct run *run)
+{
+    for (size_t i = 0; i < run->services.count; i++) {
+        int rc = weir_reactor_stats(run->client.reactor,
+                                    run->services.list[i].topic, on_kind, run);
+
+        if (rc < 0) /* the reactor says the same later */
+            weir__log(&run->log, WEIR_LEVEL_WARN, "%s: kind not known: %s",
+                      run->services.list[i].topic, weir_error_text(rc));
+    }
+}
+
+static bool watch_topics(struct run *run)
+{
+    if (weir__watch_init(&run->watch, run->services.count) < 0) {
+        weir__complain("out of memory");
+        return false;
+    }
+    run->watch.loop = run->client.loop;
+    run->watch.reactor = run->client.reactor;
+    run->watch.done = on_empty;
+    run->watch.arg = run;
+    for (size_t i = 0; i < run->services.count; i++)
+        run->watch.topics[i].topic = run->services.list[i].topic;
+    weir__watch_start(&run->watch);
+    return true;
+}
+
+/* With an open client. */
+static enum weir__exit work(struct run *run, bool until_empty)
+{
+    enum weir__exit rc = serve(run);
+    int code;
+
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    ask_kinds(run);
+    if (until_empty && !watch_topics(run))
+        return WEIR__EXIT_FAILED;
+    listen_to_signals(run);
+    code = weir__client_wait(&run->client);
+    close_signals(run);
+    if (code < 0)
+        return weir__client_exit(&run->client, code, "run");
+    return run->exit_code;
+}
+
+static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
+{
+    enum weir__exit rc = weir__client_open(&run->client, cli, weir__log_line);
+
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = work(run, run->args->value[UNTIL_EMPTY] != NULL);
+    weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
+    run->client.reactor = NULL;
+    weir__watch_fini(&run->watch);
+    weir__client_close(&run->client);
+    return rc;
+}
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    struct run run = {
+        .args = args, .drain_s = DRAIN_S, .exit_code = WEIR__EXIT_DONE};
+    struct weir__cli configured = *cli;
+    char from[PATH_MAX];
+    enum weir__exit rc = read_all(&run);
+
+    if (rc == WEIR__EXIT_NONE) {
+        weir__services_configure(&run.services, &configured, from);
+        if (run.services.config != NULL)
+            run.drain_s = (double)run.services.config->drain.value / 1000.0;
+        run.log =
+            (struct weir__log){weir__log_line, NULL, configured.log_level};
+        weir__services_note_unused(&run.services, &run.log);
+        rc = run_worker(&run, &configured);
+    }
+    weir__services_fini(&run.services);
+    return rc;
+}
+
+const struct weir__command weir__cmd_run = {
+    .name = "run",
+    .operands = "",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    .summary = "Serve topics with plugins until told to stop",
+    .details =
+        "PLUGIN is a path with a slash, or a name that is looked up as "
+        "NAME.so in\n$WEIR_PLUGIN_PATH (colon-separated), in the "
+        "configuration's plugin_path, in\nplugins/ beside weir and in the "
+        "installed directory. SIGTERM or SIGINT: claim\nno more, finish what "
+        "runs, end; a second one: end at once. When the server\ngoes away "
+        "weir run reconnects for ever; only at the start it gives up after\n"
+        "3 s.",
+    .example = "weir run --handle order.close=echo "
+               "--handle 'order.notify=flaky?fail=2'",
+    .exits = "0 stopped, or with --until-empty nothing is left,\n"
+             "  1 ended at once, or what is left is paused, 2 wrong usage or\n"
+             "  configuration (plugins), 5 no server was reached at the start",
+    .run = run,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir server: the private redis-server of a data directory. */
+
+#include "adapters/cli/data_dir.h"
+#include "adapters/cli/output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The directory is not made: where there is none no server runs, which is
+ * WEIR_ENOTFOUND. Another error was told. */
+static int locate(const struct weir__cli *cli, struct weir__server *ret_server)
+{
+    if (cli->redis_is_flag) {
+        weir__complain("weir server is about the private server, which --redis "
+                       "does not use; give --data DIR");
+        return WEIR_EINVAL;
+    }
+    return weir__data_dir_find(cli, ret_server);
+}
+
+static bool put_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    if (text[0] == '\0')
+        return weir__json_put_null(object, name);
+    return weir__json_put(object, name,
+                          weir__text_json((struct weir_slice){
+                              (const uint8_t *)text, strlen(text)}));
+}
+
+static bool put_number(struct json_object *object, const char *name,
+                       uint64_t number)
+{
+    if (number == 0)
+        return weir__json_put_null(object, name);
+    return weir__json_put(object, name, json_object_new_uint64(number));
+}
+
+static bool print_json(const struct weir__server *server,
+                       const struct weir__server_info *info)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object != NULL &&
+        weir__json_put(object, "running",
+                       json_object_new_boolean(info->pid != 0)) &&
+        put_number(object, "pid", (uint64_t)info->pid) &&
+        put_text(object, "dir", server->dir) &&
+        put_text(object, "socket", server->socket) &&
+        put_text(object, "version", info->version) &&
+        put_number(object, "memory_bytes", info->memory_bytes))
+        return weir__json_print_line(object);
+    (void)json_object_put(object);
+    return weir__json_print_line(NULL);
+}
+
+static void print_text(const struct weir__server *server,
+                       const struct weir__server_info *info)
+{
+    (void)printf("state    %s\ndir      %s\n",
+                 info->pid != 0 ? "running" : "stopped", server->dir);
+    if (info->pid != 0)
+        (void)printf("socket   %s\npid      %ld\nversion  %s\n"
+                     "memory   %.1f MiB\n",
+                     server->socket, (long)info->pid, info->version,
+                     (double)info->memory_bytes / (1024.0 * 1024.0));
+}
+
+static enum weir__exit run_status(const struct weir__cli *cli,
+                                  const struct weir__args *args)
+{
+    struct weir__server_info info = {0};
+    struct weir__server server;
+    struct weir_error err = {0};
+    int rc = locate(cli, &server);
+
+    (void)args;
+    if (rc < 0 && rc != WEIR_ENOTFOUND)
+        return WEIR__EXIT_USAGE;
+    if (rc == WEIR_OK)
+        rc = weir__server_status(&server, &info, &err);
+    if (rc < 0 && rc != WEIR_ENOTFOUND) {
+        weir__complain("%s", err.text);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    if (!cli->json)
+        print_text(&server, &info);
+    else if (!print_json(&server, &info))
+        return WEIR__EXIT_FAILED;
+    return rc == WEIR_OK ? WEIR__EXIT_DONE : WEIR__EXIT_NOT_FOUND;
+}
+
+static enum weir__exit run_stop(const struct weir__cli *cli,
+                                const struct weir__args *args)
+{
+    struct weir__server_info none = {0};
+    struct weir__server server;
+    struct weir_error err = {0};
+    int rc = locate(cli, &server);
+
+    (void)args;
+    if (rc < 0 && rc != WEIR_ENOTFOUND)
+        return WEIR__EXIT_USAGE;
+    if (rc == WEIR_OK)
+        rc = weir__server_stop(&server, &err);
+    if (rc == WEIR_ENOTFOUND) {
+        weir__complain("no private redis-server runs in %s", server.dir);
+        return WEIR__EXIT_NOT_FOUND;
+    }
+    if (rc < 0) {
+        weir__complain("%s", err.text);
+        return WEIR__EXIT_FAILED;
+    }
+    if (cli->json)
+        return print_json(&server, &none) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+    weir__note(cli, "private redis-server in %s stopped", server.dir);
+    return WEIR__EXIT_DONE;
+}
+
+const struct weir__command weir__cmd_server_status = {
+    .name = "server status",
+    .operands = "",
+    .summary = "Show whether the private redis-server runs",
+    .details = "With --json: {\"running\",\"pid\",\"dir\",\"socket\","
+               "\"version\",\"memory_bytes\"}.",
+    .example = "weir server status",
+    .exits = "0 running, 2 wrong usage, 3 not running, 5 it does not answer",
+    .run = run_status,
+};
+
+const struct weir__command weir__cmd_server_stop = {
+    .name = "server stop",
+    .operands = "",
+    .summary = "Stop the private redis-server; its data stays",
+    .details = "Returns when its process is gone. The next command that needs "
+               "it starts it\nagain.",
+    .example = "weir server stop --data /var/lib/weir",
+    .exits = "0 stopped, 1 failed, 2 wrong usage, 3 it was not running",
+    .run = run_stop,
+};

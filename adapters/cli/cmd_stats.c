@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir stats: counts of one topic or of all, once or each second. */
+
+#include "adapters/cli/client.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/rates.h"
+#include "adapters/cli/topics.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { WATCH };
+enum { COLUMNS = 14, WATCH_COLUMNS };
+
+static const double AGAIN_S = 1.0;
+
+static const struct weir__flag flags[] = {
+    [WATCH] = {"watch", NULL,
+               "again each second, with jobs done a second, until\n"
+               "SIGINT"},
+};
+
+struct report {
+    struct weir__client client;
+    const char *topic;       /* NULL: all */
+    struct weir__topics all; /* an answer may still come when it is over */
+    struct weir__table table;
+    struct json_object *topics; /* array, with --json */
+    bool is_watching;
+    bool is_stopped;
+    struct weir__rates rates;
+    struct ev_timer again;
+    struct ev_signal signals[2];
+};
+
+static const char *const titles[COLUMNS] = {
+    "TOPIC",   "KIND",   "SCHEDULED", "READY",   "RUNNING", "DEAD", "DONE",
+    "RETRIED", "FAILED", "EXPIRED",   "CRASHED", "DROPPED", "P50",  "P99",
+};
+
+static const char *const watch_titles[WATCH_COLUMNS] = {
+    "TOPIC",   "KIND",    "SCHEDULED", "READY",  "RUNNING",
+    "DEAD",    "DONE",    "RETRIED",   "FAILED", "EXPIRED",
+    "CRASHED", "DROPPED", "P50",       "P99",    "RATE",
+};
+
+static double rate_of(struct report *report, const struct weir_stats *stats)
+{
+    return weir__rates_next(&report->rates, stats->topic, stats->done_total,
+                            ev_now(report->client.loop));
+}
+
+static void format_ms(int64_t us, char buf[32])
+{
+    if (us < 0)
+        (void)snprintf(buf, 32, "-");
+    else
+        (void)snprintf(buf, 32, "%" PRId64 ".%01dms", us / 1000,
+                       (int)(us % 1000 / 100));
+}
+
+static bool add_row(struct report *report, const struct weir_stats *stats)
+{
+    struct weir__table *table = &report->table;
+    const uint64_t numbers[] = {
+        stats->scheduled,     stats->ready,         stats->running,
+        stats->dead,          stats->done_total,    stats->retried_total,
+        stats->failed_total,  stats->expired_total, stats->crashed_total,
+        stats->dropped_total,
+    };
+    char cells[WATCH_COLUMNS][64];
+    const char *row[WATCH_COLUMNS];
+    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
+
+    (void)snprintf(cells[0], 64, "%s", stats->topic);
+    (void)snprintf(cells[1], 64, "%s%s", stats->kind,
+                   stats->paused ? ", paused" : "");
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        (void)snprintf(cells[i + 2], 64, "%" PRIu64 "%s", numbers[i],
+                       i == 1 && !stats->ready_is_exact ? "+" : "");
+    format_ms(stats->lateness_p50_us, cells[12]);
+    format_ms(stats->lateness_p99_us, cells[13]);
+    (void)snprintf(cells[COLUMNS], 64, rate < 0.0 ? "-" : "%.0f/s", rate);
+    for (size_t i = 0; i < table->columns; i++)
+        row[i] = cells[i];
+    return weir__table_add(table, row);
+}
+
+static bool add_json(struct report *report, const struct weir_stats *stats)
+{
+    struct json_object *object = weir__stats_json(stats);
+    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
+    bool is_good = object != NULL;
+
+    if (is_good && report->is_watching)
+        is_good = rate < 0.0 ? weir__json_put_null(object, "rate")
+                             : weir__json_put(object, "rate",
+                                              json_object_new_double(rate));
+    if (is_good && json_object_array_add(report->topics, object) == 0)
+        return true;
+    (void)json_object_put(object);
+    return false;
+}
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    struct report *report = arg;
+    bool is_good = true;
+
+    if (stats != NULL)
+        is_good = report->client.cli->json ? add_json(report, stats)
+                                           : add_row(report, stats);
+    weir__client_finish(&report->client, is_good ? code : WEIR_ENOMEM);
+}
+
+static int ask_one(struct report *report, const char *topic)
+{
+    int rc =
+        weir_reactor_stats(report->client.reactor, topic, on_stats, report);
+
+    return rc == WEIR_OK ? weir__client_wait(&report->client) : rc;
+}
+
+/* A topic that went away between the two questions is left out. */
+static int ask_all(struct report *report)
+{
+    struct weir__topics *topics = &report->all;
+    int rc = weir__topics_ask(&report->client, topics);
+
+    for (size_t i = 0;
+         rc == WEIR_OK && !report->is_stopped && i < topics->count; i++) {
+        rc = ask_one(report, topics->names[i]);
+        rc = rc == WEIR_ENOTFOUND ? WEIR_OK : rc;
+    }
+    if (rc == WEIR_OK && topics->count == 0 && !report->is_watching)
+        weir__note(report->client.cli, "there are no topics yet");
+    weir__topics_fini(topics);
+    return rc;
+}
+
+static bool print_json(struct report *report)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object == NULL ||
+        !weir__json_put(object, "topics", json_object_get(report->topics))) {
+        (void)json_object_put(object);
+        object = NULL;
+    }
+    return weir__json_print_line(object);
+}
+
+/* On a terminal each report takes the place of the one before. */
+static enum weir__exit print(struct report *report)
+{
+    bool is_redrawn = report->is_watching && isatty(STDOUT_FILENO) == 1;
+
+    if (report->client.cli->json)
+        return print_json(report) ? WEIR__EXIT_NONE : WEIR__EXIT_FAILED;
+    if (is_redrawn)
+        (void)printf("\033[H\033[J");
+    if (report->table.rows > 1 || report->is_watching)
+        weir__table_print(&report->table);
+    if (report->is_watching && !is_redrawn)
+        (void)printf("\n");
+    return WEIR__EXIT_NONE;
+}
+
+/* One report; WEIR__EXIT_NONE when it was printed. */
+static enum weir__exit report_once(struct report *report)
+{
+    const char *const *row = report->is_watching ? watch_titles : titles;
+    int rc;
+
+    report->table = (struct weir__table){
+        .columns = report->is_watching ? WATCH_COLUMNS : COLUMNS};
+    report->topics = json_object_new_array();
+    if (report->topics == NULL || !weir__table_add(&report->table, row)) {
+        weir__complain("out of memory");
+        return WEIR__EXIT_FAILED;
+    }
+    rc = report->topic != NULL ? ask_one(report, report->topic)
+                               : ask_all(report);
+    if (report->is_stopped)
+        return WEIR__EXIT_DONE;
+    if (rc == WEIR_ENOTFOUND)
+        return weir__client_not_found(&report->client, report->topic, NULL);
+    if (rc < 0)
+        return weir__client_exit(&report->client, rc, "stats");
+    return print(report);
+}
+
+static void release(struct report *report)
+{
+    (void)json_object_put(report->topics);
+    report->topics = NULL;
+    weir__table_fini(&report->table);
+}
+
+/* --- watching ----------------------------------------------------------- */
+
+static void on_again(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct report *report = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__client_finish(&report->client, WEIR_OK);
+}
+
+static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
+                      int events)
+{
+    struct report *report = watcher->data;
+
+    (void)loop;
+    (void)events;
+    report->is_stopped = true;
+    weir__client_finish(&report->client, WEIR_OK);
+}
+
+static void listen_to_signals(struct report *report)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < 2; i++) {
+        ev_signal_init(&report->signals[i], on_signal, numbers[i]);
+        report->signals[i].data = report;
+        ev_signal_start(report->client.loop, &report->signals[i]);
+    }
+}
+
+static enum weir__exit watch(struct report *report)
+{
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    listen_to_signals(report);
+    ev_timer_init(&report->again, on_again, AGAIN_S, 0.0);
+    report->again.data = report;
+    while (rc == WEIR__EXIT_NONE) {
+        rc = report_once(report);
+        release(report);
+        if (rc != WEIR__EXIT_NONE)
+            break;
+        if (fflush(stdout) != 0)
+            rc = WEIR__EXIT_FAILED; /* said at the end */
+        ev_timer_set(&report->again, AGAIN_S, 0.0);
+        ev_timer_start(report->client.loop, &report->again);
+        if (rc == WEIR__EXIT_NONE && !report->is_stopped)
+            (void)weir__client_wait(&report->client); /* by the timer */
+        ev_timer_stop(report->client.loop, &report->again);
+        if (report->is_stopped)
+            rc = WEIR__EXIT_DONE;
+    }
+    for (size_t i = 0; i < 2; i++)
+        ev_signal_stop(report->client.loop, &report->signals[i]);
+    return rc;
+}
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    struct report report = {
+        .topic = args->operand_count > 0 ? args->operand[0] : NULL,
+        .is_watching = args->value[WATCH] != NULL,
+    };
+    enum weir__exit rc;
+
+    if (report.topic != NULL && !weir__operand_topic(report.topic))
+        return WEIR__EXIT_USAGE;
+    rc = weir__client_open(&report.client, cli, NULL);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = report.is_watching ? watch(&report) : report_once(&report);
+    weir__client_close(&report.client); /* its callbacks use the report */
+    release(&report);
+    weir__rates_fini(&report.rates);
+    return rc == WEIR__EXIT_NONE ? WEIR__EXIT_DONE : rc;
+}
+
+const struct weir__command weir__cmd_stats = {
+    .name = "stats",
+    .operands = "[TOPIC]",
+    .operand_max = 1,
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    .summary = "Show counts of one topic or of all",
+    .details =
+        "Totals count since the topic exists; p50 and p99 are lateness "
+        "of the last\n5 minutes. A number with + is a lower bound. With "
+        "--json:\n{\"topics\":[{\"topic\",\"kind\",\"paused\","
+        "\"scheduled\",\"ready\",\"running\",\"dead\",\n"
+        "\"done_total\",\"retried_total\",\"failed_total\","
+        "\"expired_total\",\n\"crashed_total\",\"dropped_total\","
+        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"},...}]}.\n"
+        "--watch redraws a terminal, and prints a block each second "
+        "elsewhere, with\n--json a line; rate is the number of jobs done "
+        "a second since the one before,\nnull in the first.",
+    .example = "weir stats order.close --watch",
+    .exits = "0 shown, or told to stop watching, 2 wrong usage,\n"
+             "  3 no such topic, 5 server unreachable",
+    .run = run,
+};

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir topic: which topics there are, and the options stored with one. */
+
+#include "adapters/cli/client.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/topics.h"
+#include "core/error.h"
+#include "core/option.h"
+#include "core/text.h"
+
+#include <string.h>
+
+struct topic {
+    struct weir__client client;
+    const char *name;
+    bool is_paused;
+    char kind[32];
+    struct json_object *options; /* owned; stored ones by name */
+    bool is_short_of_memory;
+    char text[240]; /* what the server's side said */
+};
+
+/* --- what is stored ----------------------------------------------------- */
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    struct topic *topic = arg;
+
+    if (stats != NULL) {
+        topic->is_paused = stats->paused;
+        (void)snprintf(topic->kind, sizeof(topic->kind), "%s", stats->kind);
+    }
+    weir__client_finish(&topic->client, code);
+}
+
+static void on_setting(int code, const char *key, const char *value, void *arg)
+{
+    struct topic *topic = arg;
+
+    if (key == NULL)
+        weir__client_finish(&topic->client,
+                            topic->is_short_of_memory ? WEIR_ENOMEM : code);
+    else if (!weir__json_put(topic->options, key,
+                             weir__text_json(weir__slice_str(value))))
+        topic->is_short_of_memory = true;
+}
+
+static int ask_all(struct topic *topic)
+{
+    int rc =
+        weir_reactor_stats(topic->client.reactor, topic->name, on_stats, topic);
+
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(&topic->client);
+    if (rc < 0)
+        return rc;
+    topic->options = json_object_new_object();
+    if (topic->options == NULL)
+        return WEIR_ENOMEM;
+    rc = weir_reactor_settings(topic->client.reactor, topic->name, on_setting,
+                               topic);
+    return rc == WEIR_OK ? weir__client_wait(&topic->client) : rc;
+}
+
+static bool print_json(struct topic *topic)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object != NULL &&
+        weir__json_put(object, "topic", json_object_new_string(topic->name)) &&
+        weir__json_put(object, "kind", json_object_new_string(topic->kind)) &&
+        weir__json_put(object, "paused",
+                       json_object_new_boolean(topic->is_paused)) &&
+        weir__json_put(object, "options", json_object_get(topic->options)))
+        return weir__json_print_line(object);
+    (void)json_object_put(object);
+    return weir__json_print_line(NULL);
+}
+
+static void print_text(const struct topic *topic)
+{
+    struct json_object_iterator it = json_object_iter_begin(topic->options);
+    struct json_object_iterator end = json_object_iter_end(topic->options);
+
+    (void)printf("%-14s%s\n%-14s%s\n%-14s%s\n", "topic", topic->name, "kind",
+                 topic->kind, "paused", topic->is_paused ? "yes" : "no");
+    for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+        struct json_object *value = json_object_iter_peek_value(&it);
+
+        if (strcmp(json_object_iter_peek_name(&it), "kind") == 0)
+            continue; /* stands above */
+        (void)printf("%-14s%s\n", json_object_iter_peek_name(&it),
+                     json_object_get_string(value));
+    }
+}
+
+static enum weir__exit show(struct topic *topic)
+{
+    int rc = ask_all(topic);
+    bool is_good = true;
+
+    if (rc == WEIR_OK && topic->client.cli->json)
+        is_good = print_json(topic);
+    else if (rc == WEIR_OK)
+        print_text(topic);
+    (void)json_object_put(topic->options);
+    if (rc == WEIR_ENOTFOUND)
+        return weir__client_not_found(&topic->client, topic->name, NULL);
+    if (rc < 0)
+        return weir__client_exit(&topic->client, rc, "topic show");
+    return is_good ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+}
+
+static enum weir__exit run_show(const struct weir__cli *cli,
+                                const struct weir__args *args)
+{
+    struct topic topic = {.name = args->operand[0]};
+    enum weir__exit rc;
+
+    if (!weir__operand_topic(topic.name))
+        return WEIR__EXIT_USAGE;
+    rc = weir__client_open(&topic.client, cli, NULL);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = show(&topic);
+    weir__client_close(&topic.client);
+    return rc;
+}
+
+/* --- setting ------------------------------------------------------------ */
+
+static const char *option_name(const void *options, size_t i)
+{
+    return ((const struct weir__option *)options)[i].name;
+}
+
+static bool is_stored(enum weir__topic_option option)
+{
+    return option != WEIR__TOPIC_OPTIONS && option != WEIR__TOPIC_handler &&
+           option != WEIR__TOPIC_options;
+}
+
+static bool refuse_name(const char *text, int len)
+{
+    char name[32];
+    const char *near;
+
+    (void)snprintf(name, sizeof(name), "%.*s", len, text); /* cut */
+    near = weir__nearest(name, weir__topic_options, WEIR__TOPIC_OPTIONS,
+                         option_name);
+    if (near != NULL &&
+        is_stored(weir__topic_option_find(weir__slice_str(near))))
+        weir__complain("topic set: \"%s\" is not an option that is stored with "
+                       "a topic; did you mean %s?",
+                       name, near);
+    else
+        weir__complain("topic set: \"%s\" is not an option that is stored with "
+                       "a topic; see weir topic set --help",
+                       name);
+    return false;
+}
+
+/* Checked before a server is looked for. */
+static bool check_setting(const char *topic, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    struct weir_error err = {0};
+    enum weir__topic_option option;
+    int64_t number;
+    int rc;
+
+    if (equals == NULL) {
+        weir__complain("topic set: \"%s\" has no =; write option=value", text);
+        return false;
+    }
+    option =
+        weir__topic_option_find(weir__slice_of(text, (size_t)(equals - text)));
+    if (!is_stored(option))
+        return refuse_name(text, (int)(equals - text));
+    if (equals[1] == '\0')
+        return true;
+    rc = weir__option_read(&weir__topic_options[option], equals + 1, &number,
+                           &err);
+    if (rc == WEIR_OK && option == WEIR__TOPIC_on_dead &&
+        strcmp(equals + 1, topic) == 0)
+        rc = weir__error_set(&err, WEIR_EINVAL,
+                             "on_dead: \"%s\" is this topic itself: write "
+                             "another one",
+                             topic);
+    if (rc < 0)
+        weir__complain("topic set: %s", err.text);
+    return rc == WEIR_OK;
+}
+
+static void on_set(int code, const char *text, void *arg)
+{
+    struct topic *topic = arg;
+
+    (void)snprintf(topic->text, sizeof(topic->text), "%s",
+                   text != NULL ? text : ""); /* cut */
+    weir__client_finish(&topic->client, code);
+}
+
+/* `settings` ends with NULL, as argv does. */
+static enum weir__exit set(struct topic *topic, const char *const *settings)
+{
+    struct weir_error err = {0};
+    int rc = weir_reactor_set(topic->client.reactor, topic->name, settings,
+                              on_set, topic, &err);
+
+    if (rc < 0) {
+        weir__complain("topic set: %s", err.text);
+        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
+    }
+    rc = weir__client_wait(&topic->client);
+    if (rc == WEIR_EKIND) {
+        weir__complain("topic set: %s", topic->text[0] != '\0'
+                                            ? topic->text
+                                            : weir_error_text(rc));
+        return WEIR__EXIT_USAGE;
+    }
+    if (rc < 0)
+        return weir__client_exit(&topic->client, rc, "topic set");
+    return show(topic);
+}
+
+static enum weir__exit run_set(const struct weir__cli *cli,
+                               const struct weir__args *args)
+{
+    struct topic topic = {.name = args->operand[0]};
+    enum weir__exit rc;
+
+    if (!weir__operand_topic(topic.name))
+        return WEIR__EXIT_USAGE;
+    for (size_t i = 1; i < args->operand_count; i++) {
+        if (!check_setting(topic.name, args->operand[i]))
+            return WEIR__EXIT_USAGE;
+    }
+    rc = weir__client_open(&topic.client, cli, NULL);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = set(&topic, args->operand + 1);
+    weir__client_close(&topic.client);
+    return rc;
+}
+
+/* --- listing ------------------------------------------------------------ */
+
+static bool print_names_json(const struct weir__topics *topics)
+{
+    struct json_object *array = json_object_new_array();
+    struct json_object *object = json_object_new_object();
+
+    for (size_t i = 0; array != NULL && i < topics->count; i++) {
+        struct json_object *name = json_object_new_string(topics->names[i]);
+
+        if (name != NULL && json_object_array_add(array, name) == 0)
+            continue;
+        (void)json_object_put(name);
+        (void)json_object_put(array);
+        array = NULL;
+    }
+    if (object != NULL && weir__json_put(object, "topics", array))
+        return weir__json_print_line(object);
+    if (object == NULL)
+        (void)json_object_put(array);
+    (void)json_object_put(object);
+    return weir__json_print_line(NULL);
+}
+
+static enum weir__exit run_list(const struct weir__cli *cli,
+                                const struct weir__args *args)
+{
+    struct weir__client client;
+    struct weir__topics topics;
+    enum weir__exit rc = weir__client_open(&client, cli, NULL);
+
+    (void)args;
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = weir__client_exit(&client, weir__topics_ask(&client, &topics),
+                           "topic list");
+    if (rc == WEIR__EXIT_DONE && cli->json && !print_names_json(&topics))
+        rc = WEIR__EXIT_FAILED;
+    for (size_t i = 0; rc == WEIR__EXIT_DONE && i < topics.count; i++) {
+        if (!cli->json)
+            (void)printf("%s\n", topics.names[i]);
+    }
+    weir__topics_fini(&topics);
+    weir__client_close(&client);
+    return rc;
+}
+
+const struct weir__command weir__cmd_topic_list = {
+    .name = "topic list",
+    .operands = "",
+    .summary = "List the names of the topics",
+    .details =
+        "In byte order, one a line. With --json: {\"topics\":[NAME,...]}.",
+    .example = "weir topic list",
+    .exits = "0 listed, also when there are none, 2 wrong usage,\n"
+             "  5 server unreachable",
+    .run = run_list,
+};
+
+const struct weir__command weir__cmd_topic_show = {
+    .name = "topic show",
+    .operands = "TOPIC",
+    .operand_min = 1,
+    .operand_max = 1,
+    .summary = "Show the options stored with a topic",
+    .details = "With --json: {\"topic\",\"kind\",\"paused\","
+               "\"options\":{NAME:VALUE,...}}.",
+    .example = "weir topic show order.close",
+    .exits = "0 shown, 2 wrong usage, 3 no such topic, 5 server unreachable",
+    .run = run_show,
+};
+
+const struct weir__command weir__cmd_topic_set = {
+    .name = "topic set",
+    .operands = "TOPIC OPTION=VALUE...",
+    .operand_min = 2,
+    .operand_max = 1000,
+    .summary = "Store options with a topic, for every worker",
+    .details =
+        "Options are retry, retry_jitter, concurrency, prefetch, weight, "
+        "timeout, lease,\nmax_crashes, ttl, max_dead, on_dead, max_body, "
+        "max_pending and kind; an empty\nvalue removes one. They beat what "
+        "workers are configured with; a worker follows\nwithin 5 s. All are "
+        "set or none. The topic is made when it does not exist.\nPrints what "
+        "is stored then, as weir topic show does.",
+    .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
+    .exits = "0 set, 2 wrong usage, or jobs of another kind are there,\n"
+             "  5 server unreachable",
+    .run = run_set,
+};

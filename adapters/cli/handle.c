@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The value of --handle. */
+
+#include "adapters/cli/options.h"
+#include "adapters/cli/plugin_path.h"
+#include "core/mem.h"
+
+#include <string.h>
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* Decode %XX in place. %00 is refused: values are C strings. */
+static bool decode(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++) {
+        int high, low;
+
+        if (*from != '%') {
+            *to++ = *from;
+            continue;
+        }
+        high = hex(from[1]);
+        low = high < 0 ? -1 : hex(from[2]);
+        if (low < 0 || high * 16 + low == 0)
+            return false;
+        *to++ = (char)(high * 16 + low);
+        from += 2;
+    }
+    *to = '\0';
+    return true;
+}
+
+static size_t count_options(const char *text)
+{
+    size_t count = 1;
+
+    for (; *text != '\0'; text++)
+        count += *text == '&' ? 1 : 0;
+    return count;
+}
+
+/* Split "k=v&k=v" in place. */
+static bool parse_options(char *text, struct weir__handle *handle)
+{
+    handle->options =
+        weir__mem_new(count_options(text) * sizeof(*handle->options));
+    if (handle->options == NULL) {
+        weir__complain("out of memory");
+        return false;
+    }
+    while (text != NULL) {
+        char *next = strchr(text, '&');
+        char *value;
+
+        if (next != NULL)
+            *next++ = '\0';
+        value = strchr(text, '=');
+        if (value == NULL || value == text) {
+            weir__complain("--handle: \"%s\" is not an option; write "
+                           "TOPIC=PLUGIN?key=value&key=value",
+                           text);
+            return false;
+        }
+        if (!decode(value)) {
+            weir__complain("--handle: \"%s\" has a %% that is not followed by "
+                           "two hexadecimal digits; write %%25 for a %%",
+                           text);
+            return false;
+        }
+        handle->options[handle->option_count++] = text;
+        text = next;
+    }
+    return true;
+}
+
+static bool parse(const char *text, struct weir__handle *handle)
+{
+    char *plugin = strchr(handle->text, '=');
+    char *options;
+
+    if (plugin == NULL) {
+        weir__complain("--handle: \"%s\" has no =; write TOPIC=PLUGIN", text);
+        return false;
+    }
+    *plugin++ = '\0';
+    handle->topic = handle->text;
+    handle->plugin = plugin;
+    options = strchr(plugin, '?');
+    if (options != NULL)
+        *options++ = '\0';
+    if (*plugin == '\0') {
+        weir__complain("--handle: \"%s\" names no plugin; write TOPIC=PLUGIN",
+                       text);
+        return false;
+    }
+    return weir__operand_topic(handle->topic) &&
+           (options == NULL || parse_options(options, handle));
+}
+
+bool weir__handle_parse(const char *text, struct weir__handle *ret_handle)
+{
+    struct weir__handle handle = {0};
+    size_t len = strlen(text);
+
+    handle.text = weir__mem_new(len + 1);
+    if (handle.text == NULL) {
+        weir__complain("out of memory");
+        return false;
+    }
+    memcpy(handle.text, text, len + 1);
+    if (!parse(text, &handle)) {
+        weir__handle_fini(&handle);
+        return false;
+    }
+    *ret_handle = handle;
+    return true;
+}
+
+void weir__handle_fini(struct weir__handle *handle)
+{
+    weir__mem_free(handle->options);
+    weir__mem_free(handle->text);
+    *handle = (struct weir__handle){0};
+}

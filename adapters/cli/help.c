@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Help texts, put together from the tables of the commands. */
+
+#include "adapters/cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 26 };
+
+/* One flag: its name, then its help with every line in the same column. */
+static void print_flag(const struct weir__flag *flag)
+{
+    const char *line = flag->help;
+    int width = printf("  --%s%s%s", flag->name, flag->value != NULL ? " " : "",
+                       flag->value != NULL ? flag->value : "");
+
+    if (width > HELP_COLUMN - 2) {
+        (void)printf("\n");
+        width = 0;
+    }
+    while (*line != '\0') {
+        size_t len = strcspn(line, "\n");
+
+        (void)printf("%*s%.*s\n", HELP_COLUMN - width, "", (int)len, line);
+        line += len;
+        line += *line == '\n' ? 1 : 0;
+        width = 0;
+    }
+}
+
+static void print_flags(const struct weir__flag *flags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        print_flag(&flags[i]);
+}
+
+static void print_summary(const struct weir__command *command)
+{
+    (void)printf("  %-16s %s\n", command->name, command->summary);
+}
+
+void weir__help_all(const struct weir__command *const *commands, size_t count)
+{
+    (void)printf("usage: weir COMMAND [operands] [options]\n\n"
+                 "weir holds jobs back and lets them through on time.\n\n"
+                 "commands (weir COMMAND --help tells more):\n");
+    for (size_t i = 0; i < count; i++)
+        print_summary(commands[i]);
+    (void)printf("\noptions of every command:\n");
+    print_flags(weir__global_flags, weir__global_flag_count);
+    (void)printf(
+        "\nexample:\n"
+        "  weir add order.close --id 42 --delay 15m --body '{\"order\":42}'\n"
+        "\nexit codes:\n"
+        "  0 done, 1 failed, 2 wrong usage or configuration, 3 not found,\n"
+        "  4 exists already, 5 server unreachable\n");
+}
+
+void weir__help_group(const struct weir__command *const *commands, size_t count,
+                      const char *group)
+{
+    size_t len = strlen(group);
+
+    (void)printf("usage: weir %s COMMAND [operands] [options]\n\ncommands:\n",
+                 group);
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(commands[i]->name, group, len) == 0 &&
+            commands[i]->name[len] == ' ')
+            print_summary(commands[i]);
+    }
+}
+
+void weir__help_command(const struct weir__command *command)
+{
+    (void)printf("usage: weir %s%s%s [options]\n\n%s.\n", command->name,
+                 command->operands[0] != '\0' ? " " : "", command->operands,
+                 command->summary);
+    if (command->details != NULL)
+        (void)printf("\n%s\n", command->details);
+    if (command->flag_count > 0)
+        (void)printf("\noptions:\n");
+    print_flags(command->flags, command->flag_count);
+    (void)printf("\noptions of every command:\n");
+    print_flags(weir__global_flags, weir__global_flag_count);
+    (void)printf("\nexample:\n  %s\n\nexit codes:\n  %s\n", command->example,
+                 command->exits);
+}

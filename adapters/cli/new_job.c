@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/new_job.h"
+
+#include "adapters/cli/options.h"
+#include "adapters/cli/time.h"
+#include "core/error.h"
+#include "core/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { URL_MAX = 2048 };
+
+#define AT_MAX_MS INT64_C(9999999999999)
+#define YEARS_MS  (INT64_C(3650) * 24 * 3600 * 1000)
+
+static const char *const names[] = {
+    [WEIR__JOB_ID] = "id",   [WEIR__JOB_DELAY] = "delay",
+    [WEIR__JOB_AT] = "at",   [WEIR__JOB_RETRY] = "retry",
+    [WEIR__JOB_TTL] = "ttl", [WEIR__JOB_URL] = "url",
+};
+
+const char *weir__job_field_name(enum weir__job_field field)
+{
+    return names[field];
+}
+
+/* "--delay" or "delay", as sentences name it. */
+struct shown {
+    char name[16];
+};
+
+static struct shown show(const struct weir__job_texts *texts,
+                         enum weir__job_field field)
+{
+    struct shown shown;
+
+    (void)snprintf(shown.name, sizeof(shown.name), "%s%s", texts->dashes,
+                   names[field]); /* fits */
+    return shown;
+}
+
+static int read_at(const struct weir__job_texts *texts,
+                   struct weir_new_job *job, struct weir_error *err)
+{
+    const char *text = texts->value[WEIR__JOB_AT];
+    struct weir_error why = {0};
+    int64_t ms = 0;
+
+    if (text == NULL)
+        return WEIR_OK;
+    if (texts->value[WEIR__JOB_DELAY] != NULL)
+        return weir__error_set(
+            err, WEIR_EINVAL, "%s and %s exclude each other; give one",
+            show(texts, WEIR__JOB_DELAY).name, show(texts, WEIR__JOB_AT).name);
+    if (weir__time_parse(text, &ms, &why) < 0)
+        return weir__error_set(err, WEIR_EINVAL, "%s: %s",
+                               show(texts, WEIR__JOB_AT).name, why.text);
+    if (ms > AT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: %.60s is too late; at most "
+                               "2286-11-20T17:46:39Z is kept",
+                               show(texts, WEIR__JOB_AT).name, text);
+    job->at_ms = ms > 0 ? ms : 1; /* 0 would mean "not given" */
+    return WEIR_OK;
+}
+
+static int read_url(const struct weir__job_texts *texts,
+                    struct weir_new_job *job, struct weir_error *err)
+{
+    job->url = texts->value[WEIR__JOB_URL];
+    if (job->url != NULL && strlen(job->url) > URL_MAX)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: %zu bytes are more than "
+                               "%d",
+                               show(texts, WEIR__JOB_URL).name,
+                               strlen(job->url), URL_MAX);
+    return WEIR_OK;
+}
+
+int weir__job_texts_read(const struct weir__job_texts *texts,
+                         struct weir_new_job *job, struct weir_error *err)
+{
+    static const struct weir__bounds delays = {0, YEARS_MS, "0ms to 3650d"};
+    static const struct weir__bounds ttls = {1, YEARS_MS, "1ms to 3650d"};
+    int rc = read_at(texts, job, err);
+
+    job->id = texts->value[WEIR__JOB_ID];
+    job->retry = texts->value[WEIR__JOB_RETRY];
+    if (rc == WEIR_OK)
+        rc = read_url(texts, job, err);
+    if (rc == WEIR_OK && job->id != NULL)
+        rc = weir__id_check(weir__slice_str(job->id), err);
+    if (rc == WEIR_OK)
+        rc = weir__value_ladder(show(texts, WEIR__JOB_RETRY).name, job->retry,
+                                err);
+    if (rc == WEIR_OK)
+        rc = weir__value_duration(show(texts, WEIR__JOB_DELAY).name,
+                                  texts->value[WEIR__JOB_DELAY], delays,
+                                  &job->delay_ms, err);
+    if (rc == WEIR_OK)
+        rc = weir__value_duration(show(texts, WEIR__JOB_TTL).name,
+                                  texts->value[WEIR__JOB_TTL], ttls,
+                                  &job->ttl_ms, err);
+    return rc;
+}
+
+int weir__job_body_check(struct weir_slice body, struct weir_error *err)
+{
+    if (body.len <= WEIR_MAX_BODY)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_ETOOBIG,
+                           "body of %zu bytes is larger than max_body (1 MiB)",
+                           body.len);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/services.h"
+
+#include "adapters/dl/loader.h"
+#include "adapters/dl/option.h"
+#include "core/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum weir__exit out_of_memory(void)
+{
+    weir__complain("out of memory");
+    return WEIR__EXIT_FAILED;
+}
+
+/* --- reading ------------------------------------------------------------ */
+
+static struct weir__service *find(const struct weir__services *services,
+                                  const char *topic)
+{
+    for (size_t i = 0; i < services->count; i++) {
+        if (strcmp(services->list[i].topic, topic) == 0)
+            return &services->list[i];
+    }
+    return NULL;
+}
+
+static void add_section(struct weir__services *services,
+                        const struct weir__config_topic *section)
+{
+    services->list[services->count++] = (struct weir__service){
+        .topic = section->name,
+        .plugin = section->handler.value,
+        .options = (const char *const *)section->options.items,
+        .option_count = section->options.count,
+        .section = section,
+    };
+}
+
+static bool add_handle(struct weir__services *services,
+                       const struct weir__handle *handle)
+{
+    struct weir__service *service = find(services, handle->topic);
+
+    if (service != NULL && service->is_flag) {
+        weir__complain("--handle: topic \"%s\" is given twice; a topic has "
+                       "one handler",
+                       handle->topic);
+        return false;
+    }
+    if (service == NULL) {
+        service = &services->list[services->count++];
+        *service = (struct weir__service){.topic = handle->topic};
+    }
+    service->plugin = handle->plugin;
+    service->options = handle->options;
+    service->option_count = handle->option_count;
+    service->is_flag = true;
+    return true;
+}
+
+static enum weir__exit read_file(struct weir__services *services)
+{
+    struct weir_error err = {0};
+    int rc = weir__config_read(services->path, &services->config, &err);
+
+    if (rc == WEIR_OK)
+        return WEIR__EXIT_NONE;
+    weir__complain("%s", err.text);
+    return rc == WEIR_ENOMEM ? WEIR__EXIT_FAILED : WEIR__EXIT_USAGE;
+}
+
+/* Each topic of the file by its own or by --handle. */
+static bool have_handlers(const struct weir__services *services)
+{
+    for (size_t i = 0; i < services->count; i++) {
+        const struct weir__service *service = &services->list[i];
+
+        if (service->plugin != NULL)
+            continue;
+        weir__complain("%s:%d: topic \"%s\" has no handler: write handler = "
+                       "PLUGIN, or give --handle %s=PLUGIN",
+                       services->path, service->section->line, service->topic,
+                       service->topic);
+        return false;
+    }
+    if (services->count == 0 && services->path != NULL)
+        weir__complain("%s: no topic: write topic \"NAME\" { handler = PLUGIN "
+                       "}",
+                       services->path);
+    return services->count > 0;
+}
+
+/* What other versions may serve, this one does not. */
+static bool are_delayed(const struct weir__services *services)
+{
+    for (size_t i = 0; i < services->count; i++) {
+        const struct weir__config_topic *section = services->list[i].section;
+
+        if (section == NULL || section->kind.value == NULL ||
+            strcmp(section->kind.value, "delay") == 0)
+            continue;
+        weir__complain("%s:%d: kind: weir run serves delay topics, not %s "
+                       "ones: leave it out",
+                       services->path, section->kind.line, section->kind.value);
+        return false;
+    }
+    return true;
+}
+
+enum weir__exit weir__services_read(struct weir__services *services,
+                                    const char *path,
+                                    const struct weir__args *args)
+{
+    size_t sections = 0;
+
+    services->path = path;
+    if (path != NULL) {
+        enum weir__exit rc = read_file(services);
+
+        if (rc != WEIR__EXIT_NONE)
+            return rc;
+        sections = services->config->topic_count;
+    }
+    services->handles =
+        weir__mem_new(args->all_count * sizeof(*services->handles));
+    services->list =
+        weir__mem_new((sections + args->all_count) * sizeof(*services->list));
+    if (services->handles == NULL || services->list == NULL)
+        return out_of_memory();
+    for (size_t i = 0; i < sections; i++)
+        add_section(services, &services->config->topics[i]);
+    for (size_t i = 0; i < args->all_count; i++) {
+        struct weir__handle *handle = &services->handles[i];
+
+        if (!weir__handle_parse(args->all[i], handle))
+            return WEIR__EXIT_USAGE;
+        services->handle_count++;
+        if (!add_handle(services, handle))
+            return WEIR__EXIT_USAGE;
+    }
+    return have_handlers(services) && are_delayed(services) ? WEIR__EXIT_NONE
+                                                            : WEIR__EXIT_USAGE;
+}
+
+/* --- plugins ------------------------------------------------------------ */
+
+/* What a sentence about an option of a service begins with. */
+struct place {
+    char text[PATH_MAX + 64];
+};
+
+static struct place place_of(const struct weir__services *services,
+                             const struct weir__service *service,
+                             const char *name, int line)
+{
+    struct place place = {""};
+
+    if (!service->is_flag)
+        (void)snprintf(place.text, sizeof(place.text),
+                       "%s:%d: %s: ", services->path, line, name);
+    return place;
+}
+
+bool weir__service_find(const struct weir__services *services,
+                        const struct weir__service *service,
+                        char ret_path[PATH_MAX])
+{
+    int line = service->section != NULL ? service->section->handler.line : 0;
+    struct place place = place_of(services, service, "handler", line);
+    struct weir__plugin_places places = {
+        .who = place.text,
+        .dirs =
+            services->config != NULL ? &services->config->plugin_path : NULL,
+    };
+
+    return weir__plugin_find(service->plugin, &places, ret_path);
+}
+
+static bool check_options(const struct weir__services *services,
+                          const struct weir__service *service,
+                          const struct weir_plugin *plugin)
+{
+    struct weir_option_value *values = NULL;
+    struct weir_error err = {0};
+    int line = 0;
+
+    if (weir__option_values(plugin, service->options, service->option_count,
+                            &values, &err) == WEIR_OK) {
+        weir__mem_free(values);
+        return true;
+    }
+    if (service->section != NULL)
+        line = service->section->options.line > 0
+                   ? service->section->options.line
+                   : service->section->handler.line;
+    if (service->is_flag)
+        weir__complain("%s: %s", service->topic, err.text);
+    else
+        weir__complain("%s%s",
+                       place_of(services, service, "options", line).text,
+                       err.text);
+    return false;
+}
+
+static bool check_one(const struct weir__services *services,
+                      const struct weir__service *service)
+{
+    struct weir__plugin_file file;
+    struct weir_error err = {0};
+    char path[PATH_MAX];
+
+    if (!weir__service_find(services, service, path))
+        return false;
+    if (weir__plugin_load(path, &file, &err) == WEIR_OK)
+        return check_options(services, service, &file.copy);
+    weir__complain(
+        "%s%s",
+        place_of(services, service, "handler",
+                 service->section != NULL ? service->section->handler.line : 0)
+            .text,
+        err.text);
+    return false;
+}
+
+enum weir__exit weir__services_check(const struct weir__services *services)
+{
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    for (size_t i = 0; i < services->count; i++) {
+        if (!check_one(services, &services->list[i]))
+            rc = WEIR__EXIT_USAGE;
+    }
+    return rc;
+}
+
+/* --- options ------------------------------------------------------------ */
+
+static uint32_t given(const struct weir__config_number *number)
+{
+    return number->line > 0 ? (uint32_t)number->value : 0;
+}
+
+struct weir_topic_options
+weir__service_options(const struct weir__service *service)
+{
+    const struct weir__config_topic *section = service->section;
+    struct weir_topic_options options = {
+        .plugin_options = service->options,
+        .plugin_option_count = service->option_count,
+    };
+
+    if (section == NULL)
+        return options;
+    options.retry = section->retry.value;
+    options.retry_jitter = given(&section->retry_jitter);
+    options.concurrency = given(&section->concurrency);
+    options.has_prefetch = section->prefetch.line > 0 &&
+                           section->prefetch.value != WEIR__CONFIG_AUTO;
+    if (options.has_prefetch)
+        options.prefetch = given(&section->prefetch);
+    options.weight = given(&section->weight);
+    options.lease_ms = section->lease.line > 0 ? section->lease.value : 0;
+    options.max_dead = given(&section->max_dead);
+    options.max_crashes = given(&section->max_crashes);
+    options.timeout_ms = section->timeout.line > 0 ? section->timeout.value : 0;
+    options.on_dead = section->on_dead.value;
+    if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
+        options.ttl_ms = section->ttl.value;
+    return options;
+}
+
+/* One option that the file may hold and a worker does not look at. */
+static void note_unused(const struct weir__services *services,
+                        const struct weir__log *log, const char *name,
+                        const struct weir__config_number *number)
+{
+    if (number->line > 0)
+        weir__log(log, WEIR_LEVEL_WARN,
+                  "%s:%d: %s is not looked at by weir "
+                  "run",
+                  services->path, number->line, name);
+}
+
+void weir__services_note_unused(const struct weir__services *services,
+                                const struct weir__log *log)
+{
+    if (services->config == NULL)
+        return;
+    note_unused(services, log, "block_warn", &services->config->block_warn);
+    for (size_t i = 0; i < services->config->topic_count; i++) {
+        const struct weir__config_topic *topic = &services->config->topics[i];
+
+        note_unused(services, log, "max_body", &topic->max_body);
+        note_unused(services, log, "max_pending", &topic->max_pending);
+    }
+}
+
+void weir__services_configure(const struct weir__services *services,
+                              struct weir__cli *cli, char from[PATH_MAX])
+{
+    const struct weir__config *config = services->config;
+
+    if (config == NULL)
+        return;
+    if (cli->redis == NULL && config->url.value != NULL) {
+        (void)snprintf(from, PATH_MAX, "%s:%d: url", services->path,
+                       config->url.line);
+        cli->redis = config->url.value;
+        cli->redis_from = from;
+    }
+    if (cli->data == NULL)
+        cli->data = config->data.value;
+    if (!cli->has_log_level && config->log_level.line > 0)
+        cli->log_level = (enum weir_level)config->log_level.value;
+    cli->worker = config->name.value;
+}
+
+void weir__services_fini(struct weir__services *services)
+{
+    for (size_t i = 0; i < services->handle_count; i++)
+        weir__handle_fini(&services->handles[i]);
+    weir__mem_free(services->handles);
+    weir__mem_free(services->list);
+    weir__config_free(services->config);
+    *services = (struct weir__services){0};
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/time.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* What is left to read; `failed` is sticky. */
+struct scan {
+    const char *at;
+    bool failed;
+};
+
+struct moment {
+    int64_t year, month, day, hour, minute, second;
+    int64_t ms;             /* fraction, rounded up */
+    int64_t offset_minutes; /* east of UTC */
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Exactly `count` digits within min..max. */
+static int64_t digits(struct scan *scan, int count, int64_t min, int64_t max)
+{
+    int64_t value = 0;
+
+    for (int i = 0; i < count && !scan->failed; i++) {
+        if (is_digit(*scan->at))
+            value = value * 10 + (*scan->at++ - '0');
+        else
+            scan->failed = true;
+    }
+    scan->failed = scan->failed || value < min || value > max;
+    return value;
+}
+
+/* One character, either case. */
+static void expect(struct scan *scan, char upper, char lower)
+{
+    if (!scan->failed && (*scan->at == upper || *scan->at == lower))
+        scan->at++;
+    else
+        scan->failed = true;
+}
+
+/* Rounded up, so that a job never comes due before the point given. */
+static int64_t fraction_ms(struct scan *scan)
+{
+    int64_t ms = 0, unit = 100;
+    bool is_more = false;
+
+    if (scan->failed || *scan->at != '.')
+        return 0;
+    scan->at++;
+    if (!is_digit(*scan->at))
+        scan->failed = true;
+    for (; is_digit(*scan->at); scan->at++) {
+        ms += (*scan->at - '0') * unit;
+        is_more = is_more || (unit == 0 && *scan->at != '0');
+        unit /= 10;
+    }
+    return ms + (is_more ? 1 : 0);
+}
+
+static int64_t offset(struct scan *scan)
+{
+    int64_t sign, hours, minutes;
+
+    if (scan->failed || *scan->at == 'Z' || *scan->at == 'z') {
+        expect(scan, 'Z', 'z');
+        return 0;
+    }
+    sign = *scan->at == '-' ? -1 : 1;
+    expect(scan, '+', '-');
+    hours = digits(scan, 2, 0, 23);
+    expect(scan, ':', ':');
+    minutes = digits(scan, 2, 0, 59);
+    return sign * (hours * 60 + minutes);
+}
+
+static int64_t month_days(int64_t year, int64_t month)
+{
+    static const int64_t days[] = {31, 28, 31, 30, 31, 30,
+                                   31, 31, 30, 31, 30, 31};
+    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
+}
+
+/* Days since 1970-01-01 in the Gregorian calendar. Years begin in March here,
+ * so that the leap day is the last one. */
+static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day)
+{
+    int64_t y = month <= 2 ? year - 1 : year;
+    int64_t march_month = (month + 9) % 12;
+    int64_t day_of_year = (153 * march_month + 2) / 5 + day - 1;
+    int64_t era = (y >= 0 ? y : y - 399) / 400;
+    int64_t year_of_era = y - era * 400;
+    int64_t day_of_era =
+        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+
+    return era * 146097 + day_of_era - 719468;
+}
+
+static void read_moment(struct scan *scan, struct moment *moment)
+{
+    moment->year = digits(scan, 4, 0, 9999);
+    expect(scan, '-', '-');
+    moment->month = digits(scan, 2, 1, 12);
+    expect(scan, '-', '-');
+    moment->day = digits(scan, 2, 1, 31);
+    expect(scan, 'T', 't');
+    moment->hour = digits(scan, 2, 0, 23);
+    expect(scan, ':', ':');
+    moment->minute = digits(scan, 2, 0, 59);
+    expect(scan, ':', ':');
+    moment->second = digits(scan, 2, 0, 60); /* 60: a leap second */
+    moment->ms = fraction_ms(scan);
+    moment->offset_minutes = offset(scan);
+    scan->failed = scan->failed || *scan->at != '\0' ||
+                   moment->day > month_days(moment->year, moment->month);
+}
+
+int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
+{
+    struct scan scan = {text, false};
+    struct moment moment = {0};
+    int64_t minutes;
+
+    read_moment(&scan, &moment);
+    if (scan.failed)
+        return weir__error_set(
+            err, WEIR_EINVAL,
+            "\"%.60s\" is not a time; write it like 2026-01-31T08:30:00Z or "
+            "2026-01-31T08:30:00.250+01:00",
+            text);
+    minutes = days_since_epoch(moment.year, moment.month, moment.day) * 1440 +
+              moment.hour * 60 + moment.minute - moment.offset_minutes;
+    *ret_ms = (minutes * 60 + moment.second) * 1000 + moment.ms;
+    return WEIR_OK;
+}
+
+void weir__time_print(int64_t ms, char buf[32])
+{
+    int64_t part = ms % 1000 < 0 ? ms % 1000 + 1000 : ms % 1000;
+    time_t seconds = (time_t)((ms - part) / 1000);
+    struct tm utc;
+    char date[24];
+
+    if (gmtime_r(&seconds, &utc) == NULL || utc.tm_year + 1900 > 9999 ||
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+        (void)snprintf(buf, 32, "?");
+        return;
+    }
+    (void)snprintf(buf, 32, "%s.%03dZ", date, (int)part);
+}
