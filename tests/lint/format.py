@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""clang-format finds nothing to do in any C file.
+
+Versions differ in taste, so only the one the sources are formatted with
+judges; with another one nothing is checked.
+"""
+
+import pathlib
+import re
+
+import lint
+
+MAJOR = "14"
+FINDING = re.compile(r"(?:.*/)?([^/\n]+):(\d+):\d+: error: code should be "
+                     r"clang-formatted")
+CONFIG = pathlib.Path(__file__).parents[2] / ".clang-format"
+
+
+def formatter():
+    """A clang-format of the right version, or None with what was found."""
+    name = lint.need_tool(f"clang-format-{MAJOR}", "clang-format")
+    _, version = lint.output_of(name, "--version")
+    if re.search(rf"version {MAJOR}\.", version):
+        return name, version
+    return None, version.strip()
+
+
+def check(tree, report):
+    name, version = formatter()
+    if name is None:
+        report.note(f"not checked: the format is that of clang-format "
+                    f"{MAJOR}, here is {version}")
+        return
+    for path in tree.named(".c", ".h"):
+        report.checked.add(path)
+        code, output = lint.output_of(
+            name, "--dry-run", "--Werror", "--ferror-limit=1", path,
+            cwd=tree.root)
+        if code == 0:
+            continue
+        match = FINDING.search(output)
+        line = int(match.group(2)) if match else 1
+        report.finding(path, line, "clang-format would change this; "
+                                   "./run format does")
+
+
+GOOD = "int f(int a)\n{\n    return a + 1;\n}\n"
+CASES = {
+    "what is formatted": ({
+        ".clang-format": CONFIG.read_text(encoding="utf-8"),
+        "core/a.c": GOOD,
+        "core/a.h": "int f(int a);\n",
+    }, []),
+    "what is not": ({
+        ".clang-format": CONFIG.read_text(encoding="utf-8"),
+        "core/a.c": GOOD + "\nint g(int a) { return a; }\n",
+    }, ["core/a.c:6: clang-format would change this; ./run format does"]),
+}
+
+if __name__ == "__main__":
+    if formatter()[0] is None:
+        CASES.popitem()
+    lint.main(check, CASES)

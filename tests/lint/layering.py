@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Who may include what: dependencies point inwards only.
+
+    plugins  -> <weir/plugin.h>, C library
+    examples -> <weir/...>, any library
+    adapters -> core, their own folder, <weir/...>, the library they adapt;
+                those in adapters/ itself put the folders together
+    core     -> core, <weir/...>, the part of the C library that only computes
+"""
+
+import re
+
+import lint
+
+# What core may use anywhere, and what it may use in few places.
+CORE_LIBRARY = {"inttypes.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h",
+                "stdint.h", "string.h"}
+CORE_EXCEPTIONS = {
+    # snprintf and an assertion's last words
+    "stdio.h": {"core/assert.c", "core/error.c", "core/text.c"},
+    # abort, the heap
+    "stdlib.h": {"core/assert.c", "core/mem.c"},
+}
+
+PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h"}
+
+# Third-party headers, and the adapters that may include them.
+THIRD_PARTY = {
+    r"ev\.h": {"cli", "ev", "redis"},
+    r"hiredis/.*|hiredis\.h": {"redis", "server"},
+    r"async\.h": {"redis"},
+    r"getopt\.h": {"cli"},
+    r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
+    r"json-c/.*|json\.h": {"cli", "json"},
+    r"dlfcn\.h": {"dl"},
+    r"confuse\.h": {"config"},
+}
+
+# An adapter and the other ones it may include.
+ADAPTERS = {
+    "json": {"msgpack"},
+    "redis": {"msgpack"},
+}
+
+
+def third_party(name):
+    """The adapters that may include <name>; None when it is none of these."""
+    for pattern, adapters in THIRD_PARTY.items():
+        if re.fullmatch(pattern, name):
+            return adapters
+    return None
+
+
+def public(path, name, quoted):
+    if quoted:
+        return "a public header includes only <weir/...> and the C library"
+    if name.startswith("weir/"):
+        if path.startswith("core/") and name == "weir/weir.h":
+            return "core's public headers do not know <weir/weir.h>"
+        return None
+    if name not in PUBLIC_LIBRARY:
+        return f"a public header does not include <{name}>"
+    return None
+
+
+def core(path, name, quoted):
+    if quoted:
+        return None if name.startswith("core/") else \
+            f'core does not include "{name}"'
+    if name.startswith("weir/") or name in CORE_LIBRARY or \
+            path in CORE_EXCEPTIONS.get(name, ()):
+        return None
+    return f"core does not include <{name}>"
+
+
+def adapter(path, name, quoted):
+    own = path.split("/")[1]
+    if quoted:
+        if name.startswith(("core/", f"adapters/{own}/")):
+            return None
+        if name.startswith("adapters/") and (
+                path.count("/") == 1 or own == "cli" or
+                name.split("/")[1] in ADAPTERS.get(own, ())):
+            return None
+        return f'adapters/{own} does not include "{name}"'
+    allowed = third_party(name)
+    if allowed is not None and own not in allowed:
+        return f"adapters/{own} does not include <{name}>"
+    if allowed is None and not name.startswith("weir/") and \
+            name not in lint.C_LIBRARY:
+        return f"<{name}> is not a header that weir knows"
+    return None
+
+
+def plugin(_path, name, quoted):
+    if quoted:
+        return f'a plugin does not include "{name}"'
+    if name != "weir/plugin.h" and name not in lint.C_LIBRARY:
+        return f"a plugin does not include <{name}>"
+    return None
+
+
+def example(_path, _name, quoted):
+    return "an example uses public headers only" if quoted else None
+
+
+RULES = (
+    (r"(core|adapters)/include/", public),
+    (r"core/", core),
+    (r"adapters/", adapter),
+    (r"plugins/", plugin),
+    (r"docs/examples/", example),
+)
+
+
+def check(tree, report):
+    for path in tree.named(".c", ".h"):
+        rule = next((rule for prefix, rule in RULES
+                     if re.match(prefix, path)), None)
+        if rule is None:
+            continue
+        report.checked.add(path)
+        for line, included in lint.includes(tree.text(path)):
+            what = rule(path, included[1:-1], included[0] == '"')
+            if what:
+                report.finding(path, line, what)
+
+
+CASES = {
+    "what is allowed": ({
+        "core/include/weir/plugin.h": "#include <weir/base.h>\n",
+        "core/error.c": '#include "core/error.h"\n#include <stdio.h>\n',
+        "core/run.h": "#include <weir/weir.h>\n#include <string.h>\n",
+        "adapters/redis/conn.c":
+            '#include "adapters/msgpack/scan.h"\n#include "core/buf.h"\n'
+            '#include <ev.h>\n#include <hiredis/async.h>\n'
+            '#include <sys/socket.h>\n/* #include <dlfcn.h> */\n',
+        "adapters/json/json.c": "#include <json-c/json.h>\n",
+        "adapters/cli/run.c": '#include "adapters/redis/delay.h"\n'
+                              "#include <ev.h>\n",
+        "adapters/weir.c": '#include "adapters/ev/driver.h"\n'
+                           '#include "adapters/facade.h"\n',
+        "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
+        "docs/examples/host.c": "#include <ev.h>\n#include <weir/weir.h>\n",
+        "tests/core/test_x.c": '#include "adapters/redis/conn.h"\n',
+    }, []),
+    "core reaches up": (
+        {"core/run.c": '#include "core/run.h"\n'
+                       '#include "adapters/redis/conn.h"\n'},
+        ['core/run.c:2: core does not include "adapters/redis/conn.h"']),
+    "core knows a library": (
+        {"core/run.c": "#  include  <hiredis/hiredis.h>\n"},
+        ["core/run.c:1: core does not include <hiredis/hiredis.h>"]),
+    "core reads a clock": (
+        {"core/run.c": "#include <time.h>\n"},
+        ["core/run.c:1: core does not include <time.h>"]),
+    "core prints": (
+        {"core/run.c": "\n#include <stdio.h>\n"},
+        ["core/run.c:2: core does not include <stdio.h>"]),
+    "a public header shows a library": (
+        {"adapters/include/weir/weir.h": "#include <ev.h>\n"},
+        ["adapters/include/weir/weir.h:1: "
+         "a public header does not include <ev.h>"]),
+    "a public header shows a private one": (
+        {"core/include/weir/base.h": '#include "core/error.h"\n'},
+        ["core/include/weir/base.h:1: a public header includes only "
+         "<weir/...> and the C library"]),
+    "the plugin header knows the reactor": (
+        {"core/include/weir/plugin.h": "#include <weir/weir.h>\n"},
+        ["core/include/weir/plugin.h:1: "
+         "core's public headers do not know <weir/weir.h>"]),
+    "an adapter includes another": (
+        {"adapters/ev/driver.c": '#include "adapters/redis/conn.h"\n'},
+        ['adapters/ev/driver.c:1: '
+         'adapters/ev does not include "adapters/redis/conn.h"']),
+    "an adapter includes what puts it together": (
+        {"adapters/ev/driver.c": '#include "adapters/facade.h"\n'},
+        ['adapters/ev/driver.c:1: '
+         'adapters/ev does not include "adapters/facade.h"']),
+    "a library where the folders are put together": (
+        {"adapters/weir.c": "#include <ev.h>\n"},
+        ["adapters/weir.c:1: adapters/weir.c does not include <ev.h>"]),
+    "an adapter includes another's library": (
+        {"adapters/dl/loader.c": "#include <dlfcn.h>\n#include <ev.h>\n"},
+        ["adapters/dl/loader.c:2: adapters/dl does not include <ev.h>"]),
+    "a library nobody has heard of": (
+        {"adapters/ev/driver.c": "#include <glib.h>\n"},
+        ["adapters/ev/driver.c:1: <glib.h> is not a header that weir knows"]),
+    "a plugin looks inside": (
+        {"plugins/echo.c": '#include "core/buf.h"\n'
+                           "#include <weir/weir.h>\n"},
+        ['plugins/echo.c:1: a plugin does not include "core/buf.h"',
+         "plugins/echo.c:2: a plugin does not include <weir/weir.h>"]),
+    "an example looks inside": (
+        {"docs/examples/host.c": '#include "core/buf.h"\n'},
+        ["docs/examples/host.c:1: an example uses public headers only"]),
+}
+
+if __name__ == "__main__":
+    lint.main(check, CASES)
