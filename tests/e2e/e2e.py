@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""End-to-end tests of the weir command: a small harness.
+
+Each test is a function decorated with @test; its name is the sentence that it
+proves. It gets a Place: a data directory of its own with a private server, and
+ways to run weir in it. Whatever was started there is killed and the directory
+removed when the test is over. A program ends with "N passed, N failed".
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.environ.get("WEIR_BUILD", "build")
+WEIR = os.path.abspath(os.path.join(BUILD, "weir"))
+TEST_PLUGINS = os.path.abspath(os.path.join(BUILD, "tests", "plugins"))
+PATIENCE = 60.0  # seconds, for everything that ends by itself
+
+tests = []
+
+
+def test(fn):
+    tests.append(fn)
+    return fn
+
+
+def expect(wanted, got, what=""):
+    if wanted != got:
+        raise AssertionError("%swanted %r, got %r"
+                             % (what + ": " if what else "", wanted, got))
+
+
+def expect_in(wanted, text):
+    if wanted not in text:
+        raise AssertionError("wanted something with %r, got %r"
+                             % (wanted, text))
+
+
+def expect_true(condition, what):
+    if not condition:
+        raise AssertionError("not true: " + what)
+
+
+def eventually(condition, what, patience=PATIENCE):
+    """Wait until condition() is true; returns what it returned."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("did not come true: " + what)
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def sentences(self):
+        """Lines on stderr, but the one that says which server is used."""
+        return [line for line in self.err.splitlines()
+                if "private redis-server in" not in line]
+
+    def expect_complaint(self, code, *words):
+        """One sentence that begins with "weir: ", nothing on stdout."""
+        expect(code, self.code, "exit code, stderr %r" % self.err)
+        expect("", self.out)
+        expect(1, len(self.sentences), "sentences in %r" % self.err)
+        expect("weir: ", self.sentences[0][:6])
+        for word in words:
+            expect_in(word, self.sentences[0])
+        return self
+
+
+class Place:
+    """A data directory and what runs in it."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="weir-e2e-", dir="/tmp")
+        self.data = os.path.join(self.dir, "data")
+        self.started = []
+        self.env = {key: value for key, value in os.environ.items()
+                    if not key.startswith("WEIR_") and key != "XDG_STATE_HOME"}
+        self.env["WEIR_DATA"] = self.data
+        self.env["WEIR_PLUGIN_PATH"] = TEST_PLUGINS
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def weir(self, *args, stdin=None, env=None):
+        done = subprocess.run([WEIR, *args], input=stdin, text=True,
+                              capture_output=True, timeout=PATIENCE,
+                              env={**self.env, **(env or {})})
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *args, stdin=None):
+        """weir with --json that must succeed; returns what it printed."""
+        result = self.weir(*args, "--json", stdin=stdin)
+        expect(0, result.code, "%r, stderr %r" % (args, result.err))
+        return result.json
+
+    def add(self, topic, job_id, *args):
+        return self.ok("add", topic, "--id", job_id, *args)
+
+    def add_many(self, topic, count, *args):
+        """Several weir add at a time; ids are "0", "1", ..."""
+        running = []
+        for i in range(count):
+            running.append(self.start("add", topic, "--id", str(i), *args))
+            if len(running) >= 8:
+                expect(0, running.pop(0).wait(PATIENCE))
+        for process in running:
+            expect(0, process.wait(PATIENCE))
+
+    def start(self, *args):
+        """weir in the background."""
+        process = subprocess.Popen([WEIR, *args], text=True, env=self.env,
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.started.append(process)
+        return process
+
+    def stats(self, topic):
+        return self.ok("stats", topic)["topics"][0]
+
+    def lines(self, name):
+        """JSON lines of a file; those that are complete."""
+        try:
+            with open(self.path(name), encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in text.splitlines(True)
+                if line.endswith("\n")]
+
+    def server_pid(self):
+        try:
+            with open(os.path.join(self.data, "redis.pid")) as file:
+                return int(file.read() or 0)
+        except FileNotFoundError:
+            return 0
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        pid = self.server_pid()
+        if pid > 1:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Redis:
+    """A bare connection to a server's unix socket."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, line):
+        self.socket.sendall(line.encode() + b"\r\n")
+
+    def line(self):
+        return self.file.readline().decode(errors="replace").rstrip("\r\n")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def stop_cleanly(process):
+    """SIGTERM, and the exit code must be 0."""
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=PATIENCE)
+    expect(0, process.returncode, "exit code, stderr %r" % err)
+    return out
+
+
+def run_one(fn):
+    place = Place()
+    try:
+        fn(place)
+        return True
+    except Exception:
+        print("FAILED %s" % fn.__name__)
+        traceback.print_exc(file=sys.stdout)
+        return False
+    finally:
+        place.close()
+
+
+def main():
+    wanted = [fn for fn in tests
+              if len(sys.argv) < 2 or fn.__name__ in sys.argv[1:]]
+    results = [run_one(fn) for fn in wanted]
+    failed = results.count(False)
+    print("%d passed, %d failed" % (len(results) - failed, failed))
+    sys.exit(1 if failed or not results else 0)

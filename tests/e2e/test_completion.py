@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""bash completion of weir: what TAB offers, asked from a real bash."""
+
+import os
+import subprocess
+
+from e2e import PATIENCE, WEIR, expect, expect_in, expect_true, main, test
+
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
+                    "adapters", "cli", "completion.bash")
+SCRIPT = """
+source "$1"
+COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=(weir) COMP_CWORD=0
+_weir "$3" 2>&1
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def complete(place, line):
+    done = subprocess.run(["bash", "-c", SCRIPT, "bash", FILE, line, WEIR],
+                          env=place.env, cwd=place.dir, text=True,
+                          capture_output=True, timeout=PATIENCE)
+    expect([0, ""], [done.returncode, done.stderr])
+    return sorted(done.stdout.split())
+
+
+@test
+def commands_are_completed(place):
+    expect(["add"], complete(place, "weir ad"))
+    expect(["reschedule", "resume", "run"], complete(place, "weir r"))
+    for name in ("dead", "list", "purge", "topic", "check"):
+        expect_in(name, complete(place, "weir "))
+
+
+@test
+def commands_of_a_group_are_completed(place):
+    expect(["list", "purge", "requeue"], complete(place, "weir dead "))
+    expect(["set", "show"], complete(place, "weir topic s"))
+    expect(["list"], complete(place, "weir --log-level warn topic l"))
+
+
+@test
+def options_of_the_command_are_completed(place):
+    expect(["--json", "--jsonl"], complete(place, "weir add t --js"))
+    expect(["--state"], complete(place, "weir list --st"))
+    expect(["--watch"], complete(place, "weir stats --w"))
+    expect(["--data"], complete(place, "weir --da"))
+    expect_in("--until-empty", complete(place, "weir run --"))
+
+
+@test
+def values_of_options_are_completed(place):
+    expect(["debug"], complete(place, "weir stats --log-level d"))
+    expect(["ready", "running"], complete(place, "weir list t --state r"))
+    open(place.path("weir.conf"), "w").close()
+    expect(["weir.conf"], complete(place, "weir check --config we"))
+
+
+@test
+def topics_are_completed(place):
+    for topic in ("order.close", "order.notify", "a:b"):
+        place.add(topic, "1", "--delay", "1h")
+    expect(["a:b", "order.close", "order.notify"],
+           complete(place, "weir show "))
+    expect(["order.close"], complete(place, "weir stats order.c"))
+    expect(["order.notify"], complete(place, "weir dead requeue order.n"))
+    expect(["b"], complete(place, "weir pause a:"))
+    expect([], complete(place, "weir show order.close "))
+
+
+@test
+def topics_of_the_server_that_the_line_names_are_completed(place):
+    place.add("order.close", "1", "--delay", "1h")
+    socket = os.path.join(place.data, "redis.sock")
+    expect(["order.close"],
+           complete(place, "weir stats --redis unix://%s or" % socket))
+    expect([], complete(place, "weir stats --data %s or" % place.path("x")))
+
+
+@test
+def options_of_a_topic_are_completed(place):
+    expect(["retry=", "retry_jitter="],
+           complete(place, "weir topic set t ret"))
+    expect_in("kind=", complete(place, "weir topic set t weight=1 "))
+    expect_in("max_pending=", complete(place, "weir topic set t "))
+
+
+@test
+def completing_starts_no_server(place):
+    expect([], complete(place, "weir show "))
+    expect_true(not os.path.exists(place.data), "no data directory")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""weir run --config and weir check --config: what the file says is done, and
+flags beat the environment, which beats the file."""
+
+import os
+import shutil
+
+from e2e import (BUILD, TEST_PLUGINS, eventually, expect, expect_in,
+                 expect_true, main, stop_cleanly, test)
+
+ECHO = os.path.abspath(os.path.join(BUILD, "plugins", "echo.so"))
+
+
+def write(place, text, name="weir.conf"):
+    with open(place.path(name), "w", encoding="utf-8") as file:
+        file.write(text.replace("DIR", place.dir))
+    return place.path(name)
+
+
+def drain(place, config, *args):
+    result = place.weir("run", "--config", config, "--until-empty", *args)
+    expect(0, result.code, result.err)
+    return result
+
+
+@test
+def the_topics_of_a_file_are_served(place):
+    config = write(place, """
+topic "a" { handler = echo  options = { "file=DIR/out" } }
+topic "b" { handler = echo  options = "file=DIR/out"  concurrency = 1 }
+""")
+    place.add("a", "1")
+    place.add("b", "2")
+    drain(place, config)
+    expect([("a", "1"), ("b", "2")],
+           sorted((job["topic"], job["id"]) for job in place.lines("out")))
+
+
+@test
+def a_worker_with_a_file_runs_until_it_is_stopped(place):
+    config = write(place, 'worker { name = w1 drain = 5s }\n'
+                          'topic "t" { handler = echo '
+                          'options = "file=DIR/out" }\n')
+    worker = place.start("run", "--config", config)
+    place.add("t", "1")
+    eventually(lambda: place.lines("out"), "the job runs")
+    stop_cleanly(worker)
+
+
+@test
+def the_ladder_of_the_file_is_used_and_a_flag_beats_it(place):
+    config = write(place, 'topic "t" { handler = flaky options = { "fail=9", '
+                          '"verdict=retry" } retry = "1ms 1ms" }\n')
+    place.add("t", "1")
+    drain(place, config)
+    expect(3, place.ok("show", "t", "1")["attempt"])
+    place.add("t", "2")
+    drain(place, config, "--retry", "none")
+    expect(1, place.ok("show", "t", "2")["attempt"])
+
+
+@test
+def other_options_of_the_file_reach_the_worker(place):
+    config = write(place, 'topic "t" { handler = flaky options = { "fail=9", '
+                          '"verdict=fail" } on_dead = dead max_dead = 5 ttl = '
+                          '1h timeout = 1s max_crashes = 2 weight = 3 prefetch '
+                          '= 7 lease = 1s retry_jitter = 10% }\n')
+    place.add("t", "1")
+    drain(place, config)
+    expect(["ready", "failed"],
+           [place.ok("show", "dead", "1")[name]
+            for name in ("state", "reason")])
+
+
+@test
+def handle_takes_the_place_of_a_handler_of_the_file(place):
+    config = write(place, 'topic "t" { handler = flaky options = "fail=9" '
+                          'retry = none }\n')
+    place.add("t", "1")
+    place.add("u", "2")
+    drain(place, config, "--handle", "t=echo?file=" + place.path("out"),
+          "--handle", "u=echo?file=" + place.path("out"))
+    expect(["1", "2"], sorted(job["id"] for job in place.lines("out")))
+
+
+@test
+def a_topic_without_handler_may_get_it_by_handle(place):
+    config = write(place, 'topic "t" { retry = none }\n')
+    place.add("t", "1")
+    drain(place, config, "--handle",
+          "t=flaky?fail=9&verdict=retry")
+    expect("exhausted", place.ok("show", "t", "1")["reason"])
+
+
+@test
+def plugins_are_looked_up_in_the_directories_of_the_file(place):
+    os.mkdir(place.path("mine"))
+    shutil.copy(ECHO, place.path("mine/loud.so"))
+    config = write(place, 'worker { plugin_path = { "DIR/none", "DIR/mine" } }\n'
+                          'topic "t" { handler = loud }\n')
+    topics = place.ok("check", "--config", config)["topics"]
+    expect([{"topic": "t", "handler": "loud",
+             "file": place.path("mine/loud.so")}], topics)
+
+
+@test
+def the_environment_comes_before_the_directories_of_the_file(place):
+    os.mkdir(place.path("mine"))
+    shutil.copy(ECHO, place.path("mine/good.so"))
+    config = write(place, 'worker { plugin_path = "DIR/mine" }\n'
+                          'topic "t" { handler = good options = "text=x" }\n')
+    topics = place.ok("check", "--config", config)["topics"]
+    expect(os.path.join(TEST_PLUGINS, "good.so"), topics[0]["file"])
+
+
+@test
+def flags_beat_the_environment_which_beats_the_url_of_the_file(place):
+    config = write(place, 'redis { url = "unix://DIR/file.sock" }\n'
+                          'topic "t" { handler = echo }\n')
+    run = ("run", "--config", config)
+    place.weir(*run, "--log-level", "error").expect_complaint(5, "file.sock")
+    env = {"WEIR_REDIS": "unix://" + place.path("env.sock")}
+    result = place.weir(*run, "--log-level", "error", env=env)
+    result.expect_complaint(5, "env.sock")
+    result = place.weir(*run, "--log-level", "error", "--redis",
+                        "unix://" + place.path("flag.sock"), env=env)
+    result.expect_complaint(5, "flag.sock")
+
+
+@test
+def the_data_directory_of_the_file_is_used(place):
+    config = write(place, 'redis { data = "DIR/other" }\n'
+                          'topic "t" { handler = echo }\n')
+    env = {"WEIR_DATA": ""}
+    result = place.weir("run", "--config", config, "--until-empty", env=env)
+    expect(0, result.code, result.err)
+    expect_true(os.path.exists(place.path("other/redis.sock")), "it is there")
+    expect(0, place.weir("server", "stop", "--data",
+                         place.path("other")).code)
+
+
+@test
+def the_log_level_of_the_file_is_used_unless_a_flag_is_given(place):
+    config = write(place, 'worker { log_level = error }\n'
+                          'topic "t" { handler = echo }\n')
+    expect("", drain(place, config).err)
+    expect_in("info serving t with",
+              drain(place, config, "--log-level", "info").err)
+
+
+@test
+def check_tells_that_nothing_is_wrong_and_starts_nothing(place):
+    config = write(place, 'topic "t" { handler = echo }\n')
+    result = place.weir("check", "--config", config)
+    expect([0, "%s: nothing wrong, 1 topic\n" % config, ""],
+           [result.code, result.out, result.err])
+    expect_true(not os.path.exists(place.data), "no server was started")
+
+
+@test
+def check_opens_no_instance_of_a_plugin(place):
+    config = write(place, 'topic "t" { handler = open_fails '
+                          'options = "how=sentence" }\n')
+    expect(0, place.weir("check", "--config", config).code)
+
+
+@test
+def check_tells_every_mistake_with_plugins(place):
+    config = write(place, 'topic "a" { handler = nope }\n'
+                          'topic "b" {\n  handler = echo\n'
+                          '  options = "colour=red" }\n')
+    result = place.weir("check", "--config", config)
+    expect([2, "", 2], [result.code, result.out, len(result.sentences)])
+    expect_in("weir: %s:1: handler: there is no plugin" % config,
+              result.sentences[0])
+    expect_in("weir: %s:4: options: " % config, result.sentences[1])
+
+
+@test
+def options_that_a_worker_does_not_look_at_are_told(place):
+    config = write(place, 'topic "t" { handler = echo\nmax_body = 1KiB }\n')
+    result = place.weir("check", "--config", config)
+    expect(0, result.code)
+    expect_in("%s:2: max_body is not looked at by weir run" % config,
+              result.err)
+
+
+if __name__ == "__main__":
+    main()

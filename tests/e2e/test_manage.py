@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Managing jobs and topics: list, reschedule, pause, resume, purge, dead
+requeue and purge, topic list, show and set, stats --watch."""
+
+import json
+import os
+import pty
+import select
+import signal
+
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
+                 main, stop_cleanly, test)
+
+FAILING = "t=flaky?fail=9&verdict=fail"
+
+
+def ids(jobs):
+    return [job["id"] for job in jobs]
+
+
+def add_dead(place, *job_ids):
+    for job_id in job_ids:
+        place.add("t", job_id)
+    expect(0, place.weir("run", "--until-empty", "--handle", FAILING).code)
+
+
+@test
+def list_shows_jobs_by_state_and_due_time(place):
+    place.add("t", "late", "--delay", "2h")
+    place.add("t", "soon", "--delay", "1h")
+    place.add("t", "now")
+    jobs = place.ok("list", "t")
+    expect(["soon", "late", "now"], ids(jobs))
+    expect(["scheduled", "scheduled", "ready"], [j["state"] for j in jobs])
+    expect(["now"], ids(place.ok("list", "t", "--state", "ready")))
+    expect([], place.ok("list", "t", "--state", "running"))
+    lines = place.weir("list", "t").out.splitlines()
+    expect(3, len(lines))
+    expect_in("soon  scheduled  due 2", lines[0])
+
+
+@test
+def list_says_that_there_are_more_than_its_limit(place):
+    place.add_many("t", 3, "--delay", "1h")
+    result = place.weir("list", "t", "--limit", "2", "--json")
+    expect(2, len(result.json))
+    expect(["weir: there are more than 2; --limit N shows more"],
+           result.sentences)
+    expect([], place.weir("list", "t", "--limit", "3").sentences)
+
+
+@test
+def list_of_a_topic_with_dead_jobs_shows_their_reason(place):
+    add_dead(place, "1")
+    (job,) = place.ok("list", "t", "--state", "dead")
+    expect(["1", "dead", "failed"], [job["id"], job["state"], job["reason"]])
+    expect_in("1  dead  died 2", place.weir("list", "t").out)
+
+
+@test
+def a_rescheduled_job_has_its_new_due_time(place):
+    place.add("t", "1", "--delay", "1h")
+    expect({"topic": "t", "id": "1", "due_ms": 2000000000000},
+           place.ok("reschedule", "t", "1", "--at", "2033-05-18T03:33:20Z"))
+    expect(2000000000000, place.ok("show", "t", "1")["due_ms"])
+    result = place.weir("reschedule", "t", "1", "--delay", "0ms")
+    expect(0, result.code)
+    expect_in("due 2", result.out)
+    expect("ready", place.ok("show", "t", "1")["state"])
+
+
+@test
+def a_dead_job_cannot_be_rescheduled(place):
+    add_dead(place, "1")
+    place.weir("reschedule", "t", "1", "--delay", "1h").expect_complaint(
+        1, 'job "1" in topic "t" is dead')
+
+
+@test
+def a_paused_topic_lets_nothing_through_until_it_is_resumed(place):
+    expect({"topic": "t", "paused": True}, place.ok("pause", "t"))
+    place.add("t", "1")
+    worker = place.start("run", "--handle", "t=echo?file=" + place.path("out"))
+    eventually(lambda: place.stats("t")["paused"], "it is paused")
+    result = place.weir("run", "--until-empty", "--handle", "t=echo")
+    expect(1, result.code)
+    expect_in('weir: topic "t" is paused and holds 1 jobs back', result.err)
+    expect([], place.lines("out"))
+    expect("resumed\n", place.weir("resume", "t").out)
+    eventually(lambda: place.lines("out"), "the job runs")
+    expect("1", place.lines("out")[0]["id"])
+    stop_cleanly(worker)
+
+
+@test
+def purge_asks_first_and_then_deletes_everything(place):
+    place.add_many("t", 3, "--delay", "1h")
+    place.add("t", "now")
+    place.weir("purge", "t").expect_complaint(
+        2, 'purge would delete 4 jobs of topic "t"; give --yes to do so')
+    expect({"topic": "t", "deleted": 4}, place.ok("purge", "t", "--yes"))
+    expect([], place.ok("list", "t"))
+    expect(4, place.stats("t")["added_total"])
+    expect("deleted 0\n", place.weir("purge", "t", "--yes").out)
+
+
+@test
+def a_requeued_job_runs_again(place):
+    add_dead(place, "1", "2")
+    expect({"topic": "t", "requeued": 1}, place.ok("dead", "requeue", "t", "1"))
+    job = place.ok("show", "t", "1")
+    expect(["ready", 0, None], [job["state"], job["failures"], job["reason"]])
+    expect(["2"], ids(place.ok("dead", "list", "t")))
+    expect("requeued 1\n", place.weir("dead", "requeue", "t", "--all").out)
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    expect(["1", "2"], sorted(ids(place.lines("out"))))
+
+
+@test
+def dead_jobs_are_purged_by_id_or_all(place):
+    add_dead(place, "1", "2", "3")
+    expect({"topic": "t", "deleted": 1}, place.ok("dead", "purge", "t", "2"))
+    expect(["1", "3"], ids(place.ok("dead", "list", "t")))
+    expect("deleted 2\n", place.weir("dead", "purge", "t", "--all").out)
+    expect("deleted 0\n", place.weir("dead", "purge", "t", "--all").out)
+
+
+@test
+def what_is_not_dead_is_neither_requeued_nor_purged(place):
+    place.add("t", "1", "--delay", "1h")
+    for verb in ("requeue", "purge"):
+        place.weir("dead", verb, "t", "1").expect_complaint(
+            3, 'there is no dead job "1" in topic "t"')
+    place.ok("show", "t", "1")
+
+
+@test
+def unknown_topics_and_ids_are_exit_3(place):
+    place.add("t", "1", "--delay", "1h")
+    for line in (("list", "nope"), ("resume", "nope"), ("purge", "nope"),
+                 ("purge", "nope", "--yes"), ("topic", "show", "nope"),
+                 ("reschedule", "nope", "1", "--delay", "1s"),
+                 ("dead", "requeue", "nope", "--all"),
+                 ("dead", "purge", "nope", "1"), ("stats", "nope", "--watch")):
+        place.weir(*line).expect_complaint(3, 'there is no topic "nope"')
+    place.weir("reschedule", "t", "2", "--delay", "1s").expect_complaint(
+        3, 'there is no job "2" in topic "t"')
+    expect(["t"], place.ok("topic", "list")["topics"])
+
+
+@test
+def topics_are_listed_in_byte_order(place):
+    for topic in ("b", "a", "C"):
+        place.add(topic, "1", "--delay", "1h")
+    expect({"topics": ["C", "a", "b"]}, place.ok("topic", "list"))
+    expect("C\na\nb\n", place.weir("topic", "list").out)
+
+
+@test
+def stored_options_are_shown_and_removed(place):
+    wanted = {"topic": "t", "kind": "delay", "paused": False,
+              "options": {"retry": "1s 2s", "weight": "3"}}
+    expect(wanted, place.ok("topic", "set", "t", "weight=3", "retry=1s 2s"))
+    expect(wanted, place.ok("topic", "show", "t"))
+    expect_in("retry         1s 2s\n", place.weir("topic", "show", "t").out)
+    del wanted["options"]["retry"]
+    expect(wanted, place.ok("topic", "set", "t", "retry="))
+
+
+@test
+def a_stored_ladder_beats_that_of_the_worker(place):
+    place.ok("topic", "set", "t", "retry=none")
+    place.add("t", "1")
+    expect(0, place.weir("run", "--until-empty", "--retry", "1ms 1ms",
+                         "--handle", "t=flaky?fail=9&verdict=retry").code)
+    (job,) = place.ok("dead", "list", "t")
+    expect(["exhausted", 1], [job["reason"], job["attempt"]])
+
+
+@test
+def another_kind_is_refused_by_workers(place):
+    place.ok("topic", "set", "t", "kind=list")
+    result = place.weir("run", "--handle", "t=echo")
+    expect(2, result.code)
+    expect_in('weir: topic "t" is of kind list; weir run serves delay topics',
+              result.err)
+
+
+
+@test
+def watched_stats_are_a_block_each_second_when_piped(place):
+    place.add("t", "1")
+    watch = place.start("stats", "--watch")
+    lines = [watch.stdout.readline() for _ in range(3)]
+    expect_in("RATE", lines[0])
+    expect("-", lines[1].split()[-1])
+    expect("\n", lines[2])
+    expect(0, place.weir("run", "--until-empty", "--handle", "t=echo").code)
+    lines = [watch.stdout.readline() for _ in range(3)]
+    expect_true(float(lines[1].split()[-1][:-2]) > 0, "a rate: " + lines[1])
+    watch.send_signal(signal.SIGINT)
+    out, err = watch.communicate(timeout=PATIENCE)
+    expect(0, watch.returncode, err)
+
+
+@test
+def watched_stats_as_json_are_an_object_a_line(place):
+    place.add("t", "1", "--delay", "1h")
+    watch = place.start("stats", "t", "--watch", "--json")
+    rates = [json.loads(watch.stdout.readline())["topics"][0]["rate"]
+             for _ in range(2)]
+    expect([None, 0.0], rates)
+    stop_cleanly(watch)
+
+
+@test
+def watched_stats_are_redrawn_on_a_terminal(place):
+    place.add("t", "1", "--delay", "1h")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(WEIR, [WEIR, "stats", "--watch"], place.env)
+    shown = b""
+    while shown.count(b"\033[H\033[J") < 2:
+        ready, _, _ = select.select([terminal], [], [], PATIENCE)
+        expect_true(ready, "something is drawn")
+        shown += os.read(terminal, 4096)
+    os.kill(pid, signal.SIGINT)
+    expect(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    os.close(terminal)
+
+
+@test
+def watching_ends_when_nobody_reads(place):
+    place.add("t", "1", "--delay", "1h")
+    watch = place.start("stats", "--watch")
+    watch.stdout.readline()
+    watch.stdout.close()
+    expect(1, watch.wait(PATIENCE))
+    expect_in("cannot write to stdout", watch.stderr.read())
+    watch.stdout = None
+
+
+if __name__ == "__main__":
+    main()

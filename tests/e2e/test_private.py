@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: MIT
+"""The private server as the command uses it, and servers that are not there."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
+                 expect_true, main, test)
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # gone before, or meanwhile
+        return False
+
+
+@test
+def the_first_command_starts_the_server_and_says_so_once(place):
+    first = place.weir("add", "t", "--id", "1")
+    expect_in("weir: private redis-server in %s (started, pid " % place.data,
+              first.err)
+    second = place.weir("add", "t", "--id", "2")
+    expect("weir: private redis-server in %s (pid %d)\n"
+           % (place.data, place.server_pid()), second.err)
+
+
+@test
+def at_log_level_warn_nothing_is_said_about_it(place):
+    result = place.weir("add", "t", "--log-level", "warn")
+    expect(0, result.code)
+    expect("", result.err)
+
+
+@test
+def commands_at_once_start_one_server(place):
+    running = [place.start("add", "t", "--id", str(i)) for i in range(8)]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in running]
+    expect([0] * 8, [process.returncode for process in running])
+    expect(1, sum("(started, pid" in text for text in said))
+    expect(8, place.stats("t")["ready"])
+
+
+@test
+def the_server_does_not_hold_the_commands_output_open(place):
+    """A caller that reads to the end must not wait for the server."""
+    done = subprocess.run('"%s" add t --id 1 | cat' % WEIR, shell=True,
+                          env=place.env, capture_output=True, text=True,
+                          timeout=PATIENCE)
+    expect("1\n", done.stdout)
+
+
+@test
+def jobs_survive_stop_and_start(place):
+    place.add("t", "1", "--delay", "1h", "--body", '"kept"')
+    expect(0, place.weir("server", "stop").code)
+    expect("kept", place.ok("show", "t", "1")["body"])
+
+
+@test
+def status_tells_about_a_running_server(place):
+    place.add("t", "1")
+    status = place.ok("server", "status")
+    expect(True, status["running"])
+    expect(place.server_pid(), status["pid"])
+    expect([place.data, place.data + "/redis.sock"],
+           [status["dir"], status["socket"]])
+    expect_true(status["memory_bytes"] > 0 and "." in status["version"],
+                "memory and version in %r" % status)
+    expect_in("state    running", place.weir("server", "status").out)
+
+
+@test
+def status_of_a_stopped_server_is_exit_3(place):
+    for _ in range(2):  # without and with the directory
+        result = place.weir("server", "status", "--json")
+        expect(3, result.code)
+        expect([False, None], [result.json["running"], result.json["pid"]])
+        os.makedirs(place.data, exist_ok=True)
+    expect_in("state    stopped", place.weir("server", "status").out)
+
+
+@test
+def status_does_not_start_a_server(place):
+    place.weir("server", "status")
+    expect_true(not os.path.exists(place.data), "nothing was made")
+
+
+@test
+def stop_waits_until_the_server_is_gone(place):
+    place.add("t", "1")
+    pid = place.server_pid()
+    expect(0, place.weir("server", "stop").code)
+    expect_true(not is_alive(pid), "the server is gone")
+    place.weir("server", "stop").expect_complaint(3, place.data)
+
+
+@test
+def a_data_directory_on_the_command_line_comes_first(place):
+    other = place.path("other")
+    expect(0, place.weir("add", "t", "--data", other).code)
+    expect(True, place.ok("server", "status", "--data", other)["running"])
+    expect_true(not os.path.exists(place.data), "WEIR_DATA was not used")
+    expect(0, place.weir("server", "stop", "--data", other).code)
+
+
+@test
+def without_a_data_directory_the_xdg_one_is_used(place):
+    env = {"WEIR_DATA": "", "XDG_STATE_HOME": place.path("state")}
+    expect(0, place.weir("add", "t", env=env).code)
+    expect_true(os.path.exists(place.path("state/weir/redis.sock")),
+                "the socket is in the state directory")
+    expect(0, place.weir("server", "stop", env=env).code)
+
+
+@test
+def without_xdg_the_home_directory_is_used(place):
+    env = {"WEIR_DATA": "", "XDG_STATE_HOME": "", "HOME": place.path("home")}
+    expect(0, place.weir("add", "t", env=env).code)
+    expect(0, place.weir("server", "stop", env=env).code)
+    expect_true(os.path.isdir(place.path("home/.local/state/weir")),
+                "the directory is below home")
+
+
+@test
+def the_address_in_the_environment_is_used(place):
+    place.add("t", "1")
+    env = {"WEIR_DATA": place.path("other"),
+           "WEIR_REDIS": "unix://%s/redis.sock" % place.data}
+    result = place.weir("show", "t", "1", env=env)
+    expect(0, result.code, result.err)
+    expect("", result.err)
+
+
+def expect_unreachable(place, *args):
+    start = time.monotonic()
+    result = place.weir(*args)
+    expect_true(time.monotonic() - start < 4.0, "it ends within 4 s")
+    return result.expect_complaint(5, "cannot reach redis")
+
+
+@test
+def a_socket_that_is_not_there_is_exit_5_within_4_seconds(place):
+    address = "unix://" + place.path("x.sock")
+    for command in (["stats"], ["show", "t", "1"], ["add", "t"],
+                    ["run", "--handle", "t=echo", "--log-level", "error"]):
+        result = expect_unreachable(place, *command, "--redis", address)
+        for word in (address, "No such file or directory", "--redis URL"):
+            expect_in(word, result.err)
+
+
+@test
+def a_port_where_nobody_listens_is_exit_5_within_4_seconds(place):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        result = expect_unreachable(place, "stats", "--redis",
+                                    "redis://127.0.0.1:%d" % port)
+    expect_in("127.0.0.1:%d" % port, result.err)
+    expect_in("refused", result.err)
+
+
+@test
+def a_server_that_does_not_answer_is_exit_5_within_4_seconds(place):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(place.path("silent.sock"))
+        silent.listen(16)
+        expect_unreachable(place, "stats", "--redis",
+                           "unix://" + place.path("silent.sock"))
+
+
+@test
+def a_server_that_wants_a_password_is_exit_5_with_its_words(place):
+    place.add("t", "1")
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+    redis.send("CONFIG SET requirepass s3cret")
+    expect("+OK", redis.line())
+    redis.close()
+    address = "unix://%s/redis.sock" % place.data
+    place.weir("stats", "--redis", address) \
+        .expect_complaint(5, address, "NOAUTH")
+
+
+@test
+def a_missing_redis_server_is_named(place):
+    place.weir("stats", env={"PATH": "/nowhere"}) \
+        .expect_complaint(5, "redis-server", "PATH")
+
+
+@test
+def a_worker_outlives_a_restart_of_its_server(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle",
+                         "t=echo?file=" + place.path("out"))
+    eventually(lambda: len(place.lines("out")) == 1, "the first job ran")
+    os.kill(place.server_pid(), signal.SIGKILL)
+    eventually(lambda: not is_alive(place.server_pid()), "the server is dead")
+    place.add("t", "2")  # starts it again
+    eventually(lambda: len(place.lines("out")) == 2, "the second job ran")
+    worker.send_signal(signal.SIGTERM)
+    worker.communicate(timeout=PATIENCE)
+    expect(0, worker.returncode)
+
+
+if __name__ == "__main__":
+    main()

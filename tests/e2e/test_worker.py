@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""weir run: jobs are handled on time, once, climb their ladders, and are not
+lost with a worker."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in, expect_true,
+                 main, stop_cleanly, test)
+
+
+def echo(place, topic="t"):
+    return "%s=echo?file=%s" % (topic, place.path("out"))
+
+
+def trace(place, topic="t", **options):
+    text = "&".join("%s=%s" % item for item in options.items())
+    return "%s=trace?file=%s%s" % (topic, place.path("trace"),
+                                   "&" + text if text else "")
+
+
+def run_until_empty(place, *args):
+    result = place.weir("run", "--until-empty", *args)
+    expect(0, result.code, "exit code, stderr %r" % result.err)
+    return result
+
+
+@test
+def a_job_with_a_delay_starts_when_due_and_never_before(place):
+    for i in range(5):
+        place.add("t", str(i), "--delay", "3s", "--body", '{"n":%d}' % i)
+    due = {str(i): place.ok("show", "t", str(i))["due_ms"] for i in range(5)}
+    result = run_until_empty(place, "--handle", "t=echo", "--handle",
+                             trace(place, "other"))
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    expect(sorted(due), sorted(line["id"] for line in lines))
+    for line in lines:
+        expect({"n": int(line["id"])}, line["body"])
+        expect(["t", 1], [line["topic"], line["attempt"]])
+        expect_true(line["late_ms"] >= 0, "not early: %r" % line)
+    expect_true(min(line["late_ms"] for line in lines) <= 20,
+                "at most 20 ms late: %r" % lines)
+
+
+@test
+def no_job_starts_before_its_due_time_on_the_clock(place):
+    for i in range(10):
+        place.add("t", str(i), "--delay", "%dms" % (100 + 37 * i))
+    due = {str(i): place.ok("show", "t", str(i))["due_ms"] for i in range(10)}
+    run_until_empty(place, "--handle", trace(place))
+    lines = place.lines("trace")
+    expect(10, len(lines))
+    for line in lines:
+        expect_true(line["at_ms"] >= due[line["id"]], "not early: %r" % line)
+
+
+@test
+def jobs_run_in_the_order_of_their_due_times(place):
+    for job_id, delay in (("c", "900ms"), ("a", "500ms"), ("b", "700ms")):
+        place.add("t", job_id, "--delay", delay)
+    run_until_empty(place, "--handle", echo(place))
+    expect(["a", "b", "c"], [line["id"] for line in place.lines("out")])
+
+
+@test
+def a_deleted_job_is_never_handled(place):
+    place.add("t", "gone", "--delay", "1s")
+    place.add("t", "stays", "--delay", "1s")
+    place.ok("delete", "t", "gone")
+    run_until_empty(place, "--handle", echo(place))
+    expect(["stays"], [line["id"] for line in place.lines("out")])
+
+
+@test
+def a_job_that_always_fails_climbs_its_ladder_and_is_dead(place):
+    place.add("t", "42", "--retry", "200ms 400ms 800ms", "--body", '"x"')
+    run_until_empty(place, "--handle", trace(place, fail=99))
+    lines = place.lines("trace")
+    expect([1, 2, 3, 4], [line["attempt"] for line in lines])
+    for before, after, step in zip(lines, lines[1:], (200, 400, 800)):
+        waited = after["at_ms"] - before["at_ms"]
+        expect_true(step <= waited < step + 2000,
+                    "%d ms for the step of %d" % (waited, step))
+    (job,) = place.ok("dead", "list", "t")
+    expect(["42", "dead", "exhausted", "told to retry", "x"],
+           [job[name] for name in ("id", "state", "reason", "error", "body")])
+    expect([4, 4], [job["attempt"], job["failures"]])
+    expect(job, place.ok("show", "t", "42"))
+    stats = place.stats("t")
+    expect([1, 3, 1], [stats["dead"], stats["retried_total"],
+                       stats["failed_total"]])
+    expect_in("exhausted: told to retry", place.weir("dead", "list", "t").out)
+
+
+@test
+def the_ladder_of_the_worker_counts_where_the_job_has_none(place):
+    place.add("t", "own", "--retry", "none")
+    place.add("t", "none")
+    run_until_empty(place, "--handle", trace(place, fail=99), "--retry",
+                    "10ms 10ms")
+    ids = [line["id"] for line in place.lines("trace")]
+    expect([1, 3], [ids.count("own"), ids.count("none")])
+
+
+@test
+def a_job_that_fails_twice_succeeds_on_the_third_attempt(place):
+    place.add("t", "42", "--retry", "50ms ...")
+    run_until_empty(place, "--handle", "t=flaky?fail=2")
+    stats = place.stats("t")
+    expect([1, 2, 0], [stats["done_total"], stats["retried_total"],
+                       stats["dead"]])
+    place.weir("show", "t", "42").expect_complaint(3)
+
+
+@test
+def a_job_that_fails_for_good_is_dead_at_once(place):
+    place.add("t", "42")
+    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail")
+    (job,) = place.ok("dead", "list", "t")
+    expect(["failed", 1], [job["reason"], job["attempt"]])
+
+
+@test
+def a_snooze_uses_no_attempt(place):
+    place.add("t", "42", "--retry", "none")
+    run_until_empty(place, "--handle", trace(place, fail=3, verdict="snooze"))
+    expect([1] * 4, [line["attempt"] for line in place.lines("trace")])
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def a_job_not_started_within_its_ttl_is_dropped_and_counted(place):
+    place.add("t", "late", "--ttl", "50ms")
+    place.add("t", "patient", "--ttl", "1h")
+    time.sleep(0.2)
+    run_until_empty(place, "--handle", echo(place))
+    expect(["patient"], [line["id"] for line in place.lines("out")])
+    expect(1, place.stats("t")["expired_total"])
+
+
+@test
+def a_dead_id_exists_and_can_be_deleted(place):
+    place.add("t", "42")
+    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail")
+    place.weir("add", "t", "--id", "42").expect_complaint(4, "\"42\"")
+    expect("dead", place.ok("delete", "t", "42")["was"])
+    expect([], place.ok("dead", "list", "t"))
+
+
+@test
+def the_bound_of_dead_jobs_pushes_out_the_oldest(place):
+    for i in range(4):
+        place.add("t", str(i), "--delay", "%dms" % (200 * i))
+    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail",
+                    "--max-dead", "2")
+    expect(["2", "3"], [job["id"] for job in place.ok("dead", "list", "t")])
+    expect(1, min(1, place.stats("t")["dropped_total"]))
+
+
+@test
+def bodies_reach_the_handler_as_they_were_added(place):
+    bodies = ["18446744073709551615", "-9223372036854775808", '"é😀"',
+              '{"a":[1,2.5,null,true,{"b":"c"}]}']
+    for i, body in enumerate(bodies):
+        place.add("t", str(i), "--body", body)
+    run_until_empty(place, "--handle", echo(place))
+    got = {line["id"]: line["body"] for line in place.lines("out")}
+    expect({str(i): json.loads(body) for i, body in enumerate(bodies)}, got)
+
+
+@test
+def several_topics_have_a_handler_each(place):
+    place.add("one", "1")
+    place.add("two", "2")
+    run_until_empty(place, "--handle", echo(place, "one"), "--handle",
+                    trace(place, "two"))
+    expect(["1"], [line["id"] for line in place.lines("out")])
+    expect(["2"], [line["id"] for line in place.lines("trace")])
+
+
+@test
+def two_workers_share_the_work_and_no_job_runs_twice(place):
+    place.add_many("t", 120, "--delay", "2s")
+    workers = [place.start("run", "--until-empty", "--concurrency", "2",
+                           "--prefetch", "0", "--handle",
+                           trace(place)) for _ in range(2)]
+    for worker in workers:
+        worker.communicate(timeout=PATIENCE)
+        expect(0, worker.returncode)
+    ids = sorted(int(line["id"]) for line in place.lines("trace"))
+    expect(list(range(120)), ids)
+    expect(120, place.stats("t")["done_total"])
+
+
+@test
+def until_empty_waits_for_what_another_worker_runs(place):
+    place.add("t", "42")
+    holder = place.start("run", "--handle", trace(place, verdict="hold"),
+                         "--lease", "2s")
+    eventually(lambda: place.lines("trace"), "the job is held")
+    waiter = place.start("run", "--until-empty", "--handle", echo(place),
+                         "--lease", "2s")
+    time.sleep(1.0)
+    expect(None, waiter.poll(), "it waits")
+    holder.kill()
+    waiter.communicate(timeout=PATIENCE)
+    expect(0, waiter.returncode)
+    expect(["42"], [line["id"] for line in place.lines("out")])
+
+
+@test
+def a_job_deleted_while_it_runs_never_runs_again(place):
+    place.add("t", "42")
+    holder = place.start("run", "--handle", trace(place, verdict="hold"),
+                         "--lease", "1s")
+    eventually(lambda: place.lines("trace"), "the job is held")
+    result = place.weir("delete", "t", "42", "--json")
+    expect([0, "running"], [result.code, result.json["was"]])
+    expect_in("not interrupted", result.err)
+    holder.kill()
+    run_until_empty(place, "--handle", echo(place), "--lease", "1s")
+    expect([], place.lines("out"))
+    place.weir("show", "t", "42").expect_complaint(3, "\"42\"")
+
+
+@test
+def until_empty_tells_when_what_is_left_is_paused(place):
+    place.add("t", "1", "--delay", "1h")
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+    redis.send("HSET weir:{t}:meta paused 1")
+    redis.line()
+    redis.close()
+    result = place.weir("run", "--until-empty", "--handle", echo(place),
+                        "--log-level", "error")
+    result.expect_complaint(1, "\"t\"", "paused", "1 jobs")
+
+
+@test
+def until_empty_ends_at_once_where_nothing_is(place):
+    run_until_empty(place, "--handle", echo(place))
+
+
+@test
+def a_worker_killed_with_jobs_in_hand_loses_none(place):
+    for i in range(20):
+        place.add("t", str(i))
+    victim = place.start("run", "--handle", trace(place, verdict="hold"),
+                         "--lease", "1s")
+    eventually(lambda: place.lines("trace"), "a job is held")
+    victim.kill()
+    victim.wait()
+    killed = time.monotonic()
+    run_until_empty(place, "--handle", echo(place), "--lease", "1s")
+    expect_true(time.monotonic() - killed < 10, "soon after the lease")
+    ids = sorted(int(line["id"]) for line in place.lines("out"))
+    expect(list(range(20)), ids)
+
+
+@test
+def sigterm_ends_a_worker_with_exit_0(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle", echo(place))
+    eventually(lambda: place.lines("out"), "the job ran")
+    worker.send_signal(signal.SIGTERM)
+    _, err = worker.communicate(timeout=PATIENCE)
+    expect(0, worker.returncode)
+    expect_in("info SIGTERM", err)
+    stats = place.stats("t")
+    expect([1, 0, 0], [stats["done_total"], stats["running"], stats["ready"]])
+
+
+@test
+def sigint_ends_a_worker_with_exit_0(place):
+    worker = place.start("run", "--handle", echo(place))
+    eventually(lambda: place.server_pid(), "the server runs")
+    place.add("t", "1")
+    eventually(lambda: place.lines("out"), "the job ran")
+    worker.send_signal(signal.SIGINT)
+    worker.communicate(timeout=PATIENCE)
+    expect(0, worker.returncode)
+
+
+@test
+def log_lines_carry_time_and_level(place):
+    result = run_until_empty(place, "--handle", echo(place))
+    lines = [line for line in result.err.splitlines()
+             if "serving t with" in line]
+    expect(1, len(lines))
+    clock, level = lines[0].split()[:2]
+    expect([2, 5, 8, 12], [clock.index(":"), clock.index(":", 3),
+                           clock.index("."), len(clock)])
+    expect("info", level)
+    result = place.weir("run", "--until-empty", "--handle", echo(place),
+                        "--log-level", "error")
+    expect([0, ""], [result.code, result.err])
+
+
+def count_commands(place, seconds):
+    """What clients send, not what scripts call."""
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+    redis.send("MONITOR")
+    expect("+OK", redis.line())
+    seen = []
+    redis.socket.settimeout(0.2)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            chunk = redis.socket.recv(65536)
+        except TimeoutError:
+            continue
+        seen += [line for line in chunk.decode(errors="replace").splitlines()
+                 if line.startswith("+") and " lua]" not in line]
+    redis.close()
+    return seen
+
+
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid) as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def an_idle_worker_of_ten_topics_is_nearly_silent(place):
+    handles = []
+    for i in range(10):
+        handles += ["--handle", echo(place, "t%d" % i)]
+    worker = place.start("run", *handles)
+    eventually(lambda: place.server_pid(), "the server runs")
+    place.add("t9", "1")
+    eventually(lambda: place.lines("out"), "the worker works")
+    time.sleep(1.0)
+    cpu = cpu_seconds(worker.pid)
+    sent = count_commands(place, 6.0)
+    expect_true(len(sent) <= 60, "%d commands in 6 s: %r"
+                % (len(sent), sent[:5]))
+    expect_true(cpu_seconds(worker.pid) - cpu <= 0.3, "hardly any CPU")
+    stop_cleanly(worker)
+
+
+@test
+def streams_that_came_closed_do_not_become_connections(place):
+    place.add("t", "1")
+    process = subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", WEIR, "run", "--handle",
+         echo(place, "t")], env=place.env)
+    place.started.append(process)
+    eventually(lambda: place.lines("out"), "the worker works")
+    for fd in range(3):
+        expect("/dev/null", os.readlink("/proc/%d/fd/%d" % (process.pid, fd)))
+    process.terminate()
+    expect(0, process.wait(10))
+
+
+if __name__ == "__main__":
+    main()
