@@ -15,17 +15,26 @@ void weir__delay_fail_collected(struct weir__delay *store, int code)
             weir__topic_fail_adds(topic, code);
 }
 
+static int64_t number_of(struct weir_slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len && i < 12; i++)
+        number = number * 10 + (digits.ptr[i] - '0');
+    return number;
+}
+
+/* TIME answers with seconds and microseconds. */
 static void on_time(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__delay *store = arg;
-    struct weir_slice seconds;
-    int64_t wall_ms = 0;
+    struct weir_slice seconds, us;
 
-    if (code != WEIR_OK || !weir__reply_str(reply, 0, &seconds))
+    if (code != WEIR_OK || !weir__reply_str(reply, 0, &seconds) ||
+        !weir__reply_str(reply, 1, &us))
         return;
-    for (size_t i = 0; i < seconds.len && i < 12; i++)
-        wall_ms = wall_ms * 10 + (seconds.ptr[i] - '0');
-    store->ahead_ms = wall_ms * 1000 - weir__delay_now_ns(store) / 1000000;
+    store->ahead_ms = number_of(seconds) * 1000 + number_of(us) / 1000 -
+                      weir__delay_now_ns(store) / 1000000;
 }
 
 /* A server that is full counts nobody, but lets verdicts through: they must not
