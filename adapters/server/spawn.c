@@ -182,5 +182,7 @@ bool weir__process_is_alive(pid_t pid)
     if (kill(pid, 0) != 0 && errno == ESRCH)
         return false;
     state = process_state(pid);
+    if (state == '?') /* not readable, or reaped since we looked */
+        return kill(pid, 0) == 0 || errno != ESRCH;
     return state != 'Z' && state != 'X';
 }
