@@ -504,3 +504,24 @@ void host_work_off(struct host *host, uint8_t *ran, size_t count)
     }
     host_await_settled(host);
 }
+
+void host_bury(struct host *host, size_t count)
+{
+    size_t buried = 0;
+
+    while (buried < count) {
+        (void)host_claim(host, 1000, 60000);
+        while (host->runs != NULL) {
+            struct weir__run *run = host_take(host);
+
+            run->record.counters.attempt = 3;
+            run->record.counters.failures = 3;
+            run->record.counters.snoozes = 2;
+            run->record.reason = weir__slice_str("failed");
+            run->record.error = weir__slice_str("no such order");
+            host_settle(host, run, WEIR__OUTCOME_DEAD);
+            buried++;
+        }
+        host_await_settled(host);
+    }
+}

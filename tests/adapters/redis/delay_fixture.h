@@ -81,6 +81,10 @@ void host_settle(struct host *host, struct weir__run *run,
 void host_settle_all(struct host *host, enum weir__outcome outcome);
 void host_await_settled(struct host *host);
 
+/* Claim what is due until `count` jobs came, and have them die: after three
+ * attempts, "failed", with the error "no such order". */
+void host_bury(struct host *host, size_t count);
+
 /* NUL-terminated, until the next call. */
 const char *run_id(const struct weir__run *run);
 

@@ -6,28 +6,6 @@
 
 /* Managing jobs of the delay store on a real server. */
 
-/* All that is due dies. */
-static void bury(struct host *host, size_t count)
-{
-    size_t buried = 0;
-
-    while (buried < count) {
-        (void)host_claim(host, 1000, 60000);
-        while (host->runs != NULL) {
-            struct weir__run *run = host_take(host);
-
-            run->record.counters.attempt = 3;
-            run->record.counters.failures = 3;
-            run->record.counters.snoozes = 2;
-            run->record.reason = weir__slice_str("failed");
-            run->record.error = weir__slice_str("no such order");
-            host_settle(host, run, WEIR__OUTCOME_DEAD);
-            buried++;
-        }
-        host_await_settled(host);
-    }
-}
-
 static struct redis_proc *server;
 
 static struct host *open_with_dead(int count)
@@ -42,7 +20,7 @@ static struct host *open_with_dead(int count)
                host->store->ops->topic_open(host->store, &many, &host->topic));
     host_add_numbered(host, 0, count, 0);
     AWAIT(host->added == count);
-    bury(host, (size_t)count);
+    host_bury(host, (size_t)count);
     return host;
 }
 
@@ -182,7 +160,7 @@ TEST(a_dead_job_with_a_made_id_keeps_it_when_it_is_requeued)
     host_add(host, NULL, 0);
     AWAIT(host->added == 1);
     memcpy(id, host->last_id, sizeof(id));
-    bury(host, 1);
+    host_bury(host, 1);
     EXPECT_INT(WEIR_OK, host_requeue(host, id));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_STR(id, run_id(host->runs));
@@ -220,7 +198,7 @@ TEST(a_dead_record_that_cannot_be_read_stays_dead_and_holds_up_nobody)
 
     host_add_numbered(host, 0, 3, 0);
     AWAIT(host->added == 3);
-    bury(host, 3);
+    host_bury(host, 3);
     (void)redis_int(proc, "HSET weir:{t}:rec job-0 garbage");
     EXPECT_INT(WEIR_OK, host_requeue(host, NULL));
     EXPECT_INT(2, host->count);
@@ -258,7 +236,7 @@ TEST(a_purge_deletes_every_job_in_every_state)
 
     host_add_numbered(host, 0, 5, 0);
     AWAIT(host->added == 5);
-    bury(host, 5);
+    host_bury(host, 5);
     host_add_numbered(host, 5, 3000, 0);
     for (int i = 0; i < 2000; i++)
         host_add(host, NULL, 1000 * i + 60000);

@@ -7,28 +7,6 @@
 /* Topics of the delay store as a whole: paused, with stored options, with
  * bounds, and with a topic of their own for dead jobs. */
 
-/* All that is due dies. */
-static void bury(struct host *host, size_t count)
-{
-    size_t buried = 0;
-
-    while (buried < count) {
-        (void)host_claim(host, 1000, 60000);
-        while (host->runs != NULL) {
-            struct weir__run *run = host_take(host);
-
-            run->record.counters.attempt = 3;
-            run->record.counters.failures = 3;
-            run->record.counters.snoozes = 2;
-            run->record.reason = weir__slice_str("failed");
-            run->record.error = weir__slice_str("no such order");
-            host_settle(host, run, WEIR__OUTCOME_DEAD);
-            buried++;
-        }
-        host_await_settled(host);
-    }
-}
-
 /* --- pause -------------------------------------------------------------- */
 
 TEST(a_paused_topic_gives_out_nothing_and_still_takes_jobs)
@@ -206,7 +184,7 @@ TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
 
     host_add_numbered(host, 0, 300, 0);
     AWAIT(host->added == 300);
-    bury(host, 300);
+    host_bury(host, 300);
     EXPECT_INT(0, host_dead(host, 10));
     EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:ids"));
     EXPECT_INT(WEIR_OK, host_stats(host));
@@ -243,7 +221,7 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
     AWAIT(grave->added == 1);
     host_add_numbered(host, 0, 3, 0);
     AWAIT(host->added == 3);
-    bury(host, 3);
+    host_bury(host, 3);
     EXPECT_INT(3, host_claim(grave, 10, 60000));
     EXPECT_STR("job-0", run_id(host_take(grave)));
     EXPECT_STR("job-2", run_id(host_take(grave)));
@@ -265,7 +243,7 @@ TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
     (void)redis_int(proc, "HSET weir:{d}:meta kind list");
     host_add_numbered(host, 0, 3, 0);
     AWAIT(host->added == 3);
-    bury(host, 3);
+    host_bury(host, 3);
     EXPECT_INT(3, host_dead(host, 10));
     EXPECT_STR("failed", (const char *)host->info.reason.ptr);
     EXPECT_MEM("\x07", 1, host->info.body.ptr, host->info.body.len);
