@@ -80,6 +80,11 @@ int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
 int weir__facade_place(struct weir_reactor *reactor, const char *topic,
                        struct weir__place *ret_place, struct weir_error *err);
 
+/* The same in the store that knows what all kinds have in common: options that
+ * are stored with topics, and whether these are paused. */
+int weir__facade_common(struct weir_reactor *reactor, const char *topic,
+                        struct weir__place *ret_place, struct weir_error *err);
+
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
 

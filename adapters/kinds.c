@@ -145,16 +145,35 @@ int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
     return WEIR_OK;
 }
 
+static int open_topic(struct weir__store *store, const char *topic,
+                      struct weir__place *ret_place, struct weir_error *err)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic),
+    };
+    int rc = store->ops->topic_open(store, &options, &ret_place->topic);
+
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    ret_place->store = store;
+    return WEIR_OK;
+}
+
+static int check_topic(const struct weir_reactor *reactor, const char *topic,
+                       struct weir_error *err)
+{
+    if (reactor->is_freed)
+        return weir__error_set(err, WEIR_ECANCELED, "%s",
+                               weir_error_text(WEIR_ECANCELED));
+    return weir__topic_check(weir__slice_str(topic), err);
+}
+
 int weir_reactor_declare(struct weir_reactor *reactor, const char *topic,
                          const char *kind, struct weir_error *err)
 {
     struct weir__store *store;
-    int rc;
+    int rc = check_topic(reactor, topic, err);
 
-    if (reactor->is_freed)
-        return weir__error_set(err, WEIR_ECANCELED, "%s",
-                               weir_error_text(WEIR_ECANCELED));
-    rc = weir__topic_check(weir__slice_str(topic), err);
     return rc < 0 ? rc
                   : weir__facade_declare(reactor, topic, kind, &store, err);
 }
@@ -162,23 +181,20 @@ int weir_reactor_declare(struct weir_reactor *reactor, const char *topic,
 int weir__facade_place(struct weir_reactor *reactor, const char *topic,
                        struct weir__place *ret_place, struct weir_error *err)
 {
-    struct weir__store_topic_options options = {
-        .name = weir__slice_str(topic),
-    };
     struct weir__store *store;
-    int rc;
+    int rc = check_topic(reactor, topic, err);
 
-    if (reactor->is_freed)
-        return weir__error_set(err, WEIR_ECANCELED, "%s",
-                               weir_error_text(WEIR_ECANCELED));
-    rc = weir__topic_check(options.name, err);
     if (rc == WEIR_OK)
         rc = weir__facade_declare(reactor, topic, NULL, &store, err);
-    if (rc < 0)
-        return rc;
-    rc = store->ops->topic_open(store, &options, &ret_place->topic);
-    if (rc < 0)
-        return weir__error_set(err, rc, "%s", weir_error_text(rc));
-    ret_place->store = store;
-    return WEIR_OK;
+    return rc < 0 ? rc : open_topic(store, topic, ret_place, err);
+}
+
+int weir__facade_common(struct weir_reactor *reactor, const char *topic,
+                        struct weir__place *ret_place, struct weir_error *err)
+{
+    int rc = check_topic(reactor, topic, err);
+
+    return rc < 0
+               ? rc
+               : open_topic(weir__facade_store(reactor), topic, ret_place, err);
 }

@@ -157,7 +157,7 @@ int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
                        bool is_paused, weir_code_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_place(reactor, topic, &place, NULL);
+    int rc = weir__facade_common(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -207,7 +207,7 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
     struct weir__setting list[2 * WEIR__TOPIC_OPTIONS];
     struct weir__place place;
     size_t most = sizeof(list) / sizeof(list[0]), count = 0;
-    int rc = weir__facade_place(reactor, topic, &place, err);
+    int rc = weir__facade_common(reactor, topic, &place, err);
 
     for (; rc == WEIR_OK && settings[count] != NULL; count++)
         rc = count == most
@@ -226,7 +226,7 @@ int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
                           weir_setting_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_place(reactor, topic, &place, NULL);
+    int rc = weir__facade_common(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
