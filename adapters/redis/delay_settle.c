@@ -114,7 +114,7 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         lease->returned++;
         topic->unsettled++;
-    } else {
+    } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, held);
     }
     weir__run_fini(run);

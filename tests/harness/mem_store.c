@@ -108,6 +108,7 @@ static void apply(struct mem_store *store, struct mem_job *job,
     case WEIR__OUTCOME_RETURN:
         break;
     case WEIR__OUTCOME_NONE:
+    case WEIR__OUTCOME_TAKEN:
     default:
         WEIR_UNREACHABLE("a run was settled without an outcome");
     }
