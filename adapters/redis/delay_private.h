@@ -21,6 +21,7 @@ enum {
     WEIR__CALL_SLOTS = 1000,  /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,   /* most nodes: these cost more */
     WEIR__TOPIC_BUCKETS = 64, /* a power of two */
+    WEIR__NODE_STATES = 256,  /* of a node: the fraction of its score */
     WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
 };
 
@@ -41,7 +42,7 @@ struct weir__held {
     uint32_t size;     /* slots */
     uint32_t lo;       /* first slot */
     uint32_t pack;     /* index into its lease's packs */
-    uint32_t crashes;  /* ended leases that the record does not count yet */
+    uint32_t ended;    /* leases that count and are not in the record yet */
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
     uint32_t endings;  /* of these what is written somewhere else */
