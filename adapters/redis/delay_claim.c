@@ -231,6 +231,8 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
         weir__topic_mark(topic); /* the next flush tries again */
         return;
     }
+    if (!topic->has_recalled && topic->user != NULL)
+        weir__topic_recall(topic);
     topic->wants_claim = false;
     claim->ask.done = on_claimed;
     claim->topic = topic;

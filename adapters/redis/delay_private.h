@@ -38,6 +38,8 @@ struct weir__ask {
 
 /* One claimed node. */
 struct weir__held {
+    struct weir__ask start;     /* of a suspect: its node has one slot */
+    struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
     uint32_t size;     /* slots */
     uint32_t lo;       /* first slot */
@@ -121,6 +123,7 @@ struct weir__store_topic {
 
     bool wants_claim;
     struct weir__claim claim;
+    bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
@@ -261,6 +264,13 @@ void weir__lease_spend(struct weir__lease *lease);
 
 /* With its batches and whatever runs are still out. */
 void weir__lease_free(struct weir__lease *lease);
+
+/* --- delay_start.c ------------------------------------------------------ */
+
+void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Log which suspect was running when a worker of this name died. */
+void weir__topic_recall(struct weir__store_topic *topic);
 
 /* --- delay_settle.c ----------------------------------------------------- */
 
