@@ -116,7 +116,9 @@ struct counters {
 struct model {
     int64_t now_us;
     bool exists, is_paused;
-    int64_t mark; /* -1: none */
+    int64_t mark;          /* -1: none */
+    long long max_pending; /* 0: no bound */
+    long long revision;    /* of the stored options */
     struct counters count;
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
@@ -259,6 +261,8 @@ void model_forget(struct model *model, int64_t latest_ms, size_t most,
                   struct text *answer);
 void model_purge(struct model *model, const struct node *nodes, size_t count,
                  struct text *answer);
+/* Store how many jobs may wait; 0: no bound. */
+void model_set(struct model *model, long long max_pending, struct text *answer);
 void model_pause(struct model *model, const char *kind, bool pauses,
                  struct text *answer);
 

@@ -25,20 +25,38 @@ static bool is_earlier_in_pack(const struct pack *pack, unsigned slot)
     return false;
 }
 
+/* How many more jobs may wait. */
+static long long room_left(const struct model *model)
+{
+    long long left = model->max_pending;
+
+    if (left == 0)
+        return INT64_MAX;
+    for (size_t i = 0; i < model->live_count && left > 0; i++)
+        left -= model->live[i]->state == WAITS;
+    return left;
+}
+
 /* One staged pack; returns how many of its jobs are new. */
 static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
                          struct text *refusals, int64_t *first_ms)
 {
     bool refused[SLOTS] = {false};
-    unsigned added = pack->count;
+    long long left = room_left(model);
+    unsigned added = 0;
     uint32_t place;
 
-    for (unsigned slot = 0; slot < pack->count && pack->has_ids; slot++) {
-        refused[slot] = model_place(model, pack->jobs[slot].id, &place) ||
-                        is_earlier_in_pack(pack, slot);
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        refused[slot] =
+            pack->has_ids && (model_place(model, pack->jobs[slot].id, &place) ||
+                              is_earlier_in_pack(pack, slot));
         if (refused[slot]) {
             refuse(refusals, index, (int)slot);
-            added--;
+        } else if (added == left) {
+            refused[slot] = true;
+            refuse(refusals, index, (int)slot + 256);
+        } else {
+            added++;
         }
     }
     pack->is_staged = false;
@@ -48,26 +66,29 @@ static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
 }
 
 static void say_added(long long added, const struct text *refusals,
-                      struct text *answer)
+                      long long revision, struct text *answer)
 {
     text_format(answer, "(%lld", added);
     text_add(answer, text_of(refusals), refusals->len);
+    if (revision > 0)
+        text_format(answer, " %lld", revision);
     text_str(answer, ")");
 }
 
 /* The call, or a later one from its seat, was answered before: whatever became
  * of its jobs, nothing happens. */
-static bool is_repeat(const struct seat *seat, const struct add_call *call,
+static bool is_repeat(const struct model *model, const struct add_call *call,
                       struct text *answer)
 {
     static const struct text none = {0};
+    const struct seat *seat = &model->seats[call->seat];
 
     if (seat->number < call->number)
         return false;
     for (size_t i = 0; i < call->count; i++)
         call->packs[i]->is_staged = false;
     say_added(0, seat->number == call->number ? &seat->refusals : &none,
-              answer);
+              model->revision, answer);
     return true;
 }
 
@@ -78,7 +99,7 @@ void model_add(struct model *model, const struct add_call *call,
     int64_t first_ms = INT64_MAX;
     long long added = 0;
 
-    if (is_repeat(seat, call, answer))
+    if (is_repeat(model, call, answer))
         return;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
         text_str(answer, "(-1 delay)");
@@ -100,7 +121,7 @@ void model_add(struct model *model, const struct add_call *call,
     model->count.added += added;
     if (added > 0)
         model_wake(model, first_ms);
-    say_added(added, &seat->refusals, answer);
+    say_added(added, &seat->refusals, model->revision, answer);
 }
 
 /* --- settle: who may ---------------------------------------------------- */

@@ -41,6 +41,7 @@ static const struct operation {
     {"stats", op_stats, 25, false},
     {"lateness", op_lateness, 10, false},
     {"pause", op_pause, 6, false},
+    {"max_pending", op_max_pending, 20, false},
     {"subscribe", op_subscribe, 10, false},
     {"time", op_time, 90, false},
 };

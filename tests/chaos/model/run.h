@@ -120,6 +120,7 @@ void op_release(struct run *run);
 void op_stats(struct run *run);
 void op_lateness(struct run *run);
 void op_pause(struct run *run);
+void op_max_pending(struct run *run);
 void op_subscribe(struct run *run);
 void op_time(struct run *run);
 

@@ -25,6 +25,7 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_FORGET] = &weir__script_forget,
     [SCRIPT_PURGE] = &weir__script_purge,
     [SCRIPT_PAUSE] = &weir__script_pause,
+    [SCRIPT_SET] = &weir__script_set,
     [SCRIPT_START] = &weir__script_start,
     [SCRIPT_RECALL] = &weir__script_recall,
 };

@@ -33,6 +33,7 @@ enum script {
     SCRIPT_FORGET,
     SCRIPT_PURGE,
     SCRIPT_PAUSE,
+    SCRIPT_SET,
     SCRIPT_START,
     SCRIPT_RECALL,
     SCRIPTS
