@@ -3,6 +3,7 @@
 
 #include "adapters/cli/data_dir.h"
 #include "adapters/cli/options.h"
+#include "adapters/redis/conn_error.h"
 #include "adapters/redis/url.h"
 #include "core/assert.h"
 
@@ -90,6 +91,14 @@ enum weir__exit weir__client_find(struct weir__client *client,
 
 /* --- the reactor ------------------------------------------------------ */
 
+/* Trying again is of no use until somebody changed something. */
+static bool is_denial(const char *text)
+{
+    enum weir__error_class class = weir__error_classify(text);
+
+    return class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -97,8 +106,11 @@ static void on_connection(int code, const char *text, void *arg)
     client->connection_code = code;
     if (code != WEIR_OK) {
         copy_text(client->connection, sizeof(client->connection), text);
+        if (!client->was_connected && code == WEIR_ESERVER && is_denial(text))
+            weir__client_finish(client, WEIR_ECONN);
         return;
     }
+    client->was_connected = true;
     client->connection[0] = '\0';
     ev_timer_stop(client->loop, &client->limit);
     if (client->is_connecting)

@@ -26,6 +26,7 @@ struct weir__client {
     char connection[240]; /* what was said about the connection last */
     char refusal[240];    /* the last warning or error logged since wait */
     weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
+    bool was_connected;   /* at least once */
     bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;
     int code; /* WEIR_OK or WEIR_E... of what is waited for */

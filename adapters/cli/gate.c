@@ -33,6 +33,28 @@ static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
     return WEIR__EXIT_NONE;
 }
 
+/* What a worker cannot do without; the rest of its rights is a warning. */
+static enum weir__exit judge_rights(struct weir__probe *probe,
+                                    const struct weir__log *log)
+{
+    struct weir__doctor doctor = {0};
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    weir__doctor_scripts(&doctor, probe);
+    if (weir__doctor_worst(&doctor, NULL) == WEIR__HEALTH_FAILED &&
+        strstr(doctor.list[0].text, "NOPERM") != NULL) {
+        weir__complain("%s; %s", doctor.list[0].text, doctor.list[0].advice);
+        rc = WEIR__EXIT_FAILED;
+    }
+    weir__doctor_fini(&doctor);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    weir__doctor_rights(&doctor, probe);
+    rc = judge(&doctor, true, log);
+    weir__doctor_fini(&doctor);
+    return rc;
+}
+
 static enum weir__exit look(struct weir__probe *probe, bool may_evict,
                             const struct weir__log *log)
 {
@@ -48,7 +70,7 @@ static enum weir__exit look(struct weir__probe *probe, bool may_evict,
     }
     weir__facts_fini(&facts);
     weir__doctor_fini(&doctor);
-    return rc;
+    return rc == WEIR__EXIT_NONE ? judge_rights(probe, log) : rc;
 }
 
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,

@@ -8,8 +8,9 @@
 #include "core/error.h"
 
 /* Look at the server that `client` is connected to. One that evicts is refused,
- * said, unless `may_evict`; an old one, a replica and one that does not keep
- * what it has are named in the log, and so is one that does not tell.
+ * said, unless `may_evict`, and so is one that lets us run no script. An old
+ * one, a replica, one that does not keep what it has, one that does not tell,
+ * and missing rights are named in the log.
  * WEIR__EXIT_NONE, or what to exit with. BLOCKS. */
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
                            const struct weir__log *log);

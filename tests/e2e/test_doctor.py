@@ -336,5 +336,51 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
     expect_in("its settings are not known (NOPERM", result.err)
 
 
+@test
+def a_worker_without_the_right_to_run_scripts_ends(place):
+    server = Server(place)
+    use_good_plugins(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -evalsha")
+    place.weir("run", "--redis", server.url_of("w:pw"), "--handle", "t=echo",
+               "--log-level", "error").expect_complaint(1, "NOPERM",
+                                                        "EVALSHA")
+
+
+@test
+def a_worker_without_a_command_hears_which(place):
+    server = Server(place)
+    use_good_plugins(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -hkeys")
+    result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
+                        "t=echo", "--until-empty")
+    expect(0, result.code, result.err)
+    expect_in("the user may not run HKEYS; ACL SETUSER with +hkeys",
+              result.err)
+
+
+@test
+def who_is_not_let_in_hears_why(place):
+    server = Server(place, "--requirepass", "secret", waits_for="-NOAUTH")
+    use_good_plugins(place)
+    wrong = server.url_of(":wrong")
+    for url, word in ((wrong, "WRONGPASS"), (server.url, "NOAUTH")):
+        place.weir("add", "t", "--redis", url).expect_complaint(
+            5, "turned us away", word)
+        result = place.weir("run", "--handle", "t=echo", "--redis", url)
+        expect(5, result.code, result.err)
+        expect_in(word, result.err.splitlines()[-1])
+
+
+@test
+def an_add_that_is_not_allowed_or_not_taken_says_why(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd")
+    place.weir("add", "t", "--redis", server.url_of("w:pw")).expect_complaint(
+        1, "can't run this command", "weir doctor")
+    server.tell("CONFIG SET min-replicas-to-write 1")
+    place.weir("add", "t", "--redis", server.url).expect_complaint(
+        1, "NOREPLICAS", "weir doctor")
+
+
 if __name__ == "__main__":
     main()
