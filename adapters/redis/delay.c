@@ -280,6 +280,7 @@ static const struct weir__store_ops delay_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
+    .start = weir__topic_start,
     .settle = weir__topic_settle,
     .renew = weir__topic_renew,
     .unsettled = topic_unsettled,
@@ -302,7 +303,7 @@ static const struct weir__store_ops delay_ops = {
     .close = close_store,
 };
 
-int weir__delay_open(const struct weir__delay_options *options,
+int weir__delay_open(const struct weir__redis_options *options,
                      struct weir__store **ret_store)
 {
     struct weir__delay *store = weir__mem_new(sizeof(*store));
