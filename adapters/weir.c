@@ -13,7 +13,7 @@
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-static const struct weir__codec codec = {
+const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
 };
@@ -87,7 +87,7 @@ static int set_name(struct weir_reactor *reactor, const char *name,
 static int open_parts(struct weir_reactor *reactor)
 {
     struct weir__reactor_options core = {
-        .codec = &codec,
+        .codec = &weir__facade_codec,
         .clock = weir__driver_clock,
         .seed = reactor->seed,
         .log = &reactor->log,
