@@ -4,8 +4,8 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
- * plugins), request.c and manage.c (jobs and topics); trial.c shares what checks
- * and reads. These and the command
+ * plugins), request.c and manage.c (jobs and topics); trial.c shares a part.
+ * These and the command
  * line are the only files that name several adapters. */
 
 #include <weir/weir.h>
