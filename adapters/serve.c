@@ -174,6 +174,9 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                                "topic %s: give it either a function or a "
                                "plugin",
                                topic);
+    rc = weir__facade_declare(reactor, topic, options->kind, &lane.store, err);
+    if (rc < 0)
+        return rc;
     if (options->plugin != NULL)
         return serve_plugin(reactor, options, topic, &lane, err);
     return serve_lane(reactor, &lane, topic, err);

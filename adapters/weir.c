@@ -7,7 +7,6 @@
 
 #include "adapters/json/json.h"
 #include "adapters/msgpack/scan.h"
-#include "adapters/redis/delay.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -28,15 +27,6 @@ static int64_t on_tick(void *arg)
     wait_ns = weir__reactor_tick(reactor->core);
     reactor->depth--;
     return wait_ns;
-}
-
-static void on_connection(int code, const char *text, void *arg)
-{
-    struct weir_reactor *reactor = arg;
-
-    weir__reactor_connection(reactor->core, code == WEIR_OK);
-    if (reactor->on_connection != NULL)
-        reactor->on_connection(code, text, reactor->on_connection_arg);
 }
 
 /* Unique enough for two reactors that start in the same process at once: the
@@ -72,7 +62,7 @@ static int check_name(const char *name, struct weir_error *err)
 }
 
 static int set_name(struct weir_reactor *reactor, const char *name,
-                    uint64_t seed, struct weir_error *err)
+                    struct weir_error *err)
 {
     char host[17];
 
@@ -90,53 +80,30 @@ static int set_name(struct weir_reactor *reactor, const char *name,
         if (!is_name_byte(*c))
             *c = '-';
     (void)snprintf(reactor->name, sizeof(reactor->name), "%s-%ld-%08lx", host,
-                   (long)getpid(), (unsigned long)(seed & 0xffffffff));
+                   (long)getpid(), (unsigned long)(reactor->seed & 0xffffffff));
     return WEIR_OK;
 }
 
-static int open_store(struct weir_reactor *reactor,
-                      const struct weir_options *options, uint64_t seed)
+static int open_parts(struct weir_reactor *reactor)
 {
-    struct weir__store_events events = weir__lane_events();
-    struct weir__delay_options store = {
-        .loop = options->loop,
-        .url = &reactor->url,
-        .worker = reactor->name,
-        .seed = seed,
-        .wait_ms = options->request_timeout_ms,
-        .clock = weir__driver_clock,
-        .log = &reactor->log,
-        .events = &events,
-        .arg = reactor,
-        .depth = &reactor->depth,
-    };
-
-    events.connection = on_connection;
-    return weir__delay_open(&store, &reactor->store);
-}
-
-static int open_parts(struct weir_reactor *reactor,
-                      const struct weir_options *options, uint64_t seed)
-{
-    struct weir__reactor_options core;
-    int rc = open_store(reactor, options, seed);
-
-    if (rc < 0)
-        return rc;
-    core = (struct weir__reactor_options){
-        .store = reactor->store,
+    struct weir__reactor_options core = {
         .codec = &codec,
         .clock = weir__driver_clock,
-        .seed = seed,
+        .seed = reactor->seed,
         .log = &reactor->log,
     };
+    int rc;
+
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
-    return weir__driver_open(options->loop, on_tick, reactor, &reactor->driver);
+    rc = weir__facade_open_store(reactor, 0);
+    if (rc < 0)
+        return rc;
+    return weir__driver_open(reactor->loop, on_tick, reactor, &reactor->driver);
 }
 
-/* Copes with a half-built reactor. The store goes first: its callbacks, run
+/* Copes with a half-built reactor. The stores go first: their callbacks, run
  * with WEIR_ECANCELED, may still look at the rest. */
 static void destroy(void *arg)
 {
@@ -145,8 +112,7 @@ static void destroy(void *arg)
     reactor->is_freed = true;
     if (reactor->core != NULL)
         weir__reactor_halt(reactor->core);
-    if (reactor->store != NULL)
-        reactor->store->ops->close(reactor->store);
+    weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
@@ -179,7 +145,6 @@ int weir_reactor_open(const struct weir_options *options,
                       struct weir_reactor **ret_reactor, struct weir_error *err)
 {
     struct weir_reactor *reactor;
-    uint64_t seed;
     int rc = check_options(options, err);
 
     if (rc < 0)
@@ -194,12 +159,14 @@ int weir_reactor_open(const struct weir_options *options,
     };
     reactor->on_connection = options->on_connection;
     reactor->on_connection_arg = options->on_connection_arg;
-    seed = make_seed(reactor);
+    reactor->loop = options->loop;
+    reactor->request_timeout_ms = options->request_timeout_ms;
+    reactor->seed = make_seed(reactor);
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
-        rc = set_name(reactor, options->name, seed, err);
+        rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK) {
-        rc = open_parts(reactor, options, seed);
+        rc = open_parts(reactor);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }

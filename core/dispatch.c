@@ -138,8 +138,8 @@ static void report_lateness(struct weir__lane *lane)
     if (lane->late_counts == NULL || lane->late_max_us < 0 ||
         reactor->now_ns < lane->late_at_ns)
         return;
-    reactor->options.store->ops->lateness(lane->topic, lane->late_counts,
-                                          lane->late_max_us);
+    lane->store->ops->lateness(lane->topic, lane->late_counts,
+                               lane->late_max_us);
     for (size_t i = 0; i < WEIR__BUCKETS; i++)
         lane->late_counts[i] = 0;
     lane->late_max_us = -1;
@@ -160,7 +160,7 @@ static void finish_lane(struct weir__lane *lane)
             break;
         weir__run_decide(run, &options->ladder, options->retry_jitter,
                          weir__random_next(&reactor->random));
-        reactor->options.store->ops->settle(lane->topic, run);
+        lane->store->ops->settle(lane->topic, run);
     }
     report_lateness(lane);
 }

@@ -185,7 +185,7 @@ static void give_back_stale(struct weir__lane *lane)
 void weir__lane_expired(struct weir__lane_deadline *deadline)
 {
     struct weir__lane *lane = deadline->lane;
-    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
+    const struct weir__store_ops *ops = lane->store->ops;
 
     if (deadline == &lane->claim_at) {
         weir__lane_wake(lane);
@@ -196,14 +196,14 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
         return;
     give_back_stale(lane);
     ops->renew(lane->topic, lane->options.lease_ms);
-    if (lane->reactor->is_connected)
+    if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
     arm_renewal(lane);
 }
 
 static bool may_claim(const struct weir__lane *lane)
 {
-    return lane->reactor->is_connected && !lane->reactor->is_stopping &&
+    return lane->store->is_up && !lane->reactor->is_stopping &&
            !lane->is_claiming && !lane->is_sleeping && !lane->is_refused;
 }
 
@@ -226,7 +226,7 @@ void weir__lane_feed(struct weir__lane *lane)
 
     if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))
         return;
-    if (reactor->options.store->ops->claim(lane->topic, &claim) < 0) {
+    if (lane->store->ops->claim(lane->topic, &claim) < 0) {
         weir__lane_sleep(lane, WEIR__REFUSED_NS);
         return;
     }
@@ -350,7 +350,7 @@ static void on_wake(void *user)
 /* Runs that did not start go back as if they had never been claimed. */
 void weir__lane_give_back(struct weir__lane *lane)
 {
-    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
+    const struct weir__store_ops *ops = lane->store->ops;
     struct weir__run *run;
 
     for (;;) {

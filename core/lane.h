@@ -69,7 +69,8 @@ struct weir__lane {
     char name[WEIR_MAX_TOPIC + 1];
     struct weir__lane_options own;     /* as served; name is not used */
     struct weir__lane_options options; /* with what is stored on the server */
-    struct weir__store_topic *topic;
+    struct weir__store *store;
+    struct weir__store_topic *topic; /* the store's */
 
     struct weir__lane *list_next[WEIR__LANE_LISTS];
     bool is_listed[WEIR__LANE_LISTS];
@@ -108,7 +109,8 @@ struct weir__reactor {
     size_t lane_count;
     struct weir__lane_queue lists[WEIR__LANE_LISTS];
     struct weir__heap deadlines;
-    bool is_connected;
+    struct weir__store *stores[WEIR__STORES_MAX];
+    size_t store_count;
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;

@@ -65,6 +65,7 @@ int weir__reactor_serve(struct weir__reactor *reactor,
     if (lane == NULL)
         return WEIR_ENOMEM;
     lane->reactor = reactor;
+    lane->store = options->store;
     lane->own = *options;
     lane->options = *options;
     lane->claim_at.lane = lane;
@@ -76,7 +77,7 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         weir__mem_free(lane);
         return rc;
     }
-    reactor->options.store->ops->topic_listen(lane->topic, lane);
+    lane->store->ops->topic_listen(lane->topic, lane);
     lane->next = reactor->lanes;
     reactor->lanes = lane;
     reactor->lane_count++;
@@ -102,14 +103,29 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
         weir__lane_give_back(lane);
 }
 
-void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
+void weir__reactor_attach(struct weir__reactor *reactor,
+                          struct weir__store *store)
 {
-    reactor->is_connected = is_up;
+    WEIR_ASSERT(reactor->store_count < WEIR__STORES_MAX);
+    reactor->stores[reactor->store_count++] = store;
+}
+
+void weir__reactor_connection(struct weir__reactor *reactor,
+                              struct weir__store *store, bool is_up)
+{
+    store->is_up = is_up;
     if (!is_up)
         return;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        weir__lane_wake(lane);
+        if (lane->store == store)
+            weir__lane_wake(lane);
+}
+
+static void flush_stores(struct weir__reactor *reactor)
+{
+    for (size_t i = 0; i < reactor->store_count; i++)
+        reactor->stores[i]->ops->flush(reactor->stores[i]);
 }
 
 void weir__reactor_halt(struct weir__reactor *reactor)
@@ -126,7 +142,6 @@ static struct weir__lane_deadline *deadline_of(struct weir__heap_node *node)
 /* Renewals leave at once: the handlers of this turn may hold the loop. */
 static void run_deadlines(struct weir__reactor *reactor)
 {
-    struct weir__store *store = reactor->options.store;
     struct weir__heap_node *node;
     bool is_due = false;
 
@@ -139,7 +154,7 @@ static void run_deadlines(struct weir__reactor *reactor)
         is_due = true;
     }
     if (is_due && reactor->lists[WEIR__LANES_READY].first != NULL)
-        store->ops->flush(store);
+        flush_stores(reactor);
 }
 
 /* Feeding can make a lane hungry again only through a later event, so this
@@ -159,7 +174,7 @@ static void feed_lanes(struct weir__reactor *reactor)
 static bool is_quiet(const struct weir__lane *lane)
 {
     return weir__lane_held(lane) == 0 && !lane->is_claiming &&
-           lane->reactor->options.store->ops->unsettled(lane->topic) == 0;
+           lane->store->ops->unsettled(lane->topic) == 0;
 }
 
 /* A lane that is not quiet yet comes back when its verdicts are answered. */
@@ -219,7 +234,7 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
-    reactor->options.store->ops->flush(reactor->options.store);
+    flush_stores(reactor);
     return next_deadline(reactor, is_more);
 }
 

@@ -27,7 +27,6 @@ struct weir__codec {
 };
 
 struct weir__reactor_options {
-    struct weir__store *store; /* borrowed; closed by the owner, before free */
     const struct weir__codec *codec; /* kept */
     int64_t (*clock)(void *arg);     /* monotonic ns */
     void *clock_arg;
@@ -35,17 +34,25 @@ struct weir__reactor_options {
     const struct weir__log *log; /* kept */
 };
 
-/* NULL when out of memory. */
+/* NULL when out of memory. Stores are attached afterwards. */
 struct weir__reactor *
 weir__reactor_new(const struct weir__reactor_options *options);
 void weir__reactor_free(struct weir__reactor *reactor);
+
+enum { WEIR__STORES_MAX = 8 };
+
+/* Flush this store at the end of each turn, and let lanes use it. Borrowed; its
+ * owner closes it before the reactor is freed. At most WEIR__STORES_MAX. */
+void weir__reactor_attach(struct weir__reactor *reactor,
+                          struct weir__store *store);
 
 /* The lanes' side of the store's events; `connection` is the owner's to fill
  * and to pass on. */
 struct weir__store_events weir__lane_events(void);
 
 struct weir__lane_options {
-    struct weir_slice name; /* borrowed, valid topic name */
+    struct weir_slice name;    /* borrowed, valid topic name */
+    struct weir__store *store; /* attached; keeps the topic */
     weir_run_fn run;
     void *self;               /* kept until the reactor is freed */
     int (*flush)(void *self); /* NULL: nothing to flush */
@@ -72,8 +79,9 @@ void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
 void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
                         void *arg);
 
-/* The store's connection came up or went down. */
-void weir__reactor_connection(struct weir__reactor *reactor, bool is_up);
+/* A store's connection came up or went down. */
+void weir__reactor_connection(struct weir__reactor *reactor,
+                              struct weir__store *store, bool is_up);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */

@@ -11,7 +11,7 @@
 
 int weir__lane_open_topic(struct weir__lane *lane)
 {
-    struct weir__store *store = lane->reactor->options.store;
+    struct weir__store *store = lane->store;
     struct weir__store_topic_options options = {
         .name = weir__slice_str(lane->name),
         .max_dead = lane->options.max_dead,

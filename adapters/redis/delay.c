@@ -302,7 +302,7 @@ static const struct weir__store_ops delay_ops = {
     .close = close_store,
 };
 
-int weir__delay_open(const struct weir__delay_options *options,
+int weir__delay_open(const struct weir__redis_options *options,
                      struct weir__store **ret_store)
 {
     struct weir__delay *store = weir__mem_new(sizeof(*store));

@@ -139,7 +139,7 @@ static void on_message(struct weir_slice payload, void *arg)
 
 int weir__delay_connect(struct weir__delay *store)
 {
-    const struct weir__delay_options *options = &store->options;
+    const struct weir__redis_options *options = &store->options;
     char channel[sizeof(store->worker) + 16];
     struct weir__conn_options conn = {
         .loop = options->loop,

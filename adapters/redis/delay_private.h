@@ -137,7 +137,7 @@ struct weir__store_topic {
 struct weir__delay {
     struct weir__store base; /* first */
     uint32_t magic;
-    struct weir__delay_options options;
+    struct weir__redis_options options;
     struct weir__store_events events;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;

@@ -81,12 +81,12 @@ struct weir__lane_options lane_options(const char *ladder)
 
 void open_reactor(const struct weir__lane_options *lane)
 {
+    struct weir__lane_options served = *lane;
     struct weir__reactor_options options;
 
     store = mem_store_new();
     log_to = (struct weir__log){.fn = on_log};
     options = (struct weir__reactor_options){
-        .store = mem_store_port(store),
         .clock = mem_store_clock,
         .clock_arg = store,
         .seed = 7,
@@ -94,9 +94,11 @@ void open_reactor(const struct weir__lane_options *lane)
     };
     reactor = weir__reactor_new(&options);
     EXPECT_TRUE(reactor != NULL);
-    EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, lane));
+    weir__reactor_attach(reactor, mem_store_port(store));
+    served.store = mem_store_port(store);
+    EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &served));
     weir__reactor_on_idle(reactor, on_idle, NULL);
-    weir__reactor_connection(reactor, true);
+    weir__reactor_connection(reactor, mem_store_port(store), true);
 }
 
 void open_with_ladder(const char *ladder)

@@ -68,8 +68,19 @@ WEIR_API void weir_reactor_free(struct weir_reactor *reactor);
 
 /* --- serving ---------------------------------------------------------- */
 
+/* Say of which kind a topic is ("delay", ...) before the first request that
+ * names it; those that were not declared or served are "delay" topics. NULL: as
+ * declared before. WEIR_EINVAL (name, no such kind, declared as another one
+ * before), WEIR_ENOMEM, WEIR_ECANCELED. What a request asks of a kind that
+ * cannot do it is refused with WEIR_EKIND. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_declare(struct weir_reactor *reactor,
+                                                  const char *topic,
+                                                  const char *kind,
+                                                  struct weir_error *err);
+
 /* How a topic is served; zero means the default in brackets. */
 struct weir_topic_options {
+    const char *kind; /* [as declared, or "delay"] */
     /* Exactly one of `run` and `plugin`. */
     weir_run_fn run;
     void *self;         /* handed to `run`; kept */

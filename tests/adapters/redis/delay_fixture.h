@@ -24,7 +24,8 @@ struct host {
     struct weir__run *runs, **runs_end; /* arrived and not taken */
     size_t arrived, lost;
     size_t settled, refused;
-    int wakes;
+    int wakes, starts, start_code;
+    uint64_t lost_token; /* the last one */
 
     int added, existing, failed; /* answers to adds */
     int last_code;

@@ -11,7 +11,7 @@ TEST(opening_survives_any_allocation_failure)
     static const struct weir__store_events events;
     struct weir__redis_url url;
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    struct weir__delay_options options = {
+    struct weir__redis_options options = {
         .loop = loop, .url = &url, .worker = "w1", .events = &events};
     struct weir__store *store;
     int rc = WEIR_ENOMEM;
