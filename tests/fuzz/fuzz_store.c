@@ -105,7 +105,7 @@ static void on_connection(int code, const char *text, void *arg)
 {
     (void)code;
     (void)arg;
-    FUZZ_TRUE(strlen(text) > 0);
+    FUZZ_TRUE(text != NULL); /* a server may refuse without a word */
 }
 
 static void on_log(enum weir_level level, const char *text, void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Any text as a server's address: what is taken is printed without its login and
- * read again. */
+/* Any text as a server's address: what is taken is printed without its login
+ * and read again. */
 
 #include <string.h>
 

@@ -103,9 +103,10 @@ class Heart(threading.Thread):
 
 
 class Ledger:
-    def __init__(self, place, server, lease_ms=1000, options=("work=1ms",)):
+    def __init__(self, place, server, lease_ms=1000, options=("work=1ms",),
+                 url=None):
         self.place, self.server, self.lease_ms = place, server, lease_ms
-        self.url = server.url
+        self.url = url or server.url
         self.options = list(options)
         self.random = random.Random(SEED)
         self.jobs, self.faults = {}, []
@@ -170,7 +171,7 @@ class Ledger:
         deadline, failures = time.monotonic() + 2 * PATIENCE, 0
         while True:
             result = self.place.weir(*args[0].split(), TOPIC, *args[1:],
-                                     "--json", "--redis", self.server.url,
+                                     "--json", "--redis", self.url,
                                      stdin=stdin)
             if result.code in codes:
                 return result, failures
@@ -299,3 +300,33 @@ class Ledger:
         expect([], account.wrong[:5], "%d findings" % len(account.wrong))
         expect_true(self.jobs, "there were jobs")
         return account
+
+
+def expect_alive(ledger, what, patience=15.0):
+    """Every worker runs jobs again."""
+    for worker in ledger.alive:
+        before = len(worker.runs())
+        eventually(lambda: len(worker.runs()) > before,
+                   "%s works after %s: %s" % (worker.name, what,
+                                              worker.log_text()[-500:]),
+                   patience)
+
+
+class Outage:
+    """Workers must not spin while something is away."""
+
+    def __init__(self, ledger):
+        self.ledger, self.begin, self.cpu = ledger, 0, []
+
+    def __enter__(self):
+        self.begin = time.monotonic()
+        self.cpu = [cpu_seconds(worker.pid) for worker in self.ledger.alive]
+
+    def __exit__(self, kind, *_):
+        took = time.monotonic() - self.begin
+        for worker, before in zip(self.ledger.alive, self.cpu):
+            used = cpu_seconds(worker.pid) - before
+            if kind is None:
+                expect_true(used <= 0.1 + 0.3 * took,
+                            "%s used %.2f s of CPU in %.2f s"
+                            % (worker.name, used, took))

@@ -4,22 +4,12 @@
 import os
 import time
 
-from ledger import Ledger, cpu_seconds
-from e2e import eventually, expect, expect_true, main, test
+from ledger import Ledger, Outage, expect_alive
+from e2e import expect, expect_true, main, test
 from server import Server
 
 RESTARTS = int(os.environ.get("WEIR_CHAOS_RESTARTS", "2"))
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
-
-
-def expect_alive(ledger, what, patience=15.0):
-    """Every worker runs jobs again."""
-    for worker in ledger.alive:
-        before = len(worker.runs())
-        eventually(lambda: len(worker.runs()) > before,
-                   "%s works after %s: %s" % (worker.name, what,
-                                              worker.log_text()[-500:]),
-                   patience)
 
 
 def start(place, fsync="everysec", workers=2, **options):
@@ -30,26 +20,6 @@ def start(place, fsync="everysec", workers=2, **options):
     ledger.produce(60)
     ledger.has_runs(100)
     return server, ledger
-
-
-class Outage:
-    """Workers must not spin while something is away."""
-
-    def __init__(self, ledger):
-        self.ledger, self.begin, self.cpu = ledger, 0, []
-
-    def __enter__(self):
-        self.begin = time.monotonic()
-        self.cpu = [cpu_seconds(worker.pid) for worker in self.ledger.alive]
-
-    def __exit__(self, kind, *_):
-        took = time.monotonic() - self.begin
-        for worker, before in zip(self.ledger.alive, self.cpu):
-            used = cpu_seconds(worker.pid) - before
-            if kind is None:
-                expect_true(used <= 0.1 + 0.3 * took,
-                            "%s used %.2f s of CPU in %.2f s"
-                            % (worker.name, used, took))
 
 
 @test
