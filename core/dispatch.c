@@ -170,19 +170,6 @@ static void run_one(struct weir__lane *lane, struct weir__run *run)
         weir__run_ended(run, WEIR_DONE);
 }
 
-/* False: not now. */
-static bool take(struct weir__lane *lane, struct weir__run *run)
-{
-    run->is_crashed =
-        run->is_suspect && run->blamed >= lane->options.max_crashes;
-    if (run->is_suspect && may_run(run)) {
-        weir__suspect_put_aside(run);
-        return false;
-    }
-    run_one(lane, run);
-    return true;
-}
-
 static bool is_full(const struct weir__lane *lane)
 {
     return lane->pending.count >= lane->options.concurrency;
@@ -199,7 +186,8 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
 
         if (run == NULL)
             break;
-        ran += take(lane, run);
+        run_one(lane, run);
+        ran++;
         if (reactor->now_ns >= until_ns)
             break;
     }

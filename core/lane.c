@@ -336,7 +336,12 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         first = run->next;
         run->job.host = &weir__host;
         run->lane = lane;
-        weir__run_push(&lane->ready, run);
+        run->is_crashed =
+            run->is_suspect && run->blamed >= lane->options.max_crashes;
+        if (run->is_suspect && !run->is_crashed && !run->is_malformed)
+            weir__suspect_put_aside(run);
+        else
+            weir__run_push(&lane->ready, run);
     }
     if (lane->reactor->is_stopping)
         weir__lane_give_back(lane);

@@ -174,6 +174,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_LEVEL:
+    case WEIR__OPTION_SWITCH:
         break;
     }
     WEIR_UNREACHABLE("only quantities come here");
@@ -196,6 +197,19 @@ static int read_level(const struct weir__option *option, const char *text,
         option->name, weir__text_quote(weir__slice_str(text), quote));
 }
 
+static int read_switch(const struct weir__option *option, const char *text,
+                       int64_t *ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+        return weir__error_set(
+            err, WEIR_EINVAL, "%s: \"%s\" is neither: write yes or no",
+            option->name, weir__text_quote(weir__slice_str(text), quote));
+    *ret_value = text[0] == 'y';
+    return WEIR_OK;
+}
+
 int weir__option_number(const struct weir__option *option, const char *text,
                         int64_t *ret_value, struct weir_error *err)
 {
@@ -204,6 +218,8 @@ int weir__option_number(const struct weir__option *option, const char *text,
 
     if (option->form == WEIR__OPTION_LEVEL)
         return read_level(option, text, ret_value, err);
+    if (option->form == WEIR__OPTION_SWITCH)
+        return read_switch(option, text, ret_value, err);
     if (!read_quantity(option, text, &value, &what))
         return refuse(option, text, what, err);
     if (value < option->min || value > option->max)

@@ -127,7 +127,7 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
     run->verdict = completion->verdict;
 }
 
-/* --- giving up -------------------------------------------------------------- */
+/* --- giving up ------------------------------------------------------------ */
 
 /* The callback may complete other runs, add jobs, free the reactor. */
 static void cancel(struct weir__run *run, enum weir_cancel why)

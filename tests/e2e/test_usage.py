@@ -6,10 +6,10 @@ import os
 
 from e2e import TEST_PLUGINS, expect, expect_in, expect_true, main, test
 
-COMMANDS = ["run", "check", "add", "show", "list", "delete", "reschedule",
-            "pause", "resume", "purge", "stats", "topic list", "topic show",
-            "topic set", "dead list", "dead requeue", "dead purge",
-            "plugin info", "server status", "server stop"]
+COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
+            "reschedule", "pause", "resume", "purge", "stats", "topic list",
+            "topic show", "topic set", "dead list", "dead requeue",
+            "dead purge", "plugin info", "server status", "server stop"]
 
 
 def refused(place, *args, words=(), stdin=None):

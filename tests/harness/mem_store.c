@@ -140,12 +140,22 @@ static void start(struct weir__store_topic *topic, struct weir__run *run)
     store->starts++;
 }
 
+static void free_run(struct weir__run *run)
+{
+    weir__run_fini(run);
+    free(run);
+}
+
 static void settle(struct weir__store_topic *topic, struct weir__run *run)
 {
     struct mem_store *store = store_of(topic);
 
     WEIR_ASSERT(!is_starting(store, run->slot));
     store->out[run->slot] = NULL;
+    if (run->outcome == WEIR__OUTCOME_TAKEN) { /* there is nothing to say */
+        free_run(run);
+        return;
+    }
     run->next = store->settled;
     store->settled = run;
     store->settled_count++;
@@ -214,12 +224,6 @@ struct weir__store *mem_store_port(struct mem_store *store)
     return &store->port;
 }
 
-static void free_run(struct weir__run *run)
-{
-    weir__run_fini(run);
-    free(run);
-}
-
 void mem_store_free(struct mem_store *store)
 {
     while (store->settled != NULL) {
@@ -278,6 +282,17 @@ void mem_store_fail_start(struct mem_store *store, int code)
 void mem_store_suspect(struct mem_store *store, uint32_t blamed)
 {
     store->jobs[store->job_count - 1].suspicion = 1 + blamed;
+}
+
+void mem_store_lose(struct mem_store *store, const char *id)
+{
+    struct weir__store_events events = weir__lane_events();
+    struct mem_job *job = find(store, weir__slice_str(id));
+
+    WEIR_ASSERT(job != NULL && strcmp(job->state, "running") == 0);
+    job->state = "waiting";
+    job->due_ms = mem_store_now_ms(store) + 1000;
+    events.lost(store->topic.user, job->token);
 }
 
 void mem_store_delete(struct mem_store *store, const char *id)

@@ -30,6 +30,9 @@ void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
  * started it. */
 void mem_store_suspect(struct mem_store *store, uint32_t blamed);
 
+/* The lease of this running job ends, and its worker hears of it. */
+void mem_store_lose(struct mem_store *store, const char *id);
+
 /* Delete a job, whatever its state. */
 void mem_store_delete(struct mem_store *store, const char *id);
 

@@ -125,11 +125,11 @@ WEIR_API void weir_reactor_on_idle(struct weir_reactor *reactor,
                                    weir_idle_fn fn, void *arg);
 
 /* Stop serving, for good: claim no more, settle what ran, wait for what is
- * pending, give back what was claimed and not started; when the server has acknowledged all of it, run
- * `done` once, from a later turn. That may take for ever while there is no
- * connection: a host that cannot wait sets a timer of its own and frees the
- * reactor. `done` may be NULL; a second call replaces it. Requests still
- * work. */
+ * pending, give back what was claimed and not started; when the server has
+ * acknowledged all of it, run `done` once, from a later turn. That may take for
+ * ever while there is no connection: a host that cannot wait sets a timer of
+ * its own and frees the reactor. `done` may be NULL; a second call replaces it.
+ * Requests still work. */
 typedef void (*weir_stopped_fn)(void *arg);
 WEIR_API void weir_reactor_stop(struct weir_reactor *reactor,
                                 weir_stopped_fn done, void *arg);

@@ -36,8 +36,8 @@
  *
  * Memory: everything read from a job (id, body, url, strings inside the body)
  * is borrowed and valid until `run` returns or, where it returned WEIR_PENDING,
- * until weir_complete was called or the cancel callback returned. Strings are not NUL-terminated
- * unless said so. Each side frees only what it allocated. */
+ * until weir_complete was called or the cancel callback returned. Strings are
+ * not NUL-terminated unless said so. Each side frees only what it allocated. */
 
 #include <weir/base.h>
 
@@ -347,11 +347,11 @@ static inline void weir_job_on_cancel(struct weir_job *job, weir_cancel_fn fn,
 
 /* Finish a pending run, from any thread, also before its `run` returned. The
  * verdict is any but WEIR_PENDING; `delay_ms` is for WEIR_RETRY_AFTER and
- * WEIR_SNOOZE, `why` for WEIR_RETRY, WEIR_RETRY_AFTER and WEIR_FAIL, copied, may
- * be NULL. On the loop thread what was borrowed from the job is gone when this
- * returns, elsewhere do not touch it from the call on. WEIR_EINVAL (not such a
- * verdict), WEIR_ENOMEM (call again), WEIR_ECANCELED (the reactor is gone).
- * WEIR_OK does not say that the run was still there. */
+ * WEIR_SNOOZE, `why` for WEIR_RETRY, WEIR_RETRY_AFTER and WEIR_FAIL, copied,
+ * may be NULL. On the loop thread what was borrowed from the job is gone when
+ * this returns, elsewhere do not touch it from the call on. WEIR_EINVAL (not
+ * such a verdict), WEIR_ENOMEM (call again), WEIR_ECANCELED (the reactor is
+ * gone). WEIR_OK does not say that the run was still there. */
 static inline int weir_complete(struct weir_handle handle,
                                 enum weir_verdict verdict, int64_t delay_ms,
                                 const char *why)

@@ -111,7 +111,7 @@ TEST(every_option_with_bounds_is_in_the_table)
     size_t count = 0;
 
     for (; option->name != NULL; option++)
-        if (option->form > WEIR__OPTION_LEVEL)
+        if (option->form > WEIR__OPTION_SWITCH)
             count++;
     EXPECT_INT(TABLE_COUNT, count);
 }
@@ -131,6 +131,8 @@ TEST(every_kind_and_level_is_accepted)
     }
     for (int i = 0; i < 4; i++)
         expect_accepted("log_level", levels[i], i);
+    expect_accepted("allow_eviction", "no", 0);
+    expect_accepted("allow_eviction", "yes", 1);
 }
 
 TEST(a_name_at_its_longest_is_accepted)

@@ -23,7 +23,7 @@ static const struct refusal names[] = {
      "max_pending"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn"},
+     "log_level, drain, block_warn, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
@@ -244,6 +244,8 @@ static const struct refusal texts[] = {
      "warn or error"},
     {"worker { log_level = 1 }", "w.conf:1: log_level: \"1\" is not a "
                                  "level: write debug, info, warn or error"},
+    {"worker { allow_eviction = true }",
+     "w.conf:1: allow_eviction: \"true\" is neither: write yes or no"},
     {"redis { url = \"\" }", "w.conf:1: url: \"\" says nothing: write a "
                              "value, or leave the option out"},
 };
