@@ -209,9 +209,21 @@ struct end {
     uint32_t body; /* 0: expired, only counted */
 };
 
+/* Jobs that die and go to the grave, a topic of which the model knows no more:
+ * staged there twice, `named` with their ids and `made` without. */
+struct burial {
+    struct pack *named, *made;
+    struct source sources[SLOTS];
+    bool is_taken[SLOTS]; /* the id exists there */
+    bool in_named[SLOTS]; /* written by model_settle: where it lies now */
+    bool in_made[SLOTS];
+};
+
 struct settle_call {
-    size_t entries, moves, ends, closed;
+    size_t entries, moves, ends, closed, burials;
     long long most_dead;
+    bool is_other_kind; /* the grave: the dead stay here */
+    struct burial burial[CALL_PACKS];
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
     struct end end[CALL_SLOTS];

@@ -256,7 +256,48 @@ void model_sort_dead(struct model *model)
         qsort(model->dead, model->dead_count, sizeof(struct dead), by_death);
 }
 
-static void bury(struct model *model, const struct settle_call *call)
+static void die(struct model *model, struct id id, uint32_t body)
+{
+    model->count.failed++;
+    model->dead = list_room(model->dead, model->dead_count, &model->dead_cap,
+                            sizeof(struct dead));
+    model->dead[model->dead_count++] =
+        (struct dead){id, model_now_ms(model), body};
+}
+
+static void lay(struct pack *pack, bool is_kept)
+{
+    pack->is_staged = false;
+    pack->is_in_use = is_kept;
+}
+
+/* Unless the call is a repeat, which finds one of the packs in use. */
+static void bury(struct model *model, const struct settle_call *call,
+                 struct burial *burial)
+{
+    bool has_named = false, has_made = false;
+
+    if (!burial->named->is_staged || !burial->made->is_staged)
+        return;
+    for (unsigned slot = 0; slot < burial->named->count; slot++) {
+        const struct job *job = &burial->named->jobs[slot];
+        bool is_ours = !is_refused(call, burial->sources[slot]);
+
+        if (is_ours && call->is_other_kind) {
+            die(model, job->id, job->body);
+            continue;
+        }
+        model->count.failed += is_ours;
+        burial->in_named[slot] = is_ours && !burial->is_taken[slot];
+        burial->in_made[slot] = is_ours && burial->is_taken[slot];
+        has_named = has_named || burial->in_named[slot];
+        has_made = has_made || burial->in_made[slot];
+    }
+    lay(burial->named, has_named);
+    lay(burial->made, has_made);
+}
+
+static void end_jobs(struct model *model, struct settle_call *call)
 {
     size_t before = model->dead_count, over;
 
@@ -269,12 +310,10 @@ static void bury(struct model *model, const struct settle_call *call)
             model->count.expired++;
             continue;
         }
-        model->count.failed++;
-        model->dead = list_room(model->dead, model->dead_count,
-                                &model->dead_cap, sizeof(struct dead));
-        model->dead[model->dead_count++] =
-            (struct dead){end->id, model_now_ms(model), end->body};
+        die(model, end->id, end->body);
     }
+    for (size_t i = 0; i < call->burials; i++)
+        bury(model, call, &call->burial[i]);
     if (model->dead_count == before ||
         model->dead_count <= (size_t)call->most_dead)
         return;
@@ -294,10 +333,18 @@ bool model_runs_under(const struct model *model, uint64_t token)
     return false;
 }
 
+static bool is_there(const struct pack *pack)
+{
+    return pack->is_staged || pack->is_in_use;
+}
+
 static bool all_are_staged(const struct settle_call *call)
 {
     for (size_t i = 0; i < call->moves; i++)
-        if (!call->move[i].pack->is_staged && !call->move[i].pack->is_in_use)
+        if (!is_there(call->move[i].pack))
+            return false;
+    for (size_t i = 0; i < call->burials; i++)
+        if (!is_there(call->burial[i].named) || !is_there(call->burial[i].made))
             return false;
     return true;
 }
@@ -325,7 +372,7 @@ void model_settle(struct model *model, struct settle_call *call,
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
             move_pack(model, call, &call->move[i], &first_ms);
-    bury(model, call);
+    end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);
