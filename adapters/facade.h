@@ -85,6 +85,13 @@ int weir__facade_place(struct weir_reactor *reactor, const char *topic,
 int weir__facade_common(struct weir_reactor *reactor, const char *topic,
                         struct weir__place *ret_place, struct weir_error *err);
 
+/* The kind of the topics that a store keeps. */
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store *store);
+
+/* Is there a store for topics of this kind? WEIR_EINVAL. */
+int weir__facade_kind_check(const char *kind, struct weir_error *err);
+
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
 

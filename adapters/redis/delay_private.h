@@ -295,6 +295,8 @@ int weir__topic_set(struct weir__store_topic *topic,
                     weir_code_fn fn, void *arg);
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg);
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg);
 
 /* --- delay_requeue.c, delay_purge.c, delay_page.c ----------------------- */
 

@@ -90,8 +90,9 @@ int weir__topic_set(struct weir__store_topic *topic,
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__delay_eval(&bytes, &weir__script_set, 6, 1 + 2 * count);
-    weir__topic_keys(&bytes, topic, "options ids meta wait run dead");
+    weir__delay_eval(&bytes, &weir__script_set, 8, 1 + 2 * count);
+    weir__topic_keys(&bytes, topic,
+                     "options ids meta wait run dead fifo parked");
     weir__resp_str(&bytes, "delay");
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);
@@ -205,6 +206,51 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__topic_key(&bytes, topic, "meta");
+    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &wanted->ask);
+    return WEIR_OK;
+}
+
+/* --- the kind ----------------------------------------------------------- */
+
+struct kind_ask {
+    struct weir__ask ask;
+    weir_kind_fn fn;
+    void *arg;
+};
+
+static void on_kind(struct weir__ask *ask, int code,
+                    const struct redisReply *reply)
+{
+    struct kind_ask *wanted = (struct kind_ask *)ask; /* its first member */
+    struct weir_slice kind = {0};
+
+    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
+        code = WEIR_ENOTFOUND;
+    /* hiredis adds a NUL */
+    wanted->fn(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
+               wanted->arg);
+    weir__mem_free(wanted);
+}
+
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct kind_ask *wanted;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    wanted = weir__mem_new(sizeof(*wanted));
+    if (wanted == NULL)
+        return WEIR_ENOMEM;
+    wanted->ask.done = on_kind;
+    wanted->fn = fn;
+    wanted->arg = arg;
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HMGET");
+    weir__topic_key(&bytes, topic, "meta");
+    weir__resp_str(&bytes, "kind");
     weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &wanted->ask);
     return WEIR_OK;

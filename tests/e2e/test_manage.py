@@ -180,11 +180,11 @@ def a_stored_ladder_beats_that_of_the_worker(place):
 
 @test
 def another_kind_is_refused_by_workers(place):
-    place.ok("topic", "set", "t", "kind=list")
+    place.ok("topic", "set", "t", "kind=bounded")
     result = place.weir("run", "--handle", "t=echo")
     expect(2, result.code)
-    expect_in('weir: topic "t" is of kind list; weir run serves delay topics',
-              result.err)
+    expect_in('weir: topic "t": kind: "bounded" is not a kind that this '
+              "version of weir can work with", result.err)
 
 
 

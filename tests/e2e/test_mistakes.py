@@ -375,8 +375,9 @@ FILES = [
      "one of ms, s, m, h, d, for example 15s"),
     ('topic "t" {\n  handler = echo\n  retry_jitter = 51%\n}',
      '3: retry_jitter: "51%" is out of bounds: write 0% to 50%'),
-    ('topic "t" {\n  handler = echo\n  kind = list\n}',
-     "3: kind: weir run serves delay topics, not list ones: leave it out"),
+    ('topic "t" {\n  handler = echo\n  kind = bounded\n}',
+     '3: kind: "bounded" is not a kind that this version of weir can work '
+     "with"),
     ('topic "t" {\n  handler = echo\n  kind = heap\n}',
      '3: kind: "heap" is not a kind: write delay, bounded, list, sync, '
      "concurrent or stream"),
