@@ -4,13 +4,15 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
- * plugins), request.c and manage.c (jobs and topics). These and the command
+ * plugins), request.c and manage.c (jobs and topics); trial.c shares a part.
+ * These and the command
  * line are the only files that name several adapters. */
 
 #include <weir/weir.h>
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
+#include "adapters/ev/mailbox.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -50,6 +52,7 @@ struct weir_reactor {
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     struct weir__driver *driver;
+    struct weir__ev_mailbox *mailbox;
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;
@@ -60,6 +63,24 @@ struct weir_reactor {
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };
+
+/* --- weir.c ------------------------------------------------------------- */
+
+/* How bodies are read. */
+extern const struct weir__codec weir__facade_codec;
+
+/* --- serve.c, request.c --------------------------------------------------- */
+
+/* Check name and options and fill in the defaults; the handler is not looked
+ * at, but `run` and `self` are taken over. WEIR_EINVAL with a sentence. */
+int weir__facade_lane(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__lane_options *ret_lane,
+                      struct weir_error *err);
+
+/* What weir_reactor_add says of a job before anything is sent. */
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err);
 
 /* --- kinds.c ------------------------------------------------------------ */
 
@@ -88,9 +109,6 @@ int weir__facade_common(struct weir_reactor *reactor, const char *topic,
 /* The kind of the topics that a store keeps. */
 const char *weir__facade_kind_of(const struct weir_reactor *reactor,
                                  const struct weir__store *store);
-
-/* Is there a store for topics of this kind? WEIR_EINVAL. */
-int weir__facade_kind_check(const char *kind, struct weir_error *err);
 
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);

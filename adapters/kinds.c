@@ -107,13 +107,6 @@ static int find_kind(const char *name, unsigned *ret_kind,
                            name);
 }
 
-int weir__facade_kind_check(const char *kind, struct weir_error *err)
-{
-    unsigned number;
-
-    return find_kind(kind, &number, err);
-}
-
 const char *weir__facade_kind_of(const struct weir_reactor *reactor,
                                  const struct weir__store *store)
 {

@@ -19,12 +19,12 @@ enum weir__option_form {
     WEIR__OPTION_PATHS,    /* list of texts */
     WEIR__OPTION_PAIRS,    /* list of key=value */
     WEIR__OPTION_LEVEL,    /* enum weir_level by name */
+    WEIR__OPTION_SWITCH,   /* yes or no: 1 or 0 */
+    WEIR__OPTION_CHOICE,   /* one of the words in `word`: its place there */
     WEIR__OPTION_COUNT,    /* digits */
     WEIR__OPTION_PERCENT,  /* digits, perhaps with % */
     WEIR__OPTION_DURATION, /* digits and a unit; ms */
-    WEIR__OPTION_SIZE,     /* digits, perhaps with KiB, MiB, GiB; bytes */
-    WEIR__OPTION_BOOL,     /* yes or no, true or false; 1 or 0 */
-    WEIR__OPTION_CHOICE    /* one of the words in `word`; its place there */
+    WEIR__OPTION_SIZE      /* digits, perhaps with KiB, MiB, GiB; bytes */
 };
 
 enum {
@@ -70,8 +70,8 @@ struct weir__option {
       WEIR__OPTION_NONE)                                                      \
     X(delay, DURATION, 0, 365 * WEIR__DAY_MS, WEIR__SECOND_MS, NULL, 0)       \
     X(consumers, COUNT, 1, 1000, 1, NULL, 0)                                  \
-    X(lock, BOOL, 0, 1, 1, NULL, 0)                                           \
-    X(auto_ack, BOOL, 0, 1, 0, NULL, 0)                                       \
+    X(lock, SWITCH, 0, 1, 1, NULL, 0)                                         \
+    X(auto_ack, SWITCH, 0, 1, 0, NULL, 0)                                     \
     X(parking, CHOICE, 0, 1, 0, "atomic|two-step", 0)
 /* clang-format on */
 

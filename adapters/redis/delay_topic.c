@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
@@ -105,34 +104,6 @@ int weir__topic_set(struct weir__store_topic *topic,
 
 /* --- reading options ---------------------------------------------------- */
 
-static int by_name(const void *left, const void *right)
-{
-    const struct weir__setting *one = left, *other = right;
-
-    /* hiredis adds a NUL */
-    return strcmp((const char *)one->name.ptr, (const char *)other->name.ptr);
-}
-
-/* The settings of an HGETALL, in byte order, borrowed; NULL: no memory. */
-static struct weir__setting *read_settings(const struct redisReply *reply,
-                                           size_t *ret_count)
-{
-    size_t most = (size_t)reply->elements / 2, count = 0;
-    struct weir__setting *settings =
-        weir__mem_grow(NULL, most + 1, sizeof(settings[0]));
-
-    if (settings == NULL)
-        return NULL;
-    for (size_t i = 0; i < most; i++)
-        if (weir__reply_str(reply, 2 * i, &settings[count].name) &&
-            weir__reply_str(reply, 2 * i + 1, &settings[count].value))
-            count++;
-    if (count > 1)
-        qsort(settings, count, sizeof(settings[0]), by_name);
-    *ret_count = count;
-    return settings;
-}
-
 static void ask_options(struct weir__store_topic *topic, struct weir__ask *ask)
 {
     struct weir__buf bytes = {0};
@@ -160,7 +131,7 @@ static void on_settings(struct weir__ask *ask, int code,
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
     if (code == WEIR_OK) {
-        settings = read_settings(reply, &count);
+        settings = weir__settings_read(reply, &count);
         code = settings == NULL ? WEIR_ENOMEM : WEIR_OK;
     }
     for (size_t i = 0; i < count; i++)
@@ -277,7 +248,7 @@ static void on_options(struct weir__ask *ask, int code,
     topic->is_following = false;
     weir__topic_log_error(topic, "options", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
-        settings = read_settings(reply, &count);
+        settings = weir__settings_read(reply, &count);
     if (settings == NULL)
         return; /* the next claim tells the revision again */
     topic->revision = revision;

@@ -8,8 +8,8 @@ import pty
 import select
 import signal
 
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
-                 main, stop_cleanly, test)
+from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
+                 expect_true, main, stop_cleanly, test)
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -180,10 +180,14 @@ def a_stored_ladder_beats_that_of_the_worker(place):
 
 @test
 def another_kind_is_refused_by_workers(place):
-    place.ok("topic", "set", "t", "kind=bounded")
+    place.ok("topic", "set", "t", "kind=delay")
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+    redis.send("HSET weir:{t}:meta kind heap")
+    expect(":0", redis.line())
+    redis.close()
     result = place.weir("run", "--handle", "t=echo")
     expect(2, result.code)
-    expect_in('weir: topic "t": kind: "bounded" is not a kind that this '
+    expect_in('weir: topic "t": kind: "heap" is not a kind that this '
               "version of weir can work with", result.err)
 
 
