@@ -32,6 +32,7 @@ static int check_bounds(const struct weir_topic_options *options,
         {"max_crashes", options->max_crashes, 1, 100},
         {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
         {"consumers", options->consumers, 1, 1000},
+        {"batch", options->batch, 1, 1000},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -137,6 +138,8 @@ static int fill_lane(const char *topic,
     *ret_lane = (struct weir__lane_options){
         .name = weir__slice_str(topic),
         .run = options->run,
+        .run_batch = options->run_batch,
+        .batch = or_default(options->batch, 128),
         .self = options->self,
         .retry_jitter = options->retry_jitter,
         .concurrency = or_default(options->concurrency, 256),
@@ -218,6 +221,7 @@ static int serve_plugin(struct weir_reactor *reactor,
     if (rc < 0)
         goto fail;
     lane->run = bound->file.copy.run;
+    lane->run_batch = bound->file.copy.run_batch;
     lane->flush = bound->file.copy.flush;
     lane->self = bound->instance.self;
     rc = serve_lane(reactor, lane, topic, err);
@@ -259,7 +263,8 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
     rc = weir__facade_lane(topic, options, &lane, err);
     if (rc < 0)
         return rc;
-    if ((options->run == NULL) == (options->plugin == NULL))
+    if ((options->run == NULL && options->run_batch == NULL) ==
+        (options->plugin == NULL))
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: give it either a function or a "
                                "plugin",

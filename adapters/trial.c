@@ -282,8 +282,8 @@ static int find_table(struct weir_trial *trial,
                       struct weir_error *err)
 {
     const struct weir_topic_options *serve = &options->serve;
-    int handlers = (serve->run != NULL) + (serve->plugin != NULL) +
-                   (options->table != NULL);
+    int handlers = (serve->run != NULL || serve->run_batch != NULL) +
+                   (serve->plugin != NULL) + (options->table != NULL);
 
     if (handlers != 1)
         return weir__error_set(err, WEIR_EINVAL,
@@ -309,12 +309,13 @@ static int open_handler(struct weir_trial *trial,
     };
     int rc = find_table(trial, options, err);
 
-    if (rc < 0 || options->serve.run != NULL)
-        return rc;
+    if (rc < 0 || trial->file.table == NULL)
+        return rc; /* or a function */
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
         return rc;
     lane->run = trial->file.copy.run;
+    lane->run_batch = trial->file.copy.run_batch;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
     return WEIR_OK;

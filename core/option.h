@@ -72,7 +72,8 @@ struct weir__option {
     X(consumers, COUNT, 1, 1000, 1, NULL, 0)                                  \
     X(lock, SWITCH, 0, 1, 1, NULL, 0)                                         \
     X(auto_ack, SWITCH, 0, 1, 0, NULL, 0)                                     \
-    X(parking, CHOICE, 0, 1, 0, "atomic|two-step", 0)
+    X(parking, CHOICE, 0, 1, 0, "atomic|two-step", 0)                         \
+    X(batch, COUNT, 1, 1000, 128, NULL, 0)
 /* clang-format on */
 
 #define WEIR__TOPIC_OPTION_NAME(name, form, min, max, fallback, word, value) \

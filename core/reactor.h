@@ -68,12 +68,14 @@ void weir__reactor_attach(struct weir__reactor *reactor,
 struct weir__store_events weir__lane_events(void);
 
 struct weir__lane_options {
-    struct weir_slice name;    /* borrowed, valid topic name */
-    struct weir__store *store; /* attached; keeps the topic */
-    const char *handler;       /* for logs; kept */
-    weir_run_fn run;
-    void *self;               /* kept until the reactor is freed */
-    int (*flush)(void *self); /* NULL: nothing to flush */
+    struct weir_slice name;      /* borrowed, valid topic name */
+    struct weir__store *store;   /* attached; keeps the topic */
+    const char *handler;         /* for logs; kept */
+    weir_run_fn run;             /* NULL: there is `run_batch` */
+    weir_run_batch_fn run_batch; /* NULL: `run` */
+    uint32_t batch;              /* most jobs of such a call; 0: 1 */
+    void *self;                  /* kept until the reactor is freed */
+    int (*flush)(void *self);    /* NULL: nothing to flush */
     struct weir__ladder ladder;
     uint32_t retry_jitter; /* percent */
     uint32_t concurrency;

@@ -90,6 +90,9 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_parking:
         options->fifo.is_two_step = value != 0;
         break;
+    case WEIR__TOPIC_batch:
+        options->batch = (uint32_t)value;
+        break;
     case WEIR__TOPIC_kind:
     case WEIR__TOPIC_handler:
     case WEIR__TOPIC_options:

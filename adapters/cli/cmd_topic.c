@@ -329,8 +329,9 @@ const struct weir__command weir__cmd_topic_set = {
     .details =
         "Options are retry, retry_jitter, concurrency, prefetch, weight, "
         "timeout, lease,\nmax_crashes, ttl, max_dead, on_dead, max_body, "
-        "max_pending, delay, consumers, lock,\nauto_ack, parking and kind; an "
-        "empty value removes one. They beat what workers\nare configured "
+        "max_pending, delay, consumers, lock,\nauto_ack, parking, "
+        "batch and kind; an empty value removes one. They beat what "
+        "workers\nare configured "
         "with; a worker follows within 5 s. All are set or none. The topic\n"
         "is made when it does not exist. Prints what is stored then, as weir "
         "topic show\ndoes. Which kind has which is in docs/kinds.md.",

@@ -272,6 +272,7 @@ static void give_fifo(const struct weir__config_topic *section,
     options->has_delay = section->delay.line > 0;
     options->delay_ms = options->has_delay ? section->delay.value : 0;
     options->consumers = given(&section->consumers);
+    options->batch = given(&section->batch);
     options->lock = yes_or_no(&section->lock);
     options->auto_ack = yes_or_no(&section->auto_ack);
     if (section->parking.line > 0)

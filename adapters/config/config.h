@@ -65,6 +65,7 @@ struct weir__config_topic {
     struct weir__config_number lock;     /* 0 or 1, and the next one */
     struct weir__config_number auto_ack; /* 0: no */
     struct weir__config_number parking;  /* 0: atomic, 1: two-step */
+    struct weir__config_number batch;
 };
 
 struct weir__config {

@@ -77,7 +77,7 @@ static int check_table(const struct weir_plugin *table, const char *path,
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no name of a-z, 0-9, _ and -",
                                path);
-    if (table->run == NULL)
+    if (table->run == NULL && table->run_batch == NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no run function", path);
     return weir__option_table_check(table, path, err);
@@ -153,7 +153,8 @@ int weir__instance_open(const struct weir__plugin_file *file,
     void *self = NULL;
     int rc;
 
-    WEIR_ASSERT(file->table != NULL && plugin->run != NULL);
+    WEIR_ASSERT(file->table != NULL &&
+                (plugin->run != NULL || plugin->run_batch != NULL));
     WEIR_ASSERT(options->host != NULL && options->topic != NULL);
     rc = weir__option_values(plugin, options->options, options->option_count,
                              &values, err);

@@ -92,9 +92,10 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
  * topics of its kind do not have is refused. */
 struct weir_topic_options {
     const char *kind; /* [as declared, or "delay"] */
-    /* Exactly one of `run` and `plugin`. */
+    /* A function or a plugin: `run` or `run_batch` (then `run` is not used), or
+     * `plugin`. */
     weir_run_fn run;
-    void *self;         /* handed to `run`; kept */
+    void *self;         /* handed to the function; kept */
     const char *plugin; /* path of a shared object, with a slash */
     /* Options of the plugin's instance as "key=value"; borrowed. */
     const char *const *plugin_options;
@@ -120,6 +121,9 @@ struct weir_topic_options {
     const char *lock;   /* sync: "yes" or "no" ["yes"] */
     const char *auto_ack; /* concurrent: "yes" or "no" ["no"] */
     const char *parking;  /* concurrent: "atomic" or "two-step" ["atomic"] */
+
+    weir_run_batch_fn run_batch;
+    uint32_t batch; /* most jobs that it is given at once, 1 to 1,000 [128] */
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored

@@ -55,7 +55,8 @@ enum weir_verdict {
     WEIR_RETRY_AFTER = 2,
     WEIR_SNOOZE = 3,
     WEIR_FAIL = 4,
-    WEIR_PENDING = 5
+    WEIR_PENDING = 5,
+    WEIR_EACH = 6 /* of `run_batch` only */
 };
 
 /* Why a pending run is given up. */
@@ -149,6 +150,7 @@ struct weir_host {
     void (*job_on_cancel)(struct weir_job *job, weir_cancel_fn fn, void *arg);
     int (*complete)(struct weir_handle handle, enum weir_verdict verdict,
                     int64_t delay_ms, const char *why);
+    struct weir_slice (*job_group)(const struct weir_job *job);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -172,6 +174,17 @@ static inline struct weir_slice weir_job_url(const struct weir_job *job)
 static inline struct weir_slice weir_job_body(const struct weir_job *job)
 {
     return job->host->job_body(job);
+}
+
+/* The group that a job of a bounded topic was added to; else empty. */
+static inline struct weir_slice weir_job_group(const struct weir_job *job)
+{
+    const struct weir_slice none = {NULL, 0};
+
+    if (job->host->size <
+        offsetof(struct weir_host, job_group) + sizeof(job->host->job_group))
+        return none;
+    return job->host->job_group(job);
 }
 
 static inline struct weir_counters weir_job_counters(const struct weir_job *job)
@@ -364,6 +377,16 @@ static inline int weir_complete(struct weir_handle handle,
  * WEIR_RETRY and is logged. */
 typedef enum weir_verdict (*weir_run_fn)(void *self, struct weir_job *job);
 
+/* A handler of many jobs at once: one to as many as the topic's `batch` says,
+ * in their order, of a bounded topic all of one group. Return a verdict for all
+ * of them (delay and reason are those that the first job was given), or
+ * WEIR_EACH: each job has the one at its place in `verdicts`, which are
+ * WEIR_DONE before. WEIR_PENDING needs a handle of each job it is for. */
+typedef enum weir_verdict (*weir_run_batch_fn)(void *self,
+                                               struct weir_job *const *jobs,
+                                               size_t count,
+                                               enum weir_verdict *verdicts);
+
 enum weir_option_type {
     WEIR_OPTION_TEXT,     /* text */
     WEIR_OPTION_INT,      /* number, within min..max */
@@ -401,7 +424,8 @@ struct weir_open {
     size_t error_cap; /* bytes at `error`, with the NUL */
 };
 
-/* The exported table. Only `abi`, `size`, `name` and `run` are required. */
+/* The exported table. Only `abi`, `size`, `name` and one of `run` and
+ * `run_batch` are required. */
 struct weir_plugin {
     uint32_t abi;        /* WEIR_PLUGIN_ABI */
     uint32_t size;       /* sizeof(struct weir_plugin) */
@@ -427,6 +451,9 @@ struct weir_plugin {
 
     /* Release the instance. No call comes after it. May be NULL. */
     void (*close)(void *self);
+
+    /* Called instead of `run`, unless it is NULL. */
+    weir_run_batch_fn run_batch;
 };
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"

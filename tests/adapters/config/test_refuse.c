@@ -20,7 +20,7 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"shard\": write one of kind, handler, "
      "options, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending, delay, consumers, lock, auto_ack, parking"},
+     "max_pending, delay, consumers, lock, auto_ack, parking, batch"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
      "log_level, drain, block_warn, allow_eviction"},
@@ -55,7 +55,7 @@ static const struct refusal names[] = {
      "of kind, handler, options, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
      "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
-     "parking"},
+     "parking, batch"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
