@@ -24,7 +24,7 @@ struct weir__bound_plugin {
     struct weir__instance instance;
 };
 
-enum { WEIR__KINDS = 1 };
+enum { WEIR__KINDS = 2 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -60,6 +60,8 @@ struct weir_reactor {
     struct weir__declared *declared;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
+    weir_drop_fn drop_fn;
+    void *drop_arg;
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };

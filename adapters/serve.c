@@ -25,7 +25,7 @@ static int check_bounds(const struct weir_topic_options *options,
         {"concurrency", options->concurrency, 1, 100000},
         {"prefetch", options->prefetch, 0, 100000},
         {"weight", options->weight, 1, 1000},
-        {"lease_ms", options->lease_ms, 300, INT64_C(3600) * 1000},
+        {"lease_ms", options->lease_ms, 300, WEIR__HOUR_MS},
         {"max_dead", options->max_dead, 1, UINT32_MAX},
         {"ttl_ms", options->ttl_ms, 1, 3650 * WEIR__DAY_MS},
         {"timeout_ms", options->timeout_ms, 10, 7 * WEIR__DAY_MS},
@@ -33,6 +33,10 @@ static int check_bounds(const struct weir_topic_options *options,
         {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
         {"consumers", options->consumers, 1, 1000},
         {"batch", options->batch, 1, 1000},
+        {"length", options->length, 1, 1000000},
+        {"max_age_ms", options->max_age_ms, 1, 3650 * WEIR__DAY_MS},
+        {"group_ttl_ms", options->group_ttl_ms, 1000, 365 * WEIR__DAY_MS},
+        {"linger_ms", options->linger_ms, 0, WEIR__HOUR_MS},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -81,6 +85,12 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_lock, options->lock != NULL},
         {WEIR__TOPIC_auto_ack, options->auto_ack != NULL},
         {WEIR__TOPIC_parking, options->parking != NULL},
+        {WEIR__TOPIC_length, options->length != 0},
+        {WEIR__TOPIC_overflow, options->overflow != NULL},
+        {WEIR__TOPIC_max_age, options->max_age_ms != 0},
+        {WEIR__TOPIC_group_ttl, options->group_ttl_ms != 0},
+        {WEIR__TOPIC_linger, options->linger_ms != 0},
+        {WEIR__TOPIC_hot, options->hot_count != 0},
     };
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
@@ -91,7 +101,8 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         if (rc < 0)
             return rc;
     }
-    return WEIR_OK;
+    return options->is_unleased ? weir__topic_unleased_fits(kind, err)
+                                : WEIR_OK;
 }
 
 /* NULL: the default. */
@@ -123,6 +134,48 @@ static int fill_fifo(const struct weir_topic_options *options,
     if (rc == WEIR_OK)
         rc = read_word(WEIR__TOPIC_parking, options->parking,
                        &ret_fifo->is_two_step, err);
+    return rc;
+}
+
+static int append_hot(char hot[WEIR__HOT_MAX + 1], const char *pattern,
+                      struct weir_error *err)
+{
+    size_t used = strlen(hot), len = strlen(pattern);
+    int rc =
+        weir__option_check(&weir__topic_options[WEIR__TOPIC_hot], pattern, err);
+
+    if (rc < 0)
+        return rc;
+    if (used + len + 1 > WEIR__HOT_MAX)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "hot: more than %d bytes of patterns",
+                               WEIR__HOT_MAX);
+    if (used > 0)
+        hot[used++] = ' ';
+    memcpy(hot + used, pattern, len + 1);
+    return WEIR_OK;
+}
+
+static int fill_bounded(const struct weir_topic_options *options,
+                        struct weir__lane_options *ret_lane,
+                        struct weir_error *err)
+{
+    struct weir__bounded_options *bounded = &ret_lane->bounded;
+    int64_t overflow = 0;
+    int rc = WEIR_OK;
+
+    bounded->length = or_default(options->length, 1000);
+    bounded->linger_ms = options->linger_ms;
+    bounded->group_ttl_ms = options->group_ttl_ms;
+    bounded->is_unleased = options->is_unleased;
+    if (options->max_age_ms > 0)
+        ret_lane->ttl_ms = options->max_age_ms;
+    if (options->overflow != NULL)
+        rc = weir__option_read(&weir__topic_options[WEIR__TOPIC_overflow],
+                               options->overflow, &overflow, err);
+    bounded->overflow = (enum weir__overflow)overflow;
+    for (size_t i = 0; i < options->hot_count && rc == WEIR_OK; i++)
+        rc = append_hot(bounded->hot, options->hot[i], err);
     return rc;
 }
 
@@ -159,6 +212,8 @@ static int fill_lane(const char *topic,
         memcpy(ret_lane->on_dead, options->on_dead, strlen(options->on_dead));
     }
     rc = fill_fifo(options, &ret_lane->fifo, err);
+    if (rc == WEIR_OK)
+        rc = fill_bounded(options, ret_lane, err);
     if (rc < 0)
         return rc;
     return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);

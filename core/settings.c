@@ -17,9 +17,11 @@ int weir__lane_open_topic(struct weir__lane *lane)
         .max_dead = lane->options.max_dead,
         .on_dead = weir__slice_str(lane->options.on_dead),
         .fifo = lane->options.fifo,
+        .bounded = lane->options.bounded,
     };
 
     options.fifo.lease_ms = lane->options.lease_ms;
+    options.bounded.batch = lane->options.batch;
     if (strcmp(lane->options.on_dead, lane->name) == 0)
         options.on_dead = (struct weir_slice){0}; /* it is its own */
     return store->ops->topic_open(store, &options, &lane->topic);
@@ -34,6 +36,8 @@ static void take_text(struct weir__lane_options *options,
     if (option == WEIR__TOPIC_retry &&
         weir__ladder_parse(weir__slice_str(text), &ladder, NULL) == WEIR_OK)
         options->ladder = ladder;
+    if (option == WEIR__TOPIC_hot && len <= WEIR__HOT_MAX)
+        memcpy(options->bounded.hot, text, len + 1);
     if (option != WEIR__TOPIC_on_dead || len > WEIR_MAX_TOPIC)
         return;
     if (strcmp(text, weir__topic_options[option].word) == 0)
@@ -64,7 +68,9 @@ static void take_number(struct weir__lane_options *options,
         options->timeout_ms = value;
         break;
     case WEIR__TOPIC_lease:
-        options->lease_ms = value;
+        options->bounded.is_unleased = value == WEIR__OPTION_NONE;
+        if (value != WEIR__OPTION_NONE)
+            options->lease_ms = value;
         break;
     case WEIR__TOPIC_max_crashes:
         options->max_crashes = (uint32_t)value;
@@ -90,6 +96,21 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_parking:
         options->fifo.is_two_step = value != 0;
         break;
+    case WEIR__TOPIC_length:
+        options->bounded.length = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_overflow:
+        options->bounded.overflow = (enum weir__overflow)value;
+        break;
+    case WEIR__TOPIC_max_age:
+        options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
+        break;
+    case WEIR__TOPIC_group_ttl:
+        options->bounded.group_ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
+        break;
+    case WEIR__TOPIC_linger:
+        options->bounded.linger_ms = value;
+        break;
     case WEIR__TOPIC_batch:
         options->batch = (uint32_t)value;
         break;
@@ -98,6 +119,7 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_options:
     case WEIR__TOPIC_retry:
     case WEIR__TOPIC_on_dead:
+    case WEIR__TOPIC_hot:
     case WEIR__TOPIC_max_body:
     case WEIR__TOPIC_max_pending:
     case WEIR__TOPIC_OPTIONS:

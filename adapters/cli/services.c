@@ -279,6 +279,30 @@ static void give_fifo(const struct weir__config_topic *section,
         options->parking = section->parking.value == 0 ? "atomic" : "two-step";
 }
 
+/* Options of bounded topics. */
+static void give_bounded(const struct weir__config_topic *section,
+                         struct weir_topic_options *options)
+{
+    static const char *const modes[] = {"drop-oldest", "drop-new", "reject"};
+
+    options->length = given(&section->length);
+    if (section->overflow.line > 0)
+        options->overflow = modes[section->overflow.value];
+    if (section->max_age.line > 0 &&
+        section->max_age.value != WEIR__CONFIG_NONE)
+        options->max_age_ms = section->max_age.value;
+    if (section->group_ttl.line > 0 &&
+        section->group_ttl.value != WEIR__CONFIG_NONE)
+        options->group_ttl_ms = section->group_ttl.value;
+    if (section->linger.line > 0)
+        options->linger_ms = section->linger.value;
+    options->hot = (const char *const *)section->hot.items;
+    options->hot_count = section->hot.count;
+    options->is_unleased = section->lease.value == WEIR__CONFIG_NONE;
+    if (options->is_unleased)
+        options->lease_ms = 0;
+}
+
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)
 {
@@ -307,6 +331,7 @@ weir__service_options(const struct weir__service *service)
     if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
         options.ttl_ms = section->ttl.value;
     give_fifo(section, &options);
+    give_bounded(section, &options);
     return options;
 }
 

@@ -29,6 +29,11 @@ extern const struct weir__script weir__script_pause;
 extern const struct weir__script weir__script_set;
 extern const struct weir__script weir__script_start;
 extern const struct weir__script weir__script_recall;
+extern const struct weir__script weir__script_boundadd;
+extern const struct weir__script weir__script_boundclaim;
+extern const struct weir__script weir__script_boundsettle;
+extern const struct weir__script weir__script_boundrenew;
+extern const struct weir__script weir__script_boundpurge;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

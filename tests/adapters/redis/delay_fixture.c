@@ -151,6 +151,13 @@ static void on_options(void *user, const struct weir__setting *settings,
             (const char *)settings[i].value.ptr);
 }
 
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    struct host *host = arg;
+
+    host->dropped[dropped->reason] += dropped->count;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct host *host = arg;
@@ -162,9 +169,14 @@ static void on_connection(int code, const char *text, void *arg)
 
 struct host *host_open(const char *worker)
 {
+    return host_open_store(worker, weir__delay_open);
+}
+
+struct host *host_open_store(const char *worker, weir__store_open_fn open)
+{
     static const struct weir__store_events events = {
-        on_claimed, on_arrived, on_settled, on_wake,
-        on_started, on_lost,    on_options, on_connection};
+        on_claimed, on_arrived, on_settled,    on_wake,   on_started,
+        on_lost,    on_options, on_connection, on_dropped};
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
@@ -183,7 +195,7 @@ struct host *host_open(const char *worker)
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
-    EXPECT_INT(WEIR_OK, weir__delay_open(&options, &host->store));
+    EXPECT_INT(WEIR_OK, open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));
     host->store->ops->topic_listen(host->topic, host);
@@ -221,7 +233,8 @@ void host_added(int code, const char *id, void *arg)
 void host_add_record(struct host *host, const char *id,
                      const struct weir__record *record, int64_t delay_ms)
 {
-    struct weir__new_job job = {weir__slice_str(id), record, delay_ms, 0};
+    struct weir__new_job job = {
+        .id = weir__slice_str(id), .record = record, .delay_ms = delay_ms};
 
     EXPECT_INT(WEIR_OK,
                host->store->ops->add(host->topic, &job, host_added, host));

@@ -31,6 +31,8 @@ struct host {
     int last_code;
     char last_id[WEIR_MAX_ID + 1];
 
+    uint64_t dropped[3]; /* by enum weir_drop */
+
     int shown; /* answers to show, dead, remove */
     int show_code;
     struct weir_job_info info; /* of the last; slices are copied */
@@ -55,6 +57,7 @@ void world_close(void);
 extern char world_log[8192]; /* what was logged, one line each */
 
 struct host *host_open(const char *worker);
+struct host *host_open_store(const char *worker, weir__store_open_fn open);
 void host_close(struct host *host);
 
 /* One turn of the loop; fails the test when AWAIT takes too long. */
