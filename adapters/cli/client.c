@@ -149,6 +149,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .log_level = client->cli->log_level,
         .on_connection = on_connection,
         .on_connection_arg = client,
+        .block_warn_ms = client->cli->block_warn_ms,
     };
     struct weir_error err = {0};
     int rc;
