@@ -117,7 +117,7 @@ const struct fault faults[] = {
     {"a repeated settle moves again", SCRIPT_SETTLE, "is_new[m] = ttl >= 0",
      "is_new[m] = true"},
     {"a pack that was not staged is moved", SCRIPT_SETTLE,
-     "if ttl == -2 then return { -1 } end", ""},
+     "if ttl == -2 and not leave_out(moves[m + 5]) then return { -1 } end", ""},
     {"snoozes count as retries", SCRIPT_SETTLE, "== 1 and 'retried'",
      ">= 0 and 'retried'"},
     {"a refused verdict kills", SCRIPT_SETTLE, "if refused[ends[e]] then",
