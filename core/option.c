@@ -13,8 +13,8 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24 };
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
-static const char *const kinds[] = {"delay", "bounded",    "list",
-                                    "sync",  "concurrent", "stream"};
+/* Those that there are. */
+static const char *const kinds[] = {"delay"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
@@ -228,19 +228,31 @@ int weir__option_number(const struct weir__option *option, const char *text,
     return WEIR_OK;
 }
 
+/* "one, two or three" */
+static void list_kinds(struct weir_error *ret_list)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        const char *gap = i == 0 ? "" : i + 1 == KIND_COUNT ? " or " : ", ";
+        struct weir_error before = *ret_list;
+
+        (void)weir__error_set(ret_list, WEIR_EINVAL, "%s%s%s", before.text, gap,
+                              kinds[i]); /* fits */
+    }
+}
+
 static int check_kind(const struct weir__option *option, const char *text,
                       struct weir_error *err)
 {
+    struct weir_error list = {0};
     char quote[WEIR__TEXT_QUOTE_CAP];
 
     for (int i = 0; i < KIND_COUNT; i++)
         if (strcmp(text, kinds[i]) == 0)
             return WEIR_OK;
+    list_kinds(&list);
     return weir__error_set(
-        err, WEIR_EINVAL,
-        "%s: \"%s\" is not a kind: write delay, bounded, list, sync, "
-        "concurrent or stream",
-        option->name, weir__text_quote(weir__slice_str(text), quote));
+        err, WEIR_EINVAL, "%s: \"%s\" is not a kind: write %s", option->name,
+        weir__text_quote(weir__slice_str(text), quote), list.text);
 }
 
 static int check_worker(const struct weir__option *option, const char *text,

@@ -99,3 +99,17 @@ bool weir__plugin_find(const char *name,
                    places->who, name, name, search.places);
     return false;
 }
+
+bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX])
+{
+    const struct weir__plugin_places places = {.who = ""};
+    size_t len = strlen(text);
+
+    if (strchr(text, '/') != NULL || len < 3 ||
+        strcmp(text + len - 3, ".so") != 0)
+        return weir__plugin_find(text, &places, ret_path);
+    if (snprintf(ret_path, PATH_MAX, "./%s", text) < PATH_MAX)
+        return true;
+    weir__complain("the path of the plugin is too long");
+    return false;
+}

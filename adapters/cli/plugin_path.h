@@ -30,6 +30,10 @@ bool weir__plugin_find(const char *name,
                        const struct weir__plugin_places *places,
                        char ret_path[PATH_MAX]);
 
+/* The same for an operand F.so: a file in this directory may be named without a
+ * slash, as files are. */
+bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX]);
+
 /* TOPIC=PLUGIN[?key=value&...] in parts. */
 struct weir__handle {
     char *text; /* owned; the others point into it */

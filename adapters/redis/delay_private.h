@@ -140,6 +140,16 @@ struct weir__store_topic {
     char error[32];     /* and how it begins */
 };
 
+/* Seats of calls that may have to be repeated: the server remembers the last
+ * call of each (add.lua). Those that are free, the last one that got up on top,
+ * so that few are used. */
+struct weir__seats {
+    char name[WEIR__SEQ_LEN + 1]; /* of this process's seats; "": none yet */
+    uint32_t *free;
+    size_t free_count;
+    uint32_t count; /* made so far; `free` has room for all */
+};
+
 struct weir__delay {
     struct weir__store base; /* first */
     uint32_t magic;
@@ -162,8 +172,9 @@ struct weir__delay {
     struct weir__seq_maker seqs;
     bool has_number;
     bool asks_number;
-    int64_t ahead_ms; /* server time minus our monotonic time */
-    size_t collected; /* bytes of jobs that wait to be sent */
+    struct weir__seats seats; /* of calls of the add script */
+    int64_t ahead_ms;         /* server time minus our monotonic time */
+    size_t collected;         /* bytes of jobs that wait to be sent */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
