@@ -143,7 +143,7 @@ static void expect_clock(long long ahead_s, enum weir__health health,
                    strlen(seconds), seconds);
     peer = resp_peer_start(&rule, 1);
     (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
-    EXPECT_INT(WEIR_OK, weir__probe_open(&url, &probe, NULL));
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
     weir__doctor_clock(&doctor, probe);
     EXPECT_INT(health, find(&doctor, "clock")->health);
     EXPECT_CONTAINS(text, find(&doctor, "clock")->text);
@@ -168,7 +168,7 @@ TEST(a_server_that_hangs_up_tells_no_time)
     struct weir__probe *probe;
 
     (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
-    EXPECT_INT(WEIR_OK, weir__probe_open(&url, &probe, NULL));
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
     weir__doctor_clock(&doctor, probe);
     EXPECT_INT(WEIR__HEALTH_WARNING, find(&doctor, "clock")->health);
     weir__doctor_clock(&doctor, probe); /* fails again, without harm */
