@@ -106,6 +106,10 @@ int weir__facade_place(struct weir_reactor *reactor, const char *topic,
 int weir__facade_common(struct weir_reactor *reactor, const char *topic,
                         struct weir__place *ret_place, struct weir_error *err);
 
+/* The kind of the topics that a store keeps. */
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store *store);
+
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
 

@@ -102,8 +102,21 @@ static int find_kind(const char *name, unsigned *ret_kind,
         return WEIR_OK;
     }
     return weir__error_set(err, WEIR_EINVAL,
-                           "kind \"%.40s\": there is no such kind of topic",
+                           "kind: \"%.40s\" is not a kind that this version "
+                           "of weir can work with",
                            name);
+}
+
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store *store)
+{
+    unsigned kind = 0;
+
+    while (reactor->kept[kind].store != store) {
+        kind++;
+        WEIR_ASSERT(kind < WEIR__KINDS);
+    }
+    return kinds[kind].name;
 }
 
 static int note(struct weir_reactor *reactor, const char *topic, unsigned kind,

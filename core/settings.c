@@ -16,8 +16,10 @@ int weir__lane_open_topic(struct weir__lane *lane)
         .name = weir__slice_str(lane->name),
         .max_dead = lane->options.max_dead,
         .on_dead = weir__slice_str(lane->options.on_dead),
+        .fifo = lane->options.fifo,
     };
 
+    options.fifo.lease_ms = lane->options.lease_ms;
     if (strcmp(lane->options.on_dead, lane->name) == 0)
         options.on_dead = (struct weir_slice){0}; /* it is its own */
     return store->ops->topic_open(store, &options, &lane->topic);
@@ -72,6 +74,21 @@ static void take_number(struct weir__lane_options *options,
         break;
     case WEIR__TOPIC_max_dead:
         options->max_dead = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_delay:
+        options->fifo.delay_ms = value;
+        break;
+    case WEIR__TOPIC_consumers:
+        options->fifo.consumers = (uint32_t)value;
+        break;
+    case WEIR__TOPIC_lock:
+        options->fifo.is_locked = value != 0;
+        break;
+    case WEIR__TOPIC_auto_ack:
+        options->fifo.is_auto_ack = value != 0;
+        break;
+    case WEIR__TOPIC_parking:
+        options->fifo.is_two_step = value != 0;
         break;
     case WEIR__TOPIC_kind:
     case WEIR__TOPIC_handler:

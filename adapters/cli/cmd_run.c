@@ -296,30 +296,33 @@ static void close_signals(struct run *run)
     ev_timer_stop(run->client.loop, &run->hurry);
 }
 
-/* A topic may have become of another kind; a worker does not change that. */
-static void on_kind(int code, const struct weir_stats *stats, void *arg)
+/* The stored kind counts; a worker does not change it. */
+static enum weir__exit know_kind(struct run *run,
+                                 const struct weir__service *service)
 {
-    struct run *run = arg;
+    const struct weir__config_topic *section = service->section;
+    struct weir__client *client = &run->client;
+    enum weir__exit rc;
 
-    if (code != WEIR_OK || run->exit_code != WEIR__EXIT_DONE ||
-        strcmp(stats->kind, "delay") == 0)
-        return;
-    weir__complain("topic \"%s\" is of kind %s; weir run serves delay topics",
-                   stats->topic, stats->kind);
-    run->exit_code = WEIR__EXIT_USAGE;
-    weir__client_finish(&run->client, WEIR_OK);
+    rc = weir__client_know(client, service->topic);
+    if (rc != WEIR__EXIT_NONE || client->kind[0] == '\0' || section == NULL ||
+        section->kind.value == NULL ||
+        strcmp(section->kind.value, client->kind) == 0)
+        return rc;
+    weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
+                   "%s",
+                   run->services.path, section->kind.line, service->topic,
+                   client->kind, section->kind.value);
+    return WEIR__EXIT_USAGE;
 }
 
-static void ask_kinds(struct run *run)
+static enum weir__exit know_kinds(struct run *run)
 {
-    for (size_t i = 0; i < run->services.count; i++) {
-        int rc = weir_reactor_stats(run->client.reactor,
-                                    run->services.list[i].topic, on_kind, run);
+    enum weir__exit rc = WEIR__EXIT_NONE;
 
-        if (rc < 0) /* the reactor says the same later */
-            weir__log(&run->log, WEIR_LEVEL_WARN, "%s: kind not known: %s",
-                      run->services.list[i].topic, weir_error_text(rc));
-    }
+    for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
+        rc = know_kind(run, &run->services.list[i]);
+    return rc;
 }
 
 static bool watch_topics(struct run *run)
@@ -358,10 +361,11 @@ static enum weir__exit work(struct run *run, bool until_empty)
         return run->exit_code;
     rc = weir__gate(&run->client, may_evict(run), &run->log);
     if (rc == WEIR__EXIT_NONE)
+        rc = know_kinds(run);
+    if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    ask_kinds(run);
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
     code = weir__client_wait(&run->client);

@@ -94,19 +94,33 @@ static bool have_handlers(const struct weir__services *services)
     return services->count > 0;
 }
 
-/* What other versions may serve, this one does not. */
-static bool are_delayed(const struct weir__services *services)
+/* What the file says of a topic's kind, and options that the kind does not
+ * have. */
+static bool fits(const struct weir__services *services,
+                 const struct weir__config_topic *section)
+{
+    struct weir_error err = {0};
+    int rc = WEIR_OK, line = 0;
+
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS && rc == WEIR_OK; i++) {
+        line = weir__config_topic_line(section, (enum weir__topic_option)i);
+        if (line > 0)
+            rc = weir__topic_option_fits((enum weir__topic_option)i,
+                                         section->kind.value, &err);
+    }
+    if (rc < 0)
+        weir__complain("%s:%d: %s", services->path, line, err.text);
+    return rc == WEIR_OK;
+}
+
+static bool all_fit(const struct weir__services *services)
 {
     for (size_t i = 0; i < services->count; i++) {
         const struct weir__config_topic *section = services->list[i].section;
 
-        if (section == NULL || section->kind.value == NULL ||
-            strcmp(section->kind.value, "delay") == 0)
-            continue;
-        weir__complain("%s:%d: kind: weir run serves delay topics, not %s "
-                       "ones: leave it out",
-                       services->path, section->kind.line, section->kind.value);
-        return false;
+        if (section != NULL && section->kind.value != NULL &&
+            !fits(services, section))
+            return false;
     }
     return true;
 }
@@ -142,8 +156,8 @@ enum weir__exit weir__services_read(struct weir__services *services,
         if (!add_handle(services, handle))
             return WEIR__EXIT_USAGE;
     }
-    return have_handlers(services) && are_delayed(services) ? WEIR__EXIT_NONE
-                                                            : WEIR__EXIT_USAGE;
+    return have_handlers(services) && all_fit(services) ? WEIR__EXIT_NONE
+                                                        : WEIR__EXIT_USAGE;
 }
 
 /* --- plugins ------------------------------------------------------------ */
@@ -244,6 +258,26 @@ static uint32_t given(const struct weir__config_number *number)
     return number->line > 0 ? (uint32_t)number->value : 0;
 }
 
+static const char *yes_or_no(const struct weir__config_number *number)
+{
+    if (number->line == 0)
+        return NULL;
+    return number->value != 0 ? "yes" : "no";
+}
+
+/* Options of sync and concurrent topics. */
+static void give_fifo(const struct weir__config_topic *section,
+                      struct weir_topic_options *options)
+{
+    options->has_delay = section->delay.line > 0;
+    options->delay_ms = options->has_delay ? section->delay.value : 0;
+    options->consumers = given(&section->consumers);
+    options->lock = yes_or_no(&section->lock);
+    options->auto_ack = yes_or_no(&section->auto_ack);
+    if (section->parking.line > 0)
+        options->parking = section->parking.value == 0 ? "atomic" : "two-step";
+}
+
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)
 {
@@ -255,6 +289,7 @@ weir__service_options(const struct weir__service *service)
 
     if (section == NULL)
         return options;
+    options.kind = section->kind.value;
     options.retry = section->retry.value;
     options.retry_jitter = given(&section->retry_jitter);
     options.concurrency = given(&section->concurrency);
@@ -270,6 +305,7 @@ weir__service_options(const struct weir__service *service)
     options.on_dead = section->on_dead.value;
     if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
         options.ttl_ms = section->ttl.value;
+    give_fifo(section, &options);
     return options;
 }
 

@@ -20,7 +20,7 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"shard\": write one of kind, handler, "
      "options, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending"},
+     "max_pending, delay, consumers, lock, auto_ack, parking"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
      "log_level, drain, block_warn, allow_eviction"},
@@ -54,7 +54,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"averyveryverylongnametha...\": write one "
      "of kind, handler, options, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
-     "on_dead, max_body, max_pending"},
+     "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
+     "parking"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
@@ -311,6 +312,13 @@ static const struct refusal numbers[] = {
     {"topic a { max_body = 99999999999999GiB }",
      "w.conf:1: max_body: \"99999999999999GiB\" is out of bounds: write 1 "
      "to 16MiB"},
+    {"topic a { lock = 1 }",
+     "w.conf:1: lock: \"1\" is neither: write yes or no"},
+    {"topic a { parking = two }",
+     "w.conf:1: parking: \"two\" is none of these: write one of "
+     "atomic|two-step"},
+    {"topic a { delay = 3 }", "w.conf:1: delay: \"3\" has no unit (ms, s, m, "
+                              "h, d): write 0ms to 365d"},
     {"topic a { max_pending = 1KiB }",
      "w.conf:1: max_pending: \"1KiB\" is not a number of decimal digits: "
      "write 1 to 4294967295, or none"},
