@@ -32,6 +32,7 @@ static int check_bounds(const struct weir_topic_options *options,
         {"max_crashes", options->max_crashes, 1, 100},
         {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
         {"consumers", options->consumers, 1, 1000},
+        {"claim_idle_ms", options->claim_idle_ms, 1, 7 * WEIR__DAY_MS},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -73,6 +74,7 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_retry_jitter, options->retry_jitter != 0},
         {WEIR__TOPIC_prefetch, options->has_prefetch},
         {WEIR__TOPIC_max_crashes, options->max_crashes != 0},
+        {WEIR__TOPIC_ttl, options->ttl_ms != 0},
         {WEIR__TOPIC_max_dead, options->max_dead != 0},
         {WEIR__TOPIC_on_dead, options->on_dead != NULL},
         {WEIR__TOPIC_delay, options->has_delay},
@@ -80,6 +82,12 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_lock, options->lock != NULL},
         {WEIR__TOPIC_auto_ack, options->auto_ack != NULL},
         {WEIR__TOPIC_parking, options->parking != NULL},
+        {WEIR__TOPIC_key, options->key != NULL},
+        {WEIR__TOPIC_group, options->group != NULL},
+        {WEIR__TOPIC_on_retry, options->on_retry != NULL},
+        {WEIR__TOPIC_start, options->start != NULL},
+        {WEIR__TOPIC_after, options->after != NULL},
+        {WEIR__TOPIC_claim_idle, options->claim_idle_ms != 0},
     };
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
@@ -156,6 +164,8 @@ static int fill_lane(const char *topic,
         memcpy(ret_lane->on_dead, options->on_dead, strlen(options->on_dead));
     }
     rc = fill_fifo(options, &ret_lane->fifo, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_feed(topic, options, &ret_lane->feed, err);
     if (rc < 0)
         return rc;
     return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);

@@ -278,6 +278,21 @@ static void give_fifo(const struct weir__config_topic *section,
         options->parking = section->parking.value == 0 ? "atomic" : "two-step";
 }
 
+/* Options of list and stream topics. */
+static void give_feed(const struct weir__config_topic *section,
+                      struct weir_topic_options *options)
+{
+    options->key = section->key.value;
+    options->group = section->group.value;
+    options->on_retry = section->on_retry.value;
+    if (section->start.line > 0)
+        options->start = section->start.value == 0 ? "0" : "$";
+    if (section->after.line > 0)
+        options->after = section->after.value == 0 ? "keep" : "delete";
+    if (section->claim_idle.line > 0)
+        options->claim_idle_ms = section->claim_idle.value;
+}
+
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)
 {
@@ -306,6 +321,7 @@ weir__service_options(const struct weir__service *service)
     if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
         options.ttl_ms = section->ttl.value;
     give_fifo(section, &options);
+    give_feed(section, &options);
     return options;
 }
 

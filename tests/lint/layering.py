@@ -41,7 +41,7 @@ THIRD_PARTY = {
 # An adapter and the other ones it may include.
 ADAPTERS = {
     "json": {"msgpack"},
-    "redis": {"msgpack"},
+    "redis": {"json", "msgpack"},
 }
 
 # What the benchmark may use beside the public headers.
