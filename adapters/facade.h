@@ -12,6 +12,7 @@
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
+#include "adapters/ev/mailbox.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -51,6 +52,7 @@ struct weir_reactor {
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     struct weir__driver *driver;
+    struct weir__ev_mailbox *mailbox;
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;

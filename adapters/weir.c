@@ -13,6 +13,8 @@
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
+enum { BLOCK_WARN_MS = 100 };
+
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
@@ -23,6 +25,7 @@ static int64_t on_tick(void *arg)
     struct weir_reactor *reactor = arg;
     int64_t wait_ns;
 
+    weir__mailbox_here(reactor->mailbox);
     reactor->depth++;
     wait_ns = weir__reactor_tick(reactor->core);
     reactor->depth--;
@@ -84,16 +87,35 @@ static int set_name(struct weir_reactor *reactor, const char *name,
     return WEIR_OK;
 }
 
-static int open_parts(struct weir_reactor *reactor)
+static void on_completed(uint64_t ticket,
+                         const struct weir__completion *completion, void *arg)
 {
+    struct weir_reactor *reactor = arg;
+
+    reactor->depth++;
+    weir__reactor_complete(reactor->core, ticket, completion);
+    reactor->depth--;
+}
+
+static int open_parts(struct weir_reactor *reactor, int64_t block_warn_ms)
+{
+    struct weir__mailbox_options mailbox = {
+        .loop = reactor->loop,
+        .completed = on_completed,
+        .arg = reactor,
+    };
     struct weir__reactor_options core = {
         .codec = &weir__facade_codec,
         .clock = weir__driver_clock,
         .seed = reactor->seed,
         .log = &reactor->log,
+        .block_warn_ms = block_warn_ms,
     };
-    int rc;
+    int rc = weir__mailbox_open(&mailbox, &reactor->mailbox);
 
+    if (rc < 0)
+        return rc;
+    core.mailbox = weir__mailbox_port(reactor->mailbox);
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
@@ -108,10 +130,13 @@ static int open_parts(struct weir_reactor *reactor)
 static void destroy(void *arg)
 {
     struct weir_reactor *reactor = arg;
+    bool is_held = false;
 
     reactor->is_freed = true;
-    if (reactor->core != NULL)
+    if (reactor->core != NULL) {
         weir__reactor_halt(reactor->core);
+        is_held = weir__reactor_drop_pending(reactor->core);
+    }
     weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
     weir__driver_close(reactor->driver);
@@ -122,6 +147,7 @@ static void destroy(void *arg)
         weir__instance_close(&bound->instance);
         weir__mem_free(bound);
     }
+    weir__mailbox_close(reactor->mailbox, is_held);
     weir__mem_free(reactor);
 }
 
@@ -138,6 +164,12 @@ static int check_options(const struct weir_options *options,
                                "or 0 for 10000",
                                (long long)options->request_timeout_ms,
                                (long long)REQUEST_TIMEOUT_MAX_MS);
+    if (options->block_warn_ms < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "block_warn_ms is %lld: wanted 1 or more, or 0 "
+                               "for %d",
+                               (long long)options->block_warn_ms,
+                               BLOCK_WARN_MS);
     return WEIR_OK;
 }
 
@@ -166,7 +198,9 @@ int weir_reactor_open(const struct weir_options *options,
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK) {
-        rc = open_parts(reactor);
+        rc = open_parts(reactor, options->block_warn_ms == 0
+                                     ? BLOCK_WARN_MS
+                                     : options->block_warn_ms);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }
@@ -202,4 +236,11 @@ void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
                        void *arg)
 {
     weir__reactor_stop(reactor->core, done, arg);
+}
+
+void weir_reactor_give_back(struct weir_reactor *reactor)
+{
+    reactor->depth++;
+    weir__reactor_abort(reactor->core);
+    reactor->depth--;
 }

@@ -33,6 +33,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
         weir__mem_free(lane->late_counts);
         weir__mem_free(lane);
     }
+    weir__tickets_fini(&reactor->tickets);
     weir__mem_free(reactor);
 }
 
@@ -57,8 +58,8 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         return WEIR_ECANCELED;
     if (find_lane(reactor, options->name) != NULL)
         return WEIR_EEXISTS;
-    /* Two deadlines a lane: with room for them arming cannot fail. */
-    rc = weir__heap_reserve(&reactor->deadlines, 2 * (reactor->lane_count + 1));
+    /* Three deadlines a lane: with room for them arming cannot fail. */
+    rc = weir__heap_reserve(&reactor->deadlines, 3 * (reactor->lane_count + 1));
     if (rc < 0)
         return rc;
     lane = weir__mem_new(sizeof(*lane));
@@ -70,6 +71,7 @@ int weir__reactor_serve(struct weir__reactor *reactor,
     lane->options = *options;
     lane->claim_at.lane = lane;
     lane->renew_at.lane = lane;
+    lane->timeout_at.lane = lane;
     lane->late_max_us = -1;
     memcpy(lane->name, options->name.ptr, options->name.len);
     rc = weir__lane_open_topic(lane);
@@ -238,6 +240,23 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     return next_deadline(reactor, is_more);
 }
 
+static void check_pending(const struct weir__lane *lane)
+{
+    const struct weir__run *previous = NULL;
+    size_t count = 0;
+
+    for (const struct weir__run *run = lane->pending.first; run != NULL;
+         run = run->next) {
+        WEIR_ASSERT(run->phase == WEIR__PHASE_PENDING);
+        WEIR_ASSERT(run->previous == previous);
+        WEIR_ASSERT(run->ticket != 0);
+        previous = run;
+        count++;
+    }
+    WEIR_ASSERT(count == lane->pending.count);
+    WEIR_ASSERT(count == 0 || weir__heap_has(&lane->timeout_at.node));
+}
+
 static void check_lane(const struct weir__lane *lane)
 {
     size_t ready = 0, ran = 0;
@@ -250,7 +269,11 @@ static void check_lane(const struct weir__lane *lane)
         ran++;
     WEIR_ASSERT(ready == lane->ready.count);
     WEIR_ASSERT(ran == lane->ran.count);
-    WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY]);
+    WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY] ||
+                lane->pending.count >= lane->options.concurrency);
+    WEIR_ASSERT(lane->suspects.count == 0 ||
+                lane->is_listed[WEIR__LANES_SUSPECT]);
+    check_pending(lane);
     WEIR_ASSERT(ran == 0 || lane->is_listed[WEIR__LANES_RAN]);
     WEIR_ASSERT(!(lane->is_claiming && lane->is_sleeping));
     WEIR_ASSERT(!lane->is_sleeping || weir__heap_has(&lane->claim_at.node));
@@ -261,6 +284,7 @@ void weir__reactor_check(const struct weir__reactor *reactor)
     size_t lanes = 0;
 
     weir__heap_check(&reactor->deadlines);
+    weir__tickets_check(&reactor->tickets);
     for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next) {
         check_lane(lane);

@@ -19,6 +19,21 @@
 
 struct weir__reactor;
 
+/* How a pending run ends. */
+struct weir__completion {
+    enum weir_verdict verdict;
+    int64_t delay_ms;
+    const char *why; /* borrowed; may be NULL */
+};
+
+/* What handles point to: takes completions from any thread and hands them to
+ * weir__reactor_complete on the loop thread. Stays while handles may be used.
+ * WEIR_OK, WEIR_ENOMEM, WEIR_ECANCELED (the reactor is gone). */
+struct weir__mailbox {
+    int (*post)(struct weir__mailbox *mailbox, uint64_t ticket,
+                const struct weir__completion *completion);
+};
+
 /* How bodies are read; filled by the msgpack and JSON adapters. */
 struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
@@ -30,8 +45,10 @@ struct weir__reactor_options {
     const struct weir__codec *codec; /* kept */
     int64_t (*clock)(void *arg);     /* monotonic ns */
     void *clock_arg;
-    uint64_t seed;               /* of jitter */
-    const struct weir__log *log; /* kept */
+    uint64_t seed;                 /* of jitter */
+    struct weir__mailbox *mailbox; /* kept */
+    int64_t block_warn_ms;         /* name handlers that hold the loop longer */
+    const struct weir__log *log;   /* kept */
 };
 
 /* NULL when out of memory. Stores are attached afterwards. */
@@ -53,6 +70,7 @@ struct weir__store_events weir__lane_events(void);
 struct weir__lane_options {
     struct weir_slice name;    /* borrowed, valid topic name */
     struct weir__store *store; /* attached; keeps the topic */
+    const char *handler;       /* for logs; kept */
     weir_run_fn run;
     void *self;               /* kept until the reactor is freed */
     int (*flush)(void *self); /* NULL: nothing to flush */
@@ -82,6 +100,18 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
 /* A store's connection came up or went down. */
 void weir__reactor_connection(struct weir__reactor *reactor,
                               struct weir__store *store, bool is_up);
+
+/* Finish a pending run; on the loop thread. A ticket that finds none is counted
+ * and logged. */
+void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
+                            const struct weir__completion *completion);
+
+/* After a stop: wait no longer, give back what is still pending. */
+void weir__reactor_abort(struct weir__reactor *reactor);
+
+/* Before the stores are closed: cancel what is pending, its jobs come back when
+ * their leases end. True if handles are held that were not completed. */
+bool weir__reactor_drop_pending(struct weir__reactor *reactor);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */

@@ -123,6 +123,8 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
         take(lane, &settings[i]);
     weir__lane_renew_soon(lane);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0) /* concurrency may be higher now */
+        weir__lane_list_push(lane, WEIR__LANES_READY);
     if (weir__lane_open_topic(lane) < 0) /* it is open: nothing to allocate */
         WEIR_UNREACHABLE("an open topic could not be opened");
 }

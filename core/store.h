@@ -109,12 +109,20 @@ struct weir__store_ops {
 
     int (*claim)(struct weir__store_topic *topic,
                  const struct weir__claim *claim);
-    /* Take back a run whose outcome is decided. Cannot fail: without memory
-     * the job's lease just expires. */
+    /* Take back a run whose outcome is decided. Cannot fail: without memory the
+     * job's lease just expires. With WEIR__OUTCOME_TAKEN nothing is sent. */
     void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
     /* Note on the server that a suspect is about to run; answered by one
-     * `started`. Leaves at the next flush. Only for runs with is_suspect. */
+     * `started`, before which the run must not be settled. Leaves at the next
+     * flush. Only for runs with is_suspect. */
     void (*start)(struct weir__store_topic *topic, struct weir__run *run);
+    /* The handler of a run begins to hold the loop, until `deadline_ns` at most
+     * (monotonic): the store keeps leases alive by itself, and settles the run
+     * as timed out when that has passed. May be NULL. */
+    void (*enter)(struct weir__store_topic *topic, struct weir__run *run,
+                  int64_t deadline_ns);
+    /* It has returned. True: the run was settled as timed out meanwhile. */
+    bool (*leave)(struct weir__store_topic *topic, struct weir__run *run);
     /* Prolong the leases of all runs of the topic that are still out. */
     void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
     /* How many verdicts were handed to settle and not answered yet. */

@@ -280,6 +280,7 @@ static const struct weir__store_ops delay_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
+    .start = weir__topic_start,
     .settle = weir__topic_settle,
     .renew = weir__topic_renew,
     .unsettled = topic_unsettled,

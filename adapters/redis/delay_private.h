@@ -21,6 +21,7 @@ enum {
     WEIR__CALL_SLOTS = 1000,  /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,   /* most nodes: these cost more */
     WEIR__TOPIC_BUCKETS = 64, /* a power of two */
+    WEIR__NODE_STATES = 256,  /* of a node: the fraction of its score */
     WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
 };
 
@@ -37,11 +38,13 @@ struct weir__ask {
 
 /* One claimed node. */
 struct weir__held {
+    struct weir__ask start;     /* of a suspect: its node has one slot */
+    struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
     uint32_t size;     /* slots */
     uint32_t lo;       /* first slot */
     uint32_t pack;     /* index into its lease's packs */
-    uint32_t crashes;  /* ended leases that the record does not count yet */
+    uint32_t ended;    /* leases that count and are not in the record yet */
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
     uint32_t endings;  /* of these what is written somewhere else */
@@ -120,6 +123,7 @@ struct weir__store_topic {
 
     bool wants_claim;
     struct weir__claim claim;
+    bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
@@ -260,6 +264,13 @@ void weir__lease_spend(struct weir__lease *lease);
 
 /* With its batches and whatever runs are still out. */
 void weir__lease_free(struct weir__lease *lease);
+
+/* --- delay_start.c ------------------------------------------------------ */
+
+void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Log which suspect was running when a worker of this name died. */
+void weir__topic_recall(struct weir__store_topic *topic);
 
 /* --- delay_settle.c ----------------------------------------------------- */
 

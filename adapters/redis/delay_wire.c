@@ -19,6 +19,15 @@ void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name)
     topic->prefix_len = (size_t)len;
 }
 
+int64_t weir__digits_read(struct weir_slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len && i < 18; i++)
+        number = number * 10 + (digits.ptr[i] - '0');
+    return number;
+}
+
 size_t weir__topic_bucket(struct weir_slice name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */

@@ -155,7 +155,7 @@ TEST(what_is_no_verdict_fails_the_job_and_is_logged)
     mem_store_add(store, "a", 0, NULL, true);
     (void)settle_down();
     EXPECT_STR("dead", mem_store_job(store, "a")->state);
-    EXPECT_CONTAINS("returned 77", last_log);
+    EXPECT_CONTAINS("gave 77", last_log);
     close_reactor();
 }
 

@@ -52,6 +52,9 @@ struct weir_options {
      * for a person. May be NULL. Reconnecting goes on by itself either way. */
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
+    /* Log a warning, one a second at most, when a handler held the loop for
+     * longer, or 0: 100. */
+    int64_t block_warn_ms;
 };
 
 /* Open a reactor and begin to connect. Does not block: host names must be
@@ -121,15 +124,20 @@ typedef void (*weir_idle_fn)(const char *topic, void *arg);
 WEIR_API void weir_reactor_on_idle(struct weir_reactor *reactor,
                                    weir_idle_fn fn, void *arg);
 
-/* Stop serving, for good: claim no more, settle what ran, give back what was
- * claimed and not started; when the server has acknowledged all of it, run
- * `done` once, from a later turn. That may take for ever while there is no
- * connection: a host that cannot wait sets a timer of its own and frees the
- * reactor. `done` may be NULL; a second call replaces it. Requests still
- * work. */
+/* Stop serving, for good: claim no more, settle what ran, wait for what is
+ * pending, give back what was claimed and not started; when the server has
+ * acknowledged all of it, run `done` once, from a later turn. That may take for
+ * ever while there is no connection: a host that cannot wait sets a timer of
+ * its own and frees the reactor. `done` may be NULL; a second call replaces it.
+ * Requests still work. */
 typedef void (*weir_stopped_fn)(void *arg);
 WEIR_API void weir_reactor_stop(struct weir_reactor *reactor,
                                 weir_stopped_fn done, void *arg);
+
+/* After weir_reactor_stop: wait no longer for pending runs. Their cancel
+ * callbacks run in here, their jobs are given back at once, as if they had not
+ * been claimed; what completes them afterwards is ignored. */
+WEIR_API void weir_reactor_give_back(struct weir_reactor *reactor);
 
 /* --- adding ----------------------------------------------------------- */
 

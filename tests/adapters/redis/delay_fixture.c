@@ -260,6 +260,15 @@ struct weir__run *host_take(struct host *host)
     return run;
 }
 
+int host_start(struct host *host, struct weir__run *run)
+{
+    int starts = host->starts;
+
+    host->store->ops->start(host->topic, run);
+    AWAIT(host->starts > starts);
+    return host->start_code;
+}
+
 void host_settle(struct host *host, struct weir__run *run,
                  enum weir__outcome outcome)
 {

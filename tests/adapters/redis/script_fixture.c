@@ -200,7 +200,7 @@ const char *script_add(char letter, const char *ids, const char *when)
 
 char script_token[24];
 
-/* Nodes and crashes: "aaaaaaaaaaaa0003+0 ..."; the token stays in `token`. */
+/* Nodes and ended leases: "a0003+0 ..."; the token stays in `token`. */
 const char *script_claim(const char *room, const char *lease_ms)
 {
     static char nodes[2048];
@@ -222,7 +222,7 @@ const char *script_claim(const char *room, const char *lease_ms)
         len += (size_t)snprintf(
             nodes + len, sizeof(nodes) - len, "%s%.1s%s+%d", i == 5 ? "" : " ",
             script_reply->element[i]->str, script_reply->element[i]->str + 12,
-            (int)(script_reply->element[i + 1]->integer % 16));
+            (int)(script_reply->element[i + 1]->integer % 256 / 2));
     return nodes;
 }
 

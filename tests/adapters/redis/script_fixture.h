@@ -38,7 +38,7 @@ void script_stage(char letter, const char *ids);
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
 
-/* Nodes and crashes that came: "a0003+0 b0000+1". */
+/* Nodes and ended leases that came: "a0003+0 b0000+1". */
 const char *script_claim(const char *room, const char *lease_ms);
 
 /* A claim whose lease is over when this returns. */

@@ -46,6 +46,23 @@ TEST(a_renewed_lease_does_not_run_out)
     world_close();
 }
 
+TEST(a_renewal_tells_which_lease_is_lost)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    uint64_t token;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 50));
+    token = one->runs->token;
+    AWAIT(host_claim(other, 1, 60000) > 0);
+    one->store->ops->renew(one->topic, 60000);
+    AWAIT(one->lost_token != 0);
+    EXPECT_INT(token, one->lost_token);
+    world_close();
+}
+
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
 {
     world_open(NULL);

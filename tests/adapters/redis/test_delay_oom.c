@@ -110,3 +110,29 @@ TEST(jobs_survive_a_worker_without_memory)
     EXPECT_INT(0, host->stats.running + host->stats.ready);
     world_close();
 }
+
+TEST(a_start_is_answered_whatever_fails)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+    int failures = -1, starts;
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    (void)redis_text(proc, "ZINCRBY weir:{t}:wait 0.0078125 %s", /* 1 / 128 */
+                     redis_text(proc, "ZRANGE weir:{t}:wait 0 0"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    for (host->start_code = WEIR_ENOMEM; host->start_code == WEIR_ENOMEM;) {
+        failures++;
+        starts = host->starts;
+        oom_after(failures);
+        host->store->ops->start(host->topic, host->runs);
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->starts > starts);
+    }
+    EXPECT_INT(WEIR_OK, host->start_code);
+    EXPECT_TRUE(failures > 0);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    world_close();
+}

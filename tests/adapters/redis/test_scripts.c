@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "tests/adapters/redis/script_fixture.h"
 
 /* --- add ---------------------------------------------------------------- */
@@ -97,7 +99,7 @@ TEST(nodes_come_in_the_order_of_their_due_times)
     script_teardown();
 }
 
-TEST(an_expired_claim_comes_back_job_by_job_with_a_crash)
+TEST(an_expired_claim_comes_back_job_by_job_as_suspects)
 {
     script_setup();
     (void)script_add('a', "5", "r0");
@@ -107,6 +109,63 @@ TEST(an_expired_claim_comes_back_job_by_job_with_a_crash)
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
     EXPECT_INT(2, script_stat(STAT_RUNNING));
     EXPECT_INT(5, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+static const char *start(const char *slots, const char *token)
+{
+    char node[17] = "aaaaaaaaaaaa";
+
+    memcpy(node + 12, slots, 4);
+    script_begin(&weir__script_start, "run started");
+    script_arg(node);
+    script_arg(token);
+    script_arg("w1");
+    return script_call();
+}
+
+TEST(only_suspects_that_were_started_are_blamed)
+{
+    script_setup();
+    (void)script_add('a', "3", "r0");
+    EXPECT_STR("a0002+0", script_crash("3"));
+    EXPECT_STR("a0000+1 a0101+1 a0202+1", script_crash("3"));
+    EXPECT_STR("1", start("0101", script_token));
+    EXPECT_STR("a0000+1 a0202+1 a0101+2", script_crash("3"));
+    EXPECT_STR("a0000+1 a0202+1 a0101+2", script_claim("3", "9000"));
+    EXPECT_INT(4, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+TEST(a_start_is_noted_once_and_only_under_its_token)
+{
+    script_setup();
+    (void)script_add('a', "3", "r0");
+    (void)script_crash("3");
+    (void)script_claim("2", "9000");
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_STR("5.01171875", /* token 5, one ended lease, started */
+               script_text("ZSCORE weir:{t}:run aaaaaaaaaaaa0000"));
+    EXPECT_STR("aaaaaaaaaaaa0000 1 5", script_text("HGET weir:{t}:started w1"));
+    EXPECT_STR("0", start("0000", "3"));
+    EXPECT_STR("0", start("0202", script_token));
+    EXPECT_STR("running",
+               script_slot("show", "~aaaaaaaaaaaa00", "aaaaaaaaaaaa", "0"));
+    EXPECT_INT(1, script_reply->element[2]->integer);
+    script_teardown();
+}
+
+TEST(notes_of_workers_that_never_come_back_do_not_pile_up)
+{
+    script_setup();
+    (void)script_add('a', "1", "r0");
+    (void)script_claim("1", "9000");
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:started",
+                            "for i = 1, 1000 do redis.call('HSET', KEYS[1], i, "
+                            "i) end return 1"));
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:started"));
     script_teardown();
 }
 
@@ -180,7 +239,7 @@ TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
     script_teardown();
 }
 
-TEST(a_released_claim_is_ready_again_and_keeps_its_crashes)
+TEST(a_released_claim_is_ready_again_and_stays_suspect)
 {
     script_setup();
     (void)script_add('a', "2", "r0");

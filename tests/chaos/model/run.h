@@ -83,6 +83,8 @@ void body_text(uint32_t body, char ret_text[64]);
 /* Make the call on both sides and compare. */
 void run_add(struct run *run, const struct add_call *call);
 void run_claim(struct run *run, const struct claim_call *call);
+void run_start(struct run *run, const struct start_call *call);
+void run_recall(struct run *run, int worker);
 void run_release(struct run *run, uint64_t token);
 void run_slot(struct run *run, const struct slot_call *call);
 void run_settle(struct run *run, struct settle_call *call);
@@ -97,6 +99,9 @@ void op_add_again(struct run *run);
 void op_add_other_kind(struct run *run);
 void op_stage_only(struct run *run);
 void op_claim(struct run *run);
+void op_start(struct run *run);
+void op_recall(struct run *run);
+void op_start_twice(struct run *run);
 void op_settle(struct run *run);
 void op_settle_again(struct run *run);
 void op_slot(struct run *run);

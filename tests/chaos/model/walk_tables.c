@@ -188,6 +188,26 @@ static void check_idle(struct run *run)
     compare(run, "the sleepers", &wanted, &got);
 }
 
+static void check_started(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char node[SEQ_LEN + 5], value[64];
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        const struct start *start = &run->model.started[i];
+        char name[3] = {'w', (char)('0' + i), '\0'};
+
+        if (start->node.pack == 0)
+            continue;
+        node_text(start->node, node);
+        (void)snprintf(value, sizeof(value), "%s %u %llu", node, start->ended,
+                       (unsigned long long)start->token);
+        add_line(&wanted, name, value);
+    }
+    read_lines(run, "started", true, false, &got);
+    compare(run, "the started", &wanted, &got);
+}
+
 /* --- counters ----------------------------------------------------------- */
 
 static void add_counters(const struct counters *count, struct lines *lines)
@@ -287,6 +307,7 @@ void walk_tables(struct run *run)
     check_dead(run);
     check_leases(run);
     check_idle(run);
+    check_started(run);
     check_meta(run);
     check_sums(run);
     check_late(run);
