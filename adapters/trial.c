@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/ev/loop.h"
 #include "adapters/facade.h"
 #include "adapters/trial/store.h"
 #include "core/assert.h"
@@ -14,9 +15,10 @@
 /* The inside of <weir/test.h>: core under a clock that only weir_trial_advance
  * moves, over a store in memory. */
 
-#define START_MS   INT64_C(1700000000000)
-#define MS_NS      INT64_C(1000000)
-#define LONGEST_MS (INT64_C(36500) * 24 * 3600 * 1000)
+#define START_MS      INT64_C(1700000000000)
+#define BLOCK_WARN_MS 100 /* of virtual time: never */
+#define MS_NS         INT64_C(1000000)
+#define LONGEST_MS    (INT64_C(36500) * 24 * 3600 * 1000)
 
 /* What happened, each with its texts behind it. */
 struct noted_run {
@@ -37,6 +39,8 @@ struct weir_trial {
     struct weir__log log;
     weir_log_fn on_line;
     void *on_line_arg;
+    struct ev_loop *loop; /* for what comes from other threads */
+    struct weir__ev_mailbox *mailbox;
     struct weir__reactor *core;
     struct weir__trial_store *store;
     struct weir__plugin_file file;
@@ -136,6 +140,7 @@ static struct noted_run *copy_run(const struct weir_trial *trial,
         .reason = put_text(&text, reason),
         .delay_ms = job->state == WEIR_TRIAL_WAITING ? run->delay_ms : -1,
         .dead = put_text(&text, dead),
+        .timed_out = run->is_timed_out,
         .elapsed_ms = weir_trial_elapsed_ms(trial),
     };
     return noted;
@@ -232,6 +237,28 @@ static int out_of_memory(struct weir_error *err)
                            weir_error_text(WEIR_ENOMEM));
 }
 
+static void on_completed(uint64_t ticket,
+                         const struct weir__completion *completion, void *arg)
+{
+    struct weir_trial *trial = arg;
+
+    weir__reactor_complete(trial->core, ticket, completion);
+}
+
+static int open_mailbox(struct weir_trial *trial)
+{
+    struct weir__mailbox_options options = {
+        .completed = on_completed,
+        .arg = trial,
+    };
+
+    trial->loop = weir__loop_new();
+    if (trial->loop == NULL)
+        return WEIR_ENOMEM;
+    options.loop = trial->loop;
+    return weir__mailbox_open(&options, &trial->mailbox);
+}
+
 static int open_parts(struct weir_trial *trial)
 {
     struct weir__trial_store_options store = {
@@ -246,10 +273,13 @@ static int open_parts(struct weir_trial *trial)
         .clock_arg = trial,
         .seed = 1, /* the same jitter each time */
         .log = &trial->log,
+        .block_warn_ms = BLOCK_WARN_MS,
     };
 
-    if (weir__trial_store_open(&store, &trial->store) < 0)
+    if (open_mailbox(trial) < 0 ||
+        weir__trial_store_open(&store, &trial->store) < 0)
         return WEIR_ENOMEM;
+    core.mailbox = weir__mailbox_port(trial->mailbox);
     trial->core = weir__reactor_new(&core);
     if (trial->core == NULL)
         return WEIR_ENOMEM;
@@ -260,11 +290,15 @@ static int open_parts(struct weir_trial *trial)
 /* Copes with a half-built trial. */
 void weir_trial_free(struct weir_trial *trial)
 {
+    bool is_held = false;
+
     if (trial == NULL)
         return;
     WEIR_ASSERT(!trial->is_running);
-    if (trial->core != NULL)
+    if (trial->core != NULL) {
         weir__reactor_halt(trial->core);
+        is_held = weir__reactor_drop_pending(trial->core);
+    }
     if (trial->store != NULL) {
         struct weir__store *port = weir__trial_store_port(trial->store);
 
@@ -272,6 +306,8 @@ void weir_trial_free(struct weir_trial *trial)
     }
     weir__reactor_free(trial->core);
     weir__instance_close(&trial->instance);
+    weir__mailbox_close(trial->mailbox, is_held);
+    weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);
 }
@@ -314,6 +350,7 @@ static int open_handler(struct weir_trial *trial,
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
         return rc;
+    lane->handler = trial->file.copy.name;
     lane->run = trial->file.copy.run;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
@@ -425,6 +462,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
  * will. */
 static int64_t run_due(struct weir_trial *trial)
 {
+    weir__mailbox_here(trial->mailbox);
     for (;;) {
         int64_t wait_ns = weir__reactor_tick(trial->core);
 
@@ -449,6 +487,28 @@ void weir_trial_advance(struct weir_trial *trial, int64_t ms)
     }
     trial->now_ns = until_ns;
     trial->is_running = false;
+}
+
+static int64_t real_ms(void)
+{
+    return weir__driver_clock(NULL) / MS_NS;
+}
+
+bool weir_trial_wait(struct weir_trial *trial, int64_t ms)
+{
+    int64_t until_ms = real_ms() + ms;
+    int64_t left_ms = ms;
+
+    WEIR_ASSERT(!trial->is_running && ms >= 0 && ms <= LONGEST_MS);
+    trial->is_running = true;
+    (void)run_due(trial);
+    while (weir__trial_store_out(trial->store) > 0 && left_ms > 0) {
+        weir__loop_turn(trial->loop, left_ms);
+        (void)run_due(trial);
+        left_ms = until_ms - real_ms();
+    }
+    trial->is_running = false;
+    return weir__trial_store_out(trial->store) == 0;
 }
 
 int64_t weir_trial_elapsed_ms(const struct weir_trial *trial)

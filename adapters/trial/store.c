@@ -20,6 +20,7 @@ struct weir__trial_store {
     struct weir__trial_job *jobs; /* all, the newest first */
     struct weir__heap waiting;    /* by due time */
     size_t job_count;
+    size_t out_count; /* of jobs: those that run */
     uint64_t token;
     bool is_claimed; /* a claim waits for its answer */
     struct weir__claim claim;
@@ -119,6 +120,11 @@ int weir__trial_store_add(struct weir__trial_store *store,
     if (store->topic.user != NULL)
         weir__lane_events().wake(store->topic.user);
     return WEIR_OK;
+}
+
+size_t weir__trial_store_out(const struct weir__trial_store *store)
+{
+    return store->out_count;
 }
 
 const struct weir__trial_job *
@@ -287,6 +293,7 @@ static struct weir__run *take_due(struct weir__trial_store *store,
             break;
         weir__heap_remove(&store->waiting, node);
         job->state = WEIR_TRIAL_RUNNING;
+        store->out_count++;
         *end = job->run;
         end = &job->run->next;
         count++;
@@ -320,6 +327,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
 {
     job->record.counters = run->record.counters;
     job->run = NULL;
+    store->out_count--;
     switch (run->outcome) {
     case WEIR__OUTCOME_DONE:
         job->state = WEIR_TRIAL_DONE;
@@ -337,6 +345,8 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     case WEIR__OUTCOME_RETURN:
         wait_until(store, job, job->due_ms);
         break;
+    case WEIR__OUTCOME_TAKEN: /* the trial is being freed */
+        break;
     case WEIR__OUTCOME_NONE:
     default:
         WEIR_UNREACHABLE("a run was settled without an outcome");
@@ -345,6 +355,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
 
 static void answer_settles(struct weir__trial_store *store)
 {
+    struct weir__store_events events = weir__lane_events();
     size_t count = store->settled_count;
 
     while (store->settled != NULL) {
@@ -353,13 +364,15 @@ static void answer_settles(struct weir__trial_store *store)
 
         store->settled = run->next;
         apply(store, job, run);
-        if (run->outcome != WEIR__OUTCOME_RETURN && !run->is_expired)
+        if (run->outcome != WEIR__OUTCOME_RETURN &&
+            run->outcome != WEIR__OUTCOME_TAKEN && !run->is_expired)
             store->options.verdict(job, run, store->options.arg);
         free_run(run);
     }
     store->settled_end = &store->settled;
     store->settled_count = 0;
-    weir__lane_events().settled(store->topic.user, count, 0);
+    events.settled(store->topic.user, count, 0);
+    events.wake(store->topic.user); /* some may be due before it looks again */
 }
 
 bool weir__trial_store_answer(struct weir__trial_store *store)
