@@ -75,6 +75,7 @@ struct weir__command {
 
 extern const struct weir__command weir__cmd_run;
 extern const struct weir__command weir__cmd_check;
+extern const struct weir__command weir__cmd_doctor;
 extern const struct weir__command weir__cmd_add;
 extern const struct weir__command weir__cmd_show;
 extern const struct weir__command weir__cmd_list;

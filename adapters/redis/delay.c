@@ -56,6 +56,7 @@ static void destroy(struct weir__delay *store)
     for (size_t i = 0; i < 4; i++)
         weir__buf_fini(&store->scratch[i]);
     weir__mem_free(store->parcels.list);
+    weir__mem_free(store->seats.free);
     store->magic = 0;
     weir__mem_free(store);
 }

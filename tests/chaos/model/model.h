@@ -22,6 +22,7 @@ enum {
     WORKERS = 6,     /* that claim and sleep */
     BUCKETS = 20,    /* of lateness that are used */
     MINUTES = 6,     /* of lateness that are kept */
+    SEATS = 6,       /* of calls that add */
     CALL_PACKS = 12, /* most of one call */
     CALL_NODES = 1000,
     CALL_SLOTS = 1000,
@@ -66,8 +67,7 @@ struct pack {
     bool has_ids;
     bool is_staged; /* on the server, for a while */
     bool is_in_use; /* on the server, for good */
-    bool was_in_use;
-    char form; /* of `when`: r a p q */
+    char form;      /* of `when`: r a p q */
     struct job jobs[];
 };
 
@@ -102,6 +102,12 @@ struct minute {
     long long buckets[BUCKETS]; /* 0: no such field */
 };
 
+/* The last call that added from here, and what it refused. */
+struct seat {
+    long long number; /* 0: none */
+    struct text refusals;
+};
+
 struct counters {
     long long added, claimed, settled, retried, snoozed, failed, expired;
     long long returned, crashed, dropped, delwait, delrun, requeued;
@@ -115,6 +121,7 @@ struct model {
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
     struct minute late[MINUTES];
+    struct seat seats[SEATS];
     struct job *users[USERS]; /* indexed under this id, or NULL */
     struct job **live;        /* all jobs that wait or run */
     size_t live_count, live_cap;
@@ -139,6 +146,8 @@ static inline int64_t model_now_ms(const struct model *model)
 
 struct add_call {
     const char *kind;
+    unsigned seat;
+    long long number; /* calls of a seat are numbered upwards, from 1 */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };

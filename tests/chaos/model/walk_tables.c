@@ -301,6 +301,29 @@ static void check_late(struct run *run)
     compare(run, "the lateness", &wanted, &got);
 }
 
+/* What a seat refused shows when its call is repeated. */
+static void check_seen(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char field[24];
+
+    for (int i = 0; i < SEATS; i++) {
+        const struct seat *seat = &run->model.seats[i];
+
+        (void)snprintf(field, sizeof(field), "s%d", i);
+        if (seat->number > 0)
+            add_number(&wanted, field, seat->number);
+    }
+    read_lines(run, "seen", true, false, &got);
+    for (size_t i = 0; i < got.count; i++) {
+        char *rest = strchr(strchr(got.list[i], ' ') + 1, ' ');
+
+        if (rest != NULL)
+            memcpy(rest, "\n", 2);
+    }
+    compare(run, "the seats", &wanted, &got);
+}
+
 void walk_tables(struct run *run)
 {
     check_index(run);
@@ -311,4 +334,5 @@ void walk_tables(struct run *run)
     check_meta(run);
     check_sums(run);
     check_late(run);
+    check_seen(run);
 }
