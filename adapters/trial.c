@@ -7,6 +7,7 @@
 
 #include "adapters/ev/loop.h"
 #include "adapters/facade.h"
+#include "adapters/msgpack/origin.h"
 #include "adapters/trial/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -404,33 +405,44 @@ int weir_trial_open(const struct weir_trial_options *options,
 /* --- jobs and time ----------------------------------------------------- */
 
 static int add(struct weir_trial *trial, const struct weir_new_job *job,
-               const struct weir_counters *counters, struct weir_error *err)
+               struct weir__record *record, struct weir_error *err)
 {
     char made[24];
-    struct weir__record record = {
-        .counters = *counters,
-        .retry = weir__slice_str(job->retry),
-        .url = weir__slice_str(job->url),
-        .ttl_ms = job->ttl_ms,
-        .body = job->body,
-    };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
-        .record = &record,
+        .record = record,
         .delay_ms = job->delay_ms,
     };
     int rc = weir__facade_check_job(job, err);
 
     if (rc < 0)
         return rc;
-    if (record.counters.attempt > 0)
-        record.counters.attempt--; /* stored are the finished runs */
+    if (record->counters.attempt > 0)
+        record->counters.attempt--; /* stored are the finished runs */
+    record->retry = weir__slice_str(job->retry);
+    record->url = weir__slice_str(job->url);
+    record->ttl_ms = job->ttl_ms;
+    record->body = job->body;
     if (job->id == NULL) {
         (void)snprintf(made, sizeof(made), "~%" PRIu64, ++trial->made_ids);
         new_job.id = weir__slice_str(made); /* fits */
     }
     rc = weir__trial_store_add(trial->store, &new_job);
     return rc < 0 ? weir__error_set(err, rc, "%s", weir_error_text(rc)) : rc;
+}
+
+/* As the store writes the record of a job that moves. */
+static void put_origin(const struct weir_origin *origin,
+                       struct weir__record *record, struct weir__buf *headers)
+{
+    if (origin == NULL ||
+        !weir__origin_write(headers, origin, (struct weir_slice){0}))
+        return;
+    record->headers = weir__buf_slice(headers);
+    record->reason = origin->reason;
+    record->spent = origin->attempts;
+    if (record->counters.attempt == 0)
+        record->counters.attempt = origin->attempts + 1;
 }
 
 int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
@@ -444,16 +456,21 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
         .ttl_ms = job->ttl_ms,
         .url = job->url,
     };
+    struct weir__record record = {.counters = job->counters};
+    struct weir__buf headers = {0};
     struct weir_slice body = {0};
-    int rc;
+    int rc = WEIR_OK;
 
     if (job->json != NULL) {
         rc = weir_body_from_json(job->json, strlen(job->json), &body, err);
-        if (rc < 0)
-            return rc;
         new_job.body = body;
     }
-    rc = add(trial, &new_job, &job->counters, err);
+    put_origin(job->origin, &record, &headers);
+    if (rc == WEIR_OK && headers.failed)
+        rc = out_of_memory(err);
+    if (rc == WEIR_OK)
+        rc = add(trial, &new_job, &record, err);
+    weir__buf_fini(&headers);
     weir_body_free(body);
     return rc;
 }

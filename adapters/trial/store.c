@@ -64,7 +64,8 @@ static int copy_job(struct weir__trial_job *job,
 {
     const struct weir__record *record = from->record;
     char *bytes = weir__mem_new(from->id.len + record->retry.len +
-                                record->url.len + record->body.len + 4);
+                                record->url.len + record->headers.len +
+                                record->reason.len + record->body.len + 6);
 
     if (bytes == NULL)
         return WEIR_ENOMEM;
@@ -75,6 +76,9 @@ static int copy_job(struct weir__trial_job *job,
         .ttl_ms = record->ttl_ms,
         .retry = copy(&bytes, record->retry),
         .url = copy(&bytes, record->url),
+        .headers = copy(&bytes, record->headers),
+        .reason = copy(&bytes, record->reason),
+        .spent = record->spent,
         .body = copy(&bytes, record->body),
     };
     return WEIR_OK;

@@ -68,6 +68,7 @@ struct weir_trial_job {
     /* What happened to it before. `attempt` is the number of the first run
      * here, so 0 and 1 are the same. */
     struct weir_counters counters;
+    const struct weir_origin *origin; /* it moved here by on_dead; NULL: no */
 };
 
 /* Add a job. It runs in a later weir_trial_advance. WEIR_EINVAL,
