@@ -171,7 +171,8 @@ enum weir__exit weir__client_open(struct weir__client *client,
     if (rc != WEIR__EXIT_NONE)
         return rc;
     client->log = log;
-    client->loop = ev_default_loop(0);
+    /* Not the default one, which would reap the children of plugins. */
+    client->loop = ev_loop_new(EVFLAG_AUTO);
     if (client->loop == NULL) {
         weir__complain("libev found no way to wait for events");
         return WEIR__EXIT_FAILED;
