@@ -6,6 +6,7 @@
 #include "adapters/redis/delay_private.h"
 #include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
+#include "core/chaos.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -67,6 +68,7 @@ static void answered(int code, const struct redisReply *reply, void *arg)
     struct weir__ask *ask = arg;
 
     WEIR_ASSERT(ask->store->magic == DELAY_MAGIC);
+    WEIR__STEP("answer");
     ask->done(ask, code, reply);
 }
 
