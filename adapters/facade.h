@@ -4,7 +4,8 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
- * plugins), request.c and manage.c (jobs and topics). These and the command
+ * plugins), request.c and manage.c (jobs and topics); trial.c shares a part.
+ * These and the command
  * line are the only files that name several adapters. */
 
 #include <weir/weir.h>
@@ -62,6 +63,24 @@ struct weir_reactor {
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };
+
+/* --- weir.c ------------------------------------------------------------- */
+
+/* How bodies are read. */
+extern const struct weir__codec weir__facade_codec;
+
+/* --- serve.c, request.c --------------------------------------------------- */
+
+/* Check name and options and fill in the defaults; the handler is not looked
+ * at, but `run` and `self` are taken over. WEIR_EINVAL with a sentence. */
+int weir__facade_lane(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__lane_options *ret_lane,
+                      struct weir_error *err);
+
+/* What weir_reactor_add says of a job before anything is sent. */
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err);
 
 /* --- kinds.c ------------------------------------------------------------ */
 

@@ -52,7 +52,8 @@ static int check_times(const struct weir_new_job *job, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int check_job(const struct weir_new_job *job, struct weir_error *err)
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err)
 {
     struct weir__ladder ladder;
     int rc = check_body(job->body, err);
@@ -87,7 +88,7 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
         .at_ms = job->at_ms,
     };
     struct weir__place place;
-    int rc = check_job(job, err);
+    int rc = weir__facade_check_job(job, err);
 
     if (rc < 0)
         return rc;

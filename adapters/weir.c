@@ -15,7 +15,7 @@
 
 enum { BLOCK_WARN_MS = 100 };
 
-static const struct weir__codec codec = {
+const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
 };
@@ -105,7 +105,7 @@ static int open_parts(struct weir_reactor *reactor, int64_t block_warn_ms)
         .arg = reactor,
     };
     struct weir__reactor_options core = {
-        .codec = &codec,
+        .codec = &weir__facade_codec,
         .clock = weir__driver_clock,
         .seed = reactor->seed,
         .log = &reactor->log,

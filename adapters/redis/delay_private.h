@@ -98,6 +98,7 @@ struct weir__lease {
 };
 
 struct weir__adds;
+struct weir__keeper;
 
 struct weir__store_topic {
     struct weir__delay *store;
@@ -136,6 +137,18 @@ struct weir__store_topic {
     struct weir__lease *spent_leases;
     size_t unsettled;
     int64_t refused_ns; /* when refused verdicts were last logged */
+    int64_t error_ns;   /* when an error of the server was */
+    char error[32];     /* and how it begins */
+};
+
+/* Seats of calls that may have to be repeated: the server remembers the last
+ * call of each (add.lua). Those that are free, the last one that got up on top,
+ * so that few are used. */
+struct weir__seats {
+    char name[WEIR__SEQ_LEN + 1]; /* of this process's seats; "": none yet */
+    uint32_t *free;
+    size_t free_count;
+    uint32_t count; /* made so far; `free` has room for all */
 };
 
 struct weir__delay {
@@ -143,6 +156,7 @@ struct weir__delay {
     uint32_t magic;
     struct weir__redis_options options;
     struct weir__store_events events;
+    struct weir__redis_url url;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;
     struct weir__conn *wakes;
@@ -160,8 +174,11 @@ struct weir__delay {
     struct weir__seq_maker seqs;
     bool has_number;
     bool asks_number;
-    int64_t ahead_ms; /* server time minus our monotonic time */
-    size_t collected; /* bytes of jobs that wait to be sent */
+    struct weir__seats seats; /* of calls of the add script */
+    int64_t ahead_ms;         /* server time minus our monotonic time */
+    size_t collected;         /* bytes of jobs that wait to be sent */
+
+    struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
@@ -209,10 +226,10 @@ bool weir__reply_int(const struct redisReply *reply, size_t index,
 bool weir__reply_str(const struct redisReply *reply, size_t index,
                      struct weir_slice *ret_value);
 
-/* Log what an error reply says; for commands that nobody waits for. */
-void weir__topic_log_error(const struct weir__store_topic *topic,
-                           const char *what, int code,
-                           const struct redisReply *reply);
+/* Log what an error reply says, the same one every 5 s; callers are told only
+ * that there was one. */
+void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply);
 
 struct weir__store_topic *weir__topic_find(struct weir__delay *store,
                                            struct weir_slice name);

@@ -6,6 +6,7 @@
     examples -> <weir/...>, any library
     adapters -> core, their own folder, <weir/...>, the library they adapt;
                 those in adapters/ itself put the folders together
+    bench    -> bench, <weir/...>, a few parts of adapters and core, libraries
     core     -> core, <weir/...>, the part of the C library that only computes
 """
 
@@ -42,6 +43,11 @@ ADAPTERS = {
     "json": {"msgpack"},
     "redis": {"msgpack"},
 }
+
+# What the benchmark may use beside the public headers.
+BENCH = (r"bench/.*|adapters/server/.*|core/(assert|error)\.h"
+         r"|adapters/(cli/options|redis/url)\.h")
+BENCH_LIBRARIES = r"(ev|hiredis|getopt)\.h|json-c/.*"
 
 
 def third_party(name):
@@ -101,6 +107,16 @@ def plugin(_path, name, quoted):
     return None
 
 
+def bench(_path, name, quoted):
+    if quoted:
+        return None if re.fullmatch(BENCH, name) else \
+            f'the benchmark does not include "{name}"'
+    if name.startswith("weir/") or name in lint.C_LIBRARY or \
+            re.fullmatch(BENCH_LIBRARIES, name):
+        return None
+    return f"the benchmark does not include <{name}>"
+
+
 def example(_path, _name, quoted):
     return "an example uses public headers only" if quoted else None
 
@@ -110,6 +126,7 @@ RULES = (
     (r"core/", core),
     (r"adapters/", adapter),
     (r"plugins/", plugin),
+    (r"bench/", bench),
     (r"docs/examples/", example),
 )
 
@@ -143,6 +160,9 @@ CASES = {
                            '#include "adapters/facade.h"\n',
         "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
         "docs/examples/host.c": "#include <ev.h>\n#include <weir/weir.h>\n",
+        "bench/floor.c": '#include "adapters/server/ask.h"\n'
+                         '#include "bench/floor.h"\n#include "core/error.h"\n'
+                         "#include <hiredis.h>\n#include <weir/weir.h>\n",
         "tests/core/test_x.c": '#include "adapters/redis/conn.h"\n',
     }, []),
     "core reaches up": (
@@ -192,6 +212,12 @@ CASES = {
                            "#include <weir/weir.h>\n"},
         ['plugins/echo.c:1: a plugin does not include "core/buf.h"',
          "plugins/echo.c:2: a plugin does not include <weir/weir.h>"]),
+    "the benchmark looks inside": (
+        {"bench/load.c": '#include "adapters/redis/delay.h"\n'
+                         "#include <msgpack.h>\n"},
+        ['bench/load.c:1: the benchmark does not include '
+         '"adapters/redis/delay.h"',
+         "bench/load.c:2: the benchmark does not include <msgpack.h>"]),
     "an example looks inside": (
         {"docs/examples/host.c": '#include "core/buf.h"\n'},
         ["docs/examples/host.c:1: an example uses public headers only"]),

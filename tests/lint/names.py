@@ -29,7 +29,7 @@ EXCEPTIONS = {
 # Names that begin with an underscore and belong to somebody else.
 LANGUAGE = re.compile(
     r"_(Alignas|Alignof|Atomic|Bool|Generic|Noreturn|Static_assert"
-    r"|Thread_local|Exit|exit|POSIX_C_SOURCE)"
+    r"|Thread_local|Exit|exit|POSIX_C_SOURCE|SC_\w+)"
     r"|__(FILE__|LINE__|func__|VA_ARGS__|cplusplus|attribute__|GNUC__"
     r"|GNUC_MINOR__|clang__|linux__|BYTE_ORDER__|ORDER_\w+__|SIZEOF_\w+__"
     r"|STDC\w*|SANITIZE_\w+__|has_\w+|builtin_\w+|atomic_\w+"

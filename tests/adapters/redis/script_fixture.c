@@ -178,12 +178,19 @@ void script_stage(char letter, const char *ids)
     weir__buf_fini(&buf);
 }
 
+long long script_number = 1;
+
 const char *script_add_staged(char letter, const char *when, size_t when_len)
 {
-    script_begin(&weir__script_add, "wait ids meta idle");
+    static char number[24];
+
+    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    script_begin(&weir__script_add, "wait ids meta idle seen");
     script_pack_key(letter);
     script_arg("t");
     script_arg("delay");
+    script_arg("seat");
+    script_arg(number);
     script_arg(total);
     script_arg(script_header);
     script_arg_bytes(when, when_len);

@@ -35,6 +35,7 @@ const char *script_call(void);
 
 /* Stage a pack: ids separated by blanks, or a number of jobs without ids. */
 void script_stage(char letter, const char *ids);
+extern long long script_number; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
 

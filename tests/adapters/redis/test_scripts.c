@@ -40,6 +40,72 @@ TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
     script_teardown();
 }
 
+/* The repeat stages its pack again, whose name is free by then. */
+TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    EXPECT_STR("a0000+0", script_claim("1", "9000"));
+    EXPECT_STR("1", script_settle_all("a0000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    script_number--;
+    EXPECT_STR("0", script_add('a', "x", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
+    EXPECT_INT(1, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    (void)script_text("HSET weir:{t}:meta max_pending 2 revision 7");
+    EXPECT_STR("1 0 1 0 258 7", script_add('b', "y x z", "r0"));
+    EXPECT_STR("a0000+0 b0000+0", script_claim("9", "9000"));
+    EXPECT_STR("1", script_settle_all("a0000"));
+    EXPECT_STR("1", script_settle_all("b0000"));
+    script_number--;
+    EXPECT_STR("0 0 1 0 258 7", script_add('b', "y x z", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    EXPECT_STR("0 0 -2 7", script_add_staged('c', "r0", 2));
+    script_number--;
+    EXPECT_STR("0 0 -2 7", script_add('c', "w", "r0"));
+    EXPECT_INT(2, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+/* Sent on a connection that is lost; the seat went to another call since. */
+TEST(an_add_that_comes_late_adds_nothing)
+{
+    script_setup();
+    script_number = 6;
+    EXPECT_STR("1 0 1", script_add('b', "y y", "r0"));
+    script_number = 5;
+    EXPECT_STR("0", script_add('a', "x", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(1, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+TEST(seats_that_nobody_used_for_an_hour_go_once_there_are_many)
+{
+    static const char fill[] =
+        "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'old' .. i, "
+        "i % 2 == 0 and '100' or '100 pairs') end "
+        "return redis.call('HSET', KEYS[1], 'young', '460800100')";
+
+    script_setup();
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:seen", fill));
+    for (script_number = 460800101; script_number < 460800301;) {
+        (void)script_add('a', "x", "r0");
+        (void)script_text("HDEL weir:{t}:seen seat");
+    }
+    EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:seen") <= 1000);
+    EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen young"));
+    script_teardown();
+}
+
 TEST(slots_of_one_pack_may_be_due_at_different_times)
 {
     script_setup();

@@ -37,6 +37,8 @@ void model_fini(struct model *model)
     free(model->live);
     free(model->dead);
     free(model->leases);
+    for (size_t i = 0; i < SEATS; i++)
+        text_free(&model->seats[i].refusals);
     text_free(&model->woken);
 }
 
@@ -153,7 +155,6 @@ void model_enter(struct model *model, struct pack *pack, const bool *refused,
 
     pack->is_staged = false;
     pack->is_in_use = true;
-    pack->was_in_use = true;
     for (unsigned slot = 0; slot < pack->count; slot++) {
         struct job *job = &pack->jobs[slot];
 

@@ -22,6 +22,7 @@ enum {
     WORKERS = 6,     /* that claim and sleep */
     BUCKETS = 20,    /* of lateness that are used */
     MINUTES = 6,     /* of lateness that are kept */
+    SEATS = 6,       /* of calls that add */
     CALL_PACKS = 12, /* most of one call */
     CALL_NODES = 1000,
     CALL_SLOTS = 1000,
@@ -66,8 +67,7 @@ struct pack {
     bool has_ids;
     bool is_staged; /* on the server, for a while */
     bool is_in_use; /* on the server, for good */
-    bool was_in_use;
-    char form; /* of `when`: r a p q */
+    char form;      /* of `when`: r a p q */
     struct job jobs[];
 };
 
@@ -102,6 +102,12 @@ struct minute {
     long long buckets[BUCKETS]; /* 0: no such field */
 };
 
+/* The last call that added from here, and what it refused. */
+struct seat {
+    long long number; /* 0: none */
+    struct text refusals;
+};
+
 struct counters {
     long long added, claimed, settled, retried, snoozed, failed, expired;
     long long returned, crashed, dropped, delwait, delrun, requeued;
@@ -110,11 +116,14 @@ struct counters {
 struct model {
     int64_t now_us;
     bool exists, is_paused;
-    int64_t mark; /* -1: none */
+    int64_t mark;          /* -1: none */
+    long long max_pending; /* 0: no bound */
+    long long revision;    /* of the stored options */
     struct counters count;
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
     struct minute late[MINUTES];
+    struct seat seats[SEATS];
     struct job *users[USERS]; /* indexed under this id, or NULL */
     struct job **live;        /* all jobs that wait or run */
     size_t live_count, live_cap;
@@ -139,6 +148,8 @@ static inline int64_t model_now_ms(const struct model *model)
 
 struct add_call {
     const char *kind;
+    unsigned seat;
+    long long number; /* calls of a seat are numbered upwards, from 1 */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };
@@ -198,9 +209,21 @@ struct end {
     uint32_t body; /* 0: expired, only counted */
 };
 
+/* Jobs that die and go to the grave, a topic of which the model knows no more:
+ * staged there twice, `named` with their ids and `made` without. */
+struct burial {
+    struct pack *named, *made;
+    struct source sources[SLOTS];
+    bool is_taken[SLOTS]; /* the id exists there */
+    bool in_named[SLOTS]; /* written by model_settle: where it lies now */
+    bool in_made[SLOTS];
+};
+
 struct settle_call {
-    size_t entries, moves, ends, closed;
+    size_t entries, moves, ends, closed, burials;
     long long most_dead;
+    bool is_other_kind; /* the grave: the dead stay here */
+    struct burial burial[CALL_PACKS];
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
     struct end end[CALL_SLOTS];
@@ -250,6 +273,8 @@ void model_forget(struct model *model, int64_t latest_ms, size_t most,
                   struct text *answer);
 void model_purge(struct model *model, const struct node *nodes, size_t count,
                  struct text *answer);
+/* Store how many jobs may wait; 0: no bound. */
+void model_set(struct model *model, long long max_pending, struct text *answer);
 void model_pause(struct model *model, const char *kind, bool pauses,
                  struct text *answer);
 

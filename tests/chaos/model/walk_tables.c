@@ -248,6 +248,10 @@ static void check_meta(struct run *run)
         add_line(&wanted, "kind", "delay");
     if (model->is_paused)
         add_line(&wanted, "paused", "1");
+    if (model->max_pending > 0)
+        add_number(&wanted, "max_pending", model->max_pending);
+    if (model->revision > 0)
+        add_number(&wanted, "revision", model->revision);
     read_lines(run, "meta", true, true, &got);
     for (size_t i = 0; i < got.count && run->options->clock_goes_back; i++)
         if (strncmp(got.list[i], "ready ", 6) == 0) {
@@ -301,6 +305,29 @@ static void check_late(struct run *run)
     compare(run, "the lateness", &wanted, &got);
 }
 
+/* What a seat refused shows when its call is repeated. */
+static void check_seen(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char field[24];
+
+    for (int i = 0; i < SEATS; i++) {
+        const struct seat *seat = &run->model.seats[i];
+
+        (void)snprintf(field, sizeof(field), "s%d", i);
+        if (seat->number > 0)
+            add_number(&wanted, field, seat->number);
+    }
+    read_lines(run, "seen", true, false, &got);
+    for (size_t i = 0; i < got.count; i++) {
+        char *rest = strchr(strchr(got.list[i], ' ') + 1, ' ');
+
+        if (rest != NULL)
+            memcpy(rest, "\n", 2);
+    }
+    compare(run, "the seats", &wanted, &got);
+}
+
 void walk_tables(struct run *run)
 {
     check_index(run);
@@ -311,4 +338,5 @@ void walk_tables(struct run *run)
     check_meta(run);
     check_sums(run);
     check_late(run);
+    check_seen(run);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/ask.h"
+
+#include "core/error.h"
+
+#include <ev.h>
+
+struct request {
+    struct ev_loop *loop;
+    struct weir_reactor *weir;
+    int code;
+    int64_t left;
+};
+
+static int begin(struct request *request, const char *url,
+                 struct weir_error *err)
+{
+    struct weir_options options = {.redis_url = url};
+    int rc;
+
+    *request = (struct request){.loop = ev_loop_new(EVFLAG_AUTO)};
+    if (request->loop == NULL)
+        return weir__error_set(err, WEIR_ESYSTEM, "cannot make a loop");
+    options.loop = request->loop;
+    rc = weir_reactor_open(&options, &request->weir, err);
+    if (rc < 0)
+        ev_loop_destroy(request->loop);
+    return rc;
+}
+
+static void finish(struct request *request, int code)
+{
+    request->code = code;
+    ev_break(request->loop, EVBREAK_ALL);
+}
+
+/* `rc` is what the call returned that asked. */
+static int await(struct request *request, int rc, struct weir_error *err)
+{
+    if (rc == WEIR_OK) {
+        ev_run(request->loop, 0);
+        rc = request->code;
+        if (rc < 0)
+            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+    }
+    weir_reactor_free(request->weir);
+    ev_loop_destroy(request->loop);
+    return rc;
+}
+
+static void on_set(int code, const char *text, void *arg)
+{
+    (void)text; /* the code tells as much */
+    finish(arg, code);
+}
+
+int bench_topic_set(const char *url, const char *topic,
+                    const char *const *settings, struct weir_error *err)
+{
+    struct request request;
+    int rc = begin(&request, url, err);
+
+    if (rc < 0)
+        return rc;
+    return await(
+        &request,
+        weir_reactor_set(request.weir, topic, settings, on_set, &request, err),
+        err);
+}
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    struct request *request = arg;
+
+    if (stats != NULL)
+        request->left =
+            (int64_t)(stats->scheduled + stats->ready + stats->running);
+    finish(request, code == WEIR_ENOTFOUND ? WEIR_OK : code);
+}
+
+int bench_topic_left(const char *url, const char *topic, int64_t *ret_left,
+                     struct weir_error *err)
+{
+    struct request request;
+    int rc = begin(&request, url, err);
+
+    if (rc < 0)
+        return rc;
+    rc = weir_reactor_stats(request.weir, topic, on_stats, &request);
+    if (rc < 0)
+        (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+    rc = await(&request, rc, err);
+    if (rc == WEIR_OK)
+        *ret_left = request.left;
+    return rc;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/bench.h"
+
+#include "core/error.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct bench_kind bench_kinds[] = {
+    {.name = "delay", .has_ids = true},
+};
+const size_t bench_kind_count = sizeof(bench_kinds) / sizeof(bench_kinds[0]);
+
+const struct bench_kind *bench_kind_find(const char *name)
+{
+    for (size_t i = 0; i < bench_kind_count; i++)
+        if (strcmp(bench_kinds[i].name, name) == 0)
+            return &bench_kinds[i];
+    return NULL;
+}
+
+void bench_row_label(const struct bench *bench, struct bench_row *row,
+                     const char *case_name)
+{
+    const struct bench_options *options = &bench->options;
+
+    bench_row_init(row, case_name);
+    row->kind = options->kind->name;
+    row->consumers = options->consumers;
+    row->ids = options->makes_ids ? "made" : "caller";
+    if (options->server.redis == NULL) {
+        row->transport = options->server.tcp ? "tcp" : "unix";
+        row->persistence = options->server.persistence;
+    } else {
+        row->transport =
+            strncmp(options->server.redis, "unix:", 5) == 0 ? "unix" : "tcp";
+    }
+    row->batch = options->batch;
+    row->jobs = options->jobs;
+    row->payload_bytes = options->payload_bytes;
+}
+
+/* --- where it was measured -------------------------------------------- */
+
+static void cpu_model(char *buf, size_t cap)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    (void)snprintf(buf, cap, "unknown");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        const char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        (void)snprintf(buf, cap, "%s", colon + 2);
+        buf[strcspn(buf, "\n")] = '\0';
+        break;
+    }
+    if (file != NULL)
+        (void)fclose(file);
+}
+
+static struct json_object *pair(const char *name, const char *value)
+{
+    struct json_object *object = json_object_new_object();
+
+    (void)json_object_object_add(object, name, json_object_new_string(value));
+    return object;
+}
+
+static void describe(struct bench *bench)
+{
+    struct bench_output *output = &bench->output;
+    char model[160];
+
+    if (output->server != NULL)
+        return; /* as before */
+    cpu_model(model, sizeof(model));
+    output->server = pair("name", bench->server.name);
+    (void)json_object_object_add(output->server, "version",
+                                 json_object_new_string(bench->server.version));
+    output->host = pair("cpu", model);
+    (void)json_object_object_add(
+        output->host, "cores",
+        json_object_new_int64(sysconf(_SC_NPROCESSORS_ONLN)));
+    output->build = pair("compiler", WEIR_BENCH_COMPILER);
+    (void)json_object_object_add(output->build, "type",
+                                 json_object_new_string(WEIR_BENCH_BUILD));
+    (void)json_object_object_add(output->build, "weir",
+                                 json_object_new_string(WEIR_VERSION));
+}
+
+/* --- a row ------------------------------------------------------------ */
+
+int bench_row_open(struct bench *bench, struct weir_error *err)
+{
+    int rc = bench_server_start(&bench->server, &bench->options.server, err);
+
+    if (rc == WEIR_OK)
+        describe(bench);
+    return rc;
+}
+
+void bench_row_close(struct bench *bench)
+{
+    bench_server_stop(&bench->server);
+}
+
+static int repeat(struct bench *bench, struct bench_row *row,
+                  const struct bench_plan *plan, struct weir_error *err)
+{
+    int64_t count = bench->options.repeat;
+    struct bench_row *repeats = calloc((size_t)count, sizeof(repeats[0]));
+    int rc = WEIR_OK;
+
+    if (repeats == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    for (int64_t i = -plan->warm_ups; i < count && rc == WEIR_OK; i++) {
+        struct bench_row *mine = &repeats[i < 0 ? 0 : i];
+
+        *mine = *row;
+        bench_progress_draw(&bench->progress, 0);
+        rc = bench_server_clear(&bench->server, err);
+        if (rc == WEIR_OK)
+            rc = plan->fn(bench, plan->arg, mine, err);
+        bench->progress.step += i >= 0;
+    }
+    if (rc == WEIR_OK)
+        bench_row_merge(row, repeats, (size_t)count);
+    free(repeats);
+    return rc;
+}
+
+int bench_row_measure(struct bench *bench, struct bench_row *row,
+                      const struct bench_plan *plan, struct weir_error *err)
+{
+    int rc = bench_row_open(bench, err);
+
+    if (rc < 0)
+        return rc;
+    rc = repeat(bench, row, plan, err);
+    bench_row_close(bench);
+    bench_progress_clear(&bench->progress);
+    if (rc == WEIR_OK && !bench_output_row(&bench->output, row))
+        rc = weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    return rc;
+}
+
+void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP])
+{
+    (void)snprintf(name, BENCH_TOPIC_CAP, "bench.%ld.%d", (long)getpid(),
+                   bench->topics_made++);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_BENCH_BENCH_H
+#define WEIR_BENCH_BENCH_H
+
+/* What the cases of weir-bench have in common: options, kinds, the life of a
+ * row. A case returns WEIR_OK or a code with a sentence in `err`. */
+
+#include "bench/row.h"
+#include "bench/say.h"
+#include "bench/server.h"
+
+#include <weir/base.h>
+
+/* How a kind of topic is driven. Its name is that of design and `weir`. */
+struct bench_kind {
+    const char *name;
+    bool has_ids;     /* jobs may have ids of the caller's */
+    bool has_options; /* lock, parking, auto_ack */
+    /* Several consumers are `concurrency` of one worker, each with a connection
+     * of its own; otherwise each is a worker process. */
+    bool is_one_worker;
+};
+extern const struct bench_kind bench_kinds[];
+extern const size_t bench_kind_count;
+const struct bench_kind *bench_kind_find(const char *name);
+
+struct bench_options {
+    struct bench_server_options server;
+    const struct bench_kind *kind;
+    int64_t jobs, payload_bytes, batch, consumers, repeat;
+    int64_t delay_ms, window_ms, backlog, topics, span_ms;
+    bool makes_ids, one_process, json;
+    const char *report;
+};
+
+struct bench {
+    struct bench_options options;
+    struct bench_server server;
+    struct bench_output output;
+    struct bench_progress progress;
+    int topics_made;
+};
+
+/* The flags that a case takes beside those that all take. */
+enum {
+    BENCH_FLAG_KIND = 1,
+    BENCH_FLAG_DELAY = 2,
+    BENCH_FLAG_WINDOW = 4,
+    BENCH_FLAG_BACKLOG = 8,
+    BENCH_FLAG_TOPICS = 16,
+    BENCH_FLAG_SPAN = 32,
+    BENCH_FLAG_REPORT = 64,
+    BENCH_FLAG_ONE_PROCESS = 128
+};
+
+struct bench_case {
+    const char *name, *summary, *details, *example;
+    unsigned flags;
+    struct bench_options fallback; /* what is 0 there has no default */
+    const enum bench_figure *columns;
+    size_t column_count;
+    int (*run)(struct bench *bench, struct weir_error *err);
+};
+extern const struct bench_case bench_case_throughput, bench_case_floor;
+
+/* A row with the labels that the options give it. */
+void bench_row_label(const struct bench *bench, struct bench_row *row,
+                     const char *case_name);
+
+/* A fresh server for a row; bench_row_close ends it. */
+int bench_row_open(struct bench *bench, struct weir_error *err);
+void bench_row_close(struct bench *bench);
+
+/* One repeat of a row: writes figures into `ret_row`. */
+typedef int (*bench_repeat_fn)(struct bench *bench, const void *arg,
+                               struct bench_row *ret_row,
+                               struct weir_error *err);
+
+/* Measure a row `repeat` times, each on an empty server, after `warm_ups` more
+ * that do not count, and print it. */
+struct bench_plan {
+    bench_repeat_fn fn;
+    const void *arg;
+    int warm_ups;
+};
+int bench_row_measure(struct bench *bench, struct bench_row *row,
+                      const struct bench_plan *plan, struct weir_error *err);
+
+/* A topic's name that was not used before. */
+enum { BENCH_TOPIC_CAP = 41 };
+void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP]);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/flags.h"
+
+#include "bench/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HELP_COLUMN = 26 };
+
+const struct bench_flag_text bench_flags[FLAG_COUNT] = {
+    [REDIS] = {"redis", "URL",
+               "measure this server (default: $WEIR_REDIS, else\n"
+               "a private one for each row)",
+               0},
+    [DATA] = {"data", "DIR",
+              "where the private server's directory is made\n"
+              "(default: $TMPDIR, else /tmp)",
+              0},
+    [JOBS] = {"jobs", "N", "how many jobs", 0},
+    [PAYLOAD] = {"payload", "BYTES", "size of a body: 16 to 1MiB", 0},
+    [BATCH] = {"batch", "K", "jobs that are added at once, 1 to 100,000", 0},
+    [IDS] = {"ids", "WHO", "who makes ids: caller or made (by weir)", 0},
+    [TRANSPORT] = {"transport", "HOW", "unix or tcp (private server)", 0},
+    [PERSISTENCE] = {"persistence", "HOW",
+                     "append-only file of the private server: none,\n"
+                     "everysec or always",
+                     0},
+    [CONSUMERS] = {"consumers", "C", "how many consumers, 1 to 60", 0},
+    [REPEAT] = {"repeat", "R", "how often; medians are shown, 1 to 100", 0},
+    [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
+    [DELAY] = {"delay", "D", "delay of every job", BENCH_FLAG_DELAY},
+    [WINDOW] = {"window", "D", "jobs are due at random within it",
+                BENCH_FLAG_WINDOW},
+    [BACKLOG] = {"backlog", "N",
+                 "jobs that are there besides; the most where a\n"
+                 "case has several",
+                 BENCH_FLAG_BACKLOG},
+    [TOPICS] = {"topics", "N",
+                "topics that are served; the most where a case\n"
+                "has several",
+                BENCH_FLAG_TOPICS},
+    [SECONDS] = {"for", "D", "how long to look", BENCH_FLAG_SPAN},
+    [REPORT] = {"report", "FILE.html", "write the table and charts as a page",
+                BENCH_FLAG_REPORT},
+    [ONE_PROCESS] = {"one-process", NULL,
+                     "one process adds and handles (default: each its\n"
+                     "own)",
+                     BENCH_FLAG_ONE_PROCESS},
+    [JSON] = {"json", NULL, "print JSON Lines on stdout, nothing else", 0},
+    [HELP] = {"help", NULL, "print this help", 0},
+    [VERSION] = {"version", NULL, "print the version", 0},
+};
+
+static void print_flag(enum bench_flag flag)
+{
+    const char *line = bench_flags[flag].help;
+    const char *value = bench_flags[flag].value;
+    int width = printf("  --%s%s%s", bench_flags[flag].name,
+                       value != NULL ? " " : "", value != NULL ? value : "");
+
+    while (*line != '\0') {
+        size_t len = strcspn(line, "\n");
+
+        (void)printf("%*s%.*s\n", HELP_COLUMN - width, "", (int)len, line);
+        line += len;
+        line += *line == '\n' ? 1 : 0;
+        width = 0;
+    }
+}
+
+static void print_flags(unsigned of_case)
+{
+    for (int i = 0; i < FLAG_COUNT; i++)
+        if (bench_flags[i].only == 0 || (bench_flags[i].only & of_case) != 0)
+            print_flag((enum bench_flag)i);
+}
+
+static void print_exits(void)
+{
+    (void)printf("\nexit codes:\n  0 done, 1 failed, 2 wrong usage, 5 server "
+                 "unreachable\n");
+}
+
+void bench_help_all(void)
+{
+    (void)printf("usage: weir-bench CASE [options]\n\n"
+                 "Measures weir. Without --redis a private redis-server is "
+                 "started and ended.\n\n"
+                 "cases (weir-bench CASE --help tells more):\n");
+    for (size_t i = 0; i < bench_case_count; i++)
+        (void)printf("  %-12s %s\n", bench_cases[i]->name,
+                     bench_cases[i]->summary);
+    (void)printf("\noptions of every case:\n");
+    print_flags(0);
+    (void)printf("\nexample:\n  weir-bench throughput --jobs 1000000 "
+                 "--batch 256\n");
+    print_exits();
+}
+
+void bench_help_case(const struct bench_case *which)
+{
+    (void)printf("usage: weir-bench %s [options]\n\n%s.\n\n%s\n\noptions:\n",
+                 which->name, which->summary, which->details);
+    print_flags(which->flags);
+    (void)printf("\nexample:\n  %s\n", which->example);
+    print_exits();
+}

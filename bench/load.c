@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/load.h"
+
+#include "bench/ask.h"
+#include "core/error.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S  INT64_C(1000000000)
+
+enum { LOOK_AGAIN_NS = 1000000, QUIET_MS = 2000, STUCK_S = 120, SETTINGS = 6 };
+
+struct bench_load bench_load_of(const struct bench *bench)
+{
+    const struct bench_options *options = &bench->options;
+
+    return (struct bench_load){
+        .kind = options->kind,
+        .jobs = options->jobs,
+        .payload_bytes = options->payload_bytes,
+        .batch = options->batch,
+        .consumers = options->consumers,
+        .delay_ms = options->delay_ms,
+        .makes_ids = options->makes_ids,
+        .one_process = options->one_process,
+    };
+}
+
+/* --- the topic -------------------------------------------------------- */
+
+static size_t put(char buf[][40], size_t count, const char *name,
+                  const char *value)
+{
+    if (value == NULL)
+        return count;
+    (void)snprintf(buf[count], sizeof(buf[count]), "%s=%s", name, value);
+    return count + 1;
+}
+
+int bench_load_prepare(struct bench *bench, const struct bench_load *load,
+                       char topic[BENCH_TOPIC_CAP], struct weir_error *err)
+{
+    char texts[SETTINGS][40];
+    const char *settings[SETTINGS + 1] = {NULL};
+    char consumers[24];
+    size_t count;
+
+    bench_topic_name(bench, topic);
+    if (!load->kind->has_options && !load->kind->is_one_worker)
+        return WEIR_OK; /* as it is without being told */
+    (void)snprintf(consumers, sizeof(consumers), "%lld",
+                   (long long)load->consumers);
+    count = put(texts, 0, "kind", load->kind->name);
+    count = put(texts, count, "lock", load->lock);
+    count = put(texts, count, "parking", load->parking);
+    count = put(texts, count, "auto_ack", load->auto_ack);
+    if (load->kind->is_one_worker)
+        count = put(texts, count, "concurrency", consumers);
+    for (size_t i = 0; i < count; i++)
+        settings[i] = texts[i];
+    return bench_topic_set(bench->server.url, topic, settings, err);
+}
+
+struct bench_role bench_load_role(const struct bench *bench,
+                                  const struct bench_load *load,
+                                  const char *topic)
+{
+    return (struct bench_role){
+        .url = bench->server.url,
+        .topic = topic,
+        .jobs = load->jobs,
+        .payload_bytes = load->payload_bytes,
+        .batch = load->batch,
+        .makes_ids = load->makes_ids || !load->kind->has_ids,
+        .delay_ms = load->delay_ms,
+        .lease_ms = load->lease_ms,
+        .idle_topics = load->idle_topics,
+    };
+}
+
+int bench_load_workers(struct bench *bench, struct bench_team *team,
+                       const struct bench_load *load, struct bench_role *role,
+                       struct weir_error *err)
+{
+    int64_t workers = load->kind->is_one_worker ? 1 : load->consumers;
+    int rc = WEIR_OK;
+
+    (void)bench;
+    role->handles = true;
+    for (int64_t i = 0; i < workers && rc >= 0; i++)
+        rc = bench_team_join(team, role, err);
+    return rc < 0 ? rc : WEIR_OK;
+}
+
+/* --- waiting ---------------------------------------------------------- */
+
+int bench_load_await_added(struct bench *bench, struct bench_team *team,
+                           int who, struct weir_error *err)
+{
+    while (bench_team_state(team, who) < BENCH_DONE) {
+        int rc = bench_team_check(team, err);
+
+        if (rc < 0)
+            return rc;
+        bench_progress_draw(&bench->progress, 0);
+        bench_rest_ns(LOOK_AGAIN_NS);
+    }
+    return bench_team_check(team, err);
+}
+
+/* Nothing was handled for a while: is nothing left, or is nobody working? */
+static int look_into(struct bench *bench, const char *topic, int64_t quiet_ns,
+                     bool *ret_is_over, struct weir_error *err)
+{
+    int64_t left = 0;
+    int rc = bench_topic_left(bench->server.url, topic, &left, err);
+
+    if (rc < 0)
+        return rc;
+    *ret_is_over = left == 0;
+    if (left > 0 && quiet_ns > STUCK_S * NS_PER_S)
+        return weir__error_set(err, WEIR_ETIMEDOUT,
+                               "%lld jobs were left and nobody handled one "
+                               "for %d s",
+                               (long long)left, STUCK_S);
+    return WEIR_OK;
+}
+
+int bench_load_await_settled(struct bench *bench, struct bench_team *team,
+                             const struct bench_wait *wait, int64_t *ret_ns,
+                             struct weir_error *err)
+{
+    int64_t seen = -1, since = 0, looked = 0;
+    bool is_over = false;
+    int rc;
+
+    while ((rc = bench_team_check(team, err)) == WEIR_OK) {
+        int64_t now = bench_now_ns(), handled = bench_team_handled(team);
+
+        if (handled != seen || now < wait->due_ns) {
+            seen = handled;
+            since = looked = now;
+        }
+        is_over = is_over || bench_team_fresh(team) >= wait->jobs;
+        if (is_over && bench_team_settled(team, ret_ns))
+            return WEIR_OK;
+        if (!is_over && now - looked > QUIET_MS * NS_PER_MS) {
+            looked = now;
+            rc = look_into(bench, wait->topic, now - since, &is_over, err);
+            if (rc < 0)
+                return rc;
+        }
+        bench_progress_draw(&bench->progress,
+                            (double)seen / (double)wait->jobs);
+        bench_rest_ns(LOOK_AGAIN_NS);
+    }
+    return rc;
+}
+
+static double more(double so_far, int64_t count)
+{
+    return isnan(so_far) || (double)count > so_far ? (double)count : so_far;
+}
+
+void bench_load_count(const struct bench_team *team, struct bench_row *row)
+{
+    const struct bench_tally *tally = team->arena->tally;
+    double *lost = &row->figure[BENCH_lost];
+    double *twice = &row->figure[BENCH_duplicated];
+
+    *lost = more(*lost, bench_tally_lost(tally));
+    *twice = more(*twice, bench_tally_duplicated(tally));
+}
+
+static double rate(int64_t jobs, int64_t ns)
+{
+    return ns > 0 ? (double)jobs * 1e9 / (double)ns : (double)NAN;
+}
+
+/* --- the runs --------------------------------------------------------- */
+
+static int fill(struct bench *bench, struct bench_team *team,
+                const struct bench_role *role, struct bench_row *row,
+                struct weir_error *err)
+{
+    int who = bench_team_join(team, role, err);
+    const struct bench_member *member;
+    double before;
+    int rc;
+
+    if (who < 0)
+        return who;
+    member = &team->arena->member[who];
+    before = bench_server_cpu_us(&bench->server);
+    bench_team_order(team, who, BENCH_GO);
+    rc = bench_load_await_added(bench, team, who, err);
+    if (rc < 0)
+        return rc;
+    row->figure[BENCH_enqueue_server_us] =
+        (bench_server_cpu_us(&bench->server) - before) / (double)role->jobs;
+    row->figure[BENCH_enqueue_per_s] =
+        rate(role->jobs, member->added_ns - member->begun_ns);
+    return bench_team_stop(team, err);
+}
+
+int bench_load_fill(struct bench *bench, const struct bench_load *load,
+                    const char *topic, struct bench_row *row,
+                    int64_t *ret_due_ns, struct weir_error *err)
+{
+    struct bench_role role = bench_load_role(bench, load, topic);
+    struct bench_team team;
+    int rc = bench_team_init(&team, 0, false, err);
+
+    if (rc < 0)
+        return rc;
+    role.adds = true;
+    rc = fill(bench, &team, &role, row, err);
+    if (rc == WEIR_OK)
+        *ret_due_ns =
+            team.arena->member[0].added_ns + load->delay_ms * NS_PER_MS;
+    bench_team_fini(&team);
+    return rc;
+}
+
+/* The whole team begins; `*ret_ns`: when. */
+static void go(struct bench_team *team, int64_t *ret_ns)
+{
+    *ret_ns = bench_now_ns();
+    for (int i = 0; i < team->count; i++)
+        bench_team_order(team, i, BENCH_GO);
+}
+
+static int drain(struct bench *bench, struct bench_team *team,
+                 const struct bench_wait *wait, struct bench_row *row,
+                 struct weir_error *err)
+{
+    double before = bench_server_cpu_us(&bench->server);
+    int64_t begun, settled = 0;
+    int rc;
+
+    go(team, &begun);
+    rc = bench_load_await_settled(bench, team, wait, &settled, err);
+    if (rc < 0)
+        return rc;
+    row->figure[BENCH_drain_server_us] =
+        (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
+    row->figure[BENCH_drain_per_s] = rate(wait->jobs, settled - begun);
+    bench_load_count(team, row);
+    return bench_team_stop(team, err);
+}
+
+int bench_load_drain(struct bench *bench, const struct bench_load *load,
+                     const char *topic, int64_t due_ns, struct bench_row *row,
+                     struct weir_error *err)
+{
+    struct bench_role role = bench_load_role(bench, load, topic);
+    struct bench_wait wait = {topic, load->jobs, due_ns};
+    struct bench_team team;
+    int rc = bench_team_init(&team, load->jobs, false, err);
+
+    if (rc < 0)
+        return rc;
+    rc = bench_load_workers(bench, &team, load, &role, err);
+    if (rc == WEIR_OK) {
+        bench_rest_ns(due_ns - bench_now_ns());
+        rc = drain(bench, &team, &wait, row, err);
+    }
+    bench_team_fini(&team);
+    return rc;
+}
+
+/* The last member is the one that adds. */
+static int flow(struct bench *bench, struct bench_team *team,
+                struct bench_wait *wait, struct bench_row *row,
+                struct weir_error *err)
+{
+    const struct bench_member *producer = &team->arena->member[team->count - 1];
+    double before = bench_server_cpu_us(&bench->server);
+    int64_t begun, settled = 0, took;
+    int rc;
+
+    go(team, &begun);
+    rc = bench_load_await_added(bench, team, team->count - 1, err);
+    if (rc < 0)
+        return rc;
+    wait->due_ns += producer->added_ns;
+    rc = bench_load_await_settled(bench, team, wait, &settled, err);
+    if (rc < 0)
+        return rc;
+    row->figure[BENCH_server_us_per_job] =
+        (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
+    took = settled - producer->begun_ns;
+    row->figure[BENCH_elapsed_ms] = (double)took / NS_PER_MS;
+    row->figure[BENCH_end_to_end_per_s] = rate(wait->jobs, took);
+    bench_load_count(team, row);
+    rc = bench_team_stop(team, err);
+    row->figure[BENCH_client_us_per_job] =
+        (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;
+    row->figure[BENCH_worker_rss_mb] =
+        (double)team->arena->member[0].rss_kib / 1024;
+    return rc;
+}
+
+static int gather(struct bench *bench, struct bench_team *team,
+                  const struct bench_load *load, struct bench_role *role,
+                  struct weir_error *err)
+{
+    int rc;
+
+    role->handles_at_once = true;
+    role->adds = load->one_process;
+    rc = bench_load_workers(bench, team, load, role, err);
+    if (rc < 0 || load->one_process)
+        return rc;
+    role->adds = true;
+    role->handles = role->handles_at_once = false;
+    rc = bench_team_join(team, role, err);
+    return rc < 0 ? rc : WEIR_OK;
+}
+
+int bench_load_flow(struct bench *bench, const struct bench_load *load,
+                    const char *topic, struct bench_row *row,
+                    struct weir_error *err)
+{
+    struct bench_role role = bench_load_role(bench, load, topic);
+    struct bench_wait wait = {topic, load->jobs, load->delay_ms * NS_PER_MS};
+    struct bench_team team;
+    int rc = bench_team_init(&team, load->jobs, false, err);
+
+    if (rc < 0)
+        return rc;
+    rc = gather(bench, &team, load, &role, err);
+    if (rc == WEIR_OK)
+        rc = flow(bench, &team, &wait, row, err);
+    bench_team_fini(&team);
+    return rc;
+}

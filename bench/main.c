@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir-bench: its cases. */
+
+#include "bench/options.h"
+
+#include <signal.h>
+#include <string.h>
+
+const struct bench_case *const bench_cases[] = {&bench_case_throughput,
+                                                &bench_case_floor};
+const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
+
+/* Nobody is there, as against: something went wrong. */
+static int exit_code(int code)
+{
+    switch (code) {
+    case WEIR_OK:
+        return BENCH_DONE_CODE;
+    case WEIR_EINVAL:
+        return BENCH_USAGE_CODE;
+    case WEIR_ECONN:
+    case WEIR_ENOTFOUND:
+        return BENCH_SERVER_CODE;
+    default:
+        return BENCH_FAILED_CODE;
+    }
+}
+
+static int run(const struct bench_case *which,
+               const struct bench_options *options)
+{
+    struct bench bench = {
+        .options = *options,
+        .output = {.json = options->json,
+                   .columns = which->columns,
+                   .column_count = which->column_count},
+    };
+    struct weir_error err = {0};
+    int rc;
+
+    bench_progress_init(&bench.progress, which->name, 1);
+    bench_output_heading(&bench.output);
+    rc = which->run(&bench, &err);
+    bench_progress_clear(&bench.progress);
+    if (rc < 0)
+        bench_complain("%s: %s", which->name, err.text);
+    bench_output_fini(&bench.output);
+    return exit_code(rc);
+}
+
+int main(int argc, char **argv)
+{
+    const struct bench_case *which = NULL;
+    struct bench_options options;
+    struct sigaction ignore;
+    int rc;
+
+    memset(&ignore, 0, sizeof(ignore));
+    ignore.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for SIGPIPE */
+    rc = bench_options_read(argc, argv, &which, &options);
+    return rc == BENCH_NO_CODE ? run(which, &options) : rc;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A member's process: a loop, a reactor, a producer, a handler. */
+
+#include "bench/body.h"
+#include "bench/say.h"
+#include "bench/team.h"
+#include "core/error.h"
+
+#include <ev.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <weir/weir.h>
+
+enum { WINDOW_BATCHES = 32, IDLE_NAME = 64 };
+
+struct member {
+    const struct bench_role *role;
+    struct bench_arena *arena;
+    struct bench_member *out;
+    struct ev_loop *loop;
+    struct weir_reactor *weir;
+    struct bench_body body;
+    ev_io orders;
+    ev_idle producer;
+    ev_timer pacer;
+    int64_t sent, acknowledged;
+    int64_t begun_cpu_ns;
+    uint64_t random;
+    bool is_serving;
+};
+
+static int64_t cpu_ns(void)
+{
+    struct rusage usage = {0};
+
+    (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail for ourselves */
+    return ((int64_t)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+               INT64_C(1000000000) +
+           ((int64_t)usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+static void fail(struct member *self, const char *text)
+{
+    if (atomic_load(&self->out->state) == BENCH_FAILED)
+        return;
+    (void)snprintf(self->out->error, sizeof(self->out->error), "%.199s", text);
+    atomic_store(&self->out->state, BENCH_FAILED);
+    ev_break(self->loop, EVBREAK_ALL);
+}
+
+/* --- handling --------------------------------------------------------- */
+
+/* Only this process writes its counters: no locked instruction is needed. */
+static void count(_Atomic int64_t *counter)
+{
+    atomic_store_explicit(
+        counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+        memory_order_relaxed);
+}
+
+static void stamp(struct member *self, const struct weir_job *job,
+                  int64_t number)
+{
+    _Atomic int64_t *mine = &self->arena->stamp[number];
+    int64_t late_us;
+
+    if (self->role->stamps == BENCH_STAMP_WAKE) {
+        atomic_store(mine, bench_now_ns() - atomic_load(mine));
+        return;
+    }
+    if (self->role->backlog_topic != NULL &&
+        (atomic_load(&self->out->backlog) == 0 ||
+         atomic_load(&self->out->backlog) >= self->role->backlog_jobs))
+        return; /* not while the other topic drains */
+    late_us = bench_wall_ns() / 1000 + self->role->clock_ahead_us -
+              weir_job_due_ms(job) * 1000;
+    atomic_store(mine, late_us);
+}
+
+static enum weir_verdict handle(void *arg, struct weir_job *job)
+{
+    struct member *self = arg;
+    int64_t number = -1;
+    bool is_first;
+
+    (void)weir_job_i64(job, "n", &number);
+    is_first = bench_tally_mark(self->arena->tally, number);
+    if (is_first && self->role->stamps != BENCH_STAMP_NONE)
+        stamp(self, job, number);
+    if (is_first)
+        count(&self->out->fresh);
+    count(&self->out->handled);
+    return WEIR_DONE;
+}
+
+static enum weir_verdict handle_backlog(void *arg, struct weir_job *job)
+{
+    struct member *self = arg;
+    int64_t number;
+
+    (void)weir_job_i64(job, "n", &number);
+    count(&self->out->backlog);
+    return WEIR_DONE;
+}
+
+static void on_idle(const char *topic, void *arg)
+{
+    struct member *self = arg;
+    int64_t handled = atomic_load(&self->out->handled);
+
+    if (strcmp(topic, self->role->topic) != 0)
+        return;
+    if (handled != atomic_load(&self->out->settled)) {
+        atomic_store(&self->out->settled_ns, bench_now_ns());
+        atomic_store(&self->out->settled, handled);
+    }
+    if (atomic_load(&self->out->state) == BENCH_STARTING)
+        atomic_store(&self->out->state, BENCH_READY);
+}
+
+static bool serve(struct member *self, const char *topic, weir_run_fn run)
+{
+    struct weir_topic_options options = {
+        .run = run,
+        .self = self,
+        .lease_ms = self->role->lease_ms,
+    };
+    struct weir_error err;
+
+    if (weir_reactor_serve(self->weir, topic, &options, &err) == WEIR_OK)
+        return true;
+    fail(self, err.text);
+    return false;
+}
+
+static void serve_all(struct member *self)
+{
+    char name[IDLE_NAME];
+
+    self->is_serving = true;
+    if (!serve(self, self->role->topic, handle))
+        return;
+    for (int64_t i = 0; i < self->role->idle_topics; i++) {
+        (void)snprintf(name, sizeof(name), "%.20s.idle%lld", self->role->topic,
+                       (long long)i);
+        if (!serve(self, name, handle))
+            return;
+    }
+}
+
+/* --- adding ----------------------------------------------------------- */
+
+static void all_added(struct member *self)
+{
+    self->out->added_ns = bench_now_ns();
+    self->out->add_cpu_ns = cpu_ns() - self->begun_cpu_ns;
+    atomic_store(&self->out->state, BENCH_DONE);
+}
+
+static void on_added(int code, const char *id, void *arg)
+{
+    struct member *self = arg;
+
+    (void)id;
+    if (code < 0) {
+        if (code != WEIR_ECANCELED)
+            fail(self, weir_error_text(code));
+        return;
+    }
+    self->acknowledged++;
+    if (self->acknowledged == self->role->jobs)
+        all_added(self);
+    else if (self->role->pause_ms == 0 && self->sent < self->role->jobs &&
+             self->sent - self->acknowledged <=
+                 self->role->batch * WINDOW_BATCHES / 2)
+        ev_idle_start(self->loop, &self->producer);
+}
+
+static uint64_t next_random(struct member *self)
+{
+    self->random ^= self->random << 13;
+    self->random ^= self->random >> 7;
+    self->random ^= self->random << 17;
+    return self->random;
+}
+
+/* False: not now, too much waits to be sent. */
+static bool add_one(struct member *self)
+{
+    struct weir_new_job job = {.delay_ms = self->role->delay_ms};
+    char id[BENCH_ID_CAP];
+    int rc;
+
+    if (!self->role->makes_ids) {
+        bench_id_write(id, self->sent);
+        job.id = id;
+    }
+    if (self->role->spread_ms > 0)
+        job.delay_ms +=
+            (int64_t)(next_random(self) % (uint64_t)self->role->spread_ms);
+    bench_body_number(&self->body, self->sent);
+    job.body = (struct weir_slice){self->body.bytes, self->body.len};
+    rc = weir_reactor_add(self->weir, self->role->topic, &job, on_added, self,
+                          NULL);
+    if (rc == WEIR_OK)
+        self->sent++;
+    else if (rc != WEIR_EFULL)
+        fail(self, weir_error_text(rc));
+    return rc == WEIR_OK;
+}
+
+/* A batch each turn, several in flight. */
+static void produce(struct ev_loop *loop, ev_idle *watcher, int events)
+{
+    struct member *self = watcher->data;
+
+    (void)events;
+    for (int64_t i = 0; i < self->role->batch; i++)
+        if (self->sent == self->role->jobs || !add_one(self))
+            break;
+    if (self->sent == self->role->jobs ||
+        self->sent - self->acknowledged > self->role->batch * WINDOW_BATCHES)
+        ev_idle_stop(loop, watcher);
+}
+
+/* One job, when the one before was handled. */
+static void pace(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    struct member *self = watcher->data;
+    int64_t handled = 0;
+
+    (void)loop;
+    (void)events;
+    for (int i = 0; i < BENCH_MEMBERS_MAX; i++)
+        handled += atomic_load(&self->arena->member[i].fresh);
+    if (self->sent < self->role->jobs && handled == self->sent) {
+        atomic_store(&self->arena->stamp[self->sent], bench_now_ns());
+        (void)add_one(self);
+    }
+    /* Off the beat, so that no timer of anybody's falls in step with it. */
+    watcher->repeat = (double)self->role->pause_ms *
+                      (0.5 + (double)(next_random(self) % 1000) / 1000) / 1000;
+    ev_timer_again(self->loop, watcher);
+}
+
+/* --- orders ----------------------------------------------------------- */
+
+static void go(struct member *self)
+{
+    self->begun_cpu_ns = cpu_ns();
+    self->out->begun_ns = bench_now_ns();
+    atomic_store(&self->out->state, BENCH_RUNNING);
+    if (self->role->handles && !self->is_serving)
+        serve_all(self);
+    if (!self->role->adds)
+        return;
+    if (self->role->pause_ms > 0) {
+        self->pacer.repeat = (double)self->role->pause_ms / 1000;
+        ev_timer_again(self->loop, &self->pacer);
+    } else {
+        ev_idle_start(self->loop, &self->producer);
+    }
+}
+
+static void on_stopped(void *arg)
+{
+    struct member *self = arg;
+    struct rusage usage = {0};
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    self->out->rss_kib = usage.ru_maxrss;
+    atomic_store(&self->out->state, BENCH_ENDED);
+    ev_break(self->loop, EVBREAK_ALL);
+}
+
+static void obey(struct member *self, char order)
+{
+    switch (order) {
+    case BENCH_GO:
+        go(self);
+        return;
+    case BENCH_BACKLOG:
+        (void)serve(self, self->role->backlog_topic, handle_backlog);
+        return;
+    case BENCH_STOP:
+        self->out->cpu_ns = cpu_ns() - self->begun_cpu_ns;
+        ev_idle_stop(self->loop, &self->producer);
+        ev_timer_stop(self->loop, &self->pacer);
+        weir_reactor_stop(self->weir, on_stopped, self);
+        return;
+    default:
+        fail(self, "got an order that nobody gives");
+    }
+}
+
+static void on_order(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    struct member *self = watcher->data;
+    char order;
+
+    (void)events;
+    if (read(watcher->fd, &order, 1) == 1)
+        obey(self, order);
+    else
+        ev_break(loop, EVBREAK_ALL); /* nobody is left to report to */
+}
+
+/* --- life ------------------------------------------------------------- */
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    struct member *self = arg;
+    char sentence[240];
+
+    if (code < 0) {
+        (void)snprintf(sentence, sizeof(sentence), "cannot reach redis: %.180s",
+                       text);
+        fail(self, sentence);
+        return;
+    }
+    if (self->role->handles_at_once && !self->is_serving)
+        serve_all(self);
+    else if (atomic_load(&self->out->state) == BENCH_STARTING &&
+             !self->role->handles_at_once)
+        atomic_store(&self->out->state, BENCH_READY);
+}
+
+static void init_watchers(struct member *self, int orders)
+{
+    ev_io_init(&self->orders, on_order, orders, EV_READ);
+    ev_idle_init(&self->producer, produce);
+    ev_init(&self->pacer, pace);
+    self->orders.data = self;
+    self->producer.data = self;
+    self->pacer.data = self;
+    ev_io_start(self->loop, &self->orders);
+}
+
+static void log_line(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    bench_complain("%s", text);
+}
+
+void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
+                      int who, int orders)
+{
+    struct member self = {
+        .role = role,
+        .arena = arena,
+        .out = &arena->member[who],
+        .loop = ev_loop_new(EVFLAG_AUTO),
+        .random = UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)who,
+    };
+    struct weir_options options = {
+        .loop = self.loop,
+        .redis_url = role->url,
+        .log = log_line,
+        .log_level = WEIR_LEVEL_ERROR,
+        .on_connection = on_connection,
+        .on_connection_arg = &self,
+    };
+    struct weir_error err;
+
+    if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
+        _exit(1);
+    init_watchers(&self, orders);
+    if (weir_reactor_open(&options, &self.weir, &err) < 0) {
+        fail(&self, err.text);
+    } else {
+        weir_reactor_on_idle(self.weir, on_idle, &self);
+        ev_run(self.loop, 0);
+    }
+    weir_reactor_free(self.weir);
+    bench_body_fini(&self.body);
+    ev_loop_destroy(self.loop);
+}

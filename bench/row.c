@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/row.h"
+
+#include "bench/numbers.h"
+#include "core/assert.h"
+
+#include <json-c/json.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LABEL_WIDTH = 34, REPEATS_MAX = 100 };
+
+enum merge { MEDIAN, WORST };
+
+static const struct {
+    const char *name, *heading;
+    int digits;
+    enum merge merge;
+} figures[] = {
+#define FIGURE(name, heading, digits, merge) {#name, heading, digits, merge},
+    BENCH_FIGURES(FIGURE)
+#undef FIGURE
+};
+
+void bench_row_init(struct bench_row *row, const char *case_name)
+{
+    *row = (struct bench_row){
+        .case_name = case_name,
+        .consumers = -1,
+        .batch = -1,
+        .jobs = -1,
+        .payload_bytes = -1,
+        .topics = -1,
+        .backlog = -1,
+        .repeat = -1,
+    };
+    for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++)
+        row->figure[i] = (double)NAN;
+}
+
+static double worst(const double *values, size_t count)
+{
+    double most = (double)NAN;
+
+    for (size_t i = 0; i < count; i++)
+        most = isnan(most) || values[i] > most ? values[i] : most;
+    return most;
+}
+
+void bench_row_merge(struct bench_row *row, const struct bench_row *repeats,
+                     size_t count)
+{
+    WEIR_ASSERT(count > 0 && count <= REPEATS_MAX);
+    for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++) {
+        double values[REPEATS_MAX];
+
+        for (size_t k = 0; k < count; k++)
+            values[k] = repeats[k].figure[i];
+        row->figure[i] = figures[i].merge == MEDIAN
+                             ? bench_median(values, count)
+                             : worst(values, count);
+    }
+    row->repeat = (int64_t)count;
+}
+
+const char *bench_figure_heading(enum bench_figure figure)
+{
+    return figures[figure].heading;
+}
+
+/* Digits of a whole number in groups of three. */
+static void group(double value, char *buf, size_t cap)
+{
+    char digits[40];
+    size_t len, at = 0;
+
+    (void)snprintf(digits, sizeof(digits), "%.0f", value);
+    len = strlen(digits);
+    for (size_t i = 0; i < len && at + 2 < cap; i++) {
+        if (i > 0 && (len - i) % 3 == 0 && digits[i - 1] != '-')
+            buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    buf[at] = '\0';
+}
+
+void bench_figure_text(enum bench_figure figure, double value, char *buf,
+                       size_t cap)
+{
+    if (isnan(value))
+        (void)snprintf(buf, cap, "-");
+    else if (figures[figure].digits == 0)
+        group(value, buf, cap);
+    else
+        (void)snprintf(buf, cap, "%.*f", figures[figure].digits, value);
+}
+
+/* --- the table -------------------------------------------------------- */
+
+static int column_width(enum bench_figure figure)
+{
+    int len = (int)strlen(figures[figure].heading);
+
+    return len < 10 ? 10 : len;
+}
+
+void bench_output_heading(const struct bench_output *output)
+{
+    if (output->json)
+        return;
+    (void)printf("%-*s", LABEL_WIDTH, "");
+    for (size_t i = 0; i < output->column_count; i++)
+        (void)printf("  %*s", column_width(output->columns[i]),
+                     figures[output->columns[i]].heading);
+    (void)printf("\n");
+    (void)fflush(stdout);
+}
+
+static void print_table_row(const struct bench_output *output,
+                            const struct bench_row *row)
+{
+    char text[40];
+
+    (void)printf("%-*s", LABEL_WIDTH, row->label);
+    for (size_t i = 0; i < output->column_count; i++) {
+        enum bench_figure figure = output->columns[i];
+
+        bench_figure_text(figure, row->figure[figure], text, sizeof(text));
+        (void)printf("  %*s", column_width(figure), text);
+    }
+    (void)printf("\n");
+}
+
+/* --- JSON ------------------------------------------------------------- */
+
+static void put_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    (void)json_object_object_add(
+        object, name, text != NULL ? json_object_new_string(text) : NULL);
+}
+
+static void put_number(struct json_object *object, const char *name,
+                       int64_t number)
+{
+    (void)json_object_object_add(
+        object, name, number >= 0 ? json_object_new_int64(number) : NULL);
+}
+
+static void put_bool(struct json_object *object, const char *name,
+                     const char *text)
+{
+    (void)json_object_object_add(
+        object, name,
+        text != NULL ? json_object_new_boolean(strcmp(text, "yes") == 0)
+                     : NULL);
+}
+
+static void put_figure(struct json_object *object, size_t i, double value)
+{
+    struct json_object *json = NULL;
+    char text[64];
+
+    if (!isnan(value)) {
+        (void)snprintf(text, sizeof(text), "%.*f", figures[i].digits, value);
+        json = json_object_new_double_s(value, text);
+    }
+    (void)json_object_object_add(object, figures[i].name, json);
+}
+
+static void put_labels(struct json_object *object, const struct bench_row *row)
+{
+    put_text(object, "case", row->case_name);
+    put_text(object, "kind", row->kind);
+    put_text(object, "label", row->label);
+    put_number(object, "consumers", row->consumers);
+    put_bool(object, "lock", row->lock);
+    put_text(object, "parking", row->parking);
+    put_bool(object, "auto_ack", row->auto_ack);
+    put_text(object, "ids", row->ids);
+    put_text(object, "transport", row->transport);
+    put_text(object, "persistence", row->persistence);
+    put_number(object, "batch", row->batch);
+    put_number(object, "jobs", row->jobs);
+    put_number(object, "payload_bytes", row->payload_bytes);
+    put_number(object, "repeat", row->repeat);
+    if (row->topics >= 0)
+        put_number(object, "topics", row->topics);
+    if (row->backlog >= 0)
+        put_number(object, "backlog", row->backlog);
+}
+
+static bool print_json_row(const struct bench_output *output,
+                           const struct bench_row *row)
+{
+    struct json_object *object = json_object_new_object();
+    const char *text;
+
+    if (object == NULL)
+        return false;
+    put_labels(object, row);
+    for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++)
+        if (i < BENCH_FIGURES_FIXED || !isnan(row->figure[i]))
+            put_figure(object, i, row->figure[i]);
+    (void)json_object_object_add(object, "server",
+                                 json_object_get(output->server));
+    (void)json_object_object_add(object, "host", json_object_get(output->host));
+    (void)json_object_object_add(object, "build",
+                                 json_object_get(output->build));
+    text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN);
+    if (text != NULL)
+        (void)printf("%s\n", text);
+    (void)json_object_put(object);
+    return text != NULL;
+}
+
+bool bench_output_row(struct bench_output *output, const struct bench_row *row)
+{
+    struct bench_row *rows = realloc(output->rows, (output->row_count + 1) *
+                                                       sizeof(output->rows[0]));
+    bool ok = true;
+
+    if (rows == NULL)
+        return false;
+    output->rows = rows;
+    output->rows[output->row_count++] = *row;
+    if (output->json)
+        ok = print_json_row(output, row);
+    else
+        print_table_row(output, row);
+    (void)fflush(stdout);
+    return ok;
+}
+
+void bench_output_fini(struct bench_output *output)
+{
+    (void)json_object_put(output->server);
+    (void)json_object_put(output->host);
+    (void)json_object_put(output->build);
+    free(output->rows);
+    *output = (struct bench_output){0};
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_BENCH_ROW_H
+#define WEIR_BENCH_ROW_H
+
+/* What a benchmark found: rows of labels and figures, printed as a table or as
+ * JSON Lines. A figure that has no meaning in a row is NAN, null in JSON. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_object;
+
+/* X(name, heading, digits behind the point, how repeats become one). The first
+ * group stands in every JSON line, the second where it has a meaning. */
+#define BENCH_FIGURES(X)                              \
+    X(enqueue_per_s, "enqueue/s", 0, MEDIAN)          \
+    X(drain_per_s, "drain/s", 0, MEDIAN)              \
+    X(end_to_end_per_s, "end to end/s", 0, MEDIAN)    \
+    X(elapsed_ms, "elapsed ms", 1, MEDIAN)            \
+    X(server_us_per_job, "server us", 3, MEDIAN)      \
+    X(client_us_per_job, "client us", 3, MEDIAN)      \
+    X(lost, "lost", 0, WORST)                         \
+    X(duplicated, "duplicated", 0, WORST)             \
+    X(p50_ms, "p50 ms", 3, MEDIAN)                    \
+    X(p90_ms, "p90 ms", 3, MEDIAN)                    \
+    X(p99_ms, "p99 ms", 3, MEDIAN)                    \
+    X(max_ms, "max ms", 3, WORST)                     \
+    X(early, "early", 0, WORST)                       \
+    X(ops_per_s, "ops/s", 0, MEDIAN)                  \
+    X(enqueue_server_us, "enqueue srv us", 3, MEDIAN) \
+    X(drain_server_us, "drain srv us", 3, MEDIAN)     \
+    X(floor_share, "of floor", 2, MEDIAN)             \
+    X(floor_ratio, "x floor", 2, MEDIAN)              \
+    X(ratio, "x slowest", 2, MEDIAN)                  \
+    X(measured, "measured", 0, MEDIAN)                \
+    X(commands_per_s, "commands/s", 2, MEDIAN)        \
+    X(server_cpu_percent, "server %", 3, MEDIAN)      \
+    X(worker_cpu_percent, "worker %", 3, MEDIAN)      \
+    X(server_bytes_per_job, "bytes/job", 0, MEDIAN)   \
+    X(slow_commands, "over 5 ms", 0, WORST)           \
+    X(worker_rss_mb, "worker MB", 1, MEDIAN)          \
+    X(killed_at, "killed at", 0, MEDIAN)              \
+    X(recovered_ms, "recovered ms", 0, MEDIAN)
+
+enum bench_figure {
+#define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,
+    BENCH_FIGURES(BENCH_FIGURE_MEMBER)
+#undef BENCH_FIGURE_MEMBER
+        BENCH_FIGURE_COUNT
+};
+enum { BENCH_FIGURES_FIXED = BENCH_ops_per_s };
+
+struct bench_row {
+    const char *case_name;
+    const char *kind;     /* NULL: null, and so for the texts below */
+    char label[48];       /* what tells it from its neighbours in the table */
+    int64_t consumers;    /* -1: null, and so for the numbers below */
+    const char *lock;     /* "yes", "no" */
+    const char *parking;  /* "atomic", "two-step" */
+    const char *auto_ack; /* "yes", "no" */
+    const char *ids, *transport, *persistence;
+    int64_t batch, jobs, payload_bytes, topics, backlog, repeat;
+    double figure[BENCH_FIGURE_COUNT];
+};
+
+/* Every figure NAN, every number -1. */
+void bench_row_init(struct bench_row *row, const char *case_name);
+
+/* Put the figures of `count` repeats together into `row`. */
+void bench_row_merge(struct bench_row *row, const struct bench_row *repeats,
+                     size_t count);
+
+/* The heading and the value of a figure as the table shows them. */
+const char *bench_figure_heading(enum bench_figure figure);
+void bench_figure_text(enum bench_figure figure, double value, char *buf,
+                       size_t cap);
+
+/* Where rows go. */
+struct bench_output {
+    bool json;
+    struct json_object *server, *host, *build; /* owned */
+    const enum bench_figure *columns;          /* of the table; borrowed */
+    size_t column_count;
+    struct bench_row *rows; /* all that were printed; owned */
+    size_t row_count;
+};
+
+/* The table's heading; nothing with --json. */
+void bench_output_heading(const struct bench_output *output);
+
+/* Print a row and keep it. False: out of memory. */
+bool bench_output_row(struct bench_output *output, const struct bench_row *row);
+
+void bench_output_fini(struct bench_output *output);
+
+#endif

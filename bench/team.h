@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_BENCH_TEAM_H
+#define WEIR_BENCH_TEAM_H
+
+/* Members: processes that add jobs, handle jobs, or both, each with a reactor
+ * of its own. They report through shared memory, so that what one of them saw
+ * survives when it is killed, and obey orders sent through a pipe; they end
+ * when the pipe does.
+ *
+ *     STARTING -> READY -(go)-> RUNNING -> DONE (all added) -(stop)-> ENDED */
+
+#include "bench/tally.h"
+
+#include <sys/types.h>
+#include <weir/base.h>
+
+enum { BENCH_MEMBERS_MAX = 64 };
+
+enum bench_state {
+    BENCH_STARTING,
+    BENCH_READY,   /* connected; claims already where it was told to */
+    BENCH_RUNNING, /* got the order to go */
+    BENCH_DONE,    /* everything it had to add is acknowledged */
+    BENCH_ENDED,   /* stopped: everything is settled or given back */
+    BENCH_FAILED   /* see its error */
+};
+
+/* What a member tells; written by it alone, each on cache lines of its own. */
+struct bench_member {
+    _Alignas(128) _Atomic int state;
+    _Atomic int64_t handled;    /* runs */
+    _Atomic int64_t fresh;      /* runs of jobs that had not run before */
+    _Atomic int64_t settled;    /* `handled` when it last ran out of work */
+    _Atomic int64_t settled_ns; /* when that was */
+    _Atomic int64_t backlog;    /* runs of the other topic */
+    int64_t begun_ns, added_ns; /* order to go; the last add acknowledged */
+    int64_t cpu_ns;             /* from the order to go to that to stop */
+    int64_t add_cpu_ns;         /* from the order to go to `added_ns` */
+    int64_t rss_kib;
+    char error[200];
+};
+
+/* What members share. `stamp` has one entry for each job, or none. */
+struct bench_arena {
+    struct bench_member member[BENCH_MEMBERS_MAX];
+    struct bench_tally *tally;
+    _Atomic int64_t *stamp;
+    size_t size; /* bytes of all of it */
+};
+
+#define BENCH_NO_STAMP INT64_MIN
+
+/* What a handler notes in `stamp`. */
+enum bench_stamps {
+    BENCH_STAMP_NONE,
+    BENCH_STAMP_WAKE, /* ns since the producer noted the time */
+    BENCH_STAMP_LATE  /* us from its due time to now, below 0: early */
+};
+
+struct bench_role {
+    const char *url, *topic;
+    bool adds, handles;
+    /* Adding: jobs numbered from 0. */
+    int64_t jobs, payload_bytes;
+    int64_t batch;     /* jobs in a turn of the loop */
+    bool makes_ids;    /* weir does */
+    int64_t delay_ms;  /* of every job */
+    int64_t spread_ms; /* and so much more at random */
+    int64_t pause_ms;  /* > 0: one by one, each so long after the
+                                   one before was handled */
+    /* Handling. */
+    bool handles_at_once;      /* READY when it waits for jobs */
+    int64_t lease_ms;          /* 0: the default */
+    int64_t idle_topics;       /* other topics that it serves */
+    const char *backlog_topic; /* served when ordered so, or NULL */
+    int64_t backlog_jobs;
+    int64_t clock_ahead_us; /* the server's clock before ours */
+    enum bench_stamps stamps;
+};
+
+struct bench_team {
+    struct bench_arena *arena;
+    int count;
+    struct {
+        pid_t pid; /* 0: reaped */
+        int orders;
+    } process[BENCH_MEMBERS_MAX];
+};
+
+/* `jobs` are counted; with `stamps` each has a stamp. WEIR_ENOMEM. */
+int bench_team_init(struct bench_team *team, int64_t jobs, bool stamps,
+                    struct weir_error *err);
+
+/* Kill whoever is left, free everything. A zeroed team is fine. */
+void bench_team_fini(struct bench_team *team);
+
+/* Start a member and wait until it is READY. Returns its number, or a code. */
+int bench_team_join(struct bench_team *team, const struct bench_role *role,
+                    struct weir_error *err);
+
+enum { BENCH_GO = 'g', BENCH_STOP = 's', BENCH_BACKLOG = 'b' };
+void bench_team_order(struct bench_team *team, int who, char order);
+
+/* kill -9, and wait until it is gone. */
+void bench_team_kill(struct bench_team *team, int who);
+
+/* Order everybody to stop and wait until they are gone. */
+int bench_team_stop(struct bench_team *team, struct weir_error *err);
+
+/* WEIR_OK while all is well; otherwise the sentence of whoever failed. */
+int bench_team_check(struct bench_team *team, struct weir_error *err);
+
+int bench_team_state(const struct bench_team *team, int who);
+
+/* Sums over all members. */
+int64_t bench_team_handled(const struct bench_team *team);
+int64_t bench_team_fresh(const struct bench_team *team);
+int64_t bench_team_cpu_ns(const struct bench_team *team);
+
+/* True when every live member has settled whatever it handled; then
+ * `*ret_ns` is the moment at which the last of them had. */
+bool bench_team_settled(const struct bench_team *team, int64_t *ret_ns);
+
+/* The life of a member; BLOCKS until it is told to stop. In member.c. */
+void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
+                      int who, int orders);
+
+#endif
