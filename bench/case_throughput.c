@@ -71,14 +71,14 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
 static int run(struct bench *bench, struct weir_error *err)
 {
     struct bench_load load = bench_load_of(bench);
-    struct bench_plan plan = {repeat, &load, 1};
+    struct bench_plan plan = {.fn = repeat, .arg = &load, .warm_ups = 1};
     struct bench_row row;
 
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "throughput");
     (void)snprintf(row.label, sizeof(row.label), "%s, ids %s, batch %lld, %s",
                    row.kind, row.ids, (long long)load.batch, row.transport);
-    return bench_row_measure(bench, &row, &plan, err);
+    return bench_row_report(bench, &row, &plan, err);
 }
 
 const struct bench_case bench_case_throughput = {

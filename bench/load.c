@@ -2,6 +2,7 @@
 #include "bench/load.h"
 
 #include "bench/ask.h"
+#include "core/assert.h"
 #include "core/error.h"
 
 #include <math.h>
@@ -26,6 +27,24 @@ struct bench_load bench_load_of(const struct bench *bench)
         .makes_ids = options->makes_ids,
         .one_process = options->one_process,
     };
+}
+
+struct bench_load bench_load_variant(const struct bench *bench,
+                                     const struct bench_variant *variant,
+                                     int64_t consumers, struct bench_row *row)
+{
+    struct bench_load load = bench_load_of(bench);
+
+    load.kind = bench_kind_find(variant->kind);
+    WEIR_ASSERT(load.kind != NULL);
+    load.lock = row->lock = variant->lock;
+    load.parking = row->parking = variant->parking;
+    load.auto_ack = row->auto_ack = variant->auto_ack;
+    load.consumers = row->consumers = consumers;
+    row->kind = variant->kind;
+    if (!load.kind->has_ids)
+        row->ids = NULL;
+    return load;
 }
 
 /* --- the topic -------------------------------------------------------- */
@@ -75,6 +94,8 @@ struct bench_role bench_load_role(const struct bench *bench,
         .batch = load->batch,
         .makes_ids = load->makes_ids || !load->kind->has_ids,
         .delay_ms = load->delay_ms,
+        .spread_ms = load->spread_ms,
+        .id_base = load->id_base,
         .lease_ms = load->lease_ms,
         .idle_topics = load->idle_topics,
     };

@@ -12,13 +12,18 @@ struct bench_load {
     const struct bench_kind *kind;
     const char *lock, *parking, *auto_ack; /* as in struct bench_row */
     int64_t jobs, payload_bytes, batch, consumers;
-    int64_t delay_ms, lease_ms, idle_topics;
+    int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */
 };
 
 /* The load that the options describe. */
 struct bench_load bench_load_of(const struct bench *bench);
+
+/* The same of one variant; `row` gets its labels. */
+struct bench_load bench_load_variant(const struct bench *bench,
+                                     const struct bench_variant *variant,
+                                     int64_t consumers, struct bench_row *row);
 
 /* Make the topic what the load says. */
 int bench_load_prepare(struct bench *bench, const struct bench_load *load,

@@ -7,8 +7,11 @@
 #include <signal.h>
 #include <string.h>
 
-const struct bench_case *const bench_cases[] = {&bench_case_throughput,
-                                                &bench_case_floor};
+const struct bench_case *const bench_cases[] = {
+    &bench_case_compare,  &bench_case_throughput, &bench_case_floor,
+    &bench_case_lateness, &bench_case_wake,       &bench_case_idle,
+    &bench_case_scale,    &bench_case_crash,
+};
 const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
 
 /* Nobody is there, as against: something went wrong. */

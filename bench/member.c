@@ -195,7 +195,7 @@ static bool add_one(struct member *self)
     int rc;
 
     if (!self->role->makes_ids) {
-        bench_id_write(id, self->sent);
+        bench_id_write(id, self->role->id_base + self->sent);
         job.id = id;
     }
     if (self->role->spread_ms > 0)

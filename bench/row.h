@@ -54,7 +54,7 @@ enum { BENCH_FIGURES_FIXED = BENCH_ops_per_s };
 struct bench_row {
     const char *case_name;
     const char *kind;     /* NULL: null, and so for the texts below */
-    char label[48];       /* what tells it from its neighbours in the table */
+    char label[80];       /* what tells it from its neighbours in the table */
     int64_t consumers;    /* -1: null, and so for the numbers below */
     const char *lock;     /* "yes", "no" */
     const char *parking;  /* "atomic", "two-step" */

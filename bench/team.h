@@ -63,6 +63,7 @@ struct bench_role {
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
     int64_t batch;     /* jobs in a turn of the loop */
+    int64_t id_base;   /* the number of the first id */
     bool makes_ids;    /* weir does */
     int64_t delay_ms;  /* of every job */
     int64_t spread_ms; /* and so much more at random */
