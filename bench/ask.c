@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/ask.h"
 
+#include "bench/team.h"
 #include "core/error.h"
 
 #include <ev.h>
@@ -15,7 +16,10 @@ struct request {
 static int begin(struct request *request, const char *url,
                  struct weir_error *err)
 {
-    struct weir_options options = {.redis_url = url};
+    struct weir_options options = {
+        .redis_url = url,
+        .request_timeout_ms = BENCH_REQUEST_LIMIT_MS,
+    };
     int rc;
 
     *request = (struct request){.loop = ev_loop_new(EVFLAG_AUTO)};

@@ -115,9 +115,9 @@ const struct bench_case bench_case_compare = {
     .summary = "every kind with 1 and 10 consumers, the same messages",
     .details =
         "Elapsed is the time from the first add to the last settle, the "
-        "consumers running\nthroughout. For drain the queue is filled first "
-        "and the consumers start when the\nlast message is due. x slowest "
-        "compares the drain with that of the slowest row\nthat neither loses "
+        "consumers running throughout. For drain the queue is filled first "
+        "and the consumers start when the last message is due. x slowest "
+        "compares the drain with that of the slowest row that neither loses "
         "nor repeats a message. The rows are printed at the end.",
     .example = "weir-bench compare --delay 1s --report compare.html",
     .flags = BENCH_FLAG_DELAY | BENCH_FLAG_REPORT,

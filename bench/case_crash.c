@@ -110,8 +110,8 @@ const struct bench_case bench_case_crash = {
     .summary = "what is lost and repeated when a worker is killed",
     .details =
         "A worker drains --jobs jobs and is killed with kill -9 somewhere "
-        "between a fifth\nand four fifths of them; another one takes its "
-        "place. Recovered is the time from\nthe kill until everything is "
+        "between a fifth and four fifths of them; another one takes its "
+        "place. Recovered is the time from the kill until everything is "
         "settled. Lost and duplicated are the worst repeat.",
     .example = "weir-bench crash --jobs 300000 --repeat 10",
     .fallback = {.jobs = 300000,

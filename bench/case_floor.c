@@ -65,8 +65,8 @@ const struct bench_case bench_case_floor = {
     .name = "floor",
     .summary = "the raw server: pipelined plain commands",
     .details = "One connection, --batch commands in each write (or elements "
-               "in each command\nfor rpush-many and lpop-many), four batches "
-               "in flight. Server us is the\nserver's CPU time for each "
+               "in each command for rpush-many and lpop-many), four batches "
+               "in flight. Server us is the server's CPU time for each "
                "element.",
     .example = "weir-bench floor --jobs 1000000 --batch 256",
     .fallback = {.jobs = 500000,

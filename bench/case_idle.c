@@ -96,8 +96,8 @@ const struct bench_case bench_case_idle = {
     .summary = "commands and CPU time of an idle worker",
     .details =
         "A worker serves 1, 100 and 10,000 topics (as far as --topics allows) "
-        "that are\nempty. CPU time is looked at --for so long, then commands "
-        "are counted as long;\ncommands that scripts call do not count.",
+        "that are empty. CPU time is looked at --for so long, then commands "
+        "are counted as long; commands that scripts call do not count.",
     .example = "weir-bench idle --topics 10000 --for 10s",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_TOPICS | BENCH_FLAG_SPAN,
     .fallback = {.jobs = 1,

@@ -139,9 +139,9 @@ const struct bench_case bench_case_lateness = {
     .summary = "start minus due time of jobs due at random times",
     .details =
         "--jobs jobs are due at random within --window. The second row has "
-        "--backlog ready\njobs of another topic beside them, which the worker "
-        "begins to drain when the\nfirst is due; it has jobs that started "
-        "while that went on (measured), due within\n1 s at most. Early counts "
+        "--backlog ready jobs of another topic beside them, which the worker "
+        "begins to drain when the first is due; it has jobs that started "
+        "while that went on (measured), due within 1 s at most. Early counts "
         "starts before the due time by the clock.",
     .example = "weir-bench lateness --jobs 20000 --window 5s",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_WINDOW | BENCH_FLAG_BACKLOG,

@@ -212,10 +212,10 @@ const struct bench_case bench_case_scale = {
     .summary = "what a job costs as backlog, topics, workers, bodies grow",
     .details =
         "One thing grows at a time: jobs scheduled in the same topic (1,000, "
-        "1 and 10\nmillion, as far as --backlog allows; with one due time, and "
-        "for the scattered adds\neach with its own within 24 h), topics that "
-        "are served and empty (--topics), worker\nprocesses, bytes of a body. "
-        "Bytes/job is the server's memory for the backlog; over\n5 ms counts "
+        "1 and 10 million, as far as --backlog allows; with one due time, and "
+        "for the scattered adds each with its own within 24 h), topics that "
+        "are served and empty (--topics), worker processes, bytes of a body. "
+        "Bytes/job is the server's memory for the backlog; over 5 ms counts "
         "commands in its SLOWLOG. 10 million jobs take about 4 GB.",
     .example = "weir-bench scale --backlog 10000000 --repeat 3",
     .flags = BENCH_FLAG_BACKLOG | BENCH_FLAG_TOPICS,

@@ -86,9 +86,9 @@ const struct bench_case bench_case_throughput = {
     .summary = "enqueue, drain, and both at once",
     .details =
         "First everything is added, then handled, then both at once with a "
-        "producer and\n--consumers workers (processes each). Server us and "
-        "client us are CPU time for\neach job with both at once; of floor and "
-        "x floor compare with the raw server's\nvariadic RPUSH and LPOP in the "
+        "producer and --consumers workers (processes each). Server us and "
+        "client us are CPU time for each job with both at once; of floor and "
+        "x floor compare with the raw server's variadic RPUSH and LPOP in the "
         "same run. Lost and duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS,

@@ -100,8 +100,8 @@ const struct bench_case bench_case_wake = {
     .summary = "one job for an idle worker: from the add to the handler",
     .details =
         "A producer adds a job 2 to 6 ms after the one before was handled; "
-        "the time is\nfrom the call that adds to the begin of the handler in "
-        "another process, on the\nmonotonic clock that both share. Server us "
+        "the time is from the call that adds to the begin of the handler in "
+        "another process, on the monotonic clock that both share. Server us "
         "has what happens in the pauses, too.",
     .example = "weir-bench wake --jobs 2000",
     .flags = BENCH_FLAG_KIND,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 26 };
+enum { HELP_COLUMN = 26, WIDTH = 79 };
 
 const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [REDIS] = {"redis", "URL",
@@ -98,11 +98,58 @@ void bench_help_all(void)
     print_exits();
 }
 
+/* Words, as many on a line as fit. */
+static void print_wrapped(const char *text)
+{
+    int at = 0;
+
+    while (*text != '\0') {
+        int len = (int)strcspn(text, " ");
+
+        if (at > 0 && at + 1 + len > WIDTH) {
+            (void)printf("\n");
+            at = 0;
+        }
+        at += printf("%s%.*s", at > 0 ? " " : "", len, text);
+        text += len;
+        text += *text == ' ' ? 1 : 0;
+    }
+    (void)printf("\n");
+}
+
+/* What has none is 0. */
+static void print_default(enum bench_flag flag, int64_t value, const char *unit)
+{
+    if (value > 0)
+        (void)printf(" --%s %lld%s", bench_flags[flag].name, (long long)value,
+                     unit);
+}
+
+static void print_defaults(const struct bench_options *fallback)
+{
+    (void)printf("\ndefaults:\n ");
+    print_default(JOBS, fallback->jobs, "");
+    print_default(PAYLOAD, fallback->payload_bytes, "");
+    print_default(BATCH, fallback->batch, "");
+    print_default(CONSUMERS, fallback->consumers, "");
+    print_default(REPEAT, fallback->repeat, "");
+    (void)printf("\n ");
+    print_default(DELAY, fallback->delay_ms, "ms");
+    print_default(WINDOW, fallback->window_ms, "ms");
+    print_default(BACKLOG, fallback->backlog, "");
+    print_default(TOPICS, fallback->topics, "");
+    print_default(SECONDS, fallback->span_ms, "ms");
+    (void)printf("\n  --ids caller --transport unix --persistence none\n");
+}
+
 void bench_help_case(const struct bench_case *which)
 {
-    (void)printf("usage: weir-bench %s [options]\n\n%s.\n\n%s\n\noptions:\n",
-                 which->name, which->summary, which->details);
+    (void)printf("usage: weir-bench %s [options]\n\n%s.\n\n", which->name,
+                 which->summary);
+    print_wrapped(which->details);
+    (void)printf("\noptions:\n");
     print_flags(which->flags);
+    print_defaults(&which->fallback);
     (void)printf("\nexample:\n  %s\n", which->example);
     print_exits();
 }

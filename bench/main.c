@@ -43,7 +43,6 @@ static int run(const struct bench_case *which,
     int rc;
 
     bench_progress_init(&bench.progress, which->name, 1);
-    bench_output_heading(&bench.output);
     rc = which->run(&bench, &err);
     bench_progress_clear(&bench.progress);
     if (rc < 0)

@@ -361,6 +361,7 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
         .redis_url = role->url,
         .log = log_line,
         .log_level = WEIR_LEVEL_ERROR,
+        .request_timeout_ms = BENCH_REQUEST_LIMIT_MS,
         .on_connection = on_connection,
         .on_connection_arg = &self,
     };

@@ -86,10 +86,8 @@ struct bench_output {
     size_t row_count;
 };
 
-/* The table's heading; nothing with --json. */
-void bench_output_heading(const struct bench_output *output);
-
-/* Print a row and keep it. False: out of memory. */
+/* Print a row, after the heading if it is the first of a table, and keep it.
+ * False: out of memory. */
 bool bench_output_row(struct bench_output *output, const struct bench_row *row);
 
 void bench_output_fini(struct bench_output *output);

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <weir/base.h>
 
-enum { BENCH_MEMBERS_MAX = 64 };
+enum { BENCH_MEMBERS_MAX = 64, BENCH_REQUEST_LIMIT_MS = 120000 };
 
 enum bench_state {
     BENCH_STARTING,
