@@ -117,29 +117,38 @@ static void print_wrapped(const char *text)
     (void)printf("\n");
 }
 
-/* What has none is 0. */
-static void print_default(enum bench_flag flag, int64_t value, const char *unit)
+/* Writes " --flag VALUE"; a case that has no such flag has 0 there. */
+static size_t put_default(char *buf, size_t cap, enum bench_flag flag,
+                          int64_t value)
 {
-    if (value > 0)
-        (void)printf(" --%s %lld%s", bench_flags[flag].name, (long long)value,
-                     unit);
+    bool is_time = flag == DELAY || flag == WINDOW || flag == SECONDS;
+
+    if (value == 0)
+        return 0;
+    return (size_t)snprintf(buf, cap, " --%s %lld%s", bench_flags[flag].name,
+                            (long long)value, is_time ? "ms" : "");
 }
 
 static void print_defaults(const struct bench_options *fallback)
 {
-    (void)printf("\ndefaults:\n ");
-    print_default(JOBS, fallback->jobs, "");
-    print_default(PAYLOAD, fallback->payload_bytes, "");
-    print_default(BATCH, fallback->batch, "");
-    print_default(CONSUMERS, fallback->consumers, "");
-    print_default(REPEAT, fallback->repeat, "");
-    (void)printf("\n ");
-    print_default(DELAY, fallback->delay_ms, "ms");
-    print_default(WINDOW, fallback->window_ms, "ms");
-    print_default(BACKLOG, fallback->backlog, "");
-    print_default(TOPICS, fallback->topics, "");
-    print_default(SECONDS, fallback->span_ms, "ms");
-    (void)printf("\n  --ids caller --transport unix --persistence none\n");
+    const struct {
+        enum bench_flag flag;
+        int64_t value;
+    } all[] = {
+        {JOBS, fallback->jobs},        {PAYLOAD, fallback->payload_bytes},
+        {BATCH, fallback->batch},      {CONSUMERS, fallback->consumers},
+        {REPEAT, fallback->repeat},    {DELAY, fallback->delay_ms},
+        {WINDOW, fallback->window_ms}, {BACKLOG, fallback->backlog},
+        {TOPICS, fallback->topics},    {SECONDS, fallback->span_ms}};
+    char text[400] = "defaults: --ids caller --transport unix --persistence "
+                     "none";
+    size_t at = strlen(text);
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        at += put_default(text + at, sizeof(text) - at, all[i].flag,
+                          all[i].value);
+    (void)printf("\n");
+    print_wrapped(text);
 }
 
 void bench_help_case(const struct bench_case *which)
