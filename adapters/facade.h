@@ -3,14 +3,17 @@
 #define WEIR_FACADE_H
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
- * weir.c (life), serve.c (handlers and plugins) and request.c (jobs). These
- * three and the command line are the only files that name several adapters. */
+ * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
+ * plugins), request.c and manage.c (jobs and topics); trial.c shares a part.
+ * These and the command
+ * line are the only files that name several adapters. */
 
 #include <weir/weir.h>
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
-#include "adapters/redis/url.h"
+#include "adapters/ev/mailbox.h"
+#include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
 
@@ -21,6 +24,27 @@ struct weir__bound_plugin {
     struct weir__instance instance;
 };
 
+enum { WEIR__KINDS = 1 };
+
+/* The store of one kind, opened when it is first needed. */
+struct weir__kept {
+    struct weir_reactor *reactor;
+    struct weir__store *store; /* NULL: not opened yet */
+};
+
+/* A topic of another kind than the usual one. */
+struct weir__declared {
+    struct weir__declared *next;
+    unsigned kind;
+    char topic[WEIR_MAX_TOPIC + 1];
+};
+
+/* Where a topic is kept. */
+struct weir__place {
+    struct weir__store *store;
+    struct weir__store_topic *topic;
+};
+
 struct weir_reactor {
     struct weir__log log;
     struct weir__redis_url url;
@@ -28,17 +52,61 @@ struct weir_reactor {
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     struct weir__driver *driver;
-    struct weir__store *store;
+    struct weir__ev_mailbox *mailbox;
+    struct ev_loop *loop;
+    uint64_t seed;
+    int64_t request_timeout_ms;
+    struct weir__kept kept[WEIR__KINDS]; /* by kind */
+    struct weir__declared *declared;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };
 
-/* The store's handle of a topic, opened at need. WEIR_EINVAL (not a topic
+/* --- weir.c ------------------------------------------------------------- */
+
+/* How bodies are read. */
+extern const struct weir__codec weir__facade_codec;
+
+/* --- serve.c, request.c --------------------------------------------------- */
+
+/* Check name and options and fill in the defaults; the handler is not looked
+ * at, but `run` and `self` are taken over. WEIR_EINVAL with a sentence. */
+int weir__facade_lane(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__lane_options *ret_lane,
+                      struct weir_error *err);
+
+/* What weir_reactor_add says of a job before anything is sent. */
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err);
+
+/* --- kinds.c ------------------------------------------------------------ */
+
+/* The store of the first kind of all, which every reactor has. */
+struct weir__store *weir__facade_store(const struct weir_reactor *reactor);
+
+/* Open the store of a kind unless it is open. WEIR_ENOMEM. */
+int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind);
+
+/* WEIR_EINVAL: there is no such kind, or the topic was declared or used with
+ * another one. NULL: the kind it was declared with, else the usual one. */
+int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
+                         const char *kind, struct weir__store **ret_store,
+                         struct weir_error *err);
+
+/* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */
-int weir__facade_topic(struct weir_reactor *reactor, const char *topic,
-                       struct weir__store_topic **ret_topic,
-                       struct weir_error *err);
+int weir__facade_place(struct weir_reactor *reactor, const char *topic,
+                       struct weir__place *ret_place, struct weir_error *err);
+
+/* The same in the store that knows what all kinds have in common: options that
+ * are stored with topics, and whether these are paused. */
+int weir__facade_common(struct weir_reactor *reactor, const char *topic,
+                        struct weir__place *ret_place, struct weir_error *err);
+
+/* Close all stores and forget what was declared. */
+void weir__facade_close_stores(struct weir_reactor *reactor);
 
 #endif

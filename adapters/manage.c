@@ -13,14 +13,14 @@
 #define DELAY_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
 
 static int topic_and_id(struct weir_reactor *reactor, const char *topic,
-                        const char *id, struct weir__store_topic **ret_topic)
+                        const char *id, struct weir__place *ret_place)
 {
     int rc =
         id == NULL ? WEIR_OK : weir__id_check_any(weir__slice_str(id), NULL);
 
     if (rc < 0)
         return rc;
-    return weir__facade_topic(reactor, topic, ret_topic, NULL);
+    return weir__facade_place(reactor, topic, ret_place, NULL);
 }
 
 int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
@@ -29,61 +29,58 @@ int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
 {
     struct weir__reschedule what = {weir__slice_str(id), due->delay_ms,
                                     due->at_ms};
-    struct weir__store_topic *store_topic;
+    struct weir__place place;
     int rc;
 
     if (id == NULL || due->delay_ms < 0 || due->delay_ms > DELAY_MAX_MS ||
         due->at_ms < 0 || (due->delay_ms != 0 && due->at_ms != 0))
         return WEIR_EINVAL;
-    rc = topic_and_id(reactor, topic, id, &store_topic);
+    rc = topic_and_id(reactor, topic, id, &place);
     if (rc < 0)
         return rc;
-    return reactor->store->ops->reschedule(store_topic, &what, fn, arg);
+    return place.store->ops->reschedule(place.topic, &what, fn, arg);
 }
 
 int weir_reactor_requeue(struct weir_reactor *reactor, const char *topic,
                          const char *id, weir_count_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = topic_and_id(reactor, topic, id, &store_topic);
+    struct weir__place place;
+    int rc = topic_and_id(reactor, topic, id, &place);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->requeue(store_topic, weir__slice_str(id), fn,
-                                        arg);
+    return place.store->ops->requeue(place.topic, weir__slice_str(id), fn, arg);
 }
 
 int weir_reactor_purge_dead(struct weir_reactor *reactor, const char *topic,
                             const char *id, weir_count_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = topic_and_id(reactor, topic, id, &store_topic);
+    struct weir__place place;
+    int rc = topic_and_id(reactor, topic, id, &place);
 
     if (rc < 0)
         return rc;
     if (id == NULL)
-        return reactor->store->ops->purge(store_topic, WEIR__PURGE_DEAD, fn,
-                                          arg);
-    return reactor->store->ops->forget(store_topic, weir__slice_str(id), fn,
-                                       arg);
+        return place.store->ops->purge(place.topic, WEIR__PURGE_DEAD, fn, arg);
+    return place.store->ops->forget(place.topic, weir__slice_str(id), fn, arg);
 }
 
 int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
                        weir_count_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    struct weir__place place;
+    int rc = weir__facade_place(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->purge(store_topic, WEIR__PURGE_ALL, fn, arg);
+    return place.store->ops->purge(place.topic, WEIR__PURGE_ALL, fn, arg);
 }
 
 /* --- lists -------------------------------------------------------------- */
 
 struct listing {
     struct weir_reactor *reactor;
-    struct weir__store_topic *topic;
+    struct weir__place place;
     int state;     /* being listed */
     bool is_every; /* and those behind it */
     size_t left;
@@ -115,33 +112,34 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
 
 static int list_state(struct listing *listing)
 {
-    const struct weir__store_ops *ops = listing->reactor->store->ops;
+    const struct weir__store_ops *ops = listing->place.store->ops;
 
     if (listing->reactor->is_freed)
         return WEIR_ECANCELED;
     if (listing->state == WEIR_JOB_DEAD)
-        return ops->dead(listing->topic, listing->left, on_listed, listing);
-    return ops->list(listing->topic, (enum weir_job_state)listing->state,
+        return ops->dead(listing->place.topic, listing->left, on_listed,
+                         listing);
+    return ops->list(listing->place.topic, (enum weir_job_state)listing->state,
                      listing->left, on_listed, listing);
 }
 
 int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
                       int state, size_t limit, weir_show_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
+    struct weir__place place;
     struct listing *listing;
     int rc;
 
     if (state < -1 || state > WEIR_JOB_DEAD)
         return WEIR_EINVAL;
-    rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    rc = weir__facade_place(reactor, topic, &place, NULL);
     if (rc < 0)
         return rc;
     listing = weir__mem_new(sizeof(*listing));
     if (listing == NULL)
         return WEIR_ENOMEM;
     listing->reactor = reactor;
-    listing->topic = store_topic;
+    listing->place = place;
     listing->is_every = state < 0;
     listing->state = state < 0 ? WEIR_JOB_SCHEDULED : state;
     listing->left = limit;
@@ -158,12 +156,12 @@ int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
                        bool is_paused, weir_code_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    struct weir__place place;
+    int rc = weir__facade_common(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->pause(store_topic, is_paused, fn, arg);
+    return place.store->ops->pause(place.topic, is_paused, fn, arg);
 }
 
 /* "key=value" into its parts; an empty value removes the option. */
@@ -207,9 +205,9 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      struct weir_error *err)
 {
     struct weir__setting list[2 * WEIR__TOPIC_OPTIONS];
-    struct weir__store_topic *store_topic;
+    struct weir__place place;
     size_t most = sizeof(list) / sizeof(list[0]), count = 0;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, err);
+    int rc = weir__facade_common(reactor, topic, &place, err);
 
     for (; rc == WEIR_OK && settings[count] != NULL; count++)
         rc = count == most
@@ -218,7 +216,7 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                  : read_setting(topic, settings[count], &list[count], err);
     if (rc < 0)
         return rc;
-    rc = reactor->store->ops->set(store_topic, list, count, fn, arg);
+    rc = place.store->ops->set(place.topic, list, count, fn, arg);
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;
@@ -227,10 +225,10 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
                           weir_setting_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    struct weir__place place;
+    int rc = weir__facade_common(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->settings(store_topic, fn, arg);
+    return place.store->ops->settings(place.topic, fn, arg);
 }

@@ -16,27 +16,6 @@
 
 enum { URL_MAX = 2048 };
 
-int weir__facade_topic(struct weir_reactor *reactor, const char *topic,
-                       struct weir__store_topic **ret_topic,
-                       struct weir_error *err)
-{
-    struct weir__store_topic_options options = {
-        .name = weir__slice_str(topic),
-    };
-    int rc;
-
-    if (reactor->is_freed)
-        return weir__error_set(err, WEIR_ECANCELED, "%s",
-                               weir_error_text(WEIR_ECANCELED));
-    rc = weir__topic_check(options.name, err);
-    if (rc < 0)
-        return rc;
-    rc = reactor->store->ops->topic_open(reactor->store, &options, ret_topic);
-    if (rc < 0)
-        return weir__error_set(err, rc, "%s", weir_error_text(rc));
-    return WEIR_OK;
-}
-
 static int check_body(struct weir_slice body, struct weir_error *err)
 {
     if (body.len > WEIR_BODY_LIMIT)
@@ -73,7 +52,8 @@ static int check_times(const struct weir_new_job *job, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int check_job(const struct weir_new_job *job, struct weir_error *err)
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err)
 {
     struct weir__ladder ladder;
     int rc = check_body(job->body, err);
@@ -107,39 +87,39 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
-    struct weir__store_topic *store_topic;
-    int rc = check_job(job, err);
+    struct weir__place place;
+    int rc = weir__facade_check_job(job, err);
 
     if (rc < 0)
         return rc;
-    rc = weir__facade_topic(reactor, topic, &store_topic, err);
+    rc = weir__facade_place(reactor, topic, &place, err);
     if (rc < 0)
         return rc;
-    rc = reactor->store->ops->add(store_topic, &new_job, fn, arg);
+    rc = place.store->ops->add(place.topic, &new_job, fn, arg);
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;
 }
 
 static int topic_and_id(struct weir_reactor *reactor, const char *topic,
-                        const char *id, struct weir__store_topic **ret_topic)
+                        const char *id, struct weir__place *ret_place)
 {
     int rc = weir__id_check_any(weir__slice_str(id), NULL);
 
     if (rc < 0)
         return rc;
-    return weir__facade_topic(reactor, topic, ret_topic, NULL);
+    return weir__facade_place(reactor, topic, ret_place, NULL);
 }
 
 int weir_reactor_show(struct weir_reactor *reactor, const char *topic,
                       const char *id, weir_show_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = topic_and_id(reactor, topic, id, &store_topic);
+    struct weir__place place;
+    int rc = topic_and_id(reactor, topic, id, &place);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->show(store_topic, weir__slice_str(id), fn, arg);
+    return place.store->ops->show(place.topic, weir__slice_str(id), fn, arg);
 }
 
 /* A store takes the callback that is given for what is asked. */
@@ -153,41 +133,43 @@ static void nobody_asked(int code, enum weir_job_state was, void *arg)
 int weir_reactor_delete(struct weir_reactor *reactor, const char *topic,
                         const char *id, weir_delete_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = topic_and_id(reactor, topic, id, &store_topic);
+    struct weir__place place;
+    int rc = topic_and_id(reactor, topic, id, &place);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->remove(store_topic, weir__slice_str(id),
-                                       fn == NULL ? nobody_asked : fn, arg);
+    return place.store->ops->remove(place.topic, weir__slice_str(id),
+                                    fn == NULL ? nobody_asked : fn, arg);
 }
 
 int weir_reactor_dead(struct weir_reactor *reactor, const char *topic,
                       size_t limit, weir_show_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    struct weir__place place;
+    int rc = weir__facade_place(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->dead(store_topic, limit, fn, arg);
+    return place.store->ops->dead(place.topic, limit, fn, arg);
 }
 
 int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
                        weir_stats_fn fn, void *arg)
 {
-    struct weir__store_topic *store_topic;
-    int rc = weir__facade_topic(reactor, topic, &store_topic, NULL);
+    struct weir__place place;
+    int rc = weir__facade_place(reactor, topic, &place, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->stats(store_topic, fn, arg);
+    return place.store->ops->stats(place.topic, fn, arg);
 }
 
 int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
                         void *arg)
 {
+    struct weir__store *store = weir__facade_store(reactor);
+
     if (reactor->is_freed)
         return WEIR_ECANCELED;
-    return reactor->store->ops->topics(reactor->store, fn, arg);
+    return store->ops->topics(store, fn, arg);
 }

@@ -92,6 +92,18 @@ static int fill_lane(const char *topic,
     return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);
 }
 
+int weir__facade_lane(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__lane_options *ret_lane,
+                      struct weir_error *err)
+{
+    int rc = weir__topic_check(weir__slice_str(topic), err);
+
+    if (rc == WEIR_OK)
+        rc = check_bounds(options, err);
+    return rc < 0 ? rc : fill_lane(topic, options, ret_lane, err);
+}
+
 static int open_plugin(const char *topic,
                        const struct weir_topic_options *options,
                        struct weir__bound_plugin *bound, struct weir_error *err)
@@ -162,11 +174,7 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
     if (reactor->is_freed)
         return weir__error_set(err, WEIR_ECANCELED, "%s",
                                weir_error_text(WEIR_ECANCELED));
-    rc = weir__topic_check(weir__slice_str(topic), err);
-    if (rc == WEIR_OK)
-        rc = check_bounds(options, err);
-    if (rc == WEIR_OK)
-        rc = fill_lane(topic, options, &lane, err);
+    rc = weir__facade_lane(topic, options, &lane, err);
     if (rc < 0)
         return rc;
     if ((options->run == NULL) == (options->plugin == NULL))
@@ -174,6 +182,9 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                                "topic %s: give it either a function or a "
                                "plugin",
                                topic);
+    rc = weir__facade_declare(reactor, topic, options->kind, &lane.store, err);
+    if (rc < 0)
+        return rc;
     if (options->plugin != NULL)
         return serve_plugin(reactor, options, topic, &lane, err);
     return serve_lane(reactor, &lane, topic, err);

@@ -7,14 +7,15 @@
 
 #include "adapters/json/json.h"
 #include "adapters/msgpack/scan.h"
-#include "adapters/redis/delay.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-static const struct weir__codec codec = {
+enum { BLOCK_WARN_MS = 100 };
+
+const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
 };
@@ -24,19 +25,11 @@ static int64_t on_tick(void *arg)
     struct weir_reactor *reactor = arg;
     int64_t wait_ns;
 
+    weir__mailbox_here(reactor->mailbox);
     reactor->depth++;
     wait_ns = weir__reactor_tick(reactor->core);
     reactor->depth--;
     return wait_ns;
-}
-
-static void on_connection(int code, const char *text, void *arg)
-{
-    struct weir_reactor *reactor = arg;
-
-    weir__reactor_connection(reactor->core, code == WEIR_OK);
-    if (reactor->on_connection != NULL)
-        reactor->on_connection(code, text, reactor->on_connection_arg);
 }
 
 /* Unique enough for two reactors that start in the same process at once: the
@@ -72,7 +65,7 @@ static int check_name(const char *name, struct weir_error *err)
 }
 
 static int set_name(struct weir_reactor *reactor, const char *name,
-                    uint64_t seed, struct weir_error *err)
+                    struct weir_error *err)
 {
     char host[17];
 
@@ -90,63 +83,61 @@ static int set_name(struct weir_reactor *reactor, const char *name,
         if (!is_name_byte(*c))
             *c = '-';
     (void)snprintf(reactor->name, sizeof(reactor->name), "%s-%ld-%08lx", host,
-                   (long)getpid(), (unsigned long)(seed & 0xffffffff));
+                   (long)getpid(), (unsigned long)(reactor->seed & 0xffffffff));
     return WEIR_OK;
 }
 
-static int open_store(struct weir_reactor *reactor,
-                      const struct weir_options *options, uint64_t seed)
+static void on_completed(uint64_t ticket,
+                         const struct weir__completion *completion, void *arg)
 {
-    struct weir__store_events events = weir__lane_events();
-    struct weir__delay_options store = {
-        .loop = options->loop,
-        .url = &reactor->url,
-        .worker = reactor->name,
-        .seed = seed,
-        .wait_ms = options->request_timeout_ms,
-        .clock = weir__driver_clock,
-        .log = &reactor->log,
-        .events = &events,
-        .arg = reactor,
-        .depth = &reactor->depth,
-    };
+    struct weir_reactor *reactor = arg;
 
-    events.connection = on_connection;
-    return weir__delay_open(&store, &reactor->store);
+    reactor->depth++;
+    weir__reactor_complete(reactor->core, ticket, completion);
+    reactor->depth--;
 }
 
-static int open_parts(struct weir_reactor *reactor,
-                      const struct weir_options *options, uint64_t seed)
+static int open_parts(struct weir_reactor *reactor, int64_t block_warn_ms)
 {
-    struct weir__reactor_options core;
-    int rc = open_store(reactor, options, seed);
+    struct weir__mailbox_options mailbox = {
+        .loop = reactor->loop,
+        .completed = on_completed,
+        .arg = reactor,
+    };
+    struct weir__reactor_options core = {
+        .codec = &weir__facade_codec,
+        .clock = weir__driver_clock,
+        .seed = reactor->seed,
+        .log = &reactor->log,
+        .block_warn_ms = block_warn_ms,
+    };
+    int rc = weir__mailbox_open(&mailbox, &reactor->mailbox);
 
     if (rc < 0)
         return rc;
-    core = (struct weir__reactor_options){
-        .store = reactor->store,
-        .codec = &codec,
-        .clock = weir__driver_clock,
-        .seed = seed,
-        .log = &reactor->log,
-    };
+    core.mailbox = weir__mailbox_port(reactor->mailbox);
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
-    return weir__driver_open(options->loop, on_tick, reactor, &reactor->driver);
+    rc = weir__facade_open_store(reactor, 0);
+    if (rc < 0)
+        return rc;
+    return weir__driver_open(reactor->loop, on_tick, reactor, &reactor->driver);
 }
 
-/* Copes with a half-built reactor. The store goes first: its callbacks, run
+/* Copes with a half-built reactor. The stores go first: their callbacks, run
  * with WEIR_ECANCELED, may still look at the rest. */
 static void destroy(void *arg)
 {
     struct weir_reactor *reactor = arg;
+    bool is_held = false;
 
     reactor->is_freed = true;
-    if (reactor->core != NULL)
+    if (reactor->core != NULL) {
         weir__reactor_halt(reactor->core);
-    if (reactor->store != NULL)
-        reactor->store->ops->close(reactor->store);
+        is_held = weir__reactor_drop_pending(reactor->core);
+    }
+    weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
@@ -156,6 +147,7 @@ static void destroy(void *arg)
         weir__instance_close(&bound->instance);
         weir__mem_free(bound);
     }
+    weir__mailbox_close(reactor->mailbox, is_held);
     weir__mem_free(reactor);
 }
 
@@ -172,6 +164,12 @@ static int check_options(const struct weir_options *options,
                                "or 0 for 10000",
                                (long long)options->request_timeout_ms,
                                (long long)REQUEST_TIMEOUT_MAX_MS);
+    if (options->block_warn_ms < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "block_warn_ms is %lld: wanted 1 or more, or 0 "
+                               "for %d",
+                               (long long)options->block_warn_ms,
+                               BLOCK_WARN_MS);
     return WEIR_OK;
 }
 
@@ -179,7 +177,6 @@ int weir_reactor_open(const struct weir_options *options,
                       struct weir_reactor **ret_reactor, struct weir_error *err)
 {
     struct weir_reactor *reactor;
-    uint64_t seed;
     int rc = check_options(options, err);
 
     if (rc < 0)
@@ -194,12 +191,16 @@ int weir_reactor_open(const struct weir_options *options,
     };
     reactor->on_connection = options->on_connection;
     reactor->on_connection_arg = options->on_connection_arg;
-    seed = make_seed(reactor);
+    reactor->loop = options->loop;
+    reactor->request_timeout_ms = options->request_timeout_ms;
+    reactor->seed = make_seed(reactor);
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
-        rc = set_name(reactor, options->name, seed, err);
+        rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK) {
-        rc = open_parts(reactor, options, seed);
+        rc = open_parts(reactor, options->block_warn_ms == 0
+                                     ? BLOCK_WARN_MS
+                                     : options->block_warn_ms);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }
@@ -235,4 +236,11 @@ void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
                        void *arg)
 {
     weir__reactor_stop(reactor->core, done, arg);
+}
+
+void weir_reactor_give_back(struct weir_reactor *reactor)
+{
+    reactor->depth++;
+    weir__reactor_abort(reactor->core);
+    reactor->depth--;
 }

@@ -43,37 +43,136 @@ static bool is_verdict(enum weir_verdict verdict)
 
 /* A job may start within its ttl after it became due, and not later. Its own
  * ttl beats that of the topic. */
-static bool is_too_late(const struct weir__run *run, int64_t late_us)
+static bool is_too_late(const struct weir__run *run)
 {
     int64_t ttl_ms =
         run->record.ttl_ms > 0 ? run->record.ttl_ms : run->lane->options.ttl_ms;
 
-    return ttl_ms > 0 && late_us / 1000 > ttl_ms;
+    return ttl_ms > 0 && run->start_late_us / 1000 > ttl_ms;
 }
 
-static void run_one(struct weir__lane *lane, struct weir__run *run)
+void weir__run_ended(struct weir__run *run, enum weir_verdict verdict)
 {
-    struct weir__reactor *reactor = lane->reactor;
-    int64_t start_ns = reactor->now_ns;
-    int64_t late_us = weir__run_late_us(run, start_ns);
-
-    note_lateness(lane, late_us);
-    run->is_expired = is_too_late(run, late_us);
-    if (!run->is_malformed && !run->is_expired)
-        run->verdict = lane->options.run(lane->options.self, &run->job);
-    reactor->now_ns = clock_of(reactor);
-    note_duration(lane, reactor->now_ns - start_ns);
-    if (!is_verdict(run->verdict)) {
-        weir__log(reactor->options.log, WEIR_LEVEL_ERROR,
-                  "%s %.*s: the handler returned %d, which is no verdict; the "
-                  "job fails",
-                  lane->name, (int)run->id.len, (const char *)run->id.ptr,
-                  (int)run->verdict);
+    weir__run_drop_ticket(run);
+    run->cancel = NULL;
+    run->phase = WEIR__PHASE_RAN;
+    run->verdict = verdict;
+    if (!is_verdict(verdict)) {
+        weir__log_job(run->lane->reactor->options.log, WEIR_LEVEL_ERROR,
+                      run->lane->name, run->id,
+                      "the handler gave %d, which is no verdict; the job fails",
+                      (int)verdict);
         run->verdict = WEIR_FAIL;
         run->job.host->job_set_reason(&run->job,
                                       "the handler returned no verdict");
     }
-    weir__run_push(&lane->ran, run);
+    weir__run_push(&run->lane->ran, run);
+}
+
+/* What the handler returned, unless it was completed while it ran. */
+static void returned(struct weir__run *run, enum weir_verdict verdict)
+{
+    if (verdict != WEIR_PENDING) {
+        weir__run_ended(run, verdict);
+        return;
+    }
+    if (run->phase == WEIR__PHASE_COMPLETED) {
+        weir__run_ended(run, run->verdict);
+        return;
+    }
+    if (run->ticket != 0) {
+        weir__run_pend(run);
+        return;
+    }
+    weir__log_job(
+        run->lane->reactor->options.log, WEIR_LEVEL_ERROR, run->lane->name,
+        run->id,
+        "the handler is pending without a handle, so nobody can finish it; "
+        "the job is retried");
+    run->job.host->job_set_reason(&run->job, "pending without a handle");
+    weir__run_ended(run, WEIR_RETRY);
+}
+
+/* Handlers must not hold the loop: one warning a second names one that does. */
+static void watch(const struct weir__run *run, int64_t ns)
+{
+    struct weir__reactor *reactor = run->lane->reactor;
+    int64_t most_ms = reactor->options.block_warn_ms;
+
+    if (most_ms == 0 || ns <= most_ms * WEIR__MS_NS ||
+        reactor->now_ns < reactor->blocked_warn_ns)
+        return;
+    reactor->blocked_warn_ns = reactor->now_ns + WEIR__WARN_NS;
+    weir__log_job(run->lane->reactor->options.log, WEIR_LEVEL_WARN,
+                  run->lane->name, run->id,
+                  "%s held the loop for %lld ms, and nothing else could run "
+                  "(block_warn is %lld ms)",
+                  run->lane->options.handler == NULL
+                      ? "the handler"
+                      : run->lane->options.handler,
+                  (long long)(ns / WEIR__MS_NS), (long long)most_ms);
+}
+
+/* The store settled it under its token while the handler held the loop. */
+static void taken(struct weir__run *run)
+{
+    weir__log_job(
+        run->lane->reactor->options.log, WEIR_LEVEL_WARN, run->lane->name,
+        run->id,
+        "it ran longer than its timeout of %lld ms and was settled as timed "
+        "out; its verdict is ignored",
+        (long long)run->lane->options.timeout_ms);
+    weir__run_drop_ticket(run);
+    run->outcome = WEIR__OUTCOME_TAKEN;
+    weir__lane_settle(run->lane, run);
+}
+
+static void call(struct weir__lane *lane, struct weir__run *run)
+{
+    struct weir__reactor *reactor = lane->reactor;
+    const struct weir__store_ops *ops = lane->store->ops;
+    enum weir_verdict verdict;
+    bool is_taken = false;
+
+    run->phase = WEIR__PHASE_RUNNING;
+    if (ops->enter != NULL)
+        ops->enter(lane->topic, run,
+                   run->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
+    verdict = lane->options.run(lane->options.self, &run->job);
+    if (ops->leave != NULL)
+        is_taken = ops->leave(lane->topic, run);
+    reactor->now_ns = clock_of(reactor);
+    watch(run, reactor->now_ns - run->started_ns);
+    if (is_taken) {
+        taken(run);
+        return;
+    }
+    if (!lane->is_async && verdict != WEIR_PENDING)
+        note_duration(lane, reactor->now_ns - run->started_ns);
+    returned(run, verdict);
+}
+
+/* Jobs that must not run have their verdict by what they are. */
+static bool may_run(const struct weir__run *run)
+{
+    return !run->is_malformed && !run->is_expired && !run->is_crashed;
+}
+
+static void run_one(struct weir__lane *lane, struct weir__run *run)
+{
+    run->started_ns = lane->reactor->now_ns;
+    run->start_late_us = weir__run_late_us(run, run->started_ns);
+    note_lateness(lane, run->start_late_us);
+    run->is_expired = is_too_late(run);
+    if (may_run(run))
+        call(lane, run);
+    else
+        weir__run_ended(run, WEIR_DONE);
+}
+
+static bool is_full(const struct weir__lane *lane)
+{
+    return lane->pending.count >= lane->options.concurrency;
 }
 
 /* One visit: at most the lane's share of runs. Returns how many ran. */
@@ -82,7 +181,7 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
-    while (ran < quantum && !reactor->is_halted) {
+    while (ran < quantum && !reactor->is_halted && !is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
         if (run == NULL)
@@ -95,25 +194,46 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     return ran;
 }
 
+static void after_visit(struct weir__lane *lane)
+{
+    weir__lane_list_push(lane, WEIR__LANES_RAN);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0 && !is_full(lane))
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+/* The suspect whose start is noted goes before everything else. */
+static void run_suspect(struct weir__reactor *reactor)
+{
+    struct weir__run *run = reactor->suspect;
+
+    if (run == NULL || !run->is_noted || run->phase != WEIR__PHASE_READY)
+        return;
+    run->lane->has_suspect = false;
+    run_one(run->lane, run);
+    after_visit(run->lane);
+}
+
 bool weir__dispatch(struct weir__reactor *reactor)
 {
     int64_t until_ns = reactor->now_ns + WEIR__TURN_NS;
     size_t ran = 0;
 
+    run_suspect(reactor);
+    weir__suspect_next(reactor);
     while (ran < WEIR__TURN_RUNS && reactor->now_ns < until_ns &&
-           !reactor->is_halted) {
+           !reactor->is_halted && !reactor->is_noting) {
         struct weir__lane *lane =
             weir__lane_list_pop(reactor, WEIR__LANES_READY);
 
         if (lane == NULL)
-            return false;
+            break;
         ran += visit(lane, until_ns);
-        weir__lane_list_push(lane, WEIR__LANES_RAN);
-        weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-        if (lane->ready.count > 0)
-            weir__lane_list_push(lane, WEIR__LANES_READY);
+        after_visit(lane);
+        weir__suspect_next(reactor);
     }
-    return reactor->lists[WEIR__LANES_READY].first != NULL;
+    return reactor->lists[WEIR__LANES_READY].first != NULL &&
+           !reactor->is_noting;
 }
 
 /* What the handler promised with DONE is not durable: run it again. */
@@ -124,7 +244,7 @@ static void flush_failed(struct weir__lane *lane)
               lane->name);
     for (struct weir__run *run = lane->ran.first; run != NULL;
          run = run->next) {
-        if (run->verdict != WEIR_DONE || run->is_malformed)
+        if (run->verdict != WEIR_DONE || !may_run(run))
             continue;
         run->verdict = WEIR_RETRY;
         run->job.host->job_set_reason(&run->job, "flush failed");
@@ -138,12 +258,19 @@ static void report_lateness(struct weir__lane *lane)
     if (lane->late_counts == NULL || lane->late_max_us < 0 ||
         reactor->now_ns < lane->late_at_ns)
         return;
-    reactor->options.store->ops->lateness(lane->topic, lane->late_counts,
-                                          lane->late_max_us);
+    lane->store->ops->lateness(lane->topic, lane->late_counts,
+                               lane->late_max_us);
     for (size_t i = 0; i < WEIR__BUCKETS; i++)
         lane->late_counts[i] = 0;
     lane->late_max_us = -1;
     lane->late_at_ns = reactor->now_ns + WEIR__LATENESS_NS;
+}
+
+void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
+{
+    if (lane->reactor->suspect == run)
+        lane->reactor->suspect = NULL; /* the next one may start */
+    lane->store->ops->settle(lane->topic, run);
 }
 
 static void finish_lane(struct weir__lane *lane)
@@ -160,7 +287,7 @@ static void finish_lane(struct weir__lane *lane)
             break;
         weir__run_decide(run, &options->ladder, options->retry_jitter,
                          weir__random_next(&reactor->random));
-        reactor->options.store->ops->settle(lane->topic, run);
+        weir__lane_settle(lane, run);
     }
     report_lateness(lane);
 }

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+enum { LINE_CAP = 512 };
+
 const char *weir_error_name(int code)
 {
     switch (code) {
@@ -47,16 +49,42 @@ int weir__error_set(struct weir_error *err, int code, const char *format, ...)
     return code;
 }
 
+static bool is_wanted(const struct weir__log *log, enum weir_level level)
+{
+    return log != NULL && log->fn != NULL && level >= log->level;
+}
+
 void weir__log(const struct weir__log *log, enum weir_level level,
                const char *format, ...)
 {
-    char text[512];
+    char text[LINE_CAP];
     va_list args;
 
-    if (log == NULL || log->fn == NULL || level < log->level)
+    if (!is_wanted(log, level))
         return;
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args); /* cut */
+    va_end(args);
+    log->fn(level, text, log->arg);
+}
+
+void weir__log_job(const struct weir__log *log, enum weir_level level,
+                   const char *topic, struct weir_slice id, const char *format,
+                   ...)
+{
+    char text[LINE_CAP];
+    va_list args;
+    int used;
+
+    if (!is_wanted(log, level))
+        return;
+    used = snprintf(text, sizeof(text), "%s %.*s: ", topic, (int)id.len,
+                    (const char *)id.ptr);
+    if (used < 0)
+        used = 0;
+    va_start(args, format); /* topics and ids are short */
+    (void)vsnprintf(text + used, sizeof(text) - (size_t)used, format,
+                    args); /* cut */
     va_end(args);
     log->fn(level, text, log->arg);
 }

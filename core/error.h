@@ -23,4 +23,10 @@ WEIR_PRINTF(3, 4)
 void weir__log(const struct weir__log *log, enum weir_level level,
                const char *format, ...);
 
+/* The same about a job: its topic and id come first. */
+WEIR_PRINTF(5, 6)
+void weir__log_job(const struct weir__log *log, enum weir_level level,
+                   const char *topic, struct weir_slice id, const char *format,
+                   ...);
+
 #endif

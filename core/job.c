@@ -80,9 +80,7 @@ static int64_t job_due_ms(const struct weir_job *job)
 
 static int64_t job_lateness_us(const struct weir_job *job)
 {
-    const struct weir__run *run = weir__run_of(job);
-
-    return weir__run_late_us(run, run->lane->reactor->now_ns);
+    return weir__run_of(job)->start_late_us;
 }
 
 static void job_value(const struct weir_job *job, const char *path,
@@ -105,9 +103,8 @@ static void job_log(const struct weir_job *job, enum weir_level level,
 {
     const struct weir__run *run = weir__run_of(job);
 
-    weir__log(run->lane->reactor->options.log, level, "%s %.*s: %s",
-              run->lane->name, (int)run->id.len, (const char *)run->id.ptr,
-              text);
+    weir__log_job(run->lane->reactor->options.log, level, run->lane->name,
+                  run->id, "%s", text);
 }
 
 static void job_set_delay(struct weir_job *job, int64_t delay_ms)
@@ -151,6 +148,41 @@ static void job_set_reason(struct weir_job *job, const char *text)
         memcpy(run->reason, text, len);
 }
 
+/* Only while the handler is on the stack: later nobody would drop it. */
+static struct weir_handle job_handle(struct weir_job *job)
+{
+    struct weir__run *run = weir__run_of(job);
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    WEIR_ASSERT(run->phase != WEIR__PHASE_READY);
+    if (run->ticket == 0 && run->phase == WEIR__PHASE_RUNNING)
+        run->ticket = weir__ticket_take(&reactor->tickets, run);
+    return (struct weir_handle){
+        .host = &weir__host,
+        .owner = reactor->options.mailbox,
+        .ticket = run->ticket,
+    };
+}
+
+static void job_on_cancel(struct weir_job *job, weir_cancel_fn fn, void *arg)
+{
+    struct weir__run *run = weir__run_of(job);
+
+    run->cancel = fn;
+    run->cancel_arg = arg;
+}
+
+static int complete(struct weir_handle handle, enum weir_verdict verdict,
+                    int64_t delay_ms, const char *why)
+{
+    struct weir__mailbox *mailbox = handle.owner;
+    struct weir__completion completion = {verdict, delay_ms, why};
+
+    if (verdict < WEIR_DONE || verdict > WEIR_FAIL || handle.ticket == 0)
+        return WEIR_EINVAL;
+    return mailbox->post(mailbox, handle.ticket, &completion);
+}
+
 const struct weir_host weir__host = {
     .size = sizeof(struct weir_host),
     .job_id = job_id,
@@ -166,4 +198,7 @@ const struct weir_host weir__host = {
     .job_set_delay = job_set_delay,
     .job_set_reason = job_set_reason,
     .job_log = job_log,
+    .job_handle = job_handle,
+    .job_on_cancel = job_on_cancel,
+    .complete = complete,
 };

@@ -69,44 +69,59 @@ struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
 
 size_t weir__lane_held(const struct weir__lane *lane)
 {
-    return lane->coming + lane->ready.count + lane->ran.count;
+    return lane->coming + lane->ready.count + lane->suspects.count +
+           (lane->has_suspect ? 1 : 0) + lane->pending.count + lane->ran.count;
 }
 
-/* How many jobs the lane may hold. With automatic prefetch it is what the
- * handler does in WEIR__HOLD_NS, so that a slow topic does not keep jobs from
- * other workers and a fast one always has the next batch at hand. */
-static size_t hold_of(const struct weir__lane *lane)
+/* How many jobs the lane may hold that no handler has. With automatic prefetch
+ * it is what the handler does in WEIR__HOLD_NS, so that a slow topic does not
+ * keep jobs from other workers and a fast one always has the next batch at
+ * hand. */
+static size_t buffer_of(const struct weir__lane *lane)
 {
-    int64_t hold;
+    int64_t jobs;
 
     if (lane->options.has_prefetch)
-        return (size_t)lane->options.concurrency + lane->options.prefetch;
+        return lane->options.prefetch;
     if (lane->per_run_ns == 0)
         return lane->options.concurrency < WEIR__HOLD_FIRST
                    ? lane->options.concurrency
                    : WEIR__HOLD_FIRST;
-    hold = WEIR__HOLD_NS / lane->per_run_ns;
-    if (hold < 1)
-        hold = 1;
-    return hold > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)hold;
+    jobs = WEIR__HOLD_NS / lane->per_run_ns;
+    if (jobs < 1 && !lane->is_async)
+        jobs = 1;
+    return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
+}
+
+/* How many jobs could start at once. Handlers that hold the loop run one at a
+ * time, and their jobs wait in the buffer. */
+static size_t starts_of(const struct weir__lane *lane)
+{
+    size_t concurrency = lane->options.concurrency;
+
+    if (!lane->is_async)
+        return lane->options.has_prefetch ? concurrency : 0;
+    return concurrency > lane->pending.count ? concurrency - lane->pending.count
+                                             : 0;
 }
 
 /* Claims go in portions of half of what is held: the next batch is on its way
  * while this one runs. */
 static size_t room_of(const struct weir__lane *lane)
 {
-    size_t hold = hold_of(lane), held = weir__lane_held(lane), room;
+    size_t starts = starts_of(lane), want = starts + buffer_of(lane), room;
+    size_t waiting = weir__lane_held(lane) - lane->pending.count;
 
-    if (held >= hold)
+    if (waiting >= want)
         return 0;
-    room = hold - held;
-    if (held > 0 && room < hold / 2)
+    room = want - waiting;
+    if (waiting > 0 && waiting >= starts && room < want / 2)
         return 0;
     return room > WEIR__CLAIM_MAX ? WEIR__CLAIM_MAX : room;
 }
 
 /* Cannot fail: serving a lane reserved its places in the heap. */
-static void arm(struct weir__lane_deadline *deadline, int64_t at_ns)
+void weir__lane_arm(struct weir__lane_deadline *deadline, int64_t at_ns)
 {
     struct weir__heap *heap = &deadline->lane->reactor->deadlines;
     int rc = WEIR_OK;
@@ -132,7 +147,7 @@ static void arm_renewal(struct weir__lane *lane)
 
     if (lane->reactor->busy_ns > ns / 2)
         ns /= 4;
-    arm(&lane->renew_at, lane->reactor->now_ns + ns);
+    weir__lane_arm(&lane->renew_at, lane->reactor->now_ns + ns);
 }
 
 /* The lease became shorter: do not wait for what was planned. */
@@ -158,7 +173,7 @@ void weir__lane_sleep(struct weir__lane *lane, int64_t ns)
     if (ns < 0 || ns > safety)
         ns = safety;
     lane->is_sleeping = true;
-    arm(&lane->claim_at, lane->reactor->now_ns + ns);
+    weir__lane_arm(&lane->claim_at, lane->reactor->now_ns + ns);
 }
 
 void weir__lane_wake(struct weir__lane *lane)
@@ -185,10 +200,14 @@ static void give_back_stale(struct weir__lane *lane)
 void weir__lane_expired(struct weir__lane_deadline *deadline)
 {
     struct weir__lane *lane = deadline->lane;
-    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
+    const struct weir__store_ops *ops = lane->store->ops;
 
     if (deadline == &lane->claim_at) {
         weir__lane_wake(lane);
+        return;
+    }
+    if (deadline == &lane->timeout_at) {
+        weir__lane_time_out(lane);
         return;
     }
     WEIR_ASSERT(deadline == &lane->renew_at);
@@ -196,14 +215,14 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
         return;
     give_back_stale(lane);
     ops->renew(lane->topic, lane->options.lease_ms);
-    if (lane->reactor->is_connected)
+    if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
     arm_renewal(lane);
 }
 
 static bool may_claim(const struct weir__lane *lane)
 {
-    return lane->reactor->is_connected && !lane->reactor->is_stopping &&
+    return lane->store->is_up && !lane->reactor->is_stopping &&
            !lane->is_claiming && !lane->is_sleeping && !lane->is_refused;
 }
 
@@ -226,7 +245,7 @@ void weir__lane_feed(struct weir__lane *lane)
 
     if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))
         return;
-    if (reactor->options.store->ops->claim(lane->topic, &claim) < 0) {
+    if (lane->store->ops->claim(lane->topic, &claim) < 0) {
         weir__lane_sleep(lane, WEIR__REFUSED_NS);
         return;
     }
@@ -317,7 +336,12 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         first = run->next;
         run->job.host = &weir__host;
         run->lane = lane;
-        weir__run_push(&lane->ready, run);
+        run->is_crashed =
+            run->is_suspect && run->blamed >= lane->options.max_crashes;
+        if (run->is_suspect && !run->is_crashed && !run->is_malformed)
+            weir__suspect_put_aside(run);
+        else
+            weir__run_push(&lane->ready, run);
     }
     if (lane->reactor->is_stopping)
         weir__lane_give_back(lane);
@@ -350,15 +374,15 @@ static void on_wake(void *user)
 /* Runs that did not start go back as if they had never been claimed. */
 void weir__lane_give_back(struct weir__lane *lane)
 {
-    const struct weir__store_ops *ops = lane->reactor->options.store->ops;
     struct weir__run *run;
 
+    weir__suspect_give_back(lane);
     for (;;) {
         run = weir__run_pop(&lane->ready);
         if (run == NULL)
             return;
         run->outcome = WEIR__OUTCOME_RETURN;
-        ops->settle(lane->topic, run);
+        weir__lane_settle(lane, run);
     }
 }
 
@@ -369,6 +393,8 @@ struct weir__store_events weir__lane_events(void)
         .arrived = on_arrived,
         .settled = on_settled,
         .wake = on_wake,
+        .started = weir__suspect_started,
+        .lost = weir__lane_lost,
         .options = weir__lane_settings,
     };
 }

@@ -4,12 +4,17 @@
 
 /* A lane is a topic as this reactor serves it: its handler, the runs it holds,
  * and the decision when to claim how many. Shared by the files of the reactor
- * (lane.c flow control, dispatch.c handlers, settings.c options that the topic
- * brings along, reactor.c the turn).
+ * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
+ * suspect.c those a worker died with, settings.c options that the topic brings
+ * along, reactor.c the turn).
  *
  * A run is counted in exactly one place:
  *
  *   claim --> coming --(arrived)--> ready --(handler)--> ran --> the store
+ *                                   |   |                 ^
+ *                                   |   +----> pending ---+
+ *                                   |            ^        |
+ *                                   +--> suspects, one at a time
  *
  * A lane claims while it has room; after a claim that got nothing it sleeps
  * until the next due time, a wake-up, or the safety check. */
@@ -17,6 +22,7 @@
 #include "core/heap.h"
 #include "core/histogram.h"
 #include "core/reactor.h"
+#include "core/ticket.h"
 
 enum {
     WEIR__CLAIM_MAX = 1000, /* most jobs in one claim: the scripts' bound */
@@ -34,6 +40,7 @@ enum {
 #define WEIR__REFUSED_NS    (1000 * WEIR__MS_NS) /* after a server's error */
 #define WEIR__LOOK_NS       (1000 * WEIR__MS_NS) /* whether it is paused */
 #define WEIR__LATENESS_NS   (1000 * WEIR__MS_NS) /* between two reports */
+#define WEIR__WARN_NS       (1000 * WEIR__MS_NS) /* between like warnings */
 
 /* A first-in first-out list of runs. Zeroed is empty. */
 struct weir__run_list {
@@ -50,10 +57,11 @@ int64_t weir__run_late_us(const struct weir__run *run, int64_t now_ns);
 
 /* Lanes on a list of the reactor's, each on each list at most once. */
 enum weir__lane_list {
-    WEIR__LANES_READY,  /* has ready runs */
-    WEIR__LANES_HUNGRY, /* wants to look whether it can claim */
-    WEIR__LANES_RAN,    /* ran in this turn */
-    WEIR__LANES_IDLE,   /* a claim got nothing: tell the owner once settled */
+    WEIR__LANES_READY,   /* has ready runs */
+    WEIR__LANES_HUNGRY,  /* wants to look whether it can claim */
+    WEIR__LANES_RAN,     /* ran in this turn */
+    WEIR__LANES_IDLE,    /* a claim got nothing: tell the owner once settled */
+    WEIR__LANES_SUSPECT, /* has suspects that wait for their turn */
     WEIR__LANE_LISTS
 };
 
@@ -69,13 +77,17 @@ struct weir__lane {
     char name[WEIR_MAX_TOPIC + 1];
     struct weir__lane_options own;     /* as served; name is not used */
     struct weir__lane_options options; /* with what is stored on the server */
-    struct weir__store_topic *topic;
+    struct weir__store *store;
+    struct weir__store_topic *topic; /* the store's */
 
     struct weir__lane *list_next[WEIR__LANE_LISTS];
     bool is_listed[WEIR__LANE_LISTS];
 
     struct weir__run_list ready;
     struct weir__run_list ran; /* verdict known, outcome not decided */
+    struct weir__run_list suspects;
+    struct weir__run_list pending; /* oldest first, linked both ways */
+    bool has_suspect; /* the reactor's, until its handler is called */
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
     bool is_looking;    /* and it asks for no job */
@@ -83,9 +95,14 @@ struct weir__lane {
     bool is_woken;      /* a wake-up came while it was out */
     bool is_sleeping;   /* the last claim got nothing: wait for claim_at */
     bool is_refused;    /* another kind of topic: never claim again */
-    int64_t per_run_ns; /* running mean of a run's time; 0: not known yet */
-    struct weir__lane_deadline claim_at; /* in the heap while sleeping */
-    struct weir__lane_deadline renew_at; /* in the heap while jobs are held */
+    int64_t per_run_ns; /* running mean: from one run's end to the next one's
+                           with as many at once as may; 0: not known yet */
+    bool is_async;      /* runs have been pending */
+    int64_t window_ns;  /* since when ends of pending runs are counted */
+    size_t window_count;
+    struct weir__lane_deadline claim_at;   /* in the heap while sleeping */
+    struct weir__lane_deadline renew_at;   /* in the heap while jobs are held */
+    struct weir__lane_deadline timeout_at; /* while runs are pending */
     int64_t renewed_ns; /* since when all that is held is surely under lease */
 
     uint32_t *late_counts; /* WEIR__BUCKETS, NULL until the first run */
@@ -108,7 +125,15 @@ struct weir__reactor {
     size_t lane_count;
     struct weir__lane_queue lists[WEIR__LANE_LISTS];
     struct weir__heap deadlines;
-    bool is_connected;
+    struct weir__store *stores[WEIR__STORES_MAX];
+    size_t store_count;
+    struct weir__tickets tickets;
+    struct weir__run *suspect; /* the one that is noted, runs or is pending */
+    bool is_noting;            /* its start is not answered yet */
+    int64_t blocked_warn_ns;   /* when such a warning may come again */
+    int64_t late_warn_ns;
+    uint64_t late_completions;
+    uint64_t orphans; /* handles of runs that were given up */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;
@@ -122,6 +147,7 @@ struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
                                        enum weir__lane_list list);
 
 /* lane.c: flow control. */
+void weir__lane_arm(struct weir__lane_deadline *deadline, int64_t at_ns);
 size_t weir__lane_held(const struct weir__lane *lane);
 void weir__lane_expired(struct weir__lane_deadline *deadline);
 void weir__lane_feed(struct weir__lane *lane);
@@ -129,6 +155,25 @@ void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
+
+/* dispatch.c: the verdict is known. */
+void weir__run_ended(struct weir__run *run, enum weir_verdict verdict);
+
+/* Hand a run with an outcome to the store. */
+void weir__lane_settle(struct weir__lane *lane, struct weir__run *run);
+
+/* pending.c */
+void weir__run_pend(struct weir__run *run);
+void weir__run_unpend(struct weir__run *run);
+void weir__run_drop_ticket(struct weir__run *run);
+void weir__lane_time_out(struct weir__lane *lane);
+void weir__lane_lost(void *user, uint64_t token);
+
+/* suspect.c */
+void weir__suspect_put_aside(struct weir__run *run);
+void weir__suspect_next(struct weir__reactor *reactor);
+void weir__suspect_started(void *user, struct weir__run *run, int code);
+void weir__suspect_give_back(struct weir__lane *lane);
 
 /* settings.c: options stored with the topic. */
 int weir__lane_open_topic(struct weir__lane *lane);

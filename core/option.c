@@ -13,8 +13,8 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24 };
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
-static const char *const kinds[] = {"delay", "bounded",    "list",
-                                    "sync",  "concurrent", "stream"};
+/* Those that there are. */
+static const char *const kinds[] = {"delay"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
@@ -174,6 +174,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_LEVEL:
+    case WEIR__OPTION_SWITCH:
         break;
     }
     WEIR_UNREACHABLE("only quantities come here");
@@ -196,6 +197,19 @@ static int read_level(const struct weir__option *option, const char *text,
         option->name, weir__text_quote(weir__slice_str(text), quote));
 }
 
+static int read_switch(const struct weir__option *option, const char *text,
+                       int64_t *ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+        return weir__error_set(
+            err, WEIR_EINVAL, "%s: \"%s\" is neither: write yes or no",
+            option->name, weir__text_quote(weir__slice_str(text), quote));
+    *ret_value = text[0] == 'y';
+    return WEIR_OK;
+}
+
 int weir__option_number(const struct weir__option *option, const char *text,
                         int64_t *ret_value, struct weir_error *err)
 {
@@ -204,6 +218,8 @@ int weir__option_number(const struct weir__option *option, const char *text,
 
     if (option->form == WEIR__OPTION_LEVEL)
         return read_level(option, text, ret_value, err);
+    if (option->form == WEIR__OPTION_SWITCH)
+        return read_switch(option, text, ret_value, err);
     if (!read_quantity(option, text, &value, &what))
         return refuse(option, text, what, err);
     if (value < option->min || value > option->max)
@@ -212,19 +228,31 @@ int weir__option_number(const struct weir__option *option, const char *text,
     return WEIR_OK;
 }
 
+/* "one, two or three" */
+static void list_kinds(struct weir_error *ret_list)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        const char *gap = i == 0 ? "" : i + 1 == KIND_COUNT ? " or " : ", ";
+        struct weir_error before = *ret_list;
+
+        (void)weir__error_set(ret_list, WEIR_EINVAL, "%s%s%s", before.text, gap,
+                              kinds[i]); /* fits */
+    }
+}
+
 static int check_kind(const struct weir__option *option, const char *text,
                       struct weir_error *err)
 {
+    struct weir_error list = {0};
     char quote[WEIR__TEXT_QUOTE_CAP];
 
     for (int i = 0; i < KIND_COUNT; i++)
         if (strcmp(text, kinds[i]) == 0)
             return WEIR_OK;
+    list_kinds(&list);
     return weir__error_set(
-        err, WEIR_EINVAL,
-        "%s: \"%s\" is not a kind: write delay, bounded, list, sync, "
-        "concurrent or stream",
-        option->name, weir__text_quote(weir__slice_str(text), quote));
+        err, WEIR_EINVAL, "%s: \"%s\" is not a kind: write %s", option->name,
+        weir__text_quote(weir__slice_str(text), quote), list.text);
 }
 
 static int check_worker(const struct weir__option *option, const char *text,

@@ -19,6 +19,7 @@ enum weir__option_form {
     WEIR__OPTION_PATHS,    /* list of texts */
     WEIR__OPTION_PAIRS,    /* list of key=value */
     WEIR__OPTION_LEVEL,    /* enum weir_level by name */
+    WEIR__OPTION_SWITCH,   /* yes or no: 1 or 0 */
     WEIR__OPTION_COUNT,    /* digits */
     WEIR__OPTION_PERCENT,  /* digits, perhaps with % */
     WEIR__OPTION_DURATION, /* digits and a unit; ms */

@@ -33,6 +33,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
         weir__mem_free(lane->late_counts);
         weir__mem_free(lane);
     }
+    weir__tickets_fini(&reactor->tickets);
     weir__mem_free(reactor);
 }
 
@@ -57,18 +58,20 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         return WEIR_ECANCELED;
     if (find_lane(reactor, options->name) != NULL)
         return WEIR_EEXISTS;
-    /* Two deadlines a lane: with room for them arming cannot fail. */
-    rc = weir__heap_reserve(&reactor->deadlines, 2 * (reactor->lane_count + 1));
+    /* Three deadlines a lane: with room for them arming cannot fail. */
+    rc = weir__heap_reserve(&reactor->deadlines, 3 * (reactor->lane_count + 1));
     if (rc < 0)
         return rc;
     lane = weir__mem_new(sizeof(*lane));
     if (lane == NULL)
         return WEIR_ENOMEM;
     lane->reactor = reactor;
+    lane->store = options->store;
     lane->own = *options;
     lane->options = *options;
     lane->claim_at.lane = lane;
     lane->renew_at.lane = lane;
+    lane->timeout_at.lane = lane;
     lane->late_max_us = -1;
     memcpy(lane->name, options->name.ptr, options->name.len);
     rc = weir__lane_open_topic(lane);
@@ -76,7 +79,7 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         weir__mem_free(lane);
         return rc;
     }
-    reactor->options.store->ops->topic_listen(lane->topic, lane);
+    lane->store->ops->topic_listen(lane->topic, lane);
     lane->next = reactor->lanes;
     reactor->lanes = lane;
     reactor->lane_count++;
@@ -102,14 +105,29 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
         weir__lane_give_back(lane);
 }
 
-void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
+void weir__reactor_attach(struct weir__reactor *reactor,
+                          struct weir__store *store)
 {
-    reactor->is_connected = is_up;
+    WEIR_ASSERT(reactor->store_count < WEIR__STORES_MAX);
+    reactor->stores[reactor->store_count++] = store;
+}
+
+void weir__reactor_connection(struct weir__reactor *reactor,
+                              struct weir__store *store, bool is_up)
+{
+    store->is_up = is_up;
     if (!is_up)
         return;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        weir__lane_wake(lane);
+        if (lane->store == store)
+            weir__lane_wake(lane);
+}
+
+static void flush_stores(struct weir__reactor *reactor)
+{
+    for (size_t i = 0; i < reactor->store_count; i++)
+        reactor->stores[i]->ops->flush(reactor->stores[i]);
 }
 
 void weir__reactor_halt(struct weir__reactor *reactor)
@@ -126,7 +144,6 @@ static struct weir__lane_deadline *deadline_of(struct weir__heap_node *node)
 /* Renewals leave at once: the handlers of this turn may hold the loop. */
 static void run_deadlines(struct weir__reactor *reactor)
 {
-    struct weir__store *store = reactor->options.store;
     struct weir__heap_node *node;
     bool is_due = false;
 
@@ -139,7 +156,7 @@ static void run_deadlines(struct weir__reactor *reactor)
         is_due = true;
     }
     if (is_due && reactor->lists[WEIR__LANES_READY].first != NULL)
-        store->ops->flush(store);
+        flush_stores(reactor);
 }
 
 /* Feeding can make a lane hungry again only through a later event, so this
@@ -159,7 +176,7 @@ static void feed_lanes(struct weir__reactor *reactor)
 static bool is_quiet(const struct weir__lane *lane)
 {
     return weir__lane_held(lane) == 0 && !lane->is_claiming &&
-           lane->reactor->options.store->ops->unsettled(lane->topic) == 0;
+           lane->store->ops->unsettled(lane->topic) == 0;
 }
 
 /* A lane that is not quiet yet comes back when its verdicts are answered. */
@@ -219,8 +236,25 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
-    reactor->options.store->ops->flush(reactor->options.store);
+    flush_stores(reactor);
     return next_deadline(reactor, is_more);
+}
+
+static void check_pending(const struct weir__lane *lane)
+{
+    const struct weir__run *previous = NULL;
+    size_t count = 0;
+
+    for (const struct weir__run *run = lane->pending.first; run != NULL;
+         run = run->next) {
+        WEIR_ASSERT(run->phase == WEIR__PHASE_PENDING);
+        WEIR_ASSERT(run->previous == previous);
+        WEIR_ASSERT(run->ticket != 0);
+        previous = run;
+        count++;
+    }
+    WEIR_ASSERT(count == lane->pending.count);
+    WEIR_ASSERT(count == 0 || weir__heap_has(&lane->timeout_at.node));
 }
 
 static void check_lane(const struct weir__lane *lane)
@@ -235,7 +269,11 @@ static void check_lane(const struct weir__lane *lane)
         ran++;
     WEIR_ASSERT(ready == lane->ready.count);
     WEIR_ASSERT(ran == lane->ran.count);
-    WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY]);
+    WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY] ||
+                lane->pending.count >= lane->options.concurrency);
+    WEIR_ASSERT(lane->suspects.count == 0 ||
+                lane->is_listed[WEIR__LANES_SUSPECT]);
+    check_pending(lane);
     WEIR_ASSERT(ran == 0 || lane->is_listed[WEIR__LANES_RAN]);
     WEIR_ASSERT(!(lane->is_claiming && lane->is_sleeping));
     WEIR_ASSERT(!lane->is_sleeping || weir__heap_has(&lane->claim_at.node));
@@ -246,6 +284,7 @@ void weir__reactor_check(const struct weir__reactor *reactor)
     size_t lanes = 0;
 
     weir__heap_check(&reactor->deadlines);
+    weir__tickets_check(&reactor->tickets);
     for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next) {
         check_lane(lane);

@@ -19,6 +19,21 @@
 
 struct weir__reactor;
 
+/* How a pending run ends. */
+struct weir__completion {
+    enum weir_verdict verdict;
+    int64_t delay_ms;
+    const char *why; /* borrowed; may be NULL */
+};
+
+/* What handles point to: takes completions from any thread and hands them to
+ * weir__reactor_complete on the loop thread. Stays while handles may be used.
+ * WEIR_OK, WEIR_ENOMEM, WEIR_ECANCELED (the reactor is gone). */
+struct weir__mailbox {
+    int (*post)(struct weir__mailbox *mailbox, uint64_t ticket,
+                const struct weir__completion *completion);
+};
+
 /* How bodies are read; filled by the msgpack and JSON adapters. */
 struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
@@ -27,25 +42,35 @@ struct weir__codec {
 };
 
 struct weir__reactor_options {
-    struct weir__store *store; /* borrowed; closed by the owner, before free */
     const struct weir__codec *codec; /* kept */
     int64_t (*clock)(void *arg);     /* monotonic ns */
     void *clock_arg;
-    uint64_t seed;               /* of jitter */
-    const struct weir__log *log; /* kept */
+    uint64_t seed;                 /* of jitter */
+    struct weir__mailbox *mailbox; /* kept */
+    int64_t block_warn_ms;         /* name handlers that hold the loop longer */
+    const struct weir__log *log;   /* kept */
 };
 
-/* NULL when out of memory. */
+/* NULL when out of memory. Stores are attached afterwards. */
 struct weir__reactor *
 weir__reactor_new(const struct weir__reactor_options *options);
 void weir__reactor_free(struct weir__reactor *reactor);
+
+enum { WEIR__STORES_MAX = 8 };
+
+/* Flush this store at the end of each turn, and let lanes use it. Borrowed; its
+ * owner closes it before the reactor is freed. At most WEIR__STORES_MAX. */
+void weir__reactor_attach(struct weir__reactor *reactor,
+                          struct weir__store *store);
 
 /* The lanes' side of the store's events; `connection` is the owner's to fill
  * and to pass on. */
 struct weir__store_events weir__lane_events(void);
 
 struct weir__lane_options {
-    struct weir_slice name; /* borrowed, valid topic name */
+    struct weir_slice name;    /* borrowed, valid topic name */
+    struct weir__store *store; /* attached; keeps the topic */
+    const char *handler;       /* for logs; kept */
     weir_run_fn run;
     void *self;               /* kept until the reactor is freed */
     int (*flush)(void *self); /* NULL: nothing to flush */
@@ -72,8 +97,21 @@ void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
 void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
                         void *arg);
 
-/* The store's connection came up or went down. */
-void weir__reactor_connection(struct weir__reactor *reactor, bool is_up);
+/* A store's connection came up or went down. */
+void weir__reactor_connection(struct weir__reactor *reactor,
+                              struct weir__store *store, bool is_up);
+
+/* Finish a pending run; on the loop thread. A ticket that finds none is counted
+ * and logged. */
+void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
+                            const struct weir__completion *completion);
+
+/* After a stop: wait no longer, give back what is still pending. */
+void weir__reactor_abort(struct weir__reactor *reactor);
+
+/* Before the stores are closed: cancel what is pending, its jobs come back when
+ * their leases end. True if handles are held that were not completed. */
+bool weir__reactor_drop_pending(struct weir__reactor *reactor);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */

@@ -5,7 +5,10 @@
 /* One claimed job on its way through this process.
  *
  *   arrived --> ready --(handler)--> ran --(decide)--> settled
- *                  \----------(stop)----------> returned
+ *                 | |                 ^
+ *                 | +--> pending -----+  completed, or timed out
+ *                 |         |
+ *                 +---(stop)+----------> returned
  *
  * A store allocates runs in batches and fills the upper half; core runs the
  * handler, which fills the middle, and decides the outcome; then the store
@@ -25,7 +28,17 @@ enum weir__outcome {
     WEIR__OUTCOME_SNOOZE, /* the same, not counted */
     WEIR__OUTCOME_DEAD,   /* move it to the dead, reason in record.reason; with
                              the reason "expired" only count it and drop it */
-    WEIR__OUTCOME_RETURN  /* not started: give back, as if never claimed */
+    WEIR__OUTCOME_RETURN, /* give back, as if never claimed */
+    WEIR__OUTCOME_TAKEN   /* nothing: the store has settled it, or its lease is
+                             lost */
+};
+
+enum weir__phase {
+    WEIR__PHASE_READY,     /* no handler has seen it */
+    WEIR__PHASE_RUNNING,   /* its handler is on the stack */
+    WEIR__PHASE_COMPLETED, /* the same, and it was completed meanwhile */
+    WEIR__PHASE_PENDING,   /* its handler returned, somebody finishes it */
+    WEIR__PHASE_RAN        /* the verdict is known */
 };
 
 enum { WEIR__RUN_MAGIC = 0x72756e21, WEIR__REASON_MAX = 200 };
@@ -47,7 +60,21 @@ struct weir__run {
     int64_t late_us;    /* server time at the claim minus due time */
     int64_t claimed_ns; /* monotonic, when the claim's reply came */
     bool is_malformed;  /* record unreadable: goes to dead, never runs */
-    bool is_expired;    /* set by core: its ttl passed, it never runs */
+    bool is_suspect;    /* a worker died with it: note its start first */
+    uint32_t blamed;    /* noted starts that ended with their worker */
+
+    /* Core's. */
+    enum weir__phase phase;
+    bool is_expired;            /* its ttl passed, it never runs */
+    bool is_crashed;            /* too many workers died with it: the same */
+    bool is_timed_out;          /* it ran for too long */
+    bool is_noted;              /* a suspect whose start is noted */
+    struct weir__run *previous; /* among the pending ones */
+    uint64_t ticket;            /* of its handle; 0: none */
+    int64_t started_ns;
+    int64_t start_late_us;
+    weir_cancel_fn cancel;
+    void *cancel_arg;
 
     /* Filled by the handler, then by core. `reason` is owned by the run. */
     enum weir_verdict verdict;

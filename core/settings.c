@@ -11,7 +11,7 @@
 
 int weir__lane_open_topic(struct weir__lane *lane)
 {
-    struct weir__store *store = lane->reactor->options.store;
+    struct weir__store *store = lane->store;
     struct weir__store_topic_options options = {
         .name = weir__slice_str(lane->name),
         .max_dead = lane->options.max_dead,
@@ -123,6 +123,8 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
         take(lane, &settings[i]);
     weir__lane_renew_soon(lane);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0) /* concurrency may be higher now */
+        weir__lane_list_push(lane, WEIR__LANES_READY);
     if (weir__lane_open_topic(lane) < 0) /* it is open: nothing to allocate */
         WEIR_UNREACHABLE("an open topic could not be opened");
 }

@@ -49,13 +49,19 @@ struct weir__store_events {
     void (*settled)(void *user, size_t count, size_t refused);
     /* A hint: something became due earlier than expected. */
     void (*wake)(void *user);
+    /* The answer to `start`. WEIR_OK: run it now. WEIR_ENOTFOUND: it is
+     * somebody else's by now, or deleted; its verdict would be refused. Others:
+     * it could not be noted, give it back. */
+    void (*started)(void *user, struct weir__run *run, int code);
+    /* A lease is gone: what is still out under this token runs elsewhere. */
+    void (*lost)(void *user, uint64_t token);
     /* The options stored with the topic were read, for the first time or after
      * a change: all of them, borrowed. Comes before the jobs of the claim that
      * told of the change. */
     void (*options)(void *user, const struct weir__setting *settings,
                     size_t count);
     /* For the store as a whole; `arg` is from the store's constructor. After
-     * WEIR_OK every lane should claim anew. */
+     * WEIR_OK every lane of it should claim anew. */
     void (*connection)(int code, const char *text, void *arg);
 };
 
@@ -103,9 +109,20 @@ struct weir__store_ops {
 
     int (*claim)(struct weir__store_topic *topic,
                  const struct weir__claim *claim);
-    /* Take back a run whose outcome is decided. Cannot fail: without memory
-     * the job's lease just expires. */
+    /* Take back a run whose outcome is decided. Cannot fail: without memory the
+     * job's lease just expires. With WEIR__OUTCOME_TAKEN nothing is sent. */
     void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
+    /* Note on the server that a suspect is about to run; answered by one
+     * `started`, before which the run must not be settled. Leaves at the next
+     * flush. Only for runs with is_suspect. */
+    void (*start)(struct weir__store_topic *topic, struct weir__run *run);
+    /* The handler of a run begins to hold the loop, until `deadline_ns` at most
+     * (monotonic): the store keeps leases alive by itself, and settles the run
+     * as timed out when that has passed. May be NULL. */
+    void (*enter)(struct weir__store_topic *topic, struct weir__run *run,
+                  int64_t deadline_ns);
+    /* It has returned. True: the run was settled as timed out meanwhile. */
+    bool (*leave)(struct weir__store_topic *topic, struct weir__run *run);
     /* Prolong the leases of all runs of the topic that are still out. */
     void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
     /* How many verdicts were handed to settle and not answered yet. */
@@ -154,9 +171,12 @@ struct weir__store_ops {
     void (*close)(struct weir__store *store);
 };
 
-/* Every store begins with this. */
+/* Every store begins with this. A store keeps topics of one kind; requests that
+ * make no sense for it (from `add` on) return WEIR_EKIND, and `start` is NULL
+ * where no run is ever a suspect. */
 struct weir__store {
     const struct weir__store_ops *ops;
+    bool is_up; /* connected; core's */
 };
 
 #endif

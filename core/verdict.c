@@ -62,6 +62,11 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
         die(run, "expired");
         return;
     }
+    if (run->is_crashed) {
+        die(run, "crashed");
+        return;
+    }
+    run->record.counters.timeouts += run->is_timed_out;
     switch (run->verdict) {
     case WEIR_DONE:
         run->outcome = WEIR__OUTCOME_DONE;
@@ -78,6 +83,7 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
         count_failure(run);
         die(run, "failed");
         return;
+    case WEIR_PENDING:
     default:
         /* Dispatch replaces what is no verdict. */
         WEIR_UNREACHABLE("a verdict that dispatch let through");

@@ -7,7 +7,9 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/progress.h"
+#include "adapters/cli/refusals.h"
 #include "core/assert.h"
+#include "core/mem.h"
 #include "core/text.h"
 
 #include <errno.h>
@@ -25,6 +27,12 @@ static const double DRAW_S = 0.1;
 
 struct lines;
 
+/* A line on its way to its answer. */
+struct sent_line {
+    struct weir__refusal refusal; /* first: it becomes one, or is freed */
+    struct batch *batch;
+};
+
 /* The lines of one turn. */
 struct batch {
     struct lines *lines;
@@ -38,7 +46,7 @@ struct lines {
     const char *shown; /* the file's name in sentences */
     struct weir__line_reader reader;
     struct weir__job_line job; /* the line taken last */
-    size_t job_len;            /* of it */
+    size_t job_len;            /* what it counts in `sent` */
     bool is_held;    /* `job` could not be added: too much was waiting */
     bool is_stopped; /* by a signal */
     bool is_broken;  /* the file could not be read, said */
@@ -51,6 +59,7 @@ struct lines {
     struct ev_timer again, draw;
     struct ev_signal signals[2];
     struct weir__progress progress;
+    struct weir__refusals refusals;
 };
 
 /* --- answers ------------------------------------------------------------ */
@@ -59,7 +68,8 @@ static void go_on(struct lines *lines);
 
 static void on_added(int code, const char *id, void *arg)
 {
-    struct batch *batch = arg;
+    struct sent_line *line = arg;
+    struct batch *batch = line->batch;
     struct lines *lines = batch->lines;
 
     (void)id;
@@ -71,8 +81,14 @@ static void on_added(int code, const char *id, void *arg)
         lines->unknown++;
     else
         lines->refused++;
-    if (code < 0 && code != WEIR_EEXISTS && lines->code == WEIR_OK)
-        lines->code = code;
+    if (weir__is_limit(code)) {
+        line->refusal.code = code;
+        weir__refusals_note(&lines->refusals, &line->refusal);
+    } else {
+        if (code < 0 && code != WEIR_EEXISTS && lines->code == WEIR_OK)
+            lines->code = code;
+        weir__mem_free(line);
+    }
     WEIR_ASSERT(batch->left > 0);
     batch->left--;
     if (batch->left > 0)
@@ -104,10 +120,21 @@ static struct batch *free_batch(struct lines *lines)
 static bool add(struct lines *lines)
 {
     struct weir_error err = {0};
-    int rc = weir_reactor_add(lines->client.reactor, lines->topic,
-                              &lines->job.job, on_added, lines->batch, &err);
+    struct sent_line *line = weir__mem_new(sizeof(*line));
+    int rc;
 
+    if (line == NULL) {
+        refuse(lines, weir_error_text(WEIR_ENOMEM));
+        return true;
+    }
+    line->refusal.line = lines->reader.line;
+    line->refusal.body_len = lines->job.job.body.len;
+    line->batch = lines->batch;
+    rc = weir_reactor_add(lines->client.reactor, lines->topic, &lines->job.job,
+                          on_added, line, &err);
     lines->is_held = rc == WEIR_EFULL;
+    if (rc < 0)
+        weir__mem_free(line);
     if (rc == WEIR_EFULL)
         return false;
     if (rc < 0) {
@@ -134,7 +161,7 @@ static void take(struct lines *lines, struct weir_slice text)
 
     if (is_blank(text))
         return;
-    lines->job_len = text.len;
+    lines->job_len = text.len + sizeof(struct sent_line);
     if (weir__job_line_read(&lines->job, text, &err) == WEIR_OK)
         (void)add(lines); /* is_held tells when it has to wait */
     else
@@ -190,7 +217,7 @@ static void go_on(struct lines *lines)
     if (is_over(lines)) {
         ev_io_stop(lines->client.loop, &lines->input);
         ev_timer_stop(lines->client.loop, &lines->again);
-        if (lines->sent == 0)
+        if (lines->sent == 0 && !weir__refusals_wait(&lines->refusals))
             weir__client_finish(&lines->client, WEIR_OK);
     } else if (lines->is_held) {
         ev_io_stop(lines->client.loop, &lines->input);
@@ -332,10 +359,26 @@ static enum weir__exit conclude(struct lines *lines)
     return lines->existing > 0 ? WEIR__EXIT_EXISTS : WEIR__EXIT_DONE;
 }
 
+/* The code is of reading the limits, without which it was said, too. */
+static void on_said(int code, void *arg)
+{
+    (void)code;
+    go_on(arg);
+}
+
 static enum weir__exit add_all(struct lines *lines)
 {
     int code;
 
+    lines->refusals = (struct weir__refusals){
+        .client = &lines->client,
+        .topic = lines->topic,
+        .shown = lines->shown,
+        .progress = &lines->progress,
+        .done = on_said,
+        .arg = lines,
+    };
+    weir__refusals_init(&lines->refusals);
     start_watchers(lines);
     code = weir__client_wait(&lines->client);
     stop_watchers(lines);

@@ -18,6 +18,11 @@ enum weir__exit {
     WEIR__EXIT_NOT_FOUND = 3,
     WEIR__EXIT_EXISTS = 4,
     WEIR__EXIT_UNREACHABLE = 5,
+    /* of plugin try */
+    WEIR__EXIT_RETRY = 10,
+    WEIR__EXIT_FAIL = 11,
+    WEIR__EXIT_SNOOZE = 12,
+    WEIR__EXIT_TIMED_OUT = 13,
     WEIR__EXIT_NONE = 100 /* not decided: go on; never leaves the program */
 };
 
@@ -70,6 +75,7 @@ struct weir__command {
 
 extern const struct weir__command weir__cmd_run;
 extern const struct weir__command weir__cmd_check;
+extern const struct weir__command weir__cmd_doctor;
 extern const struct weir__command weir__cmd_add;
 extern const struct weir__command weir__cmd_show;
 extern const struct weir__command weir__cmd_list;
@@ -86,6 +92,8 @@ extern const struct weir__command weir__cmd_dead_list;
 extern const struct weir__command weir__cmd_dead_requeue;
 extern const struct weir__command weir__cmd_dead_purge;
 extern const struct weir__command weir__cmd_plugin_info;
+extern const struct weir__command weir__cmd_plugin_try;
+extern const struct weir__command weir__cmd_plugin_new;
 extern const struct weir__command weir__cmd_server_status;
 extern const struct weir__command weir__cmd_server_stop;
 

@@ -3,6 +3,7 @@
 
 #include "adapters/cli/data_dir.h"
 #include "adapters/cli/options.h"
+#include "adapters/redis/conn_error.h"
 #include "adapters/redis/url.h"
 #include "core/assert.h"
 
@@ -67,11 +68,14 @@ bool weir__client_check(const struct weir__cli *cli)
     return parse_url(cli, cli->redis, &url);
 }
 
-static enum weir__exit find_server(struct weir__client *client)
+enum weir__exit weir__client_find(struct weir__client *client,
+                                  const struct weir__cli *cli)
 {
     struct weir__redis_url url;
     enum weir__exit rc;
 
+    memset(client, 0, sizeof(*client));
+    client->cli = cli;
     if (client->cli->redis == NULL) {
         rc = use_private(client);
         if (rc != WEIR__EXIT_NONE)
@@ -87,6 +91,14 @@ static enum weir__exit find_server(struct weir__client *client)
 
 /* --- the reactor ------------------------------------------------------ */
 
+/* Trying again is of no use until somebody changed something. */
+static bool is_denial(const char *text)
+{
+    enum weir__error_class class = weir__error_classify(text);
+
+    return class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -94,10 +106,15 @@ static void on_connection(int code, const char *text, void *arg)
     client->connection_code = code;
     if (code != WEIR_OK) {
         copy_text(client->connection, sizeof(client->connection), text);
+        if (!client->was_connected && code == WEIR_ESERVER && is_denial(text))
+            weir__client_finish(client, WEIR_ECONN);
         return;
     }
+    client->was_connected = true;
     client->connection[0] = '\0';
     ev_timer_stop(client->loop, &client->limit);
+    if (client->is_connecting)
+        weir__client_finish(client, WEIR_OK);
 }
 
 static void on_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
@@ -148,14 +165,11 @@ static enum weir__exit open_reactor(struct weir__client *client)
 enum weir__exit weir__client_open(struct weir__client *client,
                                   const struct weir__cli *cli, weir_log_fn log)
 {
-    enum weir__exit rc;
+    enum weir__exit rc = weir__client_find(client, cli);
 
-    memset(client, 0, sizeof(*client));
-    client->cli = cli;
-    client->log = log;
-    rc = find_server(client);
     if (rc != WEIR__EXIT_NONE)
         return rc;
+    client->log = log;
     client->loop = ev_default_loop(0);
     if (client->loop == NULL) {
         weir__complain("libev found no way to wait for events");
@@ -190,6 +204,16 @@ int weir__client_wait(struct weir__client *client)
     while (!client->is_finished)
         (void)ev_run(client->loop, EVRUN_ONCE);
     return client->code;
+}
+
+int weir__client_connect(struct weir__client *client)
+{
+    int code;
+
+    client->is_connecting = true;
+    code = weir__client_wait(client);
+    client->is_connecting = false;
+    return code;
 }
 
 void weir__client_finish(struct weir__client *client, int code)

@@ -26,6 +26,8 @@ struct weir__client {
     char connection[240]; /* what was said about the connection last */
     char refusal[240];    /* the last warning or error logged since wait */
     weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
+    bool was_connected;   /* at least once */
+    bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;
     int code; /* WEIR_OK or WEIR_E... of what is waited for */
 };
@@ -33,6 +35,12 @@ struct weir__client {
 /* Whether cli->redis, which is given, is an address; the sentence was
  * printed. */
 bool weir__client_check(const struct weir__cli *cli);
+
+/* Which server it is, started when it is the private one: fills `url`, `shown`,
+ * `is_private`; nothing is to be closed. WEIR__EXIT_NONE, or what to exit with.
+ * BLOCKS while the private server starts. */
+enum weir__exit weir__client_find(struct weir__client *client,
+                                  const struct weir__cli *cli);
 
 /* Ready to issue requests, connecting. `log` receives log lines; NULL: they
  * are shown at level debug only, because the command says itself what went
@@ -46,6 +54,10 @@ void weir__client_close(struct weir__client *client);
 /* Run the loop until weir__client_finish; returns its code. WEIR_ECONN when no
  * server was reached in time. BLOCKS. */
 int weir__client_wait(struct weir__client *client);
+
+/* Run the loop until there is a connection, once after opening; codes as above.
+ * BLOCKS. */
+int weir__client_connect(struct weir__client *client);
 
 /* End the wait; for callbacks. */
 void weir__client_finish(struct weir__client *client, int code);

@@ -8,7 +8,9 @@
 #include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
+#include "adapters/cli/refusals.h"
 #include "core/buf.h"
+#include "core/mem.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,7 +30,9 @@ static const struct weir__flag flags[] = {
     [AT] = {"at", "RFC3339",
             "point in time instead, such as\n"
             "2026-01-31T08:30:00Z"},
-    [BODY] = {"body", "JSON", "body of the job, at most 1 MiB (default: null)"},
+    [BODY] = {"body", "JSON",
+              "body of the job, at most the max_body of the topic,\n"
+              "1 MiB unless set (default: null)"},
     [BODY_FILE] = {"body-file", "F", "read the body from a file, - for stdin"},
     [RETRY] = {"retry", "LADDER",
                "delays between attempts, such as \"15s 3m 10m\",\n"
@@ -203,6 +207,33 @@ static void on_added(int code, const char *id, void *arg)
     weir__client_finish(&add->client, code);
 }
 
+static void on_said(int code, void *arg)
+{
+    weir__client_finish(arg, code);
+}
+
+/* The topic refused the job by one of its limits. */
+static enum weir__exit say_limit(struct add *add, int code)
+{
+    struct weir__refusals refusals = {
+        .client = &add->client,
+        .topic = add->topic,
+        .done = on_said,
+        .arg = &add->client,
+    };
+    struct weir__refusal *refusal = weir__mem_new(sizeof(*refusal));
+
+    if (refusal == NULL)
+        return weir__client_exit(&add->client, WEIR_ENOMEM, "add");
+    refusal->code = code;
+    refusal->body_len = add->job.body.len;
+    weir__refusals_init(&refusals);
+    weir__refusals_note(&refusals, refusal);
+    if (weir__refusals_wait(&refusals))
+        (void)weir__client_wait(&add->client); /* it was said in any case */
+    return code == WEIR_ETOOBIG ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
+}
+
 static enum weir__exit ask(struct add *add)
 {
     struct weir_error err = {0};
@@ -215,6 +246,8 @@ static enum weir__exit ask(struct add *add)
                                                      : WEIR__EXIT_USAGE;
     }
     rc = weir__client_wait(&add->client);
+    if (weir__is_limit(rc))
+        return say_limit(add, rc);
     if (rc != WEIR_EEXISTS)
         return weir__client_exit(&add->client, rc, "add");
     weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "
@@ -258,14 +291,15 @@ const struct weir__command weir__cmd_add = {
                "does not exist.\nWith --json: {\"topic\",\"id\"}.\n\n"
                "--jsonl reads lines such as\n"
                "  {\"id\":\"42\",\"delay\":\"15m\",\"body\":{\"order\":42}}\n"
-               "A line that is wrong is reported with its number and not "
-               "added; the others\nare. Ends with \"added N, existing E, "
-               "refused M\", with --json:\n{\"added\",\"existing\","
-               "\"refused\"}.",
+               "A line that is wrong, or that the topic refuses, is reported "
+               "with its number\nand not added; the others are. Ends with "
+               "\"added N, existing E, refused M\",\nwith --json: "
+               "{\"added\",\"existing\",\"refused\"}.",
     .example = "weir add order.close --id 42 --delay 15m "
                "--body '{\"order\":42}'",
-    .exits = "0 added, 1 lines were refused, 2 wrong usage, 4 an id exists\n"
-             "  already, in whatever state (nothing was changed for it),\n"
-             "  5 server unreachable",
+    .exits = "0 added, 1 max_pending is reached, or lines were refused, 2 "
+             "wrong usage,\n  or the body is above max_body, 4 an id exists "
+             "already, in whatever state\n  (nothing was changed for it), "
+             "5 server unreachable",
     .run = run,
 };

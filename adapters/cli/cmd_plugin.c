@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *type_name(enum weir_option_type type)
 {
@@ -155,21 +154,6 @@ static void print_plugin(const char *path, const struct weir_plugin *plugin)
     }
 }
 
-/* A file in this directory may be named without a slash, as files are. */
-static bool find_file(const char *text, char ret_path[PATH_MAX])
-{
-    const struct weir__plugin_places places = {.who = ""};
-    size_t len = strlen(text);
-
-    if (strchr(text, '/') != NULL || len < 3 ||
-        strcmp(text + len - 3, ".so") != 0)
-        return weir__plugin_find(text, &places, ret_path);
-    if (snprintf(ret_path, PATH_MAX, "./%s", text) < PATH_MAX)
-        return true;
-    weir__complain("the path of the plugin is too long");
-    return false;
-}
-
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
@@ -177,7 +161,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     struct weir_error err = {0};
     char path[PATH_MAX];
 
-    if (!find_file(args->operand[0], path))
+    if (!weir__plugin_operand(args->operand[0], path))
         return WEIR__EXIT_USAGE;
     if (weir__plugin_load(path, &file, &err) < 0) {
         weir__complain("%s", err.text);

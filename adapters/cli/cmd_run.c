@@ -3,6 +3,7 @@
 /* weir run: a worker. */
 
 #include "adapters/cli/client.h"
+#include "adapters/cli/gate.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
 #include "adapters/cli/until_empty.h"
@@ -21,7 +22,8 @@ enum {
     CONCURRENCY,
     PREFETCH,
     LEASE,
-    MAX_DEAD
+    MAX_DEAD,
+    ALLOW_EVICTION
 };
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
@@ -53,6 +55,9 @@ static const struct weir__flag flags[] = {
     [MAX_DEAD] = {"max-dead", "N",
                   "dead jobs kept in a topic, 1 to 1000000\n"
                   "(default: 10000)"},
+    [ALLOW_EVICTION] = {"allow-eviction", NULL,
+                        "serve also where the server may drop jobs: its\n"
+                        "maxmemory-policy is not noeviction"},
 };
 
 struct run {
@@ -300,20 +305,33 @@ static bool watch_topics(struct run *run)
     return true;
 }
 
+static bool may_evict(const struct run *run)
+{
+    const struct weir__config *config = run->services.config;
+
+    return run->args->value[ALLOW_EVICTION] != NULL ||
+           (config != NULL && config->allow_eviction.value != 0);
+}
+
 /* With an open client. */
 static enum weir__exit work(struct run *run, bool until_empty)
 {
-    enum weir__exit rc = serve(run);
-    int code;
+    int code = weir__client_connect(&run->client);
+    enum weir__exit rc;
 
+    if (code < 0)
+        return weir__client_exit(&run->client, code, "run");
+    if (run->is_stopping)
+        return run->exit_code;
+    rc = weir__gate(&run->client, may_evict(run), &run->log);
+    if (rc == WEIR__EXIT_NONE)
+        rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
     ask_kinds(run);
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
-    listen_to_signals(run);
     code = weir__client_wait(&run->client);
-    close_signals(run);
     if (code < 0)
         return weir__client_exit(&run->client, code, "run");
     return run->exit_code;
@@ -325,7 +343,9 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
 
     if (rc != WEIR__EXIT_NONE)
         return rc;
+    listen_to_signals(run);
     rc = work(run, run->args->value[UNTIL_EMPTY] != NULL);
+    close_signals(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);

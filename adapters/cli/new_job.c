@@ -107,9 +107,10 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
 
 int weir__job_body_check(struct weir_slice body, struct weir_error *err)
 {
-    if (body.len <= WEIR_MAX_BODY)
+    if (body.len <= WEIR_BODY_LIMIT)
         return WEIR_OK;
     return weir__error_set(err, WEIR_ETOOBIG,
-                           "body of %zu bytes is larger than max_body (1 MiB)",
+                           "body of %zu bytes is larger than max_body can be "
+                           "(16MiB)",
                            body.len);
 }

@@ -33,7 +33,8 @@ const char *weir__job_field_name(enum weir__job_field field);
 int weir__job_texts_read(const struct weir__job_texts *texts,
                          struct weir_new_job *job, struct weir_error *err);
 
-/* WEIR_ETOOBIG with a sentence when the body is longer than 1 MiB. */
+/* WEIR_ETOOBIG with a sentence when the body is longer than any topic allows.
+ */
 int weir__job_body_check(struct weir_slice body, struct weir_error *err);
 
 /* A line as a job. A zeroed struct is empty; read as often as needed, then

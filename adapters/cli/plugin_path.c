@@ -8,52 +8,30 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The places a name was looked for in, for the sentence. */
-struct search {
-    const char *name;
-    char *found; /* PATH_MAX bytes */
-    char places[512];
-};
-
-/* Look into one directory, `len` bytes of `dir`. */
-static bool look(struct search *search, const char *dir, size_t len)
+static bool visit(const char *dir, size_t len, weir__plugin_dir_fn fn,
+                  void *arg)
 {
-    size_t used = strlen(search->places);
-    int written;
+    char path[PATH_MAX];
 
-    if (len == 0)
-        return false;
-    (void)snprintf(search->places + used, sizeof(search->places) - used,
-                   "%s%.*s", used > 0 ? ", " : "", (int)len, dir); /* cut */
-    written = snprintf(search->found, PATH_MAX, "%.*s/%s.so", (int)len, dir,
-                       search->name);
-    return written > 0 && written < PATH_MAX &&
-           access(search->found, F_OK) == 0;
+    return len > 0 &&
+           snprintf(path, sizeof(path), "%.*s", (int)len, dir) <
+               (int)sizeof(path) &&
+           fn(path, arg);
 }
 
-static bool look_in_list(struct search *search, const char *list)
+static bool visit_list(const char *list, weir__plugin_dir_fn fn, void *arg)
 {
     while (list != NULL && *list != '\0') {
         size_t len = strcspn(list, ":");
 
-        if (look(search, list, len))
+        if (visit(list, len, fn, arg))
             return true;
         list += len + (list[len] == ':' ? 1 : 0);
     }
     return false;
 }
 
-static bool look_in_dirs(struct search *search,
-                         const struct weir__config_list *dirs)
-{
-    for (size_t i = 0; dirs != NULL && i < dirs->count; i++) {
-        if (look(search, dirs->items[i], strlen(dirs->items[i])))
-            return true;
-    }
-    return false;
-}
-
-static bool look_beside_executable(struct search *search)
+static bool visit_beside_executable(weir__plugin_dir_fn fn, void *arg)
 {
     char dir[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 16);
@@ -66,7 +44,40 @@ static bool look_beside_executable(struct search *search)
     if (slash == NULL)
         return false;
     memcpy(slash, "/plugins", sizeof("/plugins"));
-    return look(search, dir, strlen(dir));
+    return fn(dir, arg);
+}
+
+bool weir__plugin_dirs(const struct weir__config_list *dirs,
+                       weir__plugin_dir_fn fn, void *arg)
+{
+    if (visit_list(getenv("WEIR_PLUGIN_PATH"), fn, arg))
+        return true;
+    for (size_t i = 0; dirs != NULL && i < dirs->count; i++) {
+        if (visit(dirs->items[i], strlen(dirs->items[i]), fn, arg))
+            return true;
+    }
+    return visit_beside_executable(fn, arg) ||
+           visit(WEIR_PLUGIN_DIR, strlen(WEIR_PLUGIN_DIR), fn, arg);
+}
+
+/* The places a name was looked for in, for the sentence. */
+struct search {
+    const char *name;
+    char *found; /* PATH_MAX bytes */
+    char places[512];
+};
+
+static bool look(const char *dir, void *arg)
+{
+    struct search *search = arg;
+    size_t used = strlen(search->places);
+    int written;
+
+    (void)snprintf(search->places + used, sizeof(search->places) - used, "%s%s",
+                   used > 0 ? ", " : "", dir); /* cut */
+    written = snprintf(search->found, PATH_MAX, "%s/%s.so", dir, search->name);
+    return written > 0 && written < PATH_MAX &&
+           access(search->found, F_OK) == 0;
 }
 
 bool weir__plugin_find(const char *name,
@@ -81,13 +92,24 @@ bool weir__plugin_find(const char *name,
         weir__complain("%sthe path of the plugin is too long", places->who);
         return false;
     }
-    if (look_in_list(&search, getenv("WEIR_PLUGIN_PATH")) ||
-        look_in_dirs(&search, places->dirs) ||
-        look_beside_executable(&search) ||
-        look(&search, WEIR_PLUGIN_DIR, strlen(WEIR_PLUGIN_DIR)))
+    if (weir__plugin_dirs(places->dirs, look, &search))
         return true;
     weir__complain("%sthere is no plugin \"%s\": no %s.so in %s; set "
                    "WEIR_PLUGIN_PATH, or give a path with a slash",
                    places->who, name, name, search.places);
+    return false;
+}
+
+bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX])
+{
+    const struct weir__plugin_places places = {.who = ""};
+    size_t len = strlen(text);
+
+    if (strchr(text, '/') != NULL || len < 3 ||
+        strcmp(text + len - 3, ".so") != 0)
+        return weir__plugin_find(text, &places, ret_path);
+    if (snprintf(ret_path, PATH_MAX, "./%s", text) < PATH_MAX)
+        return true;
+    weir__complain("the path of the plugin is too long");
     return false;
 }

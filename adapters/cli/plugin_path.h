@@ -9,6 +9,13 @@
 
 #include <limits.h>
 
+/* Each directory in which names are looked up, in order, whether it is there or
+ * not, until `fn` says true; returns that. `dirs` are those of the
+ * configuration, or NULL. */
+typedef bool (*weir__plugin_dir_fn)(const char *dir, void *arg);
+bool weir__plugin_dirs(const struct weir__config_list *dirs,
+                       weir__plugin_dir_fn fn, void *arg);
+
 /* Where else plugins are looked for, and who asks. */
 struct weir__plugin_places {
     const char *who; /* what a sentence begins with, "" or "FILE:3: ..." */
@@ -22,6 +29,10 @@ struct weir__plugin_places {
 bool weir__plugin_find(const char *name,
                        const struct weir__plugin_places *places,
                        char ret_path[PATH_MAX]);
+
+/* The same for an operand F.so: a file in this directory may be named without a
+ * slash, as files are. */
+bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX]);
 
 /* TOPIC=PLUGIN[?key=value&...] in parts. */
 struct weir__handle {

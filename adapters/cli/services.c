@@ -4,7 +4,9 @@
 #include "adapters/dl/loader.h"
 #include "adapters/dl/option.h"
 #include "core/mem.h"
+#include "core/option.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -271,6 +273,26 @@ weir__service_options(const struct weir__service *service)
     return options;
 }
 
+/* One that concerns those who add jobs: it belongs to what is stored. */
+static void note_topic_option(const struct weir__services *services,
+                              const struct weir__log *log, const char *topic,
+                              enum weir__topic_option option,
+                              const struct weir__config_number *number)
+{
+    const char *name = weir__topic_options[option].name;
+    char value[24] = "none";
+
+    if (number->line == 0)
+        return;
+    if (number->value != WEIR__CONFIG_NONE)
+        (void)snprintf(value, sizeof(value), "%" PRId64,
+                       number->value); /* fits */
+    weir__log(log, WEIR_LEVEL_WARN,
+              "%s:%d: %s is not looked at by weir run; store it with the "
+              "topic: weir topic set %s %s=%s",
+              services->path, number->line, name, topic, name, value);
+}
+
 /* One option that the file may hold and a worker does not look at. */
 static void note_unused(const struct weir__services *services,
                         const struct weir__log *log, const char *name,
@@ -292,8 +314,10 @@ void weir__services_note_unused(const struct weir__services *services,
     for (size_t i = 0; i < services->config->topic_count; i++) {
         const struct weir__config_topic *topic = &services->config->topics[i];
 
-        note_unused(services, log, "max_body", &topic->max_body);
-        note_unused(services, log, "max_pending", &topic->max_pending);
+        note_topic_option(services, log, topic->name, WEIR__TOPIC_max_body,
+                          &topic->max_body);
+        note_topic_option(services, log, topic->name, WEIR__TOPIC_max_pending,
+                          &topic->max_pending);
     }
 }
 

@@ -83,10 +83,28 @@ static int check_table(const struct weir_plugin *table, const char *path,
     return weir__option_table_check(table, path, err);
 }
 
+int weir__plugin_check(const struct weir_plugin *table, const char *path,
+                       struct weir__plugin_file *ret_file,
+                       struct weir_error *err)
+{
+    struct weir__plugin_file file = {.table = table};
+    int rc = check_size(table, path, err);
+
+    if (rc < 0)
+        return rc;
+    memcpy(&file.copy, table,
+           table->size < sizeof(file.copy) ? table->size : sizeof(file.copy));
+    rc = check_table(&file.copy, path, err);
+    if (rc < 0)
+        return rc;
+    *ret_file = file;
+    return WEIR_OK;
+}
+
 int weir__plugin_load(const char *path, struct weir__plugin_file *ret_file,
                       struct weir_error *err)
 {
-    struct weir__plugin_file file = {0};
+    const struct weir_plugin *table = NULL;
     int rc;
 
     /* without one, dlopen searches the system's folders */
@@ -94,20 +112,8 @@ int weir__plugin_load(const char *path, struct weir__plugin_file *ret_file,
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: a path needs a slash, as in ./%s",
                                path, path);
-    rc = find_table(path, &file.table, err);
-    if (rc < 0)
-        return rc;
-    rc = check_size(file.table, path, err);
-    if (rc < 0)
-        return rc;
-    memcpy(&file.copy, file.table,
-           file.table->size < sizeof(file.copy) ? file.table->size
-                                                : sizeof(file.copy));
-    rc = check_table(&file.copy, path, err);
-    if (rc < 0)
-        return rc;
-    *ret_file = file;
-    return WEIR_OK;
+    rc = find_table(path, &table, err);
+    return rc < 0 ? rc : weir__plugin_check(table, path, ret_file, err);
 }
 
 /* Call the plugin's open; what it says goes into `err`. */

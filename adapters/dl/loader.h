@@ -22,6 +22,12 @@ struct weir__plugin_file {
 int weir__plugin_load(const char *path, struct weir__plugin_file *ret_file,
                       struct weir_error *err);
 
+/* The second half of it, for a table that is linked in; `path` goes into
+ * sentences. */
+int weir__plugin_check(const struct weir_plugin *table, const char *path,
+                       struct weir__plugin_file *ret_file,
+                       struct weir_error *err);
+
 /* One instance of a plugin. It keeps the address of its file, which therefore
  * must not move while there are instances. */
 struct weir__instance {

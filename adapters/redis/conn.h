@@ -12,10 +12,12 @@
  *
  * Handshake: AUTH, SELECT, CLIENT SETNAME, SCRIPT LOAD of every script; users'
  * commands wait until it is through. Back-off is jittered, 50 ms to 5 s, and
- * starts over only after the connection was READY for 5 s. Every wait has a
- * deadline of its own: connecting and handshake 3 s each, a reply 10 s after
- * its command was handed to the socket; when one passes, the connection is
- * closed, since replies are positional.
+ * starts over only after the connection was READY for 5 s; then the first one
+ * is 50 ms at most. Where login or rights are refused, it is 5 s to 10 s and
+ * each attempt is logged as an error. Every wait has a deadline of its own:
+ * connecting and handshake 3 s each, a reply 10 s after its command was handed
+ * to the socket; when one passes, the connection is closed, since replies are
+ * positional.
  *
  * Commands are queued here and handed to hiredis in bounded portions, written
  * at flush. A command lives here until its reply came: with WEIR__SEND_AGAIN it
@@ -23,9 +25,9 @@
  * WEIR_EUNKNOWN when it had been sent. Where no connection comes for `wait_ms`
  * it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A NOSCRIPT answer
  * makes the script load again and the command go out once more. Replies
- * LOADING, MASTERDOWN, READONLY, BUSY and NOAUTH close the connection, once the
- * replies under way have come, and count as "not run": the command is sent
- * again, whatever its flags.
+ * LOADING, READONLY, BUSY and the like (conn_error.c) close the connection,
+ * once the replies under way have come, and count as "not run": the command is
+ * sent again, whatever its flags. Other errors are for the one who asked.
  *
  * hiredis' callbacks only note what happened; decisions are taken in our own
  * zero-delay timer, because 0.14 frees its context around them. SIGPIPE is
@@ -54,6 +56,7 @@ struct weir__conn_options {
     int64_t connect_ms;  /* deadlines; 0: 3,000, 3,000, 10,000 */
     int64_t handshake_ms;
     int64_t reply_ms;
+    int64_t stable_ms; /* READY for so long, back-off starts over; 0: 5,000 */
     const struct weir__log *log; /* kept */
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.

@@ -1,46 +1,85 @@
 /* SPDX-License-Identifier: MIT */
+#include "adapters/redis/conn_error.h"
+
+#include <stddef.h>
 #include <string.h>
 
-#include "adapters/redis/conn_private.h"
-
-static const struct {
-    const char *code;
+struct meaning {
+    const char *text;
     enum weir__error_class class;
-} classes[] = {
+};
+
+static const struct meaning codes[] = {
     {"NOSCRIPT", WEIR__ERROR_NOSCRIPT},
     {"LOADING", WEIR__ERROR_TURNED_AWAY},
     {"MASTERDOWN", WEIR__ERROR_TURNED_AWAY},
     {"READONLY", WEIR__ERROR_TURNED_AWAY},
     {"BUSY", WEIR__ERROR_TURNED_AWAY},
-    {"NOAUTH", WEIR__ERROR_TURNED_AWAY},
+    {"UNBLOCKED", WEIR__ERROR_TURNED_AWAY},
+    {"TRYAGAIN", WEIR__ERROR_TURNED_AWAY},
+    {"CLUSTERDOWN", WEIR__ERROR_TURNED_AWAY},
+    {"NOAUTH", WEIR__ERROR_NOAUTH},
+    {"OOM", WEIR__ERROR_REFUSED},
+    {"MISCONF", WEIR__ERROR_REFUSED},
+    {"NOREPLICAS", WEIR__ERROR_REFUSED},
+    {"WRONGPASS", WEIR__ERROR_DENIED},
+    {"NOPERM", WEIR__ERROR_DENIED},
+    {"NOPROTO", WEIR__ERROR_DENIED},
+    {"DENIED", WEIR__ERROR_DENIED}, /* protected mode */
+    {"CROSSSLOT", WEIR__ERROR_MISTAKE},
+    {"WRONGTYPE", WEIR__ERROR_MISTAKE},
+    {"EXECABORT", WEIR__ERROR_MISTAKE},
+    {NULL, WEIR__ERROR_OTHER},
 };
 
-static bool begins_with_code(const char *text, const char *code)
-{
-    size_t len = strlen(code);
+/* What has no code of its own in scripts. */
+static const struct meaning phrases[] = {
+    {"The user executing the script can't", WEIR__ERROR_DENIED},
+    {"attempted to access a non local key", WEIR__ERROR_MISTAKE},
+    {NULL, WEIR__ERROR_OTHER},
+};
 
-    return strncmp(text, code, len) == 0 &&
-           (text[len] == ' ' || text[len] == '\0');
+static enum weir__error_class class_of_code(const char *text)
+{
+    const struct meaning *known = codes;
+
+    for (; known->text != NULL; known++) {
+        size_t len = strlen(known->text);
+
+        if (strncmp(text, known->text, len) == 0 &&
+            (text[len] == ' ' || text[len] == '\0'))
+            break;
+    }
+    return known->class;
 }
 
 /* Redis 6.2 hides the code of an error inside a script:
  * "ERR Error running script (call to f_<sha>): @user_script:1: -READONLY ..."
  */
-static const char *inner_code(const char *text)
+static enum weir__error_class class_within(const char *text)
 {
-    const char *inner = NULL;
+    enum weir__error_class class = WEIR__ERROR_OTHER;
 
-    if (strncmp(text, "ERR Error running script", 24) == 0)
-        inner = strstr(text, ": -");
-    return inner != NULL ? inner + 3 : text;
+    for (text = strstr(text, ": -"); text != NULL && class == WEIR__ERROR_OTHER;
+         text = strstr(text, ": -")) {
+        text += 3;
+        class = class_of_code(text);
+    }
+    return class;
 }
 
 enum weir__error_class weir__error_classify(const char *text)
 {
-    const char *code = inner_code(text);
+    enum weir__error_class class = class_of_code(text);
+    const struct meaning *phrase = phrases;
 
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
-        if (begins_with_code(code, classes[i].code))
-            return classes[i].class;
-    return WEIR__ERROR_OTHER;
+    if (strncmp(text, "ERR ", 4) != 0)
+        return class;
+    if (strncmp(text, "ERR Error running script", 24) == 0)
+        class = class_within(text);
+    if (class != WEIR__ERROR_OTHER)
+        return class;
+    while (phrase->text != NULL && strstr(text, phrase->text) == NULL)
+        phrase++;
+    return phrase->class;
 }

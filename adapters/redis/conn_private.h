@@ -24,6 +24,7 @@
 #include <ev.h>
 
 #include "adapters/redis/conn.h"
+#include "adapters/redis/conn_error.h"
 #include "adapters/redis/glue.h"
 #include "adapters/redis/reply_guard.h"
 
@@ -77,6 +78,7 @@ struct weir__conn {
     bool is_connected;
     int lost_code;    /* not WEIR_OK: the connection is lost, and why */
     bool is_draining; /* turned away, but the replies under way still count */
+    bool is_denied;   /* our login or rights are the reason */
     char lost_text[WEIR__CONN_REASON_MAX];
 
     ev_timer soon;     /* zero delay: decisions */
@@ -127,6 +129,10 @@ void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
 
 /* The same after a server turned us away: first take the replies under way. */
 void weir__conn_note_turned_away(struct weir__conn *conn, const char *text);
+
+/* The same for a step of the handshake that the server refused. */
+void weir__conn_note_handshake_refused(struct weir__conn *conn,
+                                       const char *text);
 
 /* Free the context, if any; not below hiredis. */
 void weir__conn_drop_context(struct weir__conn *conn);
@@ -191,17 +197,6 @@ void weir__handshake_on_push(redisAsyncContext *context, void *answer,
 /* SCRIPT LOAD, appended with its NUL. */
 void weir__handshake_write_script(struct weir__buf *buf,
                                   const struct weir__script *script);
-
-/* --- conn_error.c -------------------------------------------------------- */
-
-enum weir__error_class {
-    WEIR__ERROR_OTHER,      /* for the one who asked */
-    WEIR__ERROR_NOSCRIPT,   /* did not run: load the script, send again */
-    WEIR__ERROR_TURNED_AWAY /* did not run: close, come back later */
-};
-
-/* What the text of an error reply means for the connection. */
-enum weir__error_class weir__error_classify(const char *text);
 
 /* --- conn_socket.c ------------------------------------------------------- */
 

@@ -112,10 +112,14 @@ static void take_error(struct weir__conn *conn, struct weir__request *request,
         keep(conn, request);
         return;
     case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_NOAUTH:
         weir__conn_note_turned_away(conn, reply->str);
         keep(conn, request);
         return;
     case WEIR__ERROR_OTHER:
+    case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_DENIED:
+    case WEIR__ERROR_MISTAKE:
         break;
     }
     finish(conn, request, WEIR_ESERVER, reply);

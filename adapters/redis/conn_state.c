@@ -11,7 +11,8 @@ enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_FIRST_MS = 100, /* upper bound of the first one */
     BACKOFF_MAX_MS = 5000,
-    STABLE_MS = 5000, /* READY for so long, back-off starts over */
+    AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
+    DENIED_MS = 5000, /* somebody has to change something; up to twice */
     URL_TEXT_MAX = 480
 };
 
@@ -95,6 +96,17 @@ void weir__conn_note_turned_away(struct weir__conn *conn, const char *text)
     conn->is_draining = goes_on;
 }
 
+void weir__conn_note_handshake_refused(struct weir__conn *conn,
+                                       const char *text)
+{
+    enum weir__error_class class = weir__error_classify(text);
+
+    if (conn->lost_code == WEIR_OK)
+        conn->is_denied =
+            class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
+    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
+}
+
 /* --- what hiredis calls: these only note, its context is not to be touched  */
 
 /* After a failure the context frees itself, and nobody else tells us so. */
@@ -127,7 +139,10 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     else if (context->c.err == REDIS_ERR_IO &&
              conn->state == WEIR__CONN_HANDSHAKE &&
              weir__socket_last_words(context->c.fd, words, sizeof(words)))
-        weir__conn_note_lost(conn, WEIR_ESERVER, "%s", words);
+        weir__conn_note_handshake_refused(conn, words);
+    else if (context->c.err == REDIS_ERR_OTHER &&
+             conn->state == WEIR__CONN_HANDSHAKE)
+        weir__conn_note_handshake_refused(conn, context->c.errstr);
     else if (context->c.err == REDIS_ERR_OTHER)
         weir__conn_note_lost(conn, WEIR_ESERVER, "%s", context->c.errstr);
     else
@@ -228,18 +243,28 @@ void weir__conn_drop_context(struct weir__conn *conn)
     conn->context = NULL; /* without on_disconnect while still connecting */
 }
 
+/* At random from `least` to `most`. */
+static int64_t jitter_ms(struct weir__conn *conn, int64_t least, int64_t most)
+{
+    return least + (int64_t)(weir__random_next(&conn->random) %
+                             (uint64_t)(most - least + 1));
+}
+
 /* Full jitter below a bound that doubles with each attempt. */
-static int64_t next_backoff_ms(struct weir__conn *conn)
+static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 {
     int64_t bound = BACKOFF_FIRST_MS;
 
+    if (conn->is_denied)
+        return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
+    if (was_stable)
+        return jitter_ms(conn, 0, AT_ONCE_MS);
     for (unsigned i = 0; i < conn->attempts && bound < BACKOFF_MAX_MS; i++)
         bound *= 2;
     if (bound > BACKOFF_MAX_MS)
         bound = BACKOFF_MAX_MS;
     conn->attempts++;
-    return BACKOFF_MIN_MS + (int64_t)(weir__random_next(&conn->random) %
-                                      (uint64_t)(bound - BACKOFF_MIN_MS + 1));
+    return jitter_ms(conn, BACKOFF_MIN_MS, bound);
 }
 
 /* Failed attempts after the first one are not worth a warning each. */
@@ -249,7 +274,11 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
     char url[URL_TEXT_MAX];
 
     print_url(conn, url);
-    if (was_ready)
+    if (conn->is_denied)
+        weir__log(conn->options.log, WEIR_LEVEL_ERROR,
+                  "redis: %s denies us access (%s), retry in %lld ms", url,
+                  conn->lost_text, (long long)backoff_ms);
+    else if (was_ready)
         weir__log(conn->options.log, WEIR_LEVEL_WARN,
                   "redis: connection lost (%s), retry in %lld ms",
                   conn->lost_text, (long long)backoff_ms);
@@ -264,7 +293,7 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
  * loss is reported. */
 static void lose(struct weir__conn *conn)
 {
-    bool was_ready = conn->state == WEIR__CONN_READY;
+    bool was_ready = conn->state == WEIR__CONN_READY, was_stable;
     char text[WEIR__CONN_REASON_MAX];
     int code = conn->lost_code;
     int64_t backoff_ms;
@@ -272,17 +301,20 @@ static void lose(struct weir__conn *conn)
     WEIR_ASSERT(code != WEIR_OK);
     weir__conn_drop_context(conn);
     weir__conn_stop_timers(conn);
-    if (was_ready && conn->now_ms - conn->ready_ms >= STABLE_MS) {
+    was_stable =
+        was_ready && conn->now_ms - conn->ready_ms >= conn->options.stable_ms;
+    if (was_stable) {
         conn->attempts = 0;
         conn->down_ms = conn->now_ms;
     }
-    backoff_ms = next_backoff_ms(conn);
+    backoff_ms = next_backoff_ms(conn, was_stable);
     weir__conn_change_state(conn, WEIR__CONN_BACKOFF);
     weir__conn_arm(conn, &conn->deadline, backoff_ms);
     log_loss(conn, was_ready, backoff_ms);
     (void)snprintf(text, sizeof(text), "%s", conn->lost_text); /* fits */
     conn->lost_code = WEIR_OK;
     conn->is_draining = false;
+    conn->is_denied = false;
     weir__conn_queue_lost(conn);
     weir__conn_arm_patience(conn);
     weir__conn_queue_report(conn);

@@ -56,6 +56,7 @@ static void destroy(struct weir__delay *store)
     for (size_t i = 0; i < 4; i++)
         weir__buf_fini(&store->scratch[i]);
     weir__mem_free(store->parcels.list);
+    weir__mem_free(store->seats.free);
     store->magic = 0;
     weir__mem_free(store);
 }
@@ -280,6 +281,7 @@ static const struct weir__store_ops delay_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
+    .start = weir__topic_start,
     .settle = weir__topic_settle,
     .renew = weir__topic_renew,
     .unsettled = topic_unsettled,
@@ -302,7 +304,7 @@ static const struct weir__store_ops delay_ops = {
     .close = close_store,
 };
 
-int weir__delay_open(const struct weir__delay_options *options,
+int weir__delay_open(const struct weir__redis_options *options,
                      struct weir__store **ret_store)
 {
     struct weir__delay *store = weir__mem_new(sizeof(*store));

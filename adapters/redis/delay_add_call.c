@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay_add.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/delay_wire.h"
@@ -16,9 +18,38 @@ struct add_call {
     struct weir__adds *adds;
     size_t first, end; /* its items */
     bool is_second;    /* its packs were staged again */
+    uint32_t seat;
+    uint64_t number; /* grows from call to call */
     size_t parcel_count;
     struct weir__parcel parcels[];
 };
+
+/* --- seats -------------------------------------------------------------- */
+
+/* False when out of memory. */
+static bool take_seat(struct weir__delay *store, uint32_t *ret_seat)
+{
+    struct weir__seats *seats = &store->seats;
+    uint32_t *list;
+
+    if (seats->free_count > 0) {
+        *ret_seat = seats->free[--seats->free_count];
+        return true;
+    }
+    list = weir__mem_grow(seats->free, seats->count + 1u, sizeof(*list));
+    if (list == NULL)
+        return false;
+    seats->free = list;
+    *ret_seat = seats->count++;
+    return true;
+}
+
+/* Also when no answer came: a later call has a larger number. */
+static void leave_seat(struct weir__delay *store, uint32_t seat)
+{
+    WEIR_ASSERT(store->seats.free_count < store->seats.count);
+    store->seats.free[store->seats.free_count++] = seat;
+}
 
 /* --- answering ---------------------------------------------------------- */
 
@@ -71,6 +102,7 @@ static void finish(struct add_call *call, int code)
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
+    leave_seat(adds->topic->store, call->seat);
     weir__adds_unref(adds);
     weir__mem_free(call);
 }
@@ -84,6 +116,8 @@ void weir__delay_name_parcel(struct weir__delay *store,
     weir__seq_next(&store->seqs,
                    store->ahead_ms + weir__delay_now_ns(store) / 1000000,
                    parcel->seq);
+    if (store->seats.name[0] == '\0')
+        memcpy(store->seats.name, parcel->seq, WEIR__SEQ_LEN);
 }
 
 void weir__topic_write_stage(struct weir__buf *buf,
@@ -106,19 +140,34 @@ void weir__topic_write_stage(struct weir__buf *buf,
 
 /* --- sending ------------------------------------------------------------ */
 
+/* The first name that this process gave makes its seats its own, also where the
+ * server forgot whom it had given which number. */
+static void write_seat(struct weir__buf *buf, const struct add_call *call)
+{
+    const struct weir__seats *seats = &call->ask.store->seats;
+    char text[WEIR__SEQ_LEN + 12];
+    int len =
+        snprintf(text, sizeof(text), "%s%" PRIu32, seats->name, call->seat);
+
+    WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
+    weir__resp_str(buf, text);
+    weir__resp_int(buf, (int64_t)call->number);
+}
+
 static void write_call(struct weir__buf *buf, const struct add_call *call)
 {
     const struct weir__store_topic *topic = call->adds->topic;
     const struct weir__items *items = &call->adds->items;
     struct weir__buf *when = &topic->store->scratch[0];
 
-    weir__delay_eval(buf, &weir__script_add, 4 + call->parcel_count,
-                     2 + 3 * call->parcel_count);
-    weir__topic_keys(buf, topic, "wait ids meta idle");
+    weir__delay_eval(buf, &weir__script_add, 5 + call->parcel_count,
+                     4 + 3 * call->parcel_count);
+    weir__topic_keys(buf, topic, "wait ids meta idle seen");
     for (size_t i = 0; i < call->parcel_count; i++)
         weir__topic_pack_key(buf, topic, call->parcels[i].seq);
     weir__resp_str(buf, topic->name);
     weir__resp_str(buf, "delay");
+    write_seat(buf, call);
     for (size_t i = 0; i < call->parcel_count; i++) {
         const struct weir__parcel *parcel = &call->parcels[i];
         uint32_t group = items->list[parcel->first].group;
@@ -134,7 +183,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
 }
 
 /* Both kinds of commands are sent again after a reconnect, in this order; the
- * script recognises a repeat. */
+ * script recognises a repeat by its seat and number. */
 static void send_call(struct add_call *call)
 {
     struct weir__store_topic *topic = call->adds->topic;
@@ -154,7 +203,7 @@ static void send_call(struct add_call *call)
 static void on_added(struct weir__ask *ask, int code,
                      const struct redisReply *reply);
 
-/* NULL when out of memory. */
+/* Of parcels that were named just now. NULL when out of memory. */
 static struct add_call *call_new(struct weir__adds *adds,
                                  const struct weir__parcel *parcels,
                                  size_t count)
@@ -164,6 +213,11 @@ static struct add_call *call_new(struct weir__adds *adds,
 
     if (call == NULL)
         return NULL;
+    if (!take_seat(adds->topic->store, &call->seat)) {
+        weir__mem_free(call);
+        return NULL;
+    }
+    call->number = adds->topic->store->seqs.last;
     call->ask.store = adds->topic->store;
     call->ask.done = on_added;
     call->adds = adds;
@@ -178,15 +232,18 @@ static struct add_call *call_new(struct weir__adds *adds,
 /* --- replies ------------------------------------------------------------ */
 
 /* The pack was not staged (its minute passed, or the server was out of
- * memory): once more, then it is an error. */
+ * memory): once more under a new name, then it is an error. */
 static void stage_again(struct add_call *call, size_t index)
 {
-    const struct weir__parcel *parcel = &call->parcels[index];
-    struct weir__item *items = &call->adds->items.list[parcel->first];
-    struct add_call *second =
-        call->is_second ? NULL : call_new(call->adds, parcel, 1);
+    struct weir__parcel parcel = call->parcels[index];
+    struct weir__item *items = &call->adds->items.list[parcel.first];
+    struct add_call *second = NULL;
 
-    for (size_t i = 0; i < parcel->count; i++)
+    if (!call->is_second) {
+        weir__delay_name_parcel(call->ask.store, &parcel);
+        second = call_new(call->adds, &parcel, 1);
+    }
+    for (size_t i = 0; i < parcel.count; i++)
         items[i].code = second == NULL ? WEIR_ESERVER : IN_ANOTHER_CALL;
     if (second == NULL)
         return;

@@ -17,6 +17,7 @@ enum {
 };
 
 #define DUE_MAX_MS INT64_C(9999999999999) /* the year 2286 */
+_Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
 
 struct claim_ask {
     struct weir__ask ask;
@@ -38,7 +39,7 @@ static bool read_node(struct weir__lease *lease, const struct redisReply *reply,
 {
     struct weir__held *held = &lease->nodes[index];
     struct weir_slice name;
-    int64_t score;
+    int64_t score, due_ms;
     unsigned lo, hi;
 
     if (!weir__reply_str(reply, HEAD + 2 * index, &name) ||
@@ -49,11 +50,12 @@ static bool read_node(struct weir__lease *lease, const struct redisReply *reply,
     held->lo = lo;
     held->size = hi - lo + 1;
     /* A time that only somebody else can have written is moved to a bound. */
-    held->due_ms = score / 16 < DUE_MAX_MS ? score / 16 : DUE_MAX_MS;
-    held->crashes = (uint32_t)(score % 16);
+    due_ms = score / WEIR__NODE_STATES;
+    held->due_ms = due_ms < DUE_MAX_MS ? due_ms : DUE_MAX_MS;
+    held->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
     held->lease = lease;
     lease->jobs += held->size;
-    return true;
+    return held->ended == 0 || held->size == 1; /* suspects come one by one */
 }
 
 static size_t place_of(const char *seq)
@@ -229,6 +231,8 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
         weir__topic_mark(topic); /* the next flush tries again */
         return;
     }
+    if (!topic->has_recalled && topic->user != NULL)
+        weir__topic_recall(topic);
     topic->wants_claim = false;
     claim->ask.done = on_claimed;
     claim->topic = topic;

@@ -119,6 +119,8 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         .due_ms = held->due_ms,
         .late_us = late_us < 0 ? 0 : late_us,
         .claimed_ns = lease->claimed_ns,
+        .is_suspect = held->ended > 0,
+        .blamed = held->ended > 0 ? held->ended - 1 : 0,
     };
     if (pack != NULL)
         rc = weir__record_read(weir__pack_record(pack, slot), &run->record);
@@ -127,7 +129,7 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
     if (rc != WEIR_OK)
         run->record = (struct weir__record){0};
     run->is_malformed = rc != WEIR_OK;
-    run->record.counters.crashes += held->crashes;
+    run->record.counters.crashes += held->ended;
     if (batch->ids != NULL && pack != NULL) {
         run->id = batch->ids[slot];
         return WEIR_OK;

@@ -24,6 +24,7 @@ static void on_renewed(struct weir__ask *ask, int code,
 {
     struct renew_ask *renew = (struct renew_ask *)ask; /* its first member */
     struct weir__store_topic *topic = renew->topic;
+    struct weir_slice digits;
 
     weir__mem_free(renew);
     weir__topic_log_error(topic, "renew", code, reply);
@@ -33,6 +34,12 @@ static void on_renewed(struct weir__ask *ask, int code,
                   "redis: %s: %zu leases are gone; their jobs run again unless "
                   "they were deleted",
                   topic->name, (size_t)reply->elements);
+    else
+        return;
+    for (size_t i = 0; i < (size_t)reply->elements && topic->user != NULL; i++)
+        if (weir__reply_str(reply, i, &digits))
+            topic->store->events.lost(topic->user,
+                                      (uint64_t)weir__digits_read(digits));
 }
 
 /* Renew up to 1,000 leases from `lease` on; returns the rest. */

@@ -15,15 +15,6 @@ void weir__delay_fail_collected(struct weir__delay *store, int code)
             weir__topic_fail_adds(topic, code);
 }
 
-static int64_t number_of(struct weir_slice digits)
-{
-    int64_t number = 0;
-
-    for (size_t i = 0; i < digits.len && i < 12; i++)
-        number = number * 10 + (digits.ptr[i] - '0');
-    return number;
-}
-
 /* TIME answers with seconds and microseconds. */
 static void on_time(int code, const struct redisReply *reply, void *arg)
 {
@@ -33,7 +24,8 @@ static void on_time(int code, const struct redisReply *reply, void *arg)
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &seconds) ||
         !weir__reply_str(reply, 1, &us))
         return;
-    store->ahead_ms = number_of(seconds) * 1000 + number_of(us) / 1000 -
+    store->ahead_ms = weir__digits_read(seconds) * 1000 +
+                      weir__digits_read(us) / 1000 -
                       weir__delay_now_ns(store) / 1000000;
 }
 
@@ -139,7 +131,7 @@ static void on_message(struct weir_slice payload, void *arg)
 
 int weir__delay_connect(struct weir__delay *store)
 {
-    const struct weir__delay_options *options = &store->options;
+    const struct weir__redis_options *options = &store->options;
     char channel[sizeof(store->worker) + 16];
     struct weir__conn_options conn = {
         .loop = options->loop,

@@ -144,7 +144,8 @@ static bool read_node(const struct redisReply *reply, size_t index,
         return false;
     memcpy(node->name, name.ptr, sizeof(node->name));
     node->score = (int64_t)value;
-    node->crashes = (uint32_t)((value - (double)node->score) * 16);
+    node->crashes =
+        (uint32_t)((value - (double)node->score) * WEIR__NODE_STATES) / 2;
     return true;
 }
 

@@ -21,6 +21,7 @@ enum {
     WEIR__CALL_SLOTS = 1000,  /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,   /* most nodes: these cost more */
     WEIR__TOPIC_BUCKETS = 64, /* a power of two */
+    WEIR__NODE_STATES = 256,  /* of a node: the fraction of its score */
     WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
 };
 
@@ -37,11 +38,13 @@ struct weir__ask {
 
 /* One claimed node. */
 struct weir__held {
+    struct weir__ask start;     /* of a suspect: its node has one slot */
+    struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
     uint32_t size;     /* slots */
     uint32_t lo;       /* first slot */
     uint32_t pack;     /* index into its lease's packs */
-    uint32_t crashes;  /* ended leases that the record does not count yet */
+    uint32_t ended;    /* leases that count and are not in the record yet */
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
     uint32_t endings;  /* of these what is written somewhere else */
@@ -120,6 +123,7 @@ struct weir__store_topic {
 
     bool wants_claim;
     struct weir__claim claim;
+    bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
@@ -132,12 +136,24 @@ struct weir__store_topic {
     struct weir__lease *spent_leases;
     size_t unsettled;
     int64_t refused_ns; /* when refused verdicts were last logged */
+    int64_t error_ns;   /* when an error of the server was */
+    char error[32];     /* and how it begins */
+};
+
+/* Seats of calls that may have to be repeated: the server remembers the last
+ * call of each (add.lua). Those that are free, the last one that got up on top,
+ * so that few are used. */
+struct weir__seats {
+    char name[WEIR__SEQ_LEN + 1]; /* of this process's seats; "": none yet */
+    uint32_t *free;
+    size_t free_count;
+    uint32_t count; /* made so far; `free` has room for all */
 };
 
 struct weir__delay {
     struct weir__store base; /* first */
     uint32_t magic;
-    struct weir__delay_options options;
+    struct weir__redis_options options;
     struct weir__store_events events;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;
@@ -156,8 +172,9 @@ struct weir__delay {
     struct weir__seq_maker seqs;
     bool has_number;
     bool asks_number;
-    int64_t ahead_ms; /* server time minus our monotonic time */
-    size_t collected; /* bytes of jobs that wait to be sent */
+    struct weir__seats seats; /* of calls of the add script */
+    int64_t ahead_ms;         /* server time minus our monotonic time */
+    size_t collected;         /* bytes of jobs that wait to be sent */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
@@ -205,10 +222,10 @@ bool weir__reply_int(const struct redisReply *reply, size_t index,
 bool weir__reply_str(const struct redisReply *reply, size_t index,
                      struct weir_slice *ret_value);
 
-/* Log what an error reply says; for commands that nobody waits for. */
-void weir__topic_log_error(const struct weir__store_topic *topic,
-                           const char *what, int code,
-                           const struct redisReply *reply);
+/* Log what an error reply says, the same one every 5 s; callers are told only
+ * that there was one. */
+void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply);
 
 struct weir__store_topic *weir__topic_find(struct weir__delay *store,
                                            struct weir_slice name);
@@ -260,6 +277,13 @@ void weir__lease_spend(struct weir__lease *lease);
 
 /* With its batches and whatever runs are still out. */
 void weir__lease_free(struct weir__lease *lease);
+
+/* --- delay_start.c ------------------------------------------------------ */
+
+void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Log which suspect was running when a worker of this name died. */
+void weir__topic_recall(struct weir__store_topic *topic);
 
 /* --- delay_settle.c ----------------------------------------------------- */
 

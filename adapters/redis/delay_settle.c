@@ -111,10 +111,11 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(lease->topic == topic && lease->out > 0);
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
+    WEIR_ASSERT(held->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         lease->returned++;
         topic->unsettled++;
-    } else {
+    } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, held);
     }
     weir__run_fini(run);

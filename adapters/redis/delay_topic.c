@@ -71,7 +71,7 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     weir__delay_eval(&bytes, &weir__script_pause, 3, 3);
     weir__topic_keys(&bytes, topic, "ids meta idle");
     weir__resp_str(&bytes, topic->name);
-    weir__resp_str(&bytes, "delay");
+    weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
     weir__delay_send(topic->store, &bytes, &weir__script_pause,
                      WEIR__SEND_AGAIN, &change->ask);

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/conn_error.h"
 #include "core/assert.h"
+
+#define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
 
 void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name)
 {
@@ -17,6 +20,15 @@ void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name)
                    "weir:{%s}:", topic->name);
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof(topic->prefix));
     topic->prefix_len = (size_t)len;
+}
+
+int64_t weir__digits_read(struct weir_slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len && i < 18; i++)
+        number = number * 10 + (digits.ptr[i] - '0');
+    return number;
 }
 
 size_t weir__topic_bucket(struct weir_slice name)
@@ -117,16 +129,52 @@ bool weir__reply_str(const struct redisReply *reply, size_t index,
     return true;
 }
 
-void weir__topic_log_error(const struct weir__store_topic *topic,
-                           const char *what, int code,
-                           const struct redisReply *reply)
+/* An error that begins like this one was not logged for a while. */
+static bool is_news(struct weir__store_topic *topic, const char *text)
 {
-    const char *text = code == WEIR_ESERVER && reply != NULL &&
-                               reply->type == REDIS_REPLY_ERROR
-                           ? reply->str
-                           : weir_error_text(code);
+    int64_t now_ns = weir__delay_now_ns(topic->store);
+    char begin[sizeof(topic->error)];
 
-    if (code != WEIR_OK && code != WEIR_ECANCELED)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-                  "redis: %s %s: %s", topic->name, what, text);
+    (void)snprintf(begin, sizeof(begin), "%s", text); /* cut */
+    if (strcmp(begin, topic->error) == 0 &&
+        now_ns - topic->error_ns < LOG_EVERY_NS)
+        return false;
+    memcpy(topic->error, begin, sizeof(begin));
+    topic->error_ns = now_ns;
+    return true;
+}
+
+/* What to add to an error that only people can end. */
+static const char *hint_of(enum weir__error_class class)
+{
+    switch (class) {
+    case WEIR__ERROR_REFUSED:
+        return "; no writes until that is over, see weir doctor";
+    case WEIR__ERROR_DENIED:
+        return "; see weir doctor";
+    case WEIR__ERROR_MISTAKE:
+        return "; does another program write these keys?";
+    case WEIR__ERROR_OTHER:
+    case WEIR__ERROR_NOSCRIPT:
+    case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_NOAUTH:
+        break;
+    }
+    return NULL;
+}
+
+void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply)
+{
+    const struct weir__log *log = topic->store->options.log;
+    bool is_told = code == WEIR_ESERVER && reply != NULL &&
+                   reply->type == REDIS_REPLY_ERROR;
+    const char *text = is_told ? reply->str : weir_error_text(code);
+    const char *hint = is_told ? hint_of(weir__error_classify(text)) : NULL;
+
+    if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
+        return;
+    weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
+              "redis: %s %s: %s%s", topic->name, what, text,
+              hint != NULL ? hint : "");
 }

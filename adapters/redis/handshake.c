@@ -23,7 +23,7 @@ static void on_step(redisAsyncContext *context, void *answer, void *arg)
     if (!weir__conn_take_reply(conn, reply))
         return;
     if (reply->type == REDIS_REPLY_ERROR)
-        weir__conn_note_lost(conn, WEIR_ESERVER, "%s", reply->str);
+        weir__conn_note_handshake_refused(conn, reply->str);
     else
         book(conn);
 }

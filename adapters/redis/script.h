@@ -27,6 +27,8 @@ extern const struct weir__script weir__script_forget;
 extern const struct weir__script weir__script_purge;
 extern const struct weir__script weir__script_pause;
 extern const struct weir__script weir__script_set;
+extern const struct weir__script weir__script_start;
+extern const struct weir__script weir__script_recall;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/server/ask.h"
 
+#include "adapters/server/info.h"
 #include "core/assert.h"
 #include "core/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -47,40 +47,17 @@ static redisContext *reach(const char *path, int seconds)
     return context;
 }
 
-/* The text behind "name:" at the start of a line of INFO, or NULL. */
-static const char *info_field(const char *info, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (const char *line = info; line != NULL;) {
-        if (strncmp(line, name, len) == 0 && line[len] == ':')
-            return line + len + 1;
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    return NULL;
-}
-
-static uint64_t info_number(const char *info, const char *name)
-{
-    const char *text = info_field(info, name);
-
-    return text != NULL ? (uint64_t)strtoull(text, NULL, 10) : 0;
-}
-
 static void read_info(const char *text, struct weir__server_info *ret_info)
 {
-    const char *version = info_field(text, "redis_version");
+    struct weir_slice version = weir__info_field(text, "redis_version");
     struct weir__server_info info = {0};
 
-    info.pid = (pid_t)info_number(text, "process_id");
-    info.memory_bytes = info_number(text, "used_memory");
-    if (version != NULL) {
-        size_t len = strcspn(version, "\r\n");
-
-        len = len < sizeof(info.version) ? len : sizeof(info.version) - 1;
-        memcpy(info.version, version, len);
-    }
+    info.pid = (pid_t)weir__info_number(text, "process_id");
+    info.memory_bytes = weir__info_number(text, "used_memory");
+    if (version.len >= sizeof(info.version))
+        version.len = sizeof(info.version) - 1;
+    if (version.len > 0)
+        memcpy(info.version, version.ptr, version.len);
     *ret_info = info;
 }
 
@@ -97,8 +74,9 @@ enum weir__server_state weir__server_ask(const char *socket,
     reply = redisCommand(context, "INFO");
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
         read_info(reply->str, ret_info);
-        state = info_number(reply->str, "loading") != 0 ? WEIR__SERVER_LOADING
-                                                        : WEIR__SERVER_READY;
+        state = weir__info_number(reply->str, "loading") != 0
+                    ? WEIR__SERVER_LOADING
+                    : WEIR__SERVER_READY;
     }
     if (reply != NULL)
         freeReplyObject(reply);

@@ -49,6 +49,17 @@ static int flush(void *self)
     return flush_rc;
 }
 
+/* What the threads of handlers post arrives at once. */
+static int post(struct weir__mailbox *mailbox, uint64_t ticket,
+                const struct weir__completion *completion)
+{
+    (void)mailbox;
+    weir__reactor_complete(reactor, ticket, completion);
+    return WEIR_OK;
+}
+
+static struct weir__mailbox mailbox = {post};
+
 static void on_idle(const char *topic, void *arg)
 {
     (void)arg;
@@ -71,6 +82,8 @@ struct weir__lane_options lane_options(const char *ladder)
         .concurrency = 256,
         .weight = 1,
         .lease_ms = 5000,
+        .timeout_ms = 30000,
+        .max_crashes = 3,
         .max_dead = 10,
     };
 
@@ -81,22 +94,26 @@ struct weir__lane_options lane_options(const char *ladder)
 
 void open_reactor(const struct weir__lane_options *lane)
 {
+    struct weir__lane_options served = *lane;
     struct weir__reactor_options options;
 
     store = mem_store_new();
     log_to = (struct weir__log){.fn = on_log};
     options = (struct weir__reactor_options){
-        .store = mem_store_port(store),
         .clock = mem_store_clock,
         .clock_arg = store,
         .seed = 7,
+        .mailbox = &mailbox,
+        .block_warn_ms = 100,
         .log = &log_to,
     };
     reactor = weir__reactor_new(&options);
     EXPECT_TRUE(reactor != NULL);
-    EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, lane));
+    weir__reactor_attach(reactor, mem_store_port(store));
+    served.store = mem_store_port(store);
+    EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &served));
     weir__reactor_on_idle(reactor, on_idle, NULL);
-    weir__reactor_connection(reactor, true);
+    weir__reactor_connection(reactor, mem_store_port(store), true);
 }
 
 void open_with_ladder(const char *ladder)
@@ -108,6 +125,7 @@ void open_with_ladder(const char *ladder)
 
 void close_reactor(void)
 {
+    (void)weir__reactor_drop_pending(reactor);
     weir__reactor_free(reactor);
     mem_store_free(store);
 }

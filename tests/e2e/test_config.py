@@ -178,11 +178,15 @@ def check_tells_every_mistake_with_plugins(place):
 
 @test
 def options_that_a_worker_does_not_look_at_are_told(place):
-    config = write(place, 'topic "t" { handler = echo\nmax_body = 1KiB }\n')
+    config = write(place, 'topic "t" { handler = echo\nmax_body = 1KiB\n'
+                          'max_pending = none }\n')
     result = place.weir("check", "--config", config)
     expect(0, result.code)
-    expect_in("%s:2: max_body is not looked at by weir run" % config,
-              result.err)
+    for words in ("2: max_body is not looked at by weir run; store it with "
+                  "the topic: weir topic set t max_body=1024",
+                  "3: max_pending is not looked at by weir run; store it with "
+                  "the topic: weir topic set t max_pending=none"):
+        expect_in("%s:%s\n" % (config, words), result.err)
 
 
 if __name__ == "__main__":

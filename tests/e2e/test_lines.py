@@ -118,8 +118,35 @@ def counts_are_json_on_demand(place):
 def a_body_too_large_is_refused_with_its_line(place):
     result = add(place, '{"id":"1","body":"%s"}\n{"id":"2"}\n' % ("x" * 2**20))
     expect([1, counts(1, 0, 1)], [result.code, result.out])
-    expect_in("stdin:1: body of 1048581 bytes is larger than max_body",
-              result.sentences[0])
+    expect_in('stdin:1: body of 1048581 bytes is larger than max_body of '
+              'topic "t" (1MiB)', result.sentences[0])
+    place.ok("topic", "set", "t", "max_body=2MiB")
+    result = add(place, '{"body":"%s"}\n{"id":"3"}\n{"body":"%s"}\n'
+                 % ("x" * 2**20, "x" * 2**21))
+    expect([1, counts(2, 0, 1)], [result.code, result.out])
+    expect_in('stdin:3: body of 2097157 bytes is larger than max_body of '
+              'topic "t" (2MiB)', result.sentences[0])
+
+
+@test
+def a_body_no_topic_takes_is_refused_with_its_line(place):
+    result = add(place, '{"body":"%s"}\n{"id":"2"}\n' % ("x" * 2**24))
+    expect([1, counts(1, 0, 1)], [result.code, result.out])
+    expect_in("stdin:1: body of 16777221 bytes is larger than max_body can be "
+              "(16MiB)", result.sentences[0])
+
+
+@test
+def jobs_beyond_max_pending_are_refused_with_their_lines(place):
+    place.ok("topic", "set", "t", "max_pending=3")
+    result = add(place, "".join('{"id":"%d"}\n' % i for i in range(6)))
+    expect([1, counts(3, 0, 3), 3],
+           [result.code, result.out, len(result.sentences)])
+    for line, sentence in zip((4, 5, 6), result.sentences):
+        expect_in('stdin:%d: as many jobs wait in topic "t" as its '
+                  'max_pending allows (3)' % line, sentence)
+    place.weir("add", "t").expect_complaint(1, "max_pending allows (3)")
+    expect(3, place.stats("t")["added_total"])
 
 
 @test

@@ -8,8 +8,8 @@ import pty
 import select
 import signal
 
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
-                 main, stop_cleanly, test)
+from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
+                 expect_true, main, stop_cleanly, test)
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -180,7 +180,11 @@ def a_stored_ladder_beats_that_of_the_worker(place):
 
 @test
 def another_kind_is_refused_by_workers(place):
-    place.ok("topic", "set", "t", "kind=list")
+    place.ok("topic", "set", "t", "kind=delay")
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+    redis.send("HSET weir:{t}:meta kind list")
+    expect(":0", redis.line())
+    redis.close()
     result = place.weir("run", "--handle", "t=echo")
     expect(2, result.code)
     expect_in('weir: topic "t" is of kind list; weir run serves delay topics',

@@ -6,10 +6,10 @@ import os
 
 from e2e import TEST_PLUGINS, expect, expect_in, expect_true, main, test
 
-COMMANDS = ["run", "check", "add", "show", "list", "delete", "reschedule",
-            "pause", "resume", "purge", "stats", "topic list", "topic show",
-            "topic set", "dead list", "dead requeue", "dead purge",
-            "plugin info", "server status", "server stop"]
+COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
+            "reschedule", "pause", "resume", "purge", "stats", "topic list",
+            "topic show", "topic set", "dead list", "dead requeue",
+            "dead purge", "plugin info", "server status", "server stop"]
 
 
 def refused(place, *args, words=(), stdin=None):
@@ -125,11 +125,24 @@ def nesting_beyond_32_levels_is_refused(place):
 
 
 @test
-def a_body_beyond_one_mebibyte_is_refused_with_its_size(place):
+def a_body_that_no_topic_takes_is_refused_with_its_size(place):
     with open(place.path("big"), "w") as file:
-        file.write('"%s"' % ("x" * (1024 * 1024)))
+        file.write('"%s"' % ("x" * 2**24))
     refused(place, "add", "t", "--body-file", place.path("big"),
-            words=["1048581 bytes", "max_body (1 MiB)"])
+            words=["16777221 bytes", "max_body can be (16MiB)"])
+
+
+@test
+def a_body_beyond_what_its_topic_takes_is_refused_with_its_size(place):
+    with open(place.path("big"), "w") as file:
+        file.write('"%s"' % ("x" * 2**20))
+    add = ("add", "t", "--body-file", place.path("big"))
+    place.weir(*add).expect_complaint(
+        2, "1048581 bytes", 'max_body of topic "t" (1MiB)', "weir topic set")
+    place.ok("topic", "set", "t", "max_body=1048581")
+    place.ok(*add)
+    place.ok("topic", "set", "t", "max_body=1048580")
+    place.weir(*add).expect_complaint(2, 'max_body of topic "t" (1048580)')
 
 
 @test

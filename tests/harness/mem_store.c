@@ -27,9 +27,12 @@ struct mem_store {
     struct weir__claim claim;
     int claim_code;
     struct weir__run *out[JOBS_MAX]; /* runs core holds, by job; or NULL */
-    struct weir__run *settled;       /* not answered yet */
+    size_t starting[JOBS_MAX];       /* jobs whose start is not answered yet */
+    size_t starting_count;
+    int start_code;
+    struct weir__run *settled; /* not answered yet */
     size_t settled_count;
-    size_t claims, renewals, flushed_renewals, largest_claim;
+    size_t claims, starts, renewals, flushed_renewals, largest_claim;
 };
 
 static struct mem_store *store_of(struct weir__store_topic *topic)
@@ -89,7 +92,11 @@ static void copy(char *to, size_t cap, struct weir_slice from)
 static void apply(struct mem_store *store, struct mem_job *job,
                   const struct weir__run *run)
 {
-    job->counters = run->record.counters;
+    if (run->outcome != WEIR__OUTCOME_RETURN) { /* written anew */
+        job->counters = run->record.counters;
+        job->suspicion = 0;
+    }
+    job->is_started = false;
     copy(job->error, sizeof(job->error), run->record.error);
     copy(job->reason, sizeof(job->reason), run->record.reason);
     job->state = "waiting";
@@ -108,16 +115,47 @@ static void apply(struct mem_store *store, struct mem_job *job,
     case WEIR__OUTCOME_RETURN:
         break;
     case WEIR__OUTCOME_NONE:
+    case WEIR__OUTCOME_TAKEN:
     default:
         WEIR_UNREACHABLE("a run was settled without an outcome");
     }
+}
+
+static bool is_starting(const struct mem_store *store, size_t slot)
+{
+    for (size_t i = 0; i < store->starting_count; i++)
+        if (store->starting[i] == slot)
+            return true;
+    return false;
+}
+
+static void start(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct mem_store *store = store_of(topic);
+
+    WEIR_ASSERT(store->out[run->slot] == run && run->is_suspect);
+    WEIR_ASSERT(!is_starting(store, run->slot));
+    store->starting[store->starting_count] = run->slot;
+    store->starting_count++;
+    store->starts++;
+}
+
+static void free_run(struct weir__run *run)
+{
+    weir__run_fini(run);
+    free(run);
 }
 
 static void settle(struct weir__store_topic *topic, struct weir__run *run)
 {
     struct mem_store *store = store_of(topic);
 
+    WEIR_ASSERT(!is_starting(store, run->slot));
     store->out[run->slot] = NULL;
+    if (run->outcome == WEIR__OUTCOME_TAKEN) { /* there is nothing to say */
+        free_run(run);
+        return;
+    }
     run->next = store->settled;
     store->settled = run;
     store->settled_count++;
@@ -162,6 +200,7 @@ static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
+    .start = start,
     .settle = settle,
     .renew = renew,
     .unsettled = unsettled,
@@ -183,12 +222,6 @@ struct mem_store *mem_store_new(void)
 struct weir__store *mem_store_port(struct mem_store *store)
 {
     return &store->port;
-}
-
-static void free_run(struct weir__run *run)
-{
-    weir__run_fini(run);
-    free(run);
 }
 
 void mem_store_free(struct mem_store *store)
@@ -241,6 +274,35 @@ void mem_store_fail_claim(struct mem_store *store, int code)
     store->claim_code = code;
 }
 
+void mem_store_fail_start(struct mem_store *store, int code)
+{
+    store->start_code = code;
+}
+
+void mem_store_suspect(struct mem_store *store, uint32_t blamed)
+{
+    store->jobs[store->job_count - 1].suspicion = 1 + blamed;
+}
+
+void mem_store_lose(struct mem_store *store, const char *id)
+{
+    struct weir__store_events events = weir__lane_events();
+    struct mem_job *job = find(store, weir__slice_str(id));
+
+    WEIR_ASSERT(job != NULL && strcmp(job->state, "running") == 0);
+    job->state = "waiting";
+    job->due_ms = mem_store_now_ms(store) + 1000;
+    events.lost(store->topic.user, job->token);
+}
+
+void mem_store_delete(struct mem_store *store, const char *id)
+{
+    struct mem_job *job = find(store, weir__slice_str(id));
+
+    WEIR_ASSERT(job != NULL);
+    job->state = "gone";
+}
+
 static struct weir__run *make_run(struct mem_store *store,
                                   const struct mem_job *job)
 {
@@ -250,6 +312,9 @@ static struct weir__run *make_run(struct mem_store *store,
     run->magic = WEIR__RUN_MAGIC;
     run->id = weir__slice_str(job->id);
     run->record.counters = job->counters;
+    run->record.counters.crashes += job->suspicion;
+    run->is_suspect = job->suspicion > 0;
+    run->blamed = job->suspicion > 0 ? job->suspicion - 1 : 0;
     run->record.retry = weir__slice_str(job->retry);
     run->record.ttl_ms = job->ttl_ms;
     run->token = job->token;
@@ -261,13 +326,18 @@ static struct weir__run *make_run(struct mem_store *store,
 
 static void expire(struct mem_store *store)
 {
-    for (size_t i = 0; i < store->job_count; i++)
-        if (strcmp(store->jobs[i].state, "running") == 0 &&
-            store->lease_ms[i] < mem_store_now_ms(store)) {
-            store->jobs[i].state = "waiting";
-            store->jobs[i].due_ms = mem_store_now_ms(store);
-            store->jobs[i].counters.crashes++;
-        }
+    for (size_t i = 0; i < store->job_count; i++) {
+        struct mem_job *job = &store->jobs[i];
+
+        if (strcmp(job->state, "running") != 0 ||
+            store->lease_ms[i] >= mem_store_now_ms(store))
+            continue;
+        job->state = "waiting";
+        job->due_ms = mem_store_now_ms(store);
+        if (job->suspicion == 0 || job->is_started)
+            job->suspicion++;
+        job->is_started = false;
+    }
 }
 
 static struct weir__run *take_due(struct mem_store *store, size_t *ret_count)
@@ -323,6 +393,27 @@ static void answer_claim(struct mem_store *store)
         events.arrived(store->topic.user, first, claimed.count, 0);
 }
 
+static void answer_starts(struct mem_store *store)
+{
+    struct weir__store_events events = weir__lane_events();
+    size_t count = store->starting_count, slots[JOBS_MAX];
+
+    memcpy(slots, store->starting, count * sizeof(slots[0]));
+    store->starting_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct mem_job *job = &store->jobs[slots[i]];
+        struct weir__run *run = store->out[slots[i]];
+        int code = store->start_code;
+
+        store->start_code = WEIR_OK;
+        if (code == WEIR_OK &&
+            (strcmp(job->state, "running") != 0 || job->token != run->token))
+            code = WEIR_ENOTFOUND;
+        job->is_started = code == WEIR_OK || job->is_started;
+        events.started(store->topic.user, run, code);
+    }
+}
+
 static void answer_settles(struct mem_store *store)
 {
     struct weir__store_events events = weir__lane_events();
@@ -352,6 +443,10 @@ size_t mem_store_answer(struct mem_store *store)
         answer_settles(store);
         answered++;
     }
+    if (store->starting_count > 0) {
+        answer_starts(store);
+        answered++;
+    }
     if (store->is_claimed) {
         answer_claim(store);
         answered++;
@@ -371,6 +466,11 @@ const struct mem_job *mem_store_job(const struct mem_store *store,
 size_t mem_store_claims(const struct mem_store *store)
 {
     return store->claims;
+}
+
+size_t mem_store_starts(const struct mem_store *store)
+{
+    return store->starts;
 }
 
 size_t mem_store_flushed_renewals(const struct mem_store *store)

@@ -26,11 +26,24 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
 /* The ttl of the job added last. */
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
 
+/* A worker died with the job added last, and after that `blamed` more that had
+ * started it. */
+void mem_store_suspect(struct mem_store *store, uint32_t blamed);
+
+/* The lease of this running job ends, and its worker hears of it. */
+void mem_store_lose(struct mem_store *store, const char *id);
+
+/* Delete a job, whatever its state. */
+void mem_store_delete(struct mem_store *store, const char *id);
+
 /* Answer what was flushed. Returns how many requests were answered. */
 size_t mem_store_answer(struct mem_store *store);
 
 /* Fail the next claim with this code. */
 void mem_store_fail_claim(struct mem_store *store, int code);
+
+/* Fail the next start with this code: it is not noted. */
+void mem_store_fail_start(struct mem_store *store, int code);
 
 /* A job as it is now. */
 struct mem_job {
@@ -38,8 +51,10 @@ struct mem_job {
     char retry[80];
     char reason[40];
     char error[240];
-    const char *state; /* "waiting", "running", "dead", "gone" */
-    struct weir_counters counters;
+    const char *state;             /* "waiting", "running", "dead", "gone" */
+    struct weir_counters counters; /* those in the record */
+    uint32_t suspicion;            /* 0: none; 1 + runs it is blamed for */
+    bool is_started;               /* noted by the run that is out */
     int64_t due_ms;
     int64_t ttl_ms;
     uint64_t token;
@@ -49,6 +64,7 @@ const struct mem_job *mem_store_job(const struct mem_store *store,
                                     const char *id);
 int64_t mem_store_now_ms(const struct mem_store *store);
 size_t mem_store_claims(const struct mem_store *store);
+size_t mem_store_starts(const struct mem_store *store);
 size_t mem_store_renewals(const struct mem_store *store);
 size_t mem_store_flushed_renewals(const struct mem_store *store);
 size_t mem_store_largest_claim(const struct mem_store *store);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_TEST_H
-#define WEIR_TEST_H
+#ifndef WEIR_HARNESS_TEST_H
+#define WEIR_HARNESS_TEST_H
 
 /* The test harness. Each TEST runs in a process of its own with a deadline;
  * its name is the sentence that it proves. A program runs all of its tests, or

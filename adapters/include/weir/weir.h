@@ -52,6 +52,9 @@ struct weir_options {
      * for a person. May be NULL. Reconnecting goes on by itself either way. */
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
+    /* Log a warning, one a second at most, when a handler held the loop for
+     * longer, or 0: 100. */
+    int64_t block_warn_ms;
 };
 
 /* Open a reactor and begin to connect. Does not block: host names must be
@@ -68,8 +71,19 @@ WEIR_API void weir_reactor_free(struct weir_reactor *reactor);
 
 /* --- serving ---------------------------------------------------------- */
 
+/* Say of which kind a topic is ("delay", ...) before the first request that
+ * names it; those that were not declared or served are "delay" topics. NULL: as
+ * declared before. WEIR_EINVAL (name, no such kind, declared as another one
+ * before), WEIR_ENOMEM, WEIR_ECANCELED. What a request asks of a kind that
+ * cannot do it is refused with WEIR_EKIND. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_declare(struct weir_reactor *reactor,
+                                                  const char *topic,
+                                                  const char *kind,
+                                                  struct weir_error *err);
+
 /* How a topic is served; zero means the default in brackets. */
 struct weir_topic_options {
+    const char *kind; /* [as declared, or "delay"] */
     /* Exactly one of `run` and `plugin`. */
     weir_run_fn run;
     void *self;         /* handed to `run`; kept */
@@ -110,15 +124,20 @@ typedef void (*weir_idle_fn)(const char *topic, void *arg);
 WEIR_API void weir_reactor_on_idle(struct weir_reactor *reactor,
                                    weir_idle_fn fn, void *arg);
 
-/* Stop serving, for good: claim no more, settle what ran, give back what was
- * claimed and not started; when the server has acknowledged all of it, run
- * `done` once, from a later turn. That may take for ever while there is no
- * connection: a host that cannot wait sets a timer of its own and frees the
- * reactor. `done` may be NULL; a second call replaces it. Requests still
- * work. */
+/* Stop serving, for good: claim no more, settle what ran, wait for what is
+ * pending, give back what was claimed and not started; when the server has
+ * acknowledged all of it, run `done` once, from a later turn. That may take for
+ * ever while there is no connection: a host that cannot wait sets a timer of
+ * its own and frees the reactor. `done` may be NULL; a second call replaces it.
+ * Requests still work. */
 typedef void (*weir_stopped_fn)(void *arg);
 WEIR_API void weir_reactor_stop(struct weir_reactor *reactor,
                                 weir_stopped_fn done, void *arg);
+
+/* After weir_reactor_stop: wait no longer for pending runs. Their cancel
+ * callbacks run in here, their jobs are given back at once, as if they had not
+ * been claimed; what completes them afterwards is ignored. */
+WEIR_API void weir_reactor_give_back(struct weir_reactor *reactor);
 
 /* --- adding ----------------------------------------------------------- */
 

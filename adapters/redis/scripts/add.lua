@@ -3,15 +3,22 @@
 --
 -- Each pack was staged before by SET pack bytes NX PX: the server hashes every
 -- byte of a string that enters Lua, so bodies stay outside. PERSIST makes a
--- pack permanent and tells a repeat of this call from the first one.
+-- pack permanent.
 --
--- KEYS  wait ids meta idle, pack...
--- ARGV  topic, kind, then for each pack: jobs, header length, when (due.lua)
+-- A call may come again, whatever became of its jobs: its producer did not hear
+-- the answer. Until it does, the call has a seat of its own, and `seen` holds
+-- the number of the last call in each seat and what that one refused. Numbers
+-- of a seat only grow, so an equal one is a repeat, a smaller one comes late
+-- from a lost connection, and both change nothing.
+--
+-- KEYS  wait ids meta idle seen, pack...
+-- ARGV  topic, kind, seat, number, then for each pack: jobs, header length,
+--       when (due.lua)
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
---       slot: as many jobs wait as may; slot -1: this pack is in use already
---       (the call is a repeat); -2: not staged. Where options are stored their
---       revision comes last.
+--       slot: as many jobs wait as may; slot -1: this pack is in use already;
+--       -2: not staged. Where options are stored their revision comes last.
+--       A repeat is answered with the same pairs, and added 0.
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
 --#include due
@@ -20,9 +27,27 @@
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local topic, kind = ARGV[1], ARGV[2]
+local seen, first_pack, first_arg = KEYS[5], 6, 5
+local topic, kind, seat, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
+
+local last = call('HGET', seen, seat)
+local last_number = last and string.match(last, '^%d+')
+if last and tonumber(last_number) >= tonumber(number) then
+  for index = first_pack, #KEYS do -- it was staged again, too
+    if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
+  end
+  local reply = { 0 }
+  if last_number == number and #last > #number then
+    for i, value in ipairs(cmsgpack.unpack(sub(last, #number + 2))) do
+      reply[i + 1] = value
+    end
+  end
+  if known[3] then reply[#reply + 1] = tonumber(known[3]) end
+  return reply
+end
+
 local stored = known[1] or topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 
@@ -88,9 +113,24 @@ local function refuse_rest(key, jobs, header_len, refused, count)
   return refused, count, full
 end
 
+-- Remember the answer. A new seat drops some of those that nobody used for an
+-- hour where there are many (a number counts 1/128 ms).
+local function note_seen(pairs)
+  local value = number
+  if #pairs > 0 then value = number .. ' ' .. cmsgpack.pack(pairs) end
+  if call('HSET', seen, seat, value) == 0 or call('HLEN', seen) <= 1000 then
+    return
+  end
+  local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
+  for i = 1, #some, 2 do
+    local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
+    if age > 3600 * 1000 * 128 then call('HDEL', seen, some[i]) end
+  end
+end
+
 local reply, added, entries, first = { 0 }, 0, {}, nil
-for index = 0, #KEYS - 5 do
-  local key, arg = KEYS[5 + index], 3 + 3 * index
+for index = 0, #KEYS - first_pack do
+  local key, arg = KEYS[first_pack + index], first_arg + 3 * index
   local jobs, header_len = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
   local seq = sub(key, -12)
   if call('PERSIST', key) == 0 then
@@ -128,6 +168,7 @@ for index = 0, #KEYS - 5 do
   end
 end
 
+note_seen({ unpack(reply, 2) })
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 -- claim: take due nodes under a new lease, oldest first, until `room` jobs are
--- covered. Claims whose lease ran out go back first, one crash more each.
+-- covered. Claims whose lease ran out go back first, as suspects.
 --
 -- The token is the number of jobs claimed so far, this claim included: it
--- grows and never repeats. In `run` it is the score, with crashes/16 as its
--- fraction; in `lease` there is one deadline for the whole claim.
+-- grows and never repeats. In `run` it is the score, with the node's suspicion
+-- as its fraction; in `lease` there is one deadline for the whole claim.
 --
 -- KEYS  wait run lease ids meta idle
 -- ARGV  room (0: only look), lease ms, most nodes, worker ('' = do not
@@ -12,9 +12,10 @@
 --       1 if the worker is registered as idle, kind
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), jobs, revision of the stored options * 2 (+ 1 if paused),
---         node, due ms * 16 + crashes, node, ... }
+--         node, due ms * 256 + state (suspect.lua), node, ... }
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
+--#include suspect
 --#include topic
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -32,19 +33,23 @@ local function expire(token)
   local number = tonumber(token)
   local held = call('ZRANGEBYSCORE', run, token, '(' .. digits(number + 1),
                     'WITHSCORES', 'LIMIT', 0, 256)
-  local entries, names, jobs = {}, {}, 0
+  local entries, names, jobs, crashed = {}, {}, 0, 0
   for i = 1, #held, 2 do
-    local crashes = min((tonumber(held[i + 1]) - number) * 16 + 1, 15)
     local lo, hi = node_bounds(held[i])
-    entries[i], entries[i + 1] = now + crashes / 16, held[i]
-    names[#names + 1] = held[i]
+    local ended, started = suspicion(held[i + 1])
     jobs = jobs + hi - lo + 1
+    if ended == 0 or started then -- else nobody knows that it did anything
+      ended = min(ended + 1, MOST_ENDED)
+      crashed = crashed + hi - lo + 1
+    end
+    entries[i], entries[i + 1] = suspect_score(now, ended), held[i]
+    names[#names + 1] = held[i]
   end
   if jobs > 0 then
     call('ZREM', run, unpack(names))
     call('ZADD', wait, unpack(entries))
     call('HINCRBY', meta, 'returned', jobs)
-    call('HINCRBY', meta, 'crashed', jobs)
+    call('HINCRBY', meta, 'crashed', crashed)
     if now < mark_end then call('HINCRBY', meta, 'ready', jobs) end
   end
   if #held < 512 then call('ZREM', lease, token) end
@@ -71,13 +76,13 @@ local jobs, used, ripe = 0, 0, 0
 local function take(score, name, size)
   local due_ms = floor(score)
   reply[#reply + 1] = name
-  reply[#reply + 1] = score * 16
+  reply[#reply + 1] = score * 256
   entries[#entries + 1] = score - due_ms
   entries[#entries + 1] = name
   jobs = jobs + size
 end
 
--- A node that crashed before is given out job by job.
+-- A suspect is given out job by job.
 local function take_singles(score, seq, lo, hi)
   local taken = {}
   for slot = lo, min(hi, lo + room - jobs - 1) do

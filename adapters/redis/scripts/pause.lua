@@ -3,15 +3,16 @@
 -- worker that sleeps is woken.
 --
 -- KEYS  ids meta idle
--- ARGV  topic, kind, 1 to pause or 0 to resume
+-- ARGV  topic, kind ('': any; a topic that is made is a delay topic then),
+--       1 to pause or 0 to resume
 -- Reply { 1 }, or { -1, kind } when the topic is of another kind: nothing was
 --       done
 local call = redis.call
 --#include topic
 local ids, meta, idle = unpack(KEYS)
 local topic, kind = ARGV[1], ARGV[2]
-local stored = topic_kind(meta, ids, kind)
-if stored ~= kind then return { -1, stored } end
+local stored = topic_kind(meta, ids, kind ~= '' and kind or 'delay')
+if kind ~= '' and stored ~= kind then return { -1, stored } end
 if ARGV[3] == '1' then
   call('HSET', meta, 'paused', 1)
   return { 1 }

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- release: give back what is left of a claim at once, without a crash noted.
+-- release: give back what is left of a claim at once. Who had started a suspect
+-- did not die with it.
 --
 -- KEYS  wait run lease meta idle
 -- ARGV  token, topic
 -- Reply { jobs given back, 1 if there is more: call again }
 --#include node
+--#include suspect
 --#include wake
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -17,7 +19,8 @@ local held = call('ZRANGEBYSCORE', run, token, '(' .. digits(number + 1),
 local entries, names, jobs = {}, {}, 0
 for i = 1, #held, 2 do
   local lo, hi = node_bounds(held[i])
-  entries[i], entries[i + 1] = now + tonumber(held[i + 1]) - number, held[i]
+  local ended = suspicion(held[i + 1])
+  entries[i], entries[i + 1] = suspect_score(now, ended), held[i]
   names[#names + 1] = held[i]
   jobs = jobs + hi - lo + 1
 end

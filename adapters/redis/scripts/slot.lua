@@ -8,9 +8,11 @@
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
 -- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
---       { scheduled|ready|running|dead, due ms or -1, crashes, slot }; of a
+--       { scheduled|ready|running|dead, due ms or -1, leases that
+--       ended and count (suspect.lua), slot }; of a
 --       rescheduled job the state before and the new due time
 --#include node
+--#include suspect
 --#include wake
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -88,7 +90,7 @@ local number = tonumber(score)
 local due = floor(number)
 local running = where == run
 local state = running and 'running' or due <= now and 'ready' or 'scheduled'
-local reply = { state, running and -1 or due, (number - due) * 16, found }
+local reply = { state, running and -1 or due, suspicion(number), found }
 if not deletes and not (reschedules and not running) then return reply end
 
 -- Take the slot out of its node; what is left of the node goes back.
@@ -100,7 +102,7 @@ call('ZREM', where, node)
 if not running and number < mark_end then
   call('HINCRBY', meta, 'ready', -1)
 end
-if reschedules then -- its crashes stay with it
+if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
   entries[#entries + 1] = at + number - due

@@ -20,6 +20,12 @@
  *     weir_retry_after(job, ms, "why")  the same, but this delay
  *     weir_snooze(job, ms)          come back later; uses no attempt
  *     weir_fail(job, "why")         dead at once, kept with this reason
+ *     WEIR_PENDING                  not finished yet: weir_complete will say
+ *
+ * A handler that waits for something returns WEIR_PENDING after it took a
+ * handle with weir_job_handle(), and completes the run later, once, from the
+ * loop or from any thread. Until then the job counts as running, its lease is
+ * kept alive, and at most `concurrency` jobs of the topic are in that state.
  *
  * A worker that dies before its verdict reached the server has its jobs run
  * again by another one: delivery is at least once, so make effects repeatable
@@ -29,8 +35,9 @@
  * too; `self` is then whatever it registered the handler with.
  *
  * Memory: everything read from a job (id, body, url, strings inside the body)
- * is borrowed and valid until `run` returns. Strings are not NUL-terminated
- * unless said so. Each side frees only what it allocated. */
+ * is borrowed and valid until `run` returns or, where it returned WEIR_PENDING,
+ * until weir_complete was called or the cancel callback returned. Strings are
+ * not NUL-terminated unless said so. Each side frees only what it allocated. */
 
 #include <weir/base.h>
 
@@ -47,7 +54,15 @@ enum weir_verdict {
     WEIR_RETRY = 1,
     WEIR_RETRY_AFTER = 2,
     WEIR_SNOOZE = 3,
-    WEIR_FAIL = 4
+    WEIR_FAIL = 4,
+    WEIR_PENDING = 5
+};
+
+/* Why a pending run is given up. */
+enum weir_cancel {
+    WEIR_CANCEL_TIMEOUT, /* it took longer than the topic's timeout */
+    WEIR_CANCEL_STOP,    /* the reactor stops: the job is given back */
+    WEIR_CANCEL_LOST     /* its lease was lost: the job runs elsewhere */
 };
 
 enum weir_type {
@@ -87,6 +102,22 @@ struct weir_counters {
 };
 
 struct weir_host;
+struct weir_job;
+
+/* One pending run, as whoever finishes it holds it. A plain value; copy it
+ * freely, also to other threads. It outlives the run: completing a run that is
+ * over (completed, timed out, given back) does nothing but count and log. */
+struct weir_handle {
+    const struct weir_host *host;
+    void *owner;     /* the host's */
+    uint64_t ticket; /* 0: out of memory, do not return WEIR_PENDING */
+};
+
+/* Runs on the loop thread, once at most, when a pending run is given up: stop
+ * working on it. The job is readable until this returns; a completion that
+ * comes afterwards is refused. */
+typedef void (*weir_cancel_fn)(struct weir_job *job, enum weir_cancel why,
+                               void *arg);
 
 /* A job as a handler sees it; read it through the functions below only. The
  * first member is part of the ABI, what follows it belongs to the host. */
@@ -114,6 +145,10 @@ struct weir_host {
     void (*job_set_reason)(struct weir_job *job, const char *text);
     void (*job_log)(const struct weir_job *job, enum weir_level level,
                     const char *text);
+    struct weir_handle (*job_handle)(struct weir_job *job);
+    void (*job_on_cancel)(struct weir_job *job, weir_cancel_fn fn, void *arg);
+    int (*complete)(struct weir_handle handle, enum weir_verdict verdict,
+                    int64_t delay_ms, const char *why);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -293,8 +328,40 @@ static inline enum weir_verdict weir_fail(struct weir_job *job, const char *why)
     return WEIR_FAIL;
 }
 
+/* --- finishing later ----------------------------------------------------- */
+
+/* The handle of this run: take it inside `run`, before you return
+ * WEIR_PENDING. Each call gives the same one. Where `run` returns something
+ * else the handle finds nothing. */
+static inline struct weir_handle weir_job_handle(struct weir_job *job)
+{
+    return job->host->job_handle(job);
+}
+
+/* Be told when the pending run is given up; NULL: not. */
+static inline void weir_job_on_cancel(struct weir_job *job, weir_cancel_fn fn,
+                                      void *arg)
+{
+    job->host->job_on_cancel(job, fn, arg);
+}
+
+/* Finish a pending run, from any thread, also before its `run` returned. The
+ * verdict is any but WEIR_PENDING; `delay_ms` is for WEIR_RETRY_AFTER and
+ * WEIR_SNOOZE, `why` for WEIR_RETRY, WEIR_RETRY_AFTER and WEIR_FAIL, copied,
+ * may be NULL. On the loop thread what was borrowed from the job is gone when
+ * this returns, elsewhere do not touch it from the call on. WEIR_EINVAL (not
+ * such a verdict), WEIR_ENOMEM (call again), WEIR_ECANCELED (the reactor is
+ * gone). WEIR_OK does not say that the run was still there. */
+static inline int weir_complete(struct weir_handle handle,
+                                enum weir_verdict verdict, int64_t delay_ms,
+                                const char *why)
+{
+    return handle.host->complete(handle, verdict, delay_ms, why);
+}
+
 /* A handler. `self` is the instance. Any return value that is not a verdict
- * counts as WEIR_FAIL and is logged. */
+ * counts as WEIR_FAIL and is logged; WEIR_PENDING without a handle counts as
+ * WEIR_RETRY and is logged. */
 typedef enum weir_verdict (*weir_run_fn)(void *self, struct weir_job *job);
 
 enum weir_option_type {

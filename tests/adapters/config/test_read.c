@@ -51,7 +51,7 @@ TEST(every_option_is_read_with_its_line)
 TEST(every_option_of_a_topic_is_read_with_its_line)
 {
     struct weir__config *config = config_of("topic \"order.close\" {\n"
-                                            "  kind = bounded\n"
+                                            "  kind = delay\n"
                                             "  handler = ./notify.so\n"
                                             "  options = { \"timeout=5s\" }\n"
                                             "  retry = \"15s 3m ...\"\n"
@@ -73,7 +73,7 @@ TEST(every_option_of_a_topic_is_read_with_its_line)
     EXPECT_INT(1, config->topic_count);
     EXPECT_STR("order.close", topic->name);
     EXPECT_INT(1, topic->line);
-    expect_text(2, "bounded", topic->kind);
+    expect_text(2, "delay", topic->kind);
     expect_text(3, "./notify.so", topic->handler);
     EXPECT_INT(4, topic->options.line);
     EXPECT_INT(1, topic->options.count);

@@ -23,7 +23,7 @@ static const struct refusal names[] = {
      "max_pending"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn"},
+     "log_level, drain, block_warn, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
@@ -202,11 +202,9 @@ static const struct refusal texts[] = {
      "w.conf:1: topic \"a23456789012345678901234567890123456789012\" has "
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
-     "w.conf:1: kind: \"dealy\" is not a kind: write delay, bounded, list, "
-     "sync, concurrent or stream"},
+     "w.conf:1: kind: \"dealy\" is not a kind: write delay"},
     {"topic a { kind = Delay }",
-     "w.conf:1: kind: \"Delay\" is not a kind: write delay, bounded, list, "
-     "sync, concurrent or stream"},
+     "w.conf:1: kind: \"Delay\" is not a kind: write delay"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},
@@ -246,6 +244,8 @@ static const struct refusal texts[] = {
      "warn or error"},
     {"worker { log_level = 1 }", "w.conf:1: log_level: \"1\" is not a "
                                  "level: write debug, info, warn or error"},
+    {"worker { allow_eviction = true }",
+     "w.conf:1: allow_eviction: \"true\" is neither: write yes or no"},
     {"redis { url = \"\" }", "w.conf:1: url: \"\" says nothing: write a "
                              "value, or leave the option out"},
 };

@@ -186,3 +186,15 @@ void fixture_expect(const struct fixture *fixture, size_t index, int id,
     EXPECT_INT(code, fixture->reply[index].code);
     EXPECT_STR(text, fixture->reply[index].text);
 }
+
+int fixture_retry_ms(const struct fixture *fixture)
+{
+    const char *last = NULL;
+
+    for (const char *at = strstr(fixture->log_text, "retry in "); at != NULL;
+         at = strstr(at + 1, "retry in "))
+        last = at;
+    if (last == NULL)
+        return -1;
+    return (int)strtol(last + strlen("retry in "), NULL, 10);
+}

@@ -57,6 +57,9 @@ void fixture_turn(struct fixture *fixture);
     for ((fixture)->give_up_at = ev_time() + 30.; !(condition);) \
     fixture_turn(fixture)
 
+/* The back-off that was logged last, in ms; -1: none. */
+int fixture_retry_ms(const struct fixture *fixture);
+
 /* Reply number `index`, in order of arrival, is this. */
 void fixture_expect(const struct fixture *fixture, size_t index, int id,
                     int code, const char *text);

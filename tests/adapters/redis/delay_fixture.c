@@ -122,6 +122,20 @@ static void on_wake(void *user)
     ((struct host *)user)->wakes++;
 }
 
+static void on_started(void *user, struct weir__run *run, int code)
+{
+    struct host *host = user;
+
+    EXPECT_TRUE(run->is_suspect);
+    host->starts++;
+    host->start_code = code;
+}
+
+static void on_lost(void *user, uint64_t token)
+{
+    ((struct host *)user)->lost_token = token;
+}
+
 static void on_options(void *user, const struct weir__setting *settings,
                        size_t count)
 {
@@ -149,11 +163,12 @@ static void on_connection(int code, const char *text, void *arg)
 struct host *host_open(const char *worker)
 {
     static const struct weir__store_events events = {
-        on_claimed, on_arrived, on_settled, on_wake, on_options, on_connection};
+        on_claimed, on_arrived, on_settled, on_wake,
+        on_started, on_lost,    on_options, on_connection};
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
-    struct weir__delay_options options = {
+    struct weir__redis_options options = {
         .loop = loop,
         .url = &url,
         .worker = worker,
@@ -243,6 +258,15 @@ struct weir__run *host_take(struct host *host)
     if (host->runs == NULL)
         host->runs_end = &host->runs;
     return run;
+}
+
+int host_start(struct host *host, struct weir__run *run)
+{
+    int starts = host->starts;
+
+    host->store->ops->start(host->topic, run);
+    AWAIT(host->starts > starts);
+    return host->start_code;
 }
 
 void host_settle(struct host *host, struct weir__run *run,

@@ -24,7 +24,8 @@ struct host {
     struct weir__run *runs, **runs_end; /* arrived and not taken */
     size_t arrived, lost;
     size_t settled, refused;
-    int wakes;
+    int wakes, starts, start_code;
+    uint64_t lost_token; /* the last one */
 
     int added, existing, failed; /* answers to adds */
     int last_code;
@@ -75,7 +76,8 @@ void host_added(int code, const char *id, void *arg);
 /* Claim and wait for the runs. Returns how many came. */
 size_t host_claim(struct host *host, size_t room, int64_t lease_ms);
 
-struct weir__run *host_take(struct host *host); /* the next run */
+struct weir__run *host_take(struct host *host);           /* the next run */
+int host_start(struct host *host, struct weir__run *run); /* the answer */
 void host_settle(struct host *host, struct weir__run *run,
                  enum weir__outcome outcome);
 void host_settle_all(struct host *host, enum weir__outcome outcome);

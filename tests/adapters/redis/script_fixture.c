@@ -178,12 +178,19 @@ void script_stage(char letter, const char *ids)
     weir__buf_fini(&buf);
 }
 
+long long script_number = 1;
+
 const char *script_add_staged(char letter, const char *when, size_t when_len)
 {
-    script_begin(&weir__script_add, "wait ids meta idle");
+    static char number[24];
+
+    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    script_begin(&weir__script_add, "wait ids meta idle seen");
     script_pack_key(letter);
     script_arg("t");
     script_arg("delay");
+    script_arg("seat");
+    script_arg(number);
     script_arg(total);
     script_arg(script_header);
     script_arg_bytes(when, when_len);
@@ -200,7 +207,7 @@ const char *script_add(char letter, const char *ids, const char *when)
 
 char script_token[24];
 
-/* Nodes and crashes: "aaaaaaaaaaaa0003+0 ..."; the token stays in `token`. */
+/* Nodes and ended leases: "a0003+0 ..."; the token stays in `token`. */
 const char *script_claim(const char *room, const char *lease_ms)
 {
     static char nodes[2048];
@@ -222,7 +229,7 @@ const char *script_claim(const char *room, const char *lease_ms)
         len += (size_t)snprintf(
             nodes + len, sizeof(nodes) - len, "%s%.1s%s+%d", i == 5 ? "" : " ",
             script_reply->element[i]->str, script_reply->element[i]->str + 12,
-            (int)(script_reply->element[i + 1]->integer % 16));
+            (int)(script_reply->element[i + 1]->integer % 256 / 2));
     return nodes;
 }
 

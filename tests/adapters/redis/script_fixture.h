@@ -35,10 +35,11 @@ const char *script_call(void);
 
 /* Stage a pack: ids separated by blanks, or a number of jobs without ids. */
 void script_stage(char letter, const char *ids);
+extern long long script_number; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
 
-/* Nodes and crashes that came: "a0003+0 b0000+1". */
+/* Nodes and ended leases that came: "a0003+0 b0000+1". */
 const char *script_claim(const char *room, const char *lease_ms);
 
 /* A claim whose lease is over when this returns. */

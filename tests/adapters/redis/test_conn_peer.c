@@ -67,6 +67,9 @@ TEST(what_a_server_refused_for_a_while_is_sent_again_whatever_its_flags)
     expect_sent_again_after("-MASTERDOWN Link with MASTER is down\r\n");
     expect_sent_again_after("-READONLY You can't write. script: ab12\r\n");
     expect_sent_again_after("-BUSY Redis is busy running a script\r\n");
+    expect_sent_again_after("-UNBLOCKED force unblock, now a replica\r\n");
+    expect_sent_again_after("-TRYAGAIN Multiple keys request\r\n");
+    expect_sent_again_after("-CLUSTERDOWN The cluster is down\r\n");
     expect_sent_again_after("-NOAUTH Authentication required.\r\n");
     expect_sent_again_after("-ERR Error running script (call to f_ab12): "
                             "@user_script:1: @user_script: 1: -READONLY You "
@@ -90,6 +93,11 @@ static void expect_told_after(const char *bytes)
 TEST(other_refusals_are_for_the_one_who_asked)
 {
     expect_told_after("-OOM command not allowed\r\n");
+    expect_told_after("-MISCONF Redis is configured to save snapshots\r\n");
+    expect_told_after("-NOREPLICAS Not enough good replicas\r\n");
+    expect_told_after("-NOPERM this user has no permissions\r\n");
+    expect_told_after("-WRONGTYPE Operation against a key\r\n");
+    expect_told_after("-CROSSSLOT Keys in request don't hash\r\n");
     expect_told_after("-BUSYKEY Target key name already exists.\r\n");
     expect_told_after("-BUSYGROUP Consumer Group name already exists\r\n");
     expect_told_after("-ERR Error running script (call to f_ab12): "

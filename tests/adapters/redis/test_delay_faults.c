@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
+#include "adapters/redis/conn_private.h"
+#include "adapters/redis/delay_private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
@@ -46,6 +49,23 @@ TEST(a_renewed_lease_does_not_run_out)
     world_close();
 }
 
+TEST(a_renewal_tells_which_lease_is_lost)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    uint64_t token;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 50));
+    token = one->runs->token;
+    AWAIT(host_claim(other, 1, 60000) > 0);
+    one->store->ops->renew(one->topic, 60000);
+    AWAIT(one->lost_token != 0);
+    EXPECT_INT(token, one->lost_token);
+    world_close();
+}
+
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
 {
     world_open(NULL);
@@ -64,6 +84,140 @@ TEST(returned_jobs_are_ready_at_once_without_a_crash)
     EXPECT_STR("job-4", run_id(other->runs));
     world_close();
 }
+
+/* --- adds whose answer is lost ------------------------------------------ */
+
+static const char counting[] =
+    "return tonumber(redis.call('HGET', KEYS[1], 'added') or 0)";
+
+static void name_socket(struct redis_proc *proc, bool is_away)
+{
+    char away[256];
+
+    (void)snprintf(away, sizeof(away), "%s.away", redis_socket(proc));
+    EXPECT_INT(0, is_away ? rename(redis_socket(proc), away)
+                          : rename(away, redis_socket(proc)));
+}
+
+/* What the host added runs on the server, but the host hears nothing of it, and
+ * does not find the server again until its socket has its name back. */
+static void lose_the_answer(struct host *host, struct redis_proc *proc)
+{
+    struct weir__conn *conn = weir__delay_of(host->store)->commands;
+    long long added = redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting);
+
+    redis_kill(proc, SIGSTOP);
+    world_give_up_at = ev_time() + 30.;
+    while (conn->sent.first == NULL || conn->waiting.first != NULL)
+        world_turn();
+    EXPECT_INT(0, shutdown(conn->context->c.fd, SHUT_RD));
+    name_socket(proc, true);
+    redis_kill(proc, SIGCONT);
+    while (redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting) == added)
+        continue;
+}
+
+static void work_off_once(struct host *worker, size_t jobs)
+{
+    EXPECT_INT(jobs, host_claim(worker, 100, 60000));
+    host_settle_all(worker, WEIR__OUTCOME_DONE);
+    host_await_settled(worker);
+}
+
+TEST(an_add_whose_answer_is_lost_adds_nothing_again)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1"), *worker = host_open("w2");
+
+    host_add(host, "seven", 0); /* from now on limits are known */
+    AWAIT(host->added == 1);
+    work_off_once(worker, 1);
+    host_add_numbered(host, 0, 5, 0);
+    host_add(host, NULL, 0);
+    lose_the_answer(host, proc);
+    work_off_once(worker, 6);
+    EXPECT_INT(1, host->added);
+    name_socket(proc, false);
+    AWAIT(host->added == 7);
+    EXPECT_INT(0, host->existing + host->failed);
+    EXPECT_INT(0, host_claim(worker, 100, 60000));
+    EXPECT_INT(0, redis_int(proc, "EVAL %s 0",
+                            "return #redis.call('KEYS', 'weir:{t}:p:*')"));
+    EXPECT_INT(WEIR_OK, host_stats(worker));
+    EXPECT_INT(7, worker->stats.added_total);
+    world_close();
+}
+
+/* Their id is in the index by then, and stays that of one job. */
+TEST(an_add_whose_answer_is_lost_leaves_jobs_that_moved_alone)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1"), *worker = host_open("w2");
+
+    host_add(host, "seven", 0);
+    AWAIT(host->added == 1);
+    work_off_once(worker, 1);
+    host_add(host, NULL, 0);
+    lose_the_answer(host, proc);
+    EXPECT_INT(1, host_claim(worker, 100, 60000));
+    worker->runs->delay_ms = 0;
+    host_settle_all(worker, WEIR__OUTCOME_RETRY);
+    host_await_settled(worker);
+    name_socket(proc, false);
+    AWAIT(host->added == 2);
+    EXPECT_INT(1, host_claim(worker, 100, 60000));
+    EXPECT_STR(host->last_id, run_id(worker->runs));
+    host_settle_all(worker, WEIR__OUTCOME_DONE);
+    host_await_settled(worker);
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:wait"));
+    world_close();
+}
+
+TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1"), *worker = host_open("w2");
+
+    EXPECT_INT(WEIR_OK, host_set(worker, "max_pending", "3"));
+    for (int i = 0; i < 2; i++) {
+        host_add_numbered(host, i, i + 1, 0);
+        AWAIT(host->added == i + 1);
+    }
+    host_add_numbered(host, 1, 4, 0); /* exists, is added, is too much */
+    lose_the_answer(host, proc);
+    work_off_once(worker, 3);
+    name_socket(proc, false);
+    AWAIT(host->added + host->existing + host->failed == 5);
+    EXPECT_INT(3, host->added);
+    EXPECT_INT(1, host->existing);
+    EXPECT_INT(1, host->failed);
+    EXPECT_INT(WEIR_EFULL, host->last_code);
+    EXPECT_INT(0, host_claim(worker, 100, 60000));
+    world_close();
+}
+
+/* Nothing was seen by a server that lost its memory. */
+TEST(adds_go_on_after_the_server_lost_its_memory)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1"), *other = host_open("w2");
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_STR("OK", redis_text(proc, "FLUSHALL"));
+    host_add(host, "a", 0);
+    AWAIT(host->added == 2);
+    for (int i = 0; i < 20; i++) { /* their numbers are given again */
+        host_add(i % 2 == 0 ? host : other, NULL, 0);
+        AWAIT(host->added + other->added == 3 + i);
+    }
+    while (host_claim(other, 100, 60000) > 0)
+        continue;
+    EXPECT_INT(21, other->arrived);
+    world_close();
+}
+
+/* --- waking ------------------------------------------------------------- */
 
 TEST(an_add_wakes_one_sleeping_worker)
 {

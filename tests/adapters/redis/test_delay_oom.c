@@ -11,7 +11,7 @@ TEST(opening_survives_any_allocation_failure)
     static const struct weir__store_events events;
     struct weir__redis_url url;
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    struct weir__delay_options options = {
+    struct weir__redis_options options = {
         .loop = loop, .url = &url, .worker = "w1", .events = &events};
     struct weir__store *store;
     int rc = WEIR_ENOMEM;
@@ -108,5 +108,31 @@ TEST(jobs_survive_a_worker_without_memory)
     }
     AWAIT(done_count(host) == 20);
     EXPECT_INT(0, host->stats.running + host->stats.ready);
+    world_close();
+}
+
+TEST(a_start_is_answered_whatever_fails)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+    int failures = -1, starts;
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    (void)redis_text(proc, "ZINCRBY weir:{t}:wait 0.0078125 %s", /* 1 / 128 */
+                     redis_text(proc, "ZRANGE weir:{t}:wait 0 0"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    for (host->start_code = WEIR_ENOMEM; host->start_code == WEIR_ENOMEM;) {
+        failures++;
+        starts = host->starts;
+        oom_after(failures);
+        host->store->ops->start(host->topic, host->runs);
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->starts > starts);
+    }
+    EXPECT_INT(WEIR_OK, host->start_code);
+    EXPECT_TRUE(failures > 0);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
     world_close();
 }

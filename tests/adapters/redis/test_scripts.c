@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "tests/adapters/redis/script_fixture.h"
 
 /* --- add ---------------------------------------------------------------- */
@@ -35,6 +37,72 @@ TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
     EXPECT_STR("0 0 -1", script_add('a', "x y", "r0"));
     EXPECT_STR("0 0 -2", script_add_staged('b', "r0", 2));
     EXPECT_INT(2, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+/* The repeat stages its pack again, whose name is free by then. */
+TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    EXPECT_STR("a0000+0", script_claim("1", "9000"));
+    EXPECT_STR("1", script_settle_all("a0000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    script_number--;
+    EXPECT_STR("0", script_add('a', "x", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
+    EXPECT_INT(1, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    (void)script_text("HSET weir:{t}:meta max_pending 2 revision 7");
+    EXPECT_STR("1 0 1 0 258 7", script_add('b', "y x z", "r0"));
+    EXPECT_STR("a0000+0 b0000+0", script_claim("9", "9000"));
+    EXPECT_STR("1", script_settle_all("a0000"));
+    EXPECT_STR("1", script_settle_all("b0000"));
+    script_number--;
+    EXPECT_STR("0 0 1 0 258 7", script_add('b', "y x z", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    EXPECT_STR("0 0 -2 7", script_add_staged('c', "r0", 2));
+    script_number--;
+    EXPECT_STR("0 0 -2 7", script_add('c', "w", "r0"));
+    EXPECT_INT(2, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+/* Sent on a connection that is lost; the seat went to another call since. */
+TEST(an_add_that_comes_late_adds_nothing)
+{
+    script_setup();
+    script_number = 6;
+    EXPECT_STR("1 0 1", script_add('b', "y y", "r0"));
+    script_number = 5;
+    EXPECT_STR("0", script_add('a', "x", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(1, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+TEST(seats_that_nobody_used_for_an_hour_go_once_there_are_many)
+{
+    static const char fill[] =
+        "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'old' .. i, "
+        "i % 2 == 0 and '100' or '100 pairs') end "
+        "return redis.call('HSET', KEYS[1], 'young', '460800100')";
+
+    script_setup();
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:seen", fill));
+    for (script_number = 460800101; script_number < 460800301;) {
+        (void)script_add('a', "x", "r0");
+        (void)script_text("HDEL weir:{t}:seen seat");
+    }
+    EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:seen") <= 1000);
+    EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen young"));
     script_teardown();
 }
 
@@ -97,7 +165,7 @@ TEST(nodes_come_in_the_order_of_their_due_times)
     script_teardown();
 }
 
-TEST(an_expired_claim_comes_back_job_by_job_with_a_crash)
+TEST(an_expired_claim_comes_back_job_by_job_as_suspects)
 {
     script_setup();
     (void)script_add('a', "5", "r0");
@@ -107,6 +175,63 @@ TEST(an_expired_claim_comes_back_job_by_job_with_a_crash)
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
     EXPECT_INT(2, script_stat(STAT_RUNNING));
     EXPECT_INT(5, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+static const char *start(const char *slots, const char *token)
+{
+    char node[17] = "aaaaaaaaaaaa";
+
+    memcpy(node + 12, slots, 4);
+    script_begin(&weir__script_start, "run started");
+    script_arg(node);
+    script_arg(token);
+    script_arg("w1");
+    return script_call();
+}
+
+TEST(only_suspects_that_were_started_are_blamed)
+{
+    script_setup();
+    (void)script_add('a', "3", "r0");
+    EXPECT_STR("a0002+0", script_crash("3"));
+    EXPECT_STR("a0000+1 a0101+1 a0202+1", script_crash("3"));
+    EXPECT_STR("1", start("0101", script_token));
+    EXPECT_STR("a0000+1 a0202+1 a0101+2", script_crash("3"));
+    EXPECT_STR("a0000+1 a0202+1 a0101+2", script_claim("3", "9000"));
+    EXPECT_INT(4, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+TEST(a_start_is_noted_once_and_only_under_its_token)
+{
+    script_setup();
+    (void)script_add('a', "3", "r0");
+    (void)script_crash("3");
+    (void)script_claim("2", "9000");
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_STR("5.01171875", /* token 5, one ended lease, started */
+               script_text("ZSCORE weir:{t}:run aaaaaaaaaaaa0000"));
+    EXPECT_STR("aaaaaaaaaaaa0000 1 5", script_text("HGET weir:{t}:started w1"));
+    EXPECT_STR("0", start("0000", "3"));
+    EXPECT_STR("0", start("0202", script_token));
+    EXPECT_STR("running",
+               script_slot("show", "~aaaaaaaaaaaa00", "aaaaaaaaaaaa", "0"));
+    EXPECT_INT(1, script_reply->element[2]->integer);
+    script_teardown();
+}
+
+TEST(notes_of_workers_that_never_come_back_do_not_pile_up)
+{
+    script_setup();
+    (void)script_add('a', "1", "r0");
+    (void)script_claim("1", "9000");
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:started",
+                            "for i = 1, 1000 do redis.call('HSET', KEYS[1], i, "
+                            "i) end return 1"));
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:started"));
     script_teardown();
 }
 
@@ -180,7 +305,7 @@ TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
     script_teardown();
 }
 
-TEST(a_released_claim_is_ready_again_and_keeps_its_crashes)
+TEST(a_released_claim_is_ready_again_and_stays_suspect)
 {
     script_setup();
     (void)script_add('a', "2", "r0");

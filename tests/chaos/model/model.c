@@ -37,6 +37,8 @@ void model_fini(struct model *model)
     free(model->live);
     free(model->dead);
     free(model->leases);
+    for (size_t i = 0; i < SEATS; i++)
+        text_free(&model->seats[i].refusals);
     text_free(&model->woken);
 }
 
@@ -136,7 +138,8 @@ static void enter_job(struct model *model, struct job *job)
     job->at = model->live_count;
     model->live[model->live_count++] = job;
     job->state = WAITS;
-    job->crashes = 0;
+    job->ended = 0;
+    job->is_started = false;
     job->is_indexed = job->pack->has_ids;
     if (job->is_indexed && job->id.pack == 0)
         model->users[job->id.number] = job;
@@ -152,7 +155,6 @@ void model_enter(struct model *model, struct pack *pack, const bool *refused,
 
     pack->is_staged = false;
     pack->is_in_use = true;
-    pack->was_in_use = true;
     for (unsigned slot = 0; slot < pack->count; slot++) {
         struct job *job = &pack->jobs[slot];
 
@@ -231,8 +233,10 @@ static int by_score(const void *left, const void *right)
         return one->due_ms < two->due_ms ? -1 : 1;
     if (one->state == RUNS && one->token != two->token)
         return one->token < two->token ? -1 : 1;
-    if (one->crashes != two->crashes)
-        return one->crashes < two->crashes ? -1 : 1;
+    if (one->ended != two->ended)
+        return one->ended < two->ended ? -1 : 1;
+    if (one->is_started != two->is_started)
+        return one->is_started ? 1 : -1;
     if (one->pack != two->pack)
         return one->pack->number < two->pack->number ? -1 : 1;
     return one->slot < two->slot ? -1 : 1;
@@ -282,8 +286,18 @@ static bool is_under(const struct job *job, int64_t token)
     return job->state == RUNS && job->token == (uint64_t)token;
 }
 
+/* Its worker died: the first time nobody is blamed, then who was started. */
+static void suspect(struct model *model, struct job *job)
+{
+    if (job->ended > 0 && !job->is_started)
+        return;
+    model->count.crashed++;
+    if (job->ended < MOST_ENDED)
+        job->ended++;
+}
+
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
-                       unsigned crashes, long long *ret_jobs)
+                       bool is_crash, long long *ret_jobs)
 {
     size_t count;
     struct job **nodes = model_nodes(model, is_under, (int64_t)token, &count);
@@ -297,9 +311,9 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
 
             job->state = WAITS;
             job->due_ms = model_now_ms(model);
-            job->crashes += crashes;
-            if (job->crashes > 15)
-                job->crashes = 15;
+            if (is_crash)
+                suspect(model, job);
+            job->is_started = false;
             *ret_jobs += 1;
         }
     free(nodes);

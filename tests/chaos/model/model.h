@@ -22,6 +22,7 @@ enum {
     WORKERS = 6,     /* that claim and sleep */
     BUCKETS = 20,    /* of lateness that are used */
     MINUTES = 6,     /* of lateness that are kept */
+    SEATS = 6,       /* of calls that add */
     CALL_PACKS = 12, /* most of one call */
     CALL_NODES = 1000,
     CALL_SLOTS = 1000,
@@ -52,10 +53,11 @@ struct job {
     unsigned lo, hi;  /* the node it lies in */
     int64_t due_ms;   /* WAITS */
     uint64_t token;   /* RUNS */
-    unsigned crashes;
-    bool is_indexed; /* `ids` points here */
-    bool is_met;     /* only while its settle is worked out */
-    size_t at;       /* place in the list of all */
+    unsigned ended;   /* leases that count */
+    bool is_started;  /* RUNS: its start was noted */
+    bool is_indexed;  /* `ids` points here */
+    bool is_met;      /* only while its settle is worked out */
+    size_t at;        /* place in the list of all */
 };
 
 struct pack {
@@ -65,8 +67,7 @@ struct pack {
     bool has_ids;
     bool is_staged; /* on the server, for a while */
     bool is_in_use; /* on the server, for good */
-    bool was_in_use;
-    char form; /* of `when`: r a p q */
+    char form;      /* of `when`: r a p q */
     struct job jobs[];
 };
 
@@ -88,10 +89,23 @@ struct worker {
                         paused */
 };
 
+/* What a worker noted before it ran a suspect. */
+struct start {
+    struct node node; /* pack 0: nothing */
+    uint64_t token;
+    unsigned ended;
+};
+
 struct minute {
     int64_t minute; /* -1: never used */
     long long max;
     long long buckets[BUCKETS]; /* 0: no such field */
+};
+
+/* The last call that added from here, and what it refused. */
+struct seat {
+    long long number; /* 0: none */
+    struct text refusals;
 };
 
 struct counters {
@@ -105,7 +119,9 @@ struct model {
     int64_t mark; /* -1: none */
     struct counters count;
     struct worker workers[WORKERS];
+    struct start started[WORKERS]; /* the last one of each */
     struct minute late[MINUTES];
+    struct seat seats[SEATS];
     struct job *users[USERS]; /* indexed under this id, or NULL */
     struct job **live;        /* all jobs that wait or run */
     size_t live_count, live_cap;
@@ -130,6 +146,8 @@ static inline int64_t model_now_ms(const struct model *model)
 
 struct add_call {
     const char *kind;
+    unsigned seat;
+    long long number; /* calls of a seat are numbered upwards, from 1 */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };
@@ -149,6 +167,19 @@ struct claim_call {
 uint64_t model_claim(struct model *model, const struct claim_call *call,
                      struct text *answer, struct node *ret_nodes,
                      size_t *ret_count);
+
+/* The worker is about to run the job of a node of one slot. */
+struct start_call {
+    struct node node;
+    uint64_t token;
+    int worker;
+};
+
+void model_start(struct model *model, const struct start_call *call,
+                 struct text *answer);
+
+/* What did the worker run when it died? */
+void model_recall(struct model *model, int worker, struct text *answer);
 
 /* One node as a worker remembers it, and which slots are settled. */
 struct entry {
@@ -251,7 +282,7 @@ unsigned left_part(unsigned lo, unsigned hi);
 
 /* --- for the other files of the model ----------------------------------- */
 
-enum { MOST_EXPIRED = 256, MOST_RELEASED = 500 };
+enum { MOST_EXPIRED = 256, MOST_RELEASED = 500, MOST_ENDED = 127 };
 
 /* A job enters: waits in a node of its own, or in that of a whole pack. */
 void model_enter(struct model *model, struct pack *pack, const bool *refused,
@@ -279,9 +310,10 @@ bool model_runs_under(const struct model *model, uint64_t token);
 /* The oldest first. */
 void model_sort_dead(struct model *model);
 
-/* Give back at most `most` nodes of a token; returns how many nodes. */
+/* Give back at most `most` nodes of a token; returns how many nodes. After a
+ * crash its jobs are suspects, or what suspects had started counts. */
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
-                       unsigned crashes, long long *ret_jobs);
+                       bool is_crash, long long *ret_jobs);
 void model_wake(struct model *model, int64_t due_ms);
 
 /* realloc that ends the test when there is no memory. */

@@ -45,10 +45,9 @@ static void expire(struct model *model)
         if (lease == NULL)
             return;
         token = lease->token;
-        if (model_give_back(model, token, MOST_EXPIRED, 1, &jobs) <
+        if (model_give_back(model, token, MOST_EXPIRED, true, &jobs) <
             MOST_EXPIRED)
             model_lease_end(model, token);
-        model->count.crashed += jobs;
     }
 }
 
@@ -75,13 +74,51 @@ void model_renew(struct model *model, const uint64_t *tokens, size_t count,
 void model_release(struct model *model, uint64_t token, struct text *answer)
 {
     long long jobs;
-    size_t nodes = model_give_back(model, token, MOST_RELEASED, 0, &jobs);
+    size_t nodes = model_give_back(model, token, MOST_RELEASED, false, &jobs);
 
     if (nodes < MOST_RELEASED)
         model_lease_end(model, token);
     if (jobs > 0)
         model_wake(model, model_now_ms(model));
     text_format(answer, "(%lld %d)", jobs, nodes == MOST_RELEASED);
+}
+
+/* --- suspects ----------------------------------------------------------- */
+
+void model_start(struct model *model, const struct start_call *call,
+                 struct text *answer)
+{
+    struct job *job = &model->packs[call->node.pack - 1]->jobs[call->node.lo];
+
+    if (job->state != RUNS || job->token != call->token || job->lo != job->hi) {
+        text_str(answer, "(0)");
+        return;
+    }
+    job->is_started = true;
+    model->started[call->worker] =
+        (struct start){call->node, call->token, job->ended};
+    text_str(answer, "(1)");
+}
+
+void model_recall(struct model *model, int worker, struct text *answer)
+{
+    struct start start = model->started[worker];
+    const struct job *job;
+    char name[SEQ_LEN + 5];
+
+    model->started[worker].node.pack = 0;
+    if (start.node.pack == 0) {
+        text_str(answer, "()");
+        return;
+    }
+    job = &model->packs[start.node.pack - 1]->jobs[start.node.lo];
+    node_text(start.node, name);
+    if (job->state == GONE ||
+        (job->ended <= start.ended &&
+         !(job->state == RUNS && job->token == start.token)))
+        text_str(answer, "()");
+    else
+        text_format(answer, "(%s)", name);
 }
 
 /* --- the claim ---------------------------------------------------------- */
@@ -108,7 +145,7 @@ static void take_node(struct taking *taking, const struct job *first)
     text_str(&taking->text, " ");
     text_str(&taking->text, name);
     text_str(&taking->text, " ");
-    text_int(&taking->text, first->due_ms * 16 + first->crashes);
+    text_int(&taking->text, first->due_ms * 256 + 2 * first->ended);
     taking->nodes[taking->count++] = node;
 }
 
@@ -141,13 +178,13 @@ static bool take_next(struct taking *taking, struct job *first, unsigned room)
 {
     unsigned size = first->hi - first->lo + 1;
     unsigned fitting = size < taking->room ? size : taking->room;
-    bool has_crashed = first->crashes > 0;
+    bool is_suspect = first->ended > 0;
 
     if (taking->room == 0)
         return false;
-    if (!has_crashed && fitting < size && taking->jobs * 2 >= room)
+    if (!is_suspect && fitting < size && taking->jobs * 2 >= room)
         return false;
-    if (size == 1 || !has_crashed)
+    if (size == 1 || !is_suspect)
         take(taking, first, fitting, false);
     else
         take(taking, first, fitting, true);

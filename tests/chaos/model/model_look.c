@@ -50,7 +50,7 @@ static void describe(const struct model *model, const struct job *job,
                 job->state == RUNS ? "running"
                 : is_due           ? "ready"
                                    : "scheduled",
-                job->state == RUNS ? -1LL : (long long)due_ms, job->crashes,
+                job->state == RUNS ? -1LL : (long long)due_ms, job->ended,
                 job->slot);
 }
 

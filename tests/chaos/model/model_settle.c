@@ -47,35 +47,60 @@ static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
     return added;
 }
 
+static void say_added(long long added, const struct text *refusals,
+                      struct text *answer)
+{
+    text_format(answer, "(%lld", added);
+    text_add(answer, text_of(refusals), refusals->len);
+    text_str(answer, ")");
+}
+
+/* The call, or a later one from its seat, was answered before: whatever became
+ * of its jobs, nothing happens. */
+static bool is_repeat(const struct seat *seat, const struct add_call *call,
+                      struct text *answer)
+{
+    static const struct text none = {0};
+
+    if (seat->number < call->number)
+        return false;
+    for (size_t i = 0; i < call->count; i++)
+        call->packs[i]->is_staged = false;
+    say_added(0, seat->number == call->number ? &seat->refusals : &none,
+              answer);
+    return true;
+}
+
 void model_add(struct model *model, const struct add_call *call,
                struct text *answer)
 {
-    struct text refusals = {0};
+    struct seat *seat = &model->seats[call->seat];
     int64_t first_ms = INT64_MAX;
     long long added = 0;
 
+    if (is_repeat(seat, call, answer))
+        return;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
         text_str(answer, "(-1 delay)");
         return;
     }
     model->exists = true;
+    seat->number = call->number;
+    text_clear(&seat->refusals);
     for (size_t i = 0; i < call->count; i++) {
         struct pack *pack = call->packs[i];
 
         if (pack->is_in_use)
-            refuse(&refusals, i, -1);
+            refuse(&seat->refusals, i, -1);
         else if (!pack->is_staged)
-            refuse(&refusals, i, -2);
+            refuse(&seat->refusals, i, -2);
         else
-            added += add_pack(model, pack, i, &refusals, &first_ms);
+            added += add_pack(model, pack, i, &seat->refusals, &first_ms);
     }
     model->count.added += added;
     if (added > 0)
         model_wake(model, first_ms);
-    text_format(answer, "(%lld", added);
-    text_add(answer, text_of(&refusals), refusals.len);
-    text_str(answer, ")");
-    text_free(&refusals);
+    say_added(added, &seat->refusals, answer);
 }
 
 /* --- settle: who may ---------------------------------------------------- */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "tests/chaos/model/run.h"
 
 /* Adding. */
@@ -36,17 +38,21 @@ static struct pack *new_pack(struct run *run)
     return pack;
 }
 
-void run_add(struct run *run, const struct add_call *call)
+static void send_add(struct run *run, const struct add_call *call)
 {
     struct caller *caller = &run->caller;
     struct weir__buf when = {0};
+    char seat[16];
 
-    call_script(caller, SCRIPT_ADD, 4 + call->count, 2 + 3 * call->count);
-    call_keys(caller, "wait ids meta idle");
+    call_script(caller, SCRIPT_ADD, 5 + call->count, 4 + 3 * call->count);
+    call_keys(caller, "wait ids meta idle seen");
     for (size_t i = 0; i < call->count; i++)
         call_pack_key(caller, call->packs[i]->number);
     call_str(caller, "t");
     call_str(caller, call->kind);
+    (void)snprintf(seat, sizeof(seat), "s%u", call->seat);
+    call_str(caller, seat);
+    call_int(caller, call->number);
     for (size_t i = 0; i < call->count; i++) {
         call_int(caller, call->packs[i]->count);
         call_int(caller, call->packs[i]->header_len);
@@ -60,6 +66,20 @@ void run_add(struct run *run, const struct add_call *call)
     run_check_woken(run);
 }
 
+/* From some seat, with a number of its own. */
+void run_add(struct run *run, struct add_call *call)
+{
+    struct add_call *last;
+
+    call->seat = pick(run, SEATS);
+    call->number = ++run->adds_made;
+    last = &run->adds[call->seat];
+    if (chance(run, 20))
+        run->late_add = *last;
+    *last = *call;
+    send_add(run, call);
+}
+
 void op_add(struct run *run)
 {
     static const size_t counts[] = {1, 1, 1, 2, 3, 8};
@@ -70,38 +90,19 @@ void op_add(struct run *run)
         run_stage(run, call.packs[i]);
     }
     run_add(run, &call);
-    run->last_add = call;
 }
 
-/* Jobs of a pack without ids that are elsewhere by now; would the pack come
- * again, their ids would be there twice. An add that is repeated after its
- * packs were used up is not told from a new one. */
-static bool has_moved_jobs(const struct model *model, const struct pack *pack)
-{
-    if (pack->has_ids || pack->is_in_use || !pack->was_in_use)
-        return false;
-    for (size_t i = 0; i < model->live_count; i++)
-        if (job_id(model->live[i]).pack == pack->number)
-            return true;
-    for (size_t i = 0; i < model->dead_count; i++)
-        if (model->dead[i].id.pack == pack->number)
-            return true;
-    return false;
-}
-
-/* The reply was lost, or the pack never came. */
+/* The reply was lost, or a pack never came; whatever happened since. */
 void op_add_again(struct run *run)
 {
-    struct add_call *call = &run->last_add;
+    struct add_call *call =
+        chance(run, 20) ? &run->late_add : &run->adds[pick(run, SEATS)];
     bool is_staged = chance(run, 70);
 
-    for (size_t i = 0; i < call->count; i++)
-        if (has_moved_jobs(&run->model, call->packs[i]))
-            return;
     for (size_t i = 0; i < call->count && is_staged; i++)
         run_stage(run, call->packs[i]);
     if (call->count > 0)
-        run_add(run, call);
+        send_add(run, call);
 }
 
 void op_add_other_kind(struct run *run)
@@ -113,8 +114,7 @@ void op_add_other_kind(struct run *run)
     call.packs[0] = new_pack(run);
     run_stage(run, call.packs[0]);
     run_add(run, &call);
-    call.kind = "delay"; /* later it may come right */
-    run->last_add = call;
+    run->adds[call.seat].kind = "delay"; /* later it may come right */
 }
 
 /* The client went away in between. */

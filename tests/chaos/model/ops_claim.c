@@ -3,25 +3,22 @@
 
 /* Claiming, and keeping or giving back what was claimed. */
 
+static const char *const workers[WORKERS] = {"w0", "w1", "w2",
+                                             "w3", "w4", "w5"};
+
 void run_claim(struct run *run, const struct claim_call *call)
 {
     struct node nodes[CALL_NODES];
     struct caller *caller = &run->caller;
-    char worker[8] = "";
     uint64_t token;
     size_t count;
 
-    if (call->worker >= 0) {
-        worker[0] = 'w';
-        worker[1] = (char)('0' + call->worker);
-        worker[2] = '\0';
-    }
     call_script(caller, SCRIPT_CLAIM, 6, 6);
     call_keys(caller, "wait run lease ids meta idle");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
     call_int(caller, call->most_nodes);
-    call_str(caller, worker);
+    call_str(caller, call->worker >= 0 ? workers[call->worker] : "");
     call_int(caller, call->is_registered);
     call_str(caller, call->kind);
     call_queue(caller);
@@ -50,6 +47,59 @@ void op_claim(struct run *run)
     if (chance(run, 2) && run->model.exists)
         call.kind = "other";
     run_claim(run, &call);
+}
+
+void run_start(struct run *run, const struct start_call *call)
+{
+    char name[SEQ_LEN + 5];
+
+    node_text(call->node, name);
+    call_script(&run->caller, SCRIPT_START, 2, 3);
+    call_keys(&run->caller, "run started");
+    call_str(&run->caller, name);
+    call_int(&run->caller, (int64_t)call->token);
+    call_str(&run->caller, workers[call->worker]);
+    call_queue(&run->caller);
+    model_start(&run->model, call, &run->wanted);
+    run_check(run);
+}
+
+/* Of the nodes claimed lately, perhaps in vain. */
+void op_start(struct run *run)
+{
+    unsigned from = run->held_count > 60 && chance(run, 80)
+                        ? (unsigned)run->held_count - 60
+                        : 0;
+    struct start_call call;
+
+    for (unsigned i = from; i < run->held_count; i++) {
+        const struct held *held = &run->held[i];
+
+        if (held->node.lo != held->node.hi || !chance(run, 20))
+            continue;
+        call = (struct start_call){held->node, held->token,
+                                   (int)pick(run, WORKERS)};
+        run_start(run, &call);
+        if (chance(run, 10))
+            run_start(run, &call);
+        if (chance(run, 30))
+            return;
+    }
+}
+
+void run_recall(struct run *run, int worker)
+{
+    call_script(&run->caller, SCRIPT_RECALL, 3, 1);
+    call_keys(&run->caller, "wait run started");
+    call_str(&run->caller, workers[worker]);
+    call_queue(&run->caller);
+    model_recall(&run->model, worker, &run->wanted);
+    run_check(run);
+}
+
+void op_recall(struct run *run)
+{
+    run_recall(run, (int)pick(run, WORKERS));
 }
 
 void op_renew(struct run *run)

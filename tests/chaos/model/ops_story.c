@@ -119,13 +119,43 @@ void op_large_lease(struct run *run)
         run_release(run, run->held[run->held_count - 1].token);
 }
 
-/* Few jobs whose workers die again and again. */
+/* The node claimed last, if it is a single job. */
+static bool start_last(struct run *run, int worker)
+{
+    const struct held *last;
+    struct start_call call;
+
+    if (run->held_count == 0)
+        return false;
+    last = &run->held[run->held_count - 1];
+    if (last->node.lo != last->node.hi)
+        return false;
+    call = (struct start_call){last->node, last->token, worker};
+    run_start(run, &call);
+    return true;
+}
+
+/* Few jobs whose workers die again and again. What comes last ended most often
+ * so far, and it is started again. */
 void op_many_crashes(struct run *run)
 {
     if (run->model.live_count > 150)
         return;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < MOST_ENDED + 3; i++) {
         claim_most(run, 1);
+        (void)start_last(run, 0);
         run_pass(run, 2000);
     }
+}
+
+/* A run that a worker started is given back; then another one starts it. */
+void op_start_twice(struct run *run)
+{
+    claim_most(run, 30000);
+    if (start_last(run, 0)) {
+        run_release(run, run->held[run->held_count - 1].token);
+        claim_most(run, 30000);
+        (void)start_last(run, 1);
+    }
+    run_recall(run, 0);
 }

@@ -31,8 +31,10 @@ struct run {
     struct model model;
     struct held *held; /* oldest first */
     size_t held_count, held_cap;
-    uint32_t bodies;                          /* records made so far */
-    struct add_call last_add;                 /* count 0: none */
+    uint32_t bodies;             /* records made so far */
+    struct add_call adds[SEATS]; /* the last one from each; count 0: none */
+    struct add_call late_add;    /* one before the last of its seat */
+    long long adds_made;
     struct settle_call *settle, *last_settle; /* entries 0: none */
     struct text wanted, got;
     const char *operation;
@@ -81,8 +83,10 @@ void run_fill(struct run *run, struct pack *pack);
 void body_text(uint32_t body, char ret_text[64]);
 
 /* Make the call on both sides and compare. */
-void run_add(struct run *run, const struct add_call *call);
+void run_add(struct run *run, struct add_call *call); /* seats it */
 void run_claim(struct run *run, const struct claim_call *call);
+void run_start(struct run *run, const struct start_call *call);
+void run_recall(struct run *run, int worker);
 void run_release(struct run *run, uint64_t token);
 void run_slot(struct run *run, const struct slot_call *call);
 void run_settle(struct run *run, struct settle_call *call);
@@ -97,6 +101,9 @@ void op_add_again(struct run *run);
 void op_add_other_kind(struct run *run);
 void op_stage_only(struct run *run);
 void op_claim(struct run *run);
+void op_start(struct run *run);
+void op_recall(struct run *run);
+void op_start_twice(struct run *run);
 void op_settle(struct run *run);
 void op_settle_again(struct run *run);
 void op_slot(struct run *run);

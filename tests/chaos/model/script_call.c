@@ -25,6 +25,8 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_FORGET] = &weir__script_forget,
     [SCRIPT_PURGE] = &weir__script_purge,
     [SCRIPT_PAUSE] = &weir__script_pause,
+    [SCRIPT_START] = &weir__script_start,
+    [SCRIPT_RECALL] = &weir__script_recall,
 };
 
 static _Noreturn void give_up(const char *what, const char *detail)
@@ -58,7 +60,7 @@ static void load(struct caller *caller, enum script script,
     redisReply *reply;
 
     text_add(&text, scripts[script]->text, scripts[script]->len);
-    if (script != SCRIPT_PURGE && script != SCRIPT_PAUSE)
+    if (strstr(text_of(&text), "call('TIME')") != NULL)
         replace(&text, "call('TIME')", "call('HMGET', 'clock', 's', 'us')");
     if (fault != NULL && fault->script == script)
         replace(&text, fault->find, fault->replace);

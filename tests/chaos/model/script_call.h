@@ -33,6 +33,8 @@ enum script {
     SCRIPT_FORGET,
     SCRIPT_PURGE,
     SCRIPT_PAUSE,
+    SCRIPT_START,
+    SCRIPT_RECALL,
     SCRIPTS
 };
 

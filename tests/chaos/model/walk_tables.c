@@ -188,6 +188,26 @@ static void check_idle(struct run *run)
     compare(run, "the sleepers", &wanted, &got);
 }
 
+static void check_started(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char node[SEQ_LEN + 5], value[64];
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        const struct start *start = &run->model.started[i];
+        char name[3] = {'w', (char)('0' + i), '\0'};
+
+        if (start->node.pack == 0)
+            continue;
+        node_text(start->node, node);
+        (void)snprintf(value, sizeof(value), "%s %u %llu", node, start->ended,
+                       (unsigned long long)start->token);
+        add_line(&wanted, name, value);
+    }
+    read_lines(run, "started", true, false, &got);
+    compare(run, "the started", &wanted, &got);
+}
+
 /* --- counters ----------------------------------------------------------- */
 
 static void add_counters(const struct counters *count, struct lines *lines)
@@ -281,13 +301,38 @@ static void check_late(struct run *run)
     compare(run, "the lateness", &wanted, &got);
 }
 
+/* What a seat refused shows when its call is repeated. */
+static void check_seen(struct run *run)
+{
+    struct lines wanted = {0}, got = {0};
+    char field[24];
+
+    for (int i = 0; i < SEATS; i++) {
+        const struct seat *seat = &run->model.seats[i];
+
+        (void)snprintf(field, sizeof(field), "s%d", i);
+        if (seat->number > 0)
+            add_number(&wanted, field, seat->number);
+    }
+    read_lines(run, "seen", true, false, &got);
+    for (size_t i = 0; i < got.count; i++) {
+        char *rest = strchr(strchr(got.list[i], ' ') + 1, ' ');
+
+        if (rest != NULL)
+            memcpy(rest, "\n", 2);
+    }
+    compare(run, "the seats", &wanted, &got);
+}
+
 void walk_tables(struct run *run)
 {
     check_index(run);
     check_dead(run);
     check_leases(run);
     check_idle(run);
+    check_started(run);
     check_meta(run);
     check_sums(run);
     check_late(run);
+    check_seen(run);
 }

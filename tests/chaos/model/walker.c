@@ -86,8 +86,8 @@ static size_t check_node(struct run *run, const redisReply *name,
         if (job->state != state || job->lo != lo || job->hi != hi)
             run_differs(run, "a node", "the jobs of the model", name->str);
         wanted = (state == WAITS ? (double)job->due_ms : (double)job->token) +
-                 job->crashes / 16.0;
-        if (fabs(wanted - number) > 0.001)
+                 job->ended / 128.0 + job->is_started / 256.0;
+        if (fabs(wanted - number) > 0.0001)
             run_differs(run, "a node's score", name->str, score->str);
     }
     return hi - lo + 1;
@@ -249,7 +249,8 @@ static void check_keys(struct run *run)
 {
     static const char known[] =
         " weir:{t}:wait weir:{t}:run weir:{t}:lease weir:{t}:ids weir:{t}:meta "
-        "weir:{t}:dead weir:{t}:rec weir:{t}:idle weir:{t}:late clock ";
+        "weir:{t}:dead weir:{t}:rec weir:{t}:idle weir:{t}:late "
+        "weir:{t}:started weir:{t}:seen clock ";
     redisReply *keys = read_keys(run, "*");
 
     for (size_t i = 0; i < keys->elements; i++) {

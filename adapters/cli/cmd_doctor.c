@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir doctor: the server and this machine. */
+
+#include "adapters/cli/client.h"
+#include "adapters/cli/doctor.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/services.h"
+#include "adapters/server/info.h"
+#include "core/text.h"
+
+#include <string.h>
+
+enum { CONFIG };
+
+static const struct weir__flag flags[] = {
+    [CONFIG] = {"config", "F",
+                "take server and plugin path of a configuration file"},
+};
+
+static const char *const words[] = {
+    [WEIR__HEALTH_OK] = "ok",
+    [WEIR__HEALTH_WARNING] = "warning",
+    [WEIR__HEALTH_FAILED] = "failed",
+};
+
+/* --- looking -------------------------------------------------------------- */
+
+static bool is_local(const struct weir__redis_url *url)
+{
+    return url->is_unix || strcmp(url->host, "localhost") == 0 ||
+           strncmp(url->host, "127.", 4) == 0;
+}
+
+/* Asked through a connection that is there. */
+static void look_at_server(struct weir__doctor *doctor,
+                           struct weir__probe *probe, bool is_here)
+{
+    struct weir__facts facts;
+
+    if (!weir__facts_read(probe, &facts)) {
+        weir__doctor_note(doctor, "settings", WEIR__HEALTH_WARNING,
+                          "the server does not tell its settings: %s",
+                          facts.refusal);
+        weir__doctor_advise(doctor, "allow INFO to see version, eviction and "
+                                    "persistence here");
+    } else {
+        weir__doctor_essentials(doctor, &facts);
+        weir__doctor_room(doctor, &facts, is_here);
+    }
+    if (facts.info != NULL && weir__info_number(facts.info, "loading") != 0) {
+        weir__doctor_note(doctor, "loading", WEIR__HEALTH_FAILED,
+                          "the server is still reading its data");
+        weir__doctor_advise(doctor, "wait until it is done");
+    } else {
+        weir__doctor_clock(doctor, probe);
+        weir__doctor_scripts(doctor, probe);
+        weir__doctor_rights(doctor, probe);
+    }
+    weir__facts_fini(&facts);
+}
+
+/* False when the server cannot be reached. */
+static bool look_from_outside(struct weir__doctor *doctor,
+                              const struct weir__client *client)
+{
+    struct weir__redis_url url;
+    struct weir__probe *probe;
+    struct weir_error err = {0};
+    int rc = weir__redis_url_parse(client->url, &url, &err);
+
+    if (rc == WEIR_OK)
+        rc = weir__probe_open(&url, &probe, &err);
+    if (rc != WEIR_OK) {
+        weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED, "%s: %s%s",
+                          client->shown,
+                          rc == WEIR_ESERVER ? "we are turned away: " : "",
+                          err.text);
+        weir__doctor_advise(doctor, "%s",
+                            rc == WEIR_ESERVER
+                                ? "give user and password in the address"
+                                : "start the server, or give --redis URL");
+        return false;
+    }
+    weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, "%s",
+                      client->shown);
+    look_at_server(doctor, probe, is_local(&url));
+    weir__probe_close(probe);
+    return true;
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+static bool put_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    return weir__json_put(object, name,
+                          weir__text_json((struct weir_slice){
+                              (const uint8_t *)text, strlen(text)}));
+}
+
+static bool add_json(struct json_object *array,
+                     const struct weir__finding *finding)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (object != NULL && put_text(object, "check", finding->check) &&
+        put_text(object, "status", words[finding->health]) &&
+        put_text(object, "text", finding->text) &&
+        put_text(object, "advice", finding->advice) &&
+        json_object_array_add(array, object) == 0)
+        return true;
+    (void)json_object_put(object);
+    return false;
+}
+
+static bool print_json(const struct weir__doctor *doctor)
+{
+    struct json_object *array = json_object_new_array();
+
+    for (size_t i = 0; array != NULL && i < doctor->count; i++) {
+        if (!add_json(array, &doctor->list[i])) {
+            (void)json_object_put(array);
+            array = NULL;
+        }
+    }
+    return weir__json_print_line(array);
+}
+
+static void print_text(const struct weir__doctor *doctor)
+{
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct weir__finding *finding = &doctor->list[i];
+
+        (void)printf("%-7s  %-11s  ", words[finding->health], finding->check);
+        weir__print_text(weir__slice_str(finding->text));
+        if (finding->advice[0] != '\0')
+            (void)printf("; %s", finding->advice);
+        (void)printf("\n");
+    }
+}
+
+/* --- the command ---------------------------------------------------------- */
+
+static enum weir__exit report(const struct weir__cli *cli,
+                              const struct weir__doctor *doctor,
+                              bool was_reached)
+{
+    if (doctor->is_out_of_memory) {
+        weir__complain("out of memory");
+        return WEIR__EXIT_FAILED;
+    }
+    if (!cli->json)
+        print_text(doctor);
+    else if (!print_json(doctor))
+        return WEIR__EXIT_FAILED;
+    if (!was_reached)
+        return WEIR__EXIT_UNREACHABLE;
+    return weir__doctor_worst(doctor, NULL) == WEIR__HEALTH_FAILED
+               ? WEIR__EXIT_FAILED
+               : WEIR__EXIT_DONE;
+}
+
+static enum weir__exit examine(const struct weir__cli *cli,
+                               const struct weir__config_list *plugin_path)
+{
+    struct weir__doctor doctor = {0};
+    struct weir__client client;
+    enum weir__exit rc = weir__client_find(&client, cli);
+    bool was_reached;
+
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    was_reached = look_from_outside(&doctor, &client);
+    weir__doctor_limits(&doctor);
+    weir__doctor_plugins(&doctor, plugin_path);
+    rc = report(cli, &doctor, was_reached);
+    weir__doctor_fini(&doctor);
+    return rc;
+}
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    struct weir__services services = {.path = args->value[CONFIG]};
+    struct weir__cli configured = *cli;
+    struct weir_error err = {0};
+    char from[PATH_MAX];
+    enum weir__exit rc;
+
+    if (services.path != NULL &&
+        weir__config_read(services.path, &services.config, &err) < 0) {
+        weir__complain("%s", err.text);
+        return WEIR__EXIT_USAGE;
+    }
+    weir__services_configure(&services, &configured, from);
+    rc =
+        examine(&configured,
+                services.config != NULL ? &services.config->plugin_path : NULL);
+    weir__services_fini(&services);
+    return rc;
+}
+
+const struct weir__command weir__cmd_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    .summary = "Look for what is wrong with the server and this machine",
+    .details = "A line for each check: ok, warning or failed, what is so, what "
+               "to do. Changes\nno data; plugins found on the plugin path are "
+               "loaded, none is opened. With\n--json: "
+               "[{\"check\",\"status\",\"text\",\"advice\"}].",
+    .example = "weir doctor --redis redis://10.0.0.7:6379",
+    .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
+             "  configuration, 5 the server was not reached",
+    .run = run,
+};

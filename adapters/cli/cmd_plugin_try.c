@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir plugin try: one job through a plugin's handler, without a server. The
+ * plugin runs in a process of its own, so that one that crashes or never
+ * returns is told of like any other. */
+
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/plugin_path.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <weir/test.h>
+
+enum { OPTION, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
+
+#define TIMEOUT_MS INT64_C(30000)
+
+static const struct weir__flag flags[] = {
+    [OPTION] = {"option", "K=V", "an option of the plugin; may be repeated"},
+    [TOPIC] = {"topic", "T", "topic of the job (default: trial)"},
+    [BODY] = {"body", "JSON", "body of the job (default: null)"},
+    [ATTEMPT] = {"attempt", "N",
+                 "number of the run, 1 to 1000000 (default: 1)"},
+    [ID] = {"id", "I", "id of the job (default: 1)"},
+    [URL] = {"url", "U", "address of the job (default: none)"},
+    [RETRY] = {"retry", "LADDER",
+               "delays between attempts\n"
+               "(default: 15s 3m 10m 30m 30m 1h 2h 6h 15h)"},
+    [TIMEOUT] = {"timeout", "D",
+                 "how long loading and running may take, 10ms to 7d\n"
+                 "(default: 30s)"},
+};
+
+struct
+try {
+    const struct weir__cli *cli;
+    const struct weir__args *args;
+    char path[PATH_MAX];
+    int64_t attempt;
+    int64_t timeout_ms;
+    int out; /* stdout, while the plugin's own output goes elsewhere; or -1 */
+};
+
+/* --- what came of it --------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    enum weir__exit exit;
+} verdicts[] = {
+    [WEIR_DONE] = {"DONE", WEIR__EXIT_DONE},
+    [WEIR_RETRY] = {"RETRY", WEIR__EXIT_RETRY},
+    [WEIR_RETRY_AFTER] = {"RETRY_AFTER", WEIR__EXIT_RETRY},
+    [WEIR_SNOOZE] = {"SNOOZE", WEIR__EXIT_SNOOZE},
+    [WEIR_FAIL] = {"FAIL", WEIR__EXIT_FAIL},
+};
+
+/* NULL trial: it did not come to an end. */
+struct outcome {
+    const struct weir_trial *trial;
+    const char *verdict;
+    int64_t delay_ms; /* -1: none */
+    const char *reason;
+    const char *dead;
+    double time_ms;
+};
+
+static struct json_object *lines_json(const struct weir_trial *trial)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    struct json_object *array = json_object_new_array();
+    size_t count = trial == NULL ? 0 : weir_trial_line_count(trial);
+
+    for (size_t i = 0; array != NULL && i < count; i++) {
+        const struct weir_trial_line *line = weir_trial_line_at(trial, i);
+        struct json_object *object = json_object_new_object();
+
+        if (object != NULL &&
+            weir__json_put(object, "level",
+                           json_object_new_string(levels[line->level])) &&
+            weir__json_put(object, "text",
+                           weir__text_json(weir__slice_str(line->text))) &&
+            json_object_array_add(array, object) == 0)
+            continue;
+        (void)json_object_put(object);
+        (void)json_object_put(array);
+        return NULL;
+    }
+    return array;
+}
+
+/* An empty text as null. */
+static bool put_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    return *text == '\0'
+               ? weir__json_put_null(object, name)
+               : weir__json_put(object, name,
+                                weir__text_json(weir__slice_str(text)));
+}
+
+/* With three digits; as a double it would show its binary nature. */
+static struct json_object *time_json(double time_ms)
+{
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), "%.3f", time_ms); /* fits */
+    return json_object_new_double_s(time_ms, text);
+}
+
+static bool print_json(const struct try *try, const struct outcome *outcome)
+{
+    struct json_object *object = json_object_new_object();
+    bool has_delay = outcome->delay_ms >= 0;
+
+    if (object != NULL && put_text(object, "verdict", outcome->verdict) &&
+        weir__json_put(object, "attempt",
+                       json_object_new_int64(try->attempt)) &&
+        (has_delay ? weir__json_put(object, "delay_ms",
+                                    json_object_new_int64(outcome->delay_ms))
+                   : weir__json_put_null(object, "delay_ms")) &&
+        put_text(object, "reason", outcome->reason) &&
+        put_text(object, "dead", outcome->dead) &&
+        weir__json_put(object, "time_ms", time_json(outcome->time_ms)) &&
+        weir__json_put(object, "log", lines_json(outcome->trial)))
+        return weir__json_print_line(object);
+    (void)json_object_put(object);
+    return weir__json_print_line(NULL);
+}
+
+static bool print(const struct try *try, const struct outcome *outcome)
+{
+    char delay[24];
+
+    if (try->cli->json)
+        return print_json(try, outcome);
+    (void)printf("verdict  %s\n", outcome->verdict);
+    if (outcome->delay_ms >= 0) {
+        (void)weir__duration_format(outcome->delay_ms, delay);
+        (void)printf("delay    %s\n", delay);
+    }
+    if (*outcome->reason != '\0') {
+        (void)printf("reason   ");
+        weir__print_text(weir__slice_str(outcome->reason));
+        (void)printf("\n");
+    }
+    if (*outcome->dead != '\0')
+        (void)printf("dead     %s\n", outcome->dead);
+    (void)printf("time     %.3f ms\n", outcome->time_ms);
+    return true;
+}
+
+static double now_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* --- the plugin's process ---------------------------------------------- */
+
+static void on_line(enum weir_level level, const char *text, void *arg)
+{
+    const struct try *try = arg;
+
+    if (!try->cli->json && level >= try->cli->log_level)
+        weir__log_line(level, text, NULL);
+}
+
+static struct weir_trial *open_trial(struct try *try)
+{
+    const char *const *value = try->args->value;
+    struct weir_trial_options options = {
+        .topic = value[TOPIC],
+        .serve =
+            {
+                .plugin = try->path,
+                .plugin_options = try->args->all,
+                .plugin_option_count = try->args->all_count,
+                .retry = value[RETRY],
+            },
+        .log = on_line,
+        .log_arg = try,
+    };
+    struct weir_trial_job job = {
+        .id = value[ID] == NULL ? "1" : value[ID],
+        .json = value[BODY],
+        .url = value[URL],
+        .counters = {.attempt = (uint32_t)try->attempt},
+    };
+    struct weir_trial *trial;
+    struct weir_error err = {0};
+
+    if (weir_trial_open(&options, &trial, &err) < 0) {
+        weir__complain("%s", err.text);
+        return NULL;
+    }
+    if (weir_trial_add(trial, &job, &err) == WEIR_OK)
+        return trial;
+    weir__complain("%s%s", value[BODY] != NULL ? "--body: " : "",
+                   weir__text_behind(err.text, "json: "));
+    weir_trial_free(trial);
+    return NULL;
+}
+
+/* With --json stdout holds one object and nothing else: what the plugin prints
+ * goes to stderr. */
+static bool divert_output(struct try *try)
+{
+    try->out = -1;
+    if (!try->cli->json)
+        return true;
+    try->out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (try->out >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        return true;
+    weir__complain("cannot turn stdout away: %s", strerror(errno));
+    return false;
+}
+
+static void restore_output(const struct try *try)
+{
+    if (try->out < 0)
+        return;
+    (void)fflush(stdout);
+    (void)dup2(try->out, STDOUT_FILENO); /* it was open there before */
+    (void)close(try->out);
+}
+
+static enum weir__exit run_plugin(struct try *try)
+{
+    struct weir_trial *trial;
+    const struct weir_trial_run *run;
+    struct outcome outcome;
+    enum weir__exit rc;
+    double start_ms;
+
+    if (!divert_output(try))
+        return WEIR__EXIT_FAILED;
+    trial = open_trial(try);
+    if (trial == NULL)
+        return WEIR__EXIT_USAGE;
+    start_ms = now_ms();
+    weir_trial_advance(trial, 0);
+    outcome = (struct outcome){.trial = trial, .time_ms = now_ms() - start_ms};
+    run = weir_trial_last(trial);
+    restore_output(try);
+    if (run == NULL) {
+        weir__complain("the job did not run: out of memory");
+        weir_trial_free(trial);
+        return WEIR__EXIT_FAILED;
+    }
+    outcome.verdict = verdicts[run->verdict].name;
+    outcome.delay_ms = run->delay_ms;
+    outcome.reason = run->reason;
+    outcome.dead = run->dead;
+    rc = print(try, &outcome) ? verdicts[run->verdict].exit : WEIR__EXIT_FAILED;
+    weir_trial_free(trial);
+    return rc;
+}
+
+/* --- waiting for it ---------------------------------------------------- */
+
+/* True when the other end of `pipe` was closed in time. */
+static bool wait_closed(int pipe, int64_t timeout_ms)
+{
+    double until_ms = now_ms() + (double)timeout_ms;
+    struct pollfd end = {.fd = pipe, .events = POLLIN};
+    double left_ms;
+
+    do {
+        left_ms = until_ms - now_ms();
+        if (left_ms > 3600e3)
+            left_ms = 3600e3;
+        if (poll(&end, 1, left_ms > 0 ? (int)left_ms + 1 : 0) > 0)
+            return true;
+    } while (left_ms > 0);
+    return false;
+}
+
+static int reap(pid_t child)
+{
+    int status = 0;
+
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static enum weir__exit say_timeout(const struct try *try)
+{
+    struct outcome outcome = {
+        .verdict = "TIMEOUT",
+        .delay_ms = -1,
+        .reason = "timeout",
+        .dead = "",
+        .time_ms = (double)try->timeout_ms,
+    };
+
+    return print(try, &outcome) ? WEIR__EXIT_TIMED_OUT : WEIR__EXIT_FAILED;
+}
+
+static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
+{
+    bool is_over = wait_closed(pipe, try->timeout_ms);
+    int status;
+
+    (void)close(pipe);
+    if (!is_over)
+        (void)kill(child, SIGKILL);
+    status = reap(child);
+    if (!is_over)
+        return say_timeout(try);
+    if (WIFEXITED(status))
+        return (enum weir__exit)WEXITSTATUS(status);
+    weir__complain("plugin %s: it crashed: %s", try->path,
+                   strsignal(WTERMSIG(status)));
+    return WEIR__EXIT_FAILED;
+}
+
+/* Both processes return from here and end as any command does. */
+static enum weir__exit run_apart(struct try *try)
+{
+    int ends[2];
+    pid_t child;
+
+    if (pipe(ends) < 0) {
+        weir__complain("cannot make a pipe: %s", strerror(errno));
+        return WEIR__EXIT_FAILED;
+    }
+    (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    child = fork();
+    if (child == 0) {
+        (void)close(ends[0]);
+        return run_plugin(try); /* the other end closes when it is over */
+    }
+    (void)close(ends[1]);
+    if (child > 0)
+        return wait_for(try, child, ends[0]);
+    weir__complain("cannot start a process: %s", strerror(errno));
+    (void)close(ends[0]);
+    return WEIR__EXIT_FAILED;
+}
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    static const struct weir__bounds attempts = {1, 1000000, "1 to 1000000"};
+    static const struct weir__bounds times = {10, INT64_C(7) * 24 * 3600 * 1000,
+                                              "10ms to 7d"};
+    struct try try = {
+        .cli = cli, .args = args, .attempt = 1, .timeout_ms = TIMEOUT_MS};
+    const char *const *value = args->value;
+
+    if (!weir__plugin_operand(args->operand[0], try.path) ||
+        !weir__flag_number("attempt", value[ATTEMPT], attempts, &try.attempt) ||
+        !weir__flag_duration("timeout", value[TIMEOUT], times,
+                             &try.timeout_ms) ||
+        !weir__flag_ladder("retry", value[RETRY]) ||
+        (value[TOPIC] != NULL && !weir__operand_topic(value[TOPIC])) ||
+        (value[ID] != NULL && !weir__operand_id(value[ID], true)))
+        return WEIR__EXIT_USAGE;
+    return run_apart(&try);
+}
+
+const struct weir__command weir__cmd_plugin_try = {
+    .name = "plugin try",
+    .operands = "F.so",
+    .operand_min = 1,
+    .operand_max = 1,
+    .flags = flags,
+    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    .summary = "Run one job through a plugin, without a server",
+    .details = "F.so is a file, or the name of a plugin as weir run takes it. "
+               "Prints the\nverdict, the delay until the next attempt, the "
+               "reason, and how long it took;\nwhat the plugin logs goes to "
+               "stderr. With --json: {\"verdict\",\"attempt\",\n\"delay_ms\","
+               "\"reason\",\"dead\",\"time_ms\",\"log\":[{\"level\",\"text\"}]"
+               "}; what the\nplugin itself prints then goes to stderr.",
+    .example = "weir plugin try ./close_order.so --topic order.close "
+               "--body '{\"order\":42}'",
+    .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"
+             "  wrong options, 10 RETRY, 11 FAIL, 12 SNOOZE, 13 timed out",
+    .run = run,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_DOCTOR_H
+#define WEIR_CLI_DOCTOR_H
+
+/* What weir doctor looks at, and what weir run looks at before it serves. Each
+ * check adds findings to a list; nothing is printed here. A server is asked
+ * through a connection that blocks, and nothing on it is changed, but that it
+ * keeps the scripts, as it does for every worker. */
+
+#include "adapters/cli/cli.h"
+#include "adapters/config/config.h"
+#include "adapters/redis/probe.h"
+
+enum weir__health {
+    WEIR__HEALTH_OK,
+    WEIR__HEALTH_WARNING, /* jobs are handled, but something can go wrong */
+    WEIR__HEALTH_FAILED   /* they are not, or get lost */
+};
+
+struct weir__finding {
+    const char *check;
+    enum weir__health health;
+    char text[256];   /* what is so */
+    char advice[256]; /* what to do; "" when nothing is to be done */
+};
+
+/* A zeroed struct is an empty list. */
+struct weir__doctor {
+    struct weir__finding *list; /* owned */
+    size_t count;
+    bool is_out_of_memory; /* findings are missing */
+};
+
+void weir__doctor_fini(struct weir__doctor *doctor);
+
+WEIR_PRINTF(4, 5)
+void weir__doctor_note(struct weir__doctor *doctor, const char *check,
+                       enum weir__health health, const char *format, ...);
+
+/* What to do about the last finding. */
+WEIR_PRINTF(2, 3)
+void weir__doctor_advise(struct weir__doctor *doctor, const char *format, ...);
+
+/* The worst of all findings of `check`; with NULL of all. */
+enum weir__health weir__doctor_worst(const struct weir__doctor *doctor,
+                                     const char *check);
+
+/* --- doctor_server.c: what a server says of itself ---------------------- */
+
+struct weir__facts {
+    char *info;           /* owned */
+    char appendfsync[16]; /* "" when not known, as below */
+    char save[128];       /* "-": known to be nothing */
+    char min_replicas[16];
+    char refusal[160]; /* why there is no info */
+};
+
+/* False when it does not tell, with `refusal`. */
+bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts);
+void weir__facts_fini(struct weir__facts *facts);
+
+/* Version, eviction, persistence, replication: what jobs depend on. */
+void weir__doctor_essentials(struct weir__doctor *doctor,
+                             const struct weir__facts *facts);
+
+/* Memory and clients: how near it is to its limits. */
+void weir__doctor_room(struct weir__doctor *doctor,
+                       const struct weir__facts *facts, bool is_local);
+
+/* --- doctor_rights.c: what a server lets us do --------------------------- */
+
+void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe);
+void weir__doctor_scripts(struct weir__doctor *doctor,
+                          struct weir__probe *probe);
+void weir__doctor_rights(struct weir__doctor *doctor,
+                         struct weir__probe *probe);
+
+/* Commands without a word of arguments, ended by NULL; for a test. */
+const char *const *weir__doctor_commands(void);
+
+/* --- doctor_local.c: this process and its machine ------------------------ */
+
+void weir__doctor_limits(struct weir__doctor *doctor);
+
+/* `dirs` of the configuration, or NULL. Loads each plugin found. */
+void weir__doctor_plugins(struct weir__doctor *doctor,
+                          const struct weir__config_list *dirs);
+
+#endif

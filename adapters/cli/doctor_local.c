@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/doctor.h"
+
+#include "adapters/cli/plugin_path.h"
+#include "adapters/dl/loader.h"
+#include "core/mem.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { FILES_FEW = 1024, PLUGINS_MAX = 256 };
+
+/* --- findings ------------------------------------------------------------ */
+
+void weir__doctor_fini(struct weir__doctor *doctor)
+{
+    weir__mem_free(doctor->list);
+    *doctor = (struct weir__doctor){0};
+}
+
+void weir__doctor_note(struct weir__doctor *doctor, const char *check,
+                       enum weir__health health, const char *format, ...)
+{
+    struct weir__finding *list =
+        weir__mem_grow(doctor->list, doctor->count + 1, sizeof(*doctor->list));
+    struct weir__finding *finding;
+    va_list args;
+
+    if (list == NULL) {
+        doctor->is_out_of_memory = true;
+        return;
+    }
+    doctor->list = list;
+    finding = &list[doctor->count++];
+    *finding = (struct weir__finding){.check = check, .health = health};
+    va_start(args, format);
+    (void)vsnprintf(finding->text, sizeof(finding->text), format,
+                    args); /* cut */
+    va_end(args);
+}
+
+void weir__doctor_advise(struct weir__doctor *doctor, const char *format, ...)
+{
+    struct weir__finding *finding;
+    va_list args;
+
+    if (doctor->count == 0)
+        return; /* there was no memory for it */
+    finding = &doctor->list[doctor->count - 1];
+    va_start(args, format);
+    (void)vsnprintf(finding->advice, sizeof(finding->advice), format,
+                    args); /* cut */
+    va_end(args);
+}
+
+enum weir__health weir__doctor_worst(const struct weir__doctor *doctor,
+                                     const char *check)
+{
+    enum weir__health worst = WEIR__HEALTH_OK;
+
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct weir__finding *finding = &doctor->list[i];
+
+        if ((check == NULL || strcmp(finding->check, check) == 0) &&
+            finding->health > worst)
+            worst = finding->health;
+    }
+    return worst;
+}
+
+/* --- limits -------------------------------------------------------------- */
+
+void weir__doctor_limits(struct weir__doctor *doctor)
+{
+    struct rlimit files = {0};
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    if (files.rlim_cur == RLIM_INFINITY) {
+        weir__doctor_note(doctor, "files", WEIR__HEALTH_OK,
+                          "no limit of open files");
+        return;
+    }
+    weir__doctor_note(
+        doctor, "files",
+        files.rlim_cur < FILES_FEW ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
+        "%ju files may be open at once", (uintmax_t)files.rlim_cur);
+    if (files.rlim_cur < FILES_FEW)
+        weir__doctor_advise(doctor, "ulimit -n %d, or LimitNOFILE=", FILES_FEW);
+}
+
+/* --- plugins ------------------------------------------------------------- */
+
+struct tour {
+    struct weir__doctor *doctor;
+    size_t dirs; /* that are there */
+};
+
+static int by_name(const void *one, const void *other)
+{
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+static char *copy_of(const char *text)
+{
+    char *copy = weir__mem_new(strlen(text) + 1);
+
+    if (copy != NULL)
+        memcpy(copy, text, strlen(text) + 1);
+    return copy;
+}
+
+/* Names that end in .so, sorted; how many. */
+static size_t read_names(DIR *dir, char *names[PLUGINS_MAX])
+{
+    const struct dirent *entry;
+    size_t count = 0;
+
+    while (count < PLUGINS_MAX && (entry = readdir(dir)) != NULL) {
+        size_t len = strlen(entry->d_name);
+
+        if (len <= 3 || strcmp(entry->d_name + len - 3, ".so") != 0)
+            continue;
+        names[count] = copy_of(entry->d_name);
+        count += names[count] != NULL;
+    }
+    qsort(names, count, sizeof(names[0]), by_name);
+    return count;
+}
+
+/* False with a finding of its own. */
+static bool check_plugin(struct weir__doctor *doctor, const char *dir,
+                         const char *name)
+{
+    struct weir__plugin_file file;
+    struct weir_error err = {0};
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof(path), "%s%s/%s",
+                 strchr(dir, '/') == NULL ? "./" : "", dir,
+                 name) >= (int)sizeof(path) ||
+        weir__plugin_load(path, &file, &err) == WEIR_OK)
+        return true;
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_FAILED, "%s", err.text);
+    weir__doctor_advise(doctor, "build it against this weir, or remove it");
+    return false;
+}
+
+static void check_dir(struct weir__doctor *doctor, const char *path, DIR *dir)
+{
+    char *names[PLUGINS_MAX];
+    size_t count = read_names(dir, names), sound = 0;
+    char list[160] = "";
+
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(list);
+
+        if (check_plugin(doctor, path, names[i])) {
+            (void)snprintf(list + used, sizeof(list) - used, "%s%.*s",
+                           sound > 0 ? ", " : "", (int)strlen(names[i]) - 3,
+                           names[i]); /* cut */
+            sound++;
+        }
+        weir__mem_free(names[i]);
+    }
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_OK, "%s: %s", path,
+                      sound > 0 ? list : "none");
+}
+
+static bool visit(const char *path, void *arg)
+{
+    struct tour *tour = arg;
+    DIR *dir = opendir(path);
+
+    if (dir == NULL)
+        return false;
+    tour->dirs++;
+    check_dir(tour->doctor, path, dir);
+    (void)closedir(dir);
+    return false;
+}
+
+void weir__doctor_plugins(struct weir__doctor *doctor,
+                          const struct weir__config_list *dirs)
+{
+    struct tour tour = {.doctor = doctor};
+
+    (void)weir__plugin_dirs(dirs, visit, &tour);
+    if (tour.dirs > 0)
+        return;
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_WARNING,
+                      "there is no directory with plugins");
+    weir__doctor_advise(doctor, "set WEIR_PLUGIN_PATH, or name plugins by "
+                                "their path");
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/gate.h"
+
+#include "adapters/cli/doctor.h"
+
+#include <string.h>
+
+static void warn_unknown(const struct weir__log *log, const char *why)
+{
+    weir__log(log, WEIR_LEVEL_WARN,
+              "redis: its settings are not known (%s); make sure that "
+              "maxmemory-policy is noeviction",
+              why);
+}
+
+static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
+                             const struct weir__log *log)
+{
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct weir__finding *finding = &doctor->list[i];
+
+        if (finding->health == WEIR__HEALTH_OK)
+            continue;
+        if (finding->health == WEIR__HEALTH_FAILED && !may_evict &&
+            strcmp(finding->check, "eviction") == 0) {
+            weir__complain("%s; %s, or give --allow-eviction", finding->text,
+                           finding->advice);
+            return WEIR__EXIT_USAGE;
+        }
+        weir__log(log, WEIR_LEVEL_WARN, "redis: %s; %s", finding->text,
+                  finding->advice);
+    }
+    return WEIR__EXIT_NONE;
+}
+
+/* What a worker cannot do without; the rest of its rights is a warning. */
+static enum weir__exit judge_rights(struct weir__probe *probe,
+                                    const struct weir__log *log)
+{
+    struct weir__doctor doctor = {0};
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    weir__doctor_scripts(&doctor, probe);
+    if (weir__doctor_worst(&doctor, NULL) == WEIR__HEALTH_FAILED &&
+        strstr(doctor.list[0].text, "NOPERM") != NULL) {
+        weir__complain("%s; %s", doctor.list[0].text, doctor.list[0].advice);
+        rc = WEIR__EXIT_FAILED;
+    }
+    weir__doctor_fini(&doctor);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    weir__doctor_rights(&doctor, probe);
+    rc = judge(&doctor, true, log);
+    weir__doctor_fini(&doctor);
+    return rc;
+}
+
+static enum weir__exit look(struct weir__probe *probe, bool may_evict,
+                            const struct weir__log *log)
+{
+    struct weir__doctor doctor = {0};
+    struct weir__facts facts;
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    if (weir__facts_read(probe, &facts)) {
+        weir__doctor_essentials(&doctor, &facts);
+        rc = judge(&doctor, may_evict, log);
+    } else {
+        warn_unknown(log, facts.refusal);
+    }
+    weir__facts_fini(&facts);
+    weir__doctor_fini(&doctor);
+    return rc == WEIR__EXIT_NONE ? judge_rights(probe, log) : rc;
+}
+
+enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
+                           const struct weir__log *log)
+{
+    struct weir__redis_url url;
+    struct weir__probe *probe = NULL;
+    struct weir_error err = {0};
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    if (weir__redis_url_parse(client->url, &url, &err) == WEIR_OK &&
+        weir__probe_open(&url, &probe, &err) == WEIR_OK)
+        rc = look(probe, may_evict, log);
+    else
+        warn_unknown(log, err.text);
+    weir__probe_close(probe);
+    return rc;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_EV_MAILBOX_H
+#define WEIR_EV_MAILBOX_H
+
+/* From any thread to the loop thread: letters are queued under a lock and read
+ * on the loop, in the order in which they were posted. What comes from the loop
+ * thread itself is read at once.
+ *
+ * A mailbox outlives its reactor as long as somebody may still post to it: it
+ * then says that the reactor is gone. */
+
+#include "core/reactor.h"
+
+struct ev_loop;
+struct weir__ev_mailbox;
+
+/* Both run on the loop thread. */
+struct weir__mailbox_options {
+    struct ev_loop *loop; /* kept */
+    void (*completed)(uint64_t ticket,
+                      const struct weir__completion *completion, void *arg);
+    void *arg;
+};
+
+/* WEIR_ENOMEM, WEIR_ESYSTEM (no lock to be had). */
+int weir__mailbox_open(const struct weir__mailbox_options *options,
+                       struct weir__ev_mailbox **ret_mailbox);
+
+/* What core and handles know of it. */
+struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
+
+/* The calling thread runs the loop from now on. */
+void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
+
+/* Letters that were not read are dropped. `is_held`: somebody may still post;
+ * a few bytes then stay behind for good. NULL is fine. */
+void weir__mailbox_close(struct weir__ev_mailbox *mailbox, bool is_held);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REDIS_PROBE_H
+#define WEIR_REDIS_PROBE_H
+
+/* Questions to a server while the caller waits: for a program before it enters
+ * its loop, and for weir doctor. Everything here BLOCKS, for at most 3 s each.
+ * The caller ignores SIGPIPE. */
+
+#include "adapters/redis/url.h"
+
+struct weir__probe;
+
+/* Connect, log in, choose the database. WEIR_ECONN; WEIR_ESERVER when the
+ * server turned us away; WEIR_ENOMEM. `err` holds the reason alone. */
+int weir__probe_open(const struct weir__redis_url *url,
+                     struct weir__probe **ret_probe, struct weir_error *err);
+
+/* NULL is fine. */
+void weir__probe_close(struct weir__probe *probe);
+
+/* Ask one command, words ended by NULL. `*ret_text` is the answer, valid until
+ * the next one: integers in decimal, nil as "", elements of arrays one in each
+ * line. WEIR_ESERVER: an error reply, and its text; WEIR_ECONN: no answer, and
+ * why; every later question fails then, too. */
+int weir__probe_ask(struct weir__probe *probe, const char *const *words,
+                    const char **ret_text);
+
+#endif

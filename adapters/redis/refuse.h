@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REDIS_REFUSE_H
+#define WEIR_REDIS_REFUSE_H
+
+/* Requests that make no sense for a kind of topic: each returns WEIR_EKIND.
+ * For the ops of stores; those that concern every kind alike (pause, set,
+ * settings, topics) are answered by one store for all. */
+
+#include "core/store.h"
+
+int weir__refuse_add(struct weir__store_topic *topic,
+                     const struct weir__new_job *job, weir_added_fn fn,
+                     void *arg);
+int weir__refuse_show(struct weir__store_topic *topic, struct weir_slice id,
+                      weir_show_fn fn, void *arg);
+int weir__refuse_remove(struct weir__store_topic *topic, struct weir_slice id,
+                        weir_delete_fn fn, void *arg);
+int weir__refuse_reschedule(struct weir__store_topic *topic,
+                            const struct weir__reschedule *what,
+                            weir_reschedule_fn fn, void *arg);
+/* For `requeue` and `forget`. */
+int weir__refuse_count(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_count_fn fn, void *arg);
+int weir__refuse_purge(struct weir__store_topic *topic, enum weir__purge what,
+                       weir_count_fn fn, void *arg);
+int weir__refuse_dead(struct weir__store_topic *topic, size_t limit,
+                      weir_show_fn fn, void *arg);
+int weir__refuse_list(struct weir__store_topic *topic,
+                      enum weir_job_state state, size_t limit, weir_show_fn fn,
+                      void *arg);
+int weir__refuse_pause(struct weir__store_topic *topic, bool is_paused,
+                       weir_code_fn fn, void *arg);
+int weir__refuse_set(struct weir__store_topic *topic,
+                     const struct weir__setting *settings, size_t count,
+                     weir_code_fn fn, void *arg);
+int weir__refuse_settings(struct weir__store_topic *topic, weir_setting_fn fn,
+                          void *arg);
+int weir__refuse_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                       void *arg);
+int weir__refuse_topics(struct weir__store *store, weir_topics_fn fn,
+                        void *arg);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REDIS_STORE_H
+#define WEIR_REDIS_STORE_H
+
+/* What the stores of all kinds are opened with. Each kind has a store of its
+ * own, with its own connections; all fill the port of core/store.h. */
+
+#include "adapters/redis/url.h"
+#include "core/error.h"
+#include "core/store.h"
+
+struct ev_loop;
+
+struct weir__redis_options {
+    struct ev_loop *loop;              /* kept */
+    const struct weir__redis_url *url; /* copied */
+    const char *worker;                /* copied; name on the server */
+    uint64_t seed;                     /* of back-off jitter */
+    int64_t wait_ms; /* how long requests wait for a connection; 0: 10,000 */
+    int64_t (*clock)(void *arg); /* monotonic ns, for claimed_ns */
+    void *clock_arg;
+    const struct weir__log *log;             /* kept */
+    const struct weir__store_events *events; /* copied */
+    void *arg;                               /* for events->connection */
+    /* Counts the store's callbacks on the stack; kept; may be NULL. The store
+     * must not be closed while it is not 0. */
+    int *depth;
+};
+
+/* Open the store of one kind. WEIR_ENOMEM. */
+typedef int (*weir__store_open_fn)(const struct weir__redis_options *options,
+                                   struct weir__store **ret_store);
+
+#endif

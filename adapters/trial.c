@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/test.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/facade.h"
+#include "adapters/trial/store.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* The inside of <weir/test.h>: core under a clock that only weir_trial_advance
+ * moves, over a store in memory. */
+
+#define START_MS   INT64_C(1700000000000)
+#define MS_NS      INT64_C(1000000)
+#define LONGEST_MS (INT64_C(36500) * 24 * 3600 * 1000)
+
+/* What happened, each with its texts behind it. */
+struct noted_run {
+    struct weir_trial_run run;
+    char text[];
+};
+
+struct noted_line {
+    struct weir_trial_line line;
+    char text[];
+};
+
+struct weir_trial {
+    char topic[WEIR_MAX_TOPIC + 1];
+    int64_t start_ms;
+    int64_t now_ns;
+    bool is_running; /* inside weir_trial_advance */
+    struct weir__log log;
+    weir_log_fn on_line;
+    void *on_line_arg;
+    struct weir__reactor *core;
+    struct weir__trial_store *store;
+    struct weir__plugin_file file;
+    struct weir__instance instance;
+    uint64_t made_ids;
+    struct noted_run **runs;
+    size_t run_count;
+    struct noted_line **lines;
+    size_t line_count;
+};
+
+static int64_t clock_ns(void *arg)
+{
+    return ((const struct weir_trial *)arg)->now_ns;
+}
+
+static int64_t clock_ms(void *arg)
+{
+    const struct weir_trial *trial = arg;
+
+    return trial->start_ms + trial->now_ns / MS_NS;
+}
+
+/* --- what happened ----------------------------------------------------- */
+
+/* Append a copy; without memory the line is only passed on. */
+static void note_line(struct weir_trial *trial, enum weir_level level,
+                      const char *text)
+{
+    size_t len = strlen(text);
+    struct noted_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
+    struct noted_line **lines = weir__mem_grow(
+        trial->lines, trial->line_count + 1, sizeof(struct noted_line *));
+
+    if (lines != NULL)
+        trial->lines = lines;
+    if (lines == NULL || noted == NULL) {
+        weir__mem_free(noted);
+        return;
+    }
+    memcpy(noted->text, text, len + 1);
+    noted->line = (struct weir_trial_line){level, noted->text};
+    trial->lines[trial->line_count++] = noted;
+}
+
+static void on_log(enum weir_level level, const char *text, void *arg)
+{
+    struct weir_trial *trial = arg;
+
+    note_line(trial, level, text);
+    if (trial->on_line != NULL)
+        trial->on_line(level, text, trial->on_line_arg);
+}
+
+/* Copy `from` to `*to` with a NUL and move on. */
+static const char *put_text(char **to, struct weir_slice from)
+{
+    char *start = *to;
+
+    if (from.len > 0)
+        memcpy(start, from.ptr, from.len);
+    start[from.len] = '\0';
+    *to += from.len + 1;
+    return start;
+}
+
+/* The number of the run whose counters these are: failures counted it already,
+ * and the store counts what is done. */
+static uint32_t attempt_of(const struct weir__trial_job *job,
+                           const struct weir__run *run)
+{
+    uint32_t attempt = job->record.counters.attempt;
+
+    return run->outcome == WEIR__OUTCOME_SNOOZE ? attempt + 1 : attempt;
+}
+
+static struct noted_run *copy_run(const struct weir_trial *trial,
+                                  const struct weir__trial_job *job,
+                                  const struct weir__run *run)
+{
+    struct weir_slice reason = weir__slice_str(run->reason);
+    struct weir_slice dead = {0};
+    struct noted_run *noted;
+    char *text;
+
+    if (run->outcome == WEIR__OUTCOME_DEAD)
+        dead = run->record.reason;
+    noted =
+        weir__mem_new(sizeof(*noted) + job->id.len + reason.len + dead.len + 3);
+    if (noted == NULL)
+        return NULL;
+    text = noted->text;
+    noted->run = (struct weir_trial_run){
+        .id = put_text(&text, job->id),
+        .attempt = attempt_of(job, run),
+        .verdict = run->verdict,
+        .reason = put_text(&text, reason),
+        .delay_ms = job->state == WEIR_TRIAL_WAITING ? run->delay_ms : -1,
+        .dead = put_text(&text, dead),
+        .elapsed_ms = weir_trial_elapsed_ms(trial),
+    };
+    return noted;
+}
+
+static void on_verdict(const struct weir__trial_job *job,
+                       const struct weir__run *run, void *arg)
+{
+    struct weir_trial *trial = arg;
+    struct noted_run *noted = copy_run(trial, job, run);
+    struct noted_run **runs = weir__mem_grow(trial->runs, trial->run_count + 1,
+                                             sizeof(struct noted_run *));
+
+    if (runs != NULL)
+        trial->runs = runs;
+    if (runs == NULL || noted == NULL) {
+        weir__mem_free(noted);
+        on_log(WEIR_LEVEL_ERROR, "out of memory: a run is not in the list",
+               trial);
+        return;
+    }
+    trial->runs[trial->run_count++] = noted;
+}
+
+static void free_notes(struct weir_trial *trial)
+{
+    for (size_t i = 0; i < trial->run_count; i++)
+        weir__mem_free(trial->runs[i]);
+    for (size_t i = 0; i < trial->line_count; i++)
+        weir__mem_free(trial->lines[i]);
+    weir__mem_free(trial->runs);
+    weir__mem_free(trial->lines);
+}
+
+size_t weir_trial_run_count(const struct weir_trial *trial)
+{
+    return trial->run_count;
+}
+
+const struct weir_trial_run *weir_trial_run_at(const struct weir_trial *trial,
+                                               size_t i)
+{
+    return i < trial->run_count ? &trial->runs[i]->run : NULL;
+}
+
+const struct weir_trial_run *weir_trial_last(const struct weir_trial *trial)
+{
+    return trial->run_count == 0 ? NULL
+                                 : &trial->runs[trial->run_count - 1]->run;
+}
+
+size_t weir_trial_line_count(const struct weir_trial *trial)
+{
+    return trial->line_count;
+}
+
+const struct weir_trial_line *weir_trial_line_at(const struct weir_trial *trial,
+                                                 size_t i)
+{
+    return i < trial->line_count ? &trial->lines[i]->line : NULL;
+}
+
+bool weir_trial_logged(const struct weir_trial *trial, const char *part)
+{
+    for (size_t i = 0; i < trial->line_count; i++)
+        if (strstr(trial->lines[i]->text, part) != NULL)
+            return true;
+    return false;
+}
+
+enum weir_trial_state weir_trial_state(const struct weir_trial *trial,
+                                       const char *id)
+{
+    const struct weir__trial_job *job =
+        weir__trial_store_find(trial->store, weir__slice_str(id));
+
+    return job == NULL ? WEIR_TRIAL_NONE : job->state;
+}
+
+struct weir_counters weir_trial_counters(const struct weir_trial *trial,
+                                         const char *id)
+{
+    const struct weir__trial_job *job =
+        weir__trial_store_find(trial->store, weir__slice_str(id));
+
+    return job == NULL ? (struct weir_counters){0} : job->record.counters;
+}
+
+/* --- life -------------------------------------------------------------- */
+
+static int out_of_memory(struct weir_error *err)
+{
+    return weir__error_set(err, WEIR_ENOMEM, "%s",
+                           weir_error_text(WEIR_ENOMEM));
+}
+
+static int open_parts(struct weir_trial *trial)
+{
+    struct weir__trial_store_options store = {
+        .now_ms = clock_ms,
+        .now_ns = clock_ns,
+        .verdict = on_verdict,
+        .arg = trial,
+    };
+    struct weir__reactor_options core = {
+        .codec = &weir__facade_codec,
+        .clock = clock_ns,
+        .clock_arg = trial,
+        .seed = 1, /* the same jitter each time */
+        .log = &trial->log,
+    };
+
+    if (weir__trial_store_open(&store, &trial->store) < 0)
+        return WEIR_ENOMEM;
+    trial->core = weir__reactor_new(&core);
+    if (trial->core == NULL)
+        return WEIR_ENOMEM;
+    weir__reactor_attach(trial->core, weir__trial_store_port(trial->store));
+    return WEIR_OK;
+}
+
+/* Copes with a half-built trial. */
+void weir_trial_free(struct weir_trial *trial)
+{
+    if (trial == NULL)
+        return;
+    WEIR_ASSERT(!trial->is_running);
+    if (trial->core != NULL)
+        weir__reactor_halt(trial->core);
+    if (trial->store != NULL) {
+        struct weir__store *port = weir__trial_store_port(trial->store);
+
+        port->ops->close(port);
+    }
+    weir__reactor_free(trial->core);
+    weir__instance_close(&trial->instance);
+    free_notes(trial);
+    weir__mem_free(trial);
+}
+
+/* The table from wherever it is; none for a plain function. */
+static int find_table(struct weir_trial *trial,
+                      const struct weir_trial_options *options,
+                      struct weir_error *err)
+{
+    const struct weir_topic_options *serve = &options->serve;
+    int handlers = (serve->run != NULL) + (serve->plugin != NULL) +
+                   (options->table != NULL);
+
+    if (handlers != 1)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "a trial needs one handler: a function, the "
+                               "path of a plugin, or its table");
+    if (options->table != NULL)
+        return weir__plugin_check(options->table, "of the trial", &trial->file,
+                                  err);
+    if (serve->plugin != NULL)
+        return weir__plugin_load(serve->plugin, &trial->file, err);
+    return WEIR_OK;
+}
+
+static int open_handler(struct weir_trial *trial,
+                        const struct weir_trial_options *options,
+                        struct weir__lane_options *lane, struct weir_error *err)
+{
+    struct weir__instance_options instance = {
+        .topic = trial->topic,
+        .options = options->serve.plugin_options,
+        .option_count = options->serve.plugin_option_count,
+        .host = &weir__host,
+    };
+    int rc = find_table(trial, options, err);
+
+    if (rc < 0 || options->serve.run != NULL)
+        return rc;
+    rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
+    if (rc < 0)
+        return rc;
+    lane->run = trial->file.copy.run;
+    lane->flush = trial->file.copy.flush;
+    lane->self = trial->instance.self;
+    return WEIR_OK;
+}
+
+static int serve(struct weir_trial *trial,
+                 const struct weir_trial_options *options,
+                 struct weir_error *err)
+{
+    const char *topic = options->topic == NULL ? "trial" : options->topic;
+    struct weir__lane_options lane;
+    int rc = weir__facade_lane(topic, &options->serve, &lane, err);
+
+    if (rc < 0)
+        return rc;
+    memcpy(trial->topic, topic, strlen(topic));
+    if (open_parts(trial) < 0)
+        return out_of_memory(err);
+    rc = open_handler(trial, options, &lane, err);
+    if (rc < 0)
+        return rc;
+    lane.store = weir__trial_store_port(trial->store);
+    if (weir__reactor_serve(trial->core, &lane) < 0)
+        return out_of_memory(err);
+    weir__reactor_connection(trial->core, lane.store, true);
+    return WEIR_OK;
+}
+
+int weir_trial_open(const struct weir_trial_options *options,
+                    struct weir_trial **ret_trial, struct weir_error *err)
+{
+    struct weir_trial *trial = weir__mem_new(sizeof(*trial));
+    int rc;
+
+    if (trial == NULL)
+        return out_of_memory(err);
+    trial->start_ms = options->start_ms == 0 ? START_MS : options->start_ms;
+    trial->log = (struct weir__log){on_log, trial, WEIR_LEVEL_DEBUG};
+    trial->on_line = options->log;
+    trial->on_line_arg = options->log_arg;
+    rc = serve(trial, options, err);
+    if (rc < 0) {
+        weir_trial_free(trial);
+        return rc;
+    }
+    *ret_trial = trial;
+    return WEIR_OK;
+}
+
+/* --- jobs and time ----------------------------------------------------- */
+
+static int add(struct weir_trial *trial, const struct weir_new_job *job,
+               const struct weir_counters *counters, struct weir_error *err)
+{
+    char made[24];
+    struct weir__record record = {
+        .counters = *counters,
+        .retry = weir__slice_str(job->retry),
+        .url = weir__slice_str(job->url),
+        .ttl_ms = job->ttl_ms,
+        .body = job->body,
+    };
+    struct weir__new_job new_job = {
+        .id = weir__slice_str(job->id),
+        .record = &record,
+        .delay_ms = job->delay_ms,
+    };
+    int rc = weir__facade_check_job(job, err);
+
+    if (rc < 0)
+        return rc;
+    if (record.counters.attempt > 0)
+        record.counters.attempt--; /* stored are the finished runs */
+    if (job->id == NULL) {
+        (void)snprintf(made, sizeof(made), "~%" PRIu64, ++trial->made_ids);
+        new_job.id = weir__slice_str(made); /* fits */
+    }
+    rc = weir__trial_store_add(trial->store, &new_job);
+    return rc < 0 ? weir__error_set(err, rc, "%s", weir_error_text(rc)) : rc;
+}
+
+int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
+                   struct weir_error *err)
+{
+    struct weir_new_job new_job = {
+        .id = job->id,
+        .body = job->body,
+        .delay_ms = job->delay_ms,
+        .retry = job->retry,
+        .ttl_ms = job->ttl_ms,
+        .url = job->url,
+    };
+    struct weir_slice body = {0};
+    int rc;
+
+    if (job->json != NULL) {
+        rc = weir_body_from_json(job->json, strlen(job->json), &body, err);
+        if (rc < 0)
+            return rc;
+        new_job.body = body;
+    }
+    rc = add(trial, &new_job, &job->counters, err);
+    weir_body_free(body);
+    return rc;
+}
+
+/* Run what can run now. Returns ns until something more can, -1: nothing
+ * will. */
+static int64_t run_due(struct weir_trial *trial)
+{
+    for (;;) {
+        int64_t wait_ns = weir__reactor_tick(trial->core);
+
+        if (!weir__trial_store_answer(trial->store) && wait_ns != 0)
+            return wait_ns;
+    }
+}
+
+void weir_trial_advance(struct weir_trial *trial, int64_t ms)
+{
+    int64_t until_ns;
+
+    WEIR_ASSERT(!trial->is_running && ms >= 0 && ms <= LONGEST_MS);
+    until_ns = trial->now_ns + ms * MS_NS;
+    trial->is_running = true;
+    for (;;) {
+        int64_t wait_ns = run_due(trial);
+
+        if (wait_ns < 0 || wait_ns > until_ns - trial->now_ns)
+            break;
+        trial->now_ns += wait_ns;
+    }
+    trial->now_ns = until_ns;
+    trial->is_running = false;
+}
+
+int64_t weir_trial_elapsed_ms(const struct weir_trial *trial)
+{
+    return trial->now_ns / MS_NS;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/assert.h"
+#include "core/lane.h"
+
+/* Runs that finish later: from the handler's WEIR_PENDING until somebody
+ * completes them, their timeout passes, or they are given up. */
+
+/* --- the list ------------------------------------------------------------- */
+
+static void arm_timeout(struct weir__lane *lane)
+{
+    weir__lane_arm(&lane->timeout_at,
+                   lane->pending.first->started_ns +
+                       lane->options.timeout_ms * WEIR__MS_NS);
+}
+
+void weir__run_pend(struct weir__run *run)
+{
+    struct weir__lane *lane = run->lane;
+
+    WEIR_ASSERT(run->ticket != 0 && run->phase == WEIR__PHASE_RUNNING);
+    run->phase = WEIR__PHASE_PENDING;
+    run->previous = lane->pending.last;
+    weir__run_push(&lane->pending, run);
+    if (!lane->is_async) {
+        lane->is_async = true;
+        lane->window_ns = lane->reactor->now_ns;
+    }
+    if (lane->pending.first == run)
+        arm_timeout(lane);
+}
+
+void weir__run_unpend(struct weir__run *run)
+{
+    struct weir__run_list *list = &run->lane->pending;
+
+    WEIR_ASSERT(run->phase == WEIR__PHASE_PENDING && list->count > 0);
+    if (run->previous == NULL)
+        list->first = run->next;
+    else
+        run->previous->next = run->next;
+    if (run->next == NULL)
+        list->last = run->previous;
+    else
+        run->next->previous = run->previous;
+    list->count--;
+    run->previous = NULL;
+    run->next = NULL;
+    run->phase = WEIR__PHASE_RAN;
+}
+
+void weir__run_drop_ticket(struct weir__run *run)
+{
+    if (run->ticket == 0)
+        return;
+    weir__ticket_drop(&run->lane->reactor->tickets, run->ticket);
+    run->ticket = 0;
+}
+
+/* --- completing ----------------------------------------------------------- */
+
+/* How fast runs end, over no less than WEIR__HOLD_NS. */
+static void note_end(struct weir__lane *lane)
+{
+    int64_t now_ns = lane->reactor->now_ns;
+
+    lane->window_count++;
+    if (now_ns - lane->window_ns < WEIR__HOLD_NS)
+        return;
+    lane->per_run_ns =
+        (now_ns - lane->window_ns) / (int64_t)lane->window_count + 1;
+    lane->window_ns = now_ns;
+    lane->window_count = 0;
+}
+
+/* The verdict of a pending run is known. */
+static void end(struct weir__run *run, enum weir_verdict verdict)
+{
+    struct weir__lane *lane = run->lane;
+
+    weir__run_unpend(run);
+    note_end(lane);
+    weir__run_ended(run, verdict);
+    weir__lane_list_push(lane, WEIR__LANES_RAN);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+static void note_late(struct weir__reactor *reactor)
+{
+    int64_t now_ns = reactor->now_ns;
+
+    reactor->late_completions++;
+    if (reactor->orphans > 0)
+        reactor->orphans--;
+    if (now_ns < reactor->late_warn_ns)
+        return;
+    reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
+    weir__log(
+        reactor->options.log, WEIR_LEVEL_WARN,
+        "a run was completed that is over (twice, too late, or given up); "
+        "%llu such completions so far",
+        (unsigned long long)reactor->late_completions);
+}
+
+void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
+                            const struct weir__completion *completion)
+{
+    struct weir__run *run = weir__ticket_find(&reactor->tickets, ticket);
+
+    if (run == NULL || run->phase == WEIR__PHASE_COMPLETED) {
+        note_late(reactor);
+        return;
+    }
+    if (completion->verdict == WEIR_RETRY_AFTER ||
+        completion->verdict == WEIR_SNOOZE)
+        run->job.host->job_set_delay(&run->job, completion->delay_ms);
+    if (completion->why != NULL)
+        run->job.host->job_set_reason(&run->job, completion->why);
+    if (run->phase == WEIR__PHASE_PENDING) {
+        end(run, completion->verdict);
+        return;
+    }
+    WEIR_ASSERT(run->phase == WEIR__PHASE_RUNNING);
+    run->phase = WEIR__PHASE_COMPLETED;
+    run->verdict = completion->verdict;
+}
+
+/* --- giving up ------------------------------------------------------------ */
+
+/* The callback may complete other runs, add jobs, free the reactor. */
+static void cancel(struct weir__run *run, enum weir_cancel why)
+{
+    weir__run_drop_ticket(run); /* what is completed from now on is late */
+    run->lane->reactor->orphans++;
+    if (run->cancel != NULL)
+        run->cancel(&run->job, why, run->cancel_arg);
+    run->cancel = NULL;
+}
+
+void weir__lane_time_out(struct weir__lane *lane)
+{
+    int64_t timeout_ns = lane->options.timeout_ms * WEIR__MS_NS;
+    struct weir__run *run;
+
+    for (;;) {
+        run = lane->pending.first;
+        if (run == NULL || lane->reactor->is_halted)
+            return;
+        if (run->started_ns + timeout_ns > lane->reactor->now_ns)
+            break;
+        cancel(run, WEIR_CANCEL_TIMEOUT);
+        run->is_timed_out = true;
+        run->job.host->job_set_reason(&run->job, "timeout");
+        end(run, WEIR_RETRY);
+    }
+    arm_timeout(lane);
+}
+
+/* Ends a pending run without a verdict. */
+static void give_up(struct weir__run *run, enum weir_cancel why,
+                    enum weir__outcome outcome)
+{
+    struct weir__lane *lane = run->lane;
+
+    cancel(run, why);
+    weir__run_unpend(run);
+    run->outcome = outcome;
+    weir__lane_settle(lane, run);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+static void give_up_all(struct weir__lane *lane, enum weir_cancel why,
+                        enum weir__outcome outcome)
+{
+    while (lane->pending.first != NULL)
+        give_up(lane->pending.first, why, outcome);
+}
+
+void weir__reactor_abort(struct weir__reactor *reactor)
+{
+    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
+}
+
+bool weir__reactor_drop_pending(struct weir__reactor *reactor)
+{
+    bool is_held = reactor->tickets.taken > 0 || reactor->orphans > 0;
+
+    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
+    return is_held;
+}
+
+static struct weir__run *find_token(const struct weir__run_list *list,
+                                    uint64_t token)
+{
+    struct weir__run *run = list->first;
+
+    while (run != NULL && run->token != token)
+        run = run->next;
+    return run;
+}
+
+/* What was not started under the token is kept from starting. */
+static void drop_ready(struct weir__lane *lane, uint64_t token)
+{
+    struct weir__run_list ready = lane->ready;
+    struct weir__run *run;
+
+    lane->ready = (struct weir__run_list){0};
+    for (;;) {
+        run = weir__run_pop(&ready);
+        if (run == NULL)
+            return;
+        if (run->token != token) {
+            weir__run_push(&lane->ready, run);
+            continue;
+        }
+        run->outcome = WEIR__OUTCOME_TAKEN;
+        weir__lane_settle(lane, run);
+    }
+}
+
+void weir__lane_lost(void *user, uint64_t token)
+{
+    struct weir__lane *lane = user;
+    struct weir__run *run;
+
+    drop_ready(lane, token);
+    for (;;) {
+        run = find_token(&lane->pending, token);
+        if (run == NULL)
+            break;
+        give_up(run, WEIR_CANCEL_LOST, WEIR__OUTCOME_TAKEN);
+    }
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+}

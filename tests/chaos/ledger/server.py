@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""A redis-server that tests stop, kill and start again, and a client for it."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from e2e import PATIENCE
+
+
+class Refused(Exception):
+    """The server answered with an error."""
+
+
+class Client:
+    """A blocking connection to a unix socket."""
+
+    def __init__(self, path, timeout=PATIENCE):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def call(self, *words):
+        parts = [str(word).encode() for word in words]
+        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(
+            b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        return self.reply()
+
+    def reply(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the server hung up")
+        kind, text = line[:1], line[1:-2].decode(errors="replace")
+        if kind == b"-":
+            raise Refused(text)
+        if kind == b":":
+            return int(text)
+        if kind == b"$":
+            if int(text) < 0:
+                return None
+            return self.file.read(int(text) + 2)[:-2].decode(errors="replace")
+        if kind == b"*":
+            return [self.reply() for _ in range(int(text))]
+        return text
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Server:
+    """Answers on a unix socket in a directory of its own; the append-only file
+    outlives the process."""
+
+    def __init__(self, place, name="server", fsync="everysec", port=0):
+        self.place = place
+        self.dir = place.path(name)
+        os.mkdir(self.dir)
+        self.socket = os.path.join(self.dir, "redis.sock")
+        self.url = "unix://" + self.socket
+        self.options = ["--port", port, "--unixsocket", self.socket,
+                        "--save", "", "--appendonly", "yes",
+                        "--appendfsync", fsync, "--dir", self.dir,
+                        "--logfile", os.path.join(self.dir, "log")]
+        self.process = None
+
+    def launch(self):
+        """Start it and do not wait until it answers."""
+        self.process = subprocess.Popen(
+            ["redis-server", *map(str, self.options)],
+            stdin=subprocess.DEVNULL)
+        self.place.started.append(self.process)
+
+    def start(self):
+        self.launch()
+        deadline = time.monotonic() + PATIENCE
+        while not self.answers():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise AssertionError("the server does not start, see %s/log"
+                                     % self.dir)
+            time.sleep(0.01)
+        return self
+
+    def answers(self):
+        try:
+            return self.call("PING") == "PONG"
+        except (OSError, Refused):
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def call(self, *words):
+        client = Client(self.socket)
+        try:
+            return client.call(*words)
+        finally:
+            client.close()
+
+    def info(self, section):
+        lines = self.call("INFO", section).splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+
+    def command_count(self):
+        """Commands that clients sent so far, or that scripts called."""
+        return int(self.info("stats")["total_commands_processed"])

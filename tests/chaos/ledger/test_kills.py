@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""Workers are killed, stopped and cut off; no job is lost."""
+
+import os
+import time
+
+from ledger import Ledger, cpu_seconds
+from e2e import expect, expect_true, eventually, main, test
+from server import Server
+
+KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
+LEASE_MS = int(os.environ.get("WEIR_CHAOS_LEASE_MS", "1000"))
+ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
+
+
+@test
+def workers_killed_at_random_moments_lose_no_job(place):
+    ledger = Ledger(place, Server(place).start(),
+                    options=["work=1ms", "retry_every=20"])
+    for _ in range(3):
+        ledger.start_worker()
+    ledger.produce(60)
+    ledger.has_runs(100)
+    kills = []
+    for _ in range(KILLS):
+        time.sleep(ledger.random.uniform(0.05, 0.4))
+        victim = ledger.random.choice(ledger.alive)
+        kills.append((victim, ledger.kill(victim)))
+        ledger.start_worker()
+    account = ledger.close("%d kills" % KILLS)
+    delays = [delay for victim, at in kills
+              for delay in account.delays_after(victim.name, at)]
+    expect_true(delays, "kills interrupted runs")
+    print("jobs begun at a kill ran again after %d ms at most, lease %d ms"
+          % (max(delays), ledger.lease_ms))
+
+
+def last_job_back_ms(place, lease_ms):
+    """From the kill of a worker until the last of the jobs that it had claimed
+    and not finished runs at another one."""
+    ledger = Ledger(place, Server(place).start(), lease_ms, options=[])
+    ledger.add(["now"] * 200)
+    victim = ledger.start_worker("--prefetch", "200", options=[
+        "work=%dms" % (lease_ms / 50)])
+    ledger.has_runs(10)
+    ledger.start_worker()
+    time.sleep(lease_ms / 1000)  # it renewed its lease by now
+    at = ledger.kill(victim)
+    account = ledger.close("one kill, lease %d ms" % lease_ms)
+    rescued = [run.start - at for run in ledger.workers[1].runs()]
+    expect(200, account.counts["done"])
+    expect_true(len(rescued) > 50, "the victim left much behind")
+    return max(rescued)
+
+
+@test
+def jobs_of_a_killed_worker_are_back_a_second_after_their_lease(place):
+    took = last_job_back_ms(place, LEASE_MS)
+    print("the last job was back %d ms after the kill, lease %d ms"
+          % (took, LEASE_MS))
+    expect_true(took <= LEASE_MS + 1000, "%d ms" % took)
+
+
+@test
+def a_worker_stopped_beyond_its_lease_repeats_only_what_it_held(place):
+    ledger = Ledger(place, Server(place).start())
+    victim = ledger.start_worker()
+    ledger.start_worker()
+    ledger.produce(60)
+    ledger.has_runs(100)
+    for _ in range(ROUNDS):
+        ledger.freeze(victim, 2 * ledger.lease_ms / 1000)
+        time.sleep(0.3)
+    before = len(victim.runs())
+    eventually(lambda: len(victim.runs()) > before, "it works again")
+    ledger.close("%d stops beyond the lease" % ROUNDS)
+
+
+@test
+def connections_killed_by_the_server_come_back(place):
+    server = Server(place).start()
+    ledger = Ledger(place, server)
+    for _ in range(2):
+        ledger.start_worker()
+    ledger.produce(60)
+    ledger.has_runs(100)
+    for _ in range(4 * ROUNDS):
+        for kind in ("normal", "pubsub"):
+            ledger.during("client kill", lambda: server.call(
+                "CLIENT", "KILL", "TYPE", kind))
+        time.sleep(0.25)
+    ledger.close("%d times all connections" % (4 * ROUNDS))
+
+
+@test
+def after_everything_idle_workers_are_quiet(place):
+    server = Server(place).start()
+    ledger = Ledger(place, server)
+    for _ in range(2):
+        ledger.start_worker()
+    ledger.add(["now"] * 20)
+    ledger.has_runs(20)
+    server.call("CLIENT", "KILL", "TYPE", "normal")
+    server.call("SCRIPT", "FLUSH")
+    ledger.freeze(ledger.alive[0], 1.5)
+    ledger.add(["now"] * 20)
+    ledger.drain()
+    ledger.heart.is_over.set()
+    ledger.heart.join()
+    time.sleep(1.0)
+    cpu = [cpu_seconds(worker.pid) for worker in ledger.alive]
+    commands = server.command_count()
+    time.sleep(3.0)
+    used = sum(cpu_seconds(worker.pid) for worker in ledger.alive) - sum(cpu)
+    commands = server.command_count() - commands
+    print("two idle workers in 3 s: %d ms of CPU, %d commands"
+          % (used * 1000, commands))
+    expect_true(used <= 0.3, "%s s of CPU" % used)
+    expect_true(commands <= 100, "%d commands" % commands)
+    ledger.close("idle")
+
+
+if __name__ == "__main__":
+    main()

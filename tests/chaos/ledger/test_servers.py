@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""The server is stopped, killed and filled up; workers go on by themselves."""
+
+import os
+import time
+
+from ledger import Ledger, Outage, expect_alive
+from e2e import expect, expect_true, main, test
+from server import Server
+
+RESTARTS = int(os.environ.get("WEIR_CHAOS_RESTARTS", "2"))
+ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
+
+
+def start(place, fsync="everysec", workers=2, **options):
+    server = Server(place, fsync=fsync).start()
+    ledger = Ledger(place, server, **options)
+    for _ in range(workers):
+        ledger.start_worker()
+    ledger.produce(60)
+    ledger.has_runs(100)
+    return server, ledger
+
+
+@test
+def a_server_that_stands_still_for_seconds_loses_nothing(place):
+    server, ledger = start(place)
+
+    def stand_still():
+        server.freeze()
+        with Outage(ledger):
+            time.sleep(2.0)
+        server.thaw()
+
+    for _ in range(ROUNDS):
+        ledger.during("server stop", stand_still)
+        expect_alive(ledger, "the server stood still")
+    ledger.close("server stopped for 2 s, %d times" % ROUNDS)
+
+
+@test
+def a_server_killed_and_started_again_loses_nothing_acknowledged(place):
+    server, ledger = start(place, fsync="always")
+
+    def restart():
+        server.kill()
+        with Outage(ledger):
+            time.sleep(0.5)
+        server.start()
+
+    for _ in range(RESTARTS):
+        ledger.during("server kill", restart)
+        expect_alive(ledger, "the server was restarted")
+    ledger.close("%d server restarts" % RESTARTS)
+
+
+@test
+def scripts_forgotten_by_the_server_are_loaded_again(place):
+    server, ledger = start(place)
+    for _ in range(10 * ROUNDS):
+        server.call("SCRIPT", "FLUSH")
+        time.sleep(0.1)
+    expect_alive(ledger, "scripts were flushed")
+    account = ledger.close("%d script flushes" % (10 * ROUNDS))
+    if not ledger.faults:
+        expect([], account.repeated, "a flush repeats nothing")
+
+
+@test
+def a_full_server_takes_no_jobs_and_loses_none(place):
+    server, ledger = start(place)
+
+    def fill():
+        server.call("CONFIG", "SET", "maxmemory", "1")
+        with Outage(ledger):
+            time.sleep(2.0)
+        result = place.weir("add", "t", "--redis", server.url)
+        expect_true(result.code in (1, 5), "an add fails: %r" % result.err)
+        server.call("CONFIG", "SET", "maxmemory", "0")
+
+    for _ in range(ROUNDS):
+        ledger.during("server full", fill)
+        expect_alive(ledger, "the server was full")
+    ledger.close("server full for 2 s, %d times" % ROUNDS)
+
+
+if __name__ == "__main__":
+    main()

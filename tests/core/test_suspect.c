@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/lane.h"
+#include "tests/core/reactor_fixture.h"
+
+/* Jobs that a worker had when it died. */
+
+static void add_suspect(const char *id, uint32_t blamed)
+{
+    mem_store_add(store, id, 0, NULL, false);
+    mem_store_suspect(store, blamed);
+}
+
+static void wake(void)
+{
+    mem_store_add(store, "innocent", 0, NULL, true);
+}
+
+TEST(a_suspect_runs_after_its_start_was_noted)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("a", 0);
+    mem_store_add(store, "b", 0, NULL, true);
+    (void)turn();
+    (void)mem_store_answer(store); /* the claim */
+    (void)turn();
+    EXPECT_INT(0, runs); /* nothing else runs while the note is on its way */
+    EXPECT_INT(1, mem_store_starts(store));
+    (void)mem_store_answer(store);
+    EXPECT_TRUE(mem_store_job(store, "a")->is_started);
+    (void)turn();
+    EXPECT_STR("a b ", order);
+    (void)settle_down();
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    close_reactor();
+}
+
+TEST(one_suspect_at_a_time_is_noted)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("b", 1);
+    add_suspect("c", 0);
+    wake();
+    (void)turn();
+    for (int i = 0; i < 12; i++) {
+        int noted = 0;
+
+        for (const char *id = "a\0b\0c\0"; *id != '\0'; id += 2)
+            noted += strcmp(mem_store_job(store, id)->state, "running") == 0 &&
+                     mem_store_job(store, id)->is_started;
+        EXPECT_TRUE(noted <= 1);
+        (void)mem_store_answer(store);
+        (void)turn();
+    }
+    (void)settle_down();
+    EXPECT_INT(4, runs);
+    EXPECT_INT(3, mem_store_starts(store));
+    close_reactor();
+}
+
+TEST(a_suspect_that_was_blamed_too_often_dies_without_running)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("poison", 3);
+    add_suspect("lucky", 2);
+    wake();
+    (void)settle_down();
+    EXPECT_STR("dead", mem_store_job(store, "poison")->state);
+    EXPECT_STR("crashed", mem_store_job(store, "poison")->reason);
+    EXPECT_STR("gone", mem_store_job(store, "lucky")->state);
+    EXPECT_TRUE(strstr(order, "poison") == NULL);
+    EXPECT_INT(1, mem_store_starts(store));
+    close_reactor();
+}
+
+TEST(a_suspect_that_is_gone_when_it_is_noted_does_not_run)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("a", 0);
+    wake();
+    (void)turn();
+    (void)mem_store_answer(store);
+    (void)turn(); /* the note is on its way */
+    mem_store_delete(store, "a");
+    (void)settle_down();
+    EXPECT_STR("innocent ", order);
+    close_reactor();
+}
+
+TEST(a_suspect_that_cannot_be_noted_is_given_back)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("a", 1);
+    mem_store_fail_start(store, WEIR_ECONN);
+    wake();
+    pass(6000); /* it comes again with the safety check */
+    EXPECT_INT(2, mem_store_starts(store));
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    close_reactor();
+}
+
+TEST(suspects_go_back_when_the_reactor_stops)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("b", 0);
+    wake();
+    (void)turn();
+    (void)mem_store_answer(store);
+    (void)turn(); /* a is being noted, the others wait */
+    weir__reactor_stop(reactor, on_stopped, NULL);
+    (void)settle_down();
+    EXPECT_INT(1, stops);
+    EXPECT_INT(0, runs);
+    EXPECT_STR("waiting", mem_store_job(store, "a")->state);
+    EXPECT_STR("waiting", mem_store_job(store, "b")->state);
+    EXPECT_INT(1, mem_store_job(store, "a")->suspicion);
+    close_reactor();
+}
+
+static struct weir_handle pending[4];
+static int pending_count;
+
+static enum weir_verdict pend(struct weir_job *job)
+{
+    if (strncmp((const char *)weir_job_id(job).ptr, "innocent", 8) == 0)
+        return WEIR_DONE;
+    pending[pending_count++] = weir_job_handle(job);
+    return WEIR_PENDING;
+}
+
+TEST(while_a_suspect_is_pending_others_wait_and_the_innocent_run)
+{
+    open_with_ladder("1s");
+    behaviour = pend;
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("b", 0);
+    wake();
+    (void)settle_down();
+    EXPECT_INT(1, pending_count);
+    EXPECT_STR("gone", mem_store_job(store, "innocent")->state);
+    EXPECT_INT(WEIR_OK, weir_complete(pending[0], WEIR_DONE, 0, NULL));
+    (void)settle_down();
+    EXPECT_INT(2, pending_count);
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    EXPECT_TRUE(mem_store_job(store, "b")->is_started);
+    close_reactor();
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/run.h"
+#include "core/ticket.h"
+#include "tests/harness/oom.h"
+#include "tests/harness/test.h"
+
+TEST(a_ticket_finds_its_run_until_it_is_dropped)
+{
+    struct weir__tickets tickets = {0};
+    struct weir__run one, other;
+    uint64_t first = weir__ticket_take(&tickets, &one);
+    uint64_t second = weir__ticket_take(&tickets, &other);
+
+    EXPECT_TRUE(first != 0 && second != 0 && first != second);
+    EXPECT_TRUE(weir__ticket_find(&tickets, first) == &one);
+    EXPECT_TRUE(weir__ticket_find(&tickets, second) == &other);
+    weir__ticket_drop(&tickets, first);
+    weir__tickets_check(&tickets);
+    EXPECT_TRUE(weir__ticket_find(&tickets, first) == NULL);
+    EXPECT_TRUE(weir__ticket_find(&tickets, second) == &other);
+    weir__tickets_fini(&tickets);
+}
+
+TEST(a_place_that_is_used_again_has_another_ticket)
+{
+    struct weir__tickets tickets = {0};
+    struct weir__run one, other;
+    uint64_t first = weir__ticket_take(&tickets, &one), second;
+
+    weir__ticket_drop(&tickets, first);
+    second = weir__ticket_take(&tickets, &other);
+    EXPECT_TRUE(first != second);
+    EXPECT_TRUE(weir__ticket_find(&tickets, first) == NULL);
+    EXPECT_TRUE(weir__ticket_find(&tickets, second) == &other);
+    weir__tickets_fini(&tickets);
+}
+
+TEST(what_nobody_took_finds_nothing)
+{
+    struct weir__tickets tickets = {0};
+
+    EXPECT_TRUE(weir__ticket_find(&tickets, 0) == NULL);
+    EXPECT_TRUE(weir__ticket_find(&tickets, UINT64_MAX) == NULL);
+    EXPECT_TRUE(weir__ticket_find(&tickets, UINT64_C(1) << 32) == NULL);
+}
+
+TEST(the_table_grows)
+{
+    static struct weir__run runs[1000];
+    static uint64_t taken[1000];
+    struct weir__tickets tickets = {0};
+
+    for (int i = 0; i < 1000; i++)
+        taken[i] = weir__ticket_take(&tickets, &runs[i]);
+    weir__tickets_check(&tickets);
+    for (int i = 0; i < 1000; i++)
+        EXPECT_TRUE(weir__ticket_find(&tickets, taken[i]) == &runs[i]);
+    for (int i = 0; i < 1000; i += 2)
+        weir__ticket_drop(&tickets, taken[i]);
+    weir__tickets_check(&tickets);
+    EXPECT_INT(500, tickets.taken);
+    weir__tickets_fini(&tickets);
+}
+
+TEST(without_memory_there_is_no_ticket)
+{
+    struct weir__tickets tickets = {0};
+    struct weir__run run;
+
+    oom_after(0);
+    EXPECT_INT(0, weir__ticket_take(&tickets, &run));
+    oom_off();
+    EXPECT_TRUE(weir__ticket_take(&tickets, &run) != 0);
+    weir__tickets_check(&tickets);
+    weir__tickets_fini(&tickets);
+}

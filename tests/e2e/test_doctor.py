@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""weir doctor, and what weir run says about a server before it serves."""
+
+import os
+import shutil
+import socket
+import subprocess
+
+from e2e import (BUILD, TEST_PLUGINS, Redis, eventually, expect, expect_in,
+                 expect_true, main, stop_cleanly, test)
+
+GOOD = ("connection", "version", "replication", "memory", "clients", "clock",
+        "scripts", "rights", "files", "plugins")
+
+
+class Server:
+    """A redis-server as somebody else would run it."""
+
+    def __init__(self, place, *args, waits_for="+PONG"):
+        directory = place.path("other")
+        self.path = os.path.join(directory, "redis.sock")
+        self.url = "unix://" + self.path
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        os.makedirs(directory, exist_ok=True)
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+             "--unixsocket", self.path, "--dir", directory, "--save", "",
+             *args], text=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        place.started.append(self.process)
+        eventually(lambda: self.answer().startswith(waits_for), "it answers")
+
+    def url_of(self, login):
+        return "redis://%s@127.0.0.1:%d" % (login, self.port)
+
+    def answer(self):
+        try:
+            redis = Redis(self.path)
+        except OSError:
+            return ""
+        redis.send("PING")
+        line = redis.line()
+        redis.close()
+        return line
+
+    def tell(self, line):
+        redis = Redis(self.path)
+        redis.send(line)
+        answer = redis.line()
+        redis.close()
+        expect_true(answer[:1] != "-", "%s: %s" % (line, answer))
+        return answer
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def use_good_plugins(place):
+    place.env["WEIR_PLUGIN_PATH"] = os.path.abspath(
+        os.path.join(BUILD, "plugins"))
+
+
+def examine(place, code, *args):
+    """Findings by check, the last of each."""
+    use_good_plugins(place)
+    result = place.weir("doctor", "--json", *args)
+    expect(code, result.code, "exit code, %r %r" % (result.out, result.err))
+    return {finding["check"]: finding for finding in result.json}
+
+
+def expect_finding(findings, check, status, *words):
+    finding = findings[check]
+    expect(status, finding["status"], check)
+    for word in words:
+        expect_in(word, finding["text"] + "; " + finding["advice"])
+    if status != "ok":
+        expect_true(finding["advice"] != "", "there is advice: %r" % finding)
+
+
+def expect_good_except(findings, *checks):
+    for check in GOOD:
+        if check not in checks:
+            expect_finding(findings, check, "ok")
+
+
+@test
+def the_private_server_is_in_order(place):
+    findings = examine(place, 0)
+    expect_good_except(findings)
+    expect_finding(findings, "eviction", "ok", "noeviction")
+    expect_finding(findings, "persistence", "ok", "everysec")
+
+
+@test
+def each_check_is_a_line(place):
+    use_good_plugins(place)
+    result = place.weir("doctor")
+    expect(0, result.code, result.err)
+    for line in result.out.splitlines():
+        expect_true(line.split()[0] in ("ok", "warning", "failed"), line)
+    expect_in("ok       eviction     noeviction\n", result.out)
+
+
+@test
+def a_server_that_evicts_and_keeps_nothing_is_named(place):
+    server = Server(place, "--maxmemory-policy", "allkeys-lru")
+    findings = examine(place, 1, "--redis", server.url)
+    expect_good_except(findings)
+    expect_finding(findings, "eviction", "failed", "allkeys-lru",
+                   "maxmemory-policy noeviction")
+    expect_finding(findings, "persistence", "warning", "every job",
+                   "appendonly yes")
+
+
+@test
+def an_append_only_file_that_nobody_syncs_is_a_warning(place):
+    server = Server(place, "--appendonly", "yes", "--appendfsync", "no")
+    expect_finding(examine(place, 0, "--redis", server.url), "persistence",
+                   "warning", "appendfsync everysec")
+
+
+@test
+def snapshots_alone_are_a_warning(place):
+    server = Server(place, "--save", "3600 1")
+    expect_finding(examine(place, 0, "--redis", server.url), "persistence",
+                   "warning", "since the last snapshot")
+
+
+@test
+def a_server_near_its_maxmemory_is_named(place):
+    server = Server(place)
+    server.tell("CONFIG SET maxmemory 100kb")
+    expect_finding(examine(place, 1, "--redis", server.url), "memory",
+                   "failed", "jobs are refused", "maxmemory")
+
+
+@test
+def a_user_without_commands_hears_which(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd -zmscore")
+    mine = server.url_of("w:pw")
+    findings = examine(place, 1, "--redis", mine)
+    expect_finding(findings, "rights", "failed", "ZADD, ZMSCORE",
+                   "+zadd +zmscore")
+    expect_good_except(findings, "rights")
+    server.tell("ACL SETUSER w +zadd +zmscore -evalsha")
+    findings = examine(place, 1, "--redis", mine)
+    expect_finding(findings, "rights", "failed", "EVALSHA", "+evalsha")
+    expect_finding(findings, "scripts", "failed", "NOPERM", "EVALSHA")
+    expect(":0", server.tell("DBSIZE"))
+
+
+@test
+def a_user_without_keys_or_channels_is_told(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~other:* &weir:* +@all")
+    mine = server.url_of("w:pw")
+    expect_finding(examine(place, 1, "--redis", mine), "rights", "failed",
+                   "~weir:*")
+    server.tell("ACL SETUSER w resetchannels ~weir:* &other:*")
+    expect_finding(examine(place, 1, "--redis", mine), "rights", "failed",
+                   "&weir:*")
+
+
+@test
+def a_user_who_may_not_ask_gets_warnings(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~* &* +@all -info -config -multi -time")
+    findings = examine(place, 0, "--redis", server.url_of("w:pw"))
+    for check, word in (("settings", "INFO"), ("rights", "MULTI"),
+                        ("clock", "NOPERM")):
+        expect_in(word, findings[check]["text"] + findings[check]["advice"])
+        expect("warning", findings[check]["status"])
+
+
+@test
+def a_password_is_used_and_a_wrong_one_told(place):
+    server = Server(place, "--requirepass", "secret", waits_for="-NOAUTH")
+    expect_good_except(examine(place, 0, "--redis",
+                               server.url_of(":secret")))
+    findings = examine(place, 5, "--redis", server.url_of(":wrong"))
+    expect_finding(findings, "connection", "failed", "WRONGPASS", "password")
+    expect_true("wrong@" not in str(findings), "no password is shown")
+
+
+@test
+def a_missing_password_is_told(place):
+    server = Server(place, "--requirepass", "secret", waits_for="-NOAUTH")
+    findings = examine(place, 5, "--redis", server.url)
+    expect_finding(findings, "connection", "failed", "NOAUTH", "password")
+
+
+@test
+def a_replica_takes_no_jobs(place):
+    server = Server(place, "--replicaof", "127.0.0.1 1")
+    findings = examine(place, 1, "--redis", server.url)
+    expect_finding(findings, "replication", "failed",
+                   "replica of 127.0.0.1 port 1", "link down", "primary")
+
+
+@test
+def a_primary_without_the_replicas_it_wants_is_named(place):
+    server = Server(place, "--min-replicas-to-write", "1")
+    expect_finding(examine(place, 1, "--redis", server.url), "replication",
+                   "failed", "1 needed to write", "min-replicas-to-write")
+
+
+@test
+def a_server_that_is_loading_is_named(place):
+    server = Server(place)
+    redis = Redis(server.path)
+    for i in range(3000):
+        redis.send("SET key:%d %s" % (i, "x" * 100))
+    for i in range(3000):
+        expect("+OK", redis.line())
+    redis.send("SAVE")
+    expect("+OK", redis.line())
+    redis.close()
+    server.kill()
+    server = Server(place, "--key-load-delay", "5000",
+                    "--loading-process-events-interval-bytes", "1024",
+                    waits_for="-LOADING")
+    findings = examine(place, 1, "--redis", server.url)
+    expect_finding(findings, "loading", "failed", "wait")
+    expect_true("rights" not in findings, "nothing that cannot be known")
+
+
+@test
+def a_server_that_is_not_there_is_exit_5(place):
+    findings = examine(place, 5, "--redis", "unix:///nowhere.sock")
+    expect_finding(findings, "connection", "failed", "unix:///nowhere.sock",
+                   "--redis")
+    expect_finding(findings, "files", "ok")
+
+
+@test
+def plugins_that_cannot_be_loaded_are_named(place):
+    os.mkdir(place.path("plugins"))
+    for name in ("good.so", "wrong_abi.so"):
+        shutil.copy(os.path.join(TEST_PLUGINS, name), place.path("plugins"))
+    place.env["WEIR_PLUGIN_PATH"] = place.path("plugins")
+    result = place.weir("doctor", "--json")
+    expect(1, result.code)
+    found = [f for f in result.json if f["check"] == "plugins"]
+    expect("failed", found[0]["status"])
+    expect_in("wrong_abi.so", found[0]["text"])
+    expect(["ok", place.path("plugins") + ": good"],
+           [found[1]["status"], found[1]["text"]])
+
+
+@test
+def few_files_are_a_warning(place):
+    use_good_plugins(place)
+    done = subprocess.run(
+        ["sh", "-c", "ulimit -n 100; exec \"$0\" doctor", os.path.join(
+            os.path.abspath(BUILD), "weir")], env=place.env, text=True,
+        capture_output=True)
+    expect(0, done.returncode, done.stderr)
+    expect_in("warning  files        100 files", done.stdout)
+
+
+@test
+def the_server_of_a_configuration_is_looked_at(place):
+    server = Server(place, "--maxmemory-policy", "volatile-ttl")
+    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
+        file.write('redis { url = "%s" }\n' % server.url)
+    findings = examine(place, 1, "--config", place.path("weir.conf"))
+    expect_finding(findings, "eviction", "failed", "volatile-ttl")
+
+
+# --- weir run -------------------------------------------------------------
+
+@test
+def a_worker_refuses_a_server_that_evicts(place):
+    server = Server(place, "--maxmemory-policy", "allkeys-lru",
+                    "--appendonly", "yes")
+    use_good_plugins(place)
+    serve = ("run", "--redis", server.url, "--handle", "t=echo",
+             "--until-empty")
+    place.weir(*serve, "--log-level", "warn").expect_complaint(
+        2, "allkeys-lru", "noeviction", "--allow-eviction")
+    result = place.weir(*serve, "--allow-eviction")
+    expect(0, result.code, result.err)
+    expect_in(" warn redis: maxmemory-policy is allkeys-lru", result.err)
+
+
+@test
+def a_configuration_may_allow_eviction(place):
+    server = Server(place, "--maxmemory-policy", "allkeys-lru")
+    use_good_plugins(place)
+    for word, code in (("no", 2), ("yes", 0)):
+        with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
+            file.write('redis { url = "%s" }\n'
+                       "worker { allow_eviction = %s }\n"
+                       "topic t { handler = echo }\n" % (server.url, word))
+        result = place.weir("run", "--until-empty", "--config",
+                            place.path("weir.conf"))
+        expect(code, result.code, result.err)
+
+
+@test
+def a_worker_says_once_that_nothing_is_kept(place):
+    server = Server(place)
+    use_good_plugins(place)
+    place.ok("add", "t", "--redis", server.url)
+    result = place.weir("run", "--redis", server.url, "--handle", "t=echo",
+                        "--until-empty")
+    expect(0, result.code, result.err)
+    expect(1, result.err.count("nothing is written to disk"), result.err)
+
+
+@test
+def a_worker_on_a_replica_says_so(place):
+    server = Server(place, "--replicaof", "127.0.0.1 1")
+    use_good_plugins(place)
+    worker = place.start("run", "--redis", server.url, "--handle", "t=echo")
+    line = worker.stderr.readline()
+    while "is a replica of 127.0.0.1" not in line:
+        expect_true(line != "", "it said so before it ended")
+        line = worker.stderr.readline()
+    expect_in("give the address of the primary", line)
+    stop_cleanly(worker)
+
+
+@test
+def a_worker_who_may_not_ask_says_so_and_works(place):
+    server = Server(place)
+    use_good_plugins(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -info")
+    result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
+                        "t=echo", "--until-empty")
+    expect(0, result.code, result.err)
+    expect_in("its settings are not known (NOPERM", result.err)
+
+
+@test
+def a_worker_without_the_right_to_run_scripts_ends(place):
+    server = Server(place)
+    use_good_plugins(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -evalsha")
+    place.weir("run", "--redis", server.url_of("w:pw"), "--handle", "t=echo",
+               "--log-level", "error").expect_complaint(1, "NOPERM",
+                                                        "EVALSHA")
+
+
+@test
+def a_worker_without_a_command_hears_which(place):
+    server = Server(place)
+    use_good_plugins(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -hkeys")
+    result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
+                        "t=echo", "--until-empty")
+    expect(0, result.code, result.err)
+    expect_in("the user may not run HKEYS; ACL SETUSER with +hkeys",
+              result.err)
+
+
+@test
+def who_is_not_let_in_hears_why(place):
+    server = Server(place, "--requirepass", "secret", waits_for="-NOAUTH")
+    use_good_plugins(place)
+    wrong = server.url_of(":wrong")
+    for url, word in ((wrong, "WRONGPASS"), (server.url, "NOAUTH")):
+        place.weir("add", "t", "--redis", url).expect_complaint(
+            5, "turned us away", word)
+        result = place.weir("run", "--handle", "t=echo", "--redis", url)
+        expect(5, result.code, result.err)
+        expect_in(word, result.err.splitlines()[-1])
+
+
+@test
+def an_add_that_is_not_allowed_or_not_taken_says_why(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd")
+    place.weir("add", "t", "--redis", server.url_of("w:pw")).expect_complaint(
+        1, "can't run this command", "weir doctor")
+    server.tell("CONFIG SET min-replicas-to-write 1")
+    place.weir("add", "t", "--redis", server.url).expect_complaint(
+        1, "NOREPLICAS", "weir doctor")
+
+
+if __name__ == "__main__":
+    main()

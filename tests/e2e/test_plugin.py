@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""weir plugin try and new: a handler without a server, and a new one."""
+
+import os
+import subprocess
+
+from e2e import PATIENCE, WEIR, expect, expect_in, expect_true, main, \
+    test
+
+
+def attempt(place, *args):
+    """weir plugin try --json; the exit code and what it printed."""
+    result = place.weir("plugin", "try", *args, "--json")
+    return result.code, result.json
+
+
+@test
+def each_verdict_has_its_exit_code(place):
+    for options, code, verdict, delay_ms in (
+            (["fail=0"], 0, "DONE", None),
+            (["fail=1"], 10, "RETRY", 15000),
+            (["verdict=fail"], 11, "FAIL", None),
+            (["verdict=snooze", "delay=3m"], 12, "SNOOZE", 180000)):
+        flags = [word for option in options for word in ("--option", option)]
+        got = attempt(place, "flaky", *flags)
+        expect((code, verdict, delay_ms),
+               (got[0], got[1]["verdict"], got[1]["delay_ms"]))
+    expect(False, os.path.exists(place.data), "a data directory was made")
+
+
+@test
+def the_attempt_decides_the_step_of_the_ladder(place):
+    flags = ["--option", "fail=99", "--retry", "1s 2s"]
+    for number, delay_ms, dead in ((1, 1000, None), (2, 2000, None),
+                                   (3, None, "exhausted")):
+        code, got = attempt(place, "flaky", *flags, "--attempt", str(number))
+        expect((10, number, delay_ms, dead),
+               (code, got["attempt"], got["delay_ms"], got["dead"]))
+
+
+@test
+def what_a_person_reads_names_verdict_delay_reason_and_log(place):
+    result = place.weir("plugin", "try", "flaky", "--topic", "order.close",
+                        "--id", "42")
+    expect(10, result.code)
+    lines = result.out.splitlines()
+    expect(["verdict  RETRY", "delay    15s",
+            "reason   flaky: attempt 1 of 1 that fail"], lines[:3])
+    expect_in("time     0.", lines[3])
+    expect_in("info order.close 42: flaky: attempt 1", result.err)
+
+
+@test
+def the_body_reaches_the_handler_and_json_stays_one_object(place):
+    args = ("plugin", "try", "echo", "--topic", "t", "--body", '{"n":[1,2]}')
+    expect_in('{"topic":"t","id":"1","attempt":1,', place.weir(*args).out)
+    expect_in('"body":{"n":[1,2]}}\nverdict  DONE', place.weir(*args).out)
+    result = place.weir(*args, "--json")
+    expect("DONE", result.json["verdict"])
+    expect_in('"body":{"n":[1,2]}', result.err)
+
+
+@test
+def a_handler_that_never_returns_is_ended(place):
+    code, got = attempt(place, "hangs", "--timeout", "300ms")
+    expect((13, "TIMEOUT", "timeout"), (code, got["verdict"], got["reason"]))
+
+
+@test
+def a_plugin_that_crashes_meets_a_sentence(place):
+    for where in ("open", "run"):
+        result = place.weir("plugin", "try", "crashes", "--option",
+                            "where=" + where)
+        result.expect_complaint(1, "crashes.so: it crashed: Killed")
+
+
+@test
+def mistakes_are_told_in_one_sentence(place):
+    for args, words in (
+            (["nothing"], ["there is no plugin \"nothing\""]),
+            (["./nothing.so"], ["nothing.so"]),
+            (["flaky", "--option", "x=1"], ["unknown option \"x\""]),
+            (["flaky", "--option", "x"], ["\"x\" has no value"]),
+            (["flaky", "--body", "{"], ["--body: "]),
+            (["flaky", "--attempt", "0"], ["--attempt", "1 to 1000000"]),
+            (["flaky", "--timeout", "5"], ["--timeout"]),
+            (["flaky", "--retry", "soon"], ["--retry"]),
+            (["flaky", "--topic", "a b"], ["a b"]),
+            (["flaky", "--id", "{}"], ["{}"])):
+        place.weir("plugin", "try", *args).expect_complaint(2, *words)
+
+
+def new(place, *args):
+    return subprocess.run([WEIR, "plugin", "new", *args], cwd=place.dir,
+                          env=place.env, text=True, capture_output=True,
+                          timeout=PATIENCE)
+
+
+@test
+def a_new_plugin_has_a_source_a_test_and_a_readme(place):
+    done = new(place, "close-order")
+    expect((0, ""), (done.returncode, done.stderr))
+    names = ["CMakeLists.txt", "README.md", "close-order.c",
+             "test_close-order.c"]
+    expect(["close-order/" + name for name in names], done.stdout.split())
+    for name in names:
+        with open(place.path("close-order/" + name)) as file:
+            text = file.read()
+        expect_true("@NAME@" not in text and "@PREFIX@" not in text, name)
+    expect(names, sorted(os.listdir(place.path("close-order"))))
+
+
+@test
+def a_new_plugin_compiles_with_the_header_alone(place):
+    expect(0, new(place, "hello").returncode)
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                          "..", "core", "include")
+    done = subprocess.run(
+        ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+         "-I", source, "-o", place.path("hello.so"),
+         place.path("hello/hello.c")], text=True, capture_output=True)
+    expect((0, ""), (done.returncode, done.stderr))
+    result = place.weir("plugin", "try", place.path("hello.so"), "--body",
+                        '{"name":"Ada"}')
+    expect(0, result.code)
+    expect_in("hello, Ada", result.err)
+
+
+@test
+def a_new_plugin_takes_the_place_of_nothing(place):
+    os.mkdir(place.path("hello"))
+    done = new(place, "hello")
+    expect(4, done.returncode)
+    expect_in("cannot make the directory hello", done.stderr)
+    expect([], os.listdir(place.path("hello")))
+
+
+@test
+def a_name_that_is_none_is_refused(place):
+    for name in ("Hello", "1st", "a/b", "", "-x", "a" * 41):
+        done = new(place, "--", name)
+        expect(2, done.returncode, name)
+        expect_in("cannot be a plugin's name", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Any bytes as a job's record: what is read lies inside of them, and written
+ * again it is read the same. */
+
+#include "adapters/msgpack/record.h"
+#include "adapters/msgpack/scan.h"
+#include "tests/fuzz/fuzz.h"
+
+static void expect_same(const struct weir__record *one,
+                        const struct weir__record *other)
+{
+    FUZZ_TRUE(one->counters.attempt == other->counters.attempt &&
+              one->counters.failures == other->counters.failures &&
+              one->counters.timeouts == other->counters.timeouts &&
+              one->counters.crashes == other->counters.crashes &&
+              one->counters.snoozes == other->counters.snoozes);
+    FUZZ_TRUE(weir__slice_equal(one->retry, other->retry) &&
+              weir__slice_equal(one->url, other->url) &&
+              weir__slice_equal(one->headers, other->headers) &&
+              weir__slice_equal(one->reason, other->reason) &&
+              weir__slice_equal(one->error, other->error) &&
+              weir__slice_equal(one->body, other->body));
+    FUZZ_TRUE(one->ttl_ms == other->ttl_ms && one->spent == other->spent);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct weir__record record, again;
+    struct weir__buf buf = {0};
+
+    if (weir__record_read(weir__slice_of(data, size), &record) != WEIR_OK)
+        return 0;
+    fuzz_inside(record.retry, data, size);
+    fuzz_inside(record.url, data, size);
+    fuzz_inside(record.headers, data, size);
+    fuzz_inside(record.reason, data, size);
+    fuzz_inside(record.error, data, size);
+    fuzz_inside(record.body, data, size);
+    FUZZ_TRUE(record.ttl_ms >= 0);
+    FUZZ_TRUE(weir__msgpack_check(record.body) == WEIR_OK);
+    weir__record_write(&buf, &record);
+    FUZZ_TRUE(!buf.failed);
+    FUZZ_TRUE(weir__record_read(weir__buf_slice(&buf), &again) == WEIR_OK);
+    expect_same(&record, &again);
+    weir__buf_fini(&buf);
+    return 0;
+}
