@@ -11,14 +11,21 @@
 
 #include <weir/base.h>
 
-/* How a kind of topic is driven. Its name is that of design and `weir`. */
+/* Who says how long a job is held back. */
+enum bench_delay {
+    BENCH_DELAY_OF_JOB,
+    BENCH_DELAY_OF_TOPIC, /* its option */
+    BENCH_DELAY_NONE
+};
+
+/* How a kind of topic is driven. Its name is that of `weir`. */
 struct bench_kind {
     const char *name;
-    bool has_ids;     /* jobs may have ids of the caller's */
-    bool has_options; /* lock, parking, auto_ack */
-    /* Several consumers are `concurrency` of one worker, each with a connection
-     * of its own; otherwise each is a worker process. */
-    bool is_one_worker;
+    bool has_ids; /* jobs may have ids of the caller's */
+    enum bench_delay delay;
+    /* Its consumers are an option of the topic, all in one worker; otherwise
+     * each is a worker process. */
+    bool has_consumers;
 };
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kind_count;

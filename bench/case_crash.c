@@ -33,7 +33,8 @@ static int run_team(struct bench *bench, struct bench_team *team,
                     const struct bench_role *role, int64_t at,
                     struct bench_row *row, struct weir_error *err)
 {
-    struct bench_wait wait = {.topic = role->topic, .jobs = role->jobs};
+    struct bench_wait wait = {
+        .topic = role->topic, .kind = role->kind, .jobs = role->jobs};
     int64_t killed, settled;
     int rc = bench_team_join(team, role, err);
 

@@ -22,7 +22,8 @@ static int watch(struct bench *bench, struct bench_team *team,
                  const struct plan *plan, const char *topic,
                  struct weir_error *err)
 {
-    struct bench_wait wait = {.topic = topic, .jobs = plan->load.jobs};
+    struct bench_wait wait = {
+        .topic = topic, .kind = plan->load.kind->name, .jobs = plan->load.jobs};
     int producer = team->count - 1;
     int64_t lead_ns = plan->load.delay_ms * 1000000, settled;
     int rc;

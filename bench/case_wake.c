@@ -45,7 +45,8 @@ static int run_team(struct bench *bench, struct bench_team *team,
                     struct weir_error *err)
 {
     char topic[BENCH_TOPIC_CAP];
-    struct bench_wait wait = {.topic = topic, .jobs = load->jobs};
+    struct bench_wait wait = {
+        .topic = topic, .kind = load->kind->name, .jobs = load->jobs};
     struct bench_role role;
     int rc = bench_load_prepare(bench, load, topic, err);
 

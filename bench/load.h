@@ -62,7 +62,7 @@ int bench_load_await_added(struct bench *bench, struct bench_team *team,
 /* Wait until all jobs ran, at least once, and are settled, or until nothing is
  * left of them. They are due at `due_ns`. `*ret_ns`: the last settle. */
 struct bench_wait {
-    const char *topic;
+    const char *topic, *kind;
     int64_t jobs, due_ns;
 };
 int bench_load_await_settled(struct bench *bench, struct bench_team *team,

@@ -58,7 +58,7 @@ enum bench_stamps {
 };
 
 struct bench_role {
-    const char *url, *topic;
+    const char *url, *topic, *kind;
     bool adds, handles;
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
