@@ -119,6 +119,54 @@ void weir__draft_endings(struct weir__draft *draft, size_t first)
     draft->end_item = end_of(draft, draft->end_dead, KIND_BURIAL);
 }
 
+/* --- naming ------------------------------------------------------------- */
+
+static bool plan_moves(struct weir__draft *draft)
+{
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->first_item;
+
+    store->parcels.count = 0;
+    while (at < draft->end_move) {
+        struct weir__parcel parcel;
+
+        weir__parcel_plan(&draft->topic->endings, at, draft->end_move, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        if (!weir__parcels_push(&store->parcels, &parcel))
+            return false;
+        at += parcel.count;
+    }
+    draft->moves = store->parcels.count;
+    return true;
+}
+
+/* Each parcel twice: with the jobs' ids, and without. */
+static bool plan_burials(const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->end_dead;
+
+    while (at < draft->end_item) {
+        struct weir__parcel parcel, unnamed;
+
+        weir__parcel_plan(items, at, draft->end_item, &parcel);
+        unnamed = weir__parcel_unnamed(items, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        weir__delay_name_parcel(store, &unnamed);
+        if (!weir__parcels_push(&store->parcels, &parcel) ||
+            !weir__parcels_push(&store->parcels, &unnamed))
+            return false;
+        at += parcel.count;
+    }
+    return true;
+}
+
+bool weir__draft_plan(struct weir__draft *draft)
+{
+    return plan_moves(draft) && plan_burials(draft);
+}
+
 /* --- writing ------------------------------------------------------------ */
 
 static void write_slots(struct weir__buf *list, const struct weir__held *held)

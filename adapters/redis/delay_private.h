@@ -99,6 +99,7 @@ struct weir__lease {
 };
 
 struct weir__adds;
+struct weir__keeper;
 
 struct weir__store_topic {
     struct weir__delay *store;
@@ -156,6 +157,7 @@ struct weir__delay {
     uint32_t magic;
     struct weir__redis_options options;
     struct weir__store_events events;
+    struct weir__redis_url url;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;
     struct weir__conn *wakes;
@@ -176,6 +178,8 @@ struct weir__delay {
     struct weir__seats seats; /* of calls of the add script */
     int64_t ahead_ms;         /* server time minus our monotonic time */
     size_t collected;         /* bytes of jobs that wait to be sent */
+
+    struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;

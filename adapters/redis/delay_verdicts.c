@@ -91,47 +91,6 @@ static void on_settled(struct weir__ask *ask, int code,
 
 /* --- sending ------------------------------------------------------------ */
 
-static bool plan_moves(struct weir__draft *draft)
-{
-    struct weir__delay *store = draft->topic->store;
-    size_t at = draft->first_item;
-
-    store->parcels.count = 0;
-    while (at < draft->end_move) {
-        struct weir__parcel parcel;
-
-        weir__parcel_plan(&draft->topic->endings, at, draft->end_move, &parcel);
-        weir__delay_name_parcel(store, &parcel);
-        if (!weir__parcels_push(&store->parcels, &parcel))
-            return false;
-        at += parcel.count;
-    }
-    draft->moves = store->parcels.count;
-    return true;
-}
-
-/* Each parcel twice: with the jobs' ids, and without. */
-static bool plan_burials(const struct weir__draft *draft)
-{
-    const struct weir__items *items = &draft->topic->endings;
-    struct weir__delay *store = draft->topic->store;
-    size_t at = draft->end_dead;
-
-    while (at < draft->end_item) {
-        struct weir__parcel parcel, unnamed;
-
-        weir__parcel_plan(items, at, draft->end_item, &parcel);
-        unnamed = weir__parcel_unnamed(items, &parcel);
-        weir__delay_name_parcel(store, &parcel);
-        weir__delay_name_parcel(store, &unnamed);
-        if (!weir__parcels_push(&store->parcels, &parcel) ||
-            !weir__parcels_push(&store->parcels, &unnamed))
-            return false;
-        at += parcel.count;
-    }
-    return true;
-}
-
 /* Send a command, and keep a copy where it may have to be repeated. */
 static void send_part(struct settle_ask *settle, struct weir__buf *bytes,
                       bool is_call)
@@ -155,7 +114,7 @@ static void send_call(struct weir__draft *draft)
     struct settle_ask *settle = NULL;
     size_t copies = 0;
 
-    if (plan_moves(draft) && plan_burials(draft)) {
+    if (weir__draft_plan(draft)) {
         copies = parcels->count == 0 ? 0 : parcels->count + 1;
         settle =
             weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]));

@@ -337,6 +337,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     case WEIR__OUTCOME_RETURN:
         wait_until(store, job, job->due_ms);
         break;
+    case WEIR__OUTCOME_TAKEN:
     case WEIR__OUTCOME_NONE:
     default:
         WEIR_UNREACHABLE("a run was settled without an outcome");
