@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay.h"
+#include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -16,6 +17,8 @@ static const struct {
     weir__store_open_fn open;
 } kinds[] = {
     {"delay", weir__delay_open},
+    {"sync", weir__sync_open},
+    {"concurrent", weir__concurrent_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");

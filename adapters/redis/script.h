@@ -29,6 +29,17 @@ extern const struct weir__script weir__script_pause;
 extern const struct weir__script weir__script_set;
 extern const struct weir__script weir__script_start;
 extern const struct weir__script weir__script_recall;
+extern const struct weir__script weir__script_fifo_push;
+extern const struct weir__script weir__script_fifo_look;
+extern const struct weir__script weir__script_fifo_pop;
+extern const struct weir__script weir__script_fifo_park;
+extern const struct weir__script weir__script_fifo_peek;
+extern const struct weir__script weir__script_fifo_lock;
+extern const struct weir__script weir__script_fifo_unlock;
+extern const struct weir__script weir__script_fifo_settle;
+extern const struct weir__script weir__script_fifo_stats;
+extern const struct weir__script weir__script_fifo_list;
+extern const struct weir__script weir__script_fifo_purge;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];
