@@ -24,7 +24,7 @@ struct weir__bound_plugin {
     struct weir__instance instance;
 };
 
-enum { WEIR__KINDS = 3 };
+enum { WEIR__KINDS = 5 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {

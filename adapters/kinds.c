@@ -5,6 +5,7 @@
 
 #include "adapters/redis/delay.h"
 #include "adapters/redis/feed.h"
+#include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -17,6 +18,8 @@ static const struct {
     weir__store_open_fn open;
 } kinds[] = {
     {"delay", weir__delay_open},
+    {"sync", weir__sync_open},
+    {"concurrent", weir__concurrent_open},
     {"list", weir__list_open},
     {"stream", weir__stream_open},
 };
