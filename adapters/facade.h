@@ -13,6 +13,7 @@
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
 #include "adapters/ev/mailbox.h"
+#include "adapters/ev/plugin_loop.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -22,6 +23,7 @@ struct weir__bound_plugin {
     struct weir__bound_plugin *next;
     struct weir__plugin_file file;
     struct weir__instance instance;
+    struct weir_loop *loop; /* the instance's share of it */
 };
 
 enum { WEIR__KINDS = 5 };
@@ -81,6 +83,9 @@ int weir__facade_lane(const char *topic,
 /* What weir_reactor_add says of a job before anything is sent. */
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
+
+/* Close the instance and free it; NULL is fine. */
+void weir__facade_close_plugin(struct weir__bound_plugin *bound);
 
 /* --- kinds.c ------------------------------------------------------------ */
 

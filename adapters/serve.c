@@ -183,10 +183,25 @@ int weir__facade_lane(const char *topic,
     return rc < 0 ? rc : fill_lane(topic, options, ret_lane, err);
 }
 
-static int open_plugin(const char *topic,
+void weir__facade_close_plugin(struct weir__bound_plugin *bound)
+{
+    if (bound == NULL)
+        return;
+    weir__instance_close(&bound->instance);
+    weir__ev_loop_close(bound->loop);
+    weir__mem_free(bound);
+}
+
+static int open_plugin(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir__bound_plugin *bound, struct weir_error *err)
 {
+    struct weir__ev_loop_options share = {
+        .loop = reactor->loop,
+        .topic = topic,
+        .log = &reactor->log,
+        .depth = &reactor->depth,
+    };
     struct weir__instance_options instance = {
         .topic = topic,
         .options = options->plugin_options,
@@ -197,6 +212,11 @@ static int open_plugin(const char *topic,
 
     if (rc < 0)
         return rc;
+    share.plugin = bound->file.copy.name;
+    rc = weir__ev_loop_open(&share, &bound->loop);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    instance.loop = bound->loop;
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
 }
 
@@ -224,22 +244,20 @@ static int serve_plugin(struct weir_reactor *reactor,
 
     if (bound == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    rc = open_plugin(topic, options, bound, err);
+    rc = open_plugin(reactor, topic, options, bound, err);
     if (rc < 0)
         goto fail;
     lane->run = bound->file.copy.run;
     lane->flush = bound->file.copy.flush;
     lane->self = bound->instance.self;
     rc = serve_lane(reactor, lane, topic, err);
-    if (rc < 0) {
-        weir__instance_close(&bound->instance);
+    if (rc < 0)
         goto fail;
-    }
     bound->next = reactor->plugins;
     reactor->plugins = bound;
     return WEIR_OK;
 fail:
-    weir__mem_free(bound);
+    weir__facade_close_plugin(bound);
     return rc;
 }
 

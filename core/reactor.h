@@ -39,6 +39,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* False: these headers name none. Fills what is not in the record. */
+    bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
 
 struct weir__reactor_options {

@@ -345,24 +345,11 @@ static void note_topic_option(const struct weir__services *services,
               services->path, number->line, name, topic, name, value);
 }
 
-/* One option that the file may hold and a worker does not look at. */
-static void note_unused(const struct weir__services *services,
-                        const struct weir__log *log, const char *name,
-                        const struct weir__config_number *number)
-{
-    if (number->line > 0)
-        weir__log(log, WEIR_LEVEL_WARN,
-                  "%s:%d: %s is not looked at by weir "
-                  "run",
-                  services->path, number->line, name);
-}
-
 void weir__services_note_unused(const struct weir__services *services,
                                 const struct weir__log *log)
 {
     if (services->config == NULL)
         return;
-    note_unused(services, log, "block_warn", &services->config->block_warn);
     for (size_t i = 0; i < services->config->topic_count; i++) {
         const struct weir__config_topic *topic = &services->config->topics[i];
 
@@ -391,6 +378,7 @@ void weir__services_configure(const struct weir__services *services,
     if (!cli->has_log_level && config->log_level.line > 0)
         cli->log_level = (enum weir_level)config->log_level.value;
     cli->worker = config->name.value;
+    cli->block_warn_ms = config->block_warn.value;
 }
 
 void weir__services_fini(struct weir__services *services)
