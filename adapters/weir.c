@@ -94,6 +94,8 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_reactor *reactor = arg;
 
+    if (reactor->core == NULL)
+        return;
     reactor->depth++;
     weir__reactor_complete(reactor->core, ticket, completion);
     reactor->depth--;
@@ -141,13 +143,13 @@ static void destroy(void *arg)
     }
     weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
+    reactor->core = NULL; /* what plugins complete now is over */
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
         struct weir__bound_plugin *bound = reactor->plugins;
 
         reactor->plugins = bound->next;
-        weir__instance_close(&bound->instance);
-        weir__mem_free(bound);
+        weir__facade_close_plugin(bound);
     }
     weir__mailbox_close(reactor->mailbox, is_held);
     weir__mem_free(reactor);

@@ -88,6 +88,8 @@ struct weir__lane_options {
     int64_t ttl_ms; /* of jobs without one; 0: none */
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
+    struct weir__fifo_options fifo;   /* lease_ms is not used */
+    struct weir__feed_options feed;
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */

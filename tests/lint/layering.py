@@ -41,12 +41,20 @@ THIRD_PARTY = {
 # What a plugin may include of other people's, by its source.
 PLUGIN_LIBRARIES = {
     "plugins/archive.c": {"sqlite3.h"},
+    "plugins/notify.c": {"openssl/evp.h", "openssl/hmac.h"},
+    "plugins/notify.h": {"curl/curl.h"},
+}
+
+# The private header of a plugin that has several sources.
+PLUGIN_HEADERS = {
+    "plugins/notify.c": {"notify.h"},
+    "plugins/notify_http.c": {"notify.h"},
 }
 
 # An adapter and the other ones it may include.
 ADAPTERS = {
     "json": {"msgpack"},
-    "redis": {"msgpack"},
+    "redis": {"json", "msgpack"},
 }
 
 # What the benchmark may use beside the public headers.
@@ -106,7 +114,8 @@ def adapter(path, name, quoted):
 
 def plugin(path, name, quoted):
     if quoted:
-        return f'a plugin does not include "{name}"'
+        return None if name in PLUGIN_HEADERS.get(path, ()) else \
+            f'a plugin does not include "{name}"'
     if name in PLUGIN_LIBRARIES.get(path, ()):
         return None
     if name != "weir/plugin.h" and name not in lint.C_LIBRARY:
@@ -167,6 +176,8 @@ CASES = {
                            '#include "adapters/facade.h"\n',
         "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
         "plugins/archive.c": "#include <sqlite3.h>\n",
+        "plugins/notify.h": "#include <curl/curl.h>\n",
+        "plugins/notify_http.c": '#include "notify.h"\n',
         "docs/examples/host.c": "#include <ev.h>\n#include <weir/weir.h>\n",
         "bench/floor.c": '#include "adapters/server/ask.h"\n'
                          '#include "bench/floor.h"\n#include "core/error.h"\n'
@@ -220,6 +231,10 @@ CASES = {
                            "#include <weir/weir.h>\n"},
         ['plugins/echo.c:1: a plugin does not include "core/buf.h"',
          "plugins/echo.c:2: a plugin does not include <weir/weir.h>"]),
+    "a plugin takes another's": (
+        {"plugins/echo.c": '#include "notify.h"\n#include <curl/curl.h>\n'},
+        ['plugins/echo.c:1: a plugin does not include "notify.h"',
+         "plugins/echo.c:2: a plugin does not include <curl/curl.h>"]),
     "the benchmark looks inside": (
         {"bench/load.c": '#include "adapters/redis/delay.h"\n'
                          "#include <msgpack.h>\n"},

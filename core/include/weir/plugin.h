@@ -40,6 +40,7 @@
  * not NUL-terminated unless said so. Each side frees only what it allocated. */
 
 #include <weir/base.h>
+#include <weir/loop.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -403,7 +404,11 @@ struct weir_option {
     int64_t min, max;     /* bounds of numbers; both 0: none */
     const char *choices;  /* "a|b|c" for WEIR_OPTION_CHOICE, else NULL */
     const char *help;     /* one sentence */
+    uint32_t flags;       /* WEIR_OPTION_... */
 };
+
+/* For `flags`: the value is nobody's business, no sentence shows it. */
+#define WEIR_OPTION_SECRET 1
 
 /* An option's value, in the order of the plugin's option table. `text` is the
  * value as written, NUL-terminated. */
@@ -420,7 +425,15 @@ struct weir_open {
     const struct weir_option_value *values; /* one for each declared option */
     char *error;      /* write a sentence here when `open` fails */
     size_t error_cap; /* bytes at `error`, with the NUL */
+    /* The instance's timers and descriptors, valid until `close` returned. */
+    struct weir_loop *loop;
 };
+
+/* The instance's share of the loop; NULL in a host that has none to give. */
+static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
+{
+    return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
+}
 
 /* The exported table. Only `abi`, `size`, `name` and `run` are required. */
 struct weir_plugin {
