@@ -57,7 +57,8 @@ CXX_FLAGS = "-std=c++11 -Wall -Wextra -Wpedantic -Werror"
 def everything_is_where_it_belongs(place):
     prefix = install(place)
     for name in ("bin/weir", "bin/weir-bench", "include/weir/base.h",
-                 "include/weir/plugin.h", "include/weir/test.h",
+                 "include/weir/loop.h", "include/weir/plugin.h",
+                 "include/weir/test.h",
                  "include/weir/weir.h", "lib/libweir.a", "lib/libweir.so",
                  "lib/weir/plugins/archive.so", "lib/weir/plugins/echo.so",
                  "lib/weir/plugins/flaky.so", "lib/pkgconfig/weir.pc",
@@ -69,7 +70,7 @@ def everything_is_where_it_belongs(place):
                  "share/man/man1/weir.1", "share/man/man1/weir-bench.1",
                  "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "plugin.h", "test.h", "weir.h"],
+    expect(["base.h", "loop.h", "plugin.h", "test.h", "weir.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 
