@@ -6,8 +6,9 @@
  * the tests that kill it at each of them (tests/chaos/steps), they are calls;
  * otherwise nothing. */
 
+void weir__chaos_step(const char *name); /* the tests' */
+
 #ifdef WEIR_CHAOS_STEPS
-void weir__chaos_step(const char *name);
 #    define WEIR__STEP(name) weir__chaos_step(name)
 #else
 #    define WEIR__STEP(name) ((void)0)

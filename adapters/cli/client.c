@@ -297,6 +297,8 @@ enum weir__exit weir__client_know(struct weir__client *client,
         return WEIR__EXIT_NONE;
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
+    if (client->kind[0] == '\0') /* it was told to stop waiting */
+        return WEIR__EXIT_NONE;
     rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

@@ -365,6 +365,8 @@ static enum weir__exit work(struct run *run, bool until_empty)
     rc = weir__gate(&run->client, may_evict(run), &run->log);
     if (rc == WEIR__EXIT_NONE)
         rc = know_kinds(run);
+    if (run->is_stopping && rc == WEIR__EXIT_NONE)
+        return run->exit_code;
     if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
