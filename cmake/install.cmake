@@ -107,7 +107,13 @@ foreach(unit weir.service weir@.service)
     install(FILES ${CMAKE_BINARY_DIR}/systemd/${unit}
         DESTINATION lib/systemd/system)
 endforeach()
+# docs/wire.md: for clients in other languages.
+install(FILES ${CMAKE_BINARY_DIR}/scripts/add.lua
+        ${CMAKE_BINARY_DIR}/scripts/slot.lua
+        ${CMAKE_BINARY_DIR}/scripts/stats.lua
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
 install(FILES README.md LICENSE docs/configuration.md docs/packs.md
+        docs/plugins.md docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # --- the Debian package --------------------------------------------------------
