@@ -211,6 +211,7 @@ static void on_kill(void *arg)
 void child_cancel(struct child *child)
 {
     child->job = NULL;
+    (void)weir_complete(child->handle, WEIR_RETRY, 0, NULL); /* lets go */
     kill_group(child, SIGTERM);
     weir_timer_start(child->kill, child->of->grace_ms);
 }
