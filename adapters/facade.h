@@ -26,7 +26,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 1 };
+enum { WEIR__KINDS = 3 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -111,7 +111,19 @@ int weir__facade_place(struct weir_reactor *reactor, const char *topic,
 int weir__facade_common(struct weir_reactor *reactor, const char *topic,
                         struct weir__place *ret_place, struct weir_error *err);
 
+/* The kind of the topics that a store keeps. */
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store *store);
+
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
+
+/* --- serve_feed.c ------------------------------------------------------- */
+
+/* What a host wants of a list or stream topic. WEIR_EINVAL. */
+int weir__facade_feed(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__feed_options *ret_feed,
+                      struct weir_error *err);
 
 #endif

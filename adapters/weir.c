@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "adapters/json/json.h"
+#include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
 #include "core/mem.h"
 #include "core/random.h"
@@ -18,6 +19,7 @@ enum { BLOCK_WARN_MS = 100 };
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
+    .origin = weir__origin_read,
 };
 
 static int64_t on_tick(void *arg)

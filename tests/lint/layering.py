@@ -40,6 +40,7 @@ THIRD_PARTY = {
 
 # What a plugin may include of other people's, by its source.
 PLUGIN_LIBRARIES = {
+    "plugins/archive.c": {"sqlite3.h"},
     "plugins/notify.c": {"openssl/evp.h", "openssl/hmac.h"},
     "plugins/notify.h": {"curl/curl.h"},
 }
@@ -56,7 +57,7 @@ PLUGIN_HEADERS = {
 # An adapter and the other ones it may include.
 ADAPTERS = {
     "json": {"msgpack"},
-    "redis": {"msgpack"},
+    "redis": {"json", "msgpack"},
 }
 
 # What the benchmark may use beside the public headers.
@@ -177,6 +178,7 @@ CASES = {
         "adapters/weir.c": '#include "adapters/ev/driver.h"\n'
                            '#include "adapters/facade.h"\n',
         "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
+        "plugins/archive.c": "#include <sqlite3.h>\n",
         "plugins/notify.h": "#include <curl/curl.h>\n",
         "plugins/notify_http.c": '#include "notify.h"\n',
         "docs/examples/host.c": "#include <ev.h>\n#include <weir/weir.h>\n",
@@ -242,6 +244,9 @@ CASES = {
         ['bench/load.c:1: the benchmark does not include '
          '"adapters/redis/delay.h"',
          "bench/load.c:2: the benchmark does not include <msgpack.h>"]),
+    "a plugin takes another's library": (
+        {"plugins/echo.c": "#include <sqlite3.h>\n"},
+        ["plugins/echo.c:1: a plugin does not include <sqlite3.h>"]),
     "an example looks inside": (
         {"docs/examples/host.c": '#include "core/buf.h"\n'},
         ["docs/examples/host.c:1: an example uses public headers only"]),

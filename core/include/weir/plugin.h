@@ -102,6 +102,18 @@ struct weir_counters {
     uint32_t snoozes;  /* verdicts SNOOZE */
 };
 
+/* Where a job was before it died and moved here because of `on_dead`. Topic, id
+ * and token together name this death; they are the same in every run. */
+struct weir_origin {
+    struct weir_slice topic;
+    struct weir_slice id;
+    uint64_t token;           /* of the claim under which it died */
+    int64_t died_ms;          /* when its last run began, server time */
+    struct weir_slice reason; /* "failed", "exhausted", "crashed", ... */
+    struct weir_slice error;  /* text of its last failed run; may be empty */
+    uint32_t attempts;        /* runs there */
+};
+
 struct weir_host;
 struct weir_job;
 
@@ -151,6 +163,8 @@ struct weir_host {
     void (*job_on_cancel)(struct weir_job *job, weir_cancel_fn fn, void *arg);
     int (*complete)(struct weir_handle handle, enum weir_verdict verdict,
                     int64_t delay_ms, const char *why);
+    bool (*job_origin)(const struct weir_job *job,
+                       struct weir_origin *ret_origin);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -202,6 +216,13 @@ static inline int64_t weir_job_due_ms(const struct weir_job *job)
 static inline int64_t weir_job_lateness_us(const struct weir_job *job)
 {
     return job->host->job_lateness_us(job);
+}
+
+/* True when the job moved here because of `on_dead`, and from where. */
+static inline bool weir_job_origin(const struct weir_job *job,
+                                   struct weir_origin *ret_origin)
+{
+    return job->host->job_origin(job, ret_origin);
 }
 
 /* The value at `path` in the body: map keys and array positions joined by
