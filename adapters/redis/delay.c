@@ -352,6 +352,7 @@ static const struct weir__store_ops delay_ops = {
     .pause = weir__topic_pause,
     .set = weir__topic_set,
     .settings = weir__topic_settings,
+    .kind = weir__topic_kind,
     .stats = weir__topic_stats,
     .topics = weir__delay_topics,
     .flush = flush,

@@ -13,6 +13,7 @@
 #include "adapters/redis/delay.h"
 #include "adapters/redis/delay_plan.h"
 #include "adapters/redis/node.h"
+#include "adapters/redis/reply.h"
 #include "core/store.h"
 
 struct weir__delay;
@@ -220,12 +221,6 @@ void weir__topic_pack_key(struct weir__buf *buf,
                           const struct weir__store_topic *topic,
                           const char *seq);
 
-/* An element of an array reply; false if it is not there or of another type. */
-bool weir__reply_int(const struct redisReply *reply, size_t index,
-                     int64_t *ret_value);
-bool weir__reply_str(const struct redisReply *reply, size_t index,
-                     struct weir_slice *ret_value);
-
 /* Log what an error reply says, the same one every 5 s; callers are told only
  * that there was one. */
 void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
@@ -323,6 +318,8 @@ int weir__topic_set(struct weir__store_topic *topic,
                     weir_code_fn fn, void *arg);
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg);
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg);
 
 /* --- delay_requeue.c, delay_purge.c, delay_page.c ----------------------- */
 
