@@ -71,6 +71,7 @@ class Server:
         self.options = ["--port", port, "--unixsocket", self.socket,
                         "--save", "", "--appendonly", "yes",
                         "--appendfsync", fsync, "--dir", self.dir,
+                        "--repl-diskless-sync-delay", 0,
                         "--logfile", os.path.join(self.dir, "log")]
         self.process = None
 

@@ -76,6 +76,8 @@ class Tap:
             pass
         hang_up(client)
         hang_up(server)
+        for end in (client, server):
+            end.close()
 
     def close(self):
         self.listener.close()
