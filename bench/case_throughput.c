@@ -91,7 +91,8 @@ const struct bench_case bench_case_throughput = {
         "x floor compare with the raw server's variadic RPUSH and LPOP in the "
         "same run. Lost and duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
-    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS,
+    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS |
+             BENCH_FLAG_CONSUMERS,
     .fallback = {.jobs = 500000,
                  .payload_bytes = 100,
                  .batch = 256,

@@ -249,6 +249,7 @@ def mistakes_are_one_sentence(place):
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
     refused(place, "throughput", "--one-process", "--consumers", "2",
             words=["--one-process"])
+    refused(place, "lateness", "--consumers", "2", words=["--consumers"])
     refused(place, "compare", "--report", "/no/such/folder/x",
             "--jobs", "1", words=["/no/such/folder/x"])
 
