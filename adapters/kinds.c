@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay.h"
+#include "adapters/redis/feed.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -16,6 +17,8 @@ static const struct {
     weir__store_open_fn open;
 } kinds[] = {
     {"delay", weir__delay_open},
+    {"list", weir__list_open},
+    {"stream", weir__stream_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");
@@ -102,8 +105,21 @@ static int find_kind(const char *name, unsigned *ret_kind,
         return WEIR_OK;
     }
     return weir__error_set(err, WEIR_EINVAL,
-                           "kind \"%.40s\": there is no such kind of topic",
+                           "kind: \"%.40s\" is not a kind that this version "
+                           "of weir can work with",
                            name);
+}
+
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store *store)
+{
+    unsigned kind = 0;
+
+    while (reactor->kept[kind].store != store) {
+        kind++;
+        WEIR_ASSERT(kind < WEIR__KINDS);
+    }
+    return kinds[kind].name;
 }
 
 static int note(struct weir_reactor *reactor, const char *topic, unsigned kind,

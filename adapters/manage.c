@@ -105,6 +105,8 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
         code = list_state(listing);
         if (code == WEIR_OK)
             return;
+        if (code == WEIR_EKIND)
+            code = WEIR_OK; /* topics of its kind keep no dead jobs */
     }
     listing->fn(code, NULL, listing->arg);
     weir__mem_free(listing);
@@ -200,23 +202,50 @@ static int read_setting(const char *topic, const char *text,
                              err);
 }
 
+/* Options that topics of the kind do not have may be removed, not set. The kind
+ * is the one that is being set, or what was declared. */
+static int check_fit(const struct weir__setting *settings, size_t count,
+                     const char *kind, struct weir_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (weir__topic_option_find(settings[i].name) == WEIR__TOPIC_kind &&
+            settings[i].value.len > 0)
+            kind = (const char *)settings[i].value.ptr;
+    for (size_t i = 0; i < count; i++) {
+        int rc =
+            settings[i].value.len == 0
+                ? WEIR_OK
+                : weir__topic_option_fits(
+                      weir__topic_option_find(settings[i].name), kind, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    return WEIR_OK;
+}
+
 int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
 {
     struct weir__setting list[2 * WEIR__TOPIC_OPTIONS];
-    struct weir__place place;
+    struct weir__place place, common;
     size_t most = sizeof(list) / sizeof(list[0]), count = 0;
-    int rc = weir__facade_common(reactor, topic, &place, err);
+    int rc = weir__facade_common(reactor, topic, &common, err);
 
     for (; rc == WEIR_OK && settings[count] != NULL; count++)
         rc = count == most
                  ? weir__error_set(err, WEIR_EINVAL,
                                    "more than %zu options at once", most)
                  : read_setting(topic, settings[count], &list[count], err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_place(reactor, topic, &place, err);
+    if (rc == WEIR_OK)
+        rc = check_fit(list, count, weir__facade_kind_of(reactor, place.store),
+                       err);
     if (rc < 0)
         return rc;
-    rc = place.store->ops->set(place.topic, list, count, fn, arg);
+    rc = common.store->ops->set(common.topic, list, count, fn, arg);
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;
@@ -231,4 +260,15 @@ int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
     if (rc < 0)
         return rc;
     return place.store->ops->settings(place.topic, fn, arg);
+}
+
+int weir_reactor_kind(struct weir_reactor *reactor, const char *topic,
+                      weir_kind_fn fn, void *arg)
+{
+    struct weir__place place;
+    int rc = weir__facade_common(reactor, topic, &place, NULL);
+
+    if (rc < 0)
+        return rc;
+    return place.store->ops->kind(place.topic, fn, arg);
 }

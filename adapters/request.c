@@ -5,6 +5,7 @@
 
 #include "adapters/msgpack/scan.h"
 #include "core/ladder.h"
+#include "core/option.h"
 #include "core/text.h"
 
 /* Jobs of a host program: what it gives is checked here, then the store's. */
@@ -71,6 +72,33 @@ int weir__facade_check_job(const struct weir_new_job *job,
     return rc;
 }
 
+static int check_fit(const char *topic, const char *kind,
+                     const struct weir_new_job *job, struct weir_error *err)
+{
+    bool is_plain = weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == 0;
+
+    if (is_plain &&
+        (job->id != NULL || job->delay_ms != 0 || job->at_ms != 0 ||
+         job->retry != NULL || job->ttl_ms != 0 || job->url != NULL))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its entries are plain, "
+                               "give a body and nothing else",
+                               topic, kind);
+    if (weir__topic_option_fits(WEIR__TOPIC_delay, kind, NULL) == WEIR_OK &&
+        (job->delay_ms != 0 || job->at_ms != 0))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: all its jobs have the "
+                               "topic's delay, a job has none of its own",
+                               topic, kind);
+    if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0 &&
+        job->retry != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no "
+                               "ladder, leave retry out",
+                               topic, kind);
+    return WEIR_OK;
+}
+
 int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
                      const struct weir_new_job *job, weir_added_fn fn,
                      void *arg, struct weir_error *err)
@@ -93,6 +121,9 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
     if (rc < 0)
         return rc;
     rc = weir__facade_place(reactor, topic, &place, err);
+    if (rc == WEIR_OK)
+        rc = check_fit(topic, weir__facade_kind_of(reactor, place.store), job,
+                       err);
     if (rc < 0)
         return rc;
     rc = place.store->ops->add(place.topic, &new_job, fn, arg);

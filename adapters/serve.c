@@ -30,6 +30,9 @@ static int check_bounds(const struct weir_topic_options *options,
         {"ttl_ms", options->ttl_ms, 1, 3650 * WEIR__DAY_MS},
         {"timeout_ms", options->timeout_ms, 10, 7 * WEIR__DAY_MS},
         {"max_crashes", options->max_crashes, 1, 100},
+        {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
+        {"consumers", options->consumers, 1, 1000},
+        {"claim_idle_ms", options->claim_idle_ms, 1, 7 * WEIR__DAY_MS},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -59,6 +62,77 @@ static int check_on_dead(const char *topic, const char *on_dead,
     return weir__topic_check(weir__slice_str(on_dead), err);
 }
 
+/* Options that topics of the kind do not have. */
+static int check_fit(const struct weir_topic_options *options, const char *kind,
+                     struct weir_error *err)
+{
+    const struct {
+        enum weir__topic_option option;
+        bool is_given;
+    } given[] = {
+        {WEIR__TOPIC_retry, options->retry != NULL},
+        {WEIR__TOPIC_retry_jitter, options->retry_jitter != 0},
+        {WEIR__TOPIC_prefetch, options->has_prefetch},
+        {WEIR__TOPIC_max_crashes, options->max_crashes != 0},
+        {WEIR__TOPIC_ttl, options->ttl_ms != 0},
+        {WEIR__TOPIC_max_dead, options->max_dead != 0},
+        {WEIR__TOPIC_on_dead, options->on_dead != NULL},
+        {WEIR__TOPIC_delay, options->has_delay},
+        {WEIR__TOPIC_consumers, options->consumers != 0},
+        {WEIR__TOPIC_lock, options->lock != NULL},
+        {WEIR__TOPIC_auto_ack, options->auto_ack != NULL},
+        {WEIR__TOPIC_parking, options->parking != NULL},
+        {WEIR__TOPIC_key, options->key != NULL},
+        {WEIR__TOPIC_group, options->group != NULL},
+        {WEIR__TOPIC_on_retry, options->on_retry != NULL},
+        {WEIR__TOPIC_start, options->start != NULL},
+        {WEIR__TOPIC_after, options->after != NULL},
+        {WEIR__TOPIC_claim_idle, options->claim_idle_ms != 0},
+    };
+
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        int rc = given[i].is_given
+                     ? weir__topic_option_fits(given[i].option, kind, err)
+                     : WEIR_OK;
+
+        if (rc < 0)
+            return rc;
+    }
+    return WEIR_OK;
+}
+
+/* NULL: the default. */
+static int read_word(enum weir__topic_option option, const char *text,
+                     bool *ret_is, struct weir_error *err)
+{
+    const struct weir__option *row = &weir__topic_options[option];
+    int64_t value = row->fallback;
+    int rc = WEIR_OK;
+
+    if (text != NULL)
+        rc = weir__option_read(row, text, &value, err);
+    *ret_is = value != 0;
+    return rc;
+}
+
+static int fill_fifo(const struct weir_topic_options *options,
+                     struct weir__fifo_options *ret_fifo,
+                     struct weir_error *err)
+{
+    int rc;
+
+    ret_fifo->delay_ms = options->has_delay ? options->delay_ms : -1;
+    ret_fifo->consumers = options->consumers == 0 ? 1 : options->consumers;
+    rc = read_word(WEIR__TOPIC_lock, options->lock, &ret_fifo->is_locked, err);
+    if (rc == WEIR_OK)
+        rc = read_word(WEIR__TOPIC_auto_ack, options->auto_ack,
+                       &ret_fifo->is_auto_ack, err);
+    if (rc == WEIR_OK)
+        rc = read_word(WEIR__TOPIC_parking, options->parking,
+                       &ret_fifo->is_two_step, err);
+    return rc;
+}
+
 static int fill_lane(const char *topic,
                      const struct weir_topic_options *options,
                      struct weir__lane_options *ret_lane,
@@ -66,6 +140,7 @@ static int fill_lane(const char *topic,
 {
     const char *ladder =
         options->retry == NULL ? WEIR__LADDER_DEFAULT : options->retry;
+    int rc;
 
     *ret_lane = (struct weir__lane_options){
         .name = weir__slice_str(topic),
@@ -83,12 +158,16 @@ static int fill_lane(const char *topic,
         .max_crashes = or_default(options->max_crashes, 3),
     };
     if (options->on_dead != NULL) {
-        int rc = check_on_dead(topic, options->on_dead, err);
-
+        rc = check_on_dead(topic, options->on_dead, err);
         if (rc < 0)
             return rc;
         memcpy(ret_lane->on_dead, options->on_dead, strlen(options->on_dead));
     }
+    rc = fill_fifo(options, &ret_lane->fifo, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_feed(topic, options, &ret_lane->feed, err);
+    if (rc < 0)
+        return rc;
     return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);
 }
 
@@ -104,10 +183,25 @@ int weir__facade_lane(const char *topic,
     return rc < 0 ? rc : fill_lane(topic, options, ret_lane, err);
 }
 
-static int open_plugin(const char *topic,
+void weir__facade_close_plugin(struct weir__bound_plugin *bound)
+{
+    if (bound == NULL)
+        return;
+    weir__instance_close(&bound->instance);
+    weir__ev_loop_close(bound->loop);
+    weir__mem_free(bound);
+}
+
+static int open_plugin(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir__bound_plugin *bound, struct weir_error *err)
 {
+    struct weir__ev_loop_options share = {
+        .loop = reactor->loop,
+        .topic = topic,
+        .log = &reactor->log,
+        .depth = &reactor->depth,
+    };
     struct weir__instance_options instance = {
         .topic = topic,
         .options = options->plugin_options,
@@ -118,6 +212,11 @@ static int open_plugin(const char *topic,
 
     if (rc < 0)
         return rc;
+    share.plugin = bound->file.copy.name;
+    rc = weir__ev_loop_open(&share, &bound->loop);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    instance.loop = bound->loop;
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
 }
 
@@ -145,23 +244,34 @@ static int serve_plugin(struct weir_reactor *reactor,
 
     if (bound == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    rc = open_plugin(topic, options, bound, err);
+    rc = open_plugin(reactor, topic, options, bound, err);
     if (rc < 0)
         goto fail;
     lane->run = bound->file.copy.run;
     lane->flush = bound->file.copy.flush;
     lane->self = bound->instance.self;
     rc = serve_lane(reactor, lane, topic, err);
-    if (rc < 0) {
-        weir__instance_close(&bound->instance);
+    if (rc < 0)
         goto fail;
-    }
     bound->next = reactor->plugins;
     reactor->plugins = bound;
     return WEIR_OK;
 fail:
-    weir__mem_free(bound);
+    weir__facade_close_plugin(bound);
     return rc;
+}
+
+/* Where a kind has no ladder every retry is as good as the first. */
+static int fit_lane(const struct weir_reactor *reactor,
+                    const struct weir_topic_options *options,
+                    struct weir__lane_options *lane, struct weir_error *err)
+{
+    const char *kind = weir__facade_kind_of(reactor, lane->store);
+
+    if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
+        (void)weir__ladder_parse(weir__slice_str("1s ..."), &lane->ladder,
+                                 NULL); /* it is one */
+    return check_fit(options, kind, err);
 }
 
 int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
@@ -183,6 +293,8 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                                "plugin",
                                topic);
     rc = weir__facade_declare(reactor, topic, options->kind, &lane.store, err);
+    if (rc == WEIR_OK)
+        rc = fit_lane(reactor, options, &lane, err);
     if (rc < 0)
         return rc;
     if (options->plugin != NULL)

@@ -188,8 +188,11 @@ void weir__lane_wake(struct weir__lane *lane)
  * It goes back, which changes nothing for jobs that are no longer ours. */
 static void give_back_stale(struct weir__lane *lane)
 {
+    const struct weir__store_ops *ops = lane->store->ops;
     int64_t lease_ns = lane->options.lease_ms * WEIR__MS_NS;
 
+    if (ops->kept_ns != NULL && ops->kept_ns(lane->topic) > lane->renewed_ns)
+        lane->renewed_ns = ops->kept_ns(lane->topic);
     if (lane->reactor->now_ns - lane->renewed_ns <= lease_ns)
         return;
     weir__lane_give_back(lane);

@@ -14,7 +14,7 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24 };
 #define DIGITS  "0123456789"
 
 /* Those that there are. */
-static const char *const kinds[] = {"delay"};
+static const char *const kinds[] = {"delay", "list", "stream"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
@@ -40,6 +40,60 @@ enum weir__topic_option weir__topic_option_find(struct weir_slice name)
         !weir__slice_equal(weir__slice_str(weir__topic_options[at].name), name))
         at++;
     return (enum weir__topic_option)at;
+}
+
+/* Kinds of topics that have an option; NULL: all of them. */
+static const char *const owners[WEIR__TOPIC_OPTIONS] = {
+    [WEIR__TOPIC_retry] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_retry_jitter] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_prefetch] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_max_crashes] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_ttl] = "delay, bounded, sync, concurrent or stream",
+    [WEIR__TOPIC_max_dead] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_on_dead] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_max_body] = "delay, bounded, sync or concurrent",
+    [WEIR__TOPIC_max_pending] = "delay, bounded, sync or concurrent",
+    [WEIR__TOPIC_delay] = "sync or concurrent",
+    [WEIR__TOPIC_consumers] = "sync or concurrent",
+    [WEIR__TOPIC_lock] = "sync",
+    [WEIR__TOPIC_auto_ack] = "concurrent or list",
+    [WEIR__TOPIC_parking] = "concurrent",
+    [WEIR__TOPIC_key] = "list or stream",
+    [WEIR__TOPIC_group] = "stream",
+    [WEIR__TOPIC_on_retry] = "list or stream",
+    [WEIR__TOPIC_start] = "stream",
+    [WEIR__TOPIC_after] = "stream",
+    [WEIR__TOPIC_claim_idle] = "stream",
+};
+
+static bool is_word_of(const char *word, const char *list)
+{
+    size_t len = strlen(word);
+    const char *at = list;
+
+    for (;;) {
+        size_t here = strspn(at, LETTERS);
+
+        if (here == len && memcmp(at, word, len) == 0)
+            return true;
+        at += here;
+        if (*at == '\0')
+            return false;
+        at++;
+    }
+}
+
+int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
+                            struct weir_error *err)
+{
+    WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
+    if (owners[option] == NULL || is_word_of(kind, owners[option]))
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "%s: a topic of kind %s has no such option: only "
+                           "one of kind %s has",
+                           weir__topic_options[option].name, kind,
+                           owners[option]);
 }
 
 bool weir__option_is_number(const struct weir__option *option)
@@ -175,6 +229,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_LEVEL:
     case WEIR__OPTION_SWITCH:
+    case WEIR__OPTION_CHOICE:
         break;
     }
     WEIR_UNREACHABLE("only quantities come here");
@@ -210,6 +265,32 @@ static int read_switch(const struct weir__option *option, const char *text,
     return WEIR_OK;
 }
 
+static int read_choice(const struct weir__option *option, const char *text,
+                       int64_t *ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    size_t len = strlen(text);
+    const char *word = option->word;
+    int64_t place = 0;
+
+    for (;;) {
+        size_t here = strcspn(word, "|");
+
+        if (here == len && memcmp(word, text, len) == 0) {
+            *ret_value = place;
+            return WEIR_OK;
+        }
+        if (word[here] == '\0')
+            break;
+        word += here + 1;
+        place++;
+    }
+    return weir__error_set(
+        err, WEIR_EINVAL, "%s: \"%s\" is none of these: write one of %s",
+        option->name, weir__text_quote(weir__slice_str(text), quote),
+        option->word);
+}
+
 int weir__option_number(const struct weir__option *option, const char *text,
                         int64_t *ret_value, struct weir_error *err)
 {
@@ -220,6 +301,8 @@ int weir__option_number(const struct weir__option *option, const char *text,
         return read_level(option, text, ret_value, err);
     if (option->form == WEIR__OPTION_SWITCH)
         return read_switch(option, text, ret_value, err);
+    if (option->form == WEIR__OPTION_CHOICE)
+        return read_choice(option, text, ret_value, err);
     if (!read_quantity(option, text, &value, &what))
         return refuse(option, text, what, err);
     if (value < option->min || value > option->max)
@@ -298,6 +381,11 @@ int weir__option_check(const struct weir__option *option, const char *text,
                                "%s: \"\" says nothing: write a value, or "
                                "leave the option out",
                                option->name);
+    if (option->form == WEIR__OPTION_TEXT && option->max > 0 &&
+        slice.len > (size_t)option->max)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: %zu bytes are too long: write at most %lld",
+                               option->name, slice.len, (long long)option->max);
     if (option->form == WEIR__OPTION_KIND)
         return check_kind(option, text, err);
     if (option->form == WEIR__OPTION_WORKER)
@@ -317,7 +405,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
 int weir__option_read(const struct weir__option *option, const char *text,
                       int64_t *ret_value, struct weir_error *err)
 {
-    if (option->word != NULL && strcmp(text, option->word) == 0) {
+    if (option->word != NULL && option->form != WEIR__OPTION_CHOICE &&
+        strcmp(text, option->word) == 0) {
         *ret_value = option->word_value;
         return WEIR_OK;
     }

@@ -20,6 +20,7 @@ enum weir__option_form {
     WEIR__OPTION_PAIRS,    /* list of key=value */
     WEIR__OPTION_LEVEL,    /* enum weir_level by name */
     WEIR__OPTION_SWITCH,   /* yes or no: 1 or 0 */
+    WEIR__OPTION_CHOICE,   /* one of the words in `word`: its place there */
     WEIR__OPTION_COUNT,    /* digits */
     WEIR__OPTION_PERCENT,  /* digits, perhaps with % */
     WEIR__OPTION_DURATION, /* digits and a unit; ms */
@@ -34,8 +35,9 @@ enum {
 struct weir__option {
     const char *name;
     enum weir__option_form form;
-    int64_t min, max, fallback; /* of numbers */
-    const char *word;           /* stands for `word_value`; NULL: no word */
+    int64_t min, max, fallback; /* of numbers; of texts: most bytes, or 0 */
+    /* Stands for `word_value`; NULL: no word. Of a choice: "this|that". */
+    const char *word;
     int64_t word_value;
 };
 
@@ -65,7 +67,18 @@ struct weir__option {
     X(on_dead, TOPIC, 0, 0, 0, "none", 0)                                     \
     X(max_body, SIZE, 1, 16 << 20, 1 << 20, NULL, 0)                          \
     X(max_pending, COUNT, 1, UINT32_MAX, WEIR__OPTION_NONE, "none",           \
-      WEIR__OPTION_NONE)
+      WEIR__OPTION_NONE)                                                      \
+    X(delay, DURATION, 0, 365 * WEIR__DAY_MS, WEIR__SECOND_MS, NULL, 0)       \
+    X(consumers, COUNT, 1, 1000, 1, NULL, 0)                                  \
+    X(lock, SWITCH, 0, 1, 1, NULL, 0)                                         \
+    X(auto_ack, SWITCH, 0, 1, 0, NULL, 0)                                     \
+    X(parking, CHOICE, 0, 1, 0, "atomic|two-step", 0)                         \
+    X(key, TEXT, 0, 128, 0, NULL, 0)                                          \
+    X(group, TEXT, 0, 128, 0, NULL, 0)                                        \
+    X(on_retry, TOPIC, 0, 0, 0, "none", 0)                                    \
+    X(start, CHOICE, 0, 1, 0, "0|$", 0)                                       \
+    X(after, CHOICE, 0, 1, 0, "keep|delete", 0)                               \
+    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL, 0)
 /* clang-format on */
 
 #define WEIR__TOPIC_OPTION_NAME(name, form, min, max, fallback, word, value) \
@@ -80,6 +93,11 @@ extern const struct weir__option weir__topic_options[];
 
 /* Its place in the table; WEIR__TOPIC_OPTIONS: there is no such option. */
 enum weir__topic_option weir__topic_option_find(struct weir_slice name);
+
+/* Do topics of this kind have the option? WEIR_EINVAL: no, and the sentence
+ * says which have. */
+int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
+                            struct weir_error *err);
 
 /* Is its value a number, or a word that stands for one? */
 bool weir__option_is_number(const struct weir__option *option);

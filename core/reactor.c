@@ -101,8 +101,11 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
     reactor->stopped_fn = fn;
     reactor->stopped_arg = arg;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
-         lane = lane->next)
+         lane = lane->next) {
         weir__lane_give_back(lane);
+        if (lane->store->ops->stop != NULL)
+            lane->store->ops->stop(lane->topic);
+    }
 }
 
 void weir__reactor_attach(struct weir__reactor *reactor,

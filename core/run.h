@@ -86,6 +86,11 @@ struct weir__run {
 /* The host's functions as runs and plugin instances carry them. */
 extern const struct weir_host weir__host;
 
+/* What becomes of a run that took longer than its timeout, while its handler is
+ * still on the stack: *ret_copy is a run of its own with an outcome, and
+ * borrows from it. May be called from another thread. */
+void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy);
+
 /* The run behind a handler's job; asserts that it is one. */
 struct weir__run *weir__run_of(const struct weir_job *job);
 

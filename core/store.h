@@ -80,10 +80,35 @@ struct weir__new_job {
     int64_t at_ms;    /* absolute server time */
 };
 
+/* How topics of kind sync and concurrent are worked off. */
+struct weir__fifo_options {
+    int64_t delay_ms; /* of every message; -1: what is stored, or 1 s */
+    int64_t lease_ms; /* of the lock and of parked messages */
+    uint32_t consumers;
+    bool is_locked;   /* sync */
+    bool is_auto_ack; /* concurrent: done with the pop */
+    bool is_two_step; /* concurrent: popped first, parked then */
+};
+
+enum { WEIR__SOURCE_MAX = 128 };
+
+/* Where topics of kind list and stream take their entries from, and how. */
+struct weir__feed_options {
+    char key[WEIR__SOURCE_MAX + 1];    /* "": the topic's name */
+    char group[WEIR__SOURCE_MAX + 1];  /* stream; "": weir */
+    char on_retry[WEIR_MAX_TOPIC + 1]; /* a delay topic takes them; "": none */
+    int64_t claim_idle_ms; /* stream: other consumers are dead after; 0: 60 s */
+    bool is_auto_ack;      /* list: popped and gone */
+    bool starts_at_end;    /* stream: a new group sees new entries only */
+    bool is_deleting;      /* stream: entries that are done */
+};
+
 struct weir__store_topic_options {
     struct weir_slice name;    /* borrowed */
     uint32_t max_dead;         /* 0: all of these stay as they are */
     struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
+    struct weir__fifo_options fifo;
+    struct weir__feed_options feed;
 };
 
 struct weir__reschedule {
@@ -123,8 +148,14 @@ struct weir__store_ops {
                   int64_t deadline_ns);
     /* It has returned. True: the run was settled as timed out meanwhile. */
     bool (*leave)(struct weir__store_topic *topic, struct weir__run *run);
+    /* When the store last renewed all leases by itself (monotonic); 0: never.
+     * May be NULL, with enter and leave. */
+    int64_t (*kept_ns)(const struct weir__store_topic *topic);
     /* Prolong the leases of all runs of the topic that are still out. */
     void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
+    /* The reactor stops: no claim comes any more, what the store holds itself
+     * goes back. NULL: it holds nothing that core does not have. */
+    void (*stop)(struct weir__store_topic *topic);
     /* How many verdicts were handed to settle and not answered yet. */
     size_t (*unsettled)(const struct weir__store_topic *topic);
     /* Add the topic's lateness samples to its statistics: `counts` has one
@@ -162,6 +193,7 @@ struct weir__store_ops {
                weir_code_fn fn, void *arg);
     int (*settings)(struct weir__store_topic *topic, weir_setting_fn fn,
                     void *arg);
+    int (*kind)(struct weir__store_topic *topic, weir_kind_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
     int (*topics)(struct weir__store *store, weir_topics_fn fn, void *arg);
 

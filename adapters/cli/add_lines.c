@@ -425,7 +425,9 @@ enum weir__exit weir__add_lines(const struct weir__cli *cli, const char *topic,
     if (rc == WEIR__EXIT_NONE) {
         weir__progress_init(&lines.progress, cli, size,
                             ev_now(lines.client.loop));
-        rc = add_all(&lines);
+        rc = weir__client_know(&lines.client, topic);
+        if (rc == WEIR__EXIT_NONE)
+            rc = add_all(&lines);
         weir__client_close(&lines.client);
     }
     weir__job_line_fini(&lines.job);

@@ -149,6 +149,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .log_level = client->cli->log_level,
         .on_connection = on_connection,
         .on_connection_arg = client,
+        .block_warn_ms = client->cli->block_warn_ms,
     };
     struct weir_error err = {0};
     int rc;
@@ -170,7 +171,8 @@ enum weir__exit weir__client_open(struct weir__client *client,
     if (rc != WEIR__EXIT_NONE)
         return rc;
     client->log = log;
-    client->loop = ev_default_loop(0);
+    /* Not the default one, which would reap the children of plugins. */
+    client->loop = ev_loop_new(EVFLAG_AUTO);
     if (client->loop == NULL) {
         weir__complain("libev found no way to wait for events");
         return WEIR__EXIT_FAILED;
@@ -256,9 +258,50 @@ enum weir__exit weir__client_exit(struct weir__client *client, int code,
                        doing, client->shown);
         return WEIR__EXIT_UNREACHABLE;
     }
+    if (code == WEIR_EKIND && client->kind[0] != '\0') {
+        weir__complain("%s: topic \"%s\" is of kind %s, which does not know "
+                       "this; see docs/kinds.md",
+                       doing, client->topic, client->kind);
+        return WEIR__EXIT_USAGE;
+    }
     weir__complain("%s: %s%s%s", doing, weir_error_text(code),
                    client->refusal[0] != '\0' ? ": " : "", client->refusal);
     return WEIR__EXIT_FAILED;
+}
+
+static void on_kind(int code, const char *kind, void *arg)
+{
+    struct weir__client *client = arg;
+
+    if (kind != NULL)
+        copy_text(client->kind, sizeof(client->kind), kind);
+    weir__client_finish(client, code);
+}
+
+int weir__client_ask_kind(struct weir__client *client, const char *topic)
+{
+    int rc = weir_reactor_kind(client->reactor, topic, on_kind, client);
+
+    client->topic = topic;
+    client->kind[0] = '\0';
+    return rc == WEIR_OK ? weir__client_wait(client) : rc;
+}
+
+enum weir__exit weir__client_know(struct weir__client *client,
+                                  const char *topic)
+{
+    struct weir_error err = {0};
+    int rc = weir__client_ask_kind(client, topic);
+
+    if (rc == WEIR_ENOTFOUND)
+        return WEIR__EXIT_NONE;
+    if (rc < 0)
+        return weir__client_exit(client, rc, "kind");
+    rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
+    if (rc == WEIR_OK)
+        return WEIR__EXIT_NONE;
+    weir__complain("topic \"%s\": %s", topic, err.text);
+    return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
 }
 
 static void on_topic(int code, const struct weir_stats *stats, void *arg)

@@ -26,6 +26,8 @@ struct weir__client {
     char connection[240]; /* what was said about the connection last */
     char refusal[240];    /* the last warning or error logged since wait */
     weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
+    const char *topic;    /* weir__client_know's */
+    char kind[32];        /* of that topic; "": it does not exist */
     bool was_connected;   /* at least once */
     bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;
@@ -61,6 +63,15 @@ int weir__client_connect(struct weir__client *client);
 
 /* End the wait; for callbacks. */
 void weir__client_finish(struct weir__client *client, int code);
+
+/* Ask of which kind the topic is, into `kind`. WEIR_ENOTFOUND. BLOCKS. */
+int weir__client_ask_kind(struct weir__client *client, const char *topic);
+
+/* Ask of which kind the topic is, and have the reactor treat it so: before
+ * anything else is asked of it. WEIR__EXIT_NONE, also when there is no such
+ * topic; or what to exit with, the sentence was printed. BLOCKS. */
+enum weir__exit weir__client_know(struct weir__client *client,
+                                  const char *topic);
 
 /* Say why `doing` ("add", "show") did not work; what to exit with. Nothing is
  * said for WEIR_OK. */

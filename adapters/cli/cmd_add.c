@@ -271,7 +271,9 @@ static enum weir__exit run(const struct weir__cli *cli,
         return WEIR__EXIT_USAGE;
     rc = weir__client_open(&add.client, cli, NULL);
     if (rc == WEIR__EXIT_NONE) {
-        rc = ask(&add);
+        rc = weir__client_know(&add.client, add.topic);
+        if (rc == WEIR__EXIT_NONE)
+            rc = ask(&add);
         weir__client_close(&add.client);
     }
     if (add.job.body.len > 0)

@@ -46,11 +46,13 @@ static enum weir__exit run_list(const struct weir__cli *cli,
     rc = weir__client_open(&list.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = weir__listing_finish(&list,
-                              weir_reactor_dead(list.client.reactor, list.topic,
-                                                LIST_LIMIT, weir__listing_take,
-                                                &list),
-                              "dead list");
+    rc = weir__client_know(&list.client, list.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = weir__listing_finish(&list,
+                                  weir_reactor_dead(list.client.reactor,
+                                                    list.topic, LIST_LIMIT,
+                                                    weir__listing_take, &list),
+                                  "dead list");
     weir__client_close(&list.client);
     return rc;
 }
@@ -131,7 +133,9 @@ static enum weir__exit run_change(struct change *change,
     rc = weir__client_open(&change->client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(change);
+    rc = weir__client_know(&change->client, change->topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(change);
     weir__client_close(&change->client);
     return rc;
 }

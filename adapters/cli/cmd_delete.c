@@ -67,7 +67,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__client_open(&deletion.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(&deletion);
+    rc = weir__client_know(&deletion.client, deletion.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(&deletion);
     weir__client_close(&deletion.client);
     return rc;
 }

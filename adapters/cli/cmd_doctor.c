@@ -70,7 +70,7 @@ static bool look_from_outside(struct weir__doctor *doctor,
     int rc = weir__redis_url_parse(client->url, &url, &err);
 
     if (rc == WEIR_OK)
-        rc = weir__probe_open(&url, &probe, &err);
+        rc = weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err);
     if (rc != WEIR_OK) {
         weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED, "%s: %s%s",
                           client->shown,

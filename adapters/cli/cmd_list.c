@@ -84,7 +84,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__client_open(&listing.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(&listing, state);
+    rc = weir__client_know(&listing.client, listing.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(&listing, state);
     weir__client_close(&listing.client);
     return rc;
 }

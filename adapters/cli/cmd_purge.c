@@ -73,7 +73,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__client_open(&purge.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(&purge, args->value[YES] != NULL);
+    rc = weir__client_know(&purge.client, purge.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(&purge, args->value[YES] != NULL);
     weir__client_close(&purge.client);
     return rc;
 }

@@ -113,7 +113,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__client_open(&job.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(&job, &due);
+    rc = weir__client_know(&job.client, job.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(&job, &due);
     weir__client_close(&job.client);
     return rc;
 }

@@ -27,6 +27,7 @@ enum {
 };
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
+static const double HURRY_S = 3.0;  /* for the server, at the end */
 
 static const struct weir__flag flags[] = {
     [HANDLE] = {"handle", "TOPIC=PLUGIN[?k=v&...]",
@@ -66,9 +67,9 @@ struct run {
     struct weir__services services;
     struct weir__watch watch;
     struct ev_signal signals[2];
-    struct ev_timer drain;
+    struct ev_timer drain, hurry;
     double drain_s;
-    bool is_stopping;
+    bool is_stopping, is_hurrying;
     enum weir__exit exit_code; /* when the wait ends well */
     struct weir__log log;
 };
@@ -147,6 +148,30 @@ static void on_stopped(void *arg)
     weir__client_finish(&run->client, WEIR_OK);
 }
 
+/* The server did not take back what is left. */
+static void on_hurry(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct run *run = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__log(&run->log, WEIR_LEVEL_ERROR,
+              "the server did not answer for %.0f s; what is left runs again "
+              "when its lease has ended",
+              HURRY_S);
+    run->exit_code = WEIR__EXIT_FAILED;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+/* Wait no longer: what is unfinished goes back at once. */
+static void hurry(struct run *run)
+{
+    ev_timer_stop(run->client.loop, &run->drain);
+    ev_now_update(run->client.loop);
+    ev_timer_start(run->client.loop, &run->hurry);
+    weir_reactor_give_back(run->client.reactor);
+}
+
 static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
                                 int events)
 {
@@ -154,12 +179,10 @@ static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
 
     (void)loop;
     (void)events;
-    weir__log(&run->log, WEIR_LEVEL_ERROR,
-              "not finished after %.1f s; what is left runs again when its "
-              "lease has ended",
+    weir__log(&run->log, WEIR_LEVEL_WARN,
+              "not finished after %.1f s; what is left is given back",
               run->drain_s);
-    run->exit_code = WEIR__EXIT_FAILED;
-    weir__client_finish(&run->client, WEIR_OK);
+    hurry(run);
 }
 
 static void stop(struct run *run, enum weir__exit exit_code)
@@ -184,9 +207,16 @@ static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
         stop(run, WEIR__EXIT_DONE);
         return;
     }
-    weir__log(&run->log, WEIR_LEVEL_WARN, "%s again: ending at once", name);
-    run->exit_code = WEIR__EXIT_FAILED;
-    weir__client_finish(&run->client, WEIR_OK);
+    if (run->is_hurrying) {
+        weir__log(&run->log, WEIR_LEVEL_WARN, "%s again: ending at once", name);
+        run->exit_code = WEIR__EXIT_FAILED;
+        weir__client_finish(&run->client, WEIR_OK);
+        return;
+    }
+    run->is_hurrying = true;
+    weir__log(&run->log, WEIR_LEVEL_WARN,
+              "%s again: giving back what is not finished", name);
+    hurry(run);
 }
 
 static void on_empty(const struct weir__watched *paused, void *arg)
@@ -254,6 +284,8 @@ static void listen_to_signals(struct run *run)
     }
     ev_timer_init(&run->drain, on_drained_too_long, run->drain_s, 0.0);
     run->drain.data = run;
+    ev_timer_init(&run->hurry, on_hurry, HURRY_S, 0.0);
+    run->hurry.data = run;
 }
 
 static void close_signals(struct run *run)
@@ -261,32 +293,36 @@ static void close_signals(struct run *run)
     for (size_t i = 0; i < 2; i++)
         ev_signal_stop(run->client.loop, &run->signals[i]);
     ev_timer_stop(run->client.loop, &run->drain);
+    ev_timer_stop(run->client.loop, &run->hurry);
 }
 
-/* A topic may have become of another kind; a worker does not change that. */
-static void on_kind(int code, const struct weir_stats *stats, void *arg)
+/* The stored kind counts; a worker does not change it. */
+static enum weir__exit know_kind(struct run *run,
+                                 const struct weir__service *service)
 {
-    struct run *run = arg;
+    const struct weir__config_topic *section = service->section;
+    struct weir__client *client = &run->client;
+    enum weir__exit rc;
 
-    if (code != WEIR_OK || run->exit_code != WEIR__EXIT_DONE ||
-        strcmp(stats->kind, "delay") == 0)
-        return;
-    weir__complain("topic \"%s\" is of kind %s; weir run serves delay topics",
-                   stats->topic, stats->kind);
-    run->exit_code = WEIR__EXIT_USAGE;
-    weir__client_finish(&run->client, WEIR_OK);
+    rc = weir__client_know(client, service->topic);
+    if (rc != WEIR__EXIT_NONE || client->kind[0] == '\0' || section == NULL ||
+        section->kind.value == NULL ||
+        strcmp(section->kind.value, client->kind) == 0)
+        return rc;
+    weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
+                   "%s",
+                   run->services.path, section->kind.line, service->topic,
+                   client->kind, section->kind.value);
+    return WEIR__EXIT_USAGE;
 }
 
-static void ask_kinds(struct run *run)
+static enum weir__exit know_kinds(struct run *run)
 {
-    for (size_t i = 0; i < run->services.count; i++) {
-        int rc = weir_reactor_stats(run->client.reactor,
-                                    run->services.list[i].topic, on_kind, run);
+    enum weir__exit rc = WEIR__EXIT_NONE;
 
-        if (rc < 0) /* the reactor says the same later */
-            weir__log(&run->log, WEIR_LEVEL_WARN, "%s: kind not known: %s",
-                      run->services.list[i].topic, weir_error_text(rc));
-    }
+    for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
+        rc = know_kind(run, &run->services.list[i]);
+    return rc;
 }
 
 static bool watch_topics(struct run *run)
@@ -325,10 +361,11 @@ static enum weir__exit work(struct run *run, bool until_empty)
         return run->exit_code;
     rc = weir__gate(&run->client, may_evict(run), &run->log);
     if (rc == WEIR__EXIT_NONE)
+        rc = know_kinds(run);
+    if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    ask_kinds(run);
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
     code = weir__client_wait(&run->client);
@@ -386,7 +423,9 @@ const struct weir__command weir__cmd_run = {
         "NAME.so in\n$WEIR_PLUGIN_PATH (colon-separated), in the "
         "configuration's plugin_path, in\nplugins/ beside weir and in the "
         "installed directory. SIGTERM or SIGINT: claim\nno more, finish what "
-        "runs, end; a second one: end at once. When the server\ngoes away "
+        "runs (up to drain, 30 s), end; a second one: give back\nwhat is not "
+        "finished and end; a third one: end at once. When the server\ngoes "
+        "away "
         "weir run reconnects for ever; only at the start it gives up after\n"
         "3 s.",
     .example = "weir run --handle order.close=echo "

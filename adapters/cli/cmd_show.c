@@ -46,7 +46,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__client_open(&show.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = ask(&show);
+    rc = weir__client_know(&show.client, show.topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = ask(&show);
     weir__client_close(&show.client);
     return rc;
 }

@@ -116,11 +116,18 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
     weir__client_finish(&report->client, is_good ? code : WEIR_ENOMEM);
 }
 
+/* Of kinds that only a newer version knows the name is shown at least. */
 static int ask_one(struct report *report, const char *topic)
 {
-    int rc =
-        weir_reactor_stats(report->client.reactor, topic, on_stats, report);
+    const char *kind = report->client.kind;
+    int rc = weir__client_ask_kind(&report->client, topic);
 
+    if (rc == WEIR_OK && weir_reactor_declare(report->client.reactor, topic,
+                                              kind, NULL) == WEIR_ENOMEM)
+        rc = WEIR_ENOMEM;
+    if (rc == WEIR_OK)
+        rc =
+            weir_reactor_stats(report->client.reactor, topic, on_stats, report);
     return rc == WEIR_OK ? weir__client_wait(&report->client) : rc;
 }
 

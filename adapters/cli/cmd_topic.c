@@ -241,7 +241,9 @@ static enum weir__exit run_set(const struct weir__cli *cli,
     rc = weir__client_open(&topic.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    rc = set(&topic, args->operand + 1);
+    rc = weir__client_know(&topic.client, topic.name);
+    if (rc == WEIR__EXIT_NONE)
+        rc = set(&topic, args->operand + 1);
     weir__client_close(&topic.client);
     return rc;
 }
@@ -327,10 +329,12 @@ const struct weir__command weir__cmd_topic_set = {
     .details =
         "Options are retry, retry_jitter, concurrency, prefetch, weight, "
         "timeout, lease,\nmax_crashes, ttl, max_dead, on_dead, max_body, "
-        "max_pending and kind; an empty\nvalue removes one. They beat what "
-        "workers are configured with; a worker follows\nwithin 5 s. All are "
-        "set or none. The topic is made when it does not exist.\nPrints what "
-        "is stored then, as weir topic show does.",
+        "max_pending, delay, consumers,\nlock, auto_ack, parking, key, group, "
+        "on_retry, start, after, claim_idle and\nkind; an empty value removes "
+        "one. They beat what workers are configured with;\na worker follows "
+        "within 5 s. All are set or none. The topic is made when it\ndoes not "
+        "exist. Prints what is stored then, as weir topic show does. Which\n"
+        "kind has which is in docs/kinds.md.",
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
     .exits = "0 set, 2 wrong usage, or jobs of another kind are there,\n"
              "  5 server unreachable",

@@ -82,7 +82,7 @@ enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
     enum weir__exit rc = WEIR__EXIT_NONE;
 
     if (weir__redis_url_parse(client->url, &url, &err) == WEIR_OK &&
-        weir__probe_open(&url, &probe, &err) == WEIR_OK)
+        weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) == WEIR_OK)
         rc = look(probe, may_evict, log);
     else
         warn_unknown(log, err.text);

@@ -94,19 +94,33 @@ static bool have_handlers(const struct weir__services *services)
     return services->count > 0;
 }
 
-/* What other versions may serve, this one does not. */
-static bool are_delayed(const struct weir__services *services)
+/* What the file says of a topic's kind, and options that the kind does not
+ * have. */
+static bool fits(const struct weir__services *services,
+                 const struct weir__config_topic *section)
+{
+    struct weir_error err = {0};
+    int rc = WEIR_OK, line = 0;
+
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS && rc == WEIR_OK; i++) {
+        line = weir__config_topic_line(section, (enum weir__topic_option)i);
+        if (line > 0)
+            rc = weir__topic_option_fits((enum weir__topic_option)i,
+                                         section->kind.value, &err);
+    }
+    if (rc < 0)
+        weir__complain("%s:%d: %s", services->path, line, err.text);
+    return rc == WEIR_OK;
+}
+
+static bool all_fit(const struct weir__services *services)
 {
     for (size_t i = 0; i < services->count; i++) {
         const struct weir__config_topic *section = services->list[i].section;
 
-        if (section == NULL || section->kind.value == NULL ||
-            strcmp(section->kind.value, "delay") == 0)
-            continue;
-        weir__complain("%s:%d: kind: weir run serves delay topics, not %s "
-                       "ones: leave it out",
-                       services->path, section->kind.line, section->kind.value);
-        return false;
+        if (section != NULL && section->kind.value != NULL &&
+            !fits(services, section))
+            return false;
     }
     return true;
 }
@@ -142,8 +156,8 @@ enum weir__exit weir__services_read(struct weir__services *services,
         if (!add_handle(services, handle))
             return WEIR__EXIT_USAGE;
     }
-    return have_handlers(services) && are_delayed(services) ? WEIR__EXIT_NONE
-                                                            : WEIR__EXIT_USAGE;
+    return have_handlers(services) && all_fit(services) ? WEIR__EXIT_NONE
+                                                        : WEIR__EXIT_USAGE;
 }
 
 /* --- plugins ------------------------------------------------------------ */
@@ -244,6 +258,41 @@ static uint32_t given(const struct weir__config_number *number)
     return number->line > 0 ? (uint32_t)number->value : 0;
 }
 
+static const char *yes_or_no(const struct weir__config_number *number)
+{
+    if (number->line == 0)
+        return NULL;
+    return number->value != 0 ? "yes" : "no";
+}
+
+/* Options of sync and concurrent topics. */
+static void give_fifo(const struct weir__config_topic *section,
+                      struct weir_topic_options *options)
+{
+    options->has_delay = section->delay.line > 0;
+    options->delay_ms = options->has_delay ? section->delay.value : 0;
+    options->consumers = given(&section->consumers);
+    options->lock = yes_or_no(&section->lock);
+    options->auto_ack = yes_or_no(&section->auto_ack);
+    if (section->parking.line > 0)
+        options->parking = section->parking.value == 0 ? "atomic" : "two-step";
+}
+
+/* Options of list and stream topics. */
+static void give_feed(const struct weir__config_topic *section,
+                      struct weir_topic_options *options)
+{
+    options->key = section->key.value;
+    options->group = section->group.value;
+    options->on_retry = section->on_retry.value;
+    if (section->start.line > 0)
+        options->start = section->start.value == 0 ? "0" : "$";
+    if (section->after.line > 0)
+        options->after = section->after.value == 0 ? "keep" : "delete";
+    if (section->claim_idle.line > 0)
+        options->claim_idle_ms = section->claim_idle.value;
+}
+
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)
 {
@@ -255,6 +304,7 @@ weir__service_options(const struct weir__service *service)
 
     if (section == NULL)
         return options;
+    options.kind = section->kind.value;
     options.retry = section->retry.value;
     options.retry_jitter = given(&section->retry_jitter);
     options.concurrency = given(&section->concurrency);
@@ -270,6 +320,8 @@ weir__service_options(const struct weir__service *service)
     options.on_dead = section->on_dead.value;
     if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
         options.ttl_ms = section->ttl.value;
+    give_fifo(section, &options);
+    give_feed(section, &options);
     return options;
 }
 
@@ -293,24 +345,11 @@ static void note_topic_option(const struct weir__services *services,
               services->path, number->line, name, topic, name, value);
 }
 
-/* One option that the file may hold and a worker does not look at. */
-static void note_unused(const struct weir__services *services,
-                        const struct weir__log *log, const char *name,
-                        const struct weir__config_number *number)
-{
-    if (number->line > 0)
-        weir__log(log, WEIR_LEVEL_WARN,
-                  "%s:%d: %s is not looked at by weir "
-                  "run",
-                  services->path, number->line, name);
-}
-
 void weir__services_note_unused(const struct weir__services *services,
                                 const struct weir__log *log)
 {
     if (services->config == NULL)
         return;
-    note_unused(services, log, "block_warn", &services->config->block_warn);
     for (size_t i = 0; i < services->config->topic_count; i++) {
         const struct weir__config_topic *topic = &services->config->topics[i];
 
@@ -339,6 +378,7 @@ void weir__services_configure(const struct weir__services *services,
     if (!cli->has_log_level && config->log_level.line > 0)
         cli->log_level = (enum weir_level)config->log_level.value;
     cli->worker = config->name.value;
+    cli->block_warn_ms = config->block_warn.value;
 }
 
 void weir__services_fini(struct weir__services *services)

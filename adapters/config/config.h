@@ -60,6 +60,17 @@ struct weir__config_topic {
     struct weir__config_number max_dead;    /* jobs */
     struct weir__config_number max_body;    /* bytes */
     struct weir__config_number max_pending; /* jobs, or NONE */
+    struct weir__config_number delay;       /* ms */
+    struct weir__config_number consumers;
+    struct weir__config_number lock;     /* 0 or 1, and the next one */
+    struct weir__config_number auto_ack; /* 0: no */
+    struct weir__config_number parking;  /* 0: atomic, 1: two-step */
+    struct weir__config_text key;
+    struct weir__config_text group;
+    struct weir__config_text on_retry;
+    struct weir__config_number start;      /* 1: $ */
+    struct weir__config_number after;      /* 1: delete */
+    struct weir__config_number claim_idle; /* ms */
 };
 
 struct weir__config {
@@ -82,6 +93,10 @@ struct weir__config {
  * the file. */
 int weir__config_read(const char *path, struct weir__config **ret_config,
                       struct weir_error *err);
+
+/* Where a topic's option stands; 0: it was not given. */
+int weir__config_topic_line(const struct weir__config_topic *topic,
+                            enum weir__topic_option option);
 
 /* NULL is fine. */
 void weir__config_free(struct weir__config *config);

@@ -140,7 +140,9 @@ static int take(const struct weir__config_option *option, void *slot,
                 const char *text, const struct weir__config_place *place)
 {
     struct weir__config_number *number = slot;
-    bool is_word = option->word != NULL && strcmp(text, option->word) == 0;
+    bool is_word = option->word != NULL &&
+                   option->form != WEIR__OPTION_CHOICE &&
+                   strcmp(text, option->word) == 0;
     int rc;
 
     if (is_number(option)) {
@@ -200,4 +202,19 @@ void weir__config_option_release(const char *section, void *base)
         else if (weir__config_option_is_list(option))
             release_list(slot);
     }
+}
+
+int weir__config_topic_line(const struct weir__config_topic *topic,
+                            enum weir__topic_option option)
+{
+    static const size_t offsets[] = {
+#define OFFSET(name, form, min, max, fallback, word, value) \
+    offsetof(struct weir__config_topic, name),
+        WEIR__TOPIC_OPTION_MAP(OFFSET)
+#undef OFFSET
+    };
+
+    WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
+    /* The first member of each. */
+    return *(const int *)(const void *)((const char *)topic + offsets[option]);
 }

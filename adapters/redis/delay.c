@@ -5,7 +5,9 @@
 
 #include "adapters/redis/delay_private.h"
 #include "adapters/redis/delay_wire.h"
+#include "adapters/redis/keeper.h"
 #include "core/assert.h"
+#include "core/chaos.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -68,6 +70,7 @@ static void answered(int code, const struct redisReply *reply, void *arg)
     struct weir__ask *ask = arg;
 
     WEIR_ASSERT(ask->store->magic == DELAY_MAGIC);
+    WEIR__STEP("answer");
     ask->done(ask, code, reply);
 }
 
@@ -149,6 +152,8 @@ static int topic_open(struct weir__store *base,
     size_t bucket =
         weir__topic_bucket(options->name) & (WEIR__TOPIC_BUCKETS - 1);
 
+    bool was_in;
+
     WEIR_ASSERT(options->name.len > 0 && options->name.len <= WEIR_MAX_TOPIC);
     if (topic == NULL) {
         topic = weir__mem_new(sizeof(*topic));
@@ -158,8 +163,10 @@ static int topic_open(struct weir__store *base,
         weir__topic_name(topic, options->name);
         topic->touched_end = &topic->touched;
         topic->refused_ns = INT64_MIN;
+        was_in = weir__keeper_shut(store->keeper);
         topic->next_in_bucket = store->buckets[bucket];
         store->buckets[bucket] = topic;
+        weir__keeper_reopen(store->keeper, was_in);
     }
     if (options->max_dead > 0) { /* requests name none */
         WEIR_ASSERT(options->on_dead.len <= WEIR_MAX_TOPIC);
@@ -172,9 +179,49 @@ static int topic_open(struct weir__store *base,
     return WEIR_OK;
 }
 
+/* Who listens claims: leases have to be kept while handlers run. */
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
+    struct weir__delay *store = topic->store;
+
     topic->user = user;
+    if (user == NULL || store->keeper != NULL)
+        return;
+    if (weir__keeper_open(store, &store->url, &store->keeper) < 0)
+        weir__log(
+            store->options.log, WEIR_LEVEL_WARN,
+            "redis: no thread to keep leases: those of jobs whose handler "
+            "holds the loop run out");
+}
+
+static void topic_enter(struct weir__store_topic *topic, struct weir__run *run,
+                        int64_t deadline_ns)
+{
+    if (topic->store->keeper != NULL)
+        weir__keeper_enter(topic->store->keeper, topic, run, deadline_ns);
+}
+
+static bool topic_leave(struct weir__store_topic *topic, struct weir__run *run)
+{
+    (void)run; /* the one that entered */
+    return topic->store->keeper != NULL &&
+           weir__keeper_leave(topic->store->keeper);
+}
+
+static int64_t topic_kept_ns(const struct weir__store_topic *topic)
+{
+    return topic->store->keeper == NULL
+               ? 0
+               : weir__keeper_kept_ns(topic->store->keeper);
+}
+
+static void topic_settle(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__keeper *keeper = topic->store->keeper;
+    bool was_in = weir__keeper_shut(keeper);
+
+    weir__topic_settle(topic, run);
+    weir__keeper_reopen(keeper, was_in);
 }
 
 void weir__topic_mark(struct weir__store_topic *topic)
@@ -193,6 +240,8 @@ static int topic_claim(struct weir__store_topic *topic,
     if (topic->store->is_closed)
         return WEIR_ECANCELED;
     topic->claim = *claim;
+    if (topic->store->keeper != NULL)
+        weir__keeper_note(topic->store->keeper, claim->lease_ms);
     topic->wants_claim = true;
     weir__topic_mark(topic);
     return WEIR_OK;
@@ -267,6 +316,8 @@ static void close_store(struct weir__store *base)
     WEIR_ASSERT(!store->is_closed);
     WEIR_ASSERT(store->options.depth == NULL || *store->options.depth == 0);
     store->is_closed = true;
+    weir__keeper_close(store->keeper);
+    store->keeper = NULL;
     weir__conn_close(store->wakes);
     weir__conn_close(store->commands);
     weir__delay_fail_collected(store, WEIR_ECANCELED);
@@ -282,7 +333,10 @@ static const struct weir__store_ops delay_ops = {
     .topic_listen = topic_listen,
     .claim = topic_claim,
     .start = weir__topic_start,
-    .settle = weir__topic_settle,
+    .settle = topic_settle,
+    .enter = topic_enter,
+    .leave = topic_leave,
+    .kept_ns = topic_kept_ns,
     .renew = weir__topic_renew,
     .unsettled = topic_unsettled,
     .lateness = weir__topic_lateness,
@@ -298,6 +352,7 @@ static const struct weir__store_ops delay_ops = {
     .pause = weir__topic_pause,
     .set = weir__topic_set,
     .settings = weir__topic_settings,
+    .kind = weir__topic_kind,
     .stats = weir__topic_stats,
     .topics = weir__delay_topics,
     .flush = flush,
@@ -317,6 +372,7 @@ int weir__delay_open(const struct weir__redis_options *options,
     store->magic = DELAY_MAGIC;
     store->options = *options;
     store->events = *options->events;
+    store->url = *options->url;
     store->options.events = &store->events;
     memcpy(store->worker, options->worker, strlen(options->worker) + 1);
     store->options.worker = store->worker;

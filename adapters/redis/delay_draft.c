@@ -119,6 +119,54 @@ void weir__draft_endings(struct weir__draft *draft, size_t first)
     draft->end_item = end_of(draft, draft->end_dead, KIND_BURIAL);
 }
 
+/* --- naming ------------------------------------------------------------- */
+
+static bool plan_moves(struct weir__draft *draft)
+{
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->first_item;
+
+    store->parcels.count = 0;
+    while (at < draft->end_move) {
+        struct weir__parcel parcel;
+
+        weir__parcel_plan(&draft->topic->endings, at, draft->end_move, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        if (!weir__parcels_push(&store->parcels, &parcel))
+            return false;
+        at += parcel.count;
+    }
+    draft->moves = store->parcels.count;
+    return true;
+}
+
+/* Each parcel twice: with the jobs' ids, and without. */
+static bool plan_burials(const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->end_dead;
+
+    while (at < draft->end_item) {
+        struct weir__parcel parcel, unnamed;
+
+        weir__parcel_plan(items, at, draft->end_item, &parcel);
+        unnamed = weir__parcel_unnamed(items, &parcel);
+        weir__delay_name_parcel(store, &parcel);
+        weir__delay_name_parcel(store, &unnamed);
+        if (!weir__parcels_push(&store->parcels, &parcel) ||
+            !weir__parcels_push(&store->parcels, &unnamed))
+            return false;
+        at += parcel.count;
+    }
+    return true;
+}
+
+bool weir__draft_plan(struct weir__draft *draft)
+{
+    return plan_moves(draft) && plan_burials(draft);
+}
+
 /* --- writing ------------------------------------------------------------ */
 
 static void write_slots(struct weir__buf *list, const struct weir__held *held)
@@ -260,7 +308,14 @@ static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
     weir__resp_str(buf, "delay");
 }
 
-void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
+static void write_absent_grave(struct weir__buf *buf)
+{
+    for (int i = 0; i < 3; i++)
+        weir__resp_str(buf, "");
+}
+
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out)
 {
     struct weir__store_topic *topic = draft->topic;
     struct weir__buf *lists = topic->store->scratch;
@@ -278,7 +333,9 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
     weir__delay_eval(buf, &weir__script_settle,
                      FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
                          (has_burials ? 4 : 0),
-                     has_burials ? 9 : 6);
+                     leaves_out    ? 10
+                     : has_burials ? 9
+                                   : 6);
     weir__topic_keys(buf, topic, "run lease ids meta wait dead rec idle");
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
@@ -299,4 +356,8 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
     weir__resp_int(buf, topic->max_dead);
     if (has_burials)
         write_grave(buf, draft);
+    else if (leaves_out)
+        write_absent_grave(buf);
+    if (leaves_out)
+        weir__resp_str(buf, "1");
 }

@@ -33,7 +33,12 @@ struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
 /* Give the call its endings: those from `first` on that are of its nodes. */
 void weir__draft_endings(struct weir__draft *draft, size_t first);
 
-/* Write the call; the store's parcels are its new packs. */
-void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft);
+/* Name the new packs of the call: the store's parcels. False: no memory. */
+bool weir__draft_plan(struct weir__draft *draft);
+
+/* Write the call; the store's parcels are its new packs. With `leaves_out` it
+ * settles the others where one of them is not there. */
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out);
 
 #endif

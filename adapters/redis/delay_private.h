@@ -13,6 +13,7 @@
 #include "adapters/redis/delay.h"
 #include "adapters/redis/delay_plan.h"
 #include "adapters/redis/node.h"
+#include "adapters/redis/reply.h"
 #include "core/store.h"
 
 struct weir__delay;
@@ -98,6 +99,7 @@ struct weir__lease {
 };
 
 struct weir__adds;
+struct weir__keeper;
 
 struct weir__store_topic {
     struct weir__delay *store;
@@ -155,6 +157,7 @@ struct weir__delay {
     uint32_t magic;
     struct weir__redis_options options;
     struct weir__store_events events;
+    struct weir__redis_url url;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;
     struct weir__conn *wakes;
@@ -175,6 +178,8 @@ struct weir__delay {
     struct weir__seats seats; /* of calls of the add script */
     int64_t ahead_ms;         /* server time minus our monotonic time */
     size_t collected;         /* bytes of jobs that wait to be sent */
+
+    struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
@@ -215,12 +220,6 @@ void weir__topic_keys(struct weir__buf *buf,
 void weir__topic_pack_key(struct weir__buf *buf,
                           const struct weir__store_topic *topic,
                           const char *seq);
-
-/* An element of an array reply; false if it is not there or of another type. */
-bool weir__reply_int(const struct redisReply *reply, size_t index,
-                     int64_t *ret_value);
-bool weir__reply_str(const struct redisReply *reply, size_t index,
-                     struct weir_slice *ret_value);
 
 /* Log what an error reply says, the same one every 5 s; callers are told only
  * that there was one. */
@@ -319,6 +318,8 @@ int weir__topic_set(struct weir__store_topic *topic,
                     weir_code_fn fn, void *arg);
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg);
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg);
 
 /* --- delay_requeue.c, delay_purge.c, delay_page.c ----------------------- */
 

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
 #include "adapters/redis/delay_wire.h"
-#include "core/assert.h"
-#include "core/histogram.h"
+#include "adapters/redis/late.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 /* Counts of a topic, and how late its jobs started in the last five minutes. */
 
-enum {
-    MINUTES = 6,       /* slots of the hash `late`, the current one included */
-    MOST_NODES = 2000, /* that one stats call looks at */
-    MS_PER_MINUTE = 60000
-};
+enum { MOST_NODES = 2000 }; /* that one stats call looks at */
 
 struct stats_ask {
     struct weir__ask ask;
@@ -28,72 +23,13 @@ struct stats_ask {
 
 /* --- lateness ----------------------------------------------------------- */
 
-struct late {
-    uint64_t counts[MINUTES][WEIR__BUCKETS];
-    int64_t max_us[MINUTES];
-    int64_t minute[MINUTES]; /* what the slot holds; -1: nothing */
-};
-
-/* Fields are M, M:max and M:<bucket>. */
-static void read_field(struct late *late, struct weir_slice field,
-                       int64_t value)
-{
-    const char *text = (const char *)field.ptr; /* hiredis adds a NUL */
-    size_t slot = field.len > 0 ? (size_t)(field.ptr[0] - '0') : MINUTES;
-    unsigned long bucket;
-
-    if (slot >= MINUTES)
-        return;
-    if (field.len == 1) {
-        late->minute[slot] = value;
-    } else if (strcmp(text + 1, ":max") == 0) {
-        late->max_us[slot] = value;
-    } else {
-        bucket = strtoul(text + 2, NULL, 10);
-        if (bucket < WEIR__BUCKETS && value > 0)
-            late->counts[slot][bucket] += (uint64_t)value;
-    }
-}
-
-static void sum_up(const struct late *late, int64_t now_ms,
-                   struct weir_stats *stats)
-{
-    uint64_t counts[WEIR__BUCKETS] = {0};
-    int64_t minute = now_ms / MS_PER_MINUTE;
-
-    for (size_t slot = 0; slot < MINUTES; slot++) {
-        if (late->minute[slot] < 0 || late->minute[slot] <= minute - MINUTES)
-            continue;
-        for (size_t i = 0; i < WEIR__BUCKETS; i++)
-            counts[i] += late->counts[slot][i];
-        if (late->max_us[slot] > stats->lateness_max_us)
-            stats->lateness_max_us = late->max_us[slot];
-    }
-    stats->lateness_p50_us = weir__bucket_quantile_us(counts, 500);
-    stats->lateness_p99_us = weir__bucket_quantile_us(counts, 990);
-    /* The top of a bucket may lie above the largest value in it. */
-    if (stats->lateness_p50_us > stats->lateness_max_us)
-        stats->lateness_p50_us = stats->lateness_max_us;
-    if (stats->lateness_p99_us > stats->lateness_max_us)
-        stats->lateness_p99_us = stats->lateness_max_us;
-}
-
 static void on_late(struct weir__ask *ask, int code,
                     const struct redisReply *reply)
 {
     struct stats_ask *stats = (struct stats_ask *)ask; /* its first member */
-    struct late late = {0};
-    struct weir_slice field, value;
 
-    memset(late.minute, -1, sizeof(late.minute)); /* all bits: -1 */
-    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY) {
-        for (size_t i = 0; i + 1 < (size_t)reply->elements; i += 2)
-            if (weir__reply_str(reply, i, &field) &&
-                weir__reply_str(reply, i + 1, &value))
-                read_field(&late, field,
-                           strtoll((const char *)value.ptr, NULL, 10));
-        sum_up(&late, stats->now_ms, &stats->stats);
-    }
+    if (code == WEIR_OK)
+        weir__late_read(reply, stats->now_ms, &stats->stats);
     stats->fn(code, code == WEIR_OK ? &stats->stats : NULL, stats->arg);
     weir__mem_free(stats);
 }
@@ -102,23 +38,14 @@ void weir__topic_lateness(struct weir__store_topic *topic,
                           const uint32_t *counts, int64_t max_us)
 {
     struct weir__buf bytes = {0};
-    size_t used = 0;
+    char key[WEIR__KEY_MAX];
 
-    for (size_t i = 0; i < WEIR__BUCKETS; i++)
-        used += counts[i] > 0;
-    if (used == 0)
-        return;
-    weir__delay_eval(&bytes, &weir__script_lateness, 1, 1 + 2 * used);
-    weir__topic_key(&bytes, topic, "late");
-    weir__resp_int(&bytes, max_us);
-    for (size_t i = 0; i < WEIR__BUCKETS; i++) {
-        if (counts[i] == 0)
-            continue;
-        weir__resp_int(&bytes, (int64_t)i);
-        weir__resp_int(&bytes, counts[i]);
-    }
-    weir__delay_send(topic->store, &bytes, &weir__script_lateness,
-                     WEIR__SEND_ONCE, NULL);
+    memcpy(key, topic->prefix, topic->prefix_len);
+    memcpy(key + topic->prefix_len, "late", 4); /* fits */
+    if (weir__late_write(&bytes, weir__slice_of(key, topic->prefix_len + 4),
+                         counts, max_us))
+        weir__delay_send(topic->store, &bytes, &weir__script_lateness,
+                         WEIR__SEND_ONCE, NULL);
 }
 
 /* --- counts ------------------------------------------------------------- */

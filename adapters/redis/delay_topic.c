@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
@@ -90,8 +89,9 @@ int weir__topic_set(struct weir__store_topic *topic,
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__delay_eval(&bytes, &weir__script_set, 6, 1 + 2 * count);
-    weir__topic_keys(&bytes, topic, "options ids meta wait run dead");
+    weir__delay_eval(&bytes, &weir__script_set, 8, 1 + 2 * count);
+    weir__topic_keys(&bytes, topic,
+                     "options ids meta wait run dead fifo parked");
     weir__resp_str(&bytes, "delay");
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);
@@ -103,34 +103,6 @@ int weir__topic_set(struct weir__store_topic *topic,
 }
 
 /* --- reading options ---------------------------------------------------- */
-
-static int by_name(const void *left, const void *right)
-{
-    const struct weir__setting *one = left, *other = right;
-
-    /* hiredis adds a NUL */
-    return strcmp((const char *)one->name.ptr, (const char *)other->name.ptr);
-}
-
-/* The settings of an HGETALL, in byte order, borrowed; NULL: no memory. */
-static struct weir__setting *read_settings(const struct redisReply *reply,
-                                           size_t *ret_count)
-{
-    size_t most = (size_t)reply->elements / 2, count = 0;
-    struct weir__setting *settings =
-        weir__mem_grow(NULL, most + 1, sizeof(settings[0]));
-
-    if (settings == NULL)
-        return NULL;
-    for (size_t i = 0; i < most; i++)
-        if (weir__reply_str(reply, 2 * i, &settings[count].name) &&
-            weir__reply_str(reply, 2 * i + 1, &settings[count].value))
-            count++;
-    if (count > 1)
-        qsort(settings, count, sizeof(settings[0]), by_name);
-    *ret_count = count;
-    return settings;
-}
 
 static void ask_options(struct weir__store_topic *topic, struct weir__ask *ask)
 {
@@ -159,7 +131,7 @@ static void on_settings(struct weir__ask *ask, int code,
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
     if (code == WEIR_OK) {
-        settings = read_settings(reply, &count);
+        settings = weir__settings_read(reply, &count);
         code = settings == NULL ? WEIR_ENOMEM : WEIR_OK;
     }
     for (size_t i = 0; i < count; i++)
@@ -210,6 +182,51 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     return WEIR_OK;
 }
 
+/* --- the kind ----------------------------------------------------------- */
+
+struct kind_ask {
+    struct weir__ask ask;
+    weir_kind_fn fn;
+    void *arg;
+};
+
+static void on_kind(struct weir__ask *ask, int code,
+                    const struct redisReply *reply)
+{
+    struct kind_ask *wanted = (struct kind_ask *)ask; /* its first member */
+    struct weir_slice kind = {0};
+
+    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
+        code = WEIR_ENOTFOUND;
+    /* hiredis adds a NUL */
+    wanted->fn(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
+               wanted->arg);
+    weir__mem_free(wanted);
+}
+
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct kind_ask *wanted;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    wanted = weir__mem_new(sizeof(*wanted));
+    if (wanted == NULL)
+        return WEIR_ENOMEM;
+    wanted->ask.done = on_kind;
+    wanted->fn = fn;
+    wanted->arg = arg;
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HMGET");
+    weir__topic_key(&bytes, topic, "meta");
+    weir__resp_str(&bytes, "kind");
+    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &wanted->ask);
+    return WEIR_OK;
+}
+
 /* --- following them ----------------------------------------------------- */
 
 struct follow {
@@ -231,7 +248,7 @@ static void on_options(struct weir__ask *ask, int code,
     topic->is_following = false;
     weir__topic_log_error(topic, "options", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
-        settings = read_settings(reply, &count);
+        settings = weir__settings_read(reply, &count);
     if (settings == NULL)
         return; /* the next claim tells the revision again */
     topic->revision = revision;

@@ -50,10 +50,7 @@ void weir__wake_channel(char *buf, size_t cap, const char *worker)
 void weir__delay_eval(struct weir__buf *buf, const struct weir__script *script,
                       size_t keys, size_t args)
 {
-    weir__resp_command(buf, 3 + keys + args);
-    weir__resp_str(buf, "EVALSHA");
-    weir__resp_str(buf, script->sha1);
-    weir__resp_int(buf, (int64_t)keys);
+    weir__resp_eval(buf, script, keys, args);
 }
 
 static void append_key(struct weir__buf *buf,
@@ -94,39 +91,6 @@ void weir__topic_pack_key(struct weir__buf *buf,
 
     memcpy(name + 2, seq, WEIR__SEQ_LEN);
     append_key(buf, topic, name, sizeof(name));
-}
-
-static const struct redisReply *element(const struct redisReply *reply,
-                                        size_t index, int type)
-{
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY ||
-        index >= (size_t)reply->elements || reply->element[index] == NULL ||
-        reply->element[index]->type != type)
-        return NULL;
-    return reply->element[index];
-}
-
-bool weir__reply_int(const struct redisReply *reply, size_t index,
-                     int64_t *ret_value)
-{
-    const struct redisReply *one = element(reply, index, REDIS_REPLY_INTEGER);
-
-    if (one == NULL)
-        return false;
-    *ret_value = one->integer;
-    return true;
-}
-
-bool weir__reply_str(const struct redisReply *reply, size_t index,
-                     struct weir_slice *ret_value)
-{
-    const struct redisReply *one = element(reply, index, REDIS_REPLY_STRING);
-
-    if (one == NULL)
-        return false;
-    *ret_value =
-        (struct weir_slice){(const uint8_t *)one->str, (size_t)one->len};
-    return true;
 }
 
 /* An error that begins like this one was not logged for a while. */

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 
-enum { LIMIT_SECONDS = 3, WORDS_MAX = 16 };
+enum { WORDS_MAX = 16 };
 
 struct weir__probe {
     redisContext *context;
@@ -81,11 +81,29 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
     return is_error ? WEIR_ESERVER : WEIR_OK;
 }
 
+struct redisReply *weir__probe_command(struct weir__probe *probe,
+                                       struct weir_slice command)
+{
+    void *reply = NULL;
+
+    if (redisAppendFormattedCommand(probe->context, (const char *)command.ptr,
+                                    command.len) != REDIS_OK ||
+        redisGetReply(probe->context, &reply) != REDIS_OK)
+        return NULL;
+    return reply;
+}
+
+int weir__probe_fd(const struct weir__probe *probe)
+{
+    return probe->context->fd;
+}
+
 /* --- connecting --------------------------------------------------------- */
 
-static redisContext *reach(const struct weir__redis_url *url)
+static redisContext *reach(const struct weir__redis_url *url, int limit_ms)
 {
-    const struct timeval limit = {.tv_sec = LIMIT_SECONDS};
+    const struct timeval limit = {.tv_sec = limit_ms / 1000,
+                                  .tv_usec = limit_ms % 1000 * 1000};
     redisContext *context =
         url->is_unix
             ? redisConnectUnixWithTimeout(url->host, limit)
@@ -143,7 +161,7 @@ static int knock(struct weir__probe *probe, struct weir_error *err)
     return WEIR_OK;
 }
 
-int weir__probe_open(const struct weir__redis_url *url,
+int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err)
 {
     struct weir__probe *probe = weir__mem_new(sizeof(*probe));
@@ -151,7 +169,7 @@ int weir__probe_open(const struct weir__redis_url *url,
 
     if (probe == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    probe->context = reach(url);
+    probe->context = reach(url, limit_ms);
     if (probe->context == NULL)
         rc = weir__error_set(err, WEIR_ENOMEM, "out of memory");
     else if (probe->context->err != 0)

@@ -3,16 +3,20 @@
 #define WEIR_REDIS_PROBE_H
 
 /* Questions to a server while the caller waits: for a program before it enters
- * its loop, and for weir doctor. Everything here BLOCKS, for at most 3 s each.
- * The caller ignores SIGPIPE. */
+ * its loop, for weir doctor, and for the keeper on a thread of its own.
+ * Everything here BLOCKS, for at most `limit_ms` each. The caller ignores or
+ * blocks SIGPIPE. */
 
 #include "adapters/redis/url.h"
 
+enum { WEIR__PROBE_MS = 3000 }; /* the limit for programs */
+
+struct redisReply;
 struct weir__probe;
 
 /* Connect, log in, choose the database. WEIR_ECONN; WEIR_ESERVER when the
  * server turned us away; WEIR_ENOMEM. `err` holds the reason alone. */
-int weir__probe_open(const struct weir__redis_url *url,
+int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err);
 
 /* NULL is fine. */
@@ -24,5 +28,13 @@ void weir__probe_close(struct weir__probe *probe);
  * why; every later question fails then, too. */
 int weir__probe_ask(struct weir__probe *probe, const char *const *words,
                     const char **ret_text);
+
+/* Ask one RESP command. NULL: no answer; every later question fails then, too.
+ * The reply, maybe an error, is released with freeReplyObject. */
+struct redisReply *weir__probe_command(struct weir__probe *probe,
+                                       struct weir_slice command);
+
+/* The socket, for shutdown() from another thread. */
+int weir__probe_fd(const struct weir__probe *probe);
 
 #endif

@@ -116,6 +116,15 @@ int weir__refuse_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     return WEIR_EKIND;
 }
 
+int weir__refuse_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                      void *arg)
+{
+    (void)topic;
+    (void)fn;
+    (void)arg;
+    return WEIR_EKIND;
+}
+
 int weir__refuse_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                        void *arg)
 {

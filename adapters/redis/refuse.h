@@ -4,7 +4,7 @@
 
 /* Requests that make no sense for a kind of topic: each returns WEIR_EKIND.
  * For the ops of stores; those that concern every kind alike (pause, set,
- * settings, topics) are answered by one store for all. */
+ * settings, kind, topics) are answered by one store for all. */
 
 #include "core/store.h"
 
@@ -35,6 +35,8 @@ int weir__refuse_set(struct weir__store_topic *topic,
                      weir_code_fn fn, void *arg);
 int weir__refuse_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                           void *arg);
+int weir__refuse_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                      void *arg);
 int weir__refuse_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                        void *arg);
 int weir__refuse_topics(struct weir__store *store, weir_topics_fn fn,

@@ -111,3 +111,12 @@ void weir__resp_int(struct weir__buf *buf, int64_t value)
     *to++ = '\n';
     buf->len += (size_t)(to - start);
 }
+
+void weir__resp_eval(struct weir__buf *buf, const struct weir__script *script,
+                     size_t keys, size_t args)
+{
+    weir__resp_command(buf, 3 + keys + args);
+    weir__resp_str(buf, "EVALSHA");
+    weir__resp_str(buf, script->sha1);
+    weir__resp_int(buf, (int64_t)keys);
+}

@@ -29,6 +29,16 @@ extern const struct weir__script weir__script_pause;
 extern const struct weir__script weir__script_set;
 extern const struct weir__script weir__script_start;
 extern const struct weir__script weir__script_recall;
+extern const struct weir__script weir__script_listclaim;
+extern const struct weir__script weir__script_streamclaim;
+extern const struct weir__script weir__script_feedfind;
+extern const struct weir__script weir__script_feedlist;
+extern const struct weir__script weir__script_feedpurge;
+extern const struct weir__script weir__script_feedrenew;
+extern const struct weir__script weir__script_feedrequeue;
+extern const struct weir__script weir__script_feedsettle;
+extern const struct weir__script weir__script_feedstart;
+extern const struct weir__script weir__script_feedstats;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

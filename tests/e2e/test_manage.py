@@ -182,13 +182,13 @@ def a_stored_ladder_beats_that_of_the_worker(place):
 def another_kind_is_refused_by_workers(place):
     place.ok("topic", "set", "t", "kind=delay")
     redis = Redis(os.path.join(place.data, "redis.sock"))
-    redis.send("HSET weir:{t}:meta kind list")
+    redis.send("HSET weir:{t}:meta kind heap")
     expect(":0", redis.line())
     redis.close()
     result = place.weir("run", "--handle", "t=echo")
     expect(2, result.code)
-    expect_in('weir: topic "t" is of kind list; weir run serves delay topics',
-              result.err)
+    expect_in('weir: topic "t": kind: "heap" is not a kind that this '
+              "version of weir can work with", result.err)
 
 
 

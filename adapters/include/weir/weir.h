@@ -81,7 +81,15 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_declare(struct weir_reactor *reactor,
                                                   const char *kind,
                                                   struct weir_error *err);
 
-/* How a topic is served; zero means the default in brackets. */
+/* The kind of a topic that exists, to be declared before it is used. `kind` is
+ * NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
+typedef void (*weir_kind_fn)(int code, const char *kind, void *arg);
+WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
+                                               const char *topic,
+                                               weir_kind_fn fn, void *arg);
+
+/* How a topic is served; zero means the default in brackets. An option that
+ * topics of its kind do not have is refused. */
 struct weir_topic_options {
     const char *kind; /* [as declared, or "delay"] */
     /* Exactly one of `run` and `plugin`. */
@@ -104,6 +112,24 @@ struct weir_topic_options {
     const char *on_dead;   /* dead jobs move into this topic [none: kept] */
     int64_t timeout_ms;    /* 10 ms to 7 d [30,000] */
     uint32_t max_crashes;  /* 1 to 100 [3] */
+
+    /* Of sync and concurrent topics; texts as in docs/configuration.md. */
+    int64_t delay_ms;   /* of every message, 0 to 365 d; used when has_delay */
+    bool has_delay;     /* [false: what is stored with the topic, or 1,000] */
+    uint32_t consumers; /* logical ones, a connection each, 1 to 1,000 [1] */
+    const char *lock;   /* sync: "yes" or "no" ["yes"] */
+    const char *auto_ack; /* concurrent, list: "yes" or "no" ["no"] */
+    const char *parking;  /* concurrent: "atomic" or "two-step" ["atomic"] */
+
+    /* Of list and stream topics; auto_ack is of lists, too. */
+    const char *key;      /* the list or stream [the topic's name] */
+    const char *on_retry; /* a delay topic that takes retries [none] */
+    const char *group;    /* stream: its consumer group ["weir"] */
+    const char *start;    /* stream: where a new group starts, "0" or "$"
+                              ["0"] */
+    const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
+    int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
+                              to 7 d [60,000] */
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored

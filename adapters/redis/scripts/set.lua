@@ -2,17 +2,17 @@
 -- set: store options with the topic, all of them or none. Their revision tells
 -- workers to read them again. What other scripts look at is kept in `meta`.
 --
--- KEYS  options ids meta wait run dead
+-- KEYS  options ids meta, then what holds jobs of whatever kind
 -- ARGV  kind of a topic that is made, then option, value ('' = remove it), ...
 -- Reply { revision }, or { -1, kind } when the topic is to become of another
 --       kind and has jobs: nothing was done
 local call = redis.call
 --#include topic
-local options, ids, meta, wait, run, dead = unpack(KEYS)
+local options, ids, meta = unpack(KEYS, 1, 3)
 local kind = topic_kind(meta, ids, ARGV[1])
 for i = 2, #ARGV, 2 do
   if ARGV[i] == 'kind' and ARGV[i + 1] ~= '' and ARGV[i + 1] ~= kind then
-    if call('EXISTS', wait, run, dead) > 0 then return { -1, kind } end
+    if call('EXISTS', unpack(KEYS, 4)) > 0 then return { -1, kind } end
   end
 end
 for i = 2, #ARGV, 2 do

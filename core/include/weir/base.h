@@ -79,7 +79,7 @@ WEIR_API const char *weir_error_text(int code);
 /* An error with a sentence for a person, filled where the fact is known. */
 struct weir_error {
     int code;       /* WEIR_E... */
-    char text[240]; /* NUL-terminated, no trailing newline */
+    char text[480]; /* NUL-terminated, no trailing newline */
 };
 
 /* Receives one log line, without newline. Runs on the loop thread; `text` is

@@ -30,6 +30,9 @@ static const struct bounds table[] = {
     {"max_body", "0", "1", "16MiB", "16777217", "1 to 16MiB"},
     {"max_pending", "0", "1", "4294967295", "4294967296",
      "1 to 4294967295, or none"},
+    {"delay", NULL, "0ms", "365d", "366d", "0ms to 365d"},
+    {"consumers", "0", "1", "1000", "1001", "1 to 1000"},
+    {"claim_idle", "0ms", "1ms", "7d", "604800001ms", "1ms to 7d"},
 };
 
 enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };
@@ -111,7 +114,7 @@ TEST(every_option_with_bounds_is_in_the_table)
     size_t count = 0;
 
     for (; option->name != NULL; option++)
-        if (option->form > WEIR__OPTION_SWITCH)
+        if (option->form > WEIR__OPTION_CHOICE)
             count++;
     EXPECT_INT(TABLE_COUNT, count);
 }

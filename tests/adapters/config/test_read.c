@@ -124,6 +124,11 @@ TEST(what_is_not_given_has_no_line_and_its_default)
     expect_text(0, NULL, topic->on_dead);
     expect_number(0, 1048576, topic->max_body);
     expect_number(0, WEIR__CONFIG_NONE, topic->max_pending);
+    expect_number(0, 1000, topic->delay);
+    expect_number(0, 1, topic->consumers);
+    expect_number(0, 1, topic->lock);
+    expect_number(0, 0, topic->auto_ack);
+    expect_number(0, 0, topic->parking);
     weir__config_free(config);
 }
 
@@ -295,4 +300,23 @@ TEST(a_long_list_and_a_long_string_are_read)
 TEST(a_config_that_is_not_there_is_freed)
 {
     weir__config_free(NULL);
+}
+
+TEST(words_of_an_option_are_numbers_afterwards)
+{
+    struct weir__config *config = config_of("topic a {\n"
+                                            "  lock = no\n"
+                                            "  auto_ack = yes\n"
+                                            "  parking = two-step\n"
+                                            "  delay = 2s\n"
+                                            "}\n");
+    const struct weir__config_topic *topic = config->topics;
+
+    expect_number(2, 0, topic->lock);
+    expect_number(3, 1, topic->auto_ack);
+    expect_number(4, 1, topic->parking);
+    expect_number(5, 2000, topic->delay);
+    EXPECT_INT(3, weir__config_topic_line(topic, WEIR__TOPIC_auto_ack));
+    EXPECT_INT(0, weir__config_topic_line(topic, WEIR__TOPIC_retry));
+    weir__config_free(config);
 }

@@ -16,11 +16,12 @@ static const struct refusal names[] = {
      "w.conf:1: there is no option \"max-dead\" here: write max_dead"},
     {"topic a { retries = none }",
      "w.conf:1: there is no option \"retries\" here: write retry"},
-    {"topic a { shard = 1 }",
-     "w.conf:1: topic knows no \"shard\": write one of kind, handler, "
+    {"topic a { verbose = 1 }",
+     "w.conf:1: topic knows no \"verbose\": write one of kind, handler, "
      "options, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending"},
+     "max_pending, delay, consumers, lock, auto_ack, parking, key, group, "
+     "on_retry, start, after, claim_idle"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
      "log_level, drain, block_warn, allow_eviction"},
@@ -54,7 +55,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"averyveryverylongnametha...\": write one "
      "of kind, handler, options, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
-     "on_dead, max_body, max_pending"},
+     "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
+     "parking, key, group, on_retry, start, after, claim_idle"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
@@ -202,9 +204,9 @@ static const struct refusal texts[] = {
      "w.conf:1: topic \"a23456789012345678901234567890123456789012\" has "
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
-     "w.conf:1: kind: \"dealy\" is not a kind: write delay"},
+     "w.conf:1: kind: \"dealy\" is not a kind: write delay, list or stream"},
     {"topic a { kind = Delay }",
-     "w.conf:1: kind: \"Delay\" is not a kind: write delay"},
+     "w.conf:1: kind: \"Delay\" is not a kind: write delay, list or stream"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},
@@ -311,6 +313,13 @@ static const struct refusal numbers[] = {
     {"topic a { max_body = 99999999999999GiB }",
      "w.conf:1: max_body: \"99999999999999GiB\" is out of bounds: write 1 "
      "to 16MiB"},
+    {"topic a { lock = 1 }",
+     "w.conf:1: lock: \"1\" is neither: write yes or no"},
+    {"topic a { parking = two }",
+     "w.conf:1: parking: \"two\" is none of these: write one of "
+     "atomic|two-step"},
+    {"topic a { delay = 3 }", "w.conf:1: delay: \"3\" has no unit (ms, s, m, "
+                              "h, d): write 0ms to 365d"},
     {"topic a { max_pending = 1KiB }",
      "w.conf:1: max_pending: \"1KiB\" is not a number of decimal digits: "
      "write 1 to 4294967295, or none"},

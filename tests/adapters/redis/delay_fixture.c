@@ -162,6 +162,35 @@ static void on_connection(int code, const char *text, void *arg)
 
 struct host *host_open(const char *worker)
 {
+    return host_open_kind(worker, weir__delay_open);
+}
+
+void host_use(struct host *host, const char *name)
+{
+    struct weir__store_topic_options options = {.name = weir__slice_str(name),
+                                                .max_dead = 5};
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
+                                                     &host->topic));
+    host->store->ops->topic_listen(host->topic, host);
+}
+
+void host_serve(struct host *host,
+                const struct weir__store_topic_options *options)
+{
+    struct weir__store_topic_options own = *options;
+    struct weir__store_topic *topic;
+
+    own.name = weir__slice_str("t");
+    own.max_dead = own.max_dead == 0 ? 5 : own.max_dead;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &own, &topic));
+    EXPECT_TRUE(topic == host->topic);
+}
+
+struct host *host_open_kind(const char *worker, weir__store_open_fn open)
+{
     static const struct weir__store_events events = {
         on_claimed, on_arrived, on_settled, on_wake,
         on_started, on_lost,    on_options, on_connection};
@@ -183,7 +212,7 @@ struct host *host_open(const char *worker)
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
-    EXPECT_INT(WEIR_OK, weir__delay_open(&options, &host->store));
+    EXPECT_INT(WEIR_OK, open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));
     host->store->ops->topic_listen(host->topic, host);

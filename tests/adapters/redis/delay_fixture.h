@@ -55,6 +55,15 @@ void world_close(void);
 extern char world_log[8192]; /* what was logged, one line each */
 
 struct host *host_open(const char *worker);
+
+/* The same with the store of another kind. */
+struct host *host_open_kind(const char *worker, weir__store_open_fn open);
+
+/* Serve the topic "t" with these options; have `host` work with the topic
+ * `name` instead of it. */
+void host_serve(struct host *host,
+                const struct weir__store_topic_options *options);
+void host_use(struct host *host, const char *name);
 void host_close(struct host *host);
 
 /* One turn of the loop; fails the test when AWAIT takes too long. */

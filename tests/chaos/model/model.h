@@ -116,7 +116,9 @@ struct counters {
 struct model {
     int64_t now_us;
     bool exists, is_paused;
-    int64_t mark; /* -1: none */
+    int64_t mark;          /* -1: none */
+    long long max_pending; /* 0: no bound */
+    long long revision;    /* of the stored options */
     struct counters count;
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
@@ -207,9 +209,21 @@ struct end {
     uint32_t body; /* 0: expired, only counted */
 };
 
+/* Jobs that die and go to the grave, a topic of which the model knows no more:
+ * staged there twice, `named` with their ids and `made` without. */
+struct burial {
+    struct pack *named, *made;
+    struct source sources[SLOTS];
+    bool is_taken[SLOTS]; /* the id exists there */
+    bool in_named[SLOTS]; /* written by model_settle: where it lies now */
+    bool in_made[SLOTS];
+};
+
 struct settle_call {
-    size_t entries, moves, ends, closed;
+    size_t entries, moves, ends, closed, burials;
     long long most_dead;
+    bool is_other_kind; /* the grave: the dead stay here */
+    struct burial burial[CALL_PACKS];
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
     struct end end[CALL_SLOTS];
@@ -259,6 +273,8 @@ void model_forget(struct model *model, int64_t latest_ms, size_t most,
                   struct text *answer);
 void model_purge(struct model *model, const struct node *nodes, size_t count,
                  struct text *answer);
+/* Store how many jobs may wait; 0: no bound. */
+void model_set(struct model *model, long long max_pending, struct text *answer);
 void model_pause(struct model *model, const char *kind, bool pauses,
                  struct text *answer);
 

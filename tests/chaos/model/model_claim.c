@@ -261,9 +261,9 @@ static void say_taken(const struct model *model, const struct taking *taking,
         next = -1;
     else
         next = next * 1000 > model->now_us ? next * 1000 - model->now_us : 0;
-    text_format(answer, "(%lld %lld %lld %llu 0", (long long)model->now_us,
+    text_format(answer, "(%lld %lld %lld %llu %lld", (long long)model->now_us,
                 taking->jobs > 0 ? model->count.claimed : 0LL, (long long)next,
-                (unsigned long long)taking->jobs);
+                (unsigned long long)taking->jobs, model->revision * 2);
     text_add(answer, text_of(&taking->text), taking->text.len);
     text_str(answer, ")");
 }
@@ -299,7 +299,8 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     if (model->is_paused) { /* asleep until it is resumed */
         if (call->worker >= 0)
             fall_asleep(&model->workers[call->worker], INT64_MIN);
-        text_format(answer, "(%lld 0 -1 0 1)", (long long)model->now_us);
+        text_format(answer, "(%lld 0 -1 0 %lld)", (long long)model->now_us,
+                    model->revision * 2 + 1);
         return 0;
     }
     take_due(model, call, &taking);

@@ -127,6 +127,14 @@ static void wake_all(struct model *model)
     }
 }
 
+void model_set(struct model *model, long long max_pending, struct text *answer)
+{
+    model->exists = true;
+    model->max_pending = max_pending;
+    model->revision++;
+    text_format(answer, "(%lld)", model->revision);
+}
+
 void model_pause(struct model *model, const char *kind, bool pauses,
                  struct text *answer)
 {

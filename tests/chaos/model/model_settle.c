@@ -25,20 +25,38 @@ static bool is_earlier_in_pack(const struct pack *pack, unsigned slot)
     return false;
 }
 
+/* How many more jobs may wait. */
+static long long room_left(const struct model *model)
+{
+    long long left = model->max_pending;
+
+    if (left == 0)
+        return INT64_MAX;
+    for (size_t i = 0; i < model->live_count && left > 0; i++)
+        left -= model->live[i]->state == WAITS;
+    return left;
+}
+
 /* One staged pack; returns how many of its jobs are new. */
 static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
                          struct text *refusals, int64_t *first_ms)
 {
     bool refused[SLOTS] = {false};
-    unsigned added = pack->count;
+    long long left = room_left(model);
+    unsigned added = 0;
     uint32_t place;
 
-    for (unsigned slot = 0; slot < pack->count && pack->has_ids; slot++) {
-        refused[slot] = model_place(model, pack->jobs[slot].id, &place) ||
-                        is_earlier_in_pack(pack, slot);
+    for (unsigned slot = 0; slot < pack->count; slot++) {
+        refused[slot] =
+            pack->has_ids && (model_place(model, pack->jobs[slot].id, &place) ||
+                              is_earlier_in_pack(pack, slot));
         if (refused[slot]) {
             refuse(refusals, index, (int)slot);
-            added--;
+        } else if (added == left) {
+            refused[slot] = true;
+            refuse(refusals, index, (int)slot + 256);
+        } else {
+            added++;
         }
     }
     pack->is_staged = false;
@@ -48,26 +66,29 @@ static unsigned add_pack(struct model *model, struct pack *pack, size_t index,
 }
 
 static void say_added(long long added, const struct text *refusals,
-                      struct text *answer)
+                      long long revision, struct text *answer)
 {
     text_format(answer, "(%lld", added);
     text_add(answer, text_of(refusals), refusals->len);
+    if (revision > 0)
+        text_format(answer, " %lld", revision);
     text_str(answer, ")");
 }
 
 /* The call, or a later one from its seat, was answered before: whatever became
  * of its jobs, nothing happens. */
-static bool is_repeat(const struct seat *seat, const struct add_call *call,
+static bool is_repeat(const struct model *model, const struct add_call *call,
                       struct text *answer)
 {
     static const struct text none = {0};
+    const struct seat *seat = &model->seats[call->seat];
 
     if (seat->number < call->number)
         return false;
     for (size_t i = 0; i < call->count; i++)
         call->packs[i]->is_staged = false;
     say_added(0, seat->number == call->number ? &seat->refusals : &none,
-              answer);
+              model->revision, answer);
     return true;
 }
 
@@ -78,7 +99,7 @@ void model_add(struct model *model, const struct add_call *call,
     int64_t first_ms = INT64_MAX;
     long long added = 0;
 
-    if (is_repeat(seat, call, answer))
+    if (is_repeat(model, call, answer))
         return;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
         text_str(answer, "(-1 delay)");
@@ -100,7 +121,7 @@ void model_add(struct model *model, const struct add_call *call,
     model->count.added += added;
     if (added > 0)
         model_wake(model, first_ms);
-    say_added(added, &seat->refusals, answer);
+    say_added(added, &seat->refusals, model->revision, answer);
 }
 
 /* --- settle: who may ---------------------------------------------------- */
@@ -235,7 +256,48 @@ void model_sort_dead(struct model *model)
         qsort(model->dead, model->dead_count, sizeof(struct dead), by_death);
 }
 
-static void bury(struct model *model, const struct settle_call *call)
+static void die(struct model *model, struct id id, uint32_t body)
+{
+    model->count.failed++;
+    model->dead = list_room(model->dead, model->dead_count, &model->dead_cap,
+                            sizeof(struct dead));
+    model->dead[model->dead_count++] =
+        (struct dead){id, model_now_ms(model), body};
+}
+
+static void lay(struct pack *pack, bool is_kept)
+{
+    pack->is_staged = false;
+    pack->is_in_use = is_kept;
+}
+
+/* Unless the call is a repeat, which finds one of the packs in use. */
+static void bury(struct model *model, const struct settle_call *call,
+                 struct burial *burial)
+{
+    bool has_named = false, has_made = false;
+
+    if (!burial->named->is_staged || !burial->made->is_staged)
+        return;
+    for (unsigned slot = 0; slot < burial->named->count; slot++) {
+        const struct job *job = &burial->named->jobs[slot];
+        bool is_ours = !is_refused(call, burial->sources[slot]);
+
+        if (is_ours && call->is_other_kind) {
+            die(model, job->id, job->body);
+            continue;
+        }
+        model->count.failed += is_ours;
+        burial->in_named[slot] = is_ours && !burial->is_taken[slot];
+        burial->in_made[slot] = is_ours && burial->is_taken[slot];
+        has_named = has_named || burial->in_named[slot];
+        has_made = has_made || burial->in_made[slot];
+    }
+    lay(burial->named, has_named);
+    lay(burial->made, has_made);
+}
+
+static void end_jobs(struct model *model, struct settle_call *call)
 {
     size_t before = model->dead_count, over;
 
@@ -248,12 +310,10 @@ static void bury(struct model *model, const struct settle_call *call)
             model->count.expired++;
             continue;
         }
-        model->count.failed++;
-        model->dead = list_room(model->dead, model->dead_count,
-                                &model->dead_cap, sizeof(struct dead));
-        model->dead[model->dead_count++] =
-            (struct dead){end->id, model_now_ms(model), end->body};
+        die(model, end->id, end->body);
     }
+    for (size_t i = 0; i < call->burials; i++)
+        bury(model, call, &call->burial[i]);
     if (model->dead_count == before ||
         model->dead_count <= (size_t)call->most_dead)
         return;
@@ -273,10 +333,18 @@ bool model_runs_under(const struct model *model, uint64_t token)
     return false;
 }
 
+static bool is_there(const struct pack *pack)
+{
+    return pack->is_staged || pack->is_in_use;
+}
+
 static bool all_are_staged(const struct settle_call *call)
 {
     for (size_t i = 0; i < call->moves; i++)
-        if (!call->move[i].pack->is_staged && !call->move[i].pack->is_in_use)
+        if (!is_there(call->move[i].pack))
+            return false;
+    for (size_t i = 0; i < call->burials; i++)
+        if (!is_there(call->burial[i].named) || !is_there(call->burial[i].made))
             return false;
     return true;
 }
@@ -304,7 +372,7 @@ void model_settle(struct model *model, struct settle_call *call,
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
             move_pack(model, call, &call->move[i], &first_ms);
-    bury(model, call);
+    end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);

@@ -30,7 +30,7 @@ void run_claim(struct run *run, const struct claim_call *call)
 
 void op_claim(struct run *run)
 {
-    static const unsigned rooms[] = {1, 1, 2, 3, 7, 30, 30, 200, 1000};
+    static const unsigned rooms[] = {0, 1, 1, 2, 3, 7, 30, 30, 200, 1000};
     static const unsigned limits[] = {1000, 1000, 1000, 1000, 1000, 1, 2, 5};
     static const int64_t leases[] = {200, 1000, 3000, 30000};
     struct claim_call call = {"delay", 0, 0, 0, -1, false};

@@ -150,3 +150,23 @@ void op_pause(struct run *run)
     run_check(run);
     run_check_woken(run);
 }
+
+/* Few jobs more than there are, or as many as one likes. */
+void op_max_pending(struct run *run)
+{
+    long long most = 0;
+
+    if (chance(run, 40))
+        most = 1 + pick(run, (unsigned)run->model.live_count + 40);
+    call_script(&run->caller, SCRIPT_SET, 6, 3);
+    call_keys(&run->caller, "options ids meta wait run dead");
+    call_str(&run->caller, "delay");
+    call_str(&run->caller, "max_pending");
+    if (most > 0)
+        call_int(&run->caller, most);
+    else
+        call_str(&run->caller, "");
+    call_queue(&run->caller);
+    model_set(&run->model, most, &run->wanted);
+    run_check(run);
+}

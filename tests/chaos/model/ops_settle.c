@@ -102,6 +102,46 @@ static void write_ends(const struct settle_call *call, struct weir__buf *list)
     }
 }
 
+/* Behind the packs of moves; two each. */
+static void write_burials(const struct settle_call *call, size_t first_key,
+                          struct weir__buf *list)
+{
+    weir__pack_array(list, 5 * call->burials);
+    for (size_t i = 0; i < call->burials; i++) {
+        const struct burial *burial = &call->burial[i];
+
+        weir__pack_uint(list, first_key + 2 * i);
+        weir__pack_uint(list, first_key + 2 * i + 1);
+        weir__pack_uint(list, burial->named->count);
+        weir__pack_uint(list, burial->named->header_len);
+        weir__pack_array(list, burial->named->count);
+        for (unsigned slot = 0; slot < burial->named->count; slot++)
+            weir__pack_uint(list, source_number(burial->sources[slot]));
+    }
+}
+
+static void write_keys(struct caller *caller, const struct settle_call *call,
+                       const struct pack_keys *keys)
+{
+    bool buries = call->burials > 0;
+
+    call_script(caller, SCRIPT_SETTLE,
+                8 + keys->count + call->moves + 2 * call->burials +
+                    (buries ? 4 : 0),
+                buries ? 9 : 6);
+    call_keys(caller, "run lease ids meta wait dead rec idle");
+    for (size_t i = 0; i < keys->count; i++)
+        call_pack_key(caller, keys->packs[i]);
+    for (size_t i = 0; i < call->moves; i++)
+        call_pack_key(caller, call->move[i].pack->number);
+    for (size_t i = 0; i < call->burials; i++) {
+        call_grave_pack_key(caller, call->burial[i].named->number);
+        call_grave_pack_key(caller, call->burial[i].made->number);
+    }
+    if (buries)
+        call_grave_keys(caller, "wait ids meta idle");
+}
+
 static void count_refused(struct run *run)
 {
     const char *text = text_of(&run->wanted);
@@ -114,24 +154,28 @@ void run_settle(struct run *run, struct settle_call *call)
 {
     struct caller *caller = &run->caller;
     struct pack_keys keys = {.count = 0};
-    struct weir__buf lists[4] = {{0}};
+    struct weir__buf lists[4] = {{0}}, burials = {0};
+    size_t new_packs;
 
     write_nodes(run, call, &keys, &lists[0]);
+    new_packs = FIRST_PACK_KEY + keys.count;
     write_closed(call, &lists[1]);
-    write_moves(call, FIRST_PACK_KEY + keys.count, &lists[2]);
+    write_moves(call, new_packs, &lists[2]);
     write_ends(call, &lists[3]);
-    call_script(caller, SCRIPT_SETTLE, 8 + keys.count + call->moves, 6);
-    call_keys(caller, "run lease ids meta wait dead rec idle");
-    for (size_t i = 0; i < keys.count; i++)
-        call_pack_key(caller, keys.packs[i]);
-    for (size_t i = 0; i < call->moves; i++)
-        call_pack_key(caller, call->move[i].pack->number);
+    write_keys(caller, call, &keys);
     call_str(caller, "t");
     for (size_t i = 0; i < 4; i++) {
         call_bytes(caller, &lists[i]);
         weir__buf_fini(&lists[i]);
     }
     call_int(caller, call->most_dead);
+    if (call->burials > 0) {
+        write_burials(call, new_packs + call->moves, &burials);
+        call_bytes(caller, &burials);
+        call_str(caller, "g");
+        call_str(caller, "delay");
+        weir__buf_fini(&burials);
+    }
     call_queue(caller);
     model_settle(&run->model, call, &run->wanted);
     count_refused(run);

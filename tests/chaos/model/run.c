@@ -24,6 +24,7 @@ static const struct operation {
     {"claim", op_claim, 230, false},
     {"settle", op_settle, 260, false},
     {"settle again", op_settle_again, 20, false},
+    {"bury", op_bury, 12, false},
     {"slot", op_slot, 120, false},
     {"slot late", op_slot_late, 20, false},
     {"requeue", op_requeue, 14, true},
@@ -41,6 +42,7 @@ static const struct operation {
     {"stats", op_stats, 25, false},
     {"lateness", op_lateness, 10, false},
     {"pause", op_pause, 6, false},
+    {"max_pending", op_max_pending, 20, false},
     {"subscribe", op_subscribe, 10, false},
     {"time", op_time, 90, false},
 };
@@ -192,7 +194,8 @@ void run_when(const struct pack *pack, struct weir__buf *ret_buf)
         weir__pack_uint(ret_buf, (uint64_t)pack->jobs[slot].ms);
 }
 
-void run_stage(struct run *run, struct pack *pack)
+static void stage(struct run *run, struct pack *pack,
+                  void (*write_key)(struct caller *caller, uint32_t pack))
 {
     struct weir__pack_job jobs[SLOTS];
     char ids[SLOTS][24], bodies[SLOTS][64];
@@ -211,7 +214,7 @@ void run_stage(struct run *run, struct pack *pack)
         (unsigned)weir__pack_measure(jobs, pack->count, pack->has_ids)
             .header_len;
     call_command(&run->caller, "SET", 5);
-    call_pack_key(&run->caller, pack->number);
+    write_key(&run->caller, pack->number);
     call_bytes(&run->caller, &bytes);
     call_str(&run->caller, "NX");
     call_str(&run->caller, "PX");
@@ -220,6 +223,16 @@ void run_stage(struct run *run, struct pack *pack)
     weir__buf_fini(&bytes);
     if (!pack->is_in_use)
         pack->is_staged = true;
+}
+
+void run_stage(struct run *run, struct pack *pack)
+{
+    stage(run, pack, call_pack_key);
+}
+
+void run_stage_grave(struct run *run, struct pack *pack)
+{
+    stage(run, pack, call_grave_pack_key);
 }
 
 void run_hold(struct run *run, struct node node, uint64_t token)
@@ -262,6 +275,7 @@ static void start(struct run *run, const struct redis_proc *proc)
     model_init(&run->model, INT64_C(1700000000123456));
     run->settle = settle_new();
     run->last_settle = settle_new();
+    run->burial = settle_new();
     run->random = run->options->seed;
     caller_open(&run->caller, proc, run->options->fault);
     run->listener = redisConnectUnix(redis_socket(proc));
@@ -279,6 +293,7 @@ static void finish(struct run *run)
     free(run->held);
     free(run->settle);
     free(run->last_settle);
+    free(run->burial);
     text_free(&run->wanted);
     text_free(&run->got);
 }

@@ -36,6 +36,7 @@ struct run {
     struct add_call late_add;    /* one before the last of its seat */
     long long adds_made;
     struct settle_call *settle, *last_settle; /* entries 0: none */
+    struct settle_call *burial;
     struct text wanted, got;
     const char *operation;
     long step;
@@ -72,6 +73,7 @@ void run_pass(struct run *run, int64_t us);
 
 /* A new pack's bytes go to the server, unless it is in use there. */
 void run_stage(struct run *run, struct pack *pack);
+void run_stage_grave(struct run *run, struct pack *pack);
 
 /* What the server is to be sent for `when` of a pack. */
 void run_when(const struct pack *pack, struct weir__buf *ret_buf);
@@ -106,6 +108,7 @@ void op_recall(struct run *run);
 void op_start_twice(struct run *run);
 void op_settle(struct run *run);
 void op_settle_again(struct run *run);
+void op_bury(struct run *run);
 void op_slot(struct run *run);
 void op_slot_late(struct run *run);
 void op_requeue(struct run *run);
@@ -120,6 +123,7 @@ void op_release(struct run *run);
 void op_stats(struct run *run);
 void op_lateness(struct run *run);
 void op_pause(struct run *run);
+void op_max_pending(struct run *run);
 void op_subscribe(struct run *run);
 void op_time(struct run *run);
 

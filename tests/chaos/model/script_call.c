@@ -25,6 +25,7 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_FORGET] = &weir__script_forget,
     [SCRIPT_PURGE] = &weir__script_purge,
     [SCRIPT_PAUSE] = &weir__script_pause,
+    [SCRIPT_SET] = &weir__script_set,
     [SCRIPT_START] = &weir__script_start,
     [SCRIPT_RECALL] = &weir__script_recall,
 };
@@ -112,17 +113,36 @@ void call_command(struct caller *caller, const char *name, size_t args)
     weir__resp_str(&caller->bytes, name);
 }
 
-void call_keys(struct caller *caller, const char *names)
+static void write_keys(struct caller *caller, char topic, const char *names)
 {
     while (*names != '\0') {
         size_t len = strcspn(names, " ");
         char key[64];
 
-        (void)snprintf(key, sizeof(key), "weir:{t}:%.*s", (int)len, names);
+        (void)snprintf(key, sizeof(key), "weir:{%c}:%.*s", topic, (int)len,
+                       names);
         weir__resp_str(&caller->bytes, key);
         names += len;
         names += strspn(names, " ");
     }
+}
+
+void call_keys(struct caller *caller, const char *names)
+{
+    write_keys(caller, 't', names);
+}
+
+void call_grave_keys(struct caller *caller, const char *names)
+{
+    write_keys(caller, 'g', names);
+}
+
+void call_grave_pack_key(struct caller *caller, uint32_t pack)
+{
+    char key[16 + SEQ_LEN] = "weir:{g}:p:";
+
+    seq_text(pack, key + strlen(key));
+    weir__resp_str(&caller->bytes, key);
 }
 
 void call_pack_key(struct caller *caller, uint32_t pack)

@@ -33,6 +33,7 @@ enum script {
     SCRIPT_FORGET,
     SCRIPT_PURGE,
     SCRIPT_PAUSE,
+    SCRIPT_SET,
     SCRIPT_START,
     SCRIPT_RECALL,
     SCRIPTS
@@ -66,6 +67,10 @@ void call_command(struct caller *caller, const char *name, size_t args);
 /* The topic's keys, "wait run lease". */
 void call_keys(struct caller *caller, const char *names);
 void call_pack_key(struct caller *caller, uint32_t pack);
+
+/* Of the topic "g", to which dead jobs go. */
+void call_grave_keys(struct caller *caller, const char *names);
+void call_grave_pack_key(struct caller *caller, uint32_t pack);
 void call_str(struct caller *caller, const char *str);
 void call_int(struct caller *caller, int64_t value);
 void call_bytes(struct caller *caller, const struct weir__buf *buf);

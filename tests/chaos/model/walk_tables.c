@@ -248,6 +248,10 @@ static void check_meta(struct run *run)
         add_line(&wanted, "kind", "delay");
     if (model->is_paused)
         add_line(&wanted, "paused", "1");
+    if (model->max_pending > 0)
+        add_number(&wanted, "max_pending", model->max_pending);
+    if (model->revision > 0)
+        add_number(&wanted, "revision", model->revision);
     read_lines(run, "meta", true, true, &got);
     for (size_t i = 0; i < got.count && run->options->clock_goes_back; i++)
         if (strncmp(got.list[i], "ready ", 6) == 0) {

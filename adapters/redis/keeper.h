@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_REDIS_KEEPER_H
+#define WEIR_REDIS_KEEPER_H
+
+/* The keeper: a thread that renews the leases of a store while a handler holds
+ * the loop, up to the run's timeout, and then settles that run as timed out. It
+ * has a connection of its own, made when it is first needed, blocks all signals
+ * and never calls code of plugins or of the host.
+ *
+ * It reads the store's leases and the run only while the loop thread is inside
+ * a handler, and only behind the gate:
+ *
+ *   OUT --(enter)--> IN --(leave)--> OUT         the loop thread
+ *                     ^\--> BUSY --/             the keeper, while it reads
+ *
+ * Leaving waits while the keeper reads (microseconds), never while it waits
+ * for the server. What a handler changes by calling into the store from inside
+ * is done between weir__keeper_shut and weir__keeper_reopen. */
+
+#include "adapters/redis/delay_private.h"
+
+/* WEIR_ENOMEM, WEIR_ESYSTEM (no thread). */
+int weir__keeper_open(struct weir__delay *store,
+                      const struct weir__redis_url *url,
+                      struct weir__keeper **ret_keeper);
+
+/* Waits for the thread, which may be asking the server: 1 s at most. NULL is
+ * fine. */
+void weir__keeper_close(struct weir__keeper *keeper);
+
+/* Look often enough for a lease or a timeout of so long. */
+void weir__keeper_note(struct weir__keeper *keeper, int64_t ms);
+
+void weir__keeper_enter(struct weir__keeper *keeper,
+                        struct weir__store_topic *topic, struct weir__run *run,
+                        int64_t deadline_ns);
+
+/* True: the run was settled as timed out. */
+bool weir__keeper_leave(struct weir__keeper *keeper);
+
+/* When it last renewed all leases; 0: never. */
+int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
+
+/* True if a handler is on the stack: reopen then. */
+bool weir__keeper_shut(struct weir__keeper *keeper);
+void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
+
+/* --- keeper_overdue.c: the verdict on an overdue run --------------------- */
+
+struct weir__overdue;
+
+struct weir__overdue *weir__overdue_new(struct weir__delay *store);
+void weir__overdue_free(struct weir__overdue *overdue);
+
+/* Write the commands that settle `run` as timed out, one behind the other; the
+ * last one is the settle script's. Behind the gate. False: not possible. */
+bool weir__overdue_write(struct weir__overdue *overdue,
+                         struct weir__store_topic *topic,
+                         const struct weir__run *run);
+
+/* How many commands, and each of them. */
+size_t weir__overdue_count(const struct weir__overdue *overdue);
+struct weir_slice weir__overdue_command(const struct weir__overdue *overdue,
+                                        size_t index);
+
+#endif

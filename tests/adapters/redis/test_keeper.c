@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include <time.h>
+
+#include "core/ladder.h"
+#include "core/lane.h"
+#include "core/text.h"
+#include "tests/adapters/redis/delay_fixture.h"
+
+/* The keeper: what happens to leases and runs while a handler holds the loop.
+ * Here the test is the handler: between enter and leave it uses the other
+ * worker's store only. */
+
+static struct weir__lane lane = {.options = {.timeout_ms = 60000}};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct weir__run *enter(struct host *host, int64_t timeout_ms)
+{
+    struct weir__run *run = host_take(host);
+    int64_t start_ns = now_ns();
+
+    EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
+                                           &lane.options.ladder, NULL));
+    run->lane = &lane;
+    run->started_ns = start_ns;
+    host->store->ops->enter(host->topic, run, start_ns + timeout_ms * 1000000);
+    return run;
+}
+
+static bool leave(struct host *host, struct weir__run *run)
+{
+    return host->store->ops->leave(host->topic, run);
+}
+
+TEST(a_lease_outlives_a_handler_that_holds_the_loop)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+    int64_t until_ns;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    run = enter(one, 60000);
+    until_ns = now_ns() + INT64_C(1200000000); /* four leases */
+    while (now_ns() < until_ns)
+        EXPECT_INT(0, host_claim(other, 1, 60000));
+    EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+    EXPECT_INT(0, one->stats.crashed_total);
+    world_close();
+}
+
+TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    host_add(one, "b", 0);
+    AWAIT(one->added == 2);
+    EXPECT_INT(2, host_claim(one, 2, 5000));
+    run = enter(one, 100);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
+    EXPECT_INT(1, other->info.counters.attempt);
+    EXPECT_INT(1, other->info.counters.failures);
+    EXPECT_STR("timeout", other->text[1]);
+    AWAIT(other->info.due_ms > 0);
+    EXPECT_INT(WEIR_OK, host_show(other, "b"));
+    EXPECT_INT(WEIR_JOB_RUNNING, other->info.state);
+    EXPECT_TRUE(leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+    EXPECT_INT(1, one->stats.retried_total);
+    EXPECT_INT(1, one->stats.scheduled);
+    EXPECT_INT(0, one->stats.running);
+    world_close();
+}
+
+TEST(the_last_retry_times_out_into_the_dead)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__record record = {.retry = weir__slice_str("none")};
+    struct weir__run *run;
+
+    host_add_record(one, "a", &record, 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.state == WEIR_JOB_DEAD);
+    EXPECT_STR("exhausted", other->text[2]);
+    EXPECT_TRUE(leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    world_close();
+}
+
+TEST(a_verdict_that_comes_after_the_timeout_is_refused)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    (void)leave(one, run);
+    host_settle(one, run, WEIR__OUTCOME_DONE); /* as if it had not heard */
+    host_await_settled(one);
+    EXPECT_INT(1, one->refused);
+    EXPECT_INT(WEIR_OK, host_show(other, "a"));
+    EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
+    world_close();
+}
+
+TEST(the_keeper_knows_no_scripts_and_loads_them)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    run = enter(one, 200);
+    EXPECT_STR("OK", redis_text(server, "SCRIPT FLUSH"));
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    EXPECT_TRUE(leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    world_close();
+}
+
+TEST(the_keeper_goes_on_when_its_connection_was_cut)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    int64_t kept_ns;
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    run = enter(one, 60000);
+    AWAIT(one->store->ops->kept_ns(one->topic) > 0);
+    EXPECT_TRUE(redis_int(server, "CLIENT KILL TYPE normal") > 0);
+    kept_ns = one->store->ops->kept_ns(one->topic);
+    AWAIT(one->store->ops->kept_ns(one->topic) > kept_ns);
+    AWAIT(other->is_up);
+    EXPECT_INT(0, host_claim(other, 1, 60000));
+    EXPECT_TRUE(!leave(one, run));
+    AWAIT(one->is_up);
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    world_close();
+}
