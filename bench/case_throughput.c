@@ -76,8 +76,10 @@ static int run(struct bench *bench, struct weir_error *err)
 
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "throughput");
-    (void)snprintf(row.label, sizeof(row.label), "%s, ids %s, batch %lld, %s",
-                   row.kind, row.ids, (long long)load.batch, row.transport);
+    (void)snprintf(row.label, sizeof(row.label), "%s%s%s, batch %lld, %s",
+                   row.kind, row.ids != NULL ? ", ids " : "",
+                   row.ids != NULL ? row.ids : "", (long long)load.batch,
+                   row.transport);
     return bench_row_report(bench, &row, &plan, err);
 }
 

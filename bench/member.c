@@ -142,7 +142,7 @@ static void serve_idle(struct member *self)
     char name[IDLE_NAME];
 
     for (int64_t i = 0; i < self->role->idle_topics; i++) {
-        (void)snprintf(name, sizeof(name), "%.20s.idle%lld", self->role->topic,
+        (void)snprintf(name, sizeof(name), "%.28s.i%lld", self->role->topic,
                        (long long)i);
         if (!serve(self, name, handle))
             return;

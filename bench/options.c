@@ -287,6 +287,17 @@ static int check(const struct bench_case *which,
                        which->name);
         return BENCH_USAGE_CODE;
     }
+    if (options->kind->delay == BENCH_DELAY_NONE && options->delay_ms > 0 &&
+        (which->flags & BENCH_FLAG_KIND) != 0) {
+        bench_complain("--delay: jobs of kind %s have no delay",
+                       options->kind->name);
+        return BENCH_USAGE_CODE;
+    }
+    if (options->kind->delay != BENCH_DELAY_OF_JOB && options->window_ms > 0) {
+        bench_complain("--kind: jobs of kind %s have no due times of their own",
+                       options->kind->name);
+        return BENCH_USAGE_CODE;
+    }
     if (!options->one_process || options->consumers == 1)
         return BENCH_NO_CODE;
     bench_complain("--one-process has one consumer; leave out --consumers");
