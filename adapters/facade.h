@@ -13,6 +13,7 @@
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
 #include "adapters/ev/mailbox.h"
+#include "adapters/ev/plugin_loop.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -22,9 +23,10 @@ struct weir__bound_plugin {
     struct weir__bound_plugin *next;
     struct weir__plugin_file file;
     struct weir__instance instance;
+    struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 3 };
+enum { WEIR__KINDS = 5 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -82,6 +84,9 @@ int weir__facade_lane(const char *topic,
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
+/* Close the instance and free it; NULL is fine. */
+void weir__facade_close_plugin(struct weir__bound_plugin *bound);
+
 /* --- kinds.c ------------------------------------------------------------ */
 
 /* The store of the first kind of all, which every reactor has. */
@@ -116,5 +121,13 @@ const char *weir__facade_kind_of(const struct weir_reactor *reactor,
 
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
+
+/* --- serve_feed.c ------------------------------------------------------- */
+
+/* What a host wants of a list or stream topic. WEIR_EINVAL. */
+int weir__facade_feed(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__feed_options *ret_feed,
+                      struct weir_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay.h"
+#include "adapters/redis/feed.h"
 #include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -16,8 +17,8 @@ static const struct {
     const char *name;
     weir__store_open_fn open;
 } kinds[] = {
-    {"delay", weir__delay_open},
-    {"sync", weir__sync_open},
+    {"delay", weir__delay_open},           {"list", weir__list_open},
+    {"stream", weir__stream_open},         {"sync", weir__sync_open},
     {"concurrent", weir__concurrent_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/ev/loop.h"
 #include "adapters/facade.h"
+#include "adapters/msgpack/origin.h"
 #include "adapters/trial/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -14,9 +16,10 @@
 /* The inside of <weir/test.h>: core under a clock that only weir_trial_advance
  * moves, over a store in memory. */
 
-#define START_MS   INT64_C(1700000000000)
-#define MS_NS      INT64_C(1000000)
-#define LONGEST_MS (INT64_C(36500) * 24 * 3600 * 1000)
+#define START_MS      INT64_C(1700000000000)
+#define BLOCK_WARN_MS 100 /* of virtual time: never */
+#define MS_NS         INT64_C(1000000)
+#define LONGEST_MS    (INT64_C(36500) * 24 * 3600 * 1000)
 
 /* What happened, each with its texts behind it. */
 struct noted_run {
@@ -37,6 +40,8 @@ struct weir_trial {
     struct weir__log log;
     weir_log_fn on_line;
     void *on_line_arg;
+    struct ev_loop *loop; /* for what comes from other threads */
+    struct weir__ev_mailbox *mailbox;
     struct weir__reactor *core;
     struct weir__trial_store *store;
     struct weir__plugin_file file;
@@ -136,6 +141,7 @@ static struct noted_run *copy_run(const struct weir_trial *trial,
         .reason = put_text(&text, reason),
         .delay_ms = job->state == WEIR_TRIAL_WAITING ? run->delay_ms : -1,
         .dead = put_text(&text, dead),
+        .timed_out = run->is_timed_out,
         .elapsed_ms = weir_trial_elapsed_ms(trial),
     };
     return noted;
@@ -232,6 +238,28 @@ static int out_of_memory(struct weir_error *err)
                            weir_error_text(WEIR_ENOMEM));
 }
 
+static void on_completed(uint64_t ticket,
+                         const struct weir__completion *completion, void *arg)
+{
+    struct weir_trial *trial = arg;
+
+    weir__reactor_complete(trial->core, ticket, completion);
+}
+
+static int open_mailbox(struct weir_trial *trial)
+{
+    struct weir__mailbox_options options = {
+        .completed = on_completed,
+        .arg = trial,
+    };
+
+    trial->loop = weir__loop_new();
+    if (trial->loop == NULL)
+        return WEIR_ENOMEM;
+    options.loop = trial->loop;
+    return weir__mailbox_open(&options, &trial->mailbox);
+}
+
 static int open_parts(struct weir_trial *trial)
 {
     struct weir__trial_store_options store = {
@@ -246,10 +274,13 @@ static int open_parts(struct weir_trial *trial)
         .clock_arg = trial,
         .seed = 1, /* the same jitter each time */
         .log = &trial->log,
+        .block_warn_ms = BLOCK_WARN_MS,
     };
 
-    if (weir__trial_store_open(&store, &trial->store) < 0)
+    if (open_mailbox(trial) < 0 ||
+        weir__trial_store_open(&store, &trial->store) < 0)
         return WEIR_ENOMEM;
+    core.mailbox = weir__mailbox_port(trial->mailbox);
     trial->core = weir__reactor_new(&core);
     if (trial->core == NULL)
         return WEIR_ENOMEM;
@@ -260,11 +291,15 @@ static int open_parts(struct weir_trial *trial)
 /* Copes with a half-built trial. */
 void weir_trial_free(struct weir_trial *trial)
 {
+    bool is_held = false;
+
     if (trial == NULL)
         return;
     WEIR_ASSERT(!trial->is_running);
-    if (trial->core != NULL)
+    if (trial->core != NULL) {
         weir__reactor_halt(trial->core);
+        is_held = weir__reactor_drop_pending(trial->core);
+    }
     if (trial->store != NULL) {
         struct weir__store *port = weir__trial_store_port(trial->store);
 
@@ -272,6 +307,8 @@ void weir_trial_free(struct weir_trial *trial)
     }
     weir__reactor_free(trial->core);
     weir__instance_close(&trial->instance);
+    weir__mailbox_close(trial->mailbox, is_held);
+    weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);
 }
@@ -314,6 +351,7 @@ static int open_handler(struct weir_trial *trial,
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
         return rc;
+    lane->handler = trial->file.copy.name;
     lane->run = trial->file.copy.run;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
@@ -367,33 +405,44 @@ int weir_trial_open(const struct weir_trial_options *options,
 /* --- jobs and time ----------------------------------------------------- */
 
 static int add(struct weir_trial *trial, const struct weir_new_job *job,
-               const struct weir_counters *counters, struct weir_error *err)
+               struct weir__record *record, struct weir_error *err)
 {
     char made[24];
-    struct weir__record record = {
-        .counters = *counters,
-        .retry = weir__slice_str(job->retry),
-        .url = weir__slice_str(job->url),
-        .ttl_ms = job->ttl_ms,
-        .body = job->body,
-    };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
-        .record = &record,
+        .record = record,
         .delay_ms = job->delay_ms,
     };
     int rc = weir__facade_check_job(job, err);
 
     if (rc < 0)
         return rc;
-    if (record.counters.attempt > 0)
-        record.counters.attempt--; /* stored are the finished runs */
+    if (record->counters.attempt > 0)
+        record->counters.attempt--; /* stored are the finished runs */
+    record->retry = weir__slice_str(job->retry);
+    record->url = weir__slice_str(job->url);
+    record->ttl_ms = job->ttl_ms;
+    record->body = job->body;
     if (job->id == NULL) {
         (void)snprintf(made, sizeof(made), "~%" PRIu64, ++trial->made_ids);
         new_job.id = weir__slice_str(made); /* fits */
     }
     rc = weir__trial_store_add(trial->store, &new_job);
     return rc < 0 ? weir__error_set(err, rc, "%s", weir_error_text(rc)) : rc;
+}
+
+/* As the store writes the record of a job that moves. */
+static void put_origin(const struct weir_origin *origin,
+                       struct weir__record *record, struct weir__buf *headers)
+{
+    if (origin == NULL ||
+        !weir__origin_write(headers, origin, (struct weir_slice){0}))
+        return;
+    record->headers = weir__buf_slice(headers);
+    record->reason = origin->reason;
+    record->spent = origin->attempts;
+    if (record->counters.attempt == 0)
+        record->counters.attempt = origin->attempts + 1;
 }
 
 int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
@@ -407,16 +456,21 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
         .ttl_ms = job->ttl_ms,
         .url = job->url,
     };
+    struct weir__record record = {.counters = job->counters};
+    struct weir__buf headers = {0};
     struct weir_slice body = {0};
-    int rc;
+    int rc = WEIR_OK;
 
     if (job->json != NULL) {
         rc = weir_body_from_json(job->json, strlen(job->json), &body, err);
-        if (rc < 0)
-            return rc;
         new_job.body = body;
     }
-    rc = add(trial, &new_job, &job->counters, err);
+    put_origin(job->origin, &record, &headers);
+    if (rc == WEIR_OK && headers.failed)
+        rc = out_of_memory(err);
+    if (rc == WEIR_OK)
+        rc = add(trial, &new_job, &record, err);
+    weir__buf_fini(&headers);
     weir_body_free(body);
     return rc;
 }
@@ -425,6 +479,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
  * will. */
 static int64_t run_due(struct weir_trial *trial)
 {
+    weir__mailbox_here(trial->mailbox);
     for (;;) {
         int64_t wait_ns = weir__reactor_tick(trial->core);
 
@@ -449,6 +504,28 @@ void weir_trial_advance(struct weir_trial *trial, int64_t ms)
     }
     trial->now_ns = until_ns;
     trial->is_running = false;
+}
+
+static int64_t real_ms(void)
+{
+    return weir__driver_clock(NULL) / MS_NS;
+}
+
+bool weir_trial_wait(struct weir_trial *trial, int64_t ms)
+{
+    int64_t until_ms = real_ms() + ms;
+    int64_t left_ms = ms;
+
+    WEIR_ASSERT(!trial->is_running && ms >= 0 && ms <= LONGEST_MS);
+    trial->is_running = true;
+    (void)run_due(trial);
+    while (weir__trial_store_out(trial->store) > 0 && left_ms > 0) {
+        weir__loop_turn(trial->loop, left_ms);
+        (void)run_due(trial);
+        left_ms = until_ms - real_ms();
+    }
+    trial->is_running = false;
+    return weir__trial_store_out(trial->store) == 0;
 }
 
 int64_t weir_trial_elapsed_ms(const struct weir_trial *trial)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "adapters/json/json.h"
+#include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
 #include "core/mem.h"
 #include "core/random.h"
@@ -18,6 +19,7 @@ enum { BLOCK_WARN_MS = 100 };
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
+    .origin = weir__origin_read,
 };
 
 static int64_t on_tick(void *arg)
@@ -92,6 +94,8 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_reactor *reactor = arg;
 
+    if (reactor->core == NULL)
+        return;
     reactor->depth++;
     weir__reactor_complete(reactor->core, ticket, completion);
     reactor->depth--;
@@ -139,13 +143,13 @@ static void destroy(void *arg)
     }
     weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
+    reactor->core = NULL; /* what plugins complete now is over */
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
         struct weir__bound_plugin *bound = reactor->plugins;
 
         reactor->plugins = bound->next;
-        weir__instance_close(&bound->instance);
-        weir__mem_free(bound);
+        weir__facade_close_plugin(bound);
     }
     weir__mailbox_close(reactor->mailbox, is_held);
     weir__mem_free(reactor);

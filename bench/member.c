@@ -124,6 +124,7 @@ static void on_idle(const char *topic, void *arg)
 static bool serve(struct member *self, const char *topic, weir_run_fn run)
 {
     struct weir_topic_options options = {
+        .kind = self->role->kind,
         .run = run,
         .self = self,
         .lease_ms = self->role->lease_ms,
@@ -195,7 +196,7 @@ static bool add_one(struct member *self)
     int rc;
 
     if (!self->role->makes_ids) {
-        bench_id_write(id, self->sent);
+        bench_id_write(id, self->role->id_base + self->sent);
         job.id = id;
     }
     if (self->role->spread_ms > 0)
@@ -361,6 +362,7 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
         .redis_url = role->url,
         .log = log_line,
         .log_level = WEIR_LEVEL_ERROR,
+        .request_timeout_ms = BENCH_REQUEST_LIMIT_MS,
         .on_connection = on_connection,
         .on_connection_arg = &self,
     };
@@ -369,7 +371,8 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
     init_watchers(&self, orders);
-    if (weir_reactor_open(&options, &self.weir, &err) < 0) {
+    if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
+        weir_reactor_declare(self.weir, role->topic, role->kind, &err) < 0) {
         fail(&self, err.text);
     } else {
         weir_reactor_on_idle(self.weir, on_idle, &self);

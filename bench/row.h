@@ -54,7 +54,7 @@ enum { BENCH_FIGURES_FIXED = BENCH_ops_per_s };
 struct bench_row {
     const char *case_name;
     const char *kind;     /* NULL: null, and so for the texts below */
-    char label[48];       /* what tells it from its neighbours in the table */
+    char label[80];       /* what tells it from its neighbours in the table */
     int64_t consumers;    /* -1: null, and so for the numbers below */
     const char *lock;     /* "yes", "no" */
     const char *parking;  /* "atomic", "two-step" */
@@ -86,10 +86,8 @@ struct bench_output {
     size_t row_count;
 };
 
-/* The table's heading; nothing with --json. */
-void bench_output_heading(const struct bench_output *output);
-
-/* Print a row and keep it. False: out of memory. */
+/* Print a row, after the heading if it is the first of a table, and keep it.
+ * False: out of memory. */
 bool bench_output_row(struct bench_output *output, const struct bench_row *row);
 
 void bench_output_fini(struct bench_output *output);

@@ -2,6 +2,7 @@
 #include "core/lane.h"
 
 #include "core/assert.h"
+#include "core/chaos.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/verdict.h"
@@ -138,7 +139,9 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
                    run->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
+    WEIR__STEP("run");
     verdict = lane->options.run(lane->options.self, &run->job);
+    WEIR__STEP("ran");
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
     reactor->now_ns = clock_of(reactor);

@@ -98,6 +98,20 @@ static size_t job_body_json(const struct weir_job *job, char *buf, size_t cap)
     return run->lane->reactor->options.codec->json(run->record.body, buf, cap);
 }
 
+static bool job_origin(const struct weir_job *job,
+                       struct weir_origin *ret_origin)
+{
+    const struct weir__run *run = weir__run_of(job);
+    const struct weir__codec *codec = run->lane->reactor->options.codec;
+
+    if (run->record.headers.len == 0 ||
+        !codec->origin(run->record.headers, ret_origin))
+        return false;
+    ret_origin->reason = run->record.reason;
+    ret_origin->attempts = run->record.spent;
+    return true;
+}
+
 static void job_log(const struct weir_job *job, enum weir_level level,
                     const char *text)
 {
@@ -195,6 +209,7 @@ const struct weir_host weir__host = {
     .job_lateness_us = job_lateness_us,
     .job_value = job_value,
     .job_body_json = job_body_json,
+    .job_origin = job_origin,
     .job_set_delay = job_set_delay,
     .job_set_reason = job_set_reason,
     .job_log = job_log,

@@ -39,6 +39,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* False: these headers name none. Fills what is not in the record. */
+    bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
 
 struct weir__reactor_options {
@@ -87,6 +89,7 @@ struct weir__lane_options {
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
     struct weir__fifo_options fifo;   /* lease_ms is not used */
+    struct weir__feed_options feed;
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */

@@ -90,11 +90,25 @@ struct weir__fifo_options {
     bool is_two_step; /* concurrent: popped first, parked then */
 };
 
+enum { WEIR__SOURCE_MAX = 128 };
+
+/* Where topics of kind list and stream take their entries from, and how. */
+struct weir__feed_options {
+    char key[WEIR__SOURCE_MAX + 1];    /* "": the topic's name */
+    char group[WEIR__SOURCE_MAX + 1];  /* stream; "": weir */
+    char on_retry[WEIR_MAX_TOPIC + 1]; /* a delay topic takes them; "": none */
+    int64_t claim_idle_ms; /* stream: other consumers are dead after; 0: 60 s */
+    bool is_auto_ack;      /* list: popped and gone */
+    bool starts_at_end;    /* stream: a new group sees new entries only */
+    bool is_deleting;      /* stream: entries that are done */
+};
+
 struct weir__store_topic_options {
     struct weir_slice name;    /* borrowed */
     uint32_t max_dead;         /* 0: all of these stay as they are */
     struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
     struct weir__fifo_options fifo;
+    struct weir__feed_options feed;
 };
 
 struct weir__reschedule {

@@ -149,6 +149,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .log_level = client->cli->log_level,
         .on_connection = on_connection,
         .on_connection_arg = client,
+        .block_warn_ms = client->cli->block_warn_ms,
     };
     struct weir_error err = {0};
     int rc;
@@ -170,7 +171,8 @@ enum weir__exit weir__client_open(struct weir__client *client,
     if (rc != WEIR__EXIT_NONE)
         return rc;
     client->log = log;
-    client->loop = ev_default_loop(0);
+    /* Not the default one, which would reap the children of plugins. */
+    client->loop = ev_loop_new(EVFLAG_AUTO);
     if (client->loop == NULL) {
         weir__complain("libev found no way to wait for events");
         return WEIR__EXIT_FAILED;
@@ -295,6 +297,8 @@ enum weir__exit weir__client_know(struct weir__client *client,
         return WEIR__EXIT_NONE; /* or the wait was ended for another reason */
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
+    if (client->kind[0] == '\0') /* it was told to stop waiting */
+        return WEIR__EXIT_NONE;
     rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

@@ -149,7 +149,11 @@ int weir__instance_open(const struct weir__plugin_file *file,
     const struct weir_plugin *plugin = &file->copy;
     struct weir_option_value *values = NULL;
     struct weir_open open = {
-        .size = sizeof(open), .host = options->host, .topic = options->topic};
+        .size = sizeof(open),
+        .host = options->host,
+        .topic = options->topic,
+        .loop = options->loop,
+    };
     void *self = NULL;
     int rc;
 

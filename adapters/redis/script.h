@@ -40,6 +40,16 @@ extern const struct weir__script weir__script_fifo_settle;
 extern const struct weir__script weir__script_fifo_stats;
 extern const struct weir__script weir__script_fifo_list;
 extern const struct weir__script weir__script_fifo_purge;
+extern const struct weir__script weir__script_listclaim;
+extern const struct weir__script weir__script_streamclaim;
+extern const struct weir__script weir__script_feedfind;
+extern const struct weir__script weir__script_feedlist;
+extern const struct weir__script weir__script_feedpurge;
+extern const struct weir__script weir__script_feedrenew;
+extern const struct weir__script weir__script_feedrequeue;
+extern const struct weir__script weir__script_feedsettle;
+extern const struct weir__script weir__script_feedstart;
+extern const struct weir__script weir__script_feedstats;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

@@ -118,8 +118,18 @@ struct weir_topic_options {
     bool has_delay;     /* [false: what is stored with the topic, or 1,000] */
     uint32_t consumers; /* logical ones, a connection each, 1 to 1,000 [1] */
     const char *lock;   /* sync: "yes" or "no" ["yes"] */
-    const char *auto_ack; /* concurrent: "yes" or "no" ["no"] */
+    const char *auto_ack; /* concurrent, list: "yes" or "no" ["no"] */
     const char *parking;  /* concurrent: "atomic" or "two-step" ["atomic"] */
+
+    /* Of list and stream topics; auto_ack is of lists, too. */
+    const char *key;      /* the list or stream [the topic's name] */
+    const char *on_retry; /* a delay topic that takes retries [none] */
+    const char *group;    /* stream: its consumer group ["weir"] */
+    const char *start;    /* stream: where a new group starts, "0" or "$"
+                              ["0"] */
+    const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
+    int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
+                              to 7 d [60,000] */
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored

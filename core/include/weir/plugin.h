@@ -40,6 +40,7 @@
  * not NUL-terminated unless said so. Each side frees only what it allocated. */
 
 #include <weir/base.h>
+#include <weir/loop.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -101,6 +102,18 @@ struct weir_counters {
     uint32_t snoozes;  /* verdicts SNOOZE */
 };
 
+/* Where a job was before it died and moved here because of `on_dead`. Topic, id
+ * and token together name this death; they are the same in every run. */
+struct weir_origin {
+    struct weir_slice topic;
+    struct weir_slice id;
+    uint64_t token;           /* of the claim under which it died */
+    int64_t died_ms;          /* when its last run began, server time */
+    struct weir_slice reason; /* "failed", "exhausted", "crashed", ... */
+    struct weir_slice error;  /* text of its last failed run; may be empty */
+    uint32_t attempts;        /* runs there */
+};
+
 struct weir_host;
 struct weir_job;
 
@@ -149,6 +162,8 @@ struct weir_host {
     void (*job_on_cancel)(struct weir_job *job, weir_cancel_fn fn, void *arg);
     int (*complete)(struct weir_handle handle, enum weir_verdict verdict,
                     int64_t delay_ms, const char *why);
+    bool (*job_origin)(const struct weir_job *job,
+                       struct weir_origin *ret_origin);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -200,6 +215,13 @@ static inline int64_t weir_job_due_ms(const struct weir_job *job)
 static inline int64_t weir_job_lateness_us(const struct weir_job *job)
 {
     return job->host->job_lateness_us(job);
+}
+
+/* True when the job moved here because of `on_dead`, and from where. */
+static inline bool weir_job_origin(const struct weir_job *job,
+                                   struct weir_origin *ret_origin)
+{
+    return job->host->job_origin(job, ret_origin);
 }
 
 /* The value at `path` in the body: map keys and array positions joined by
@@ -382,7 +404,11 @@ struct weir_option {
     int64_t min, max;     /* bounds of numbers; both 0: none */
     const char *choices;  /* "a|b|c" for WEIR_OPTION_CHOICE, else NULL */
     const char *help;     /* one sentence */
+    uint32_t flags;       /* WEIR_OPTION_... */
 };
+
+/* For `flags`: the value is nobody's business, no sentence shows it. */
+#define WEIR_OPTION_SECRET 1
 
 /* An option's value, in the order of the plugin's option table. `text` is the
  * value as written, NUL-terminated. */
@@ -399,7 +425,15 @@ struct weir_open {
     const struct weir_option_value *values; /* one for each declared option */
     char *error;      /* write a sentence here when `open` fails */
     size_t error_cap; /* bytes at `error`, with the NUL */
+    /* The instance's timers and descriptors, valid until `close` returned. */
+    struct weir_loop *loop;
 };
+
+/* The instance's share of the loop; NULL in a host that has none to give. */
+static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
+{
+    return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
+}
 
 /* The exported table. Only `abi`, `size`, `name` and `run` are required. */
 struct weir_plugin {

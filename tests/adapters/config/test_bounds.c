@@ -32,6 +32,7 @@ static const struct bounds table[] = {
      "1 to 4294967295, or none"},
     {"delay", NULL, "0ms", "365d", "366d", "0ms to 365d"},
     {"consumers", "0", "1", "1000", "1001", "1 to 1000"},
+    {"claim_idle", "0ms", "1ms", "7d", "604800001ms", "1ms to 7d"},
 };
 
 enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };

@@ -135,6 +135,8 @@ TEST(declarations_of_options_that_contradict_themselves_are_refused)
          ": option \"mode\" has no choices, or an empty one"},
         {"option_stray_choices",
          ": option \"rate\" has choices, but its type has none"},
+        {"option_bad_flag",
+         ": option \"rate\" has a flag that this weir does not know"},
         {"option_absent",
          ": its table of 3 options is absent or has more than 256"}};
 

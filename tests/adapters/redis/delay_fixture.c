@@ -170,6 +170,35 @@ struct host *host_open(const char *worker)
     return host_open_as(worker, weir__delay_open, NULL);
 }
 
+void host_use(struct host *host, const char *name)
+{
+    struct weir__store_topic_options options = {.name = weir__slice_str(name),
+                                                .max_dead = 5};
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
+                                                     &host->topic));
+    host->store->ops->topic_listen(host->topic, host);
+}
+
+void host_serve(struct host *host,
+                const struct weir__store_topic_options *options)
+{
+    struct weir__store_topic_options own = *options;
+    struct weir__store_topic *topic;
+
+    own.name = weir__slice_str("t");
+    own.max_dead = own.max_dead == 0 ? 5 : own.max_dead;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &own, &topic));
+    EXPECT_TRUE(topic == host->topic);
+}
+
+struct host *host_open_kind(const char *worker, weir__store_open_fn open)
+{
+    return host_open_as(worker, open, NULL);
+}
+
 struct host *host_open_as(const char *worker, weir__store_open_fn open,
                           const struct weir__fifo_options *fifo)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/test.h>
 
+#include <pthread.h>
 #include <string.h>
 
 #include "tests/harness/oom.h"
@@ -349,4 +350,126 @@ TEST(a_trial_survives_lack_of_memory_anywhere)
         EXPECT_INT(0, opened);
     }
     EXPECT_INT(WEIR_OK, rc);
+}
+
+/* --- handlers that finish later ------------------------------------------- */
+
+struct later {
+    struct weir_handle handle;
+    int pending, cancelled;
+    enum weir_cancel why;
+};
+
+static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
+{
+    struct later *later = arg;
+
+    (void)job;
+    later->cancelled++;
+    later->why = why;
+}
+
+static enum weir_verdict pend(void *self, struct weir_job *job)
+{
+    struct later *later = self;
+
+    later->handle = weir_job_handle(job);
+    weir_job_on_cancel(job, on_cancel, later);
+    later->pending++;
+    return WEIR_PENDING;
+}
+
+TEST(a_pending_run_is_completed_between_two_steps)
+{
+    struct later later = {0};
+    struct weir_trial *trial = open_trial(
+        &(struct weir_trial_options){.serve = {.run = pend, .self = &later}});
+
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 10000);
+    EXPECT_INT(WEIR_TRIAL_RUNNING, weir_trial_state(trial, "a"));
+    EXPECT_INT(WEIR_OK, weir_complete(later.handle, WEIR_SNOOZE, 700, NULL));
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_SNOOZE, weir_trial_last(trial)->verdict);
+    EXPECT_INT(700, weir_trial_last(trial)->delay_ms);
+    EXPECT_INT(10000, weir_trial_last(trial)->elapsed_ms);
+    weir_trial_advance(trial, 699);
+    EXPECT_INT(1, later.pending);
+    weir_trial_advance(trial, 1);
+    EXPECT_INT(2, later.pending);
+    weir_trial_free(trial);
+    EXPECT_INT(1, later.cancelled);
+    EXPECT_INT(WEIR_CANCEL_STOP, later.why);
+}
+
+TEST(a_pending_run_times_out_in_virtual_time)
+{
+    struct later later = {0};
+    struct weir_trial *trial = open_trial(&(struct weir_trial_options){
+        .serve = {.run = pend, .self = &later, .timeout_ms = 30000}});
+
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 29999);
+    EXPECT_INT(0, later.cancelled);
+    weir_trial_advance(trial, 1);
+    EXPECT_INT(1, later.cancelled);
+    EXPECT_INT(WEIR_CANCEL_TIMEOUT, later.why);
+    EXPECT_TRUE(weir_trial_last(trial)->timed_out);
+    EXPECT_STR("timeout", weir_trial_last(trial)->reason);
+    EXPECT_INT(15000, weir_trial_last(trial)->delay_ms);
+    EXPECT_INT(1, weir_trial_last(trial)->attempt);
+    EXPECT_INT(1, weir_trial_counters(trial, "a").timeouts);
+    EXPECT_INT(WEIR_OK, weir_complete(later.handle, WEIR_DONE, 0, NULL));
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_TRIAL_WAITING, weir_trial_state(trial, "a"));
+    EXPECT_TRUE(weir_trial_logged(trial, "completed that is over"));
+    weir_trial_free(trial);
+}
+
+static void *complete_it(void *arg)
+{
+    const struct later *later = arg;
+
+    EXPECT_INT(WEIR_OK,
+               weir_complete(later->handle, WEIR_RETRY, 0, "from afar"));
+    return NULL;
+}
+
+TEST(a_run_that_another_thread_completes_is_waited_for)
+{
+    struct later later = {0};
+    struct weir_trial *trial = open_trial(
+        &(struct weir_trial_options){.serve = {.run = pend, .self = &later}});
+    pthread_t thread;
+
+    EXPECT_TRUE(weir_trial_wait(trial, 0));
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 0);
+    EXPECT_TRUE(!weir_trial_wait(trial, 1));
+    EXPECT_INT(0, pthread_create(&thread, NULL, complete_it, &later));
+    EXPECT_TRUE(weir_trial_wait(trial, 60000));
+    EXPECT_INT(0, pthread_join(thread, NULL));
+    EXPECT_INT(WEIR_RETRY, weir_trial_last(trial)->verdict);
+    EXPECT_STR("from afar", weir_trial_last(trial)->reason);
+    EXPECT_INT(0, weir_trial_elapsed_ms(trial));
+    weir_trial_free(trial);
+}
+
+TEST(a_job_that_waits_for_its_turn_beyond_its_ttl_expires)
+{
+    struct later later = {0};
+    struct weir_trial *trial = open_trial(&(struct weir_trial_options){
+        .serve = {.run = pend, .self = &later, .concurrency = 1}});
+    struct weir_trial_job job = {.id = "b", .ttl_ms = 50};
+
+    add(trial, "a", 0);
+    EXPECT_INT(WEIR_OK, weir_trial_add(trial, &job, &err));
+    weir_trial_advance(trial, 100);
+    EXPECT_INT(1, later.pending);
+    EXPECT_INT(WEIR_OK, weir_complete(later.handle, WEIR_DONE, 0, NULL));
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "a"));
+    EXPECT_INT(WEIR_TRIAL_EXPIRED, weir_trial_state(trial, "b"));
+    EXPECT_INT(1, weir_trial_run_count(trial));
+    weir_trial_free(trial);
 }
