@@ -101,6 +101,10 @@ int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
                          const char *kind, struct weir__store **ret_store,
                          struct weir_error *err);
 
+/* The topic is of another kind from now on; what it is served as stays. */
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind);
+
 /* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */
 int weir__facade_place(struct weir_reactor *reactor, const char *topic,

@@ -86,10 +86,10 @@ void weir__facade_close_stores(struct weir_reactor *reactor)
 
 /* --- topics --------------------------------------------------------------- */
 
-static const struct weir__declared *find(const struct weir_reactor *reactor,
-                                         const char *topic)
+static struct weir__declared *find(const struct weir_reactor *reactor,
+                                   const char *topic)
 {
-    const struct weir__declared *declared = reactor->declared;
+    struct weir__declared *declared = reactor->declared;
 
     while (declared != NULL && strcmp(declared->topic, topic) != 0)
         declared = declared->next;
@@ -135,6 +135,20 @@ static int note(struct weir_reactor *reactor, const char *topic, unsigned kind,
     declared->next = reactor->declared;
     reactor->declared = declared;
     return WEIR_OK;
+}
+
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind)
+{
+    struct weir__declared *declared = find(reactor, topic);
+    unsigned number = 0;
+
+    if (find_kind(kind, &number, NULL) < 0)
+        return;
+    if (declared != NULL)
+        declared->kind = number;
+    else if (number != 0)
+        (void)note(reactor, topic, number, NULL); /* requests say EKIND else */
 }
 
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
