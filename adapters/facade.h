@@ -14,6 +14,7 @@
 #include "adapters/ev/driver.h"
 #include "adapters/ev/mailbox.h"
 #include "adapters/ev/plugin_loop.h"
+#include "adapters/ev/pool.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -55,6 +56,7 @@ struct weir_reactor {
     void *on_connection_arg;
     struct weir__driver *driver;
     struct weir__ev_mailbox *mailbox;
+    struct weir__ev_pool *pool;
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;
