@@ -26,7 +26,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 3 };
+enum { WEIR__KINDS = 5 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {

@@ -5,6 +5,7 @@
 
 #include "adapters/redis/delay.h"
 #include "adapters/redis/feed.h"
+#include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -19,6 +20,8 @@ static const struct {
     {"delay", weir__delay_open},
     {"list", weir__list_open},
     {"stream", weir__stream_open},
+    {"sync", weir__sync_open},
+    {"concurrent", weir__concurrent_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");

@@ -8,6 +8,8 @@
 
 void weir__chaos_step(const char *name); /* that worker's own */
 
+void weir__chaos_step(const char *name); /* the tests' */
+
 #ifdef WEIR_CHAOS_STEPS
 #    define WEIR__STEP(name) weir__chaos_step(name)
 #else

@@ -234,6 +234,25 @@ def killed_workers_lose_nothing_in_safe_mode(place):
 
 
 @test
+def an_entry_that_kills_its_workers_dies_alone(place):
+    redis = make(place, "lease=300ms", "max_crashes=2")
+    redis("RPUSH", "t", '{"n": 1}', '{"n": 2}')
+    for _ in range(3):
+        before = len(place.lines("starts"))
+        worker = place.start("run", "--handle",
+                             "t=trace?fail=9&verdict=hold&file=" +
+                             place.path("starts"))
+        eventually(lambda: len(place.lines("starts")) > before, "it started")
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    (job,) = place.ok("dead", "list", "t")
+    expect(["crashed", 3], [job["reason"], job["crashes"]])
+    expect([{"n": 2}], bodies(place))
+
+
+@test
 def with_auto_ack_every_lost_entry_is_counted(place):
     make(place, "lease=300ms", "auto_ack=yes")
     kill_at_random(place, "t=trace?ms=1&file=" + place.path("out"))
