@@ -13,6 +13,8 @@
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
 #include "adapters/ev/mailbox.h"
+#include "adapters/ev/plugin_loop.h"
+#include "adapters/ev/pool.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -22,9 +24,10 @@ struct weir__bound_plugin {
     struct weir__bound_plugin *next;
     struct weir__plugin_file file;
     struct weir__instance instance;
+    struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 2 };
+enum { WEIR__KINDS = 6 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -53,6 +56,7 @@ struct weir_reactor {
     void *on_connection_arg;
     struct weir__driver *driver;
     struct weir__ev_mailbox *mailbox;
+    struct weir__ev_pool *pool;
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;
@@ -84,6 +88,9 @@ int weir__facade_lane(const char *topic,
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
+/* Close the instance and free it; NULL is fine. */
+void weir__facade_close_plugin(struct weir__bound_plugin *bound);
+
 /* --- kinds.c ------------------------------------------------------------ */
 
 /* The store of the first kind of all, which every reactor has. */
@@ -97,6 +104,10 @@ int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind);
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
                          const char *kind, struct weir__store **ret_store,
                          struct weir_error *err);
+
+/* The topic is of another kind from now on; what it is served as stays. */
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind);
 
 /* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */
@@ -114,5 +125,13 @@ const char *weir__facade_kind_of(const struct weir_reactor *reactor,
 
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
+
+/* --- serve_feed.c ------------------------------------------------------- */
+
+/* What a host wants of a list or stream topic. WEIR_EINVAL. */
+int weir__facade_feed(const char *topic,
+                      const struct weir_topic_options *options,
+                      struct weir__feed_options *ret_feed,
+                      struct weir_error *err);
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "adapters/redis/bounded.h"
 #include "adapters/redis/delay.h"
+#include "adapters/redis/feed.h"
+#include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -16,8 +18,9 @@ static const struct {
     const char *name;
     weir__store_open_fn open;
 } kinds[] = {
-    {"delay", weir__delay_open},
-    {"bounded", weir__bounded_open},
+    {"delay", weir__delay_open},           {"list", weir__list_open},
+    {"stream", weir__stream_open},         {"sync", weir__sync_open},
+    {"concurrent", weir__concurrent_open}, {"bounded", weir__bounded_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");
@@ -118,10 +121,10 @@ void weir__facade_close_stores(struct weir_reactor *reactor)
 
 /* --- topics --------------------------------------------------------------- */
 
-static const struct weir__declared *find(const struct weir_reactor *reactor,
-                                         const char *topic)
+static struct weir__declared *find(const struct weir_reactor *reactor,
+                                   const char *topic)
 {
-    const struct weir__declared *declared = reactor->declared;
+    struct weir__declared *declared = reactor->declared;
 
     while (declared != NULL && strcmp(declared->topic, topic) != 0)
         declared = declared->next;
@@ -167,6 +170,20 @@ static int note(struct weir_reactor *reactor, const char *topic, unsigned kind,
     declared->next = reactor->declared;
     reactor->declared = declared;
     return WEIR_OK;
+}
+
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind)
+{
+    struct weir__declared *declared = find(reactor, topic);
+    unsigned number = 0;
+
+    if (find_kind(kind, &number, NULL) < 0)
+        return;
+    if (declared != NULL)
+        declared->kind = number;
+    else if (number != 0)
+        (void)note(reactor, topic, number, NULL); /* requests say EKIND else */
 }
 
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,

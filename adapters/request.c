@@ -91,6 +91,15 @@ static int check_event(const char *topic, const struct weir_new_job *job,
 static int check_fit(const char *topic, const char *kind,
                      const struct weir_new_job *job, struct weir_error *err)
 {
+    bool is_plain = weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == 0;
+
+    if (is_plain &&
+        (job->id != NULL || job->delay_ms != 0 || job->at_ms != 0 ||
+         job->retry != NULL || job->ttl_ms != 0 || job->url != NULL))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its entries are plain, "
+                               "give a body and nothing else",
+                               topic, kind);
     if (weir__topic_option_fits(WEIR__TOPIC_delay, kind, NULL) == WEIR_OK &&
         (job->delay_ms != 0 || job->at_ms != 0))
         return weir__error_set(err, WEIR_EINVAL,

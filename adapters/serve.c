@@ -32,6 +32,7 @@ static int check_bounds(const struct weir_topic_options *options,
         {"max_crashes", options->max_crashes, 1, 100},
         {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
         {"consumers", options->consumers, 1, 1000},
+        {"claim_idle_ms", options->claim_idle_ms, 1, 7 * WEIR__DAY_MS},
         {"batch", options->batch, 1, 1000},
         {"length", options->length, 1, 1000000},
         {"max_age_ms", options->max_age_ms, 1, 3650 * WEIR__DAY_MS},
@@ -78,6 +79,7 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_retry_jitter, options->retry_jitter != 0},
         {WEIR__TOPIC_prefetch, options->has_prefetch},
         {WEIR__TOPIC_max_crashes, options->max_crashes != 0},
+        {WEIR__TOPIC_ttl, options->ttl_ms != 0},
         {WEIR__TOPIC_max_dead, options->max_dead != 0},
         {WEIR__TOPIC_on_dead, options->on_dead != NULL},
         {WEIR__TOPIC_delay, options->has_delay},
@@ -85,6 +87,12 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_lock, options->lock != NULL},
         {WEIR__TOPIC_auto_ack, options->auto_ack != NULL},
         {WEIR__TOPIC_parking, options->parking != NULL},
+        {WEIR__TOPIC_key, options->key != NULL},
+        {WEIR__TOPIC_group, options->group != NULL},
+        {WEIR__TOPIC_on_retry, options->on_retry != NULL},
+        {WEIR__TOPIC_start, options->start != NULL},
+        {WEIR__TOPIC_after, options->after != NULL},
+        {WEIR__TOPIC_claim_idle, options->claim_idle_ms != 0},
         {WEIR__TOPIC_length, options->length != 0},
         {WEIR__TOPIC_overflow, options->overflow != NULL},
         {WEIR__TOPIC_max_age, options->max_age_ms != 0},
@@ -191,6 +199,7 @@ static int fill_lane(const char *topic,
     *ret_lane = (struct weir__lane_options){
         .name = weir__slice_str(topic),
         .run = options->run,
+        .blocks = options->blocking,
         .run_batch = options->run_batch,
         .batch = or_default(options->batch, 128),
         .self = options->self,
@@ -213,6 +222,8 @@ static int fill_lane(const char *topic,
     }
     rc = fill_fifo(options, &ret_lane->fifo, err);
     if (rc == WEIR_OK)
+        rc = weir__facade_feed(topic, options, &ret_lane->feed, err);
+    if (rc == WEIR_OK)
         rc = fill_bounded(options, ret_lane, err);
     if (rc < 0)
         return rc;
@@ -231,10 +242,25 @@ int weir__facade_lane(const char *topic,
     return rc < 0 ? rc : fill_lane(topic, options, ret_lane, err);
 }
 
-static int open_plugin(const char *topic,
+void weir__facade_close_plugin(struct weir__bound_plugin *bound)
+{
+    if (bound == NULL)
+        return;
+    weir__instance_close(&bound->instance);
+    weir__ev_loop_close(bound->loop);
+    weir__mem_free(bound);
+}
+
+static int open_plugin(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir__bound_plugin *bound, struct weir_error *err)
 {
+    struct weir__ev_loop_options share = {
+        .loop = reactor->loop,
+        .topic = topic,
+        .log = &reactor->log,
+        .depth = &reactor->depth,
+    };
     struct weir__instance_options instance = {
         .topic = topic,
         .options = options->plugin_options,
@@ -245,7 +271,35 @@ static int open_plugin(const char *topic,
 
     if (rc < 0)
         return rc;
+    share.plugin = bound->file.copy.name;
+    rc = weir__ev_loop_open(&share, &bound->loop);
+    if (rc < 0)
+        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    instance.loop = bound->loop;
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
+}
+
+/* Exactly one of function and plugin. */
+static int check_handler(const char *topic,
+                         const struct weir_topic_options *options,
+                         struct weir_error *err)
+{
+    if ((options->run == NULL && options->run_batch == NULL) ==
+        (options->plugin == NULL))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: give it either a function or a "
+                               "plugin",
+                               topic);
+    if (options->blocking && options->run == NULL && options->run_batch != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: a handler of many jobs cannot block",
+                               topic);
+    if (options->plugin != NULL && options->blocking)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: blocking is for functions; a plugin "
+                               "says it itself",
+                               topic);
+    return WEIR_OK;
 }
 
 static int serve_lane(struct weir_reactor *reactor,
@@ -272,23 +326,22 @@ static int serve_plugin(struct weir_reactor *reactor,
 
     if (bound == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    rc = open_plugin(topic, options, bound, err);
+    rc = open_plugin(reactor, topic, options, bound, err);
     if (rc < 0)
         goto fail;
     lane->run = bound->file.copy.run;
     lane->run_batch = bound->file.copy.run_batch;
     lane->flush = bound->file.copy.flush;
+    lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
     lane->self = bound->instance.self;
     rc = serve_lane(reactor, lane, topic, err);
-    if (rc < 0) {
-        weir__instance_close(&bound->instance);
+    if (rc < 0)
         goto fail;
-    }
     bound->next = reactor->plugins;
     reactor->plugins = bound;
     return WEIR_OK;
 fail:
-    weir__mem_free(bound);
+    weir__facade_close_plugin(bound);
     return rc;
 }
 
@@ -316,14 +369,10 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
         return weir__error_set(err, WEIR_ECANCELED, "%s",
                                weir_error_text(WEIR_ECANCELED));
     rc = weir__facade_lane(topic, options, &lane, err);
+    if (rc == WEIR_OK)
+        rc = check_handler(topic, options, err);
     if (rc < 0)
         return rc;
-    if ((options->run == NULL && options->run_batch == NULL) ==
-        (options->plugin == NULL))
-        return weir__error_set(err, WEIR_EINVAL,
-                               "topic %s: give it either a function or a "
-                               "plugin",
-                               topic);
     rc = weir__facade_declare(reactor, topic, options->kind, &lane.store, err);
     if (rc == WEIR_OK)
         rc = fit_lane(reactor, options, &lane, err);

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/ask.h"
 
+#include "bench/team.h"
 #include "core/error.h"
 
 #include <ev.h>
+#include <stdio.h>
 
 struct request {
     struct ev_loop *loop;
     struct weir_reactor *weir;
     int code;
+    char text[200]; /* what it says to a code below 0 */
     int64_t left;
 };
 
-static int begin(struct request *request, const char *url,
+static int begin(struct request *request, const struct bench_topic *topic,
                  struct weir_error *err)
 {
-    struct weir_options options = {.redis_url = url};
+    struct weir_options options = {
+        .redis_url = topic->url,
+        .request_timeout_ms = BENCH_REQUEST_LIMIT_MS,
+    };
     int rc;
 
     *request = (struct request){.loop = ev_loop_new(EVFLAG_AUTO)};
@@ -23,14 +29,20 @@ static int begin(struct request *request, const char *url,
         return weir__error_set(err, WEIR_ESYSTEM, "cannot make a loop");
     options.loop = request->loop;
     rc = weir_reactor_open(&options, &request->weir, err);
-    if (rc < 0)
+    if (rc == WEIR_OK)
+        rc = weir_reactor_declare(request->weir, topic->name, topic->kind, err);
+    if (rc < 0) {
+        weir_reactor_free(request->weir);
         ev_loop_destroy(request->loop);
+    }
     return rc;
 }
 
-static void finish(struct request *request, int code)
+static void finish(struct request *request, int code, const char *text)
 {
     request->code = code;
+    (void)snprintf(request->text, sizeof(request->text), "%s",
+                   text != NULL ? text : weir_error_text(code));
     ev_break(request->loop, EVBREAK_ALL);
 }
 
@@ -41,7 +53,7 @@ static int await(struct request *request, int rc, struct weir_error *err)
         ev_run(request->loop, 0);
         rc = request->code;
         if (rc < 0)
-            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+            (void)weir__error_set(err, rc, "%s", request->text);
     }
     weir_reactor_free(request->weir);
     ev_loop_destroy(request->loop);
@@ -50,22 +62,21 @@ static int await(struct request *request, int rc, struct weir_error *err)
 
 static void on_set(int code, const char *text, void *arg)
 {
-    (void)text; /* the code tells as much */
-    finish(arg, code);
+    finish(arg, code, text);
 }
 
-int bench_topic_set(const char *url, const char *topic,
+int bench_topic_set(const struct bench_topic *topic,
                     const char *const *settings, struct weir_error *err)
 {
     struct request request;
-    int rc = begin(&request, url, err);
+    int rc = begin(&request, topic, err);
 
     if (rc < 0)
         return rc;
-    return await(
-        &request,
-        weir_reactor_set(request.weir, topic, settings, on_set, &request, err),
-        err);
+    return await(&request,
+                 weir_reactor_set(request.weir, topic->name, settings, on_set,
+                                  &request, err),
+                 err);
 }
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
@@ -75,18 +86,18 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
     if (stats != NULL)
         request->left =
             (int64_t)(stats->scheduled + stats->ready + stats->running);
-    finish(request, code == WEIR_ENOTFOUND ? WEIR_OK : code);
+    finish(request, code == WEIR_ENOTFOUND ? WEIR_OK : code, NULL);
 }
 
-int bench_topic_left(const char *url, const char *topic, int64_t *ret_left,
+int bench_topic_left(const struct bench_topic *topic, int64_t *ret_left,
                      struct weir_error *err)
 {
     struct request request;
-    int rc = begin(&request, url, err);
+    int rc = begin(&request, topic, err);
 
     if (rc < 0)
         return rc;
-    rc = weir_reactor_stats(request.weir, topic, on_stats, &request);
+    rc = weir_reactor_stats(request.weir, topic->name, on_stats, &request);
     if (rc < 0)
         (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     rc = await(&request, rc, err);

@@ -7,12 +7,16 @@
 
 #include <weir/weir.h>
 
+struct bench_topic {
+    const char *url, *name, *kind;
+};
+
 /* Store options with a topic: a list of "key=value", ended by NULL. */
-int bench_topic_set(const char *url, const char *topic,
+int bench_topic_set(const struct bench_topic *topic,
                     const char *const *settings, struct weir_error *err);
 
 /* Jobs that have yet to run or run now. A topic that is not there has none. */
-int bench_topic_left(const char *url, const char *topic, int64_t *ret_left,
+int bench_topic_left(const struct bench_topic *topic, int64_t *ret_left,
                      struct weir_error *err);
 
 #endif

@@ -11,8 +11,19 @@
 
 const struct bench_kind bench_kinds[] = {
     {.name = "delay", .has_ids = true},
+    {.name = "list", .delay = BENCH_DELAY_NONE},
+    {.name = "stream", .delay = BENCH_DELAY_NONE},
 };
 const size_t bench_kind_count = sizeof(bench_kinds) / sizeof(bench_kinds[0]);
+
+const struct bench_variant bench_variants[] = {
+    {.kind = "delay", .words = "delay"},
+    {.kind = "list", .auto_ack = "no", .words = "list"},
+    {.kind = "list", .auto_ack = "yes", .words = "list, auto-ack"},
+    {.kind = "stream", .words = "stream"},
+};
+const size_t bench_variant_count =
+    sizeof(bench_variants) / sizeof(bench_variants[0]);
 
 const struct bench_kind *bench_kind_find(const char *name)
 {
@@ -30,7 +41,8 @@ void bench_row_label(const struct bench *bench, struct bench_row *row,
     bench_row_init(row, case_name);
     row->kind = options->kind->name;
     row->consumers = options->consumers;
-    row->ids = options->makes_ids ? "made" : "caller";
+    if (options->kind->has_ids)
+        row->ids = options->makes_ids ? "made" : "caller";
     if (options->server.redis == NULL) {
         row->transport = options->server.tcp ? "tcp" : "unix";
         row->persistence = options->server.persistence;
@@ -110,48 +122,67 @@ void bench_row_close(struct bench *bench)
     bench_server_stop(&bench->server);
 }
 
-static int repeat(struct bench *bench, struct bench_row *row,
+static int repeat(struct bench *bench, struct bench_row *repeats,
                   const struct bench_plan *plan, struct weir_error *err)
 {
     int64_t count = bench->options.repeat;
-    struct bench_row *repeats = calloc((size_t)count, sizeof(repeats[0]));
-    int rc = WEIR_OK;
+    struct bench_row blank = repeats[0];
+    int rc = bench_server_clear(&bench->server, err);
 
-    if (repeats == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    if (rc == WEIR_OK && plan->prepare != NULL)
+        rc = plan->prepare(bench, plan->arg, &blank, err);
     for (int64_t i = -plan->warm_ups; i < count && rc == WEIR_OK; i++) {
         struct bench_row *mine = &repeats[i < 0 ? 0 : i];
 
-        *mine = *row;
+        *mine = blank;
         bench_progress_draw(&bench->progress, 0);
-        rc = bench_server_clear(&bench->server, err);
-        if (rc == WEIR_OK)
-            rc = plan->fn(bench, plan->arg, mine, err);
+        rc = plan->fn(bench, plan->arg, mine, err);
+        if (rc == WEIR_OK && plan->prepare == NULL)
+            rc = bench_server_clear(&bench->server, err);
         bench->progress.step += i >= 0;
     }
-    if (rc == WEIR_OK)
-        bench_row_merge(row, repeats, (size_t)count);
-    free(repeats);
     return rc;
 }
 
 int bench_row_measure(struct bench *bench, struct bench_row *row,
                       const struct bench_plan *plan, struct weir_error *err)
 {
-    int rc = bench_row_open(bench, err);
+    size_t count = (size_t)bench->options.repeat;
+    struct bench_row *repeats = calloc(count, sizeof(repeats[0]));
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    rc = repeat(bench, row, plan, err);
+    if (repeats == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    repeats[0] = *row;
+    rc = bench_row_open(bench, err);
+    if (rc == WEIR_OK)
+        rc = repeat(bench, repeats, plan, err);
+    if (rc == WEIR_OK)
+        bench_row_merge(row, repeats, count);
     bench_row_close(bench);
-    bench_progress_clear(&bench->progress);
-    if (rc == WEIR_OK && !bench_output_row(&bench->output, row))
-        rc = weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    free(repeats);
     return rc;
+}
+
+int bench_row_print(struct bench *bench, const struct bench_row *row,
+                    struct weir_error *err)
+{
+    bench_progress_clear(&bench->progress);
+    if (bench_output_row(&bench->output, row))
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+}
+
+int bench_row_report(struct bench *bench, struct bench_row *row,
+                     const struct bench_plan *plan, struct weir_error *err)
+{
+    int rc = bench_row_measure(bench, row, plan, err);
+
+    return rc == WEIR_OK ? bench_row_print(bench, row, err) : rc;
 }
 
 void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP])
 {
-    (void)snprintf(name, BENCH_TOPIC_CAP, "bench.%ld.%d", (long)getpid(),
+    (void)snprintf(name, BENCH_TOPIC_CAP, "weir-bench.%ld.%d", (long)getpid(),
                    bench->topics_made++);
 }

@@ -11,18 +11,34 @@
 
 #include <weir/base.h>
 
-/* How a kind of topic is driven. Its name is that of design and `weir`. */
+/* Who says how long a job is held back. */
+enum bench_delay {
+    BENCH_DELAY_OF_JOB,
+    BENCH_DELAY_OF_TOPIC, /* its option */
+    BENCH_DELAY_NONE
+};
+
+/* How a kind of topic is driven. Its name is that of `weir`. */
 struct bench_kind {
     const char *name;
-    bool has_ids;     /* jobs may have ids of the caller's */
-    bool has_options; /* lock, parking, auto_ack */
-    /* Several consumers are `concurrency` of one worker, each with a connection
-     * of its own; otherwise each is a worker process. */
-    bool is_one_worker;
+    bool has_ids; /* jobs may have ids of the caller's */
+    enum bench_delay delay;
+    /* Its consumers are an option of the topic, all in one worker; otherwise
+     * each is a worker process. */
+    bool has_consumers;
 };
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kind_count;
 const struct bench_kind *bench_kind_find(const char *name);
+
+/* A kind with its options: what compare and crash go through. */
+struct bench_variant {
+    const char *kind;
+    const char *lock, *parking, *auto_ack; /* as in struct bench_row */
+    const char *words;                     /* for the table */
+};
+extern const struct bench_variant bench_variants[];
+extern const size_t bench_variant_count;
 
 struct bench_options {
     struct bench_server_options server;
@@ -50,7 +66,8 @@ enum {
     BENCH_FLAG_TOPICS = 16,
     BENCH_FLAG_SPAN = 32,
     BENCH_FLAG_REPORT = 64,
-    BENCH_FLAG_ONE_PROCESS = 128
+    BENCH_FLAG_ONE_PROCESS = 128,
+    BENCH_FLAG_CONSUMERS = 256 /* others refuse what is not their default */
 };
 
 struct bench_case {
@@ -61,7 +78,9 @@ struct bench_case {
     size_t column_count;
     int (*run)(struct bench *bench, struct weir_error *err);
 };
-extern const struct bench_case bench_case_throughput, bench_case_floor;
+extern const struct bench_case bench_case_compare, bench_case_throughput,
+    bench_case_floor, bench_case_lateness, bench_case_wake, bench_case_idle,
+    bench_case_scale, bench_case_crash;
 
 /* A row with the labels that the options give it. */
 void bench_row_label(const struct bench *bench, struct bench_row *row,
@@ -76,15 +95,27 @@ typedef int (*bench_repeat_fn)(struct bench *bench, const void *arg,
                                struct bench_row *ret_row,
                                struct weir_error *err);
 
-/* Measure a row `repeat` times, each on an empty server, after `warm_ups` more
- * that do not count, and print it. */
+/* How a row is measured: `warm_ups` repeats that do not count, then as many as
+ * the options say, each on an empty server; or, with a `prepare`, all of them
+ * on what that left there. */
 struct bench_plan {
     bench_repeat_fn fn;
     const void *arg;
     int warm_ups;
+    bench_repeat_fn prepare; /* NULL: none */
 };
+
+/* Measure on a fresh server; `row` gets the figures. */
 int bench_row_measure(struct bench *bench, struct bench_row *row,
                       const struct bench_plan *plan, struct weir_error *err);
+
+/* The same, and print it. */
+int bench_row_report(struct bench *bench, struct bench_row *row,
+                     const struct bench_plan *plan, struct weir_error *err);
+
+/* Print and keep a row. */
+int bench_row_print(struct bench *bench, const struct bench_row *row,
+                    struct weir_error *err);
 
 /* A topic's name that was not used before. */
 enum { BENCH_TOPIC_CAP = 41 };

@@ -48,7 +48,7 @@ static int run(struct bench *bench, struct weir_error *err)
     bench->progress.steps = BENCH_FLOOR_OPS * (int)bench->options.repeat;
     for (enum bench_floor_op op = 0; op < BENCH_FLOOR_OPS && rc == WEIR_OK;
          op++) {
-        struct bench_plan plan = {repeat, &op, 1};
+        struct bench_plan plan = {.fn = repeat, .arg = &op, .warm_ups = 1};
         struct bench_row row;
 
         bench_row_label(bench, &row, "floor");
@@ -56,7 +56,7 @@ static int run(struct bench *bench, struct weir_error *err)
         row.consumers = -1;
         (void)snprintf(row.label, sizeof(row.label), "%s",
                        bench_floor_names[op]);
-        rc = bench_row_measure(bench, &row, &plan, err);
+        rc = bench_row_report(bench, &row, &plan, err);
     }
     return rc;
 }
@@ -65,8 +65,8 @@ const struct bench_case bench_case_floor = {
     .name = "floor",
     .summary = "the raw server: pipelined plain commands",
     .details = "One connection, --batch commands in each write (or elements "
-               "in each command\nfor rpush-many and lpop-many), four batches "
-               "in flight. Server us is the\nserver's CPU time for each "
+               "in each command for rpush-many and lpop-many), four batches "
+               "in flight. Server us is the server's CPU time for each "
                "element.",
     .example = "weir-bench floor --jobs 1000000 --batch 256",
     .fallback = {.jobs = 500000,

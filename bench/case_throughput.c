@@ -71,14 +71,16 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
 static int run(struct bench *bench, struct weir_error *err)
 {
     struct bench_load load = bench_load_of(bench);
-    struct bench_plan plan = {repeat, &load, 1};
+    struct bench_plan plan = {.fn = repeat, .arg = &load, .warm_ups = 1};
     struct bench_row row;
 
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "throughput");
-    (void)snprintf(row.label, sizeof(row.label), "%s, ids %s, batch %lld, %s",
-                   row.kind, row.ids, (long long)load.batch, row.transport);
-    return bench_row_measure(bench, &row, &plan, err);
+    (void)snprintf(row.label, sizeof(row.label), "%s%s%s, batch %lld, %s",
+                   row.kind, row.ids != NULL ? ", ids " : "",
+                   row.ids != NULL ? row.ids : "", (long long)load.batch,
+                   row.transport);
+    return bench_row_report(bench, &row, &plan, err);
 }
 
 const struct bench_case bench_case_throughput = {
@@ -86,12 +88,13 @@ const struct bench_case bench_case_throughput = {
     .summary = "enqueue, drain, and both at once",
     .details =
         "First everything is added, then handled, then both at once with a "
-        "producer and\n--consumers workers (processes each). Server us and "
-        "client us are CPU time for\neach job with both at once; of floor and "
-        "x floor compare with the raw server's\nvariadic RPUSH and LPOP in the "
+        "producer and --consumers workers (processes each). Server us and "
+        "client us are CPU time for each job with both at once; of floor and "
+        "x floor compare with the raw server's variadic RPUSH and LPOP in the "
         "same run. Lost and duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
-    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS,
+    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS |
+             BENCH_FLAG_CONSUMERS,
     .fallback = {.jobs = 500000,
                  .payload_bytes = 100,
                  .batch = 256,

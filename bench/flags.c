@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 26 };
+enum { HELP_COLUMN = 26, WIDTH = 79 };
 
 const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [REDIS] = {"redis", "URL",
@@ -98,11 +98,67 @@ void bench_help_all(void)
     print_exits();
 }
 
+/* Words, as many on a line as fit. */
+static void print_wrapped(const char *text)
+{
+    int at = 0;
+
+    while (*text != '\0') {
+        int len = (int)strcspn(text, " ");
+
+        if (at > 0 && at + 1 + len > WIDTH) {
+            (void)printf("\n");
+            at = 0;
+        }
+        at += printf("%s%.*s", at > 0 ? " " : "", len, text);
+        text += len;
+        text += *text == ' ' ? 1 : 0;
+    }
+    (void)printf("\n");
+}
+
+/* Writes " --flag VALUE"; a case that has no such flag has 0 there. */
+static size_t put_default(char *buf, size_t cap, enum bench_flag flag,
+                          int64_t value)
+{
+    bool is_time = flag == DELAY || flag == WINDOW || flag == SECONDS;
+
+    if (value == 0)
+        return 0;
+    return (size_t)snprintf(buf, cap, " --%s %lld%s", bench_flags[flag].name,
+                            (long long)value, is_time ? "ms" : "");
+}
+
+static void print_defaults(const struct bench_options *fallback)
+{
+    const struct {
+        enum bench_flag flag;
+        int64_t value;
+    } all[] = {
+        {JOBS, fallback->jobs},        {PAYLOAD, fallback->payload_bytes},
+        {BATCH, fallback->batch},      {CONSUMERS, fallback->consumers},
+        {REPEAT, fallback->repeat},    {DELAY, fallback->delay_ms},
+        {WINDOW, fallback->window_ms}, {BACKLOG, fallback->backlog},
+        {TOPICS, fallback->topics},    {SECONDS, fallback->span_ms}};
+    char text[400] = "defaults: --ids caller --transport unix --persistence "
+                     "none";
+    size_t at = strlen(text);
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        at += put_default(text + at, sizeof(text) - at, all[i].flag,
+                          all[i].value);
+    (void)printf("\n");
+    print_wrapped(text);
+}
+
 void bench_help_case(const struct bench_case *which)
 {
-    (void)printf("usage: weir-bench %s [options]\n\n%s.\n\n%s\n\noptions:\n",
-                 which->name, which->summary, which->details);
+    (void)printf("usage: weir-bench %s [options]\n\n%s.\n\n", which->name,
+                 which->summary);
+    print_wrapped(which->details);
+    (void)printf("\noptions:\n");
     print_flags(which->flags);
+    print_defaults(&which->fallback);
     (void)printf("\nexample:\n  %s\n", which->example);
     print_exits();
 }

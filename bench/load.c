@@ -2,6 +2,7 @@
 #include "bench/load.h"
 
 #include "bench/ask.h"
+#include "core/assert.h"
 #include "core/error.h"
 
 #include <math.h>
@@ -28,6 +29,26 @@ struct bench_load bench_load_of(const struct bench *bench)
     };
 }
 
+struct bench_load bench_load_variant(const struct bench *bench,
+                                     const struct bench_variant *variant,
+                                     int64_t consumers, struct bench_row *row)
+{
+    struct bench_load load = bench_load_of(bench);
+
+    load.kind = bench_kind_find(variant->kind);
+    WEIR_ASSERT(load.kind != NULL);
+    load.lock = row->lock = variant->lock;
+    load.parking = row->parking = variant->parking;
+    load.auto_ack = row->auto_ack = variant->auto_ack;
+    load.consumers = row->consumers = consumers;
+    row->kind = variant->kind;
+    if (load.kind->delay == BENCH_DELAY_NONE)
+        load.delay_ms = 0;
+    if (!load.kind->has_ids)
+        row->ids = NULL;
+    return load;
+}
+
 /* --- the topic -------------------------------------------------------- */
 
 static size_t put(char buf[][40], size_t count, const char *name,
@@ -42,25 +63,30 @@ static size_t put(char buf[][40], size_t count, const char *name,
 int bench_load_prepare(struct bench *bench, const struct bench_load *load,
                        char topic[BENCH_TOPIC_CAP], struct weir_error *err)
 {
-    char texts[SETTINGS][40];
+    struct bench_topic made = {bench->server.url, topic, load->kind->name};
+    char texts[SETTINGS][40], number[24];
     const char *settings[SETTINGS + 1] = {NULL};
-    char consumers[24];
-    size_t count;
+    size_t count = put(texts, 0, "lock", load->lock);
 
     bench_topic_name(bench, topic);
-    if (!load->kind->has_options && !load->kind->is_one_worker)
-        return WEIR_OK; /* as it is without being told */
-    (void)snprintf(consumers, sizeof(consumers), "%lld",
-                   (long long)load->consumers);
-    count = put(texts, 0, "kind", load->kind->name);
-    count = put(texts, count, "lock", load->lock);
     count = put(texts, count, "parking", load->parking);
     count = put(texts, count, "auto_ack", load->auto_ack);
-    if (load->kind->is_one_worker)
-        count = put(texts, count, "concurrency", consumers);
+    if (load->kind->has_consumers) {
+        (void)snprintf(number, sizeof(number), "%lld",
+                       (long long)load->consumers);
+        count = put(texts, count, "consumers", number);
+    }
+    if (load->kind->delay == BENCH_DELAY_OF_TOPIC) {
+        (void)snprintf(number, sizeof(number), "%lldms",
+                       (long long)load->delay_ms);
+        count = put(texts, count, "delay", number);
+    }
+    if (count == 0)
+        return WEIR_OK; /* as it is without being told */
+    count = put(texts, count, "kind", load->kind->name);
     for (size_t i = 0; i < count; i++)
         settings[i] = texts[i];
-    return bench_topic_set(bench->server.url, topic, settings, err);
+    return bench_topic_set(&made, settings, err);
 }
 
 struct bench_role bench_load_role(const struct bench *bench,
@@ -74,7 +100,11 @@ struct bench_role bench_load_role(const struct bench *bench,
         .payload_bytes = load->payload_bytes,
         .batch = load->batch,
         .makes_ids = load->makes_ids || !load->kind->has_ids,
-        .delay_ms = load->delay_ms,
+        .kind = load->kind->name,
+        .delay_ms =
+            load->kind->delay == BENCH_DELAY_OF_JOB ? load->delay_ms : 0,
+        .spread_ms = load->spread_ms,
+        .id_base = load->id_base,
         .lease_ms = load->lease_ms,
         .idle_topics = load->idle_topics,
     };
@@ -84,7 +114,7 @@ int bench_load_workers(struct bench *bench, struct bench_team *team,
                        const struct bench_load *load, struct bench_role *role,
                        struct weir_error *err)
 {
-    int64_t workers = load->kind->is_one_worker ? 1 : load->consumers;
+    int64_t workers = load->kind->has_consumers ? 1 : load->consumers;
     int rc = WEIR_OK;
 
     (void)bench;
@@ -111,11 +141,13 @@ int bench_load_await_added(struct bench *bench, struct bench_team *team,
 }
 
 /* Nothing was handled for a while: is nothing left, or is nobody working? */
-static int look_into(struct bench *bench, const char *topic, int64_t quiet_ns,
-                     bool *ret_is_over, struct weir_error *err)
+static int look_into(struct bench *bench, const struct bench_wait *wait,
+                     int64_t quiet_ns, bool *ret_is_over,
+                     struct weir_error *err)
 {
+    struct bench_topic topic = {bench->server.url, wait->topic, wait->kind};
     int64_t left = 0;
-    int rc = bench_topic_left(bench->server.url, topic, &left, err);
+    int rc = bench_topic_left(&topic, &left, err);
 
     if (rc < 0)
         return rc;
@@ -148,7 +180,7 @@ int bench_load_await_settled(struct bench *bench, struct bench_team *team,
             return WEIR_OK;
         if (!is_over && now - looked > QUIET_MS * NS_PER_MS) {
             looked = now;
-            rc = look_into(bench, wait->topic, now - since, &is_over, err);
+            rc = look_into(bench, wait, now - since, &is_over, err);
             if (rc < 0)
                 return rc;
         }
@@ -200,6 +232,8 @@ static int fill(struct bench *bench, struct bench_team *team,
         return rc;
     row->figure[BENCH_enqueue_server_us] =
         (bench_server_cpu_us(&bench->server) - before) / (double)role->jobs;
+    row->figure[BENCH_enqueue_client_us] =
+        (double)member->add_cpu_ns / 1000 / (double)role->jobs;
     row->figure[BENCH_enqueue_per_s] =
         rate(role->jobs, member->added_ns - member->begun_ns);
     return bench_team_stop(team, err);
@@ -248,7 +282,10 @@ static int drain(struct bench *bench, struct bench_team *team,
         (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
     row->figure[BENCH_drain_per_s] = rate(wait->jobs, settled - begun);
     bench_load_count(team, row);
-    return bench_team_stop(team, err);
+    rc = bench_team_stop(team, err);
+    row->figure[BENCH_drain_client_us] =
+        (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;
+    return rc;
 }
 
 int bench_load_drain(struct bench *bench, const struct bench_load *load,
@@ -256,7 +293,7 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
                      struct weir_error *err)
 {
     struct bench_role role = bench_load_role(bench, load, topic);
-    struct bench_wait wait = {topic, load->jobs, due_ns};
+    struct bench_wait wait = {topic, load->kind->name, load->jobs, due_ns};
     struct bench_team team;
     int rc = bench_team_init(&team, load->jobs, false, err);
 
@@ -325,7 +362,8 @@ int bench_load_flow(struct bench *bench, const struct bench_load *load,
                     struct weir_error *err)
 {
     struct bench_role role = bench_load_role(bench, load, topic);
-    struct bench_wait wait = {topic, load->jobs, load->delay_ms * NS_PER_MS};
+    struct bench_wait wait = {topic, load->kind->name, load->jobs,
+                              load->delay_ms * NS_PER_MS};
     struct bench_team team;
     int rc = bench_team_init(&team, load->jobs, false, err);
 

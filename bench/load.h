@@ -12,13 +12,18 @@ struct bench_load {
     const struct bench_kind *kind;
     const char *lock, *parking, *auto_ack; /* as in struct bench_row */
     int64_t jobs, payload_bytes, batch, consumers;
-    int64_t delay_ms, lease_ms, idle_topics;
+    int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */
 };
 
 /* The load that the options describe. */
 struct bench_load bench_load_of(const struct bench *bench);
+
+/* The same of one variant; `row` gets its labels. */
+struct bench_load bench_load_variant(const struct bench *bench,
+                                     const struct bench_variant *variant,
+                                     int64_t consumers, struct bench_row *row);
 
 /* Make the topic what the load says. */
 int bench_load_prepare(struct bench *bench, const struct bench_load *load,
@@ -57,7 +62,7 @@ int bench_load_await_added(struct bench *bench, struct bench_team *team,
 /* Wait until all jobs ran, at least once, and are settled, or until nothing is
  * left of them. They are due at `due_ns`. `*ret_ns`: the last settle. */
 struct bench_wait {
-    const char *topic;
+    const char *topic, *kind;
     int64_t jobs, due_ns;
 };
 int bench_load_await_settled(struct bench *bench, struct bench_team *team,

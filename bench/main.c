@@ -7,8 +7,11 @@
 #include <signal.h>
 #include <string.h>
 
-const struct bench_case *const bench_cases[] = {&bench_case_throughput,
-                                                &bench_case_floor};
+const struct bench_case *const bench_cases[] = {
+    &bench_case_compare,  &bench_case_throughput, &bench_case_floor,
+    &bench_case_lateness, &bench_case_wake,       &bench_case_idle,
+    &bench_case_scale,    &bench_case_crash,
+};
 const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
 
 /* Nobody is there, as against: something went wrong. */
@@ -40,7 +43,6 @@ static int run(const struct bench_case *which,
     int rc;
 
     bench_progress_init(&bench.progress, which->name, 1);
-    bench_output_heading(&bench.output);
     rc = which->run(&bench, &err);
     bench_progress_clear(&bench.progress);
     if (rc < 0)

@@ -29,7 +29,7 @@ struct member {
     int64_t sent, acknowledged;
     int64_t begun_cpu_ns;
     uint64_t random;
-    bool is_serving;
+    bool is_connected;
 };
 
 static int64_t cpu_ns(void)
@@ -124,6 +124,7 @@ static void on_idle(const char *topic, void *arg)
 static bool serve(struct member *self, const char *topic, weir_run_fn run)
 {
     struct weir_topic_options options = {
+        .kind = self->role->kind,
         .run = run,
         .self = self,
         .lease_ms = self->role->lease_ms,
@@ -136,15 +137,12 @@ static bool serve(struct member *self, const char *topic, weir_run_fn run)
     return false;
 }
 
-static void serve_all(struct member *self)
+static void serve_idle(struct member *self)
 {
     char name[IDLE_NAME];
 
-    self->is_serving = true;
-    if (!serve(self, self->role->topic, handle))
-        return;
     for (int64_t i = 0; i < self->role->idle_topics; i++) {
-        (void)snprintf(name, sizeof(name), "%.20s.idle%lld", self->role->topic,
+        (void)snprintf(name, sizeof(name), "%.28s.i%lld", self->role->topic,
                        (long long)i);
         if (!serve(self, name, handle))
             return;
@@ -195,7 +193,7 @@ static bool add_one(struct member *self)
     int rc;
 
     if (!self->role->makes_ids) {
-        bench_id_write(id, self->sent);
+        bench_id_write(id, self->role->id_base + self->sent);
         job.id = id;
     }
     if (self->role->spread_ms > 0)
@@ -253,8 +251,8 @@ static void go(struct member *self)
     self->begun_cpu_ns = cpu_ns();
     self->out->begun_ns = bench_now_ns();
     atomic_store(&self->out->state, BENCH_RUNNING);
-    if (self->role->handles && !self->is_serving)
-        serve_all(self);
+    if (self->role->handles && !self->role->handles_at_once)
+        (void)serve(self, self->role->topic, handle);
     if (!self->role->adds)
         return;
     if (self->role->pause_ms > 0) {
@@ -321,10 +319,14 @@ static void on_connection(int code, const char *text, void *arg)
         fail(self, sentence);
         return;
     }
-    if (self->role->handles_at_once && !self->is_serving)
-        serve_all(self);
-    else if (atomic_load(&self->out->state) == BENCH_STARTING &&
-             !self->role->handles_at_once)
+    if (atomic_load(&self->out->state) != BENCH_STARTING || self->is_connected)
+        return; /* it came back */
+    self->is_connected = true;
+    if (self->role->handles)
+        serve_idle(self);
+    if (self->role->handles_at_once)
+        (void)serve(self, self->role->topic, handle);
+    else if (atomic_load(&self->out->state) == BENCH_STARTING)
         atomic_store(&self->out->state, BENCH_READY);
 }
 
@@ -361,6 +363,7 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
         .redis_url = role->url,
         .log = log_line,
         .log_level = WEIR_LEVEL_ERROR,
+        .request_timeout_ms = BENCH_REQUEST_LIMIT_MS,
         .on_connection = on_connection,
         .on_connection_arg = &self,
     };
@@ -369,7 +372,8 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
     init_watchers(&self, orders);
-    if (weir_reactor_open(&options, &self.weir, &err) < 0) {
+    if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
+        weir_reactor_declare(self.weir, role->topic, role->kind, &err) < 0) {
         fail(&self, err.text);
     } else {
         weir_reactor_on_idle(self.weir, on_idle, &self);

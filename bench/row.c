@@ -106,16 +106,13 @@ static int column_width(enum bench_figure figure)
     return len < 10 ? 10 : len;
 }
 
-void bench_output_heading(const struct bench_output *output)
+static void print_heading(const struct bench_output *output)
 {
-    if (output->json)
-        return;
     (void)printf("%-*s", LABEL_WIDTH, "");
     for (size_t i = 0; i < output->column_count; i++)
         (void)printf("  %*s", column_width(output->columns[i]),
                      figures[output->columns[i]].heading);
     (void)printf("\n");
-    (void)fflush(stdout);
 }
 
 static void print_table_row(const struct bench_output *output,
@@ -123,6 +120,8 @@ static void print_table_row(const struct bench_output *output,
 {
     char text[40];
 
+    if (output->row_count == 1)
+        print_heading(output);
     (void)printf("%-*s", LABEL_WIDTH, row->label);
     for (size_t i = 0; i < output->column_count; i++) {
         enum bench_figure figure = output->columns[i];

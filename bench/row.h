@@ -30,6 +30,8 @@ struct json_object;
     X(ops_per_s, "ops/s", 0, MEDIAN)                  \
     X(enqueue_server_us, "enqueue srv us", 3, MEDIAN) \
     X(drain_server_us, "drain srv us", 3, MEDIAN)     \
+    X(enqueue_client_us, "enqueue cl us", 3, MEDIAN)  \
+    X(drain_client_us, "drain cl us", 3, MEDIAN)      \
     X(floor_share, "of floor", 2, MEDIAN)             \
     X(floor_ratio, "x floor", 2, MEDIAN)              \
     X(ratio, "x slowest", 2, MEDIAN)                  \
@@ -54,7 +56,7 @@ enum { BENCH_FIGURES_FIXED = BENCH_ops_per_s };
 struct bench_row {
     const char *case_name;
     const char *kind;     /* NULL: null, and so for the texts below */
-    char label[48];       /* what tells it from its neighbours in the table */
+    char label[80];       /* what tells it from its neighbours in the table */
     int64_t consumers;    /* -1: null, and so for the numbers below */
     const char *lock;     /* "yes", "no" */
     const char *parking;  /* "atomic", "two-step" */
@@ -86,10 +88,8 @@ struct bench_output {
     size_t row_count;
 };
 
-/* The table's heading; nothing with --json. */
-void bench_output_heading(const struct bench_output *output);
-
-/* Print a row and keep it. False: out of memory. */
+/* Print a row, after the heading if it is the first of a table, and keep it.
+ * False: out of memory. */
 bool bench_output_row(struct bench_output *output, const struct bench_row *row);
 
 void bench_output_fini(struct bench_output *output);

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <weir/base.h>
 
-enum { BENCH_MEMBERS_MAX = 64 };
+enum { BENCH_MEMBERS_MAX = 64, BENCH_REQUEST_LIMIT_MS = 120000 };
 
 enum bench_state {
     BENCH_STARTING,
@@ -58,11 +58,12 @@ enum bench_stamps {
 };
 
 struct bench_role {
-    const char *url, *topic;
+    const char *url, *topic, *kind;
     bool adds, handles;
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
     int64_t batch;     /* jobs in a turn of the loop */
+    int64_t id_base;   /* the number of the first id */
     bool makes_ids;    /* weir does */
     int64_t delay_ms;  /* of every job */
     int64_t spread_ms; /* and so much more at random */

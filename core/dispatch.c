@@ -2,6 +2,7 @@
 #include "core/lane.h"
 
 #include "core/assert.h"
+#include "core/chaos.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/verdict.h"
@@ -147,10 +148,16 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     bool is_taken = false;
 
     run->phase = WEIR__PHASE_RUNNING;
+    if (weir__lane_is_blocking(lane)) {
+        weir__errand_begin(run);
+        return;
+    }
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
                    run->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
+    WEIR__STEP("run");
     verdict = lane->options.run(lane->options.self, &run->job);
+    WEIR__STEP("ran");
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
     weir__lane_took(lane, run, 1, is_taken || verdict == WEIR_PENDING);
@@ -183,15 +190,16 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 {
     if (!weir__run_begin(lane, run))
         return 1;
-    if (lane->options.run_batch != NULL)
+    if (lane->options.run_batch != NULL && !weir__lane_is_blocking(lane))
         return weir__batch_run(lane, run);
     call(lane, run);
     return 1;
 }
 
-static bool is_full(const struct weir__lane *lane)
+bool weir__lane_is_full(const struct weir__lane *lane)
 {
-    return lane->pending.count >= lane->options.concurrency;
+    return lane->pending.count >= lane->options.concurrency ||
+           weir__errand_is_full(lane);
 }
 
 /* One visit: at most the lane's share of runs. Returns how many ran. */
@@ -200,7 +208,7 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
-    while (ran < quantum && !reactor->is_halted && !is_full(lane)) {
+    while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
         if (run == NULL)
@@ -216,7 +224,7 @@ static void after_visit(struct weir__lane *lane)
 {
     weir__lane_list_push(lane, WEIR__LANES_RAN);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0 && !is_full(lane))
+    if (lane->ready.count > 0 && !weir__lane_is_full(lane))
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 

@@ -14,7 +14,8 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128, GROUPS_MAX = 500 };
 #define DIGITS  "0123456789"
 
 /* Those that there are. */
-static const char *const kinds[] = {"delay", "bounded"};
+static const char *const kinds[] = {"delay",      "list",   "sync",
+                                    "concurrent", "stream", "bounded"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
@@ -44,17 +45,26 @@ enum weir__topic_option weir__topic_option_find(struct weir_slice name)
 
 /* Kinds of topics that have an option; NULL: all of them. */
 static const char *const owners[WEIR__TOPIC_OPTIONS] = {
-    [WEIR__TOPIC_retry] = "delay, bounded or stream",
-    [WEIR__TOPIC_retry_jitter] = "delay, bounded or stream",
+    [WEIR__TOPIC_retry] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_retry_jitter] = "delay, bounded, list or stream",
     [WEIR__TOPIC_prefetch] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_max_crashes] = "delay, bounded or stream",
+    [WEIR__TOPIC_max_crashes] = "delay, bounded, list or stream",
+    [WEIR__TOPIC_ttl] = "delay, bounded, sync, concurrent or stream",
     [WEIR__TOPIC_max_dead] = "delay, list or stream",
-    [WEIR__TOPIC_on_dead] = "delay",
+    [WEIR__TOPIC_on_dead] = "delay, list or stream",
+    [WEIR__TOPIC_max_body] = "delay, sync or concurrent",
+    [WEIR__TOPIC_max_pending] = "delay, sync or concurrent",
     [WEIR__TOPIC_delay] = "sync or concurrent",
     [WEIR__TOPIC_consumers] = "sync or concurrent",
     [WEIR__TOPIC_lock] = "sync",
     [WEIR__TOPIC_auto_ack] = "concurrent or list",
     [WEIR__TOPIC_parking] = "concurrent",
+    [WEIR__TOPIC_key] = "list or stream",
+    [WEIR__TOPIC_group] = "stream",
+    [WEIR__TOPIC_on_retry] = "list or stream",
+    [WEIR__TOPIC_start] = "stream",
+    [WEIR__TOPIC_after] = "stream",
+    [WEIR__TOPIC_claim_idle] = "stream",
     [WEIR__TOPIC_length] = "bounded",
     [WEIR__TOPIC_overflow] = "bounded",
     [WEIR__TOPIC_max_age] = "bounded",
@@ -436,6 +446,11 @@ int weir__option_check(const struct weir__option *option, const char *text,
                                "%s: \"\" says nothing: write a value, or "
                                "leave the option out",
                                option->name);
+    if (option->form == WEIR__OPTION_TEXT && option->max > 0 &&
+        slice.len > (size_t)option->max)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: %zu bytes are too long: write at most %lld",
+                               option->name, slice.len, (long long)option->max);
     if (option->form == WEIR__OPTION_KIND)
         return check_kind(option, text, err);
     if (option->form == WEIR__OPTION_WORKER)

@@ -36,7 +36,7 @@ enum {
 struct weir__option {
     const char *name;
     enum weir__option_form form;
-    int64_t min, max, fallback; /* of numbers */
+    int64_t min, max, fallback; /* of numbers; of texts: most bytes, or 0 */
     /* Stands for `word_value`; NULL: no word. Of a choice: "this|that". */
     const char *word;
     int64_t word_value;
@@ -75,6 +75,12 @@ struct weir__option {
     X(lock, SWITCH, 0, 1, 1, NULL, 0)                                         \
     X(auto_ack, SWITCH, 0, 1, 0, NULL, 0)                                     \
     X(parking, CHOICE, 0, 1, 0, "atomic|two-step", 0)                         \
+    X(key, TEXT, 0, 128, 0, NULL, 0)                                          \
+    X(group, TEXT, 0, 128, 0, NULL, 0)                                        \
+    X(on_retry, TOPIC, 0, 0, 0, "none", 0)                                    \
+    X(start, CHOICE, 0, 1, 0, "0|$", 0)                                       \
+    X(after, CHOICE, 0, 1, 0, "keep|delete", 0)                               \
+    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL, 0) \
     X(batch, COUNT, 1, 1000, 128, NULL, 0)                                    \
     X(length, COUNT, 1, 1000000, 1000, NULL, 0)                               \
     X(overflow, CHOICE, 0, 2, 0, "drop-oldest|drop-new|reject", 0)            \

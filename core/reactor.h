@@ -13,6 +13,7 @@
 
 #include <weir/weir.h>
 
+#include "core/errand.h"
 #include "core/error.h"
 #include "core/ladder.h"
 #include "core/store.h"
@@ -39,6 +40,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* False: these headers name none. Fills what is not in the record. */
+    bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
 
 struct weir__reactor_options {
@@ -47,8 +50,9 @@ struct weir__reactor_options {
     void *clock_arg;
     uint64_t seed;                 /* of jitter */
     struct weir__mailbox *mailbox; /* kept */
-    int64_t block_warn_ms;         /* name handlers that hold the loop longer */
-    const struct weir__log *log;   /* kept */
+    struct weir__pool *pool; /* kept; NULL: handlers that block do it here */
+    int64_t block_warn_ms;   /* name handlers that hold the loop longer */
+    const struct weir__log *log; /* kept */
 };
 
 /* NULL when out of memory. Stores are attached afterwards. */
@@ -68,14 +72,15 @@ void weir__reactor_attach(struct weir__reactor *reactor,
 struct weir__store_events weir__lane_events(void);
 
 struct weir__lane_options {
-    struct weir_slice name;      /* borrowed, valid topic name */
-    struct weir__store *store;   /* attached; keeps the topic */
-    const char *handler;         /* for logs; kept */
-    weir_run_fn run;             /* NULL: there is `run_batch` */
-    weir_run_batch_fn run_batch; /* NULL: `run` */
-    uint32_t batch;              /* most jobs of such a call; 0: 1 */
+    struct weir_slice name;    /* borrowed, valid topic name */
+    struct weir__store *store; /* attached; keeps the topic */
+    const char *handler;       /* for logs; kept */
+    weir_run_fn run;
     void *self;                  /* kept until the reactor is freed */
     int (*flush)(void *self);    /* NULL: nothing to flush */
+    bool blocks;                 /* runs beside the loop; without flush */
+    weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
+    uint32_t batch;              /* most jobs of such a call; 0: 1 */
     struct weir__ladder ladder;
     uint32_t retry_jitter; /* percent */
     uint32_t concurrency;
@@ -87,9 +92,10 @@ struct weir__lane_options {
     uint32_t max_crashes;
     int64_t ttl_ms; /* of jobs without one; 0: none */
     uint32_t max_dead;
-    char on_dead[WEIR_MAX_TOPIC + 1];     /* "": none */
+    char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
+    struct weir__fifo_options fifo;   /* lease_ms is not used */
+    struct weir__feed_options feed;
     struct weir__bounded_options bounded; /* batch is not used */
-    struct weir__fifo_options fifo;       /* lease_ms is not used */
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */

@@ -17,6 +17,7 @@ int weir__lane_open_topic(struct weir__lane *lane)
         .max_dead = lane->options.max_dead,
         .on_dead = weir__slice_str(lane->options.on_dead),
         .fifo = lane->options.fifo,
+        .feed = lane->options.feed,
         .bounded = lane->options.bounded,
     };
 
@@ -27,23 +28,59 @@ int weir__lane_open_topic(struct weir__lane *lane)
     return store->ops->topic_open(store, &options, &lane->topic);
 }
 
+/* The text was checked: it fits. The option's word stands for none. */
+static void copy_text(char *to, enum weir__topic_option option,
+                      const char *text)
+{
+    const char *none = weir__topic_options[option].word;
+
+    if (none != NULL && strcmp(text, none) == 0)
+        text = "";
+    memcpy(to, text, strlen(text) + 1);
+}
+
 static void take_text(struct weir__lane_options *options,
                       enum weir__topic_option option, const char *text)
 {
     struct weir__ladder ladder;
-    size_t len = strlen(text);
 
     if (option == WEIR__TOPIC_retry &&
         weir__ladder_parse(weir__slice_str(text), &ladder, NULL) == WEIR_OK)
         options->ladder = ladder;
-    if (option == WEIR__TOPIC_hot && len <= WEIR__HOT_MAX)
-        memcpy(options->bounded.hot, text, len + 1);
-    if (option != WEIR__TOPIC_on_dead || len > WEIR_MAX_TOPIC)
-        return;
-    if (strcmp(text, weir__topic_options[option].word) == 0)
-        len = 0;
-    memcpy(options->on_dead, text, len);
-    options->on_dead[len] = '\0';
+    if (option == WEIR__TOPIC_on_dead)
+        copy_text(options->on_dead, option, text);
+    if (option == WEIR__TOPIC_on_retry)
+        copy_text(options->feed.on_retry, option, text);
+    if (option == WEIR__TOPIC_key)
+        copy_text(options->feed.key, option, text);
+    if (option == WEIR__TOPIC_group)
+        copy_text(options->feed.group, option, text);
+    if (option == WEIR__TOPIC_hot)
+        copy_text(options->bounded.hot, option, text);
+}
+
+static void take_feed(struct weir__feed_options *feed,
+                      enum weir__topic_option option, int64_t value)
+{
+    if (option == WEIR__TOPIC_start)
+        feed->starts_at_end = value != 0;
+    if (option == WEIR__TOPIC_after)
+        feed->is_deleting = value != 0;
+    if (option == WEIR__TOPIC_claim_idle)
+        feed->claim_idle_ms = value;
+}
+
+static void take_bounded(struct weir__bounded_options *bounded,
+                         enum weir__topic_option option, int64_t value)
+{
+    if (option == WEIR__TOPIC_length)
+        bounded->length = (uint32_t)value;
+    if (option == WEIR__TOPIC_overflow)
+        bounded->overflow = (enum weir__overflow)value;
+    if (option == WEIR__TOPIC_group_ttl)
+        bounded->group_ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
+    if (option == WEIR__TOPIC_linger)
+        bounded->linger_ms = value;
 }
 
 /* The value is within the option's bounds. */
@@ -92,24 +129,24 @@ static void take_number(struct weir__lane_options *options,
         break;
     case WEIR__TOPIC_auto_ack:
         options->fifo.is_auto_ack = value != 0;
+        options->feed.is_auto_ack = value != 0;
         break;
     case WEIR__TOPIC_parking:
         options->fifo.is_two_step = value != 0;
         break;
-    case WEIR__TOPIC_length:
-        options->bounded.length = (uint32_t)value;
+    case WEIR__TOPIC_start:
+    case WEIR__TOPIC_after:
+    case WEIR__TOPIC_claim_idle:
+        take_feed(&options->feed, option, value);
         break;
+    case WEIR__TOPIC_length:
     case WEIR__TOPIC_overflow:
-        options->bounded.overflow = (enum weir__overflow)value;
+    case WEIR__TOPIC_group_ttl:
+    case WEIR__TOPIC_linger:
+        take_bounded(&options->bounded, option, value);
         break;
     case WEIR__TOPIC_max_age:
         options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
-        break;
-    case WEIR__TOPIC_group_ttl:
-        options->bounded.group_ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
-        break;
-    case WEIR__TOPIC_linger:
-        options->bounded.linger_ms = value;
         break;
     case WEIR__TOPIC_batch:
         options->batch = (uint32_t)value;
@@ -119,6 +156,9 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_options:
     case WEIR__TOPIC_retry:
     case WEIR__TOPIC_on_dead:
+    case WEIR__TOPIC_on_retry:
+    case WEIR__TOPIC_key:
+    case WEIR__TOPIC_group:
     case WEIR__TOPIC_hot:
     case WEIR__TOPIC_max_body:
     case WEIR__TOPIC_max_pending:

@@ -84,10 +84,10 @@ struct weir__claim {
 
 /* A job to add. Slices are borrowed for the call. */
 struct weir__new_job {
-    struct weir_slice id;    /* empty: the store makes one */
+    struct weir_slice id; /* empty: the store makes one */
     const struct weir__record *record;
-    int64_t delay_ms; /* used when at_ms is 0 */
-    int64_t at_ms;    /* absolute server time */
+    int64_t delay_ms;        /* used when at_ms is 0 */
+    int64_t at_ms;           /* absolute server time */
     struct weir_slice group; /* of a bounded topic, and only there */
 };
 
@@ -99,6 +99,19 @@ struct weir__fifo_options {
     bool is_locked;   /* sync */
     bool is_auto_ack; /* concurrent: done with the pop */
     bool is_two_step; /* concurrent: popped first, parked then */
+};
+
+enum { WEIR__SOURCE_MAX = 128 };
+
+/* Where topics of kind list and stream take their entries from, and how. */
+struct weir__feed_options {
+    char key[WEIR__SOURCE_MAX + 1];    /* "": the topic's name */
+    char group[WEIR__SOURCE_MAX + 1];  /* stream; "": weir */
+    char on_retry[WEIR_MAX_TOPIC + 1]; /* a delay topic takes them; "": none */
+    int64_t claim_idle_ms; /* stream: other consumers are dead after; 0: 60 s */
+    bool is_auto_ack;      /* list: popped and gone */
+    bool starts_at_end;    /* stream: a new group sees new entries only */
+    bool is_deleting;      /* stream: entries that are done */
 };
 
 enum { WEIR__HOT_MAX = 500 }; /* bytes of all patterns */
@@ -121,6 +134,7 @@ struct weir__store_topic_options {
     uint32_t max_dead;         /* 0: all of these stay as they are */
     struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
     struct weir__fifo_options fifo;
+    struct weir__feed_options feed;
     struct weir__bounded_options bounded;
 };
 

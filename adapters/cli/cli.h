@@ -35,8 +35,10 @@ struct weir__cli {
     const char *data;       /* data directory as given; NULL: the default one */
     bool json;
     enum weir_level log_level;
-    bool has_log_level; /* --log-level was given */
-    const char *worker; /* name of a worker; NULL: made */
+    bool has_log_level;    /* --log-level was given */
+    const char *worker;    /* name of a worker; NULL: made */
+    int64_t block_warn_ms; /* of a worker; 0: the default */
+    uint32_t threads;      /* likewise */
 };
 
 /* A long option of a command. */

@@ -149,6 +149,8 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .log_level = client->cli->log_level,
         .on_connection = on_connection,
         .on_connection_arg = client,
+        .block_warn_ms = client->cli->block_warn_ms,
+        .threads = client->cli->threads,
     };
     struct weir_error err = {0};
     int rc;
@@ -170,7 +172,8 @@ enum weir__exit weir__client_open(struct weir__client *client,
     if (rc != WEIR__EXIT_NONE)
         return rc;
     client->log = log;
-    client->loop = ev_default_loop(0);
+    /* Not the default one, which would reap the children of plugins. */
+    client->loop = ev_loop_new(EVFLAG_AUTO);
     if (client->loop == NULL) {
         weir__complain("libev found no way to wait for events");
         return WEIR__EXIT_FAILED;
@@ -291,10 +294,12 @@ enum weir__exit weir__client_know(struct weir__client *client,
     struct weir_error err = {0};
     int rc = weir__client_ask_kind(client, topic);
 
-    if (rc == WEIR_ENOTFOUND)
-        return WEIR__EXIT_NONE;
+    if (rc == WEIR_ENOTFOUND || (rc == WEIR_OK && client->kind[0] == '\0'))
+        return WEIR__EXIT_NONE; /* or the wait was ended for another reason */
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
+    if (client->kind[0] == '\0') /* it was told to stop waiting */
+        return WEIR__EXIT_NONE;
     rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

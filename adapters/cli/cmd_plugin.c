@@ -45,6 +45,11 @@ static bool is_bounded(const struct weir_option *option)
     return option->min != 0 || option->max != 0;
 }
 
+static bool is_secret(const struct weir_option *option)
+{
+    return (option->flags & WEIR_OPTION_SECRET) != 0;
+}
+
 /* --- JSON ------------------------------------------------------------- */
 
 static bool put_text(struct json_object *object, const char *name,
@@ -79,6 +84,8 @@ static struct json_object *option_json(const struct weir_option *option)
         put_bound(object, "min", option, option->min) &&
         put_bound(object, "max", option, option->max) &&
         put_text(object, "choices", option->choices) &&
+        weir__json_put(object, "secret",
+                       json_object_new_boolean(is_secret(option))) &&
         put_text(object, "help", option->help))
         return object;
     (void)json_object_put(object);
@@ -125,15 +132,17 @@ static struct json_object *plugin_json(const char *path,
 
 static void print_option(const struct weir_option *option)
 {
+    const char *secret = is_secret(option) ? ", secret" : "";
+
     (void)printf("  %s (%s", option->name, type_name(option->type));
     if (option->choices != NULL)
         (void)printf(": %s", option->choices);
     if (is_bounded(option))
         (void)printf(", %" PRId64 " to %" PRId64, option->min, option->max);
     if (option->fallback == NULL)
-        (void)printf(", required)");
+        (void)printf(", required%s)", secret);
     else
-        (void)printf(", default \"%s\")", option->fallback);
+        (void)printf(", default \"%s\"%s)", option->fallback, secret);
     (void)printf("  %s\n", option->help != NULL ? option->help : "");
 }
 
@@ -186,7 +195,7 @@ const struct weir__command weir__cmd_plugin_info = {
                "Needs no\nserver. With --json: {\"file\",\"name\",\"version\","
                "\"summary\",\"abi\",\n\"options\":[{\"name\",\"type\","
                "\"default\",\"required\",\"min\",\"max\",\"choices\",\n"
-               "\"help\"}]}.",
+               "\"secret\",\"help\"}]}.",
     .example = "weir plugin info build/plugins/echo.so",
     .exits = "0 shown, 2 wrong usage, no such plugin, or none that fits",
     .run = run,

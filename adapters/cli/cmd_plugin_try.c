@@ -23,6 +23,7 @@
 enum { OPTION, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 
 #define TIMEOUT_MS INT64_C(30000)
+#define GRACE_MS   INT64_C(500) /* a pending run is given up by then */
 
 static const struct weir__flag flags[] = {
     [OPTION] = {"option", "K=V", "an option of the plugin; may be repeated"},
@@ -36,7 +37,7 @@ static const struct weir__flag flags[] = {
                "delays between attempts\n"
                "(default: 15s 3m 10m 30m 30m 1h 2h 6h 15h)"},
     [TIMEOUT] = {"timeout", "D",
-                 "how long loading and running may take, 10ms to 7d\n"
+                 "how long the run may take, 10ms to 7d\n"
                  "(default: 30s)"},
 };
 
@@ -187,6 +188,7 @@ static struct weir_trial *open_trial(struct try *try)
                 .plugin_options = try->args->all,
                 .plugin_option_count = try->args->all_count,
                 .retry = value[RETRY],
+                .timeout_ms = try->timeout_ms,
             },
         .log = on_line,
         .log_arg = try,
@@ -250,6 +252,8 @@ static enum weir__exit run_plugin(struct try *try)
         return WEIR__EXIT_USAGE;
     start_ms = now_ms();
     weir_trial_advance(trial, 0);
+    if (!weir_trial_wait(trial, try->timeout_ms))
+        weir_trial_advance(trial, 1); /* its timeout has passed by then */
     outcome = (struct outcome){.trial = trial, .time_ms = now_ms() - start_ms};
     run = weir_trial_last(trial);
     restore_output(try);
@@ -258,11 +262,13 @@ static enum weir__exit run_plugin(struct try *try)
         weir_trial_free(trial);
         return WEIR__EXIT_FAILED;
     }
-    outcome.verdict = verdicts[run->verdict].name;
+    outcome.verdict = run->timed_out ? "TIMEOUT" : verdicts[run->verdict].name;
     outcome.delay_ms = run->delay_ms;
     outcome.reason = run->reason;
     outcome.dead = run->dead;
-    rc = print(try, &outcome) ? verdicts[run->verdict].exit : WEIR__EXIT_FAILED;
+    rc = run->timed_out ? WEIR__EXIT_TIMED_OUT : verdicts[run->verdict].exit;
+    if (!print(try, &outcome))
+        rc = WEIR__EXIT_FAILED;
     weir_trial_free(trial);
     return rc;
 }
@@ -310,7 +316,7 @@ static enum weir__exit say_timeout(const struct try *try)
 
 static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
 {
-    bool is_over = wait_closed(pipe, try->timeout_ms);
+    bool is_over = wait_closed(pipe, try->timeout_ms + GRACE_MS);
     int status;
 
     (void)close(pipe);

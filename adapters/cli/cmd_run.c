@@ -4,6 +4,7 @@
 
 #include "adapters/cli/client.h"
 #include "adapters/cli/gate.h"
+#include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
 #include "adapters/cli/until_empty.h"
@@ -27,6 +28,7 @@ enum {
 };
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
+static const double HURRY_S = 3.0;  /* for the server, at the end */
 
 static const struct weir__flag flags[] = {
     [HANDLE] = {"handle", "TOPIC=PLUGIN[?k=v&...]",
@@ -65,10 +67,11 @@ struct run {
     const struct weir__args *args;
     struct weir__services services;
     struct weir__watch watch;
+    struct weir__notify notify;
     struct ev_signal signals[2];
-    struct ev_timer drain;
+    struct ev_timer drain, hurry;
     double drain_s;
-    bool is_stopping;
+    bool is_stopping, is_hurrying;
     enum weir__exit exit_code; /* when the wait ends well */
     struct weir__log log;
 };
@@ -147,6 +150,30 @@ static void on_stopped(void *arg)
     weir__client_finish(&run->client, WEIR_OK);
 }
 
+/* The server did not take back what is left. */
+static void on_hurry(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct run *run = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__log(&run->log, WEIR_LEVEL_ERROR,
+              "the server did not answer for %.0f s; what is left runs again "
+              "when its lease has ended",
+              HURRY_S);
+    run->exit_code = WEIR__EXIT_FAILED;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+/* Wait no longer: what is unfinished goes back at once. */
+static void hurry(struct run *run)
+{
+    ev_timer_stop(run->client.loop, &run->drain);
+    ev_now_update(run->client.loop);
+    ev_timer_start(run->client.loop, &run->hurry);
+    weir_reactor_give_back(run->client.reactor);
+}
+
 static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
                                 int events)
 {
@@ -154,18 +181,17 @@ static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
 
     (void)loop;
     (void)events;
-    weir__log(&run->log, WEIR_LEVEL_ERROR,
-              "not finished after %.1f s; what is left runs again when its "
-              "lease has ended",
+    weir__log(&run->log, WEIR_LEVEL_WARN,
+              "not finished after %.1f s; what is left is given back",
               run->drain_s);
-    run->exit_code = WEIR__EXIT_FAILED;
-    weir__client_finish(&run->client, WEIR_OK);
+    hurry(run);
 }
 
 static void stop(struct run *run, enum weir__exit exit_code)
 {
     run->is_stopping = true;
     run->exit_code = exit_code;
+    weir__notify_stopping(&run->notify);
     ev_now_update(run->client.loop);
     ev_timer_start(run->client.loop, &run->drain);
     weir_reactor_stop(run->client.reactor, on_stopped, run);
@@ -184,9 +210,16 @@ static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
         stop(run, WEIR__EXIT_DONE);
         return;
     }
-    weir__log(&run->log, WEIR_LEVEL_WARN, "%s again: ending at once", name);
-    run->exit_code = WEIR__EXIT_FAILED;
-    weir__client_finish(&run->client, WEIR_OK);
+    if (run->is_hurrying) {
+        weir__log(&run->log, WEIR_LEVEL_WARN, "%s again: ending at once", name);
+        run->exit_code = WEIR__EXIT_FAILED;
+        weir__client_finish(&run->client, WEIR_OK);
+        return;
+    }
+    run->is_hurrying = true;
+    weir__log(&run->log, WEIR_LEVEL_WARN,
+              "%s again: giving back what is not finished", name);
+    hurry(run);
 }
 
 static void on_empty(const struct weir__watched *paused, void *arg)
@@ -254,6 +287,8 @@ static void listen_to_signals(struct run *run)
     }
     ev_timer_init(&run->drain, on_drained_too_long, run->drain_s, 0.0);
     run->drain.data = run;
+    ev_timer_init(&run->hurry, on_hurry, HURRY_S, 0.0);
+    run->hurry.data = run;
 }
 
 static void close_signals(struct run *run)
@@ -261,6 +296,7 @@ static void close_signals(struct run *run)
     for (size_t i = 0; i < 2; i++)
         ev_signal_stop(run->client.loop, &run->signals[i]);
     ev_timer_stop(run->client.loop, &run->drain);
+    ev_timer_stop(run->client.loop, &run->hurry);
 }
 
 /* The stored kind counts; a worker does not change it. */
@@ -329,13 +365,17 @@ static enum weir__exit work(struct run *run, bool until_empty)
     rc = weir__gate(&run->client, may_evict(run), &run->log);
     if (rc == WEIR__EXIT_NONE)
         rc = know_kinds(run);
+    if (run->is_stopping && rc == WEIR__EXIT_NONE)
+        return run->exit_code;
     if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
+    weir__notify_ready(&run->notify, run->client.loop);
     code = weir__client_wait(&run->client);
+    weir__notify_close(&run->notify);
     if (code < 0)
         return weir__client_exit(&run->client, code, "run");
     return run->exit_code;
@@ -390,7 +430,9 @@ const struct weir__command weir__cmd_run = {
         "NAME.so in\n$WEIR_PLUGIN_PATH (colon-separated), in the "
         "configuration's plugin_path, in\nplugins/ beside weir and in the "
         "installed directory. SIGTERM or SIGINT: claim\nno more, finish what "
-        "runs, end; a second one: end at once. When the server\ngoes away "
+        "runs (up to drain, 30 s), end; a second one: give back\nwhat is not "
+        "finished and end; a third one: end at once. When the server\ngoes "
+        "away "
         "weir run reconnects for ever; only at the start it gives up after\n"
         "3 s.",
     .example = "weir run --handle order.close=echo "

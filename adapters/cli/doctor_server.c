@@ -279,7 +279,7 @@ static void check_clients(struct weir__doctor *doctor, const char *info)
         doctor, "clients", is_tight ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
         "%" PRIu64 " connected of maxclients %" PRIu64, now, most);
     if (is_tight)
-        weir__doctor_advise(doctor, "raise maxclients: a worker has two "
+        weir__doctor_advise(doctor, "raise maxclients: a worker has three "
                                     "connections");
 }
 

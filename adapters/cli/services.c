@@ -279,6 +279,21 @@ static void give_fifo(const struct weir__config_topic *section,
         options->parking = section->parking.value == 0 ? "atomic" : "two-step";
 }
 
+/* Options of list and stream topics. */
+static void give_feed(const struct weir__config_topic *section,
+                      struct weir_topic_options *options)
+{
+    options->key = section->key.value;
+    options->group = section->group.value;
+    options->on_retry = section->on_retry.value;
+    if (section->start.line > 0)
+        options->start = section->start.value == 0 ? "0" : "$";
+    if (section->after.line > 0)
+        options->after = section->after.value == 0 ? "keep" : "delete";
+    if (section->claim_idle.line > 0)
+        options->claim_idle_ms = section->claim_idle.value;
+}
+
 /* Options of bounded topics. */
 static void give_bounded(const struct weir__config_topic *section,
                          struct weir_topic_options *options)
@@ -331,6 +346,7 @@ weir__service_options(const struct weir__service *service)
     if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
         options.ttl_ms = section->ttl.value;
     give_fifo(section, &options);
+    give_feed(section, &options);
     give_bounded(section, &options);
     return options;
 }
@@ -355,24 +371,11 @@ static void note_topic_option(const struct weir__services *services,
               services->path, number->line, name, topic, name, value);
 }
 
-/* One option that the file may hold and a worker does not look at. */
-static void note_unused(const struct weir__services *services,
-                        const struct weir__log *log, const char *name,
-                        const struct weir__config_number *number)
-{
-    if (number->line > 0)
-        weir__log(log, WEIR_LEVEL_WARN,
-                  "%s:%d: %s is not looked at by weir "
-                  "run",
-                  services->path, number->line, name);
-}
-
 void weir__services_note_unused(const struct weir__services *services,
                                 const struct weir__log *log)
 {
     if (services->config == NULL)
         return;
-    note_unused(services, log, "block_warn", &services->config->block_warn);
     for (size_t i = 0; i < services->config->topic_count; i++) {
         const struct weir__config_topic *topic = &services->config->topics[i];
 
@@ -401,6 +404,8 @@ void weir__services_configure(const struct weir__services *services,
     if (!cli->has_log_level && config->log_level.line > 0)
         cli->log_level = (enum weir_level)config->log_level.value;
     cli->worker = config->name.value;
+    cli->block_warn_ms = config->block_warn.value;
+    cli->threads = (uint32_t)config->threads.value;
 }
 
 void weir__services_fini(struct weir__services *services)

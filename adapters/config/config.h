@@ -65,6 +65,12 @@ struct weir__config_topic {
     struct weir__config_number lock;     /* 0 or 1, and the next one */
     struct weir__config_number auto_ack; /* 0: no */
     struct weir__config_number parking;  /* 0: atomic, 1: two-step */
+    struct weir__config_text key;
+    struct weir__config_text group;
+    struct weir__config_text on_retry;
+    struct weir__config_number start;      /* 1: $ */
+    struct weir__config_number after;      /* 1: delete */
+    struct weir__config_number claim_idle; /* ms */
     struct weir__config_number batch;
     struct weir__config_number length;    /* events */
     struct weir__config_number overflow;  /* enum weir__overflow */
@@ -82,6 +88,7 @@ struct weir__config {
     struct weir__config_number log_level;  /* enum weir_level */
     struct weir__config_number drain;      /* ms */
     struct weir__config_number block_warn; /* ms */
+    struct weir__config_number threads;
     struct weir__config_number allow_eviction; /* 0, 1 */
     struct weir__config_topic *topics;         /* in the order of the file */
     size_t topic_count;

@@ -80,6 +80,21 @@ static int check_table(const struct weir_plugin *table, const char *path,
     if (table->run == NULL && table->run_batch == NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no run function", path);
+    if ((table->flags & ~(uint32_t)WEIR_PLUGIN_BLOCKING) != 0)
+        return weir__error_set(err, WEIR_EABI,
+                               "plugin %s: it has a flag that this weir does "
+                               "not know",
+                               path);
+    if ((table->flags & WEIR_PLUGIN_BLOCKING) != 0 && table->flush != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "plugin %s: it blocks and has a flush function; "
+                               "only one of them can be",
+                               path);
+    if ((table->flags & WEIR_PLUGIN_BLOCKING) != 0 && table->run == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "plugin %s: it blocks and has no run function "
+                               "of one job",
+                               path);
     return weir__option_table_check(table, path, err);
 }
 
@@ -149,7 +164,11 @@ int weir__instance_open(const struct weir__plugin_file *file,
     const struct weir_plugin *plugin = &file->copy;
     struct weir_option_value *values = NULL;
     struct weir_open open = {
-        .size = sizeof(open), .host = options->host, .topic = options->topic};
+        .size = sizeof(open),
+        .host = options->host,
+        .topic = options->topic,
+        .loop = options->loop,
+    };
     void *self = NULL;
     int rc;
 

@@ -35,12 +35,14 @@ struct weir__instance {
     void *self;
 };
 
-/* What an instance is opened with; borrowed for the call, except `host`. */
+/* What an instance is opened with; borrowed for the call, except `host` and
+ * `loop`. */
 struct weir__instance_options {
     const char *topic;          /* NUL-terminated */
     const char *const *options; /* "key=value" each */
     size_t option_count;
     const struct weir_host *host; /* kept until the instance is closed */
+    struct weir_loop *loop;       /* kept likewise; NULL: there is none */
 };
 
 /* Check the options against the plugin's table, fill in defaults and open an

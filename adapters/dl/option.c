@@ -188,6 +188,8 @@ static const char *fault_of(const struct weir_option *option)
     }
     if (option->min > option->max)
         return "has a least value above its largest";
+    if ((option->flags & ~(uint32_t)WEIR_OPTION_SECRET) != 0)
+        return "has a flag that this weir does not know";
     if (option->fallback != NULL &&
         !read_value(option, option->fallback, &number))
         return "has a fallback that is not one of its values";
@@ -281,13 +283,20 @@ static int read_given(const struct weir_plugin *plugin, const char *given,
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: option \"%s\" is given twice",
                                plugin->name, option.name);
-    if (!read_value(&option, value, &values[index].number))
+    if (read_value(&option, value, &values[index].number)) {
+        values[index].text = value;
+        return WEIR_OK;
+    }
+    if ((option.flags & WEIR_OPTION_SECRET) != 0)
         return weir__error_set(err, WEIR_EINVAL,
-                               "plugin %s: option \"%s\" wants %s, got \"%s\"",
-                               plugin->name, option.name, wish_of(&option).text,
-                               weir__text_quote(weir__slice_str(value), quote));
-    values[index].text = value;
-    return WEIR_OK;
+                               "plugin %s: option \"%s\" wants %s, got what is "
+                               "not shown",
+                               plugin->name, option.name,
+                               wish_of(&option).text);
+    return weir__error_set(err, WEIR_EINVAL,
+                           "plugin %s: option \"%s\" wants %s, got \"%s\"",
+                           plugin->name, option.name, wish_of(&option).text,
+                           weir__text_quote(weir__slice_str(value), quote));
 }
 
 static int fill_in(const struct weir_plugin *plugin,

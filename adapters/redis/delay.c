@@ -7,6 +7,7 @@
 #include "adapters/redis/delay_wire.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
+#include "core/chaos.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -69,6 +70,7 @@ static void answered(int code, const struct redisReply *reply, void *arg)
     struct weir__ask *ask = arg;
 
     WEIR_ASSERT(ask->store->magic == DELAY_MAGIC);
+    WEIR__STEP("answer");
     ask->done(ask, code, reply);
 }
 

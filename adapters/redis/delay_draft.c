@@ -308,7 +308,14 @@ static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
     weir__resp_str(buf, "delay");
 }
 
-void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
+static void write_absent_grave(struct weir__buf *buf)
+{
+    for (int i = 0; i < 3; i++)
+        weir__resp_str(buf, "");
+}
+
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out)
 {
     struct weir__store_topic *topic = draft->topic;
     struct weir__buf *lists = topic->store->scratch;
@@ -326,7 +333,9 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
     weir__delay_eval(buf, &weir__script_settle,
                      FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
                          (has_burials ? 4 : 0),
-                     has_burials ? 9 : 6);
+                     leaves_out    ? 10
+                     : has_burials ? 9
+                                   : 6);
     weir__topic_keys(buf, topic, "run lease ids meta wait dead rec idle");
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
@@ -347,4 +356,8 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft)
     weir__resp_int(buf, topic->max_dead);
     if (has_burials)
         write_grave(buf, draft);
+    else if (leaves_out)
+        write_absent_grave(buf);
+    if (leaves_out)
+        weir__resp_str(buf, "1");
 }

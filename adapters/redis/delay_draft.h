@@ -36,7 +36,9 @@ void weir__draft_endings(struct weir__draft *draft, size_t first);
 /* Name the new packs of the call: the store's parcels. False: no memory. */
 bool weir__draft_plan(struct weir__draft *draft);
 
-/* Write the call; the store's parcels are its new packs. */
-void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft);
+/* Write the call; the store's parcels are its new packs. With `leaves_out` it
+ * settles the others where one of them is not there. */
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out);
 
 #endif

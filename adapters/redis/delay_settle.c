@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
-#include "adapters/msgpack/scan.h"
 #include "adapters/redis/delay_private.h"
 #include "core/assert.h"
 #include "core/text.h"
@@ -28,27 +28,21 @@ static void prepare_burial(const struct weir__store_topic *topic,
                            struct weir__run *run, struct weir__buf *headers)
 {
     struct weir__record *record = &run->record;
-    struct weir_value old = {.type = WEIR_TYPE_MAP};
-    struct weir_slice pairs = record->headers;
-    size_t head = pairs.len > 0 ? weir__msgpack_head(pairs, &old) : 0;
-    size_t count = old.type == WEIR_TYPE_MAP ? old.as.count : 0;
-    uint8_t map[3] = {0xde};
+    struct weir_origin origin = {
+        .topic = weir__slice_str(topic->name),
+        .id = run->id,
+        .token = run->token,
+        .died_ms = run->due_ms + run->start_late_us / 1000,
+        .error = record->error,
+    };
     bool is_moved = record->spent > 0;
 
     record->spent = record->counters.attempt;
-    if (is_moved || count + 2 > UINT16_MAX)
+    if (is_moved)
         return;
-    map[1] = (uint8_t)((count + 2) >> 8);
-    map[2] = (uint8_t)(count + 2);
     weir__buf_reset(headers);
-    weir__buf_append(headers, map, sizeof(map));
-    weir__pack_str(headers, "weir.topic", strlen("weir.topic"));
-    weir__pack_str(headers, topic->name, strlen(topic->name));
-    weir__pack_str(headers, "weir.id", strlen("weir.id"));
-    weir__pack_str(headers, run->id.ptr, run->id.len);
-    if (pairs.len > head)
-        weir__buf_append(headers, pairs.ptr + head, pairs.len - head);
-    if (!headers->failed) /* else it goes without */
+    if (weir__origin_write(headers, &origin, record->headers) &&
+        !headers->failed) /* else it goes without */
         record->headers = weir__buf_slice(headers);
     headers->failed = false;
 }

@@ -18,7 +18,8 @@ struct settle_ask {
     struct weir__store_topic *topic;
     size_t verdicts;
     bool is_second;
-    bool keeps_copies; /* commands to repeat when a pack was not staged */
+    /* Commands to send when a pack was not staged: to stage them all once more,
+     * then the call, which leaves out what cannot be staged. */
     size_t copy_count;
     struct weir__buf copies[];
 };
@@ -45,6 +46,26 @@ static void note_refused(struct weir__store_topic *topic, size_t refused)
               topic->name, refused);
 }
 
+/* Verdicts whose new pack was not there at the second time either. */
+static size_t count_left_out(const struct redisReply *reply)
+{
+    size_t count = 0;
+    int64_t slot;
+
+    for (size_t i = 2; i < (size_t)reply->elements; i += 2)
+        count += weir__reply_int(reply, i, &slot) && slot >= WEIR__SLOTS_MAX;
+    return count;
+}
+
+static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
+{
+    if (unkept > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: the server did not keep what %zu verdicts write "
+                  "back (is it full?); their jobs run again",
+                  topic->name, unkept);
+}
+
 static bool send_again(struct settle_ask *settle)
 {
     struct weir__delay *store = settle->ask.store;
@@ -66,7 +87,7 @@ static void on_settled(struct weir__ask *ask, int code,
 {
     struct settle_ask *settle = (struct settle_ask *)ask; /* first member */
     struct weir__store_topic *topic = settle->topic;
-    size_t verdicts = settle->verdicts, refused = verdicts;
+    size_t verdicts = settle->verdicts, refused = verdicts, unkept = 0;
     int64_t settled = -1;
 
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
@@ -75,13 +96,11 @@ static void on_settled(struct weir__ask *ask, int code,
     if (code == WEIR_OK && settled == -1 && send_again(settle))
         return;
     weir__topic_log_error(topic, "settle", code, reply);
-    if (code == WEIR_OK && settled == -1)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-                  "redis: %s: the server did not keep what %zu verdicts write "
-                  "back (is it full?); their jobs run again",
-                  topic->name, verdicts);
-    else if (code == WEIR_OK)
-        note_refused(topic, refused);
+    if (code == WEIR_OK) {
+        unkept = settled == -1 ? verdicts : count_left_out(reply);
+        note_unkept(topic, unkept);
+        note_refused(topic, refused > unkept ? refused - unkept : 0);
+    }
     ask_free(settle);
     WEIR_ASSERT(topic->unsettled >= verdicts);
     topic->unsettled -= verdicts;
@@ -91,19 +110,14 @@ static void on_settled(struct weir__ask *ask, int code,
 
 /* --- sending ------------------------------------------------------------ */
 
-/* Send a command, and keep a copy where it may have to be repeated. */
-static void send_part(struct settle_ask *settle, struct weir__buf *bytes,
-                      bool is_call)
+/* Stage a pack, and keep a copy: it may have to be repeated. */
+static void send_stage(struct settle_ask *settle, struct weir__buf *bytes)
 {
-    if (settle->keeps_copies) {
-        struct weir__buf *copy = &settle->copies[settle->copy_count];
+    struct weir__buf *copy = &settle->copies[settle->copy_count];
 
-        weir__buf_append(copy, bytes->ptr, bytes->len);
-        settle->copy_count++;
-    }
-    weir__delay_send(settle->topic->store, bytes,
-                     is_call ? &weir__script_settle : NULL, WEIR__SEND_AGAIN,
-                     is_call ? &settle->ask : NULL);
+    weir__buf_append(copy, bytes->ptr, bytes->len);
+    settle->copy_count++;
+    weir__delay_send(settle->topic->store, bytes, NULL, WEIR__SEND_AGAIN, NULL);
 }
 
 static void send_call(struct weir__draft *draft)
@@ -128,14 +142,16 @@ static void send_call(struct weir__draft *draft)
     settle->ask.store = topic->store;
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
-    settle->keeps_copies = copies > 0;
     for (size_t i = 0; i < parcels->count; i++) {
         weir__topic_write_stage(&bytes, i < draft->moves ? topic : topic->grave,
                                 &topic->endings, &parcels->list[i]);
-        send_part(settle, &bytes, false);
+        send_stage(settle, &bytes);
     }
-    weir__draft_write(&bytes, draft);
-    send_part(settle, &bytes, true);
+    if (copies > 0)
+        weir__draft_write(&settle->copies[settle->copy_count++], draft, true);
+    weir__draft_write(&bytes, draft, false);
+    weir__delay_send(topic->store, &bytes, &weir__script_settle,
+                     WEIR__SEND_AGAIN, &settle->ask);
 }
 
 /* --- flushing ----------------------------------------------------------- */

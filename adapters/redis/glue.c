@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/assert.h"
+#include "core/chaos.h"
 
 static struct weir__glue *glue_of(void *data)
 {
@@ -129,7 +130,9 @@ void weir__glue_write(struct weir__glue *glue)
     /* Unblocked so far, it would have been delivered. */
     was_pending = sigismember(&before, SIGPIPE) == 1 && pipe_signal_pends();
     glue->is_writing = true;
+    WEIR__STEP("write");
     redisAsyncHandleWrite(glue->context);
+    WEIR__STEP("written");
     glue->is_writing = false;
     if (glue->context == NULL && !was_pending && pipe_signal_pends())
         (void)sigtimedwait(&pipe_only, NULL, &now); /* taken back */

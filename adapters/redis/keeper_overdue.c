@@ -146,7 +146,7 @@ static bool write_call(struct weir__overdue *overdue)
                                 &topic->endings, &parcels->list[i]);
         end_command(overdue);
     }
-    weir__draft_write(&overdue->bytes, &draft);
+    weir__draft_write(&overdue->bytes, &draft, false);
     end_command(overdue);
     return !overdue->bytes.failed;
 }

@@ -20,6 +20,7 @@ struct weir__trial_store {
     struct weir__trial_job *jobs; /* all, the newest first */
     struct weir__heap waiting;    /* by due time */
     size_t job_count;
+    size_t out_count; /* of jobs: those that run */
     uint64_t token;
     bool is_claimed; /* a claim waits for its answer */
     struct weir__claim claim;
@@ -63,7 +64,8 @@ static int copy_job(struct weir__trial_job *job,
 {
     const struct weir__record *record = from->record;
     char *bytes = weir__mem_new(from->id.len + record->retry.len +
-                                record->url.len + record->body.len + 4);
+                                record->url.len + record->headers.len +
+                                record->reason.len + record->body.len + 6);
 
     if (bytes == NULL)
         return WEIR_ENOMEM;
@@ -74,6 +76,9 @@ static int copy_job(struct weir__trial_job *job,
         .ttl_ms = record->ttl_ms,
         .retry = copy(&bytes, record->retry),
         .url = copy(&bytes, record->url),
+        .headers = copy(&bytes, record->headers),
+        .reason = copy(&bytes, record->reason),
+        .spent = record->spent,
         .body = copy(&bytes, record->body),
     };
     return WEIR_OK;
@@ -119,6 +124,11 @@ int weir__trial_store_add(struct weir__trial_store *store,
     if (store->topic.user != NULL)
         weir__lane_events().wake(store->topic.user);
     return WEIR_OK;
+}
+
+size_t weir__trial_store_out(const struct weir__trial_store *store)
+{
+    return store->out_count;
 }
 
 const struct weir__trial_job *
@@ -287,6 +297,7 @@ static struct weir__run *take_due(struct weir__trial_store *store,
             break;
         weir__heap_remove(&store->waiting, node);
         job->state = WEIR_TRIAL_RUNNING;
+        store->out_count++;
         *end = job->run;
         end = &job->run->next;
         count++;
@@ -320,6 +331,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
 {
     job->record.counters = run->record.counters;
     job->run = NULL;
+    store->out_count--;
     switch (run->outcome) {
     case WEIR__OUTCOME_DONE:
         job->state = WEIR_TRIAL_DONE;
@@ -337,7 +349,8 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     case WEIR__OUTCOME_RETURN:
         wait_until(store, job, job->due_ms);
         break;
-    case WEIR__OUTCOME_TAKEN:
+    case WEIR__OUTCOME_TAKEN: /* the trial is being freed */
+        break;
     case WEIR__OUTCOME_NONE:
     default:
         WEIR_UNREACHABLE("a run was settled without an outcome");
@@ -346,6 +359,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
 
 static void answer_settles(struct weir__trial_store *store)
 {
+    struct weir__store_events events = weir__lane_events();
     size_t count = store->settled_count;
 
     while (store->settled != NULL) {
@@ -354,13 +368,15 @@ static void answer_settles(struct weir__trial_store *store)
 
         store->settled = run->next;
         apply(store, job, run);
-        if (run->outcome != WEIR__OUTCOME_RETURN && !run->is_expired)
+        if (run->outcome != WEIR__OUTCOME_RETURN &&
+            run->outcome != WEIR__OUTCOME_TAKEN && !run->is_expired)
             store->options.verdict(job, run, store->options.arg);
         free_run(run);
     }
     store->settled_end = &store->settled;
     store->settled_count = 0;
-    weir__lane_events().settled(store->topic.user, count, 0);
+    events.settled(store->topic.user, count, 0);
+    events.wake(store->topic.user); /* some may be due before it looks again */
 }
 
 bool weir__trial_store_answer(struct weir__trial_store *store)

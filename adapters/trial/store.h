@@ -50,6 +50,9 @@ int weir__trial_store_add(struct weir__trial_store *store,
 /* Answer what was asked. False: nothing was. */
 bool weir__trial_store_answer(struct weir__trial_store *store);
 
+/* How many jobs are out: claimed, and no verdict has come. */
+size_t weir__trial_store_out(const struct weir__trial_store *store);
+
 /* NULL: there is none of this id. */
 const struct weir__trial_job *
 weir__trial_store_find(const struct weir__trial_store *store,

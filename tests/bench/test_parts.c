@@ -135,6 +135,7 @@ TEST(a_member_without_a_server_fails_with_a_sentence)
 {
     struct bench_role role = {.url = "unix:///nowhere/at/all.sock",
                               .topic = "t",
+                              .kind = "delay",
                               .jobs = 1,
                               .batch = 1,
                               .payload_bytes = BENCH_BODY_MIN};

@@ -60,7 +60,9 @@ TEST(numbers_are_accepted_from_bound_to_bound)
         char text[32];
         int64_t value;
 
-        if (!weir__option_is_number(option))
+        if (!weir__option_is_number(option) ||
+            option->form == WEIR__OPTION_SWITCH ||
+            option->form == WEIR__OPTION_CHOICE)
             continue;
         (void)snprintf(text, sizeof(text), "%lld%s", (long long)option->min,
                        unit);
@@ -119,9 +121,16 @@ TEST(a_word_stands_for_a_number_where_there_is_one)
 TEST(only_kinds_that_there_are_can_be_chosen)
 {
     accepts("kind", "delay", 0);
-    refuses("kind", "heap", "kind: \"heap\" is not a kind: write delay");
-    refuses("kind", "list", "kind: \"list\" is not a kind: write delay");
-    refuses("kind", "Delay", "kind: \"Delay\" is not a kind: write delay");
+    accepts("kind", "stream", 0);
+    refuses("kind", "heap",
+            "kind: \"heap\" is not a kind: write delay, list, sync, concurrent "
+            "or stream");
+    refuses("kind", "lisp",
+            "kind: \"lisp\" is not a kind: write delay, list, sync, concurrent "
+            "or stream");
+    refuses("kind", "Delay",
+            "kind: \"Delay\" is not a kind: write delay, list, sync, "
+            "concurrent or stream");
 }
 
 TEST(texts_are_checked_by_their_form)

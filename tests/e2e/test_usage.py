@@ -241,8 +241,10 @@ def plugin_info_describes_options(place):
     info = place.ok("plugin", "info", "trace")
     expect("trace", info["name"])
     expect(1, info["abi"])
-    expect(["file", "fail", "verdict"], [o["name"] for o in info["options"]])
-    expect([True, False, False], [o["required"] for o in info["options"]])
+    expect(["file", "fail", "verdict", "ms"],
+           [o["name"] for o in info["options"]])
+    expect([True, False, False, False],
+           [o["required"] for o in info["options"]])
     result = place.weir("plugin", "info", os.path.join(TEST_PLUGINS,
                                                        "trace.so"))
     expect_in("retry|fail|snooze|hold", result.out)

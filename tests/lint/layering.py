@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Who may include what: dependencies point inwards only.
 
-    plugins  -> <weir/plugin.h>, C library
+    plugins  -> <weir/plugin.h>, C library, the library they are made for
     examples -> <weir/...>, any library
     adapters -> core, their own folder, <weir/...>, the library they adapt;
                 those in adapters/ itself put the folders together
@@ -38,10 +38,26 @@ THIRD_PARTY = {
     r"confuse\.h": {"config"},
 }
 
+# What a plugin may include of other people's, by its source.
+PLUGIN_LIBRARIES = {
+    "plugins/archive.c": {"sqlite3.h"},
+    "plugins/notify.c": {"openssl/evp.h", "openssl/hmac.h"},
+    "plugins/notify.h": {"curl/curl.h"},
+}
+
+# The private header of a plugin that has several sources.
+PLUGIN_HEADERS = {
+    "plugins/exec.c": {"exec.h"},
+    "plugins/exec_child.c": {"exec.h"},
+    "plugins/exec_text.c": {"exec.h"},
+    "plugins/notify.c": {"notify.h"},
+    "plugins/notify_http.c": {"notify.h"},
+}
+
 # An adapter and the other ones it may include.
 ADAPTERS = {
     "json": {"msgpack"},
-    "redis": {"msgpack"},
+    "redis": {"json", "msgpack"},
 }
 
 # What the benchmark may use beside the public headers.
@@ -99,9 +115,12 @@ def adapter(path, name, quoted):
     return None
 
 
-def plugin(_path, name, quoted):
+def plugin(path, name, quoted):
     if quoted:
-        return f'a plugin does not include "{name}"'
+        return None if name in PLUGIN_HEADERS.get(path, ()) else \
+            f'a plugin does not include "{name}"'
+    if name in PLUGIN_LIBRARIES.get(path, ()):
+        return None
     if name != "weir/plugin.h" and name not in lint.C_LIBRARY:
         return f"a plugin does not include <{name}>"
     return None
@@ -159,6 +178,9 @@ CASES = {
         "adapters/weir.c": '#include "adapters/ev/driver.h"\n'
                            '#include "adapters/facade.h"\n',
         "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
+        "plugins/archive.c": "#include <sqlite3.h>\n",
+        "plugins/notify.h": "#include <curl/curl.h>\n",
+        "plugins/notify_http.c": '#include "notify.h"\n',
         "docs/examples/host.c": "#include <ev.h>\n#include <weir/weir.h>\n",
         "bench/floor.c": '#include "adapters/server/ask.h"\n'
                          '#include "bench/floor.h"\n#include "core/error.h"\n'
@@ -212,12 +234,19 @@ CASES = {
                            "#include <weir/weir.h>\n"},
         ['plugins/echo.c:1: a plugin does not include "core/buf.h"',
          "plugins/echo.c:2: a plugin does not include <weir/weir.h>"]),
+    "a plugin takes another's": (
+        {"plugins/echo.c": '#include "notify.h"\n#include <curl/curl.h>\n'},
+        ['plugins/echo.c:1: a plugin does not include "notify.h"',
+         "plugins/echo.c:2: a plugin does not include <curl/curl.h>"]),
     "the benchmark looks inside": (
         {"bench/load.c": '#include "adapters/redis/delay.h"\n'
                          "#include <msgpack.h>\n"},
         ['bench/load.c:1: the benchmark does not include '
          '"adapters/redis/delay.h"',
          "bench/load.c:2: the benchmark does not include <msgpack.h>"]),
+    "a plugin takes another's library": (
+        {"plugins/echo.c": "#include <sqlite3.h>\n"},
+        ["plugins/echo.c:1: a plugin does not include <sqlite3.h>"]),
     "an example looks inside": (
         {"docs/examples/host.c": '#include "core/buf.h"\n'},
         ["docs/examples/host.c:1: an example uses public headers only"]),

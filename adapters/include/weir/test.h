@@ -22,7 +22,8 @@
  *     weir_trial_free(trial);
  *
  * Nothing here asserts, prints or exits, so it fits any test framework. One
- * thread at a time may use a trial. Link libweir. */
+ * thread at a time may use a trial; handles of pending runs may be completed
+ * from any. Link libweir. */
 
 #include <weir/weir.h>
 
@@ -67,6 +68,7 @@ struct weir_trial_job {
     /* What happened to it before. `attempt` is the number of the first run
      * here, so 0 and 1 are the same. */
     struct weir_counters counters;
+    const struct weir_origin *origin; /* it moved here by on_dead; NULL: no */
 };
 
 /* Add a job. It runs in a later weir_trial_advance. WEIR_EINVAL,
@@ -77,8 +79,14 @@ WEIR_API WEIR_MUST_CHECK int weir_trial_add(struct weir_trial *trial,
                                             struct weir_error *err);
 
 /* Let `ms` pass and run what becomes due meanwhile, each at its due time; 0
- * runs what is due now. Not from inside a handler. */
+ * runs what is due now. Timers of the instance fire likewise (0 ms are 1 ms),
+ * its descriptors are looked at once. Not from inside a handler. */
 WEIR_API void weir_trial_advance(struct weir_trial *trial, int64_t ms);
+
+/* For handlers that wait for something real, another thread or a descriptor:
+ * let time pass as it does until no run is pending, for `ms` at most. True:
+ * none is. */
+WEIR_API bool weir_trial_wait(struct weir_trial *trial, int64_t ms);
 
 /* Time passed since the trial was opened. */
 WEIR_API int64_t weir_trial_elapsed_ms(const struct weir_trial *trial);
@@ -94,6 +102,7 @@ struct weir_trial_run {
     const char *reason; /* the handler's words; "" when it gave none */
     int64_t delay_ms;   /* until the next run; -1: there is none */
     const char *dead;   /* "failed", "exhausted"; "": not dead of it */
+    bool timed_out;     /* it was pending for longer than the timeout */
     int64_t elapsed_ms; /* when the verdict came */
 };
 
@@ -109,7 +118,7 @@ weir_trial_last(const struct weir_trial *trial);
 enum weir_trial_state {
     WEIR_TRIAL_NONE,    /* no such job was added */
     WEIR_TRIAL_WAITING, /* scheduled, or due and not run yet */
-    WEIR_TRIAL_RUNNING,
+    WEIR_TRIAL_RUNNING, /* or claimed and about to: concurrency is full */
     WEIR_TRIAL_DONE,
     WEIR_TRIAL_DEAD,
     WEIR_TRIAL_EXPIRED /* its ttl passed before it could start */

@@ -55,6 +55,9 @@ struct weir_options {
     /* Log a warning, one a second at most, when a handler held the loop for
      * longer, or 0: 100. */
     int64_t block_warn_ms;
+    /* Most threads for handlers that block, 1 to 256, or 0: 8. They are started
+     * when they are needed. */
+    uint32_t threads;
 };
 
 /* Open a reactor and begin to connect. Does not block: host names must be
@@ -66,7 +69,8 @@ weir_reactor_open(const struct weir_options *options,
 
 /* Free at any moment, also inside a callback. What runs is not waited for: its
  * jobs come back when their leases expire; use weir_reactor_stop before to give
- * them back. NULL is fine. */
+ * them back. BLOCKS until threads came back from handlers that do. NULL is
+ * fine. */
 WEIR_API void weir_reactor_free(struct weir_reactor *reactor);
 
 /* --- serving ---------------------------------------------------------- */
@@ -97,6 +101,8 @@ struct weir_topic_options {
     weir_run_fn run;
     void *self;         /* handed to the function; kept */
     const char *plugin; /* path of a shared object, with a slash */
+    bool blocking;      /* [false] `run` may block: it is called by threads, as
+                      WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
     /* Options of the plugin's instance as "key=value"; borrowed. */
     const char *const *plugin_options;
     size_t plugin_option_count;
@@ -119,9 +125,18 @@ struct weir_topic_options {
     bool has_delay;     /* [false: what is stored with the topic, or 1,000] */
     uint32_t consumers; /* logical ones, a connection each, 1 to 1,000 [1] */
     const char *lock;   /* sync: "yes" or "no" ["yes"] */
-    const char *auto_ack; /* concurrent: "yes" or "no" ["no"] */
+    const char *auto_ack; /* concurrent, list: "yes" or "no" ["no"] */
     const char *parking;  /* concurrent: "atomic" or "two-step" ["atomic"] */
 
+    /* Of list and stream topics; auto_ack is of lists, too. */
+    const char *key;      /* the list or stream [the topic's name] */
+    const char *on_retry; /* a delay topic that takes retries [none] */
+    const char *group;    /* stream: its consumer group ["weir"] */
+    const char *start;    /* stream: where a new group starts, "0" or "$"
+                              ["0"] */
+    const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
+    int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
+                              to 7 d [60,000] */
     weir_run_batch_fn run_batch;
     uint32_t batch; /* most jobs that it is given at once, 1 to 1,000 [128] */
 

@@ -21,9 +21,11 @@
 --                dead jobs that become ready in another topic of this kind:
 --                the same jobs staged as a pack with their ids and as one
 --                without, for those whose id exists there
---       8 that topic, 9 its kind
+--       8 that topic, 9 its kind; '' for 7 to 9 is absent, too
+--      10 '1': jobs whose new pack was not staged are left out; or absent
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
---       refused: expired, deleted or settled before.
+--       refused: expired, deleted or settled before. With 256 added to the
+--       slot: left out, still under its token.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include due
@@ -38,12 +40,20 @@ local nodes, closed = list_of(ARGV[2]), list_of(ARGV[3])
 local moves, ends = list_of(ARGV[4]), list_of(ARGV[5])
 local burials = ARGV[7] and list_of(ARGV[7]) or {}
 
+local left_out
+local function leave_out(sources)
+  if ARGV[10] ~= '1' then return false end
+  left_out = left_out or {}
+  for _, source in ipairs(sources) do left_out[source] = true end
+  return true
+end
+
 -- A new pack without a time to live was made permanent by this very call when
 -- it came the first time.
 local is_new, keeps_id = {}, nil
 for m = 1, #moves, 6 do
   local ttl = call('PTTL', KEYS[moves[m]])
-  if ttl == -2 then return { -1 } end
+  if ttl == -2 and not leave_out(moves[m + 5]) then return { -1 } end
   is_new[m] = ttl >= 0
   keeps_id = keeps_id or {}
   for _, source in ipairs(moves[m + 5]) do keeps_id[source] = true end
@@ -56,7 +66,9 @@ local is_dug = {}
 for b = 1, #burials, 5 do
   local named = call('PTTL', KEYS[burials[b]])
   local made = call('PTTL', KEYS[burials[b + 1]])
-  if named == -2 or made == -2 then return { -1 } end
+  if (named == -2 or made == -2) and not leave_out(burials[b + 4]) then
+    return { -1 }
+  end
   is_dug[b] = named >= 0 and made >= 0
 end
 
@@ -144,6 +156,21 @@ local function settle_below(index, name, token, lo, hi, slots, alive)
   descend(lo, hi)
 end
 
+-- The slots of lo..hi to be settled: those of `slots`, nil for all, that are
+-- not left out.
+local function all_but_left_out(index, lo, hi, slots)
+  local rest, base = {}, (index - 1) * 256
+  for slot = lo, hi do
+    if left_out[base + slot] then
+      reply[#reply + 1] = index - 1
+      reply[#reply + 1] = slot + 256
+    elseif not slots or slots[slot] then
+      rest[slot] = true
+    end
+  end
+  return rest
+end
+
 local node_names = {}
 for i = 2, #nodes, 5 do node_names[#node_names + 1] = nodes[i] end
 local scores = call('ZMSCORE', run, unpack(node_names))
@@ -156,6 +183,7 @@ for index, name in ipairs(node_names) do
     slots = {}
     for i = 1, #listed do slots[byte(listed, i)] = true end
   end
+  if left_out then slots = all_but_left_out(index, lo, hi, slots) end
   if not (score and floor(score) == token and
           settle_node(index, name, lo, hi, slots, score)) then
     local alive = call('ZSCORE', lease, digits(token))

@@ -46,8 +46,11 @@ if options[1] and now > count.mark then
       jobs = jobs + hi - lo + 1
     end
   end
-  if jobs > 0 then call('HINCRBY', meta, 'ready', jobs) end
-  call('HSET', meta, 'mark', digits(stop))
+  -- A server that is full or a replica keeps no mark, and tells all the same.
+  if type(redis.pcall('HSET', meta, 'mark', digits(stop))) == 'number' and
+     jobs > 0 then
+    call('HINCRBY', meta, 'ready', jobs)
+  end
   ready = ready + jobs
 end
 

@@ -8,7 +8,8 @@
  * WEIR_PLUGIN_EXPORT; it links nothing of weir's. The host checks the symbol,
  * calls `open` once per topic the plugin is bound to (an *instance*), then
  * `run` once for each attempt of each job, then `close`. All of these run on
- * the reactor's loop thread, one at a time, and must not block it.
+ * the reactor's loop thread, one at a time, and must not block it
+ * (WEIR_PLUGIN_BLOCKING is for handlers that do).
  *
  * The life of one job: somebody adds it to a topic with a delay; when it is
  * due a worker claims it under a lease and calls `run`, which reads the body
@@ -40,6 +41,7 @@
  * not NUL-terminated unless said so. Each side frees only what it allocated. */
 
 #include <weir/base.h>
+#include <weir/loop.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,6 +104,18 @@ struct weir_counters {
     uint32_t snoozes;  /* verdicts SNOOZE */
 };
 
+/* Where a job was before it died and moved here because of `on_dead`. Topic, id
+ * and token together name this death; they are the same in every run. */
+struct weir_origin {
+    struct weir_slice topic;
+    struct weir_slice id;
+    uint64_t token;           /* of the claim under which it died */
+    int64_t died_ms;          /* when its last run began, server time */
+    struct weir_slice reason; /* "failed", "exhausted", "crashed", ... */
+    struct weir_slice error;  /* text of its last failed run; may be empty */
+    uint32_t attempts;        /* runs there */
+};
+
 struct weir_host;
 struct weir_job;
 
@@ -116,7 +130,8 @@ struct weir_handle {
 
 /* Runs on the loop thread, once at most, when a pending run is given up: stop
  * working on it. The job is readable until this returns; a completion that
- * comes afterwards is refused. */
+ * comes afterwards is refused. Whoever lets go of the handle here says so by
+ * completing it in here, with whatever verdict: then none is waited for. */
 typedef void (*weir_cancel_fn)(struct weir_job *job, enum weir_cancel why,
                                void *arg);
 
@@ -150,6 +165,9 @@ struct weir_host {
     void (*job_on_cancel)(struct weir_job *job, weir_cancel_fn fn, void *arg);
     int (*complete)(struct weir_handle handle, enum weir_verdict verdict,
                     int64_t delay_ms, const char *why);
+    bool (*job_origin)(const struct weir_job *job,
+                       struct weir_origin *ret_origin);
+    bool (*job_canceled)(const struct weir_job *job);
     struct weir_slice (*job_group)(const struct weir_job *job);
 };
 
@@ -213,6 +231,13 @@ static inline int64_t weir_job_due_ms(const struct weir_job *job)
 static inline int64_t weir_job_lateness_us(const struct weir_job *job)
 {
     return job->host->job_lateness_us(job);
+}
+
+/* True when the job moved here because of `on_dead`, and from where. */
+static inline bool weir_job_origin(const struct weir_job *job,
+                                   struct weir_origin *ret_origin)
+{
+    return job->host->job_origin(job, ret_origin);
 }
 
 /* The value at `path` in the body: map keys and array positions joined by
@@ -372,6 +397,17 @@ static inline int weir_complete(struct weir_handle handle,
     return handle.host->complete(handle, verdict, delay_ms, why);
 }
 
+/* --- handlers that block -------------------------------------------------- */
+
+/* For a handler that blocks: its run was given up (it took longer than the
+ * topic's timeout, its lease is lost, the reactor stops), so that its verdict
+ * will not count. A long one looks now and then. */
+static inline bool weir_job_canceled(const struct weir_job *job)
+{
+    return job->host->size > offsetof(struct weir_host, job_canceled) &&
+           job->host->job_canceled(job);
+}
+
 /* A handler. `self` is the instance. Any return value that is not a verdict
  * counts as WEIR_FAIL and is logged; WEIR_PENDING without a handle counts as
  * WEIR_RETRY and is logged. */
@@ -405,7 +441,11 @@ struct weir_option {
     int64_t min, max;     /* bounds of numbers; both 0: none */
     const char *choices;  /* "a|b|c" for WEIR_OPTION_CHOICE, else NULL */
     const char *help;     /* one sentence */
+    uint32_t flags;       /* WEIR_OPTION_... */
 };
+
+/* For `flags`: the value is nobody's business, no sentence shows it. */
+#define WEIR_OPTION_SECRET 1
 
 /* An option's value, in the order of the plugin's option table. `text` is the
  * value as written, NUL-terminated. */
@@ -422,7 +462,15 @@ struct weir_open {
     const struct weir_option_value *values; /* one for each declared option */
     char *error;      /* write a sentence here when `open` fails */
     size_t error_cap; /* bytes at `error`, with the NUL */
+    /* The instance's timers and descriptors, valid until `close` returned. */
+    struct weir_loop *loop;
 };
+
+/* The instance's share of the loop; NULL in a host that has none to give. */
+static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
+{
+    return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
+}
 
 /* The exported table. Only `abi`, `size`, `name` and one of `run` and
  * `run_batch` are required. */
@@ -452,9 +500,20 @@ struct weir_plugin {
     /* Release the instance. No call comes after it. May be NULL. */
     void (*close)(void *self);
 
+    uint32_t flags; /* WEIR_PLUGIN_... */
+
     /* Called instead of `run`, unless it is NULL. */
     weir_run_batch_fn run_batch;
 };
+
+/* For `flags`: `run` may block. It is then called by threads beside the loop,
+ * several at once; `open` and `close` are not. All that it may do with its job
+ * works there, but for WEIR_PENDING, which counts as WEIR_RETRY, and what comes
+ * with it. The threads block all signals. When a run is given up (see
+ * weir_job_canceled) its thread goes on with a copy of the job until `run`
+ * returns, and `close` waits for that. Not together with `flush` or without
+ * `run`: `run_batch` is not used then. */
+#define WEIR_PLUGIN_BLOCKING 1
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"
 

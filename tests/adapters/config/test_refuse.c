@@ -16,14 +16,16 @@ static const struct refusal names[] = {
      "w.conf:1: there is no option \"max-dead\" here: write max_dead"},
     {"topic a { retries = none }",
      "w.conf:1: there is no option \"retries\" here: write retry"},
-    {"topic a { shard = 1 }",
-     "w.conf:1: topic knows no \"shard\": write one of kind, handler, "
+    {"topic a { verbose = 1 }",
+     "w.conf:1: topic knows no \"verbose\": write one of kind, handler, "
      "options, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending, delay, consumers, lock, auto_ack, parking, batch"},
+     "max_pending, delay, consumers, lock, auto_ack, parking, key, group, "
+     "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
+     "group_ttl, linger, hot"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn, allow_eviction"},
+     "log_level, drain, block_warn, threads, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
@@ -55,7 +57,8 @@ static const struct refusal names[] = {
      "of kind, handler, options, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
      "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
-     "parking, batch"},
+     "parking, key, group, on_retry, start, after, claim_idle, batch, "
+     "length, overflow, max_age, group_ttl, linger, hot"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
@@ -203,9 +206,11 @@ static const struct refusal texts[] = {
      "w.conf:1: topic \"a23456789012345678901234567890123456789012\" has "
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
-     "w.conf:1: kind: \"dealy\" is not a kind: write delay"},
+     "w.conf:1: kind: \"dealy\" is not a kind: write delay, "
+     "list, sync, concurrent or stream"},
     {"topic a { kind = Delay }",
-     "w.conf:1: kind: \"Delay\" is not a kind: write delay"},
+     "w.conf:1: kind: \"Delay\" is not a kind: write delay, "
+     "list, sync, concurrent or stream"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/dl/loader.h"
+#include "adapters/dl/option.h"
 
 #include <stdio.h>
 
@@ -163,6 +164,25 @@ TEST(a_plugin_without_options_says_so)
 
     EXPECT_INT(WEIR_EINVAL, open_with(&file, options, &instance, &err));
     EXPECT_STR("plugin minimal: unknown option \"fail\"; it has none",
+               err.text);
+}
+
+TEST(a_secret_that_is_refused_is_not_shown)
+{
+    static const struct weir_option option = {
+        .name = "pin", .type = WEIR_OPTION_INT, .flags = WEIR_OPTION_SECRET};
+    static const struct weir_plugin plugin = {.name = "safe",
+                                              .options = &option,
+                                              .option_count = 1,
+                                              .option_size = sizeof(option)};
+    const char *const given = "pin=12x4";
+    struct weir_option_value *values = NULL;
+    struct weir_error err;
+
+    EXPECT_INT(WEIR_EINVAL,
+               weir__option_values(&plugin, &given, 1, &values, &err));
+    EXPECT_STR("plugin safe: option \"pin\" wants a whole number, got what is "
+               "not shown",
                err.text);
 }
 

@@ -89,6 +89,15 @@ TEST(another_abi_is_refused)
                    ": built for plugin ABI 7, this weir has 1");
 }
 
+TEST(flags_that_cannot_be_are_refused)
+{
+    expect_refused(WEIR_EABI, "unknown_flag",
+                   ": it has a flag that this weir does not know");
+    expect_refused(WEIR_EINVAL, "blocking_flush",
+                   ": it blocks and has a flush function; only one of them "
+                   "can be");
+}
+
 TEST(sizes_that_cannot_be_are_refused)
 {
     expect_refused(WEIR_EABI, "size_zero",
@@ -163,6 +172,8 @@ TEST(declarations_of_options_that_contradict_themselves_are_refused)
          ": option \"mode\" has no choices, or an empty one"},
         {"option_stray_choices",
          ": option \"rate\" has choices, but its type has none"},
+        {"option_bad_flag",
+         ": option \"rate\" has a flag that this weir does not know"},
         {"option_absent",
          ": its table of 3 options is absent or has more than 256"}};
 

@@ -44,7 +44,7 @@ static void on_log(enum weir_level level, const char *text, void *arg)
     (void)snprintf(world_log + len, sizeof(world_log) - len, "%s\n", text);
 }
 
-static int64_t clock_ns(void *arg)
+int64_t world_clock(void *arg)
 {
     struct timespec now;
 
@@ -62,6 +62,11 @@ struct redis_proc *world_open(const struct redis_options *options)
     ev_prepare_start(loop, &prepare);
     ev_timer_init(&tick, on_tick, .02, .02);
     ev_timer_start(loop, &tick);
+    return server;
+}
+
+struct redis_proc *world_server(void)
+{
     return server;
 }
 
@@ -169,10 +174,40 @@ static void on_connection(int code, const char *text, void *arg)
 
 struct host *host_open(const char *worker)
 {
-    return host_open_store(worker, weir__delay_open);
+    return host_open_as(worker, weir__delay_open, NULL);
 }
 
-struct host *host_open_store(const char *worker, weir__store_open_fn open)
+void host_use(struct host *host, const char *name)
+{
+    struct weir__store_topic_options options = {.name = weir__slice_str(name),
+                                                .max_dead = 5};
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
+                                                     &host->topic));
+    host->store->ops->topic_listen(host->topic, host);
+}
+
+void host_serve(struct host *host,
+                const struct weir__store_topic_options *options)
+{
+    struct weir__store_topic_options own = *options;
+    struct weir__store_topic *topic;
+
+    own.name = weir__slice_str("t");
+    own.max_dead = own.max_dead == 0 ? 5 : own.max_dead;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &own, &topic));
+    EXPECT_TRUE(topic == host->topic);
+}
+
+struct host *host_open_kind(const char *worker, weir__store_open_fn open)
+{
+    return host_open_as(worker, open, NULL);
+}
+
+struct host *host_open_as(const char *worker, weir__store_open_fn open,
+                          const struct weir__fifo_options *fifo)
 {
     static const struct weir__store_events events = {
         on_claimed, on_arrived, on_settled,    on_wake,   on_started,
@@ -185,7 +220,7 @@ struct host *host_open_store(const char *worker, weir__store_open_fn open)
         .url = &url,
         .worker = worker,
         .seed = 7,
-        .clock = clock_ns,
+        .clock = world_clock,
         .log = &log,
         .events = &events,
         .arg = host,
@@ -195,6 +230,8 @@ struct host *host_open_store(const char *worker, weir__store_open_fn open)
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
+    if (fifo != NULL)
+        topic.fifo = *fifo;
     EXPECT_INT(WEIR_OK, open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));

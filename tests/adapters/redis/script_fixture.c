@@ -251,6 +251,7 @@ const char *script_crash(const char *room)
 
 static struct weir__buf nodes_arg, closed_arg, moves_arg, ends_arg;
 static size_t node_total;
+static bool leaves_out; /* jobs of packs that are not staged */
 
 /* Name one node: its letter and slots "0003", settled slots or "" for all. */
 void script_settle_node(const char *node, const void *slots, size_t slot_count)
@@ -294,6 +295,10 @@ const char *script_settle(char letter, char moved, const char *most_dead)
     for (size_t i = 0; i < 3; i++)
         script_arg_bytes(lists[i].ptr, lists[i].len);
     script_arg(most_dead);
+    for (size_t i = 0; leaves_out && i < 3; i++)
+        script_arg(""); /* no burials */
+    if (leaves_out)
+        script_arg("1");
     answer = script_call();
     weir__buf_fini(&list);
     return answer;
@@ -306,6 +311,12 @@ void script_settle_begin(void)
     weir__buf_fini(&moves_arg);
     weir__buf_fini(&ends_arg);
     node_total = 0;
+    leaves_out = false;
+}
+
+void script_settle_leave_out(void)
+{
+    leaves_out = true;
 }
 
 void script_settle_close(void)

@@ -49,6 +49,8 @@ const char *script_crash(const char *room);
 void script_settle_begin(void);
 void script_settle_node(const char *node, const void *slots, size_t slot_count);
 void script_settle_close(void);
+/* What is not staged is left out. */
+void script_settle_leave_out(void);
 /* One job of the first node goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len);
 void script_settle_end(size_t slot, const char *id, const char *record);

@@ -190,6 +190,41 @@ TEST(a_verdict_that_a_full_server_cannot_keep_is_not_called_late)
     world_close();
 }
 
+TEST(a_full_server_settles_what_needs_no_room)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host = host_open("w");
+
+    for (int i = 0; i < 5; i++) {
+        char id[2] = {(char)('a' + i), '\0'};
+
+        host_add(host, id, 0);
+    }
+    AWAIT(host->added == 5);
+    EXPECT_INT(5, host_claim(host, 10, 300));
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    for (int i = 0; i < 5; i++)
+        host_settle(host, host_take(host),
+                    i == 1   ? WEIR__OUTCOME_RETRY
+                    : i == 3 ? WEIR__OUTCOME_SNOOZE
+                             : WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(2, host->refused);
+    EXPECT_TRUE(strstr(world_log, "what 2 verdicts write back") != NULL);
+    EXPECT_TRUE(strstr(world_log, "too late") == NULL);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(3, host->stats.done_total);
+    EXPECT_INT(0, host->stats.retried_total);
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    AWAIT(host_claim(host, 10, 60000) > 0 && host->arrived == 7);
+    EXPECT_STR("b", run_id(host->runs));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(2, host->refused);
+    EXPECT_INT(0, redis_int(server, "HLEN weir:{t}:ids") - 1);
+    world_close();
+}
+
 TEST(many_retries_with_different_delays_all_come_back)
 {
     static uint8_t ran[600];

@@ -49,7 +49,45 @@ static void on_rescheduled(int code, enum weir_job_state was, int64_t due_ms,
     last_code = code;
 }
 
-enum request { REQUEUE, PURGE, FORGET, LIST, PAUSE, SET, SETTINGS, PUT_OFF };
+static void on_one(int code, const struct weir_job_info *job, void *arg)
+{
+    (void)job;
+    (void)arg;
+    answers++;
+    last_code = code;
+}
+
+static void on_deleted(int code, enum weir_job_state was, void *arg)
+{
+    (void)was;
+    (void)arg;
+    answers++;
+    last_code = code;
+}
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    (void)stats;
+    (void)arg;
+    answers++;
+    last_code = code;
+}
+
+enum request {
+    REQUEUE,
+    PURGE,
+    FORGET,
+    LIST,
+    PAUSE,
+    SET,
+    SETTINGS,
+    PUT_OFF,
+    SHOW,
+    SHOW_DEAD,
+    LIST_DEAD,
+    STATS,
+    DELETE
+};
 
 static int ask(struct host *host, enum request request)
 {
@@ -75,6 +113,16 @@ static int ask(struct host *host, enum request request)
         return ops->set(topic, &setting, 1, on_code, NULL);
     case SETTINGS:
         return ops->settings(topic, on_setting, NULL);
+    case SHOW:
+        return ops->show(topic, id, on_one, NULL);
+    case SHOW_DEAD:
+        return ops->show(topic, weir__slice_str("dead"), on_one, NULL);
+    case LIST_DEAD:
+        return ops->dead(topic, 10, on_shown, NULL);
+    case STATS:
+        return ops->stats(topic, on_stats, NULL);
+    case DELETE:
+        return ops->remove(topic, id, on_deleted, NULL);
     case PUT_OFF:
         break;
     }
@@ -100,6 +148,18 @@ static void sweep(struct host *host, enum request request)
     EXPECT_INT(asked, answers);
 }
 
+TEST(a_delete_is_refused_or_answered_whatever_fails)
+{
+    (void)world_open(NULL);
+    struct host *host = host_open("w1");
+
+    host_add(host, "waits", 60000);
+    AWAIT(host->added == 1);
+    sweep(host, DELETE);
+    EXPECT_INT(WEIR_ENOTFOUND, host_show(host, "waits"));
+    world_close();
+}
+
 TEST(every_request_is_refused_or_answered_whatever_fails)
 {
     (void)world_open(NULL);
@@ -114,6 +174,10 @@ TEST(every_request_is_refused_or_answered_whatever_fails)
     host_await_settled(host);
     sweep(host, PUT_OFF);
     sweep(host, LIST);
+    sweep(host, SHOW);
+    sweep(host, SHOW_DEAD);
+    sweep(host, LIST_DEAD);
+    sweep(host, STATS);
     sweep(host, PAUSE);
     sweep(host, SET);
     sweep(host, SETTINGS);

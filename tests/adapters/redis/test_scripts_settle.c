@@ -91,6 +91,43 @@ TEST(a_move_that_was_not_staged_stops_the_whole_call)
     script_teardown();
 }
 
+TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
+{
+    script_setup();
+    (void)script_add('a', "x y z", "r0");
+    EXPECT_STR("a0002+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(1, 10);
+    script_settle_node("a0002", NULL, 0);
+    script_settle_close();
+    script_settle_leave_out();
+    EXPECT_STR("2 0 257", script_settle('a', 'b', "10"));
+    EXPECT_INT(1, script_stat(STAT_RUNNING));
+    EXPECT_INT(2, script_stat(STAT_DONE));
+    EXPECT_INT(0, script_stat(STAT_RETRIED));
+    EXPECT_STR("aaaaaaaaaaaa0101", script_text("ZRANGE weir:{t}:run 0 -1"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+    script_settle_begin();
+    script_settle_node("a0101", NULL, 0);
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    script_teardown();
+}
+
+TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
+{
+    script_setup();
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(0, 10);
+    script_settle_node("a0000", NULL, 0);
+    script_settle_leave_out();
+    EXPECT_STR("0 0 256", script_settle('a', 'b', "10"));
+    EXPECT_INT(1, script_stat(STAT_RUNNING));
+    script_teardown();
+}
+
 TEST(a_refused_move_leaves_no_pack)
 {
     script_setup();

@@ -5,19 +5,21 @@ import os
 import time
 
 from ledger import Ledger, Outage, expect_alive
-from e2e import expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, main, test
 from server import Server
 
 RESTARTS = int(os.environ.get("WEIR_CHAOS_RESTARTS", "2"))
+JOBS = int(os.environ.get("WEIR_CHAOS_JOBS", "2000"))
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
 
 
-def start(place, fsync="everysec", workers=2, **options):
+def start(place, fsync="everysec", batch=60, limit=None, **options):
     server = Server(place, fsync=fsync).start()
     ledger = Ledger(place, server, **options)
-    for _ in range(workers):
+    ledger.limit = limit
+    for _ in range(2):
         ledger.start_worker()
-    ledger.produce(60)
+    ledger.produce(batch)
     ledger.has_runs(100)
     return server, ledger
 
@@ -40,7 +42,8 @@ def a_server_that_stands_still_for_seconds_loses_nothing(place):
 
 @test
 def a_server_killed_and_started_again_loses_nothing_acknowledged(place):
-    server, ledger = start(place, fsync="always")
+    each = JOBS // RESTARTS  # added while the server goes down and comes back
+    server, ledger = start(place, fsync="always", batch=each // 5, limit=each)
 
     def restart():
         server.kill()
@@ -48,10 +51,15 @@ def a_server_killed_and_started_again_loses_nothing_acknowledged(place):
             time.sleep(0.5)
         server.start()
 
-    for _ in range(RESTARTS):
+    for i in range(RESTARTS):
+        ledger.limit = each * (i + 1)
+        time.sleep(ledger.random.uniform(0.0, 0.3))
         ledger.during("server kill", restart)
         expect_alive(ledger, "the server was restarted")
-    ledger.close("%d server restarts" % RESTARTS)
+    eventually(lambda: len(ledger.jobs) >= JOBS, "all jobs are added")
+    ledger.drain(60 + JOBS / 500)
+    account = ledger.close("%d server restarts" % RESTARTS)
+    expect(0, account.counts["never added"])
 
 
 @test

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { FILE_NAME, FAIL, VERDICT };
+enum { FILE_NAME, FAIL, VERDICT, MS };
 
 static const struct weir_option options[] = {
     [FILE_NAME] = {.name = "file",
@@ -33,12 +33,18 @@ static const struct weir_option options[] = {
                  .fallback = "retry",
                  .choices = "retry|fail|snooze|hold",
                  .help = "What these attempts return."},
+    [MS] = {.name = "ms",
+            .type = WEIR_OPTION_INT,
+            .fallback = "0",
+            .max = 10000,
+            .help = "How long each attempt holds the loop."},
 };
 
 struct trace {
     int fd;
     uint32_t fail;
     char verdict[16];
+    int64_t ms;
 };
 
 static int open_trace(const struct weir_open *open_args, void **ret_self)
@@ -52,6 +58,7 @@ static int open_trace(const struct weir_open *open_args, void **ret_self)
     trace->fail = (uint32_t)open_args->values[FAIL].number;
     (void)snprintf(trace->verdict, sizeof(trace->verdict), "%s",
                    open_args->values[VERDICT].text);
+    trace->ms = open_args->values[MS].number;
     *ret_self = trace;
     return 0;
 }
@@ -75,12 +82,21 @@ static void write_line(const struct trace *trace, const struct weir_job *job)
         abort(); /* the test would not see why */
 }
 
+static void hold_loop(int64_t ms)
+{
+    struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    while (ms > 0 && nanosleep(&left, &left) != 0)
+        continue;
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     const struct trace *trace = self;
     struct weir_counters counters = weir_job_counters(job);
 
     write_line(trace, job);
+    hold_loop(trace->ms);
     if (strcmp(trace->verdict, "hold") == 0) {
         for (;;)
             (void)pause();

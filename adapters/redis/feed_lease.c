@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/feed_private.h"
+#include "adapters/redis/resp.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+/* Prolonging leases, and noting that a suspect is about to run. */
+
+struct renew_ask {
+    struct weir__feed_ask ask;
+    struct weir__feed_topic *topic;
+};
+
+static void on_renewed(struct weir__feed_ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__feed_topic *topic = ((struct renew_ask *)ask)->topic;
+    const struct weir__store_events *events = &topic->store->events;
+    size_t count = 0;
+
+    weir__mem_free(ask);
+    weir__feed_log_error(topic, "renew", code, reply);
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
+        count = (size_t)reply->elements;
+    if (count > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: %zu leases are gone; their entries run again",
+                  topic->name, count);
+    for (size_t i = 0; i < count; i++) {
+        struct weir_slice digits;
+        uint64_t token = 0;
+
+        if (!weir__reply_str(reply, i, &digits) || topic->user == NULL ||
+            events->lost == NULL)
+            continue;
+        for (size_t at = 0; at < digits.len; at++)
+            token = token * 10 + (uint64_t)(digits.ptr[at] - '0');
+        events->lost(topic->user, token);
+    }
+}
+
+/* Renew up to 1,000 claims from `claim` on; returns the rest. */
+static const struct weir__feed_claim *
+renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
+           int64_t lease_ms)
+{
+    const struct weir__feed_claim *end = claim;
+    struct renew_ask *renew = weir__mem_new(sizeof(*renew));
+    struct weir__buf bytes = {0};
+    size_t count = 0;
+
+    for (; end != NULL && count < WEIR__FEED_CALL; end = end->next)
+        count++;
+    if (renew == NULL)
+        return end;
+    renew->ask.done = on_renewed;
+    renew->topic = topic;
+    weir__resp_eval(&bytes, &weir__script_feedrenew, 3, 3 + count);
+    weir__feed_keys(&bytes, topic->name, "lease run");
+    weir__resp_str(&bytes, weir__feed_key(topic));
+    weir__resp_int(&bytes, lease_ms);
+    weir__resp_str(&bytes, weir__feed_group(topic));
+    weir__resp_str(&bytes, topic->consumer);
+    for (; claim != end; claim = claim->next)
+        weir__resp_int(&bytes, (int64_t)claim->token);
+    weir__feed_send(topic->store, &bytes, &weir__script_feedrenew,
+                    WEIR__SEND_AGAIN, &renew->ask);
+    return end;
+}
+
+void weir__feed_renew(struct weir__store_topic *base, int64_t lease_ms)
+{
+    struct weir__feed_topic *topic = weir__feed_topic_of(base);
+    const struct weir__feed_claim *claim = topic->claims;
+
+    while (claim != NULL && !topic->store->is_closed)
+        claim = renew_some(topic, claim, lease_ms);
+}
+
+/* --- suspects ----------------------------------------------------------- */
+
+struct start_ask {
+    struct weir__feed_ask ask;
+    struct weir__feed_topic *topic;
+    struct weir__run *run;
+};
+
+static void on_started(struct weir__feed_ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct start_ask *start = (struct start_ask *)ask; /* its first member */
+    struct weir__feed_topic *topic = start->topic;
+    struct weir__run *run = start->run;
+    int64_t is_ours = 0;
+
+    weir__mem_free(start);
+    weir__feed_log_error(topic, "start", code, reply);
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_ours))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && is_ours != 1)
+        code = WEIR_ENOTFOUND;
+    if (topic->user != NULL)
+        topic->store->events.started(topic->user, run, code);
+}
+
+void weir__feed_start(struct weir__store_topic *base, struct weir__run *run)
+{
+    struct weir__feed_topic *topic = weir__feed_topic_of(base);
+    struct start_ask *start = weir__mem_new(sizeof(*start));
+    struct weir__buf bytes = {0};
+
+    WEIR_ASSERT(run->is_suspect);
+    if (start == NULL)
+        return; /* it stays with core until its lease is lost */
+    start->ask.done = on_started;
+    start->topic = topic;
+    start->run = run;
+    weir__resp_eval(&bytes, &weir__script_feedstart, 2, 2);
+    weir__feed_keys(&bytes, topic->name, "run past");
+    weir__resp_int(&bytes, (int64_t)run->token);
+    weir__resp_bytes(&bytes, run->id);
+    weir__feed_send(topic->store, &bytes, &weir__script_feedstart,
+                    WEIR__SEND_AGAIN, &start->ask);
+}

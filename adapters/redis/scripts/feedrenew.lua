@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: MIT
+-- feedrenew: prolong claims of one worker. Entries of a stream are claimed
+-- anew in their group, too, so that they do not look abandoned there.
+--
+-- KEYS  lease run, the list or stream
+-- ARGV  lease ms, group ('': a list), consumer, token...
+-- Reply { token, ... } of the claims that are lost
+local call = redis.call
+local time = call('TIME')
+local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
+local lease, run, source = KEYS[1], KEYS[2], KEYS[3]
+local lost = {}
+for i = 4, #ARGV do
+  local token = ARGV[i]
+  if not call('ZSCORE', lease, token) then
+    lost[#lost + 1] = token
+  else
+    call('ZADD', lease, deadline, token)
+    local ids = ARGV[2] == '' and {} or
+                call('ZRANGEBYSCORE', run, token, token, 'LIMIT', 0, 1000)
+    if #ids > 0 then
+      ids[#ids + 1] = 'JUSTID'
+      call('XCLAIM', source, ARGV[2], ARGV[3], 0, unpack(ids))
+    end
+  end
+end
+return lost

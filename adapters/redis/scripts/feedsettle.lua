@@ -1,0 +1,196 @@
+-- SPDX-License-Identifier: MIT
+-- feedsettle: verdicts for entries of a list or a stream, in one atomic step.
+-- Each counts only while its entry is under its token, so repeating a call
+-- changes nothing. All lists are msgpack, flat, or '' when empty.
+--
+-- KEYS  meta wait run lease held past dead auto, the list or stream, then where
+--       entries go to another topic: its wait ids meta idle, new packs...
+-- ARGV  1 group ('': a list), 2 '1': delete entries of the stream when done
+--       3 most dead entries
+--       4 done   [ token, id, ... ]
+--       5 auto   [ token, how many, ... ] done, of those that are not kept
+--       6 others [ token, id, what, delay ms, past, bytes, 1 if not kept, ... ]
+--                what: r retry, s snooze, d dead, e expired, b give back;
+--                bytes '': they are kept or in the stream
+--       7 packs  [ key, jobs, when (due.lua), sources, ... ] staged as for add:
+--                others (counted from 1) that become jobs of the other topic
+--       8 that topic, 9 its kind
+-- Reply { settled, refused }; { -1 } a new pack was not staged: nothing was
+--       done
+--#include node
+--#include due
+--#include topic
+--#include wake
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local meta, wait, run, lease, held, past, dead, auto, source =
+  unpack(KEYS, 1, 9)
+local group = ARGV[1]
+local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
+local done, autos, others = list_of(ARGV[4]), list_of(ARGV[5]), list_of(ARGV[6])
+local packs = list_of(ARGV[7])
+for p = 1, #packs, 4 do
+  if call('PTTL', KEYS[packs[p]]) == -2 then return { -1 } end
+end
+
+local settled, refused, tokens = 0, 0, {}
+local finished, entries, deaths, histories, bytes, acks = {}, {}, {}, {}, {}, {}
+local count = { done = 0, retried = 0, snoozed = 0, failed = 0, expired = 0 }
+
+local function of_list(list, step)
+  local ids, scores = {}, {}
+  for i = 1, #list, step do ids[#ids + 1] = list[i + 1] end
+  for from = 1, #ids, 1000 do
+    local part = call('ZMSCORE', run, unpack(ids, from, min(from + 999, #ids)))
+    for i = 1, #part do scores[from + i - 1] = part[i] end
+  end
+  return ids, scores
+end
+
+local function take(token, score)
+  local is_ours = tonumber(score or -1) == token
+  if is_ours then settled = settled + 1 else refused = refused + 1 end
+  if is_ours then tokens[token] = true end
+  return is_ours
+end
+
+-- What is not kept on the server is only counted.
+local function take_auto(token, jobs)
+  local left = tonumber(call('HGET', auto, digits(token)) or 0)
+  local taken = min(left, jobs)
+  if left > jobs then
+    call('HINCRBY', auto, digits(token), -jobs)
+  elseif left > 0 then
+    call('HDEL', auto, digits(token))
+  end
+  settled, refused = settled + taken, refused + jobs - taken
+  tokens[token] = true
+  return taken
+end
+
+local ids, scores = of_list(done, 2)
+for i, id in ipairs(ids) do
+  if take(done[2 * i - 1], scores[i]) then
+    finished[#finished + 1] = id
+    count.done = count.done + 1
+  end
+end
+for i = 1, #autos, 2 do
+  count.done = count.done + take_auto(autos[i], autos[i + 1])
+end
+
+-- The other topic takes entries only if it is of the kind that has packs.
+local target, is_moved, accepted = nil, {}, {}
+if #packs > 0 then
+  target = { wait = KEYS[10], ids = KEYS[11], meta = KEYS[12], idle = KEYS[13] }
+  local fits = topic_kind(target.meta, target.ids, ARGV[9]) == ARGV[9]
+  for p = 1, #packs, 4 do
+    for _, from in ipairs(packs[p + 3]) do is_moved[from] = fits end
+  end
+end
+
+local function write_back(at, id, what, delay, history, body)
+  local due = now
+  if what ~= 'b' then
+    due = due + delay
+    histories[#histories + 1], histories[#histories + 2] = id, history
+  end
+  entries[#entries + 1], entries[#entries + 2] = due, id
+  if body ~= '' then bytes[#bytes + 1], bytes[#bytes + 2] = id, body end
+end
+
+local function bury(id, history, body)
+  deaths[#deaths + 1], deaths[#deaths + 2] = now, id
+  histories[#histories + 1], histories[#histories + 2] = id, history
+  if body ~= '' then bytes[#bytes + 1], bytes[#bytes + 2] = id, body end
+  acks[#acks + 1] = id
+end
+
+local names = { r = 'retried', s = 'snoozed', d = 'failed', e = 'expired' }
+ids, scores = of_list(others, 7)
+local leaving = {}
+for i, id in ipairs(ids) do
+  local at = 7 * i - 6
+  local token, what = others[at], others[at + 2]
+  local is_auto = others[at + 6] == 1
+  local ok
+  if is_auto then ok = take_auto(token, 1) == 1
+  else ok = take(token, scores[i]) end
+  if ok then
+    if names[what] then count[names[what]] = count[names[what]] + 1 end
+    accepted[i] = is_moved[i]
+    if is_moved[i] or what == 'e' then
+      finished[#finished + 1] = id
+    else
+      leaving[#leaving + 1] = id
+      if what == 'd' then
+        bury(id, others[at + 4], others[at + 5])
+      else
+        write_back(at, id, what, others[at + 3], others[at + 4],
+                   others[at + 5])
+      end
+    end
+  end
+end
+
+call_list('ZREM', run, finished)
+call_list('HDEL', held, finished)
+call_list('HDEL', past, finished)
+call_list('ZREM', run, leaving)
+call_list('ZADD', wait, entries)
+call_list('ZADD', dead, deaths)
+call_list('HSET', past, histories)
+call_list('HSET', held, bytes)
+if group ~= '' then
+  for _, id in ipairs(finished) do acks[#acks + 1] = id end
+  for from = 1, #acks, 1000 do
+    local to = min(from + 999, #acks)
+    call('XACK', source, group, unpack(acks, from, to))
+    if ARGV[2] == '1' then call('XDEL', source, unpack(acks, from, to)) end
+  end
+end
+for token in pairs(tokens) do
+  local number = digits(token)
+  if call('ZCOUNT', run, number, number) == 0 and
+     call('HEXISTS', auto, number) == 0 then
+    call('ZREM', lease, number)
+  end
+end
+for name, jobs in pairs(count) do
+  if jobs > 0 then call('HINCRBY', meta, name, jobs) end
+end
+
+local over = call('ZCARD', dead) - tonumber(ARGV[3])
+if over > 0 then
+  local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
+  for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
+  call_list('HDEL', held, dropped)
+  call_list('HDEL', past, dropped)
+  call('HINCRBY', meta, 'dropped', #dropped)
+end
+
+-- A pack that holds nothing that was accepted goes; the others are permanent.
+local moved, first = {}, nil
+for p = 1, #packs, 4 do
+  local key, jobs, gone, lost = KEYS[packs[p]], packs[p + 1], {}, 0
+  for slot = 0, jobs - 1 do
+    if not accepted[packs[p + 3][slot + 1]] then
+      gone[slot], lost = true, lost + 1
+    end
+  end
+  if lost == jobs then
+    if call('PTTL', key) >= 0 then call('DEL', key) end
+  else
+    call('PERSIST', key)
+    if lost > 0 then call('SETRANGE', key, 3, char(lost)) end
+    local due = enter(moved, sub(key, -12), jobs, packs[p + 2], now,
+                      lost > 0 and gone)
+    if not first or due < first then first = due end
+    call('HINCRBY', target.meta, 'added', jobs - lost)
+  end
+end
+if first then
+  call_list('ZADD', target.wait, moved)
+  wake_one(target.idle, ARGV[8], first)
+end
+return { settled, refused }

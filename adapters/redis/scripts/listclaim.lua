@@ -1,0 +1,84 @@
+-- SPDX-License-Identifier: MIT
+-- listclaim: take entries from a plain list under a new lease, those that weir
+-- holds back first once they are due. What is taken is kept in `held` until it
+-- is settled; with auto-ack it is gone, only how many are out is kept.
+--
+-- KEYS  meta wait run lease held past auto, the list
+-- ARGV  kind, room (0: only look), lease ms, revision of the stored options
+--       that the worker knows, name of the list if it is not the topic's, 1
+--       for auto-ack
+-- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
+--         waits), entries, revision * 2 (+ 1 if paused),
+--         id, bytes, past, due ms, ... }; past is '-' where nothing is kept
+--       { -1, kind } when the topic is of another kind: nothing was done.
+--       Where the revision is another one nothing is taken.
+--#include feed
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local time_us = time[1] * 1000000 + time[2]
+local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
+               held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
+local list, room = KEYS[8], tonumber(ARGV[2])
+local stored = feed_kind(keys.meta, ARGV[1])
+if stored ~= ARGV[1] then return { -1, stored } end
+local options = call('HMGET', keys.meta, 'paused', 'revision', 'key')
+if (options[3] or '') ~= ARGV[5] then
+  call('HSET', keys.meta, 'key', ARGV[5])
+end
+feed_expire(keys, now)
+
+local state = tonumber(options[2] or 0) * 2
+if options[1] then return { time_us, 0, -1, 0, state + 1 } end
+if room == 0 or digits(state / 2) ~= ARGV[4] then
+  return { time_us, 0, 0, 0, state }
+end
+
+local reply, out = { time_us, 0, -1, 0, state }, {}
+local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
+                 'LIMIT', 0, room)
+local ids, at = {}, {}
+for i = 1, #due, 2 do
+  ids[#ids + 1] = due[i]
+  at[#at + 1] = tonumber(due[i + 1])
+end
+if #ids > 0 then
+  local bytes = ask_list('HMGET', keys.held, ids)
+  local past = ask_list('HMGET', keys.past, ids)
+  call_list('ZREM', keys.wait, ids)
+  for i, id in ipairs(ids) do
+    local last = #reply
+    reply[last + 1], reply[last + 2] = id, bytes[i] or ''
+    reply[last + 3], reply[last + 4] = past[i] or '', at[i]
+    out[i] = id
+  end
+end
+
+local taken = room > #ids and call('LPOP', list, room - #ids) or {}
+if #taken > 0 then
+  local last = call('HINCRBY', keys.meta, 'taken', #taken) - #taken
+  local held = {}
+  for i = 1, #taken do
+    local id, behind = string.format('~%016.0f', last + i), #reply
+    reply[behind + 1], reply[behind + 2] = id, taken[i]
+    reply[behind + 3], reply[behind + 4] = ARGV[6] == '1' and '-' or '', now
+    if ARGV[6] ~= '1' then
+      out[#out + 1] = id
+      held[2 * i - 1], held[2 * i] = id, taken[i]
+    end
+  end
+  call_list('HSET', keys.held, held)
+end
+
+local count = #ids + #taken
+if count > 0 then
+  local token = call('HINCRBY', keys.meta, 'token', 1)
+  local entries = {}
+  for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
+  call_list('ZADD', keys.run, entries)
+  call('ZADD', keys.lease, now + ARGV[3], token)
+  if #out < count then call('HSET', keys.auto, token, count - #out) end
+  call('HINCRBY', keys.meta, 'claimed', count)
+  reply[2], reply[4] = token, count
+end
+reply[3] = feed_next_us(keys, time)
+return reply

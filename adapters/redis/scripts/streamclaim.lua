@@ -1,0 +1,149 @@
+-- SPDX-License-Identifier: MIT
+-- streamclaim: take entries of a stream through its consumer group under a new
+-- lease: first those that weir holds back once they are due, then new ones,
+-- then what consumers of the group left behind that look dead. All workers are
+-- one consumer: which of them has what is in `run`.
+--
+-- KEYS  meta wait run lease held past auto, the stream
+-- ARGV  kind, room (0: only look), lease ms, revision of the stored options
+--       that the worker knows, name of the stream if it is not the topic's,
+--       group, consumer, where a new group starts, claim_idle in ms
+-- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
+--         waits), entries, revision * 2 (+ 1 if paused),
+--         id, bytes or { field, value, ... }, past, due ms, ... }; where there
+--         is no entry the group's last id comes instead.
+--       { -1, kind } when the topic is of another kind: nothing was done.
+--       Where the revision is another one nothing is taken.
+--#include feed
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local time_us = time[1] * 1000000 + time[2]
+local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
+               held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
+local stream, room = KEYS[8], tonumber(ARGV[2])
+local group, consumer = ARGV[6], ARGV[7]
+local stored = feed_kind(keys.meta, ARGV[1])
+if stored ~= ARGV[1] then return { -1, stored } end
+local options = call('HMGET', keys.meta, 'paused', 'revision', 'key', 'swept',
+                     'cursor', 'group')
+if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
+  call('HSET', keys.meta, 'key', ARGV[5], 'group', group)
+end
+feed_expire(keys, now)
+
+local state = tonumber(options[2] or 0) * 2
+if options[1] then return { time_us, 0, -1, 0, state + 1 } end
+if room == 0 or digits(state / 2) ~= ARGV[4] then
+  return { time_us, 0, 0, 0, state }
+end
+
+local reply, out, lost = { time_us, 0, -1, 0, state }, {}, 0
+
+local function give(id, body, past, due)
+  local last = #reply
+  reply[last + 1], reply[last + 2] = id, body
+  reply[last + 3], reply[last + 4] = past or '', due
+  out[#out + 1] = id
+end
+
+local function pending(id)
+  return call('XPENDING', stream, group, id, id, 1)[1]
+end
+
+-- An entry that waited: still ours, or taken over by another consumer, or gone
+-- from the stream.
+local function recall(id, due)
+  local bytes = call('HGET', keys.held, id)
+  local past = call('HGET', keys.past, id)
+  local owner = not bytes and pending(id)
+  local entry = owner and owner[2] == consumer and
+                call('XCLAIM', stream, group, consumer, 0, id)[1]
+  call('ZREM', keys.wait, id)
+  if bytes or entry then
+    give(id, bytes or entry[2], past, due)
+    return
+  end
+  call('HDEL', keys.past, id)
+  if owner and owner[2] == consumer then
+    call('XACK', stream, group, id)
+    lost = lost + 1
+  end
+end
+
+local function read_new(count)
+  return redis.pcall('XREADGROUP', 'GROUP', group, consumer, 'COUNT', count,
+                     'STREAMS', stream, '>')
+end
+
+-- Somebody may have removed the group, or the stream.
+local function take_new(count)
+  local found = read_new(count)
+  if found and found.err and string.find(found.err, 'NOGROUP', 1, true) then
+    call('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
+    found = read_new(count)
+  end
+  if found and found.err then return found end
+  local entries = found and found[1] and found[1][2] or {}
+  for _, entry in ipairs(entries) do
+    if entry[2] then
+      give(entry[1], entry[2], nil, tonumber(string.match(entry[1], '^%d+')))
+    end
+  end
+  if #entries > 0 then call('HINCRBY', keys.meta, 'taken', #entries) end
+end
+
+-- Those that had it are blamed: it may be what they died of.
+local function adopt(id, body)
+  local times = pending(id)[4] - 1
+  local past = cmsgpack.pack({ 0, 0, 0, times, 0, times, 0, '', '' })
+  call('HSET', keys.past, id, past)
+  give(id, body, past, now)
+end
+
+-- Look through what was not settled for long, 100 at a time.
+local function take_over(count)
+  local found = call('XAUTOCLAIM', stream, group, consumer, ARGV[9],
+                     options[5] or '0-0', 'COUNT', min(count, 100))
+  for _, entry in ipairs(found[2]) do
+    local id = entry and entry[1]
+    if id and entry[2] and not call('ZSCORE', keys.run, id) and
+       not call('ZSCORE', keys.wait, id) then
+      adopt(id, entry[2])
+    end
+  end
+  call('HSET', keys.meta, 'cursor', found[1])
+  if found[1] == '0-0' then call('HSET', keys.meta, 'swept', now) end
+end
+
+local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
+                 'LIMIT', 0, room)
+if #due > 0 and call('EXISTS', stream) == 0 then -- all of it is gone
+  call('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
+end
+for i = 1, #due, 2 do recall(due[i], tonumber(due[i + 1])) end
+if #out < room then
+  local refused = take_new(room - #out)
+  if refused then return refused end
+end
+if #out < room and now - tonumber(options[4] or 0) >= 1000 then
+  take_over(room - #out)
+end
+
+if #out > 0 then
+  local token = call('HINCRBY', keys.meta, 'token', 1)
+  local entries = {}
+  for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
+  call_list('ZADD', keys.run, entries)
+  call('ZADD', keys.lease, now + ARGV[3], token)
+  call('HINCRBY', keys.meta, 'claimed', #out)
+  reply[2], reply[4] = token, #out
+else
+  for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
+    local field = {}
+    for i = 1, #info, 2 do field[info[i]] = info[i + 1] end
+    if field.name == group then reply[6] = field['last-delivered-id'] end
+  end
+end
+if lost > 0 then call('HINCRBY', keys.meta, 'lost', lost) end
+reply[3] = feed_next_us(keys, time)
+return reply

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Tells somebody about a job: POSTs the body as JSON to the job's url.
+ *
+ * The answer is the verdict: 2xx done; 408, 429, 5xx and whatever the network
+ * does to it are retries, after the time that the answer's Retry-After asks for
+ * or else by the ladder (the default one is made for this: 15s 3m 10m 30m 30m
+ * 1h 2h 6h 15h); anything else fails. Requests run on the reactor's loop, as
+ * many at once as the topic's `concurrency`, `total` and `per_host` allow.
+ *
+ * Each request names its job in Weir-Topic, Weir-Id and Weir-Attempt, so that
+ * the receiver can recognise what came twice. With a `secret`, Weir-Signature
+ * is "sha256=" and in hexadecimal the HMAC-SHA256 of these four, joined by
+ * newlines: what is in Weir-Timestamp, Weir-Topic and Weir-Id, and the body. */
+
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "notify.h"
+
+enum { HEAD_CAP = 256, BODY_FIRST_CAP = 1024, HEADER_CAP = 4096 };
+
+enum {
+    OPTION_TIMEOUT,
+    OPTION_PER_HOST,
+    OPTION_TOTAL,
+    OPTION_MAX_WAIT,
+    OPTION_FOLLOW_REDIRECTS,
+    OPTION_VERIFY,
+    OPTION_CA_FILE,
+    OPTION_HEADER,
+    OPTION_SECRET
+};
+
+#define OPTION_NUMBER(text, unit, fallback_text, least, most, help_text) \
+    {                                                                    \
+        .name = (text), .type = (unit), .fallback = (fallback_text),     \
+        .min = (least), .max = (most), .help = (help_text),              \
+    }
+
+static const struct weir_option options[] = {
+    [OPTION_TIMEOUT] = OPTION_NUMBER(
+        "timeout", WEIR_OPTION_DURATION, "10s", 10, 3600000,
+        "How long a request may take, waiting for a connection included."),
+    [OPTION_PER_HOST] = OPTION_NUMBER("per_host", WEIR_OPTION_INT, "16", 1,
+                                      10000, "Most connections to one host."),
+    [OPTION_TOTAL] = OPTION_NUMBER("total", WEIR_OPTION_INT, "256", 1, 10000,
+                                   "Most connections in all."),
+    [OPTION_MAX_WAIT] = OPTION_NUMBER(
+        "max_wait", WEIR_OPTION_DURATION, "1d", 0, (int64_t)365 * 86400000,
+        "Longest Retry-After that is followed; a longer one counts as this."),
+    [OPTION_FOLLOW_REDIRECTS] = OPTION_NUMBER(
+        "follow_redirects", WEIR_OPTION_BOOL, "no", 0, 0,
+        "Follow up to 5 redirects; a job that meets one fails otherwise."),
+    [OPTION_VERIFY] = OPTION_NUMBER("verify", WEIR_OPTION_BOOL, "yes", 0, 0,
+                                    "Check the certificates of https servers."),
+    [OPTION_CA_FILE] = {.name = "ca_file",
+                        .type = WEIR_OPTION_TEXT,
+                        .fallback = "",
+                        .help = "File of trusted certificates (PEM); the "
+                                "system's when empty."},
+    [OPTION_HEADER] = {.name = "header",
+                       .type = WEIR_OPTION_TEXT,
+                       .fallback = "",
+                       .help = "More headers, \"Name: value\", each on a line.",
+                       .flags = WEIR_OPTION_SECRET},
+    [OPTION_SECRET] = {.name = "secret",
+                       .type = WEIR_OPTION_TEXT,
+                       .fallback = "",
+                       .help = "Sign requests with this; not when empty.",
+                       .flags = WEIR_OPTION_SECRET},
+};
+
+struct notify {
+    struct http *http;
+    struct curl_slist *headers; /* the same for every request */
+    char *secret;
+    char *ca_file;
+    int64_t max_wait_ms;
+};
+
+/* A run that is pending. The texts of its request are one behind the other:
+ * what is signed before the body, then the body, then the url. */
+struct request {
+    struct http_post post; /* first */
+    struct notify *notify;
+    struct weir_handle handle;
+    char *text;
+    size_t head_len;
+};
+
+/* --- the verdict ---------------------------------------------------------- */
+
+static bool is_retried(long status)
+{
+    return status == 408 || status == 429 || status >= 500;
+}
+
+static bool is_hopeless(CURLcode code)
+{
+    return code == CURLE_URL_MALFORMAT || code == CURLE_TOO_MANY_REDIRECTS ||
+           code == CURLE_UNSUPPORTED_PROTOCOL;
+}
+
+static void request_free(struct request *request)
+{
+    curl_slist_free_all(request->post.headers);
+    free(request->text);
+    free(request);
+}
+
+/* No answer, or not all of it. */
+static enum weir_verdict verdict_of_failure(const struct http_post *post,
+                                            char why[200])
+{
+    const char *said =
+        *post->said == '\0' ? curl_easy_strerror(post->code) : post->said;
+
+    (void)snprintf(why, 200, "notify: %.180s", said); /* cut */
+    return is_hopeless(post->code) ? WEIR_FAIL : WEIR_RETRY;
+}
+
+static enum weir_verdict verdict_of(const struct http_post *post,
+                                    int64_t max_wait_ms, int64_t *ret_delay_ms,
+                                    char why[200])
+{
+    if (post->code != CURLE_OK)
+        return verdict_of_failure(post, why);
+    (void)snprintf(why, 200, "notify: answered %ld%s%s", post->status,
+                   *post->answer == '\0' ? "" : ": ", post->answer); /* cut */
+    if (post->status >= 200 && post->status < 300)
+        return WEIR_DONE;
+    if (!is_retried(post->status))
+        return WEIR_FAIL;
+    if (post->retry_after_ms <= 0)
+        return WEIR_RETRY;
+    *ret_delay_ms =
+        post->retry_after_ms < max_wait_ms ? post->retry_after_ms : max_wait_ms;
+    return WEIR_RETRY_AFTER;
+}
+
+static void on_done(struct http_post *post)
+{
+    struct request *request = (struct request *)post; /* its first member */
+    struct weir_handle handle = request->handle;
+    char why[200] = "";
+    int64_t delay_ms = 0;
+    enum weir_verdict verdict =
+        verdict_of(post, request->notify->max_wait_ms, &delay_ms, why);
+
+    request_free(request);
+    /* It cannot fail on the loop's thread. */
+    (void)weir_complete(handle, verdict, delay_ms, why);
+}
+
+static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
+{
+    struct request *request = arg;
+    struct weir_handle handle = request->handle;
+
+    (void)job;
+    (void)why;
+    http_cancel(request->notify->http, &request->post);
+    request_free(request);
+    (void)weir_complete(handle, WEIR_RETRY, 0, NULL); /* nobody else will */
+}
+
+/* --- the request ---------------------------------------------------------- */
+
+/* What is signed: "timestamp\ntopic\nid\nbody". Then the url. */
+static bool write_text(struct request *request, const struct weir_job *job,
+                       int64_t now_s)
+{
+    struct weir_slice id = weir_job_id(job), topic = weir_job_topic(job);
+    struct weir_slice url = weir_job_url(job);
+    size_t room = BODY_FIRST_CAP, len;
+    char *text = malloc(HEAD_CAP + room + url.len + 1), *more;
+
+    if (text == NULL)
+        return false;
+    request->text = text;
+    request->head_len =
+        (size_t)snprintf(text, HEAD_CAP, "%" PRId64 "\n%.*s\n%.*s\n", now_s,
+                         (int)topic.len, (const char *)topic.ptr, (int)id.len,
+                         (const char *)id.ptr); /* fits: 20 + 40 + 128 */
+    len = weir_job_body_json(job, text + request->head_len, room);
+    if (len >= room) {
+        room = len + 1;
+        more = realloc(text, HEAD_CAP + room + url.len + 1);
+        if (more == NULL)
+            return false;
+        request->text = more;
+        len = weir_job_body_json(job, more + request->head_len, room);
+    }
+    request->post.body = request->text + request->head_len;
+    request->post.body_len = len;
+    more = request->text + request->head_len + len + 1;
+    memcpy(more, url.ptr, url.len);
+    more[url.len] = '\0';
+    request->post.url = more;
+    return len > 0;
+}
+
+static bool add_header(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = curl_slist_append(*list, text);
+
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
+static bool sign(struct request *request, int64_t now_s)
+{
+    const char *secret = request->notify->secret;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned digest_len = 0;
+    char header[200];
+    int len;
+
+    if (*secret == '\0')
+        return true;
+    if (HMAC(EVP_sha256(), secret, (int)strlen(secret),
+             (const unsigned char *)request->text,
+             request->head_len + request->post.body_len, digest,
+             &digest_len) == NULL)
+        return false;
+    (void)snprintf(header, sizeof(header), "Weir-Timestamp: %" PRId64, now_s);
+    if (!add_header(&request->post.headers, header))
+        return false;
+    len = snprintf(header, sizeof(header), "Weir-Signature: sha256=");
+    for (unsigned i = 0; i < digest_len; i++)
+        len += snprintf(header + len, sizeof(header) - (size_t)len, "%02x",
+                        digest[i]); /* fits: 64 digits */
+    return add_header(&request->post.headers, header);
+}
+
+static bool write_headers(struct request *request, const struct weir_job *job)
+{
+    struct weir_slice id = weir_job_id(job), topic = weir_job_topic(job);
+    struct curl_slist **list = &request->post.headers;
+    char header[HEAD_CAP];
+
+    for (const struct curl_slist *common = request->notify->headers;
+         common != NULL; common = common->next)
+        if (!add_header(list, common->data))
+            return false;
+    (void)snprintf(header, sizeof(header), "Weir-Topic: %.*s", (int)topic.len,
+                   (const char *)topic.ptr); /* fits */
+    if (!add_header(list, header))
+        return false;
+    (void)snprintf(header, sizeof(header), "Weir-Id: %.*s", (int)id.len,
+                   (const char *)id.ptr); /* fits */
+    if (!add_header(list, header))
+        return false;
+    (void)snprintf(header, sizeof(header), "Weir-Attempt: %" PRIu32,
+                   weir_job_counters(job).attempt); /* fits */
+    return add_header(list, header);
+}
+
+static bool is_http(const char *url)
+{
+    return strncasecmp(url, "http://", 7) == 0 ||
+           strncasecmp(url, "https://", 8) == 0;
+}
+
+/* Seconds since 1970. */
+static int64_t wall_s(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* this clock is always there */
+    return now.tv_sec;
+}
+
+static struct request *request_new(struct notify *notify,
+                                   const struct weir_job *job)
+{
+    struct request *request = calloc(1, sizeof(*request));
+    int64_t now_s = wall_s();
+
+    if (request == NULL)
+        return NULL;
+    request->notify = notify;
+    if (write_text(request, job, now_s) && write_headers(request, job) &&
+        sign(request, now_s))
+        return request;
+    request_free(request);
+    return NULL;
+}
+
+/* What can be known before anything is sent; NULL: nothing speaks against it.
+ */
+static const char *fault_of(struct weir_slice url)
+{
+    if (url.len == 0)
+        return "notify: the job has no url";
+    if (memchr(url.ptr, '\0', url.len) != NULL)
+        return "notify: the url has a NUL byte inside";
+    return NULL;
+}
+
+static enum weir_verdict run(void *self, struct weir_job *job)
+{
+    const char *fault = fault_of(weir_job_url(job));
+    struct request *request;
+    CURLcode code;
+
+    if (fault != NULL)
+        return weir_fail(job, fault);
+    request = request_new(self, job);
+    if (request == NULL)
+        return weir_retry(job, "notify: out of memory");
+    if (!is_http(request->post.url)) {
+        request_free(request);
+        return weir_fail(job, "notify: the url is neither http nor https");
+    }
+    request->handle = weir_job_handle(job);
+    code = request->handle.ticket == 0
+               ? CURLE_OUT_OF_MEMORY
+               : http_start(request->notify->http, &request->post);
+    if (code != CURLE_OK) {
+        request_free(request);
+        return weir_retry(job, curl_easy_strerror(code));
+    }
+    weir_job_on_cancel(job, on_cancel, request);
+    return WEIR_PENDING;
+}
+
+/* --- the instance --------------------------------------------------------- */
+
+static int refuse(const struct weir_open *open, int code, const char *text)
+{
+    (void)snprintf(open->error, open->error_cap, "%s", text); /* cut */
+    return code;
+}
+
+/* The option `header`, a line at a time. */
+static int read_headers(struct notify *notify, const struct weir_open *open)
+{
+    const char *text = open->values[OPTION_HEADER].text;
+    char line[HEADER_CAP];
+
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+
+        if (len >= sizeof(line))
+            return refuse(open, WEIR_EINVAL,
+                          "option \"header\" has a line of 4 KiB or more");
+        memcpy(line, text, len);
+        line[len] = '\0';
+        if (len > 0 && (strchr(line, ':') == NULL || *line == ':' ||
+                        strchr(line, '\r') != NULL))
+            return refuse(open, WEIR_EINVAL,
+                          "option \"header\" wants lines like \"Name: value\"");
+        if (len > 0 && !add_header(&notify->headers, line))
+            return refuse(open, WEIR_ENOMEM, "out of memory");
+        text += len + (text[len] == '\n' ? 1 : 0);
+    }
+    return WEIR_OK;
+}
+
+static char *copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *own = malloc(size);
+
+    if (own != NULL)
+        memcpy(own, text, size);
+    return own;
+}
+
+static void close_notify(void *self)
+{
+    struct notify *notify = self;
+
+    if (notify->http != NULL)
+        http_close(notify->http);
+    curl_slist_free_all(notify->headers);
+    free(notify->secret);
+    free(notify->ca_file);
+    free(notify);
+}
+
+static int fill(struct notify *notify, const struct weir_open *open)
+{
+    const struct weir_option_value *values = open->values;
+    struct http_settings settings = {
+        .loop = weir_open_loop(open),
+        .timeout_ms = values[OPTION_TIMEOUT].number,
+        .per_host = values[OPTION_PER_HOST].number,
+        .total = values[OPTION_TOTAL].number,
+        .follows = values[OPTION_FOLLOW_REDIRECTS].number != 0,
+        .verifies = values[OPTION_VERIFY].number != 0,
+    };
+
+    if (settings.loop == NULL)
+        return refuse(open, WEIR_EABI,
+                      "this host has no loop for plugins; it is too old");
+    notify->max_wait_ms = values[OPTION_MAX_WAIT].number;
+    notify->secret = copy(values[OPTION_SECRET].text);
+    notify->ca_file = copy(values[OPTION_CA_FILE].text);
+    settings.ca_file = notify->ca_file;
+    if (notify->secret == NULL || notify->ca_file == NULL ||
+        !add_header(&notify->headers, "Content-Type: application/json") ||
+        !add_header(&notify->headers, "Expect:")) /* do not wait for a 100 */
+        return refuse(open, WEIR_ENOMEM, "out of memory");
+    notify->http = http_open(&settings, on_done);
+    if (notify->http == NULL)
+        return refuse(open, WEIR_ENOMEM, "libcurl cannot be started");
+    return read_headers(notify, open);
+}
+
+static int open_notify(const struct weir_open *open, void **ret_self)
+{
+    struct notify *notify = calloc(1, sizeof(*notify));
+    int rc;
+
+    if (notify == NULL)
+        return WEIR_ENOMEM;
+    rc = fill(notify, open);
+    if (rc < 0) {
+        close_notify(notify);
+        return rc;
+    }
+    *ret_self = notify;
+    return WEIR_OK;
+}
+
+WEIR_PLUGIN_EXPORT = {
+    .abi = WEIR_PLUGIN_ABI,
+    .size = sizeof(struct weir_plugin),
+    .name = "notify",
+    .version = WEIR_VERSION,
+    .summary = "POSTs each job's body as JSON to the job's url.",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .option_size = sizeof(struct weir_option),
+    .open = open_notify,
+    .run = run,
+    .close = close_notify,
+};

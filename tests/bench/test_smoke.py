@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: MIT
+"""Every case of weir-bench with few jobs: it ends, prints the fields that
+scripts rely on, counts every job, and leaves nothing behind."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "e2e"))
+
+from e2e import (BUILD, PATIENCE, Redis, eventually, expect, expect_in,
+                 expect_true, main, test)
+
+BENCH = os.path.abspath(os.path.join(BUILD, "weir-bench"))
+FIELDS = """
+    case kind consumers lock parking auto_ack ids transport persistence batch
+    jobs payload_bytes enqueue_per_s drain_per_s end_to_end_per_s elapsed_ms
+    server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
+    max_ms early server host build""".split()
+CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
+         "scale", "crash"]
+
+
+def environment(place):
+    env = {key: value for key, value in place.env.items()
+           if not key.startswith("WEIR_")}
+    return {**env, "TMPDIR": place.dir}
+
+
+def bench(place, *args):
+    done = subprocess.run([BENCH, *args], text=True, capture_output=True,
+                          env=environment(place), timeout=4 * PATIENCE)
+    expect([], glob.glob(place.path("weir-bench-*")), "what is left behind")
+    return done
+
+
+def rows(place, *args):
+    done = bench(place, *args, "--repeat", "1", "--json")
+    expect(0, done.returncode, done.stderr)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    for row in found:
+        expect(args[0], row["case"])
+        expect([], [name for name in FIELDS if name not in row], "missing")
+        expect_true(row["server"]["version"][0].isdigit(), "a version")
+        expect_true(row["host"]["cores"] >= 1, "cores")
+        expect_true(len(row["build"]["compiler"]) > 3, "a compiler")
+    return found
+
+
+def refused(place, *args, words=()):
+    done = bench(place, *args)
+    expect(2, done.returncode, repr(args))
+    expect("", done.stdout)
+    expect(1, len(done.stderr.splitlines()), done.stderr)
+    expect_in("weir-bench: ", done.stderr)
+    for word in words:
+        expect_in(word, done.stderr)
+
+
+def nothing_lost(row):
+    expect(0, row["lost"], "lost in %s" % row["label"])
+    expect(0, row["duplicated"], "duplicated in %s" % row["label"])
+
+
+@test
+def throughput_gives_rates_costs_and_a_share_of_the_floor(place):
+    row, = rows(place, "throughput", "--jobs", "2000", "--batch", "64",
+                "--consumers", "2", "--payload", "33")
+    nothing_lost(row)
+    for name in ("enqueue_per_s", "drain_per_s", "end_to_end_per_s",
+                 "elapsed_ms", "server_us_per_job", "client_us_per_job",
+                 "floor_share", "floor_ratio"):
+        expect_true(row[name] > 0, name)
+    expect(("delay", 2, 2000, 64, 33, "caller", "unix", "none"),
+           tuple(row[name] for name in (
+               "kind", "consumers", "jobs", "batch", "payload_bytes", "ids",
+               "transport", "persistence")))
+    expect(None, row["p50_ms"])
+
+
+@test
+def throughput_knows_tcp_made_ids_append_only_files_and_one_process(place):
+    row, = rows(place, "throughput", "--jobs", "1000", "--transport", "tcp",
+                "--ids", "made", "--persistence", "everysec", "--one-process",
+                "--delay", "50ms")
+    nothing_lost(row)
+    expect(("tcp", "made", "everysec"),
+           (row["transport"], row["ids"], row["persistence"]))
+    expect_true(row["elapsed_ms"] >= 50, "the delay has passed")
+
+
+@test
+def throughput_measures_lists_and_streams(place):
+    for kind in ("list", "stream"):
+        row, = rows(place, "throughput", "--jobs", "1000", "--kind", kind)
+        nothing_lost(row)
+        expect((kind, None), (row["kind"], row["ids"]))
+
+
+@test
+def floor_has_a_row_for_each_command(place):
+    found = rows(place, "floor", "--jobs", "2000")
+    expect(["ping", "lpush", "lpop", "rpush-many", "lpop-many", "xadd",
+            "evalsha"], [row["label"] for row in found])
+    for row in found:
+        expect_true(row["ops_per_s"] > 0 and row["server_us_per_job"] >= 0,
+                    row["label"])
+
+
+@test
+def compare_has_one_and_ten_consumers_and_a_ratio(place):
+    page = place.path("page.html")
+    found = rows(place, "compare", "--jobs", "1000", "--delay", "100ms",
+                 "--report", page)
+    for kind, count in (("delay", 1), ("list", 2), ("stream", 1)):
+        expect([1, 10] * count, [row["consumers"] for row in found
+                                 if row["kind"] == kind])
+    for row in found:
+        nothing_lost(row)
+        expect_true(row["elapsed_ms"] >= 100 or row["kind"] != "delay",
+                    "elapsed has the delay in it")
+    expect_true(min(row["ratio"] for row in found) == 1, "the slowest is 1")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    for part in ("<!DOCTYPE html>", "viewport", "@media print", "<svg",
+                 "delay, 10", "Messages lost"):
+        expect_in(part, text)
+    for part in ("<script", "http://", "https://", "url("):
+        expect_true(part not in text, "the page has no " + part)
+
+
+@test
+def lateness_is_unloaded_first_and_never_early(place):
+    found = rows(place, "lateness", "--jobs", "300", "--window", "200ms",
+                 "--backlog", "20000")
+    expect([0, 20000], [row["backlog"] for row in found])
+    expect(300, found[0]["measured"])
+    for row in found:
+        nothing_lost(row)
+        expect(0, row["early"])
+    expect_true(0 <= found[0]["p50_ms"] <= found[0]["p90_ms"]
+                <= found[0]["p99_ms"] <= found[0]["max_ms"], "they rise")
+
+
+@test
+def wake_times_every_job(place):
+    row, = rows(place, "wake", "--jobs", "50")
+    nothing_lost(row)
+    expect(50, row["measured"])
+    expect(0, row["early"])
+    expect_true(row["p50_ms"] > 0, "it takes some time")
+
+
+@test
+def idle_counts_commands_and_time(place):
+    found = rows(place, "idle", "--topics", "100", "--for", "200ms")
+    expect([1, 100], [row["topics"] for row in found])
+    for row in found:
+        for name in ("commands_per_s", "server_cpu_percent",
+                     "worker_cpu_percent"):
+            expect_true(row[name] >= 0, name)
+
+
+@test
+def scale_grows_one_thing_at_a_time(place):
+    found = rows(place, "scale", "--jobs", "500", "--backlog", "1000",
+                 "--topics", "100")
+    expect(["backlog 1000", "scattered adds, pending 1000", "topics 1",
+            "topics 100", "workers 1", "workers 2", "workers 4", "workers 8",
+            "body bytes 16", "body bytes 100", "body bytes 1024",
+            "body bytes 8192", "body bytes 65536"],
+           [row["label"] for row in found])
+    expect_true(found[0]["server_bytes_per_job"] > 0, "a backlog takes memory")
+    for row in found:
+        if row["lost"] is not None:
+            nothing_lost(row)
+
+
+@test
+def crash_loses_or_repeats_what_the_kind_says(place):
+    found = rows(place, "crash", "--jobs", "20000")
+    expect(["delay", "list", "list", "stream"],
+           [row["kind"] for row in found])
+    for row in found:
+        if row["auto_ack"]:
+            expect(0, row["duplicated"])
+        else:
+            expect(0, row["lost"])
+        expect_true(row["killed_at"] >= 4000, "the worker had begun")
+        expect_true(row["recovered_ms"] is not None, "another one went on")
+
+
+@test
+def tables_have_a_heading_and_lines(place):
+    done = bench(place, "floor", "--jobs", "100", "--repeat", "2")
+    lines = done.stdout.splitlines()
+    expect(8, len(lines))
+    expect_in("ops/s", lines[0])
+    expect("", done.stderr)
+
+
+@test
+def somebody_elses_server_is_left_as_it_was(place):
+    place.ok("add", "mine", "--id", "1", "--delay", "1h")
+    path = os.path.join(place.data, "redis.sock")
+    for case in ("floor", "throughput", "crash"):
+        done = bench(place, case, "--jobs", "500", "--repeat", "1",
+                     "--redis", "unix://" + path)
+        expect(0, done.returncode, done.stderr)
+    redis = Redis(path)
+    redis.send("KEYS *bench*")
+    expect("*0", redis.line())
+    redis.close()
+    expect("scheduled", place.ok("show", "mine", "1")["state"])
+    expect(["mine"], place.ok("topic", "list")["topics"])
+
+
+@test
+def nothing_is_left_when_it_is_killed(place):
+    process = subprocess.Popen([BENCH, "wake", "--jobs", "100000"],
+                               env=environment(place),
+                               stdout=subprocess.DEVNULL)
+    place.started.append(process)
+    name, = eventually(lambda: glob.glob(place.path("weir-bench-*/redis.sock")),
+                       "a server is there")
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    eventually(lambda: not os.path.exists(os.path.dirname(name)),
+               "its directory is gone")
+
+
+@test
+def help_of_every_case_has_an_example_and_exit_codes(place):
+    done = bench(place, "--help")
+    for case in CASES:
+        expect_in("  %s " % case, done.stdout)
+        text = bench(place, case, "--help").stdout
+        for part in ("usage: weir-bench " + case, "example:", "exit codes:",
+                     "--json"):
+            expect_in(part, text)
+        expect_true(max(map(len, text.splitlines())) <= 80,
+                    "help of %s is at most 80 columns wide" % case)
+    expect("weir-bench 0.1.0\n", bench(place, "--version").stdout)
+
+
+@test
+def mistakes_are_one_sentence(place):
+    refused(place, words=["case is missing"])
+    refused(place, "latenes", words=["did you mean lateness?"])
+    refused(place, "wake", "--jobbs", "1", words=["did you mean --jobs?"])
+    refused(place, "wake", "--jobs", words=["--jobs needs a value"])
+    refused(place, "wake", "--jobs", "many", words=["--jobs", "many"])
+    refused(place, "wake", "--payload", "15", words=["--payload", "16"])
+    refused(place, "compare", "--delay", "5", words=["--delay", "5"])
+    refused(place, "wake", "--ids", "mine", words=["caller or made"])
+    refused(place, "wake", "--persistence", "often", words=["everysec"])
+    refused(place, "wake", "--report", "x", words=["takes no --report"])
+    refused(place, "wake", "--redis", "nowhere", words=["--redis"])
+    refused(place, "wake", "me", words=["me"])
+    refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
+    refused(place, "throughput", "--one-process", "--consumers", "2",
+            words=["--one-process"])
+    refused(place, "throughput", "--kind", "list", "--delay", "1s",
+            words=["--delay", "list"])
+    refused(place, "lateness", "--kind", "stream", words=["stream"])
+    refused(place, "lateness", "--consumers", "2", words=["--consumers"])
+    refused(place, "compare", "--report", "/no/such/folder/x",
+            "--jobs", "1", words=["/no/such/folder/x"])
+
+
+@test
+def a_server_that_is_not_there_is_exit_code_5(place):
+    done = bench(place, "wake", "--redis", "unix:///nowhere/redis.sock")
+    expect(5, done.returncode)
+    expect_in("/nowhere/redis.sock", done.stderr)
+
+
+main()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""A worker dies at its n-th step, for n = 1, 2, 3 ... until there is none left:
+before and after each run of a handler, each write to the server and each answer
+from it. Whatever n is, another worker finishes all jobs."""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+
+from ledger import now_ms
+from account import Account, Fault, Job, read_runs
+from e2e import BUILD, PATIENCE, TEST_PLUGINS, eventually, expect, expect_true
+from e2e import main, test
+from server import Server
+
+STEP_WORKER = os.path.abspath(os.path.join(BUILD, "tests", "step_worker"))
+LEASE_MS = 300
+AT_ONCE = 20  # so many n at a time, each with a topic of its own
+
+
+class Walk:
+    """One n: a topic, the worker that dies, and the one that finishes."""
+
+    def __init__(self, place, server, steps):
+        self.place, self.server, self.steps = place, server, steps
+        self.topic = "t" + "-".join(map(str, steps))
+        self.jobs, self.faults, self.names = {}, [], []
+        self.process = None
+        self.is_left = True  # it was killed each time
+
+    def add(self):
+        plans = [("1", {}), ("2", {}), ("3", {"fail": True}), ("4", {}),
+                 ("5", {})]
+        lines = [json.dumps({"id": name, "body": body})
+                 for name, body in plans]
+        lines.append(json.dumps({"id": "6", "delay": "50ms"}))
+        for name in "123456":
+            self.jobs[name] = Job(name)
+            self.jobs[name].is_acknowledged = True
+        result = self.place.weir("add", self.topic, "--redis", self.server.url,
+                                 "--jsonl", "-", stdin="\n".join(lines) + "\n")
+        expect(0, result.code, result.err)
+
+    def record(self, worker):
+        return self.place.path("%s.%s" % (self.topic, worker))
+
+    def start(self, step):
+        """A worker that dies at this step. Each third run is retried."""
+        worker = "victim%d" % len(self.names)
+        with open(self.record(worker + ".log"), "wb") as log:
+            self.process = subprocess.Popen(
+                [STEP_WORKER, self.server.url, self.topic,
+                 os.path.join(TEST_PLUGINS, "ledger.so"), str(LEASE_MS),
+                 "file=" + self.record(worker), "retry_every=3"],
+                env={**self.place.env, "WEIR_CHAOS_STEP": str(step)},
+                stdin=subprocess.DEVNULL, stderr=log)
+        self.place.started.append(self.process)
+        return worker
+
+    def is_empty(self):
+        base = "weir:{%s}:" % self.topic
+        return self.server.call("EXISTS", base + "wait", base + "run") == 0
+
+    def wait(self, worker):
+        """Until it is dead. One that outlives its jobs has no such step; it is
+        told to stop, which takes some steps more."""
+        eventually(lambda: self.process.poll() is not None or self.is_empty(),
+                   "it dies or is done")
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(PATIENCE)
+        with open(self.record(worker + ".log"), encoding="utf-8") as log:
+            self.names.append(log.read())
+        if self.process.returncode == 0:
+            self.is_left = False
+            return
+        expect(-signal.SIGKILL, self.process.returncode, self.names)
+        self.faults.append(Fault("kill", worker, now_ms()))
+
+    def finish(self):
+        self.process = self.place.start(
+            "run", "--redis", self.server.url, "--until-empty", "--lease",
+            "%dms" % LEASE_MS, "--retry", "20ms ...", "--handle",
+            "%s=ledger?file=%s" % (self.topic, self.record("last")))
+
+    def judge(self):
+        _, err = self.process.communicate(timeout=PATIENCE)
+        expect(0, self.process.returncode, err)
+        runs = []
+        for worker in ["victim%d" % i for i in range(len(self.names))]:
+            runs += self.read(worker)
+        runs += self.read("last")
+        dead = self.server.call("ZRANGE", "weir:{%s}:dead" % self.topic, 0, -1)
+        account = Account(self.jobs, runs, dict.fromkeys(dead, "failed"),
+                          self.faults)
+        expect([], account.wrong, "steps %r (%s)" % (self.steps, self.names))
+        expect(["3"], dead, "steps %r" % self.steps)
+        for key in ("run", "wait", "lease"):
+            expect(0, self.server.call("EXISTS", "weir:{%s}:%s"
+                                       % (self.topic, key)), key)
+        for key in self.server.call("KEYS", "weir:{%s}:p:*" % self.topic):
+            expect_true(self.server.call("PTTL", key) != -1,
+                        "steps %r leave pack %s" % (self.steps, key))
+        return account
+
+    def read(self, worker):
+        try:
+            with open(self.record(worker), encoding="utf-8") as file:
+                return read_runs(worker, file.read())
+        except FileNotFoundError:
+            return []
+
+
+def walk_all(place, before):
+    """Every n for the last of the workers; those before it die at the steps
+    `before`. Returns the names of the steps and how many runs were repeated."""
+    server = Server(place).start()
+    names, repeated, first = collections.Counter(), 0, 1
+    while True:
+        walks = [Walk(place, server, before + [n])
+                 for n in range(first, first + AT_ONCE)]
+        for walk in walks:
+            walk.add()
+        for level in range(len(before) + 1):
+            workers = [walk.start(walk.steps[level]) for walk in walks]
+            for walk, worker in zip(walks, workers):
+                walk.wait(worker)
+        for walk in walks:
+            walk.finish()
+        for walk in walks:
+            repeated += len(walk.judge().repeated)
+            if walk.is_left:
+                names[walk.names[-1]] += 1
+        if not any(walk.is_left for walk in walks):
+            return names, repeated
+        first += AT_ONCE
+
+
+def first_step(place, name):
+    """The number of the first step that is called so."""
+    server = Server(place, "look").start()
+    step = 1
+    while True:
+        walk = Walk(place, server, [step])
+        walk.add()
+        walk.wait(walk.start(step))
+        expect_true(walk.is_left, "there is a step " + name)
+        if walk.names[-1] == name:
+            return step
+        step += 1
+
+
+def report(what, names, repeated):
+    print("%s: killed at %d steps (%s), lost 0, repeated runs %d"
+          % (what, sum(names.values()),
+             ", ".join("%s %d" % item for item in sorted(names.items())),
+             repeated))
+    expect({"answer", "ran", "run", "write", "written"}, set(names))
+    expect_true(sum(names.values()) > 20, names)
+
+
+@test
+def a_worker_killed_at_any_step_loses_nothing(place):
+    names, repeated = walk_all(place, [])
+    report("first claim", names, repeated)
+
+
+@test
+def a_worker_killed_at_any_step_of_handling_suspects_loses_nothing(place):
+    begun = first_step(place, "ran")
+    names, repeated = walk_all(place, [begun])
+    report("suspects", names, repeated)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""A web server for tests, on a free port of 127.0.0.1, in a thread.
+
+The path says how it answers:
+
+    /200 /404 ...     with this status; ?after=N adds Retry-After: N
+    /slow, /brief     200 after 200 ms, 20 ms
+    /hang             never
+    /close            by closing the connection
+    /half             with a part of an answer, then it closes
+    /to/PATH          with a redirect to /PATH
+    /long             200 and more bytes than anybody wants
+"""
+
+import asyncio
+import collections
+import ssl
+import threading
+
+Request = collections.namedtuple("Request", "path headers body")
+
+
+class HttpPeer:
+    def __init__(self, certificate=None):
+        self.requests = []
+        self.connections = self.at_once = self.most_at_once = 0
+        self.context = None
+        if certificate:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(certificate)
+        self.loop = asyncio.new_event_loop()
+        started = threading.Event()
+        self.thread = threading.Thread(target=self.serve, args=(started,),
+                                       daemon=True)
+        self.thread.start()
+        started.wait()
+
+    def serve(self, started):
+        asyncio.set_event_loop(self.loop)
+        server = self.loop.run_until_complete(asyncio.start_server(
+            self.talk, "127.0.0.1", 0, ssl=self.context, backlog=1024))
+        self.port = server.sockets[0].getsockname()[1]
+        started.set()
+        self.loop.run_forever()
+
+    def url(self, path):
+        return "%s://127.0.0.1:%d%s" % ("https" if self.context else "http",
+                                        self.port, path)
+
+    async def talk(self, reader, writer):
+        self.connections += 1
+        try:
+            while await self.answer(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        writer.close()
+
+    async def answer(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        body = await reader.readexactly(int(headers.get("Content-Length", 0)))
+        path = head[0].split(" ")[1]
+        self.requests.append(Request(path, headers, body))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            return await self.act(path, writer)
+        finally:
+            self.at_once -= 1
+
+    async def act(self, path, writer):
+        what, _, after = path[1:].partition("?after=")
+        headers, body = "", b"said so\n"
+        if what == "hang":
+            await asyncio.sleep(3600)
+        if what == "close":
+            return False
+        if what == "half":
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
+            return False
+        if what == "slow":
+            await asyncio.sleep(0.2)
+        if what == "brief":
+            await asyncio.sleep(0.02)
+        if what == "long":
+            body = b"x" * (4 << 20)
+        if after:
+            headers += "Retry-After: %s\r\n" % after
+        if what.startswith("to/"):
+            headers += "Location: /%s\r\n" % what[3:]
+            what = "307"
+        status = what if what.isdigit() else "200"
+        writer.write(("HTTP/1.1 %s X\r\nContent-Length: %d\r\n%s\r\n"
+                      % (status, len(body), headers)).encode() + body)
+        await writer.drain()
+        return True

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""Dead jobs end as rows of a database, each exactly once."""
+
+import signal
+import sqlite3
+
+from e2e import eventually, expect, main, test
+
+CONFIG = """
+topic "order.close" { handler = flaky  options = "verdict=fail"
+                      on_dead = order.dead  lease = "300ms" }
+topic "order.dead" { handler = archive  options = "path=%s"  retry = "1s ..."
+                     lease = "300ms" }
+"""
+
+
+def rows(place, columns):
+    try:
+        with sqlite3.connect(place.path("dead.sqlite")) as db:
+            return db.execute("SELECT %s FROM dead ORDER BY id"
+                              % columns).fetchall()
+    except sqlite3.OperationalError:
+        return []
+
+
+def configure(place):
+    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
+        file.write(CONFIG % place.path("dead.sqlite"))
+    return ("run", "--config", place.path("weir.conf"))
+
+
+@test
+def a_job_that_fails_for_good_becomes_a_row(place):
+    place.add("order.close", "42", "--body", '{"order":42}', "--url", "u")
+    result = place.weir(*configure(place), "--until-empty")
+    expect(0, result.code, result.err)
+    (row,) = rows(place, "topic, id, reason, error, attempts, failures, url,"
+                         " body, died_ms > 1600000000000")
+    expect(("order.close", "42", "failed",
+            "flaky: attempt 1 of 1 that fail", 1, 1, "u", '{"order":42}', 1),
+           row)
+    expect([], place.ok("dead", "list", "order.close"))
+    expect([], place.ok("dead", "list", "order.dead"))
+
+
+@test
+def each_death_is_one_row_though_workers_are_killed(place):
+    count = 4000
+    lines = "".join('{"id":"%d","body":%d}\n' % (i, i) for i in range(count))
+    place.ok("add", "order.close", "--jsonl", "-", stdin=lines)
+    command = configure(place)
+    for _ in range(3):
+        before = len(rows(place, "id"))
+        worker = place.start(*command)
+        eventually(lambda: len(rows(place, "id")) > before or
+                   before == count, "some rows are written")
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    expect(0, place.weir(*command, "--until-empty").code)
+    expect(sorted(str(i) for i in range(count)),
+           [row[0] for row in rows(place, "id")])
+    expect(count, place.stats("order.dead")["done_total"])
+
+
+if __name__ == "__main__":
+    main()

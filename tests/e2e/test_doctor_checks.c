@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "adapters/cli/doctor.h"
+#include "adapters/redis/script.h"
+#include "tests/harness/resp_peer.h"
+#include "tests/harness/test.h"
+
+static bool is_tried(const char *command, size_t len)
+{
+    const char *const *line = weir__doctor_commands();
+
+    for (; *line != NULL; line++)
+        if (strncmp(*line, command, len) == 0 &&
+            ((*line)[len] == ' ' || (*line)[len] == '\0'))
+            return true;
+    return false;
+}
+
+/* Commands behind `before` in a script's text. */
+static size_t expect_tried(const char *text, const char *before)
+{
+    size_t count = 0;
+
+    for (text = strstr(text, before); text != NULL;
+         text = strstr(text, before)) {
+        size_t len;
+        char name[32];
+
+        text += strlen(before);
+        len = strcspn(text, "'");
+        (void)snprintf(name, sizeof(name), "%.*s", (int)len, text);
+        EXPECT_STR(is_tried(text, len) ? name : "a command that is tried",
+                   name);
+        count++;
+    }
+    return count;
+}
+
+TEST(the_doctor_tries_every_command_of_the_scripts)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; weir__scripts[i] != NULL; i++) {
+        count += expect_tried(weir__scripts[i]->text, "call('");
+        count += expect_tried(weir__scripts[i]->text, "call_list('");
+    }
+    EXPECT_TRUE(count > 50);
+}
+
+/* --- what INFO says ------------------------------------------------------ */
+
+static const struct weir__finding *find(const struct weir__doctor *doctor,
+                                        const char *check)
+{
+    size_t i = 0;
+
+    while (i < doctor->count && strcmp(doctor->list[i].check, check) != 0)
+        i++;
+    EXPECT_TRUE(i < doctor->count);
+    return &doctor->list[i];
+}
+
+static void expect_essential(const char *info, const char *check,
+                             enum weir__health health, const char *text)
+{
+    char copy[256];
+    struct weir__facts facts = {.info = copy};
+    struct weir__doctor doctor = {0};
+    const struct weir__finding *finding;
+
+    (void)snprintf(copy, sizeof(copy), "%s", info); /* fits */
+    weir__doctor_essentials(&doctor, &facts);
+    finding = find(&doctor, check);
+    EXPECT_INT(health, finding->health);
+    EXPECT_CONTAINS(text, finding->text);
+    EXPECT_INT(health == WEIR__HEALTH_OK, finding->advice[0] == '\0');
+    weir__doctor_fini(&doctor);
+}
+
+TEST(a_version_below_the_floor_fails)
+{
+    const struct {
+        const char *info;
+        bool is_fine;
+        const char *text;
+    } cases[] = {
+        {"redis_version:6.2.0\r\n", true, "redis 6.2.0"},
+        {"redis_version:6.0.20\r\n", false, "redis 6.0.20"},
+        {"redis_version:5.0.14\r\n", false, "redis 5.0.14"},
+        {"redis_version:7.0.15\r\n", true, "redis 7.0.15"},
+        {"redis_version:10.0.1\r\n", true, "redis 10.0.1"},
+        {"redis_version:7.2.4\r\nvalkey_version:7.2.5\r\n", true,
+         "valkey 7.2.5"},
+        {"redis_version:7.2.4\r\nvalkey_version:7.1.0\r\n", false,
+         "valkey 7.1.0"},
+        {"redis_version:7.2.4\r\nvalkey_version:8.0.1\r\n", true,
+         "valkey 8.0.1"},
+        {"nothing:1\r\n", false, "does not tell"},
+        {"", false, "does not tell"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect_essential(cases[i].info, "version",
+                         cases[i].is_fine ? WEIR__HEALTH_OK
+                                          : WEIR__HEALTH_FAILED,
+                         cases[i].text);
+}
+
+TEST(a_file_that_cannot_be_written_fails)
+{
+    expect_essential("aof_enabled:1\r\naof_last_write_status:err\r\n",
+                     "persistence", WEIR__HEALTH_FAILED, "cannot be written");
+    expect_essential("aof_enabled:1\r\naof_last_write_status:ok\r\n",
+                     "persistence", WEIR__HEALTH_OK, "append-only file");
+}
+
+TEST(a_policy_that_is_not_told_is_a_warning)
+{
+    expect_essential("redis_version:7.0.0\r\n", "eviction",
+                     WEIR__HEALTH_WARNING, "maxmemory-policy");
+}
+
+/* --- clocks -------------------------------------------------------------- */
+
+static void expect_clock(long long ahead_s, enum weir__health health,
+                         const char *text)
+{
+    struct timespec now;
+    char seconds[24], bytes[80];
+    const struct resp_rule rule = {1, 2, bytes, false}; /* behind PING */
+    struct weir__redis_url url = {.is_unix = true};
+    struct weir__doctor doctor = {0};
+    struct weir__probe *probe;
+    struct resp_peer *peer;
+
+    EXPECT_INT(0, clock_gettime(CLOCK_REALTIME, &now));
+    (void)snprintf(seconds, sizeof(seconds), "%lld",
+                   (long long)now.tv_sec + ahead_s);
+    (void)snprintf(bytes, sizeof(bytes), "*2\r\n$%zu\r\n%s\r\n$1\r\n0\r\n",
+                   strlen(seconds), seconds);
+    peer = resp_peer_start(&rule, 1);
+    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
+    weir__doctor_clock(&doctor, probe);
+    EXPECT_INT(health, find(&doctor, "clock")->health);
+    EXPECT_CONTAINS(text, find(&doctor, "clock")->text);
+    weir__doctor_fini(&doctor);
+    weir__probe_close(probe);
+    resp_peer_stop(peer);
+}
+
+TEST(clocks_that_differ_are_a_warning)
+{
+    expect_clock(3600, WEIR__HEALTH_WARNING, "s ahead of this machine's");
+    expect_clock(-3600, WEIR__HEALTH_WARNING, "s behind this machine's");
+    expect_clock(3600, WEIR__HEALTH_WARNING, "clock is 3");
+}
+
+TEST(a_server_that_hangs_up_tells_no_time)
+{
+    static const struct resp_rule rule = {1, 2, "*2\r\n$1", true};
+    struct weir__redis_url url = {.is_unix = true};
+    struct resp_peer *peer = resp_peer_start(&rule, 1);
+    struct weir__doctor doctor = {0};
+    struct weir__probe *probe;
+
+    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
+    weir__doctor_clock(&doctor, probe);
+    EXPECT_INT(WEIR__HEALTH_WARNING, find(&doctor, "clock")->health);
+    weir__doctor_clock(&doctor, probe); /* fails again, without harm */
+    EXPECT_INT(2, doctor.count);
+    weir__doctor_fini(&doctor);
+    weir__probe_close(probe);
+    resp_peer_stop(peer);
+}

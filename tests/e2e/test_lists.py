@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""Topics of kind list: a plain list that any program fills."""
+
+import fcntl
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+from e2e import (BUILD, PATIENCE, eventually, expect, expect_in, expect_true,
+                 main, stop_cleanly, test)
+from resp import Client
+
+ENTRIES = 3000
+
+
+def connect(place):
+    """A server, and a client of it that knows nothing of weir."""
+    place.ok("topic", "list")
+    place.socket = os.path.join(place.data, "redis.sock")
+    return Client(place.socket)
+
+
+def redis_cli(place, *words):
+    done = subprocess.run(["redis-cli", "-s", place.socket, *words], text=True,
+                          capture_output=True, timeout=PATIENCE)
+    expect(0, done.returncode, done.stderr)
+    return done.stdout.strip()
+
+
+def make(place, *options):
+    redis = connect(place)
+    place.ok("topic", "set", "t", "kind=list", *options)
+    return redis
+
+
+def echo(place, name="out"):
+    return place.start("run", "--handle", "t=echo?file=" + place.path(name))
+
+
+def bodies(place, name="out"):
+    return [line["body"] for line in place.lines(name)]
+
+
+@test
+def entries_of_redis_cli_and_of_a_client_are_handled_in_order(place):
+    redis = make(place)
+    redis_cli(place, "RPUSH", "t", '{"n": 1}', "[2]", '"three"')
+    redis("RPUSH", "t", b"\x81\xa1n\x04")
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    expect([{"n": 1}, [2], "three", {"n": 4}], bodies(place))
+    stats = place.stats("t")
+    expect(["list", 4, 4, 0], [stats["kind"], stats["added_total"],
+                               stats["done_total"], stats["ready"]])
+
+
+@test
+def weir_add_pushes_json_that_other_consumers_understand(place):
+    redis = make(place)
+    place.ok("add", "t", "--body", '{"n": 1}')
+    expect([b'{"n":1}'], redis("LRANGE", "t", 0, -1))
+
+
+@test
+def an_idle_worker_sees_a_push_at_once_and_asks_for_little(place):
+    redis = make(place)
+    worker = echo(place)
+    redis("RPUSH", "t", "1")
+    eventually(lambda: bodies(place) == [1], "it was handled")
+    time.sleep(1)  # whatever is still going on
+    before = calls(redis)
+    time.sleep(6)  # what is measured
+    expect_true(calls(redis) - before <= 6, "at most one command a second")
+    started = time.monotonic()
+    redis("RPUSH", "t", "2")
+    eventually(lambda: bodies(place) == [1, 2], "it was handled")
+    expect_true(time.monotonic() - started < 3, "before the safety check")
+    stop_cleanly(worker)
+
+
+def calls(redis):
+    """Commands that workers sent so far; what scripts call counts elsewhere."""
+    sent = 0
+    for line in redis("INFO", "commandstats").decode().splitlines():
+        if line.startswith(("cmdstat_evalsha:", "cmdstat_blmove:")):
+            sent += int(line.split("calls=")[1].split(",")[0])
+    return sent
+
+
+@test
+def a_worker_whose_connections_are_cut_goes_on(place):
+    redis = make(place)
+    worker = echo(place)
+    for number in range(5):
+        eventually(lambda: blocked(redis), "a connection waits")
+        for client in blocked(redis):
+            redis("CLIENT", "KILL", "ID", client)
+        redis("RPUSH", "t", number)
+        eventually(lambda: len(bodies(place)) == number + 1, "it was handled",
+                   10.0)
+    expect([0, 1, 2, 3, 4], bodies(place))
+    stop_cleanly(worker)
+
+
+def blocked(redis):
+    """Ids of the connections that wait in a blocking command."""
+    found = []
+    for line in redis("CLIENT", "LIST").decode().splitlines():
+        client = dict(word.split("=", 1) for word in line.split())
+        if "b" in client["flags"] and client["cmd"] in ("blmove", "xread"):
+            found.append(client["id"])
+    return found
+
+
+@test
+def what_cannot_be_read_is_kept_aside_and_told(place):
+    redis = make(place)
+    redis("RPUSH", "t", "{oops", "1")
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    expect([1], bodies(place))
+    (job,) = place.ok("dead", "list", "t")
+    expect("malformed", job["reason"])
+    expect(1, place.stats("t")["failed_total"])
+
+
+@test
+def a_failing_entry_goes_up_the_ladder_and_dies(place):
+    redis = make(place, "retry=20ms 20ms")
+    redis("RPUSH", "t", '{"n": 1}')
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=flaky?fail=9&verdict=retry").code)
+    (job,) = place.ok("dead", "list", "t")
+    expect(["exhausted", 3], [job["reason"], job["attempt"]])
+    expect(2, place.stats("t")["retried_total"])
+    expect("requeued 1\n", place.weir("dead", "requeue", "t", job["id"]).out)
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    expect([{"n": 1}], bodies(place))
+
+
+@test
+def a_paused_list_is_left_alone(place):
+    redis = make(place)
+    place.ok("pause", "t")
+    worker = echo(place)
+    redis("RPUSH", "t", "1")
+    result = place.weir("run", "--until-empty", "--handle", "t=echo")
+    expect(1, result.code)
+    expect(1, redis("LLEN", "t"))
+    place.ok("resume", "t")
+    eventually(lambda: bodies(place) == [1], "it was handled")
+    stop_cleanly(worker)
+
+
+@test
+def another_key_is_found_by_those_who_only_add_or_look(place):
+    redis = make(place)
+    config = place.path("w.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('topic "t" { handler = echo kind = list key = "queue:in" '
+                   'options = { "file=%s" } }\n' % place.path("out"))
+    worker = place.start("run", "--config", config)
+    redis("RPUSH", "queue:in", "1")
+    eventually(lambda: bodies(place) == [1], "it was handled")
+    stop_cleanly(worker)
+    place.ok("add", "t", "--body", "2")
+    expect([b"2"], redis("LRANGE", "queue:in", 0, -1))
+    expect(1, place.stats("t")["ready"])
+    expect("deleted 1\n", place.weir("purge", "t", "--yes").out)
+
+
+@test
+def what_a_list_cannot_do_is_refused_with_exit_2(place):
+    make(place)
+    for line in (("add", "t", "--id", "1"), ("add", "t", "--delay", "1s"),
+                 ("show", "t", "1"), ("delete", "t", "1"),
+                 ("reschedule", "t", "1", "--delay", "1s"),
+                 ("topic", "set", "t", "group=g")):
+        place.weir(*line).expect_complaint(2, "kind list")
+    for option, word in (("auto_ack=maybe", "yes or no"),
+                         ("key=" + "k" * 200, "too long"),
+                         ("on_retry=a b", "on_retry")):
+        place.weir("topic", "set", "t", option).expect_complaint(2, word)
+
+
+def feed(place, entries):
+    redis = Client(place.socket)
+    for first in range(0, entries, 20):
+        redis("RPUSH", "t", *('{"n":%d}' % n
+                              for n in range(first, first + 20)))
+        time.sleep(0.01)
+    redis.close()
+
+
+def kill_at_random(place, plugin):
+    """Feed entries while two workers are killed and started again."""
+    feeder = threading.Thread(target=feed, args=(place, ENTRIES))
+    random.seed(7)
+    feeder.start()
+    workers = [place.start("run", "--handle", plugin) for _ in range(2)]
+    kills = 0
+    while feeder.is_alive():
+        time.sleep(random.uniform(0.05, 0.25))
+        which = random.randrange(2)
+        workers[which].send_signal(signal.SIGKILL)
+        workers[which].communicate(timeout=PATIENCE)
+        kills += 1
+        workers[which] = place.start("run", "--handle", plugin)
+    feeder.join()
+    for worker in workers:
+        worker.kill()
+    expect_true(kills >= 3, "workers were killed")
+    expect(0, place.weir("run", "--until-empty", "--handle", plugin).code)
+
+
+@test
+def killed_workers_lose_nothing_in_safe_mode(place):
+    redis = make(place, "lease=300ms")
+    kill_at_random(place, "t=trace?ms=1&file=" + place.path("out"))
+    ids = {line["id"] for line in place.lines("out")}
+    expect(ENTRIES, len(ids))
+    stats = place.stats("t")
+    expect([ENTRIES, ENTRIES, 0, 0],
+           [stats["added_total"], stats["done_total"], stats["dropped_total"],
+            stats["dead"]])
+    expect_true(stats["crashed_total"] > 0, "kills hit entries that were out")
+    expect(0, redis("EXISTS", "weir:{t}:held", "weir:{t}:run", "weir:{t}:wait",
+                    "weir:{t}:past", "weir:{t}:lease"))
+
+
+@test
+def an_entry_that_kills_its_workers_dies_alone(place):
+    redis = make(place, "lease=300ms", "max_crashes=2")
+    redis("RPUSH", "t", '{"n": 1}', '{"n": 2}')
+    for _ in range(3):
+        before = len(place.lines("starts"))
+        worker = place.start("run", "--handle",
+                             "t=trace?fail=9&verdict=hold&file=" +
+                             place.path("starts"))
+        eventually(lambda: len(place.lines("starts")) > before, "it started")
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("out")).code)
+    (job,) = place.ok("dead", "list", "t")
+    expect(["crashed", 3], [job["reason"], job["crashes"]])
+    expect([{"n": 2}], bodies(place))
+
+
+@test
+def with_auto_ack_every_lost_entry_is_counted(place):
+    make(place, "lease=300ms", "auto_ack=yes")
+    kill_at_random(place, "t=trace?ms=1&file=" + place.path("out"))
+    stats = place.stats("t")
+    ids = [line["id"] for line in place.lines("out")]
+    expect(len(ids), len(set(ids)), "none was handled twice")
+    expect_true(stats["dropped_total"] > 0, "something was lost")
+    expect(ENTRIES, stats["done_total"] + stats["dropped_total"])
+
+
+@test
+def a_request_whose_lock_is_not_won_waits_in_a_delay_topic(place):
+    redis = connect(place)
+    locks = place.path("locks")
+    os.mkdir(locks)
+    with open(os.path.join(locks, "anna.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        program = subprocess.Popen(
+            [os.path.join(BUILD, "examples", "handover"),
+             "unix://" + place.socket, locks], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        place.started.append(program)
+        for account in ("anna", "berta"):
+            redis("RPUSH", "requests", json.dumps({"account": account}))
+        expect("berta done, from requests\n", program.stdout.readline())
+        eventually(lambda: redis("EXISTS", "weir:{requests.later}:meta"),
+                   "the other request waits")
+        expect(0, redis("LLEN", "requests"))
+    expect("anna done, from requests.later\n", program.stdout.readline())
+    expect_in("list", place.weir("stats", "requests").out)
+    program.send_signal(signal.SIGTERM)
+    expect(0, program.wait(PATIENCE))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""notify: jobs are POSTed to their url, and the answer is the verdict."""
+
+import hashlib
+import hmac
+import json
+import signal
+import socket
+import subprocess
+
+from e2e import (eventually, expect, expect_in, expect_true, main,
+                 stop_cleanly, test)
+from http_peer import HttpPeer
+
+
+def notify(**options):
+    text = "&".join("%s=%s" % item for item in options.items())
+    return "t=notify" + ("?" + text if text else "")
+
+
+def add(place, job_id, url, *args):
+    place.add("t", job_id, "--url", url, *args)
+
+
+def drain(place, *args, **options):
+    result = place.weir("run", "--until-empty", "--handle", notify(**options),
+                        *args)
+    expect(0, result.code, "exit code, stderr %r" % result.err)
+    return result
+
+
+def dead(place, job_id):
+    """[reason, error] of a job that must be dead."""
+    job = place.ok("show", "t", job_id)
+    expect("dead", job["state"])
+    return [job["reason"], job["error"]]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@test
+def a_request_carries_the_body_and_names_its_job(place):
+    peer = HttpPeer()
+    body = {"order": 42, "note": "ä\n\"", "long": "x" * 5000}
+    add(place, "order-42", peer.url("/200"), "--body", json.dumps(body))
+    drain(place, header="X-Key: of%20mine%0AX-More: 1")
+    expect(1, len(peer.requests))
+    got = peer.requests[0]
+    expect(body, json.loads(got.body))
+    expect(["application/json", "t", "order-42", "1", "of mine", "1"],
+           [got.headers.get(name) for name in (
+               "Content-Type", "Weir-Topic", "Weir-Id", "Weir-Attempt",
+               "X-Key", "X-More")])
+    expect_true("Weir-Signature" not in got.headers, "it is not signed")
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def a_secret_signs_time_topic_id_and_body(place):
+    peer = HttpPeer()
+    add(place, "1", peer.url("/200"), "--body", '{"a":1}')
+    drain(place, secret="hush")
+    got = peer.requests[0]
+    signed = "\n".join([got.headers["Weir-Timestamp"], "t", "1",
+                        got.body.decode()])
+    expect("sha256=" + hmac.new(b"hush", signed.encode(),
+                                hashlib.sha256).hexdigest(),
+           got.headers["Weir-Signature"])
+
+
+@test
+def each_answer_is_a_verdict(place):
+    peer = HttpPeer()
+    expected = {
+        "/200": None, "/204": None, "/299": None, "/long": None,
+        "/404": ["failed", "notify: answered 404: said so "],
+        "/410": ["failed", "notify: answered 410: said so "],
+        "/to/200": ["failed", "notify: answered 307: said so "],
+        "/408": ["exhausted", "notify: answered 408: said so "],
+        "/429": ["exhausted", "notify: answered 429: said so "],
+        "/500": ["exhausted", "notify: answered 500: said so "],
+        "/503": ["exhausted", "notify: answered 503: said so "],
+    }
+    for i, path in enumerate(expected):
+        add(place, str(i), peer.url(path), "--retry", "none")
+    drain(place)
+    for i, (path, wanted) in enumerate(expected.items()):
+        if wanted:
+            expect(wanted, dead(place, str(i)), path)
+        else:
+            expect(3, place.weir("show", "t", str(i)).code, path)
+    expect(4, place.stats("t")["done_total"])
+
+
+@test
+def what_the_network_does_is_retried(place):
+    peer = HttpPeer()
+    refusing = "http://127.0.0.1:%d/" % free_port()
+    add(place, "refuses", refusing, "--retry", "none")
+    for what in ("close", "half", "hang"):
+        add(place, what, peer.url("/" + what), "--retry", "none")
+    drain(place, timeout="700ms")
+    for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
+                          ("half", "closed"), ("hang", "timed out")):
+        reason, error = dead(place, job_id)
+        expect("exhausted", reason)
+        expect_in(words, error)
+
+
+@test
+def retry_after_is_followed_up_to_a_bound(place):
+    peer = HttpPeer()
+    add(place, "short", peer.url("/429?after=100"), "--retry", "1s...")
+    add(place, "long", peer.url("/503?after=10000"), "--retry", "1s...")
+    worker = place.start("run", "--handle", notify(max_wait="5m"))
+    eventually(lambda: place.stats("t")["retried_total"] == 2, "both came")
+    stop_cleanly(worker)
+    due = {name: place.ok("show", "t", name)["due_ms"]
+           for name in ("short", "long")}
+    expect_true(199000 <= due["long"] - due["short"] <= 201000,
+                "300 s and 100 s: %r" % due)
+
+
+@test
+def an_attempt_is_counted_until_it_is_done(place):
+    peer = HttpPeer()
+    add(place, "1", peer.url("/500"), "--retry", "100ms 100ms")
+    drain(place)
+    expect(["1", "2", "3"],
+           [request.headers["Weir-Attempt"] for request in peer.requests])
+
+
+@test
+def redirects_are_followed_when_told_to(place):
+    peer = HttpPeer()
+    add(place, "1", peer.url("/to/200"), "--body", "[7]")
+    add(place, "2", peer.url("/to/to/to/to/to/to/200"))
+    drain(place, follow_redirects="yes")
+    expect(1, place.stats("t")["done_total"])
+    expect_in(b"[7]", [request.body for request in peer.requests
+                       if request.path == "/200"])
+    reason, error = dead(place, "2")
+    expect("failed", reason)
+    expect_in("redirects", error)
+
+
+@test
+def a_url_that_is_none_fails_with_a_sentence(place):
+    place.add("t", "none")
+    add(place, "file", "file:///etc/passwd")
+    add(place, "odd", "http://[nope/")
+    drain(place)
+    expect(["failed", "notify: the job has no url"], dead(place, "none"))
+    expect(["failed", "notify: the url is neither http nor https"],
+           dead(place, "file"))
+    expect("failed", dead(place, "odd")[0])
+
+
+@test
+def certificates_are_checked_unless_told_otherwise(place):
+    both, key = place.path("both.pem"), place.path("key.pem")
+    certificate = place.path("certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+                    "-subj", "/CN=127.0.0.1", "-days", "2", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                    certificate], check=True, capture_output=True)
+    with open(both, "w", encoding="utf-8") as file:
+        for part in (key, certificate):
+            with open(part, encoding="utf-8") as source:
+                file.write(source.read())
+    peer = HttpPeer(both)
+    add(place, "1", peer.url("/200"), "--retry", "none")
+    drain(place)
+    reason, error = dead(place, "1")
+    expect("exhausted", reason)
+    expect_in("certificate", error)
+    expect(0, len(peer.requests))
+    add(place, "2", peer.url("/200"), "--retry", "none")
+    drain(place, ca_file=certificate)
+    add(place, "3", peer.url("/200"), "--retry", "none")
+    drain(place, verify="no")
+    expect(2, place.stats("t")["done_total"])
+
+
+def add_lines(place, count, url):
+    lines = "".join('{"id":"%d","url":"%s"}\n' % (i, url)
+                    for i in range(count))
+    place.ok("add", "t", "--jsonl", "-", stdin=lines)
+
+
+@test
+def thousands_are_notified_with_hundreds_at_once(place):
+    peer = HttpPeer()
+    add_lines(place, 10000, peer.url("/slow"))
+    drain(place, "--concurrency", "500", per_host=500, total=500,
+          timeout="30s")
+    expect(10000, place.stats("t")["done_total"])
+    expect(10000, len({request.headers["Weir-Id"]
+                       for request in peer.requests}))
+    expect(10000, len(peer.requests), "each came once")
+    expect_true(400 <= peer.most_at_once <= 500,
+                "%d at once" % peer.most_at_once)
+    expect_true(peer.connections <= 1000,
+                "%d connections, they are used again" % peer.connections)
+
+
+@test
+def a_host_gets_no_more_connections_than_allowed(place):
+    peer = HttpPeer()
+    add_lines(place, 40, peer.url("/slow"))
+    drain(place, per_host=4)
+    expect(4, peer.most_at_once)
+
+
+@test
+def no_notification_is_lost_with_a_worker(place):
+    peer = HttpPeer()
+    add_lines(place, 1000, peer.url("/brief"))
+    for _ in range(3):
+        seen = len(peer.requests)
+        worker = place.start("run", "--handle", notify(), "--lease", "1s",
+                             "--concurrency", "20")
+        eventually(lambda: len(peer.requests) > seen + 100, "it works")
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    drain(place)
+    expect(1000, len({request.headers["Weir-Id"]
+                      for request in peer.requests}))
+    expect(0, place.stats("t")["dead"])
+
+
+@test
+def a_request_under_way_is_finished_or_given_up_at_a_stop(place):
+    peer = HttpPeer()
+    add(place, "1", peer.url("/slow"))
+    add(place, "2", peer.url("/hang"))
+    worker = place.start("run", "--handle", notify(timeout="2s"))
+    eventually(lambda: len(peer.requests) == 2, "both are under way")
+    stop_cleanly(worker)
+    expect(1, place.stats("t")["done_total"])
+    expect("scheduled", place.ok("show", "t", "2")["state"])
+
+
+@test
+def options_are_checked_and_secrets_not_shown(place):
+    shown = place.ok("plugin", "info", "notify")
+    secret = {option["name"]: option["secret"] for option in shown["options"]}
+    expect([True, True, False],
+           [secret[name] for name in ("secret", "header", "verify")])
+    result = place.weir("run", "--handle", notify(header="nothing"))
+    expect(2, result.code)
+    expect_in('weir: t: plugin notify: option "header" wants lines like '
+              '"Name: value"', result.err)
+    result = place.weir("run", "--handle", notify(timeout="1ms"))
+    result.expect_complaint(2, "from 10ms to 1h")
+
+
+if __name__ == "__main__":
+    main()

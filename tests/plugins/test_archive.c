@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/test.h>
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "tests/harness/tempdir.h"
+#include "tests/harness/test.h"
+
+static struct tempdir dir;
+static char file[200];
+static struct weir_error err;
+
+static struct weir_trial *open_archive(void)
+{
+    char path[220];
+    const char *const values[] = {path};
+    struct weir_trial_options options = {
+        .topic = "order.dead",
+        .serve = {.plugin = WEIR_TEST_PLUGINS "/archive.so",
+                  .plugin_options = values,
+                  .plugin_option_count = 1,
+                  .retry = "1s ..."},
+    };
+    struct weir_trial *trial = NULL;
+
+    (void)snprintf(path, sizeof(path), "path=%s", file);
+    EXPECT_INT(WEIR_OK, weir_trial_open(&options, &trial, &err));
+    return trial;
+}
+
+static void make_dir(void)
+{
+    EXPECT_TRUE(tempdir_make(&dir));
+    (void)snprintf(file, sizeof(file), "%s/dead.sqlite", dir.path);
+}
+
+static struct weir_origin origin_of(const char *id, uint64_t token)
+{
+    return (struct weir_origin){
+        .topic = weir__slice_str("order.close"),
+        .id = weir__slice_str(id),
+        .token = token,
+        .died_ms = 1700000000000,
+        .reason = weir__slice_str("exhausted"),
+        .error = weir__slice_str("gateway said no"),
+        .attempts = 9,
+    };
+}
+
+static void add(struct weir_trial *trial, const char *id,
+                const struct weir_origin *origin)
+{
+    struct weir_trial_job job = {
+        .id = id,
+        .json = "{\"order\":42}",
+        .url = "http://a/b",
+        .counters = {.failures = 8, .timeouts = 2, .crashes = 1, .snoozes = 4},
+        .origin = origin,
+    };
+
+    EXPECT_INT(WEIR_OK, weir_trial_add(trial, &job, &err));
+}
+
+static sqlite3 *open_db(void)
+{
+    sqlite3 *db = NULL;
+
+    EXPECT_INT(SQLITE_OK, sqlite3_open(file, &db));
+    return db;
+}
+
+/* The first row of a query, its columns joined by "|". */
+static const char *ask(const char *sql)
+{
+    static char text[400];
+    sqlite3 *db = open_db();
+    sqlite3_stmt *query = NULL;
+    size_t len = 0;
+
+    text[0] = '\0';
+    EXPECT_INT(SQLITE_OK, sqlite3_prepare_v2(db, sql, -1, &query, NULL));
+    EXPECT_INT(SQLITE_ROW, sqlite3_step(query));
+    for (int i = 0; i < sqlite3_column_count(query); i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
+                                i == 0 ? "" : "|",
+                                (const char *)sqlite3_column_text(query, i));
+    EXPECT_INT(SQLITE_OK, sqlite3_finalize(query));
+    EXPECT_INT(SQLITE_OK, sqlite3_close(db));
+    return text;
+}
+
+TEST(a_dead_job_becomes_a_row)
+{
+    struct weir_origin origin = origin_of("42", 7);
+    struct weir_trial *trial;
+
+    make_dir();
+    trial = open_archive();
+    add(trial, "42", &origin);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "42"));
+    EXPECT_STR("order.close|42|7|1700000000000|exhausted|gateway said no|9|8|"
+               "2|1|4|http://a/b|{\"order\":42}",
+               ask("SELECT * FROM dead"));
+    weir_trial_free(trial);
+}
+
+TEST(the_same_death_is_one_row_and_another_one_a_second)
+{
+    struct weir_origin first = origin_of("42", 7), second = origin_of("42", 8);
+    struct weir_trial *trial;
+
+    make_dir();
+    trial = open_archive();
+    add(trial, "a", &first);
+    add(trial, "b", &first);
+    weir_trial_advance(trial, 0);
+    weir_trial_free(trial);
+    trial = open_archive(); /* a worker that comes back */
+    add(trial, "a", &first);
+    add(trial, "b", &second);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "a"));
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "b"));
+    EXPECT_STR("2", ask("SELECT count(*) FROM dead"));
+    weir_trial_free(trial);
+}
+
+TEST(a_job_that_did_not_die_is_refused)
+{
+    struct weir_trial *trial;
+
+    make_dir();
+    trial = open_archive();
+    add(trial, "42", NULL);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_FAIL, weir_trial_last(trial)->verdict);
+    EXPECT_STR("archive: the job did not come by on_dead",
+               weir_trial_last(trial)->reason);
+    EXPECT_STR("0", ask("SELECT count(*) FROM dead"));
+    weir_trial_free(trial);
+}
+
+TEST(jobs_wait_while_somebody_else_writes)
+{
+    struct weir_origin origin = origin_of("42", 7);
+    struct weir_trial *trial;
+    sqlite3 *other;
+
+    make_dir();
+    trial = open_archive();
+    other = open_db();
+    EXPECT_INT(SQLITE_OK,
+               sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+    add(trial, "42", &origin);
+    weir_trial_advance(trial, 1000);
+    EXPECT_INT(WEIR_SNOOZE, weir_trial_last(trial)->verdict);
+    EXPECT_INT(6, weir_trial_run_count(trial));
+    EXPECT_INT(SQLITE_OK, sqlite3_exec(other, "COMMIT", NULL, NULL, NULL));
+    weir_trial_advance(trial, 1000);
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "42"));
+    EXPECT_STR("1", ask("SELECT count(*) FROM dead"));
+    EXPECT_INT(SQLITE_OK, sqlite3_close(other));
+    weir_trial_free(trial);
+}
+
+/* Let no file grow: the disk is full. */
+static void fill_disk(bool is_full)
+{
+    struct rlimit limit;
+
+    EXPECT_INT(0, getrlimit(RLIMIT_FSIZE, &limit));
+    limit.rlim_cur = is_full ? 4096 : limit.rlim_max;
+    EXPECT_INT(0, setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+TEST(on_a_full_disk_no_job_is_lost)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct weir_trial *trial;
+    char id[20];
+
+    EXPECT_INT(0, sigaction(SIGXFSZ, &ignore, NULL));
+    make_dir();
+    trial = open_archive();
+    fill_disk(true);
+    for (uint64_t i = 0; i < 100; i++) {
+        struct weir_origin origin = origin_of("42", i);
+
+        (void)snprintf(id, sizeof(id), "%d", (int)i);
+        add(trial, id, &origin);
+    }
+    weir_trial_advance(trial, 2000);
+    for (size_t i = 0; i < weir_trial_run_count(trial); i++)
+        EXPECT_INT(WEIR_RETRY, weir_trial_run_at(trial, i)->verdict);
+    EXPECT_TRUE(weir_trial_run_count(trial) >= 200);
+    fill_disk(false);
+    weir_trial_advance(trial, 2000);
+    EXPECT_STR("100", ask("SELECT count(*) FROM dead"));
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "99"));
+    weir_trial_free(trial);
+}
+
+static void expect_refusal(const char *option, const char *part)
+{
+    const char *const values[] = {option};
+    struct weir_trial_options options = {
+        .serve = {.plugin = WEIR_TEST_PLUGINS "/archive.so",
+                  .plugin_options = values,
+                  .plugin_option_count = 1},
+    };
+    struct weir_trial *trial = NULL;
+
+    EXPECT_TRUE(weir_trial_open(&options, &trial, &err) < 0);
+    EXPECT_CONTAINS(part, err.text);
+}
+
+TEST(what_cannot_be_opened_is_refused_with_a_sentence)
+{
+    expect_refusal("path=/nowhere/dead.sqlite",
+                   "plugin archive: database /nowhere/dead.sqlite: unable to "
+                   "open database file");
+    expect_refusal("path=/dev/null", "plugin archive: database /dev/null: ");
+    expect_refusal("table=dead", "option \"path\" is required");
+}
+
+TEST(a_name_that_is_no_table_is_refused)
+{
+    static const char *const names[] = {"table=", "table=1st", "table=a\"b",
+                                        "table=a b"};
+
+    make_dir();
+    for (size_t i = 0; i < 4; i++) {
+        char path[220];
+        const char *const values[] = {path, names[i]};
+        struct weir_trial_options options = {
+            .serve = {.plugin = WEIR_TEST_PLUGINS "/archive.so",
+                      .plugin_options = values,
+                      .plugin_option_count = 2},
+        };
+        struct weir_trial *trial = NULL;
+
+        (void)snprintf(path, sizeof(path), "path=%s", file);
+        EXPECT_INT(WEIR_EINVAL, weir_trial_open(&options, &trial, &err));
+        EXPECT_CONTAINS("cannot be a table", err.text);
+        EXPECT_TRUE(access(file, F_OK) != 0);
+    }
+}
