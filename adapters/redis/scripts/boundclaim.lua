@@ -104,7 +104,7 @@ local function take(group, list, batch, size, ended, left)
   end
   local token = digits(call('HINCRBY', meta, 'claimed', size))
   count(meta, 'waiting', -size)
-  count(meta, 'running', size)
+  if lease_ms > 0 then count(meta, 'running', size) end
   taken_jobs = taken_jobs + size
   batches[#batches + 1] = { group, token, ended, events }
   if lease_ms > 0 then

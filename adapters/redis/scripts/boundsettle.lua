@@ -61,7 +61,7 @@ local function settle(index, at, list, batch)
   add_up('retried', tonumber(ARGV[at + 7]))
   add_up('snoozed', tonumber(ARGV[at + 8]))
   add_up('overflow', over)
-  add_up('running', -all)
+  if is_leased then add_up('running', -all) end
   add_up('waiting', back - over)
   if is_leased then
     call('ZREM', lease, group)

@@ -207,10 +207,10 @@ static const struct refusal texts[] = {
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
      "w.conf:1: kind: \"dealy\" is not a kind: write delay, "
-     "list, sync, concurrent or stream"},
+     "list, sync, concurrent, stream or bounded"},
     {"topic a { kind = Delay }",
      "w.conf:1: kind: \"Delay\" is not a kind: write delay, "
-     "list, sync, concurrent or stream"},
+     "list, sync, concurrent, stream or bounded"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},

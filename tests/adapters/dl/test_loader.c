@@ -105,7 +105,7 @@ TEST(sizes_that_cannot_be_are_refused)
     expect_refused(WEIR_EABI, "size_small",
                    ": its table claims 56 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_odd",
-                   ": its table claims 84 bytes; that cannot be");
+                   ": its table claims 92 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_huge",
                    ": its table claims 1073741824 bytes; that cannot be");
 }
