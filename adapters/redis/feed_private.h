@@ -69,6 +69,7 @@ struct weir__feed_call {
     struct weir__feed_topic *topic;
     struct weir__feed_call *next;
     size_t verdicts;
+    bool is_broken; /* out of memory: nothing of it leaves, leases run out */
     size_t dones, autos, others;
     struct weir__buf done, other;
     struct weir__feed_auto {
