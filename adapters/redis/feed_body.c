@@ -55,7 +55,7 @@ static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
 bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
                           struct weir__feed_entry *entry)
 {
-    struct weir_slice bytes = {0}, field;
+    struct weir_slice bytes = weir__slice_str(""), field;
     bool is_map = raw != NULL && raw->type == REDIS_REPLY_ARRAY;
     bool is_sound = true;
 
