@@ -17,11 +17,9 @@ static const struct {
     const char *name;
     weir__store_open_fn open;
 } kinds[] = {
-    {"delay", weir__delay_open},
-    {"sync", weir__sync_open},
+    {"delay", weir__delay_open},           {"list", weir__list_open},
+    {"stream", weir__stream_open},         {"sync", weir__sync_open},
     {"concurrent", weir__concurrent_open},
-    {"list", weir__list_open},
-    {"stream", weir__stream_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");

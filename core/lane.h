@@ -133,7 +133,8 @@ struct weir__reactor {
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     uint64_t late_completions;
-    uint64_t orphans; /* handles of runs that were given up */
+    uint64_t orphans;   /* handles of runs that were given up */
+    uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;

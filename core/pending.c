@@ -92,13 +92,15 @@ static void end(struct weir__run *run, enum weir_verdict verdict)
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
-static void note_late(struct weir__reactor *reactor)
+static void note_late(struct weir__reactor *reactor, uint64_t ticket)
 {
     int64_t now_ns = reactor->now_ns;
 
-    reactor->late_completions++;
     if (reactor->orphans > 0)
         reactor->orphans--;
+    if (ticket == reactor->canceling)
+        return; /* its cancel callback says that nothing else will come */
+    reactor->late_completions++;
     if (now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
@@ -115,7 +117,7 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
     struct weir__run *run = weir__ticket_find(&reactor->tickets, ticket);
 
     if (run == NULL || run->phase == WEIR__PHASE_COMPLETED) {
-        note_late(reactor);
+        note_late(reactor, ticket);
         return;
     }
     if (completion->verdict == WEIR_RETRY_AFTER ||
@@ -137,11 +139,15 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 /* The callback may complete other runs, add jobs, free the reactor. */
 static void cancel(struct weir__run *run, enum weir_cancel why)
 {
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    reactor->canceling = run->ticket;
     weir__run_drop_ticket(run); /* what is completed from now on is late */
-    run->lane->reactor->orphans++;
+    reactor->orphans++;
     if (run->cancel != NULL)
         run->cancel(&run->job, why, run->cancel_arg);
     run->cancel = NULL;
+    reactor->canceling = 0;
 }
 
 void weir__lane_time_out(struct weir__lane *lane)
@@ -219,12 +225,10 @@ void weir__reactor_abort(struct weir__reactor *reactor)
 
 bool weir__reactor_drop_pending(struct weir__reactor *reactor)
 {
-    bool is_held = reactor->tickets.taken > 0 || reactor->orphans > 0;
-
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
-    return is_held;
+    return reactor->tickets.taken > 0 || reactor->orphans > 0;
 }
 
 static struct weir__run *find_token(const struct weir__run_list *list,

@@ -123,14 +123,14 @@ TEST(only_kinds_that_there_are_can_be_chosen)
     accepts("kind", "delay", 0);
     accepts("kind", "stream", 0);
     refuses("kind", "heap",
-            "kind: \"heap\" is not a kind: write delay, sync, concurrent, list "
+            "kind: \"heap\" is not a kind: write delay, list, sync, concurrent "
             "or stream");
     refuses("kind", "lisp",
-            "kind: \"lisp\" is not a kind: write delay, sync, concurrent, list "
+            "kind: \"lisp\" is not a kind: write delay, list, sync, concurrent "
             "or stream");
     refuses("kind", "Delay",
-            "kind: \"Delay\" is not a kind: write delay, sync, concurrent, "
-            "list or stream");
+            "kind: \"Delay\" is not a kind: write delay, list, sync, "
+            "concurrent or stream");
 }
 
 TEST(texts_are_checked_by_their_form)

@@ -74,8 +74,11 @@ def a_run_that_is_finished_after_its_timeout_was_retried(place):
     with open(config, "w", encoding="utf-8") as file:
         file.write('topic "t" { handler = pending  timeout = 100ms\n'
                    '  options = { "how=late", "after=10ms" }\n'
-                   '  retry = "1s" }\n')
+                   '  retry = "1s" }\n'
+                   'topic "u" { handler = pending\n'
+                   '  options = { "after=3s" } }\n')
     place.add("t", "1")
+    place.add("u", "1")
     result = drained(place, "--config", config)
     expect_in("a run was completed that is over", result.err)
     shown = place.ok("show", "t", "1")

@@ -128,7 +128,8 @@ struct weir_handle {
 
 /* Runs on the loop thread, once at most, when a pending run is given up: stop
  * working on it. The job is readable until this returns; a completion that
- * comes afterwards is refused. */
+ * comes afterwards is refused. Whoever lets go of the handle here says so by
+ * completing it in here, with whatever verdict: then none is waited for. */
 typedef void (*weir_cancel_fn)(struct weir_job *job, enum weir_cancel why,
                                void *arg);
 

@@ -205,10 +205,10 @@ static const struct refusal texts[] = {
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
      "w.conf:1: kind: \"dealy\" is not a kind: write delay, "
-     "sync, concurrent, list or stream"},
+     "list, sync, concurrent or stream"},
     {"topic a { kind = Delay }",
      "w.conf:1: kind: \"Delay\" is not a kind: write delay, "
-     "sync, concurrent, list or stream"},
+     "list, sync, concurrent or stream"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},
