@@ -177,6 +177,7 @@ void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(claim->topic == topic && claim->out > 0);
+    WEIR_ASSERT(claim->entries[run->node].starting == NULL);
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
     if (run->outcome != WEIR__OUTCOME_TAKEN)
         take_verdict(topic, run);
