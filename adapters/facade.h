@@ -27,7 +27,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 3 };
+enum { WEIR__KINDS = 5 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -102,6 +102,10 @@ int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind);
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
                          const char *kind, struct weir__store **ret_store,
                          struct weir_error *err);
+
+/* The topic is of another kind from now on; what it is served as stays. */
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind);
 
 /* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "adapters/ev/loop.h"
+#include "adapters/ev/plugin_loop.h"
 #include "adapters/facade.h"
 #include "adapters/msgpack/origin.h"
+#include "adapters/trial/loop.h"
 #include "adapters/trial/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -40,7 +42,10 @@ struct weir_trial {
     struct weir__log log;
     weir_log_fn on_line;
     void *on_line_arg;
-    struct ev_loop *loop; /* for what comes from other threads */
+    struct ev_loop *loop; /* for what other threads and descriptors bring */
+    int depth;            /* callbacks of it on the stack */
+    struct weir_loop *watches;
+    struct weir__trial_loop *timers;
     struct weir__ev_mailbox *mailbox;
     struct weir__reactor *core;
     struct weir__trial_store *store;
@@ -307,6 +312,8 @@ void weir_trial_free(struct weir_trial *trial)
     }
     weir__reactor_free(trial->core);
     weir__instance_close(&trial->instance);
+    weir__trial_loop_close(trial->timers);
+    weir__ev_loop_close(trial->watches);
     weir__mailbox_close(trial->mailbox, is_held);
     weir__loop_free(trial->loop);
     free_notes(trial);
@@ -334,6 +341,28 @@ static int find_table(struct weir_trial *trial,
     return WEIR_OK;
 }
 
+static int open_loop(struct weir_trial *trial)
+{
+    struct weir__ev_loop_options watches = {
+        .loop = trial->loop,
+        .plugin = trial->file.copy.name,
+        .topic = trial->topic,
+        .log = &trial->log,
+        .depth = &trial->depth,
+    };
+    struct weir__trial_loop_options timers = {
+        .now_ns = clock_ns,
+        .arg = trial,
+        .log = &trial->log,
+    };
+    int rc = weir__ev_loop_open(&watches, &trial->watches);
+
+    if (rc < 0)
+        return rc;
+    timers.watches = trial->watches;
+    return weir__trial_loop_open(&timers, &trial->timers);
+}
+
 static int open_handler(struct weir_trial *trial,
                         const struct weir_trial_options *options,
                         struct weir__lane_options *lane, struct weir_error *err)
@@ -348,6 +377,9 @@ static int open_handler(struct weir_trial *trial,
 
     if (rc < 0 || options->serve.run != NULL)
         return rc;
+    if (open_loop(trial) < 0)
+        return out_of_memory(err);
+    instance.loop = weir__trial_loop_port(trial->timers);
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
         return rc;
@@ -475,16 +507,32 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
     return rc;
 }
 
+/* --- time ----------------------------------------------------------------- */
+
+/* Ns until the next timer of the instance, or `wait_ns` when that is sooner;
+ * -1: never. */
+static int64_t sooner(const struct weir_trial *trial, int64_t wait_ns)
+{
+    int64_t next_ns =
+        trial->timers == NULL ? -1 : weir__trial_loop_next_ns(trial->timers);
+
+    if (next_ns < 0 || (wait_ns >= 0 && wait_ns <= next_ns - trial->now_ns))
+        return wait_ns;
+    return next_ns - trial->now_ns;
+}
+
 /* Run what can run now. Returns ns until something more can, -1: nothing
  * will. */
 static int64_t run_due(struct weir_trial *trial)
 {
     weir__mailbox_here(trial->mailbox);
     for (;;) {
+        bool is_due =
+            trial->timers != NULL && weir__trial_loop_run(trial->timers);
         int64_t wait_ns = weir__reactor_tick(trial->core);
 
-        if (!weir__trial_store_answer(trial->store) && wait_ns != 0)
-            return wait_ns;
+        if (!weir__trial_store_answer(trial->store) && !is_due && wait_ns != 0)
+            return sooner(trial, wait_ns);
     }
 }
 
@@ -495,6 +543,7 @@ void weir_trial_advance(struct weir_trial *trial, int64_t ms)
     WEIR_ASSERT(!trial->is_running && ms >= 0 && ms <= LONGEST_MS);
     until_ns = trial->now_ns + ms * MS_NS;
     trial->is_running = true;
+    weir__loop_turn(trial->loop, 0);
     for (;;) {
         int64_t wait_ns = run_due(trial);
 
@@ -506,23 +555,28 @@ void weir_trial_advance(struct weir_trial *trial, int64_t ms)
     trial->is_running = false;
 }
 
-static int64_t real_ms(void)
+/* How long the loop may sleep: not beyond either, rounded up to ms. */
+static int64_t sleep_ms(int64_t wait_ns, int64_t left_ns)
 {
-    return weir__driver_clock(NULL) / MS_NS;
+    int64_t ns = wait_ns < 0 || wait_ns > left_ns ? left_ns : wait_ns;
+
+    return (ns + MS_NS - 1) / MS_NS;
 }
 
 bool weir_trial_wait(struct weir_trial *trial, int64_t ms)
 {
-    int64_t until_ms = real_ms() + ms;
-    int64_t left_ms = ms;
+    int64_t until_ns = trial->now_ns + ms * MS_NS;
+    int64_t ahead_ns = weir__driver_clock(NULL) - trial->now_ns;
 
     WEIR_ASSERT(!trial->is_running && ms >= 0 && ms <= LONGEST_MS);
     trial->is_running = true;
-    (void)run_due(trial);
-    while (weir__trial_store_out(trial->store) > 0 && left_ms > 0) {
-        weir__loop_turn(trial->loop, left_ms);
-        (void)run_due(trial);
-        left_ms = until_ms - real_ms();
+    for (;;) {
+        int64_t wait_ns = run_due(trial), left_ns = until_ns - trial->now_ns;
+
+        if (weir__trial_store_out(trial->store) == 0 || left_ns <= 0)
+            break;
+        weir__loop_turn(trial->loop, sleep_ms(wait_ns, left_ns));
+        trial->now_ns = weir__driver_clock(NULL) - ahead_ns;
     }
     trial->is_running = false;
     return weir__trial_store_out(trial->store) == 0;

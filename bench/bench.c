@@ -11,11 +11,16 @@
 
 const struct bench_kind bench_kinds[] = {
     {.name = "delay", .has_ids = true},
+    {.name = "list", .delay = BENCH_DELAY_NONE},
+    {.name = "stream", .delay = BENCH_DELAY_NONE},
 };
 const size_t bench_kind_count = sizeof(bench_kinds) / sizeof(bench_kinds[0]);
 
 const struct bench_variant bench_variants[] = {
     {.kind = "delay", .words = "delay"},
+    {.kind = "list", .auto_ack = "no", .words = "list"},
+    {.kind = "list", .auto_ack = "yes", .words = "list, auto-ack"},
+    {.kind = "stream", .words = "stream"},
 };
 const size_t bench_variant_count =
     sizeof(bench_variants) / sizeof(bench_variants[0]);
@@ -36,7 +41,8 @@ void bench_row_label(const struct bench *bench, struct bench_row *row,
     bench_row_init(row, case_name);
     row->kind = options->kind->name;
     row->consumers = options->consumers;
-    row->ids = options->makes_ids ? "made" : "caller";
+    if (options->kind->has_ids)
+        row->ids = options->makes_ids ? "made" : "caller";
     if (options->server.redis == NULL) {
         row->transport = options->server.tcp ? "tcp" : "unix";
         row->persistence = options->server.persistence;
@@ -177,6 +183,6 @@ int bench_row_report(struct bench *bench, struct bench_row *row,
 
 void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP])
 {
-    (void)snprintf(name, BENCH_TOPIC_CAP, "bench.%ld.%d", (long)getpid(),
+    (void)snprintf(name, BENCH_TOPIC_CAP, "weir-bench.%ld.%d", (long)getpid(),
                    bench->topics_made++);
 }

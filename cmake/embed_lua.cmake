@@ -1,6 +1,8 @@
 # Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
 # (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua.
-#   cmake -DFROM=... -DSCRIPTS=add,claim -DOUTPUT=... -P embed_lua.cmake
+# With TEXTS they are written there as well, each complete, for other clients.
+#   cmake -DFROM=... -DSCRIPTS=add,claim -DOUTPUT=... [-DTEXTS=DIR]
+#         -P embed_lua.cmake
 
 # The text of a file with its lib files in place.
 function(script_text path ret_text)
@@ -29,6 +31,9 @@ string(APPEND code "#include \"adapters/redis/script.h\"\n\n")
 set(table "")
 foreach(name IN LISTS SCRIPTS)
     script_text(${FROM}/${name}.lua text)
+    if(TEXTS)
+        file(WRITE ${TEXTS}/${name}.lua "${text}")
+    endif()
     string(SHA1 sha1 "${text}")
     string(LENGTH "${text}" len)
     c_bytes("${text}" bytes)

@@ -294,10 +294,12 @@ enum weir__exit weir__client_know(struct weir__client *client,
     struct weir_error err = {0};
     int rc = weir__client_ask_kind(client, topic);
 
-    if (rc == WEIR_ENOTFOUND)
-        return WEIR__EXIT_NONE;
+    if (rc == WEIR_ENOTFOUND || (rc == WEIR_OK && client->kind[0] == '\0'))
+        return WEIR__EXIT_NONE; /* or the wait was ended for another reason */
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
+    if (client->kind[0] == '\0') /* it was told to stop waiting */
+        return WEIR__EXIT_NONE;
     rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

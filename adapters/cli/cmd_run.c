@@ -4,6 +4,7 @@
 
 #include "adapters/cli/client.h"
 #include "adapters/cli/gate.h"
+#include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
 #include "adapters/cli/until_empty.h"
@@ -66,6 +67,7 @@ struct run {
     const struct weir__args *args;
     struct weir__services services;
     struct weir__watch watch;
+    struct weir__notify notify;
     struct ev_signal signals[2];
     struct ev_timer drain, hurry;
     double drain_s;
@@ -189,6 +191,7 @@ static void stop(struct run *run, enum weir__exit exit_code)
 {
     run->is_stopping = true;
     run->exit_code = exit_code;
+    weir__notify_stopping(&run->notify);
     ev_now_update(run->client.loop);
     ev_timer_start(run->client.loop, &run->drain);
     weir_reactor_stop(run->client.reactor, on_stopped, run);
@@ -362,13 +365,17 @@ static enum weir__exit work(struct run *run, bool until_empty)
     rc = weir__gate(&run->client, may_evict(run), &run->log);
     if (rc == WEIR__EXIT_NONE)
         rc = know_kinds(run);
+    if (run->is_stopping && rc == WEIR__EXIT_NONE)
+        return run->exit_code;
     if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
+    weir__notify_ready(&run->notify, run->client.loop);
     code = weir__client_wait(&run->client);
+    weir__notify_close(&run->notify);
     if (code < 0)
         return weir__client_exit(&run->client, code, "run");
     return run->exit_code;

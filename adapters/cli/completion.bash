@@ -55,7 +55,7 @@ _weir_values() { # WEIR OPTION CURRENT
 
 # The names of options that are stored with a topic.
 _weir_settings() { # WEIR
-    "$1" topic set --help 2>/dev/null | tr -d '\n' |
+    "$1" topic set --help 2>/dev/null | tr '\n' ' ' |
         sed -n 's/.*Options are \([a-z_, ]*\) and kind;.*/\1 kind/p' |
         tr -d ',' | tr -s ' ' '\n' | sed 's/$/=/'
 }

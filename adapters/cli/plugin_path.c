@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+_Static_assert(sizeof(WEIR_PLUGIN_BELOW_PREFIX) < 64,
+               "the folder of plugins fits behind the prefix");
+
 static bool visit(const char *dir, size_t len, weir__plugin_dir_fn fn,
                   void *arg)
 {
@@ -31,10 +34,13 @@ static bool visit_list(const char *list, weir__plugin_dir_fn fn, void *arg)
     return false;
 }
 
+/* plugins/ of a build tree, or where the prefix has them that the executable
+ * was installed, or moved, to. */
 static bool visit_beside_executable(weir__plugin_dir_fn fn, void *arg)
 {
+    static const char below[] = "/" WEIR_PLUGIN_BELOW_PREFIX;
     char dir[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 16);
+    ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 64);
     char *slash;
 
     if (len <= 0)
@@ -44,7 +50,14 @@ static bool visit_beside_executable(weir__plugin_dir_fn fn, void *arg)
     if (slash == NULL)
         return false;
     memcpy(slash, "/plugins", sizeof("/plugins"));
-    return fn(dir, arg);
+    if (fn(dir, arg))
+        return true;
+    *slash = '\0';
+    slash = strrchr(dir, '/');
+    if (slash == NULL || strcmp(slash, "/bin") != 0)
+        return false;
+    memcpy(slash, below, sizeof(below));
+    return strcmp(dir, WEIR_PLUGIN_DIR) != 0 && fn(dir, arg);
 }
 
 bool weir__plugin_dirs(const struct weir__config_list *dirs,

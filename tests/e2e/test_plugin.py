@@ -2,6 +2,7 @@
 """weir plugin try and new: a handler without a server, and a new one."""
 
 import os
+import socket
 import subprocess
 
 from e2e import PATIENCE, WEIR, expect, expect_in, expect_true, main, \
@@ -64,6 +65,25 @@ def the_body_reaches_the_handler_and_json_stays_one_object(place):
 def a_handler_that_never_returns_is_ended(place):
     code, got = attempt(place, "hangs", "--timeout", "300ms")
     expect((13, "TIMEOUT", "timeout"), (code, got["verdict"], got["reason"]))
+
+
+@test
+def a_run_that_stays_pending_is_given_up(place):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        url = "http://127.0.0.1:%d/" % server.getsockname()[1]
+        code, got = attempt(place, "notify", "--url", url,
+                            "--timeout", "300ms")
+    expect((13, "TIMEOUT", "timeout", 15000),
+           (code, got["verdict"], got["reason"], got["delay_ms"]))
+
+
+@test
+def a_run_that_is_finished_later_is_waited_for(place):
+    code, got = attempt(place, "notify", "--url", "http://127.0.0.1:1/")
+    expect((10, "RETRY"), (code, got["verdict"]))
+    expect_in("Failed to connect", got["reason"])
 
 
 @test

@@ -79,13 +79,13 @@ WEIR_API WEIR_MUST_CHECK int weir_trial_add(struct weir_trial *trial,
                                             struct weir_error *err);
 
 /* Let `ms` pass and run what becomes due meanwhile, each at its due time; 0
- * runs what is due now. Not from inside a handler. */
+ * runs what is due now. Timers of the instance fire likewise (0 ms are 1 ms),
+ * its descriptors are looked at once. Not from inside a handler. */
 WEIR_API void weir_trial_advance(struct weir_trial *trial, int64_t ms);
 
-/* For handlers that finish later: wait in real time, for `ms` at most, until no
- * run is pending, and run what becomes due by that. Virtual time stands still.
- * False: something is pending still; weir_trial_advance beyond the topic's
- * timeout gives it up. */
+/* For handlers that wait for something real, another thread or a descriptor:
+ * let time pass as it does until no run is pending, for `ms` at most. True:
+ * none is. */
 WEIR_API bool weir_trial_wait(struct weir_trial *trial, int64_t ms);
 
 /* Time passed since the trial was opened. */

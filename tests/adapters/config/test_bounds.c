@@ -122,7 +122,7 @@ TEST(every_option_with_bounds_is_in_the_table)
 
 TEST(every_kind_and_level_is_accepted)
 {
-    static const char *const kinds[] = {"delay"};
+    static const char *const kinds[] = {"delay", "sync", "concurrent"};
     static const char *const levels[] = {"debug", "info", "warn", "error"};
     struct weir__config *config;
     char text[200];

@@ -1,0 +1,134 @@
+# What `cmake --install` and `cpack -G DEB` put where: the library both ways,
+# headers, programs, plugins, and how others find them.
+include(CMakePackageConfigHelpers)
+
+# --- the library -------------------------------------------------------------
+# Programs of ours link core and adapters as they are; what is installed is the
+# same objects as one library, of which the shared one shows <weir/*.h> only.
+set(library_objects $<TARGET_OBJECTS:weir_core> $<TARGET_OBJECTS:libweir>
+    $<TARGET_OBJECTS:weir_scripts>)
+set(library_needs weir_dep_ev weir_dep_hiredis weir_dep_msgpack weir_dep_json
+    Threads::Threads ${CMAKE_DL_LIBS})
+
+add_library(weir_shared SHARED ${library_objects})
+set_target_properties(weir_shared PROPERTIES
+    OUTPUT_NAME weir EXPORT_NAME weir LINKER_LANGUAGE C
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+target_link_libraries(weir_shared PRIVATE ${library_needs})
+target_include_directories(weir_shared INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/adapters/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+if(WEIR_SANITIZE)
+    target_link_options(weir_shared PRIVATE -fsanitize=${WEIR_SANITIZE})
+else()
+    target_link_options(weir_shared PRIVATE -Wl,-z,defs)
+endif()
+
+add_library(weir_static STATIC ${library_objects})
+set_target_properties(weir_static PROPERTIES
+    OUTPUT_NAME weir LINKER_LANGUAGE C
+    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+# For plugins: headers and nothing to link.
+add_library(weir_plugin_headers INTERFACE)
+set_target_properties(weir_plugin_headers PROPERTIES EXPORT_NAME plugin)
+target_include_directories(weir_plugin_headers INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+install(TARGETS weir_shared weir_plugin_headers EXPORT weirTargets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/weir
+        ${PROJECT_SOURCE_DIR}/adapters/include/weir
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# --- programs and plugins ----------------------------------------------------
+install(TARGETS weir weir-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+get_property(plugins GLOBAL PROPERTY WEIR_PLUGINS)
+install(TARGETS ${plugins}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir/plugins)
+install(FILES adapters/cli/completion.bash RENAME weir
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+
+# --- how others find it ------------------------------------------------------
+# The files tell the prefix from where they lie, so that it may move.
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH WEIR_PC_TO_PREFIX /${pc_dir} /)
+string(REGEX REPLACE "/$" "" WEIR_PC_TO_PREFIX ${WEIR_PC_TO_PREFIX})
+get_filename_component(WEIR_PC_MSGPACK ${MSGPACK_LIBRARY} NAME_WE)
+string(REGEX REPLACE "^lib" "-l" WEIR_PC_MSGPACK ${WEIR_PC_MSGPACK})
+foreach(name weir weir-plugin)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in
+        ${CMAKE_BINARY_DIR}/lib/pkgconfig/${name}.pc @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/lib/pkgconfig/${name}.pc
+        DESTINATION ${pc_dir})
+endforeach()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+set(package_build_dir ${CMAKE_BINARY_DIR}/lib/cmake/weir)
+write_basic_package_version_file(${package_build_dir}/weirConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+set(plugin_dir ${CMAKE_INSTALL_LIBDIR}/weir/plugins)
+configure_package_config_file(cmake/weirConfig.cmake.in
+    ${CMAKE_BINARY_DIR}/packaging/weirConfig.cmake
+    INSTALL_DESTINATION ${package_dir} PATH_VARS plugin_dir)
+install(FILES ${CMAKE_BINARY_DIR}/packaging/weirConfig.cmake
+        ${package_build_dir}/weirConfigVersion.cmake
+    DESTINATION ${package_dir})
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${package_dir})
+
+# The same for this build tree, so that `weir plugin new` builds against it.
+set(plugin_dir plugins)
+configure_package_config_file(cmake/weirConfig.cmake.in
+    ${package_build_dir}/weirConfig.cmake
+    INSTALL_DESTINATION lib/cmake/weir PATH_VARS plugin_dir
+    INSTALL_PREFIX ${CMAKE_BINARY_DIR})
+export(EXPORT weirTargets NAMESPACE weir::
+    FILE ${package_build_dir}/weirTargets.cmake)
+
+# --- manual pages, the service -------------------------------------------------
+foreach(page weir.1 weir-bench.1 weir.conf.5 weir-plugin.7)
+    string(REGEX REPLACE ".*\\." "" section ${page})
+    configure_file(${PROJECT_SOURCE_DIR}/docs/man/${page}.in
+        ${CMAKE_BINARY_DIR}/man/${page} @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/man/${page}
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+# Written when it is installed: the prefix may be another one by then.
+foreach(unit weir.service weir@.service)
+    install(CODE "set(WEIR_BINDIR
+            \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+        configure_file(
+            \"${PROJECT_SOURCE_DIR}/adapters/cli/systemd/${unit}.in\"
+            \"${CMAKE_BINARY_DIR}/systemd/${unit}\" @ONLY)")
+    install(FILES ${CMAKE_BINARY_DIR}/systemd/${unit}
+        DESTINATION lib/systemd/system)
+endforeach()
+# docs/wire.md: for clients in other languages.
+install(FILES ${CMAKE_BINARY_DIR}/scripts/add.lua
+        ${CMAKE_BINARY_DIR}/scripts/slot.lua
+        ${CMAKE_BINARY_DIR}/scripts/stats.lua
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
+install(FILES README.md LICENSE docs/configuration.md docs/packs.md
+        docs/plugins.md docs/wire.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# --- the Debian package --------------------------------------------------------
+set(CPACK_PACKAGE_NAME weir)
+set(CPACK_PACKAGE_CONTACT "weir maintainers <maintainers@weir.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY
+    "job reactor: holds jobs back and lets them through on time")
+set(CPACK_PACKAGE_DESCRIPTION
+    "A library, a command and plugins for C programs that keep delayed jobs in
+ Redis or Valkey.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "redis-server | valkey-server")
+include(CPack)

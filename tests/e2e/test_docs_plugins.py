@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""The tutorial docs/plugins.md works as it is written: its commands run, its
+sources compile and do what the text says."""
+
+import os
+import re
+import subprocess
+
+from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, main, test
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+
+
+def blocks(language):
+    with open(os.path.join(ROOT, "docs", "plugins.md")) as file:
+        return re.findall(r"```%s\n(.*?)```" % language, file.read(), re.S)
+
+
+def shell(place, script):
+    env = {**place.env, "PATH": os.path.dirname(WEIR) + ":" +
+           place.env["PATH"]}
+    done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
+                          env=env, capture_output=True, timeout=PATIENCE * 3)
+    expect(0, done.returncode, script + done.stdout + done.stderr)
+    return done.stdout + done.stderr
+
+
+def compile_plugin(place, source, name):
+    with open(place.path(name + ".c"), "w") as file:
+        file.write(source)
+    shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror -shared "
+                 "-fPIC -fvisibility=hidden -I %s/core/include -o %s.so %s.c"
+          % (ROOT, name, name))
+    return place.path(name + ".so")
+
+
+@test
+def the_tutorial_leads_from_nothing_to_a_job_that_ran(place):
+    out = [shell(place, script) for script in blocks("sh")[:5]]
+    expect_in("100% tests passed", out[0])
+    expect_in("verdict  DONE", out[1])
+    expect_in("hello, Ada", out[1])
+    expect_in("verdict  RETRY\ndelay    15h", out[2])
+    expect_in("good morning, Ada", out[3])
+    expect_in("greet  delay", out[3])
+    expect_in("greeting (text, default \"hello\")", out[4])
+    expect_in("nothing wrong, 1 topic", out[4])
+
+
+@test
+def the_example_of_verdicts_gives_each_of_them(place):
+    path = compile_plugin(place, blocks("c")[0], "verdicts")
+    for body, code in (('{}', 11), ('{"order":1}', 10),
+                       ('{"order":2000}', 12), ('{"order":2}', 0)):
+        expect(code, place.weir("plugin", "try", path, "--body", body).code,
+               body)
+
+
+@test
+def the_example_of_a_test_passes(place):
+    with open(place.path("test.c"), "w") as file:
+        file.write(blocks("c")[1])
+    shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
+                 "-I %s/core/include -I %s/adapters/include -o test test.c "
+                 "-L %s/lib -Wl,-rpath,%s/lib -lweir && ./test"
+          % (ROOT, ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
+
+
+@test
+def the_example_of_waiting_is_done_later(place):
+    path = compile_plugin(place, blocks("c")[2], "waits")
+    result = place.weir("plugin", "try", path, "--json")
+    expect((0, "DONE"), (result.code, result.json["verdict"]))
+    expect(13, place.weir("plugin", "try", path, "--timeout", "10ms").code)
+    place.add("t", "1")
+    expect(0, place.weir("run", "--handle", "t=" + path,
+                         "--until-empty").code)
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def the_example_of_an_archive_makes_a_row(place):
+    with open(place.path("archive.conf"), "w") as file:
+        file.write(blocks("conf")[0])
+    out = shell(place, blocks("sh")[5])
+    expect_in("order.close|42|failed|flaky: attempt 1 of 1 that fail|1", out)
+
+
+@test
+def nothing_on_the_page_is_left_out(place):
+    expect([6, 3, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""A client in Python, made from docs/wire.md, and weir understand each other.
+
+Needs the modules redis and msgpack."""
+
+import os
+import re
+
+import wire_producer
+from e2e import (BUILD, eventually, expect, expect_in, expect_true, main,
+                 stop_cleanly, test)
+from wire_producer import Weir, pack, record
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def open_wire(place):
+    place.weir("add", "other")  # starts the server
+    return Weir(os.path.join(place.data, "redis.sock"),
+                os.path.join(BUILD, "scripts"))
+
+
+def run_all(place, topic="t"):
+    result = place.weir("run", "--until-empty", "--handle",
+                        "%s=echo?file=%s" % (topic, place.path("out")))
+    expect(0, result.code, result.err)
+    return place.lines("out")
+
+
+@test
+def the_example_on_the_page_is_the_pack_of_that_job(place):
+    with open(os.path.join(ROOT, "docs", "wire.md")) as file:
+        example = re.search(r"^5731.*$", file.read(), re.M).group()
+    expect(bytes.fromhex(example.replace(" ", "")),
+           pack([record({"order": 42})], ["42"])[0])
+
+
+@test
+def jobs_of_another_language_are_shown_and_run(place):
+    wire = open_wire(place)
+    jobs = [record({"n": i, "text": "ä", "bytes": b"\0", "list": [None, 1.5]},
+                   retry="15s 3m", url="http://a/%d" % i) for i in range(256)]
+    _, added, refused, _ = wire.add("t", jobs, "r0",
+                                    ["job-%d" % i for i in range(256)])
+    expect((256, []), (added, refused))
+    job = place.ok("show", "t", "job-200")
+    expect(("ready", "15s 3m", "http://a/200", 200),
+           (job["state"], job["retry"], job["url"], job["body"]["n"]))
+    expect_in("t", [topic["topic"] for topic in place.ok("stats")["topics"]])
+    lines = run_all(place)
+    expect(list(range(256)), sorted(line["body"]["n"] for line in lines))
+    expect("ä", lines[0]["body"]["text"])
+    expect(256, place.stats("t")["done_total"])
+
+
+@test
+def ids_are_made_and_due_times_kept(place):
+    wire = open_wire(place)
+    name, added, _, _ = wire.add("t", [record(1), record(2)], "r3600000")
+    expect(2, added)
+    made = "~%s01" % name.decode()
+    job = place.ok("show", "t", made)
+    expect(("scheduled", 2), (job["state"], job["body"]))
+    state, due, found = wire.look("t", made)
+    expect(("scheduled", job["due_ms"], 2), (state, due, found[7]))
+    when = wire.stats("t")["time"] + 7200000
+    wire.add("t", [record(3)], "a%d" % when, ["c"])
+    expect(when, place.ok("show", "t", "c")["due_ms"])
+    data = b"p" + wire_producer.msgpack.packb([1000, 3600000])
+    wire.add("t", [record(4), record(5)], data, ["d", "e"])
+    expect("scheduled", place.ok("show", "t", "e")["state"])
+    expect(3599000, place.ok("show", "t", "e")["due_ms"] -
+           place.ok("show", "t", "d")["due_ms"])
+
+
+@test
+def an_id_that_exists_is_refused_and_a_repeat_changes_nothing(place):
+    wire = open_wire(place)
+    place.add("t", "b", "--body", '"old"', "--delay", "1h")
+    _, added, refused, again = wire.add(
+        "t", [record("new") for _ in range(3)], "r3600000", ["a", "b", "c"])
+    expect((2, [1]), (added, refused))
+    expect((0, [1]), again())
+    expect("old", place.ok("show", "t", "b")["body"])
+    expect(3, place.stats("t")["scheduled"])
+    place.ok("delete", "t", "a")
+    expect((0, [1]), again())
+    expect(2, place.stats("t")["scheduled"])
+
+
+@test
+def the_bound_of_a_topic_is_told(place):
+    wire = open_wire(place)
+    place.ok("topic", "set", "t", "max_pending=2")
+    _, added, refused, _ = wire.add("t", [record(i) for i in range(3)], "r0",
+                                    ["a", "b", "c"])
+    expect((2, [256 + 2]), (added, refused))
+
+
+@test
+def a_topic_of_another_kind_is_told(place):
+    wire = open_wire(place)
+    place.ok("topic", "set", "t", "kind=list")
+    expect(-1, wire.add("t", [record(1)], "r0", ["a"])[1])
+
+
+@test
+def a_script_that_the_server_forgot_is_loaded_again(place):
+    wire = open_wire(place)
+    wire.add("t", [record(1)], "r0", ["a"])
+    wire.redis.script_flush()
+    expect(1, wire.add("t", [record(1)], "r0", ["b"])[1])
+    expect(["a", "b"], sorted(line["id"] for line in run_all(place)))
+
+
+@test
+def jobs_of_weir_are_seen_counted_and_deleted_from_outside(place):
+    wire = open_wire(place)
+    place.add("t", "a", "--delay", "1h", "--body", '{"order":42}')
+    place.add("t", "b")
+    made = place.ok("add", "t", "--delay", "1h")["id"]
+    state, due, found = wire.look("t", "a")
+    expect(("scheduled", place.ok("show", "t", "a")["due_ms"],
+            {"order": 42}), (state, due, found[7]))
+    expect("ready", wire.look("t", "b")[0])
+    expect("scheduled", wire.look("t", made)[0])
+    expect(None, wire.look("t", "nothing"))
+    stats = wire.stats("t")
+    expect((b"delay", 3, 1, 3),
+           (stats["kind"], stats["waiting"], stats["ready"], stats["added"]))
+    for job_id in ("a", made):
+        expect("scheduled", wire.look("t", job_id, "delete")[0])
+        expect(None, wire.look("t", job_id))
+        expect(3, place.weir("show", "t", job_id).code)
+    expect(0, place.stats("t")["scheduled"])
+
+
+@test
+def a_dead_job_tells_why(place):
+    wire = open_wire(place)
+    wire.add("t", [record(1)], "r0", ["a"])
+    result = place.weir("run", "--until-empty", "--handle",
+                        "t=flaky?verdict=fail")
+    expect(0, result.code, result.err)
+    state, died, found = wire.look("t", "a")
+    expect("dead", state)
+    expect_true(died > 1600000000000, "a time: %r" % died)
+    expect(("failed", "flaky: attempt 1 of 1 that fail"),
+           (found[6]["reason"], found[6]["error"]))
+    expect(1, found[1])
+
+
+@test
+def a_sleeping_worker_is_woken(place):
+    wire = open_wire(place)
+    worker = place.start("run", "--handle",
+                         "t=echo?file=" + place.path("out"))
+    eventually(lambda: wire.redis.zcard(wire.key("t", b"idle")) == 1,
+               "the worker sleeps")
+    wire.add("t", [record(7)], "r0", ["a"])
+    (line,) = eventually(lambda: place.lines("out"), "it ran")
+    expect(7, line["body"])
+    stop_cleanly(worker)
+
+
+if __name__ == "__main__":
+    main()
