@@ -64,6 +64,7 @@ struct weir_reactor {
     struct weir__declared *declared;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
+    size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };

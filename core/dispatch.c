@@ -255,6 +255,7 @@ static void flush_failed(struct weir__lane *lane)
         if (run->verdict != WEIR_DONE || !may_run(run))
             continue;
         run->verdict = WEIR_RETRY;
+        weir__follows_fini(&run->follows);
         run->job.host->job_set_reason(&run->job, "flush failed");
     }
 }

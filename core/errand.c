@@ -192,6 +192,8 @@ void weir__reactor_returned(struct weir__reactor *reactor,
     } else {
         WEIR_ASSERT(run->errand == errand);
         run->errand = NULL;
+        run->follows = errand->run.follows;
+        errand->run.follows = (struct weir__follows){0};
         weir__reactor_complete(reactor, errand->ticket, &completion);
     }
     weir__errand_free(errand);

@@ -46,7 +46,7 @@ static enum weir_verdict run(void *, struct weir_job *job)
 
 WEIR_PLUGIN_EXPORT = {
     WEIR_PLUGIN_ABI, sizeof(struct weir_plugin), "cpp", 0, 0, 0, 0, 0, 0,
-    run, 0, 0,
+    run, 0, 0, 0,
 };
 """
 C_FLAGS = "-std=c11 -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L"
