@@ -66,6 +66,8 @@ def everything_is_where_it_belongs(place):
                  "lib/cmake/weir/weirConfig.cmake",
                  "lib/systemd/system/weir.service",
                  "lib/systemd/system/weir@.service",
+                 "share/weir/scripts/add.lua", "share/weir/scripts/slot.lua",
+                 "share/weir/scripts/stats.lua", "share/doc/weir/wire.md",
                  "share/bash-completion/completions/weir",
                  "share/man/man1/weir.1", "share/man/man1/weir-bench.1",
                  "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7"):
@@ -103,6 +105,16 @@ def a_new_plugin_is_built_tested_tried_run_and_installed(place):
                  "--body '{\"name\":\"Bob\"}'")
     expect_in("hello, Bob",
               shell(place, "weir run --handle greet=hello --until-empty"))
+
+
+@test
+def the_commands_of_the_readme_make_a_plugin(place):
+    install(place)
+    (script,) = [block for block in blocks(ROOT + "/README.md")
+                 if block.startswith("weir plugin new")]
+    out = shell(place, script)
+    for part in ("100% tests passed", "verdict  DONE", "greet 1: hello, Ada"):
+        expect_in(part, out)
 
 
 @test
