@@ -143,11 +143,51 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
 
     reactor->canceling = run->ticket;
     weir__run_drop_ticket(run); /* what is completed from now on is late */
-    reactor->orphans++;
+    if (weir__lane_is_blocking(run->lane))
+        weir__errand_forget(run);
+    else
+        reactor->orphans++;
     if (run->cancel != NULL)
         run->cancel(&run->job, why, run->cancel_arg);
     run->cancel = NULL;
     reactor->canceling = 0;
+}
+
+/* Ends a pending run without a verdict. */
+static void give_up(struct weir__run *run, enum weir_cancel why,
+                    enum weir__outcome outcome)
+{
+    struct weir__lane *lane = run->lane;
+
+    cancel(run, why);
+    weir__run_unpend(run);
+    run->outcome = outcome;
+    weir__lane_settle(lane, run);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+/* It waited for a thread: the time counts from when one began with it, and
+ * where none did it goes back as if it had not been claimed. */
+static bool is_spared(struct weir__run *run, int64_t timeout_ns)
+{
+    struct weir__lane *lane = run->lane;
+    int64_t began_ns = 0;
+
+    if (run->errand != NULL)
+        began_ns = weir__errand_began_ns(run);
+    if (run->errand == NULL && weir__lane_is_blocking(lane)) {
+        give_up(run, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
+        return true;
+    }
+    if (began_ns + timeout_ns <= lane->reactor->now_ns)
+        return false;
+    weir__run_unpend(run);
+    run->started_ns = began_ns;
+    run->phase = WEIR__PHASE_RUNNING;
+    weir__run_pend(run);
+    return true;
 }
 
 void weir__lane_time_out(struct weir__lane *lane)
@@ -161,6 +201,8 @@ void weir__lane_time_out(struct weir__lane *lane)
             return;
         if (run->started_ns + timeout_ns > lane->reactor->now_ns)
             break;
+        if (is_spared(run, timeout_ns))
+            continue;
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
@@ -192,21 +234,6 @@ void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
     weir__run_decide(ret_copy, &options->ladder, options->retry_jitter,
                      weir__random_next(&random));
     ret_copy->record.error = weir__slice_str(TIMEOUT_TEXT);
-}
-
-/* Ends a pending run without a verdict. */
-static void give_up(struct weir__run *run, enum weir_cancel why,
-                    enum weir__outcome outcome)
-{
-    struct weir__lane *lane = run->lane;
-
-    cancel(run, why);
-    weir__run_unpend(run);
-    run->outcome = outcome;
-    weir__lane_settle(lane, run);
-    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0)
-        weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
 static void give_up_all(struct weir__lane *lane, enum weir_cancel why,

@@ -150,6 +150,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .on_connection = on_connection,
         .on_connection_arg = client,
         .block_warn_ms = client->cli->block_warn_ms,
+        .threads = client->cli->threads,
     };
     struct weir_error err = {0};
     int rc;

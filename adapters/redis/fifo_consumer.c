@@ -11,6 +11,8 @@
 
 #define LOST_NS INT64_C(1000000000) /* after an error, until it tries again */
 
+enum { SHORT_LEASE_MS = 3000 }; /* a look each second is not enough */
+
 /* --- states --------------------------------------------------------------- */
 
 static bool is_busy(enum weir__consumer_state state)
@@ -261,6 +263,8 @@ void weir__consumer_took(struct weir__consumer *consumer)
 {
     struct weir__store_topic *topic = consumer->topic;
 
+    if (consumer->message->is_parked && topic->own.lease_ms < SHORT_LEASE_MS)
+        weir__fifo_look_soon(topic);
     if (may_look(topic)) {
         hold(consumer);
     } else {

@@ -171,6 +171,8 @@ void weir__fifo_log(const struct weir__store_topic *topic, const char *what,
 
 void weir__fifo_look(struct weir__store_topic *topic);
 void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events);
+/* A message was parked: look again before its lease ends. */
+void weir__fifo_look_soon(struct weir__store_topic *topic);
 void weir__fifo_announce(struct weir__store_topic *topic);
 
 /* --- fifo_add.c ----------------------------------------------------------- */

@@ -208,15 +208,32 @@ void weir__fifo_look(struct weir__store_topic *topic)
 }
 
 /* Three chances before what is parked comes back. */
+static double gap_of(const struct weir__store_topic *topic)
+{
+    int64_t ms = LOOK_MS;
+
+    if (topic->own.lease_ms / 3 < ms && parking_count(topic) > 0)
+        ms = topic->own.lease_ms / 3;
+    return (double)ms / 1000.;
+}
+
+void weir__fifo_look_soon(struct weir__store_topic *topic)
+{
+    struct ev_loop *loop = topic->store->options.loop;
+    double gap = gap_of(topic);
+
+    if (ev_timer_remaining(loop, &topic->look) <= gap)
+        return;
+    topic->look.repeat = gap;
+    ev_timer_again(loop, &topic->look);
+}
+
 void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__store_topic *topic = timer->data;
-    int64_t ms = LOOK_MS;
 
     (void)events;
-    if (parking_count(topic) > 0 && topic->own.lease_ms / 3 < ms)
-        ms = topic->own.lease_ms / 3;
-    timer->repeat = (double)ms / 1000.;
+    timer->repeat = gap_of(topic);
     ev_timer_again(loop, timer);
     weir__fifo_look(topic);
     weir__conn_flush(topic->store->commands);

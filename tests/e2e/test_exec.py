@@ -191,7 +191,7 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
     eventually(lambda: b"finishing" in os.read(worker.stderr.fileno(), 4096),
                "it was told")
     worker.send_signal(signal.SIGTERM)
-    expect(1, worker.wait(PATIENCE))
+    expect(0, worker.wait(PATIENCE))
     for pid in group:
         eventually(lambda: not is_alive(pid), "process %d is ended" % pid)
 

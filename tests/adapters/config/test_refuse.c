@@ -24,7 +24,7 @@ static const struct refusal names[] = {
      "on_retry, start, after, claim_idle"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn, allow_eviction"},
+     "log_level, drain, block_warn, threads, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
