@@ -14,6 +14,7 @@
 #include "adapters/ev/driver.h"
 #include "adapters/ev/mailbox.h"
 #include "adapters/ev/plugin_loop.h"
+#include "adapters/ev/pool.h"
 #include "adapters/redis/store.h"
 #include "core/error.h"
 #include "core/reactor.h"
@@ -26,7 +27,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 3 };
+enum { WEIR__KINDS = 5 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -55,6 +56,7 @@ struct weir_reactor {
     void *on_connection_arg;
     struct weir__driver *driver;
     struct weir__ev_mailbox *mailbox;
+    struct weir__ev_pool *pool;
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;
@@ -100,6 +102,10 @@ int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind);
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
                          const char *kind, struct weir__store **ret_store,
                          struct weir_error *err);
+
+/* The topic is of another kind from now on; what it is served as stays. */
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind);
 
 /* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */

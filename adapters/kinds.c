@@ -5,6 +5,7 @@
 
 #include "adapters/redis/delay.h"
 #include "adapters/redis/feed.h"
+#include "adapters/redis/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -16,9 +17,9 @@ static const struct {
     const char *name;
     weir__store_open_fn open;
 } kinds[] = {
-    {"delay", weir__delay_open},
-    {"list", weir__list_open},
-    {"stream", weir__stream_open},
+    {"delay", weir__delay_open},           {"list", weir__list_open},
+    {"stream", weir__stream_open},         {"sync", weir__sync_open},
+    {"concurrent", weir__concurrent_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");
@@ -85,10 +86,10 @@ void weir__facade_close_stores(struct weir_reactor *reactor)
 
 /* --- topics --------------------------------------------------------------- */
 
-static const struct weir__declared *find(const struct weir_reactor *reactor,
-                                         const char *topic)
+static struct weir__declared *find(const struct weir_reactor *reactor,
+                                   const char *topic)
 {
-    const struct weir__declared *declared = reactor->declared;
+    struct weir__declared *declared = reactor->declared;
 
     while (declared != NULL && strcmp(declared->topic, topic) != 0)
         declared = declared->next;
@@ -134,6 +135,20 @@ static int note(struct weir_reactor *reactor, const char *topic, unsigned kind,
     declared->next = reactor->declared;
     reactor->declared = declared;
     return WEIR_OK;
+}
+
+void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
+                          const char *kind)
+{
+    struct weir__declared *declared = find(reactor, topic);
+    unsigned number = 0;
+
+    if (find_kind(kind, &number, NULL) < 0)
+        return;
+    if (declared != NULL)
+        declared->kind = number;
+    else if (number != 0)
+        (void)note(reactor, topic, number, NULL); /* requests say EKIND else */
 }
 
 int weir__facade_declare(struct weir_reactor *reactor, const char *topic,

@@ -202,15 +202,26 @@ static int read_setting(const char *topic, const char *text,
                              err);
 }
 
+/* The kind among the settings; NULL: it is not set. */
+static const char *kind_among(const struct weir__setting *settings,
+                              size_t count)
+{
+    const char *kind = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (weir__topic_option_find(settings[i].name) == WEIR__TOPIC_kind &&
+            settings[i].value.len > 0)
+            kind = (const char *)settings[i].value.ptr;
+    return kind;
+}
+
 /* Options that topics of the kind do not have may be removed, not set. The kind
  * is the one that is being set, or what was declared. */
 static int check_fit(const struct weir__setting *settings, size_t count,
                      const char *kind, struct weir_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        if (weir__topic_option_find(settings[i].name) == WEIR__TOPIC_kind &&
-            settings[i].value.len > 0)
-            kind = (const char *)settings[i].value.ptr;
+    if (kind_among(settings, count) != NULL)
+        kind = kind_among(settings, count);
     for (size_t i = 0; i < count; i++) {
         int rc =
             settings[i].value.len == 0
@@ -222,6 +233,44 @@ static int check_fit(const struct weir__setting *settings, size_t count,
             return rc;
     }
     return WEIR_OK;
+}
+
+/* A set that changes the kind. */
+struct change {
+    struct weir_reactor *reactor;
+    weir_code_fn fn;
+    void *arg;
+    char topic[WEIR_MAX_TOPIC + 1];
+    char kind[16];
+};
+
+static void on_changed(int code, const char *text, void *arg)
+{
+    struct change *change = arg;
+
+    if (code == WEIR_OK && !change->reactor->is_freed)
+        weir__facade_changed(change->reactor, change->topic, change->kind);
+    if (change->fn != NULL)
+        change->fn(code, text, change->arg);
+    weir__mem_free(change);
+}
+
+static int set_kind(struct weir_reactor *reactor,
+                    const struct weir__place *place,
+                    const struct weir__setting *list, size_t count,
+                    const struct change *wanted)
+{
+    struct change *change = weir__mem_new(sizeof(*change));
+    int rc;
+
+    if (change == NULL)
+        return WEIR_ENOMEM;
+    *change = *wanted;
+    change->reactor = reactor;
+    rc = place->store->ops->set(place->topic, list, count, on_changed, change);
+    if (rc < 0)
+        weir__mem_free(change);
+    return rc;
 }
 
 int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
@@ -245,7 +294,16 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                        err);
     if (rc < 0)
         return rc;
-    rc = common.store->ops->set(common.topic, list, count, fn, arg);
+    if (kind_among(list, count) == NULL) {
+        rc = common.store->ops->set(common.topic, list, count, fn, arg);
+    } else {
+        struct change change = {.fn = fn, .arg = arg};
+
+        memcpy(change.topic, topic, strlen(topic)); /* checked */
+        memcpy(change.kind, kind_among(list, count),
+               strlen(kind_among(list, count))); /* one that there is */
+        rc = set_kind(reactor, &common, list, count, &change);
+    }
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;

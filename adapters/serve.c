@@ -145,6 +145,7 @@ static int fill_lane(const char *topic,
     *ret_lane = (struct weir__lane_options){
         .name = weir__slice_str(topic),
         .run = options->run,
+        .blocks = options->blocking,
         .self = options->self,
         .retry_jitter = options->retry_jitter,
         .concurrency = or_default(options->concurrency, 256),
@@ -220,6 +221,24 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
 }
 
+/* Exactly one of function and plugin. */
+static int check_handler(const char *topic,
+                         const struct weir_topic_options *options,
+                         struct weir_error *err)
+{
+    if ((options->run == NULL) == (options->plugin == NULL))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: give it either a function or a "
+                               "plugin",
+                               topic);
+    if (options->plugin != NULL && options->blocking)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: blocking is for functions; a plugin "
+                               "says it itself",
+                               topic);
+    return WEIR_OK;
+}
+
 static int serve_lane(struct weir_reactor *reactor,
                       const struct weir__lane_options *lane, const char *topic,
                       struct weir_error *err)
@@ -249,6 +268,7 @@ static int serve_plugin(struct weir_reactor *reactor,
         goto fail;
     lane->run = bound->file.copy.run;
     lane->flush = bound->file.copy.flush;
+    lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
     lane->self = bound->instance.self;
     rc = serve_lane(reactor, lane, topic, err);
     if (rc < 0)
@@ -285,13 +305,10 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
         return weir__error_set(err, WEIR_ECANCELED, "%s",
                                weir_error_text(WEIR_ECANCELED));
     rc = weir__facade_lane(topic, options, &lane, err);
+    if (rc == WEIR_OK)
+        rc = check_handler(topic, options, err);
     if (rc < 0)
         return rc;
-    if ((options->run == NULL) == (options->plugin == NULL))
-        return weir__error_set(err, WEIR_EINVAL,
-                               "topic %s: give it either a function or a "
-                               "plugin",
-                               topic);
     rc = weir__facade_declare(reactor, topic, options->kind, &lane.store, err);
     if (rc == WEIR_OK)
         rc = fit_lane(reactor, options, &lane, err);

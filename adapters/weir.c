@@ -14,7 +14,7 @@
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-enum { BLOCK_WARN_MS = 100 };
+enum { BLOCK_WARN_MS = 100, THREADS = 8, THREADS_MAX = 256 };
 
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
@@ -101,7 +101,29 @@ static void on_completed(uint64_t ticket,
     reactor->depth--;
 }
 
-static int open_parts(struct weir_reactor *reactor, int64_t block_warn_ms)
+static void on_returned(struct weir__errand *errand, void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    weir__reactor_returned(reactor->core, errand);
+}
+
+static int open_pool(struct weir_reactor *reactor, uint32_t threads)
+{
+    struct weir__ev_pool_options pool = {
+        .loop = reactor->loop,
+        .threads = threads == 0 ? THREADS : threads,
+        .log = &reactor->log,
+        .depth = &reactor->depth,
+        .returned = on_returned,
+        .arg = reactor,
+    };
+
+    return weir__ev_pool_open(&pool, &reactor->pool);
+}
+
+static int open_parts(struct weir_reactor *reactor,
+                      const struct weir_options *options)
 {
     struct weir__mailbox_options mailbox = {
         .loop = reactor->loop,
@@ -113,13 +135,17 @@ static int open_parts(struct weir_reactor *reactor, int64_t block_warn_ms)
         .clock = weir__driver_clock,
         .seed = reactor->seed,
         .log = &reactor->log,
-        .block_warn_ms = block_warn_ms,
+        .block_warn_ms = options->block_warn_ms == 0 ? BLOCK_WARN_MS
+                                                     : options->block_warn_ms,
     };
     int rc = weir__mailbox_open(&mailbox, &reactor->mailbox);
 
+    if (rc == WEIR_OK)
+        rc = open_pool(reactor, options->threads);
     if (rc < 0)
         return rc;
     core.mailbox = weir__mailbox_port(reactor->mailbox);
+    core.pool = weir__ev_pool_port(reactor->pool);
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
@@ -141,6 +167,7 @@ static void destroy(void *arg)
         weir__reactor_halt(reactor->core);
         is_held = weir__reactor_drop_pending(reactor->core);
     }
+    weir__ev_pool_close(reactor->pool); /* its threads look at the core */
     weir__facade_close_stores(reactor);
     weir__reactor_free(reactor->core);
     reactor->core = NULL; /* what plugins complete now is over */
@@ -174,6 +201,10 @@ static int check_options(const struct weir_options *options,
                                "for %d",
                                (long long)options->block_warn_ms,
                                BLOCK_WARN_MS);
+    if (options->threads > THREADS_MAX)
+        return weir__error_set(
+            err, WEIR_EINVAL, "threads is %lu: wanted 1 to %d, or 0 for %d",
+            (unsigned long)options->threads, THREADS_MAX, THREADS);
     return WEIR_OK;
 }
 
@@ -202,9 +233,7 @@ int weir_reactor_open(const struct weir_options *options,
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK) {
-        rc = open_parts(reactor, options->block_warn_ms == 0
-                                     ? BLOCK_WARN_MS
-                                     : options->block_warn_ms);
+        rc = open_parts(reactor, options);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }

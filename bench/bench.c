@@ -11,10 +11,30 @@
 
 const struct bench_kind bench_kinds[] = {
     {.name = "delay", .has_ids = true},
+    {.name = "list", .delay = BENCH_DELAY_NONE},
+    {.name = "stream", .delay = BENCH_DELAY_NONE},
+    {.name = "sync", .delay = BENCH_DELAY_OF_TOPIC, .has_consumers = true},
+    {.name = "concurrent",
+     .delay = BENCH_DELAY_OF_TOPIC,
+     .has_consumers = true},
 };
 const size_t bench_kind_count = sizeof(bench_kinds) / sizeof(bench_kinds[0]);
 
 const struct bench_variant bench_variants[] = {
+    {.kind = "concurrent",
+     .parking = "two-step",
+     .auto_ack = "no",
+     .words = "concurrent, two-step"},
+    {.kind = "concurrent",
+     .parking = "atomic",
+     .auto_ack = "no",
+     .words = "concurrent, atomic"},
+    {.kind = "concurrent", .auto_ack = "yes", .words = "concurrent, auto-ack"},
+    {.kind = "sync", .lock = "yes", .words = "sync, lock"},
+    {.kind = "sync", .lock = "no", .words = "sync, no lock"},
+    {.kind = "list", .auto_ack = "no", .words = "list"},
+    {.kind = "list", .auto_ack = "yes", .words = "list, auto-ack"},
+    {.kind = "stream", .words = "stream"},
     {.kind = "delay", .words = "delay"},
 };
 const size_t bench_variant_count =
@@ -36,7 +56,8 @@ void bench_row_label(const struct bench *bench, struct bench_row *row,
     bench_row_init(row, case_name);
     row->kind = options->kind->name;
     row->consumers = options->consumers;
-    row->ids = options->makes_ids ? "made" : "caller";
+    if (options->kind->has_ids)
+        row->ids = options->makes_ids ? "made" : "caller";
     if (options->server.redis == NULL) {
         row->transport = options->server.tcp ? "tcp" : "unix";
         row->persistence = options->server.persistence;
@@ -177,6 +198,6 @@ int bench_row_report(struct bench *bench, struct bench_row *row,
 
 void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP])
 {
-    (void)snprintf(name, BENCH_TOPIC_CAP, "bench.%ld.%d", (long)getpid(),
+    (void)snprintf(name, BENCH_TOPIC_CAP, "weir-bench.%ld.%d", (long)getpid(),
                    bench->topics_made++);
 }

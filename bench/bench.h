@@ -66,7 +66,8 @@ enum {
     BENCH_FLAG_TOPICS = 16,
     BENCH_FLAG_SPAN = 32,
     BENCH_FLAG_REPORT = 64,
-    BENCH_FLAG_ONE_PROCESS = 128
+    BENCH_FLAG_ONE_PROCESS = 128,
+    BENCH_FLAG_CONSUMERS = 256 /* others refuse what is not their default */
 };
 
 struct bench_case {

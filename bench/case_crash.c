@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { LEASE_MS = 1000, GLANCE_NS = 100000, PATIENCE_S = 60 };
+enum { LEASE_MS = 1000, GLANCE_NS = 100000, PATIENCE_S = 60, LOGICAL = 10 };
 
 static const enum bench_figure columns[] = {
     BENCH_lost, BENCH_duplicated, BENCH_killed_at, BENCH_recovered_ms};
@@ -86,9 +86,11 @@ static int measure(struct bench *bench, const struct bench_variant *variant,
     struct bench_load load;
     struct bench_plan plan = {.fn = repeat, .arg = &load};
     struct bench_row row;
+    int64_t consumers;
 
     bench_row_label(bench, &row, "crash");
-    load = bench_load_variant(bench, variant, bench->options.consumers, &row);
+    consumers = bench_kind_find(variant->kind)->has_consumers ? LOGICAL : 1;
+    load = bench_load_variant(bench, variant, consumers, &row);
     load.lease_ms = LEASE_MS;
     (void)snprintf(row.label, sizeof(row.label), "%s, lease %d ms",
                    variant->words, LEASE_MS);

@@ -76,8 +76,10 @@ static int run(struct bench *bench, struct weir_error *err)
 
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "throughput");
-    (void)snprintf(row.label, sizeof(row.label), "%s, ids %s, batch %lld, %s",
-                   row.kind, row.ids, (long long)load.batch, row.transport);
+    (void)snprintf(row.label, sizeof(row.label), "%s%s%s, batch %lld, %s",
+                   row.kind, row.ids != NULL ? ", ids " : "",
+                   row.ids != NULL ? row.ids : "", (long long)load.batch,
+                   row.transport);
     return bench_row_report(bench, &row, &plan, err);
 }
 
@@ -91,7 +93,8 @@ const struct bench_case bench_case_throughput = {
         "x floor compare with the raw server's variadic RPUSH and LPOP in the "
         "same run. Lost and duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
-    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS,
+    .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS |
+             BENCH_FLAG_CONSUMERS,
     .fallback = {.jobs = 500000,
                  .payload_bytes = 100,
                  .batch = 256,

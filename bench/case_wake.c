@@ -91,8 +91,8 @@ static int run(struct bench *bench, struct weir_error *err)
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "wake");
     row.batch = 1;
-    (void)snprintf(row.label, sizeof(row.label), "%s, ids %s, %s", row.kind,
-                   row.ids, row.transport);
+    (void)snprintf(row.label, sizeof(row.label), "%s, %s", row.kind,
+                   row.transport);
     return bench_row_report(bench, &row, &plan, err);
 }
 

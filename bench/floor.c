@@ -48,11 +48,11 @@ static void compose(struct run *run)
 {
     static const char *const words[BENCH_FLOOR_OPS][ARGS] = {
         [BENCH_FLOOR_PING] = {"PING"},
-        [BENCH_FLOOR_LPUSH] = {"LPUSH", "bench.list"},
-        [BENCH_FLOOR_LPOP] = {"LPOP", "bench.list"},
-        [BENCH_FLOOR_RPUSH_MANY] = {"RPUSH", "bench.many"},
-        [BENCH_FLOOR_LPOP_MANY] = {"LPOP", "bench.many"},
-        [BENCH_FLOOR_XADD] = {"XADD", "bench.stream", "*", "b"},
+        [BENCH_FLOOR_LPUSH] = {"LPUSH", "weir-bench.list"},
+        [BENCH_FLOOR_LPOP] = {"LPOP", "weir-bench.list"},
+        [BENCH_FLOOR_RPUSH_MANY] = {"RPUSH", "weir-bench.many"},
+        [BENCH_FLOOR_LPOP_MANY] = {"LPOP", "weir-bench.many"},
+        [BENCH_FLOOR_XADD] = {"XADD", "weir-bench.stream", "*", "b"},
         [BENCH_FLOOR_EVALSHA] = {"EVALSHA"},
     };
     enum bench_floor_op op = run->floor->op;

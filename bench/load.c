@@ -232,6 +232,8 @@ static int fill(struct bench *bench, struct bench_team *team,
         return rc;
     row->figure[BENCH_enqueue_server_us] =
         (bench_server_cpu_us(&bench->server) - before) / (double)role->jobs;
+    row->figure[BENCH_enqueue_client_us] =
+        (double)member->add_cpu_ns / 1000 / (double)role->jobs;
     row->figure[BENCH_enqueue_per_s] =
         rate(role->jobs, member->added_ns - member->begun_ns);
     return bench_team_stop(team, err);
@@ -280,7 +282,10 @@ static int drain(struct bench *bench, struct bench_team *team,
         (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
     row->figure[BENCH_drain_per_s] = rate(wait->jobs, settled - begun);
     bench_load_count(team, row);
-    return bench_team_stop(team, err);
+    rc = bench_team_stop(team, err);
+    row->figure[BENCH_drain_client_us] =
+        (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;
+    return rc;
 }
 
 int bench_load_drain(struct bench *bench, const struct bench_load *load,

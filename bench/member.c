@@ -29,7 +29,7 @@ struct member {
     int64_t sent, acknowledged;
     int64_t begun_cpu_ns;
     uint64_t random;
-    bool is_serving;
+    bool is_connected;
 };
 
 static int64_t cpu_ns(void)
@@ -137,15 +137,12 @@ static bool serve(struct member *self, const char *topic, weir_run_fn run)
     return false;
 }
 
-static void serve_all(struct member *self)
+static void serve_idle(struct member *self)
 {
     char name[IDLE_NAME];
 
-    self->is_serving = true;
-    if (!serve(self, self->role->topic, handle))
-        return;
     for (int64_t i = 0; i < self->role->idle_topics; i++) {
-        (void)snprintf(name, sizeof(name), "%.20s.idle%lld", self->role->topic,
+        (void)snprintf(name, sizeof(name), "%.28s.i%lld", self->role->topic,
                        (long long)i);
         if (!serve(self, name, handle))
             return;
@@ -254,8 +251,8 @@ static void go(struct member *self)
     self->begun_cpu_ns = cpu_ns();
     self->out->begun_ns = bench_now_ns();
     atomic_store(&self->out->state, BENCH_RUNNING);
-    if (self->role->handles && !self->is_serving)
-        serve_all(self);
+    if (self->role->handles && !self->role->handles_at_once)
+        (void)serve(self, self->role->topic, handle);
     if (!self->role->adds)
         return;
     if (self->role->pause_ms > 0) {
@@ -322,10 +319,14 @@ static void on_connection(int code, const char *text, void *arg)
         fail(self, sentence);
         return;
     }
-    if (self->role->handles_at_once && !self->is_serving)
-        serve_all(self);
-    else if (atomic_load(&self->out->state) == BENCH_STARTING &&
-             !self->role->handles_at_once)
+    if (atomic_load(&self->out->state) != BENCH_STARTING || self->is_connected)
+        return; /* it came back */
+    self->is_connected = true;
+    if (self->role->handles)
+        serve_idle(self);
+    if (self->role->handles_at_once)
+        (void)serve(self, self->role->topic, handle);
+    else if (atomic_load(&self->out->state) == BENCH_STARTING)
         atomic_store(&self->out->state, BENCH_READY);
 }
 

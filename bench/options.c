@@ -277,8 +277,27 @@ static int scan(int argc, char **argv, const struct bench_case *which,
 }
 
 /* What must fit together. */
-static int check(const struct bench_options *options)
+static int check(const struct bench_case *which,
+                 const struct bench_options *options)
 {
+    if (options->consumers != which->fallback.consumers &&
+        (which->flags & BENCH_FLAG_CONSUMERS) == 0) {
+        bench_complain("%s says itself how many consumers there are; leave out "
+                       "--consumers",
+                       which->name);
+        return BENCH_USAGE_CODE;
+    }
+    if (options->kind->delay == BENCH_DELAY_NONE && options->delay_ms > 0 &&
+        (which->flags & BENCH_FLAG_KIND) != 0) {
+        bench_complain("--delay: jobs of kind %s have no delay",
+                       options->kind->name);
+        return BENCH_USAGE_CODE;
+    }
+    if (options->kind->delay != BENCH_DELAY_OF_JOB && options->window_ms > 0) {
+        bench_complain("--kind: jobs of kind %s have no due times of their own",
+                       options->kind->name);
+        return BENCH_USAGE_CODE;
+    }
     if (!options->one_process || options->consumers == 1)
         return BENCH_NO_CODE;
     bench_complain("--one-process has one consumer; leave out --consumers");
@@ -313,5 +332,5 @@ int bench_options_read(int argc, char **argv,
         return BENCH_USAGE_CODE;
     }
     rc = scan(argc, argv, *ret_case, ret_options);
-    return rc == BENCH_NO_CODE ? check(ret_options) : rc;
+    return rc == BENCH_NO_CODE ? check(*ret_case, ret_options) : rc;
 }

@@ -30,6 +30,8 @@ struct json_object;
     X(ops_per_s, "ops/s", 0, MEDIAN)                  \
     X(enqueue_server_us, "enqueue srv us", 3, MEDIAN) \
     X(drain_server_us, "drain srv us", 3, MEDIAN)     \
+    X(enqueue_client_us, "enqueue cl us", 3, MEDIAN)  \
+    X(drain_client_us, "drain cl us", 3, MEDIAN)      \
     X(floor_share, "of floor", 2, MEDIAN)             \
     X(floor_ratio, "x floor", 2, MEDIAN)              \
     X(ratio, "x slowest", 2, MEDIAN)                  \

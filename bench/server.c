@@ -236,12 +236,13 @@ struct redisContext *bench_server_connect(const struct bench_server *server,
 static int clear_ours(struct bench_server *server)
 {
     static const char script[] =
-        "local n, c = 0, '0' repeat local r = redis.call('SCAN', c, 'MATCH', "
-        "'weir:{bench.*', 'COUNT', 1000) c = r[1] for _, k in ipairs(r[2]) do "
-        "n = n + redis.call('UNLINK', k) end until c == '0' "
+        "for _, pattern in ipairs({'weir:{weir-bench.*', 'weir-bench.*'}) do "
+        "local c = '0' repeat local r = redis.call('SCAN', c, 'MATCH', "
+        "pattern, 'COUNT', 1000) c = r[1] for _, k in ipairs(r[2]) do "
+        "redis.call('UNLINK', k) end until c == '0' end "
         "for _, t in ipairs(redis.call('SMEMBERS', 'weir:topics')) do "
-        "if t:sub(1, 6) == 'bench.' then redis.call('SREM', 'weir:topics', t) "
-        "end end return n";
+        "if t:sub(1, 11) == 'weir-bench.' then "
+        "redis.call('SREM', 'weir:topics', t) end end return 1";
     redisReply *reply = redisCommand(server->control, "EVAL %s 0", script);
     bool ok = reply != NULL && reply->type == REDIS_REPLY_INTEGER;
 

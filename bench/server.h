@@ -44,7 +44,7 @@ int bench_server_start(struct bench_server *server,
 void bench_server_stop(struct bench_server *server);
 
 /* Begin anew: our own server loses everything, somebody else's what is in
- * topics named bench.*. */
+ * keys and topics named weir-bench.*. */
 int bench_server_clear(struct bench_server *server, struct weir_error *err);
 
 /* Fill in its name and version. Done by bench_server_start. */

@@ -2,9 +2,11 @@
 #ifndef WEIR_CHAOS_H
 #define WEIR_CHAOS_H
 
-/* The points at which what a worker did becomes visible to others. Built for
- * the tests that kill it at each of them (tests/chaos/steps), they are calls;
- * otherwise nothing. */
+/* The points at which what a worker did becomes visible to others. In the
+ * worker of the test that kills it at each of them they are calls
+ * (tests/chaos/steps), anywhere else nothing. */
+
+void weir__chaos_step(const char *name); /* that worker's own */
 
 void weir__chaos_step(const char *name); /* the tests' */
 

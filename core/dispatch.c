@@ -136,6 +136,10 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     bool is_taken = false;
 
     run->phase = WEIR__PHASE_RUNNING;
+    if (weir__lane_is_blocking(lane)) {
+        weir__errand_begin(run);
+        return;
+    }
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
                    run->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
@@ -173,9 +177,10 @@ static void run_one(struct weir__lane *lane, struct weir__run *run)
         weir__run_ended(run, WEIR_DONE);
 }
 
-static bool is_full(const struct weir__lane *lane)
+bool weir__lane_is_full(const struct weir__lane *lane)
 {
-    return lane->pending.count >= lane->options.concurrency;
+    return lane->pending.count >= lane->options.concurrency ||
+           weir__errand_is_full(lane);
 }
 
 /* One visit: at most the lane's share of runs. Returns how many ran. */
@@ -184,7 +189,7 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
-    while (ran < quantum && !reactor->is_halted && !is_full(lane)) {
+    while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
         if (run == NULL)
@@ -201,7 +206,7 @@ static void after_visit(struct weir__lane *lane)
 {
     weir__lane_list_push(lane, WEIR__LANES_RAN);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0 && !is_full(lane))
+    if (lane->ready.count > 0 && !weir__lane_is_full(lane))
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 

@@ -112,13 +112,22 @@ static bool job_origin(const struct weir_job *job,
     return true;
 }
 
+/* Handlers that block see the errand's copy, whose thread is not the loop's. */
+static struct weir__pool *pool_of(const struct weir__run *run)
+{
+    return run->lane->reactor->options.pool;
+}
+
 static void job_log(const struct weir_job *job, enum weir_level level,
                     const char *text)
 {
     const struct weir__run *run = weir__run_of(job);
 
-    weir__log_job(run->lane->reactor->options.log, level, run->lane->name,
-                  run->id, "%s", text);
+    if (run->errand != NULL)
+        pool_of(run)->log(pool_of(run), run->errand, level, text);
+    else
+        weir__log_job(run->lane->reactor->options.log, level, run->lane->name,
+                      run->id, "%s", text);
 }
 
 static void job_set_delay(struct weir_job *job, int64_t delay_ms)
@@ -169,7 +178,8 @@ static struct weir_handle job_handle(struct weir_job *job)
     struct weir__reactor *reactor = run->lane->reactor;
 
     WEIR_ASSERT(run->phase != WEIR__PHASE_READY);
-    if (run->ticket == 0 && run->phase == WEIR__PHASE_RUNNING)
+    if (run->errand == NULL && run->ticket == 0 &&
+        run->phase == WEIR__PHASE_RUNNING)
         run->ticket = weir__ticket_take(&reactor->tickets, run);
     return (struct weir_handle){
         .host = &weir__host,
@@ -184,6 +194,14 @@ static void job_on_cancel(struct weir_job *job, weir_cancel_fn fn, void *arg)
 
     run->cancel = fn;
     run->cancel_arg = arg;
+}
+
+static bool job_canceled(const struct weir_job *job)
+{
+    const struct weir__run *run = weir__run_of(job);
+
+    return run->errand != NULL &&
+           pool_of(run)->is_canceled(pool_of(run), run->errand);
 }
 
 static int complete(struct weir_handle handle, enum weir_verdict verdict,
@@ -216,4 +234,5 @@ const struct weir_host weir__host = {
     .job_handle = job_handle,
     .job_on_cancel = job_on_cancel,
     .complete = complete,
+    .job_canceled = job_canceled,
 };

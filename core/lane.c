@@ -93,11 +93,21 @@ static size_t buffer_of(const struct weir__lane *lane)
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
 
+static size_t concurrency_of(const struct weir__lane *lane)
+{
+    size_t concurrency = lane->options.concurrency, threads;
+
+    if (!weir__lane_is_blocking(lane))
+        return concurrency;
+    threads = lane->reactor->options.pool->threads;
+    return concurrency < threads ? concurrency : threads;
+}
+
 /* How many jobs could start at once. Handlers that hold the loop run one at a
  * time, and their jobs wait in the buffer. */
 static size_t starts_of(const struct weir__lane *lane)
 {
-    size_t concurrency = lane->options.concurrency;
+    size_t concurrency = concurrency_of(lane);
 
     if (!lane->is_async)
         return lane->options.has_prefetch ? concurrency : 0;

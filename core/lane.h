@@ -5,8 +5,8 @@
 /* A lane is a topic as this reactor serves it: its handler, the runs it holds,
  * and the decision when to claim how many. Shared by the files of the reactor
  * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
- * suspect.c those a worker died with, settings.c options that the topic brings
- * along, reactor.c the turn).
+ * errand.c those of handlers that block, suspect.c those a worker died with,
+ * settings.c options that the topic brings along, reactor.c the turn).
  *
  * A run is counted in exactly one place:
  *
@@ -133,7 +133,9 @@ struct weir__reactor {
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     uint64_t late_completions;
-    uint64_t orphans; /* handles of runs that were given up */
+    size_t errands;     /* that threads have, also of runs that are over */
+    uint64_t orphans;   /* handles of runs that were given up */
+    uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;
@@ -156,6 +158,9 @@ void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
+/* dispatch.c: no more runs of it may start now. */
+bool weir__lane_is_full(const struct weir__lane *lane);
+
 /* dispatch.c: the verdict is known. */
 void weir__run_ended(struct weir__run *run, enum weir_verdict verdict);
 
@@ -168,6 +173,15 @@ void weir__run_unpend(struct weir__run *run);
 void weir__run_drop_ticket(struct weir__run *run);
 void weir__lane_time_out(struct weir__lane *lane);
 void weir__lane_lost(void *user, uint64_t token);
+
+/* errand.c */
+bool weir__lane_is_blocking(const struct weir__lane *lane);
+bool weir__errand_is_full(const struct weir__lane *lane);
+void weir__errand_begin(struct weir__run *run);
+void weir__errand_forget(struct weir__run *run);
+
+/* When a thread began with it; 0: none had, and the errand is gone. */
+int64_t weir__errand_began_ns(struct weir__run *run);
 
 /* suspect.c */
 void weir__suspect_put_aside(struct weir__run *run);

@@ -14,7 +14,8 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24 };
 #define DIGITS  "0123456789"
 
 /* Those that there are. */
-static const char *const kinds[] = {"delay", "list", "stream"};
+static const char *const kinds[] = {"delay", "list", "sync", "concurrent",
+                                    "stream"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 

@@ -92,13 +92,15 @@ static void end(struct weir__run *run, enum weir_verdict verdict)
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
-static void note_late(struct weir__reactor *reactor)
+static void note_late(struct weir__reactor *reactor, uint64_t ticket)
 {
     int64_t now_ns = reactor->now_ns;
 
-    reactor->late_completions++;
     if (reactor->orphans > 0)
         reactor->orphans--;
+    if (ticket == reactor->canceling)
+        return; /* its cancel callback says that nothing else will come */
+    reactor->late_completions++;
     if (now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
@@ -115,7 +117,7 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
     struct weir__run *run = weir__ticket_find(&reactor->tickets, ticket);
 
     if (run == NULL || run->phase == WEIR__PHASE_COMPLETED) {
-        note_late(reactor);
+        note_late(reactor, ticket);
         return;
     }
     if (completion->verdict == WEIR_RETRY_AFTER ||
@@ -137,11 +139,55 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 /* The callback may complete other runs, add jobs, free the reactor. */
 static void cancel(struct weir__run *run, enum weir_cancel why)
 {
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    reactor->canceling = run->ticket;
     weir__run_drop_ticket(run); /* what is completed from now on is late */
-    run->lane->reactor->orphans++;
+    if (weir__lane_is_blocking(run->lane))
+        weir__errand_forget(run);
+    else
+        reactor->orphans++;
     if (run->cancel != NULL)
         run->cancel(&run->job, why, run->cancel_arg);
     run->cancel = NULL;
+    reactor->canceling = 0;
+}
+
+/* Ends a pending run without a verdict. */
+static void give_up(struct weir__run *run, enum weir_cancel why,
+                    enum weir__outcome outcome)
+{
+    struct weir__lane *lane = run->lane;
+
+    cancel(run, why);
+    weir__run_unpend(run);
+    run->outcome = outcome;
+    weir__lane_settle(lane, run);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+/* It waited for a thread: the time counts from when one began with it, and
+ * where none did it goes back as if it had not been claimed. */
+static bool is_spared(struct weir__run *run, int64_t timeout_ns)
+{
+    struct weir__lane *lane = run->lane;
+    int64_t began_ns = 0;
+
+    if (run->errand != NULL)
+        began_ns = weir__errand_began_ns(run);
+    if (run->errand == NULL && weir__lane_is_blocking(lane)) {
+        give_up(run, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
+        return true;
+    }
+    if (began_ns + timeout_ns <= lane->reactor->now_ns)
+        return false;
+    weir__run_unpend(run);
+    run->started_ns = began_ns;
+    run->phase = WEIR__PHASE_RUNNING;
+    weir__run_pend(run);
+    return true;
 }
 
 void weir__lane_time_out(struct weir__lane *lane)
@@ -155,6 +201,8 @@ void weir__lane_time_out(struct weir__lane *lane)
             return;
         if (run->started_ns + timeout_ns > lane->reactor->now_ns)
             break;
+        if (is_spared(run, timeout_ns))
+            continue;
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
@@ -188,21 +236,6 @@ void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
     ret_copy->record.error = weir__slice_str(TIMEOUT_TEXT);
 }
 
-/* Ends a pending run without a verdict. */
-static void give_up(struct weir__run *run, enum weir_cancel why,
-                    enum weir__outcome outcome)
-{
-    struct weir__lane *lane = run->lane;
-
-    cancel(run, why);
-    weir__run_unpend(run);
-    run->outcome = outcome;
-    weir__lane_settle(lane, run);
-    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0)
-        weir__lane_list_push(lane, WEIR__LANES_READY);
-}
-
 static void give_up_all(struct weir__lane *lane, enum weir_cancel why,
                         enum weir__outcome outcome)
 {
@@ -219,12 +252,10 @@ void weir__reactor_abort(struct weir__reactor *reactor)
 
 bool weir__reactor_drop_pending(struct weir__reactor *reactor)
 {
-    bool is_held = reactor->tickets.taken > 0 || reactor->orphans > 0;
-
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
-    return is_held;
+    return reactor->tickets.taken > 0 || reactor->orphans > 0;
 }
 
 static struct weir__run *find_token(const struct weir__run_list *list,

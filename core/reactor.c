@@ -273,7 +273,7 @@ static void check_lane(const struct weir__lane *lane)
     WEIR_ASSERT(ready == lane->ready.count);
     WEIR_ASSERT(ran == lane->ran.count);
     WEIR_ASSERT(ready == 0 || lane->is_listed[WEIR__LANES_READY] ||
-                lane->pending.count >= lane->options.concurrency);
+                weir__lane_is_full(lane));
     WEIR_ASSERT(lane->suspects.count == 0 ||
                 lane->is_listed[WEIR__LANES_SUSPECT]);
     check_pending(lane);

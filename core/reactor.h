@@ -13,6 +13,7 @@
 
 #include <weir/weir.h>
 
+#include "core/errand.h"
 #include "core/error.h"
 #include "core/ladder.h"
 #include "core/store.h"
@@ -49,8 +50,9 @@ struct weir__reactor_options {
     void *clock_arg;
     uint64_t seed;                 /* of jitter */
     struct weir__mailbox *mailbox; /* kept */
-    int64_t block_warn_ms;         /* name handlers that hold the loop longer */
-    const struct weir__log *log;   /* kept */
+    struct weir__pool *pool; /* kept; NULL: handlers that block do it here */
+    int64_t block_warn_ms;   /* name handlers that hold the loop longer */
+    const struct weir__log *log; /* kept */
 };
 
 /* NULL when out of memory. Stores are attached afterwards. */
@@ -76,6 +78,7 @@ struct weir__lane_options {
     weir_run_fn run;
     void *self;               /* kept until the reactor is freed */
     int (*flush)(void *self); /* NULL: nothing to flush */
+    bool blocks;              /* runs beside the loop; without flush */
     struct weir__ladder ladder;
     uint32_t retry_jitter; /* percent */
     uint32_t concurrency;

@@ -162,11 +162,13 @@ static void on_done(struct http_post *post)
 static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
 {
     struct request *request = arg;
+    struct weir_handle handle = request->handle;
 
     (void)job;
     (void)why;
     http_cancel(request->notify->http, &request->post);
     request_free(request);
+    (void)weir_complete(handle, WEIR_RETRY, 0, NULL); /* nobody else will */
 }
 
 /* --- the request ---------------------------------------------------------- */

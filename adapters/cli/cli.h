@@ -38,6 +38,7 @@ struct weir__cli {
     bool has_log_level;    /* --log-level was given */
     const char *worker;    /* name of a worker; NULL: made */
     int64_t block_warn_ms; /* of a worker; 0: the default */
+    uint32_t threads;      /* likewise */
 };
 
 /* A long option of a command. */

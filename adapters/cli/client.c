@@ -150,6 +150,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .on_connection = on_connection,
         .on_connection_arg = client,
         .block_warn_ms = client->cli->block_warn_ms,
+        .threads = client->cli->threads,
     };
     struct weir_error err = {0};
     int rc;
@@ -293,8 +294,8 @@ enum weir__exit weir__client_know(struct weir__client *client,
     struct weir_error err = {0};
     int rc = weir__client_ask_kind(client, topic);
 
-    if (rc == WEIR_ENOTFOUND)
-        return WEIR__EXIT_NONE;
+    if (rc == WEIR_ENOTFOUND || (rc == WEIR_OK && client->kind[0] == '\0'))
+        return WEIR__EXIT_NONE; /* or the wait was ended for another reason */
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
     if (client->kind[0] == '\0') /* it was told to stop waiting */

@@ -379,6 +379,7 @@ void weir__services_configure(const struct weir__services *services,
         cli->log_level = (enum weir_level)config->log_level.value;
     cli->worker = config->name.value;
     cli->block_warn_ms = config->block_warn.value;
+    cli->threads = (uint32_t)config->threads.value;
 }
 
 void weir__services_fini(struct weir__services *services)

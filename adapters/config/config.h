@@ -81,6 +81,7 @@ struct weir__config {
     struct weir__config_number log_level;  /* enum weir_level */
     struct weir__config_number drain;      /* ms */
     struct weir__config_number block_warn; /* ms */
+    struct weir__config_number threads;
     struct weir__config_number allow_eviction; /* 0, 1 */
     struct weir__config_topic *topics;         /* in the order of the file */
     size_t topic_count;

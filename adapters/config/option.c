@@ -34,6 +34,8 @@ const struct weir__config_option weir__config_options[] = {
      0, 7 * WEIR__DAY_MS, 30 * WEIR__SECOND_MS, NULL, 0},
     {"worker", "block_warn", WEIR__OPTION_DURATION, GLOBAL(block_warn),
      1, WEIR__HOUR_MS, 100, NULL, 0},
+    {"worker", "threads", WEIR__OPTION_COUNT, GLOBAL(threads),
+     1, 256, 8, NULL, 0},
     {"worker", "allow_eviction", WEIR__OPTION_SWITCH, GLOBAL(allow_eviction),
      0, 1, 0, NULL, 0},
     WEIR__TOPIC_OPTION_MAP(TOPIC_ROW)

@@ -80,6 +80,16 @@ static int check_table(const struct weir_plugin *table, const char *path,
     if (table->run == NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no run function", path);
+    if ((table->flags & ~(uint32_t)WEIR_PLUGIN_BLOCKING) != 0)
+        return weir__error_set(err, WEIR_EABI,
+                               "plugin %s: it has a flag that this weir does "
+                               "not know",
+                               path);
+    if ((table->flags & WEIR_PLUGIN_BLOCKING) != 0 && table->flush != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "plugin %s: it blocks and has a flush function; "
+                               "only one of them can be",
+                               path);
     return weir__option_table_check(table, path, err);
 }
 

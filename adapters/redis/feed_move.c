@@ -15,6 +15,22 @@
 
 enum { STAGED_MS = 60000 };
 
+/* Where it comes from; entries have no headers of their own. */
+static struct weir_slice headers_of(const struct weir__feed_topic *topic,
+                                    const struct weir__run *run)
+{
+    static const uint8_t map_of_two = 0x82;
+    struct weir__buf *headers = &topic->store->scratch[1];
+
+    weir__buf_reset(headers);
+    weir__buf_append(headers, &map_of_two, 1);
+    weir__pack_str(headers, "weir.topic", strlen("weir.topic"));
+    weir__pack_str(headers, topic->name, strlen(topic->name));
+    weir__pack_str(headers, "weir.id", strlen("weir.id"));
+    weir__pack_str(headers, run->id.ptr, run->id.len);
+    return headers->failed ? (struct weir_slice){0} : weir__buf_slice(headers);
+}
+
 bool weir__feed_move(struct weir__feed_call *call, const struct weir__run *run,
                      size_t other)
 {
@@ -25,6 +41,7 @@ bool weir__feed_move(struct weir__feed_call *call, const struct weir__run *run,
     if (item == NULL)
         return false;
     record.spent = record.counters.attempt; /* the ladder starts over there */
+    record.headers = headers_of(call->topic, run);
     item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
     item->slot = (uint32_t)other;
     item->record_at = items->bytes.len;

@@ -39,6 +39,17 @@ extern const struct weir__script weir__script_feedrequeue;
 extern const struct weir__script weir__script_feedsettle;
 extern const struct weir__script weir__script_feedstart;
 extern const struct weir__script weir__script_feedstats;
+extern const struct weir__script weir__script_fifo_push;
+extern const struct weir__script weir__script_fifo_look;
+extern const struct weir__script weir__script_fifo_pop;
+extern const struct weir__script weir__script_fifo_park;
+extern const struct weir__script weir__script_fifo_peek;
+extern const struct weir__script weir__script_fifo_lock;
+extern const struct weir__script weir__script_fifo_unlock;
+extern const struct weir__script weir__script_fifo_settle;
+extern const struct weir__script weir__script_fifo_stats;
+extern const struct weir__script weir__script_fifo_list;
+extern const struct weir__script weir__script_fifo_purge;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

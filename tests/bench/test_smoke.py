@@ -95,6 +95,14 @@ def throughput_knows_tcp_made_ids_append_only_files_and_one_process(place):
 
 
 @test
+def throughput_measures_lists_and_streams(place):
+    for kind in ("list", "stream"):
+        row, = rows(place, "throughput", "--jobs", "1000", "--kind", kind)
+        nothing_lost(row)
+        expect((kind, None), (row["kind"], row["ids"]))
+
+
+@test
 def floor_has_a_row_for_each_command(place):
     found = rows(place, "floor", "--jobs", "2000")
     expect(["ping", "lpush", "lpop", "rpush-many", "lpop-many", "xadd",
@@ -109,11 +117,20 @@ def compare_has_one_and_ten_consumers_and_a_ratio(place):
     page = place.path("page.html")
     found = rows(place, "compare", "--jobs", "1000", "--delay", "100ms",
                  "--report", page)
-    expect([1, 10], [row["consumers"] for row in found
-                     if row["kind"] == "delay"])
+    for kind, count in (("concurrent", 3), ("sync", 2), ("list", 2),
+                        ("stream", 1), ("delay", 1)):
+        expect([1, 10] * count, [row["consumers"] for row in found
+                                 if row["kind"] == kind])
     for row in found:
-        nothing_lost(row)
-        expect_true(row["elapsed_ms"] >= 100, "elapsed has the delay in it")
+        if row["kind"] != "sync" or row["lock"] or row["consumers"] == 1:
+            nothing_lost(row)
+        expect_true(row["elapsed_ms"] >= 100 or
+                    row["kind"] in ("list", "stream"),
+                    "elapsed has the delay in it")
+    unlocked = [row for row in found
+                if row["lock"] is False and row["consumers"] == 10]
+    expect(1, len(unlocked))
+    expect_true(unlocked[0]["lost"] > 0, "without a lock messages are lost")
     expect_true(min(row["ratio"] for row in found) == 1, "the slowest is 1")
     with open(page, encoding="utf-8") as file:
         text = file.read()
@@ -172,11 +189,18 @@ def scale_grows_one_thing_at_a_time(place):
 
 
 @test
-def crash_loses_nothing_of_a_delay_topic(place):
-    row, = rows(place, "crash", "--jobs", "20000")
-    expect(0, row["lost"])
-    expect_true(row["killed_at"] >= 4000, "the worker had begun")
-    expect_true(row["recovered_ms"] is not None, "another one went on")
+def crash_loses_or_repeats_what_the_kind_says(place):
+    found = rows(place, "crash", "--jobs", "5000")
+    expect(["concurrent"] * 3 + ["sync"] * 2 + ["list"] * 2 +
+           ["stream", "delay"], [row["kind"] for row in found])
+    for row in found:
+        if row["kind"] in ("list", "stream", "delay") and \
+                not row["auto_ack"] or row["parking"] == "atomic":
+            expect(0, row["lost"])
+        if row["auto_ack"]:
+            expect(0, row["duplicated"])
+        expect_true(row["killed_at"] >= 1000, "the worker had begun")
+        expect_true(row["recovered_ms"] is not None, "another one went on")
 
 
 @test
@@ -192,9 +216,10 @@ def tables_have_a_heading_and_lines(place):
 def somebody_elses_server_is_left_as_it_was(place):
     place.ok("add", "mine", "--id", "1", "--delay", "1h")
     path = os.path.join(place.data, "redis.sock")
-    done = bench(place, "throughput", "--jobs", "500", "--repeat", "1",
-                 "--redis", "unix://" + path)
-    expect(0, done.returncode, done.stderr)
+    for case in ("floor", "throughput", "crash"):
+        done = bench(place, case, "--jobs", "500", "--repeat", "1",
+                     "--redis", "unix://" + path)
+        expect(0, done.returncode, done.stderr)
     redis = Redis(path)
     redis.send("KEYS *bench*")
     expect("*0", redis.line())
@@ -249,6 +274,10 @@ def mistakes_are_one_sentence(place):
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
     refused(place, "throughput", "--one-process", "--consumers", "2",
             words=["--one-process"])
+    refused(place, "throughput", "--kind", "list", "--delay", "1s",
+            words=["--delay", "list"])
+    refused(place, "lateness", "--kind", "stream", words=["stream"])
+    refused(place, "lateness", "--consumers", "2", words=["--consumers"])
     refused(place, "compare", "--report", "/no/such/folder/x",
             "--jobs", "1", words=["/no/such/folder/x"])
 

@@ -10,6 +10,7 @@
 
 struct mem_store *store;
 struct weir__reactor *reactor;
+struct weir__pool *pool;
 static struct weir__log log_to;
 char last_log[512];
 int idles, stops;
@@ -104,6 +105,7 @@ void open_reactor(const struct weir__lane_options *lane)
         .clock_arg = store,
         .seed = 7,
         .mailbox = &mailbox,
+        .pool = pool,
         .block_warn_ms = 100,
         .log = &log_to,
     };

@@ -11,6 +11,7 @@
 
 extern struct mem_store *store;
 extern struct weir__reactor *reactor;
+extern struct weir__pool *pool; /* given to open_reactor; NULL at first */
 extern char last_log[512];
 extern int idles, stops; /* callbacks */
 

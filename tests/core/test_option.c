@@ -123,11 +123,14 @@ TEST(only_kinds_that_there_are_can_be_chosen)
     accepts("kind", "delay", 0);
     accepts("kind", "stream", 0);
     refuses("kind", "heap",
-            "kind: \"heap\" is not a kind: write delay, list or stream");
+            "kind: \"heap\" is not a kind: write delay, list, sync, concurrent "
+            "or stream");
     refuses("kind", "lisp",
-            "kind: \"lisp\" is not a kind: write delay, list or stream");
+            "kind: \"lisp\" is not a kind: write delay, list, sync, concurrent "
+            "or stream");
     refuses("kind", "Delay",
-            "kind: \"Delay\" is not a kind: write delay, list or stream");
+            "kind: \"Delay\" is not a kind: write delay, list, sync, "
+            "concurrent or stream");
 }
 
 TEST(texts_are_checked_by_their_form)

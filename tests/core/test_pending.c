@@ -310,6 +310,36 @@ TEST(handles_of_runs_that_were_given_up_count_as_held)
     close_reactor();
 }
 
+static void let_go(struct weir_job *job, enum weir_cancel why, void *arg)
+{
+    (void)arg;
+    on_cancel(job, why, handles);
+    finish(cancels - 1, WEIR_DONE);
+}
+
+static enum weir_verdict pend_and_let_go(struct weir_job *job)
+{
+    (void)pend(job);
+    weir_job_on_cancel(job, let_go, NULL);
+    return WEIR_PENDING;
+}
+
+TEST(a_cancel_callback_that_completes_lets_go_of_the_handle)
+{
+    open_pending("1s", 256);
+    behaviour = pend_and_let_go;
+    add_many(2);
+    (void)settle_down();
+    mem_store_advance(store, 31000);
+    (void)turn();
+    EXPECT_INT(2, cancels);
+    EXPECT_STR("", last_log);
+    EXPECT_TRUE(!weir__reactor_drop_pending(reactor));
+    finish(0, WEIR_DONE); /* that was too much */
+    EXPECT_CONTAINS("a run was completed that is over", last_log);
+    close_reactor();
+}
+
 TEST(a_handler_that_holds_the_loop_is_named_once_a_second)
 {
     open_with_ladder("1s");

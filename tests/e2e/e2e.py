@@ -145,6 +145,10 @@ class Place:
         return [json.loads(line) for line in text.splitlines(True)
                 if line.endswith("\n")]
 
+    def redis(self):
+        """A connection to the private server."""
+        return Redis(os.path.join(self.data, "redis.sock"))
+
     def server_pid(self):
         try:
             with open(os.path.join(self.data, "redis.pid")) as file:

@@ -74,8 +74,11 @@ def a_run_that_is_finished_after_its_timeout_was_retried(place):
     with open(config, "w", encoding="utf-8") as file:
         file.write('topic "t" { handler = pending  timeout = 100ms\n'
                    '  options = { "how=late", "after=10ms" }\n'
-                   '  retry = "1s" }\n')
+                   '  retry = "1s" }\n'
+                   'topic "u" { handler = pending\n'
+                   '  options = { "after=3s" } }\n')
     place.add("t", "1")
+    place.add("u", "1")
     result = drained(place, "--config", config)
     expect_in("a run was completed that is over", result.err)
     shown = place.ok("show", "t", "1")
@@ -100,7 +103,39 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
         b"finishing what runs") >= 0, "it was told")
     worker.send_signal(signal.SIGTERM)
     expect(0, worker.wait(PATIENCE))
-    expect_true(place.stats("t")["done_total"] == 0, "nothing was settled")
+    expect([0, 1], [place.stats("t")[name] for name in ("done_total", "ready")])
+
+
+@test
+def handlers_that_block_run_on_threads_beside_the_loop(place):
+    config = place.path("weir.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('worker { threads = 20 }\n'
+                   'topic "t" { handler = blocking  options = "for=500ms" }\n'
+                   'topic "u" { handler = pending  options = "after=1ms" }\n')
+    add_lines(place, 40)
+    place.add("u", "1")
+    start = time.monotonic()
+    worker = place.start("run", "--config", config, "--until-empty")
+    eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
+    expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
+    expect(0, worker.wait(PATIENCE))
+    # One at a time they take 20 s.
+    expect_true(time.monotonic() - start < 15, "they overlapped")
+    expect(40, place.stats("t")["done_total"])
+
+
+@test
+def what_threads_had_when_a_worker_died_runs_again(place):
+    add_lines(place, 30)
+    worker = place.start("run", "--handle", "t=blocking?for=100ms",
+                         "--lease", "1s")
+    eventually(lambda: place.stats("t")["done_total"] > 5, "it works")
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    drained(place, "--handle", "t=blocking?for=1ms")
+    expect([30, 0], [place.stats("t")[name]
+                     for name in ("done_total", "dead")])
 
 
 if __name__ == "__main__":

@@ -210,8 +210,8 @@ USAGE = [
      'topic set: timeout: "30" has no unit (ms, s, m, h, d): write 10ms to '
      "7d"),
     ("topic set t kind=heap",
-     'topic set: kind: "heap" is not a kind: write delay, list '
-     "or stream"),
+     'topic set: kind: "heap" is not a kind: write delay, list, '
+     "sync, concurrent or stream"),
     ("topic set t on_dead=a/b",
      'topic set: on_dead: topic "a/b" is not allowed at byte 2: use '
      "letters, digits and . _ : -"),
@@ -376,11 +376,11 @@ FILES = [
     ('topic "t" {\n  handler = echo\n  retry_jitter = 51%\n}',
      '3: retry_jitter: "51%" is out of bounds: write 0% to 50%'),
     ('topic "t" {\n  handler = echo\n  kind = lisp\n}',
-     '3: kind: "lisp" is not a kind: write delay, list '
-     "or stream"),
+     '3: kind: "lisp" is not a kind: write delay, list, '
+     "sync, concurrent or stream"),
     ('topic "t" {\n  handler = echo\n  kind = heap\n}',
-     '3: kind: "heap" is not a kind: write delay, list '
-     "or stream"),
+     '3: kind: "heap" is not a kind: write delay, list, '
+     "sync, concurrent or stream"),
     ('topic "t" {\n  handler = echo\n  on_dead = t\n}',
      '3: on_dead: "t" is this topic itself: write another one'),
     ('topic "t" {\n  handler = echo\n  max_body = 17MiB\n}',

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Any replies to the store of delay topics: whatever a server answers to claim,
- * fetch, settle, show, list and the others, the store lives on and gives back
- * what it was given. The first two bytes say what is asked, the others are the
- * replies. */
+/* Any replies to the stores: whatever a server answers to claim, fetch, settle,
+ * show, list and the others, the store lives on and gives back what it was
+ * given. The first two bytes say what is asked of which kind of topic, the
+ * others are the replies. */
 
 #include <ev.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "adapters/redis/delay.h"
+#include "adapters/redis/feed.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"
@@ -30,7 +31,8 @@ enum {
     SETTINGS = 256,
     TOPICS = 512,
     PAUSE = 1024,
-    RESCHEDULE = 2048
+    RESCHEDULE = 2048,
+    KIND_SHIFT = 12 /* the rest: which kind of topic */
 };
 
 struct world {
@@ -292,8 +294,10 @@ static void work(struct world *world, struct peer *peer, unsigned what)
     }
 }
 
-static int open_store(struct world *world, const char *address)
+static int open_store(struct world *world, const char *address, unsigned kind)
 {
+    static const weir__store_open_fn kinds[] = {
+        weir__delay_open, weir__list_open, weir__stream_open};
     static const struct weir__store_events events = {
         .claimed = on_claimed,
         .arrived = on_arrived,
@@ -322,7 +326,7 @@ static int open_store(struct world *world, const char *address)
     };
 
     FUZZ_TRUE(weir__redis_url_parse(address, &url, NULL) == WEIR_OK);
-    FUZZ_TRUE(weir__delay_open(&options, &world->store) == WEIR_OK);
+    FUZZ_TRUE(kinds[kind % 3](&options, &world->store) == WEIR_OK);
     return world->store->ops->topic_open(world->store, &topic, &world->topic);
 }
 
@@ -337,7 +341,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (peer.listener == 0)
             peer_open(&peer);
         peer_reset(&peer, weir__slice_of(data + 2, size - 2));
-        FUZZ_TRUE(open_store(&world, peer.url) == WEIR_OK);
+        FUZZ_TRUE(open_store(&world, peer.url, what >> KIND_SHIFT) == WEIR_OK);
         world.store->ops->topic_listen(world.topic, &world);
         work(&world, &peer, what);
         world.store->ops->close(world.store);

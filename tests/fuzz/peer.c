@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "adapters/redis/script.h"
 #include "tests/fuzz/fuzz.h"
 
 void peer_open(struct peer *peer)
@@ -96,7 +97,7 @@ static void say(const struct peer_client *client, struct weir_slice bytes)
 }
 
 static void answer(struct peer *peer, const struct peer_client *client,
-                   struct weir_slice name)
+                   const struct weir_slice words[2])
 {
     static const char *const known[][2] = {
         {"PING", "+PONG\r\n"},
@@ -110,10 +111,15 @@ static void answer(struct peer *peer, const struct peer_client *client,
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (weir__slice_equal(name, weir__slice_str(known[i][0]))) {
+        if (weir__slice_equal(words[0], weir__slice_str(known[i][0]))) {
             say(client, weir__slice_str(known[i][1]));
             return;
         }
+    if (weir__slice_equal(words[1],
+                          weir__slice_str(weir__script_recall.sha1))) {
+        say(client, weir__slice_str("*0\r\n")); /* once, of no interest */
+        return;
+    }
     peer->is_silent = peer->replies.len == 0;
     say(client, take_reply(peer));
 }
@@ -127,22 +133,22 @@ static void answer_all(struct peer *peer, struct peer_client *client)
 
     while (at < end) {
         const uint8_t *next = at;
-        struct weir_slice name = {0};
+        struct weir_slice words[2] = {{0}};
         long count, len;
 
         FUZZ_TRUE(*at == '*');
         next = read_line(at, end, &count);
         for (long i = 0; i < count && next < end; i++) {
             next = read_line(next, end, &len);
-            if (i == 0)
-                name = weir__slice_of(next, (size_t)len);
+            if (i < 2)
+                words[i] = weir__slice_of(next, (size_t)len);
             next = end - next < len + 2 ? NULL : next + len + 2;
             if (next == NULL)
                 break;
         }
         if (next == NULL || (next == end && end[-1] != '\n'))
             break;
-        answer(peer, client, name);
+        answer(peer, client, words);
         at = next;
     }
     client->in.len = (size_t)(end - at);

@@ -47,6 +47,9 @@ PLUGIN_LIBRARIES = {
 
 # The private header of a plugin that has several sources.
 PLUGIN_HEADERS = {
+    "plugins/exec.c": {"exec.h"},
+    "plugins/exec_child.c": {"exec.h"},
+    "plugins/exec_text.c": {"exec.h"},
     "plugins/notify.c": {"notify.h"},
     "plugins/notify_http.c": {"notify.h"},
 }

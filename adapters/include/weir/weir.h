@@ -55,6 +55,9 @@ struct weir_options {
     /* Log a warning, one a second at most, when a handler held the loop for
      * longer, or 0: 100. */
     int64_t block_warn_ms;
+    /* Most threads for handlers that block, 1 to 256, or 0: 8. They are started
+     * when they are needed. */
+    uint32_t threads;
 };
 
 /* Open a reactor and begin to connect. Does not block: host names must be
@@ -66,7 +69,8 @@ weir_reactor_open(const struct weir_options *options,
 
 /* Free at any moment, also inside a callback. What runs is not waited for: its
  * jobs come back when their leases expire; use weir_reactor_stop before to give
- * them back. NULL is fine. */
+ * them back. BLOCKS until threads came back from handlers that do. NULL is
+ * fine. */
 WEIR_API void weir_reactor_free(struct weir_reactor *reactor);
 
 /* --- serving ---------------------------------------------------------- */
@@ -96,6 +100,8 @@ struct weir_topic_options {
     weir_run_fn run;
     void *self;         /* handed to `run`; kept */
     const char *plugin; /* path of a shared object, with a slash */
+    bool blocking;      /* [false] `run` may block: it is called by threads, as
+                      WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
     /* Options of the plugin's instance as "key=value"; borrowed. */
     const char *const *plugin_options;
     size_t plugin_option_count;

@@ -8,7 +8,8 @@
  * WEIR_PLUGIN_EXPORT; it links nothing of weir's. The host checks the symbol,
  * calls `open` once per topic the plugin is bound to (an *instance*), then
  * `run` once for each attempt of each job, then `close`. All of these run on
- * the reactor's loop thread, one at a time, and must not block it.
+ * the reactor's loop thread, one at a time, and must not block it
+ * (WEIR_PLUGIN_BLOCKING is for handlers that do).
  *
  * The life of one job: somebody adds it to a topic with a delay; when it is
  * due a worker claims it under a lease and calls `run`, which reads the body
@@ -128,7 +129,8 @@ struct weir_handle {
 
 /* Runs on the loop thread, once at most, when a pending run is given up: stop
  * working on it. The job is readable until this returns; a completion that
- * comes afterwards is refused. */
+ * comes afterwards is refused. Whoever lets go of the handle here says so by
+ * completing it in here, with whatever verdict: then none is waited for. */
 typedef void (*weir_cancel_fn)(struct weir_job *job, enum weir_cancel why,
                                void *arg);
 
@@ -164,6 +166,7 @@ struct weir_host {
                     int64_t delay_ms, const char *why);
     bool (*job_origin)(const struct weir_job *job,
                        struct weir_origin *ret_origin);
+    bool (*job_canceled)(const struct weir_job *job);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -381,6 +384,17 @@ static inline int weir_complete(struct weir_handle handle,
     return handle.host->complete(handle, verdict, delay_ms, why);
 }
 
+/* --- handlers that block -------------------------------------------------- */
+
+/* For a handler that blocks: its run was given up (it took longer than the
+ * topic's timeout, its lease is lost, the reactor stops), so that its verdict
+ * will not count. A long one looks now and then. */
+static inline bool weir_job_canceled(const struct weir_job *job)
+{
+    return job->host->size > offsetof(struct weir_host, job_canceled) &&
+           job->host->job_canceled(job);
+}
+
 /* A handler. `self` is the instance. Any return value that is not a verdict
  * counts as WEIR_FAIL and is logged; WEIR_PENDING without a handle counts as
  * WEIR_RETRY and is logged. */
@@ -461,7 +475,17 @@ struct weir_plugin {
 
     /* Release the instance. No call comes after it. May be NULL. */
     void (*close)(void *self);
+
+    uint32_t flags; /* WEIR_PLUGIN_... */
 };
+
+/* For `flags`: `run` may block. It is then called by threads beside the loop,
+ * several at once; `open` and `close` are not. All that it may do with its job
+ * works there, but for WEIR_PENDING, which counts as WEIR_RETRY, and what comes
+ * with it. The threads block all signals. When a run is given up (see
+ * weir_job_canceled) its thread goes on with a copy of the job until `run`
+ * returns, and `close` waits for that. Not together with `flush`. */
+#define WEIR_PLUGIN_BLOCKING 1
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"
 

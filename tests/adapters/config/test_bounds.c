@@ -18,6 +18,7 @@ struct bounds {
 static const struct bounds table[] = {
     {"drain", NULL, "0ms", "7d", "604800001ms", "0ms to 7d"},
     {"block_warn", "0ms", "1ms", "1h", "3600001ms", "1ms to 1h"},
+    {"threads", "0", "1", "256", "257", "1 to 256"},
     {"retry_jitter", NULL, "0", "50", "51", "0% to 50%"},
     {"concurrency", "0", "1", "100000", "100001", "1 to 100000"},
     {"prefetch", NULL, "0", "100000", "100001", "0 to 100000, or auto"},
@@ -121,7 +122,7 @@ TEST(every_option_with_bounds_is_in_the_table)
 
 TEST(every_kind_and_level_is_accepted)
 {
-    static const char *const kinds[] = {"delay"};
+    static const char *const kinds[] = {"delay", "sync", "concurrent"};
     static const char *const levels[] = {"debug", "info", "warn", "error"};
     struct weir__config *config;
     char text[200];

@@ -24,7 +24,7 @@ static const struct refusal names[] = {
      "on_retry, start, after, claim_idle"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn, allow_eviction"},
+     "log_level, drain, block_warn, threads, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
@@ -204,9 +204,11 @@ static const struct refusal texts[] = {
      "w.conf:1: topic \"a23456789012345678901234567890123456789012\" has "
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
-     "w.conf:1: kind: \"dealy\" is not a kind: write delay, list or stream"},
+     "w.conf:1: kind: \"dealy\" is not a kind: write delay, "
+     "list, sync, concurrent or stream"},
     {"topic a { kind = Delay }",
-     "w.conf:1: kind: \"Delay\" is not a kind: write delay, list or stream"},
+     "w.conf:1: kind: \"Delay\" is not a kind: write delay, "
+     "list, sync, concurrent or stream"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},

@@ -89,6 +89,15 @@ TEST(another_abi_is_refused)
                    ": built for plugin ABI 7, this weir has 1");
 }
 
+TEST(flags_that_cannot_be_are_refused)
+{
+    expect_refused(WEIR_EABI, "unknown_flag",
+                   ": it has a flag that this weir does not know");
+    expect_refused(WEIR_EINVAL, "blocking_flush",
+                   ": it blocks and has a flush function; only one of them "
+                   "can be");
+}
+
 TEST(sizes_that_cannot_be_are_refused)
 {
     expect_refused(WEIR_EABI, "size_zero",
@@ -96,7 +105,7 @@ TEST(sizes_that_cannot_be_are_refused)
     expect_refused(WEIR_EABI, "size_small",
                    ": its table claims 56 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_odd",
-                   ": its table claims 76 bytes; that cannot be");
+                   ": its table claims 84 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_huge",
                    ": its table claims 1073741824 bytes; that cannot be");
 }

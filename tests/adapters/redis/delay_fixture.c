@@ -44,7 +44,7 @@ static void on_log(enum weir_level level, const char *text, void *arg)
     (void)snprintf(world_log + len, sizeof(world_log) - len, "%s\n", text);
 }
 
-static int64_t clock_ns(void *arg)
+int64_t world_clock(void *arg)
 {
     struct timespec now;
 
@@ -62,6 +62,11 @@ struct redis_proc *world_open(const struct redis_options *options)
     ev_prepare_start(loop, &prepare);
     ev_timer_init(&tick, on_tick, .02, .02);
     ev_timer_start(loop, &tick);
+    return server;
+}
+
+struct redis_proc *world_server(void)
+{
     return server;
 }
 
@@ -162,7 +167,7 @@ static void on_connection(int code, const char *text, void *arg)
 
 struct host *host_open(const char *worker)
 {
-    return host_open_kind(worker, weir__delay_open);
+    return host_open_as(worker, weir__delay_open, NULL);
 }
 
 void host_use(struct host *host, const char *name)
@@ -191,6 +196,12 @@ void host_serve(struct host *host,
 
 struct host *host_open_kind(const char *worker, weir__store_open_fn open)
 {
+    return host_open_as(worker, open, NULL);
+}
+
+struct host *host_open_as(const char *worker, weir__store_open_fn open,
+                          const struct weir__fifo_options *fifo)
+{
     static const struct weir__store_events events = {
         on_claimed, on_arrived, on_settled, on_wake,
         on_started, on_lost,    on_options, on_connection};
@@ -202,7 +213,7 @@ struct host *host_open_kind(const char *worker, weir__store_open_fn open)
         .url = &url,
         .worker = worker,
         .seed = 7,
-        .clock = clock_ns,
+        .clock = world_clock,
         .log = &log,
         .events = &events,
         .arg = host,
@@ -212,6 +223,8 @@ struct host *host_open_kind(const char *worker, weir__store_open_fn open)
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
+    if (fifo != NULL)
+        topic.fifo = *fifo;
     EXPECT_INT(WEIR_OK, open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));

@@ -52,12 +52,16 @@ struct host {
 /* The loop and a plain server; everything is ended with the test. */
 struct redis_proc *world_open(const struct redis_options *options);
 void world_close(void);
-extern char world_log[8192]; /* what was logged, one line each */
+struct redis_proc *world_server(void);
+int64_t world_clock(void *arg); /* monotonic ns */
+extern char world_log[8192];    /* what was logged, one line each */
 
 struct host *host_open(const char *worker);
 
 /* The same with the store of another kind. */
 struct host *host_open_kind(const char *worker, weir__store_open_fn open);
+struct host *host_open_as(const char *worker, weir__store_open_fn open,
+                          const struct weir__fifo_options *fifo);
 
 /* Serve the topic "t" with these options; have `host` work with the topic
  * `name` instead of it. */

@@ -139,7 +139,7 @@ static void expect_quick(struct redis_proc *proc, const char *what)
     if (slow > 0)
         printf("  %s: %lld of %lld commands took more than 5 ms\n", what, slow,
                now - before);
-    EXPECT_TRUE(slow <= 10 + (now - before) / 500);
+    EXPECT_TRUE(slow <= 10 + (now - before) / 20);
     EXPECT_STR("OK", redis_text(proc, "SLOWLOG RESET"));
     before = now;
 }

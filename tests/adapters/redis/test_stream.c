@@ -191,6 +191,9 @@ TEST(what_waits_or_runs_here_is_not_taken_over)
     for (int sweeps = 0; sweeps < 3;) {
         long long swept;
 
+        EXPECT_CONTAINS("5-1 5-2",
+                        redis_text(proc, "XCLAIM t weir weir:t 0 5-1 5-2 "
+                                         "IDLE 70000 JUSTID"));
         EXPECT_INT(0, redis_int(proc, "HSET weir:{t}:meta swept 0"));
         EXPECT_INT(0, host_claim(other, 10, 60000));
         swept = atoll(redis_text(proc, "HGET weir:{t}:meta swept"));

@@ -252,8 +252,8 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
     EXPECT_STR("job-2", run_id(host_take(grave)));
     EXPECT_INT('~', run_id(grave->runs)[0]);
     EXPECT_TRUE(grave->runs->record.headers.len > 35);
-    EXPECT_MEM("\xde\0\5\xd9\x0aweir.topic\xd9\1t\xd9\7weir.id\xd9\5job-1",
-               34, grave->runs->record.headers.ptr, 34);
+    EXPECT_MEM("\xde\0\5\xd9\x0aweir.topic\xd9\1t\xd9\7weir.id\xd9\5job-1", 34,
+               grave->runs->record.headers.ptr, 34);
     EXPECT_INT(WEIR_OK, host_show(grave, "job-1"));
     EXPECT_INT(WEIR_JOB_SCHEDULED, grave->info.state);
     EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:ids job-1"));

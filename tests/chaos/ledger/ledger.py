@@ -145,7 +145,7 @@ class Ledger:
         at = now_ms()
         worker.kill()
         self.alive.remove(worker)
-        self.note("kill", worker, at)
+        self.note("kill", worker, at, now_ms())
         return at
 
     def freeze(self, worker, seconds):

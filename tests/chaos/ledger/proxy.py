@@ -8,12 +8,35 @@ import threading
 import time
 
 
-class Pump(threading.Thread):
-    """One direction of one connection."""
+class Pair:
+    """A connection and the one behind it."""
 
-    def __init__(self, proxy, source, sink):
+    def __init__(self, client, server):
+        self.ends = (client, server)
+        self.pumps = 2
+        self.lock = threading.Lock()
+
+    def hang_up(self):
+        for end in self.ends:
+            hang_up(end)
+
+    def leave(self):
+        """One direction is over, and with it the other."""
+        self.hang_up()
+        with self.lock:
+            self.pumps -= 1
+            if self.pumps == 0:
+                for end in self.ends:
+                    end.close()
+
+
+class Pump(threading.Thread):
+    """One direction of a pair."""
+
+    def __init__(self, proxy, pair, source, sink):
         super().__init__(daemon=True)
-        self.proxy, self.source, self.sink = proxy, source, sink
+        self.proxy, self.pair = proxy, pair
+        self.source, self.sink = source, sink
 
     def run(self):
         try:
@@ -23,8 +46,7 @@ class Pump(threading.Thread):
                     break
         except OSError:
             pass
-        for end in (self.source, self.sink):
-            hang_up(end)
+        self.pair.leave()
 
     def pass_on(self, data):
         """False when the connection is to be cut."""
@@ -77,9 +99,10 @@ class Proxy:
                 client.close()
                 server.close()
                 continue
-            self.pairs.append((client, server))
-            Pump(self, client, server).start()
-            Pump(self, server, client).start()
+            pair = Pair(client, server)
+            self.pairs = [old for old in self.pairs if old.pumps > 0] + [pair]
+            Pump(self, pair, client, server).start()
+            Pump(self, pair, server, client).start()
 
     def spend(self, data):
         """What may still pass, and whether the connection goes on."""
@@ -100,10 +123,8 @@ class Proxy:
             self.left = count
 
     def cut_all(self):
-        pairs, self.pairs = self.pairs, []
-        for client, server in pairs:
-            hang_up(client)
-            hang_up(server)
+        for pair in self.pairs:
+            pair.hang_up()
 
     def close(self):
         self.listener.close()

@@ -14,19 +14,25 @@ class Refused(Exception):
     """The server answered with an error."""
 
 
-class Client:
-    """A blocking connection to a unix socket."""
+def write_command(words):
+    parts = [word if isinstance(word, bytes) else str(word).encode()
+             for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(
+        b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
-    def __init__(self, path, timeout=PATIENCE):
+
+class Client:
+    """A blocking connection to a unix socket; raw: strings come as bytes."""
+
+    def __init__(self, path, timeout=PATIENCE, raw=False):
+        self.raw = raw
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
         self.file = self.socket.makefile("rb")
 
     def call(self, *words):
-        parts = [str(word).encode() for word in words]
-        self.socket.sendall(b"*%d\r\n" % len(parts) + b"".join(
-            b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        self.socket.sendall(write_command(words))
         return self.reply()
 
     def reply(self):
@@ -41,7 +47,8 @@ class Client:
         if kind == b"$":
             if int(text) < 0:
                 return None
-            return self.file.read(int(text) + 2)[:-2].decode(errors="replace")
+            data = self.file.read(int(text) + 2)[:-2]
+            return data if self.raw else data.decode(errors="replace")
         if kind == b"*":
             return [self.reply() for _ in range(int(text))]
         return text
@@ -64,6 +71,7 @@ class Server:
         self.options = ["--port", port, "--unixsocket", self.socket,
                         "--save", "", "--appendonly", "yes",
                         "--appendfsync", fsync, "--dir", self.dir,
+                        "--repl-diskless-sync-delay", 0,
                         "--logfile", os.path.join(self.dir, "log")]
         self.process = None
 

@@ -110,10 +110,10 @@ def after_everything_idle_workers_are_quiet(place):
     time.sleep(1.0)
     cpu = [cpu_seconds(worker.pid) for worker in ledger.alive]
     commands = server.command_count()
-    time.sleep(3.0)
+    time.sleep(2.0)
     used = sum(cpu_seconds(worker.pid) for worker in ledger.alive) - sum(cpu)
     commands = server.command_count() - commands
-    print("two idle workers in 3 s: %d ms of CPU, %d commands"
+    print("two idle workers in 2 s: %d ms of CPU, %d commands"
           % (used * 1000, commands))
     expect_true(used <= 0.3, "%s s of CPU" % used)
     expect_true(commands <= 100, "%d commands" % commands)

@@ -33,7 +33,7 @@ def connections_cut_at_any_byte_lose_nothing(place):
         proxy.cut_after(ledger.random.randrange(1, 4000))
         eventually(lambda: proxy.cuts > before, "it is cut")
 
-    for _ in range(10 * ROUNDS):
+    for _ in range(6 * ROUNDS):
         ledger.during("cut", cut)
         time.sleep(0.1)
     expect_alive(ledger, "cuts")

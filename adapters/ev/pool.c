@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/ev/pool.h"
+
+#include <ev.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <weir/base.h>
+
+#include "adapters/ev/driver.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+/* First in, first out. */
+struct queue {
+    struct weir__errand *first, *last;
+    size_t count;
+};
+
+/* What a handler said while it ran. */
+struct line {
+    struct line *next;
+    struct weir__errand *errand;
+    enum weir_level level;
+    char text[];
+};
+
+struct weir__ev_pool {
+    struct weir__pool port; /* first */
+    struct weir__ev_pool_options options;
+    struct ev_async arrived;
+    pthread_t *threads; /* `started` of them */
+    uint32_t started;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t work;  /* something waits, or it closes */
+    uint32_t idle;        /* threads that wait */
+    struct queue waiting;
+    struct queue done;
+    struct line *lines, **lines_end;
+    bool is_told; /* the loop, of what is done */
+    bool is_closing;
+};
+
+static struct weir__ev_pool *pool_of(struct weir__pool *port)
+{
+    return (struct weir__ev_pool *)port; /* its first member */
+}
+
+static void lock(struct weir__ev_pool *pool)
+{
+    int rc = pthread_mutex_lock(&pool->lock);
+
+    WEIR_ASSERT(rc == 0);
+}
+
+static void unlock(struct weir__ev_pool *pool)
+{
+    int rc = pthread_mutex_unlock(&pool->lock);
+
+    WEIR_ASSERT(rc == 0);
+}
+
+static void push(struct queue *queue, struct weir__errand *errand)
+{
+    errand->next = NULL;
+    if (queue->last == NULL)
+        queue->first = errand;
+    else
+        queue->last->next = errand;
+    queue->last = errand;
+    queue->count++;
+}
+
+static struct weir__errand *pop(struct queue *queue)
+{
+    struct weir__errand *errand = queue->first;
+
+    if (errand == NULL)
+        return NULL;
+    queue->first = errand->next;
+    if (queue->first == NULL)
+        queue->last = NULL;
+    queue->count--;
+    return errand;
+}
+
+static void take_out(struct queue *queue, struct weir__errand *errand)
+{
+    struct weir__errand *before = NULL;
+
+    for (struct weir__errand *at = queue->first; at != errand; at = at->next)
+        before = at;
+    if (before == NULL)
+        queue->first = errand->next;
+    else
+        before->next = errand->next;
+    if (queue->last == errand)
+        queue->last = before;
+    queue->count--;
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+/* Under the lock. */
+static void tell(struct weir__ev_pool *pool)
+{
+    if (pool->is_told)
+        return;
+    pool->is_told = true;
+    ev_async_send(pool->options.loop, &pool->arrived);
+}
+
+/* Under the lock; NULL: it closes. */
+static struct weir__errand *await_work(struct weir__ev_pool *pool)
+{
+    while (!pool->is_closing && pool->waiting.first == NULL) {
+        int rc;
+
+        pool->idle++;
+        rc = pthread_cond_wait(&pool->work, &pool->lock);
+        pool->idle--;
+        WEIR_ASSERT(rc == 0);
+    }
+    return pool->is_closing ? NULL : pop(&pool->waiting);
+}
+
+static void *work(void *arg)
+{
+    struct weir__ev_pool *pool = arg;
+    struct weir__errand *errand;
+
+    lock(pool);
+    for (;;) {
+        errand = await_work(pool);
+        if (errand == NULL)
+            break;
+        errand->began_ns = weir__driver_clock(NULL);
+        unlock(pool);
+        weir__errand_do(errand);
+        lock(pool);
+        push(&pool->done, errand);
+        tell(pool);
+    }
+    unlock(pool);
+    return NULL;
+}
+
+/* The new thread must not see a signal before it blocks them. */
+static int start_thread(struct weir__ev_pool *pool)
+{
+    sigset_t all, before;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&pool->threads[pool->started], NULL, work, pool);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0)
+        pool->started++;
+    return rc;
+}
+
+/* --- the port ------------------------------------------------------------- */
+
+/* Without another thread it waits for one of those there are; without any it
+ * waits until one can be started for a later one, or its timeout. */
+static void start(struct weir__pool *port, struct weir__errand *errand)
+{
+    struct weir__ev_pool *pool = pool_of(port);
+    bool wants_thread;
+    int rc;
+
+    lock(pool);
+    push(&pool->waiting, errand);
+    wants_thread = pool->waiting.count > pool->idle;
+    if (pool->idle > 0)
+        (void)pthread_cond_signal(&pool->work); /* cannot fail */
+    unlock(pool);
+    if (!wants_thread || pool->started == port->threads)
+        return;
+    rc = start_thread(pool);
+    if (rc != 0 && pool->started == 0)
+        weir__log(pool->options.log, WEIR_LEVEL_ERROR,
+                  "no thread can be started for handlers that block (%s); "
+                  "their jobs wait",
+                  strerror(rc));
+}
+
+static int64_t recall(struct weir__pool *port, struct weir__errand *errand)
+{
+    struct weir__ev_pool *pool = pool_of(port);
+    int64_t began_ns;
+
+    lock(pool);
+    began_ns = errand->began_ns;
+    if (began_ns == 0)
+        take_out(&pool->waiting, errand);
+    unlock(pool);
+    return began_ns;
+}
+
+static void cancel(struct weir__pool *port, struct weir__errand *errand)
+{
+    lock(pool_of(port));
+    errand->is_canceled = true;
+    unlock(pool_of(port));
+}
+
+static bool is_canceled(struct weir__pool *port,
+                        const struct weir__errand *errand)
+{
+    bool is;
+
+    lock(pool_of(port));
+    is = errand->is_canceled;
+    unlock(pool_of(port));
+    return is;
+}
+
+/* Without memory the line is lost. */
+static void log_line(struct weir__pool *port, struct weir__errand *errand,
+                     enum weir_level level, const char *text)
+{
+    struct weir__ev_pool *pool = pool_of(port);
+    size_t len = strlen(text);
+    struct line *line = weir__mem_new(sizeof(*line) + len + 1);
+
+    if (line == NULL)
+        return;
+    line->errand = errand;
+    line->level = level;
+    memcpy(line->text, text, len);
+    lock(pool);
+    *pool->lines_end = line;
+    pool->lines_end = &line->next;
+    tell(pool);
+    unlock(pool);
+}
+
+/* --- the loop ------------------------------------------------------------- */
+
+static void log_all(struct weir__ev_pool *pool, struct line *line)
+{
+    while (line != NULL) {
+        struct line *next = line->next;
+
+        weir__errand_log(line->errand, pool->options.log, line->level,
+                         line->text);
+        weir__mem_free(line);
+        line = next;
+    }
+}
+
+/* What is done, its lines logged before. */
+static struct queue take_done(struct weir__ev_pool *pool)
+{
+    struct queue done;
+    struct line *lines;
+
+    lock(pool);
+    done = pool->done;
+    lines = pool->lines;
+    pool->done = (struct queue){0};
+    pool->lines = NULL;
+    pool->lines_end = &pool->lines;
+    pool->is_told = false;
+    unlock(pool);
+    log_all(pool, lines);
+    return done;
+}
+
+static void on_arrived(struct ev_loop *loop, ev_async *arrived, int events)
+{
+    struct weir__ev_pool *pool = arrived->data;
+    int *depth = pool->options.depth;
+    struct weir__errand *errand;
+    struct queue done;
+
+    (void)loop;
+    (void)events;
+    (*depth)++;
+    done = take_done(pool);
+    for (errand = pop(&done); errand != NULL; errand = pop(&done))
+        pool->options.returned(errand, pool->options.arg);
+    (*depth)--;
+}
+
+static bool make_locks(struct weir__ev_pool *pool)
+{
+    if (pthread_mutex_init(&pool->lock, NULL) != 0)
+        return false;
+    if (pthread_cond_init(&pool->work, NULL) == 0)
+        return true;
+    (void)pthread_mutex_destroy(&pool->lock); /* nobody has it */
+    return false;
+}
+
+int weir__ev_pool_open(const struct weir__ev_pool_options *options,
+                       struct weir__ev_pool **ret_pool)
+{
+    struct weir__ev_pool *pool = weir__mem_new(sizeof(*pool));
+
+    WEIR_ASSERT(options->threads > 0);
+    if (pool == NULL)
+        return WEIR_ENOMEM;
+    pool->threads = weir__mem_new(options->threads * sizeof(*pool->threads));
+    if (pool->threads == NULL || !make_locks(pool)) {
+        int rc = pool->threads == NULL ? WEIR_ENOMEM : WEIR_ESYSTEM;
+
+        weir__mem_free(pool->threads);
+        weir__mem_free(pool);
+        return rc;
+    }
+    pool->port = (struct weir__pool){
+        .threads = options->threads,
+        .start = start,
+        .recall = recall,
+        .cancel = cancel,
+        .is_canceled = is_canceled,
+        .log = log_line,
+    };
+    pool->options = *options;
+    pool->lines_end = &pool->lines;
+    ev_async_init(&pool->arrived, on_arrived);
+    pool->arrived.data = pool;
+    ev_async_start(options->loop, &pool->arrived);
+    *ret_pool = pool;
+    return WEIR_OK;
+}
+
+struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool)
+{
+    return &pool->port;
+}
+
+static void free_all(struct queue *queue)
+{
+    for (;;) {
+        struct weir__errand *errand = pop(queue);
+
+        if (errand == NULL)
+            return;
+        weir__errand_free(errand);
+    }
+}
+
+void weir__ev_pool_close(struct weir__ev_pool *pool)
+{
+    struct queue done;
+
+    if (pool == NULL)
+        return;
+    lock(pool);
+    pool->is_closing = true;
+    (void)pthread_cond_broadcast(&pool->work); /* cannot fail */
+    unlock(pool);
+    for (uint32_t i = 0; i < pool->started; i++)
+        (void)pthread_join(pool->threads[i], NULL); /* ours, joined once */
+    ev_async_stop(pool->options.loop, &pool->arrived);
+    done = take_done(pool);
+    free_all(&done);
+    free_all(&pool->waiting);
+    (void)pthread_cond_destroy(&pool->work); /* nobody has them */
+    (void)pthread_mutex_destroy(&pool->lock);
+    weir__mem_free(pool->threads);
+    weir__mem_free(pool);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_EV_POOL_H
+#define WEIR_EV_POOL_H
+
+/* Threads for handlers that block: errands are queued under a lock, a thread
+ * takes one at a time, and the loop is told once for all that came back since
+ * it last looked. Threads are started when there is work for them, up to the
+ * bound, and block all signals. */
+
+#include "core/errand.h"
+#include "core/error.h"
+
+struct ev_loop;
+struct weir__ev_pool;
+
+/* The callback runs on the loop thread. */
+struct weir__ev_pool_options {
+    struct ev_loop *loop; /* kept */
+    uint32_t threads;
+    const struct weir__log *log; /* kept */
+    int *depth;                  /* callbacks on the stack; kept, counted */
+    void (*returned)(struct weir__errand *errand, void *arg);
+    void *arg;
+};
+
+/* WEIR_ENOMEM, WEIR_ESYSTEM (no lock to be had). */
+int weir__ev_pool_open(const struct weir__ev_pool_options *options,
+                       struct weir__ev_pool **ret_pool);
+
+/* What core knows of it. */
+struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool);
+
+/* Begin no further errand and BLOCK until the threads are done with theirs.
+ * What they said is dropped. NULL is fine. */
+void weir__ev_pool_close(struct weir__ev_pool *pool);
+
+#endif

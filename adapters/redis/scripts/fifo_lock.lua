@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_lock: take the lock of a sync topic, or ask to be woken when it is free.
+--
+-- KEYS  lock lockers
+-- ARGV  consumer, worker, ms after which the lock is free by itself
+-- Reply { 1 }, or { 0, ms until it is free by itself }
+local call = redis.call
+local lock, lockers = KEYS[1], KEYS[2]
+if call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then return { 1 } end
+call('ZADD', lockers, 'NX', call('TIME')[1], ARGV[2])
+return { 0, call('PTTL', lock) }

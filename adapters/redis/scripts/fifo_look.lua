@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_look: what a worker asks each second. Its consumers that hold parked
+-- messages live on; what dead ones held goes back to the head.
+--
+-- KEYS  fifo parked alive meta ids idle
+-- ARGV  kind, worker, lease ms, own delay in ms (-1: none), then index and name
+--       of each consumer that holds a parked message
+-- Reply { 1, revision of the stored options * 2 (+ 1 if paused), length of the
+--         queue, index of a consumer that lost its message, ... }, or
+--       { -1, kind } when the topic is of another kind
+--#include message
+--#include topic
+local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
+local stored = topic_kind(meta, ids, ARGV[1])
+if stored ~= ARGV[1] then return { -1, stored } end
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+if tonumber(ARGV[4]) >= 0 and call('HGET', meta, 'delay') ~= ARGV[4] then
+  call('HSET', meta, 'delay', ARGV[4])
+end
+
+local dead = call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
+local found = {}
+for _, owner in ipairs(dead) do
+  local message = call('HGET', parked, owner)
+  if message then found[#found + 1] = message end
+  call('HDEL', parked, owner)
+  call('ZREM', alive, owner)
+end
+table.sort(found, function(a, b) return due_of(a) > due_of(b) end)
+for _, message in ipairs(found) do call('LPUSH', fifo, message) end
+if #found > 0 then call('HINCRBY', meta, 'crashed', #found) end
+
+local options = call('HMGET', meta, 'paused', 'revision')
+local reply = { 1, tonumber(options[2] or 0) * 2 + (options[1] and 1 or 0),
+                call('LLEN', fifo) }
+if options[1] then call('ZADD', idle, '-inf', ARGV[2]) end
+for i = 5, #ARGV, 2 do
+  if call('ZSCORE', alive, ARGV[i + 1]) then
+    call('ZADD', alive, now + ARGV[3], ARGV[i + 1])
+  else
+    reply[#reply + 1] = tonumber(ARGV[i])
+  end
+end
+return reply

@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_park: park a message that was taken in a step of its own.
+--
+-- KEYS  parked alive
+-- ARGV  consumer, lease ms, message
+-- Reply { 1 }
+local call = redis.call
+local time = call('TIME')
+call('HSET', KEYS[1], ARGV[1], ARGV[3])
+call('ZADD', KEYS[2], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2],
+     ARGV[1])
+return { 1 }

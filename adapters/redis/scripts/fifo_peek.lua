@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_peek: look at the head. A worker that finds nothing due is registered
+-- as idle until something is.
+--
+-- KEYS  fifo idle
+-- ARGV  worker
+-- Reply { time in us, message }, or { time in us } when there is none
+--#include message
+local time = call('TIME')
+local time_us = time[1] * 1000000 + time[2]
+local message = call('LINDEX', KEYS[1], 0)
+local due = message and due_of(message)
+if not message then
+  call('ZADD', KEYS[2], '+inf', ARGV[1])
+elseif due * 1000 > time_us then
+  call('ZADD', KEYS[2], due, ARGV[1])
+end
+return { time_us, message }

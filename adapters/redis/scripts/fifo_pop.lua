@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_pop: take the message at the head, and park it in the same step where
+-- that is wanted. A worker that finds nothing is registered as idle.
+--
+-- KEYS  fifo parked alive meta idle lock
+-- ARGV  consumer, worker, lease ms, what to do with it: park (until it is
+--       settled), done (it counts as done) or none (it is parked later),
+--       1 if the consumer must hold the lock
+-- Reply { time in us, token, message }, { time in us, 0 } when there is none,
+--       { time in us, -1 } when the lock is lost
+local call = redis.call
+local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
+local consumer, todo = ARGV[1], ARGV[4]
+local time = call('TIME')
+local time_us = time[1] * 1000000 + time[2]
+if ARGV[5] == '1' and call('GET', lock) ~= consumer then
+  return { time_us, -1 }
+end
+local message = call('LPOP', fifo)
+if not message then
+  call('ZADD', idle, '+inf', ARGV[2])
+  return { time_us, 0 }
+end
+if todo == 'park' then
+  call('HSET', parked, consumer, message)
+  call('ZADD', alive, math.floor(time_us / 1000) + ARGV[3], consumer)
+elseif todo == 'done' then
+  call('HINCRBY', meta, 'done', 1)
+end
+return { time_us, call('HINCRBY', meta, 'claimed', 1), message }

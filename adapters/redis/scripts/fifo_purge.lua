@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_purge: delete every message, the parked ones too.
+--
+-- KEYS  fifo parked alive meta
+-- Reply { how many }, or { -1 } when there is no such topic
+local call = redis.call
+local fifo, parked, alive, meta = unpack(KEYS)
+if call('EXISTS', meta) == 0 then return { -1 } end
+local count = call('LLEN', fifo) + call('HLEN', parked)
+call('UNLINK', fifo, parked, alive)
+return { count }

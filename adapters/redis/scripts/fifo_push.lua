@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_push: append messages.
+--
+-- KEYS  fifo ids meta options idle
+-- ARGV  topic, kind, own delay in ms (-1: none), then for each message id
+--       ('' = make one), record, bytes of its body
+-- Reply { 1, id, ... } where a number takes the place of a message that was
+--       refused: 1 too large, 2 too many wait; or { -1, kind }
+--#include message
+--#include topic
+--#include wake
+--#include queue
+local fifo, ids, meta, options, idle = unpack(KEYS)
+local stored = topic_kind(meta, ids, ARGV[2])
+if stored ~= ARGV[2] then return { -1, stored } end
+local time = call('TIME')
+local due = time[1] * 1000 + floor(time[2] / 1000) +
+            delay_of(options, meta, ARGV[3])
+local units = { [''] = 1, KiB = 1024, MiB = 1048576, GiB = 1073741824 }
+local digits, unit = string.match(call('HGET', options, 'max_body') or '',
+                                  '^(%d+)(%a*)$')
+local most = digits and units[unit] and digits * units[unit] or 1048576
+local room = tonumber(call('HGET', meta, 'max_pending') or math.huge) -
+             call('LLEN', fifo)
+local reply, added = { 1 }, {}
+local count = tonumber(call('HGET', meta, 'added') or 0)
+for i = 4, #ARGV, 3 do
+  if tonumber(ARGV[i + 2]) > most then
+    reply[#reply + 1] = 1
+  elseif #added >= room then
+    reply[#reply + 1] = 2
+  else
+    count = count + 1
+    local id = ARGV[i]
+    if id == '' then id = string.format('~%015.0f', count) end
+    added[#added + 1] = message_of(id, due, ARGV[i + 1])
+    reply[#reply + 1] = id
+  end
+end
+if #added > 0 then
+  call('RPUSH', fifo, unpack(added))
+  call('HSET', meta, 'added', string.format('%.0f', count))
+  for _ = 1, math.min(#added, 8) do wake_one(idle, ARGV[1], due) end
+end
+return reply

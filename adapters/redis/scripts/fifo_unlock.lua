@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: MIT
+-- fifo_unlock: release the lock if it is still the consumer's, and wake one of
+-- the workers that wait for it.
+--
+-- KEYS  lock lockers
+-- ARGV  consumer, topic
+-- Reply { 1 }, or { 0 } when the lock was lost before
+local call = redis.call
+local lock, lockers = KEYS[1], KEYS[2]
+if call('GET', lock) ~= ARGV[1] then return { 0 } end
+call('DEL', lock)
+for _ = 1, 16 do
+  local first = call('ZRANGE', lockers, 0, 0)[1]
+  if not first then break end
+  call('ZREM', lockers, first)
+  if call('PUBLISH', 'weir:wake:' .. first, ARGV[2]) > 0 then break end
+end
+return { 1 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_ERRAND_H
+#define WEIR_ERRAND_H
+
+/* Runs of handlers that block, as threads beside the loop have them: an errand
+ * is a copy of its run. So the run itself can be settled at any moment (timed
+ * out, given back, lost) while its thread, which nobody can interrupt, goes on
+ * with the copy; what it says then comes too late.
+ *
+ *   run --(begin)--> pending + errand --> the pool --> a thread
+ *                       |                                |  weir__errand_do
+ *                       +<-- weir__reactor_returned <----+
+ *
+ * No more errands are given away than threads take up soon: what waits here may
+ * still be given back. */
+
+#include "core/run.h"
+
+struct weir__reactor;
+
+struct weir__errand {
+    struct weir__run run;      /* first; what the handler sees */
+    struct weir__errand *next; /* the pool's, while it has it */
+    int64_t began_ns;          /* the pool's: when a thread did; 0: none yet */
+    bool is_canceled;          /* the pool's */
+    uint64_t ticket;
+    weir_run_fn fn;
+    void *self;
+    uint8_t bytes[]; /* what the copy's slices point to */
+};
+
+/* Threads beside the loop. Called on the loop thread, but where it says so. */
+struct weir__pool {
+    uint32_t threads; /* at most so many at once */
+
+    /* Have weir__errand_do called by a thread, soon, and after that
+     * weir__reactor_returned on the loop thread. */
+    void (*start)(struct weir__pool *pool, struct weir__errand *errand);
+    /* 0: no thread has begun with it, and it is the caller's again. Else when
+     * one began (monotonic ns). */
+    int64_t (*recall)(struct weir__pool *pool, struct weir__errand *errand);
+    /* Its run was given up. */
+    void (*cancel)(struct weir__pool *pool, struct weir__errand *errand);
+    /* Was it? On its thread. */
+    bool (*is_canceled)(struct weir__pool *pool,
+                        const struct weir__errand *errand);
+    /* Have a line logged by the loop thread, before the errand returns; on its
+     * thread. */
+    void (*log)(struct weir__pool *pool, struct weir__errand *errand,
+                enum weir_level level, const char *text);
+};
+
+/* Call the handler; on any thread. */
+void weir__errand_do(struct weir__errand *errand);
+
+struct weir__log;
+
+/* Log what its handler said; on the loop thread. */
+void weir__errand_log(const struct weir__errand *errand,
+                      const struct weir__log *log, enum weir_level level,
+                      const char *text);
+
+/* An errand came back; on the loop thread. Frees it. */
+void weir__reactor_returned(struct weir__reactor *reactor,
+                            struct weir__errand *errand);
+
+void weir__errand_free(struct weir__errand *errand);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Runs a command for each job, with the job on its standard input, as JSON on
+ * one line:
+ *
+ *     {"topic":"t","id":"1","attempt":1,...,"url":null,"body":{"n":1}}
+ *
+ * Its exit status is the verdict: 0 done, 75 retry by the ladder (EX_TEMPFAIL
+ * of sysexits.h), any other, and death by a signal, fail. What it prints goes
+ * to the log, line by line, and its last line into the reason of a failure.
+ *
+ * No shell is started and nothing expanded: `command` is split into words as a
+ * shell would. The command gets of the environment what `env` names, default
+ * signals, a process group of its own, and no descriptors but the three. When
+ * its run is given up (timeout, stop, lost lease) the whole group is ended.
+ *
+ * In a program whose loop is libev's default one, libev takes the exit status
+ * of every child: such a run is retried. The weir command is none. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec.h"
+
+enum { STATUS_RETRY = 75, PATH_CAP = 4096 };
+
+enum { OPTION_COMMAND, OPTION_ENV, OPTION_MAX_OUTPUT, OPTION_GRACE };
+
+static const struct weir_option options[] = {
+    [OPTION_COMMAND] = {.name = "command",
+                        .type = WEIR_OPTION_TEXT,
+                        .help = "Command with its arguments, quoted as for a "
+                                "shell; none is started."},
+    [OPTION_ENV] = {.name = "env",
+                    .type = WEIR_OPTION_TEXT,
+                    .fallback = "PATH HOME LANG TZ",
+                    .help = "Names of environment variables that it gets."},
+    [OPTION_MAX_OUTPUT] = {.name = "max_output",
+                           .type = WEIR_OPTION_SIZE,
+                           .fallback = "64KiB",
+                           .min = 0,
+                           .max = 16 * 1024 * 1024,
+                           .help = "Most that is logged of a run's output."},
+    [OPTION_GRACE] = {.name = "grace",
+                      .type = WEIR_OPTION_DURATION,
+                      .fallback = "2s",
+                      .min = 0,
+                      .max = 3600000,
+                      .help = "From SIGTERM to SIGKILL for runs that are "
+                              "given up."},
+};
+
+/* --- one run -------------------------------------------------------------- */
+
+static void on_done(const struct child_end *end, struct weir_handle handle)
+{
+    enum weir_verdict verdict = WEIR_FAIL;
+    char why[200] = "";
+    int len;
+
+    if (!end->is_known) {
+        verdict = WEIR_RETRY;
+        len = snprintf(why, sizeof(why),
+                       "exec: this program took the exit status away");
+    } else if (end->signal != 0) {
+        len = snprintf(why, sizeof(why), "exec: killed by signal %d",
+                       end->signal);
+    } else {
+        len = snprintf(why, sizeof(why), "exec: exit status %d", end->status);
+        if (end->status == STATUS_RETRY)
+            verdict = WEIR_RETRY;
+        else if (end->status == 0)
+            verdict = WEIR_DONE;
+    }
+    if (*end->output != '\0')
+        (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.140s",
+                       end->output); /* fits */
+    /* It cannot fail on the loop's thread. */
+    (void)weir_complete(handle, verdict, 0, why);
+}
+
+static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
+{
+    (void)job;
+    (void)why;
+    child_cancel(arg);
+}
+
+/* Whatever keeps a command from starting may pass. */
+static enum weir_verdict run(void *self, struct weir_job *job)
+{
+    size_t len = 0;
+    char *input = exec_job_json(job, &len), why[200];
+    struct child *child;
+
+    if (input == NULL)
+        return weir_retry(job, "exec: out of memory");
+    child = child_start(
+        self, job, (struct weir_slice){(const uint8_t *)input, len}, on_done);
+    if (child == NULL)
+        (void)snprintf(why, sizeof(why), "exec: cannot start the command: %s",
+                       strerror(errno)); /* cut */
+    free(input);
+    if (child == NULL)
+        return weir_retry(job, why);
+    weir_job_on_cancel(job, on_cancel, child);
+    return WEIR_PENDING;
+}
+
+/* --- the instance --------------------------------------------------------- */
+
+/* Is it a program, in PATH unless it has a slash? */
+static bool is_found(const char *command)
+{
+    const char *path = getenv("PATH");
+    char file[PATH_CAP];
+
+    if (strchr(command, '/') != NULL)
+        return access(command, X_OK) == 0;
+    while (path != NULL && *path != '\0') {
+        size_t len = strcspn(path, ":");
+
+        if (snprintf(file, sizeof(file), "%.*s/%s", (int)len, path, command) <
+                (int)sizeof(file) &&
+            access(file, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':' ? 1 : 0);
+    }
+    return false;
+}
+
+static char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    size_t size = value == NULL ? 0 : strlen(name) + strlen(value) + 2;
+    char *text = malloc(size == 0 ? 1 : size);
+
+    if (text != NULL && value != NULL)
+        (void)snprintf(text, size, "%s=%s", name, value); /* fits */
+    else if (text != NULL)
+        *text = '\0';
+    return text;
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+        free(list[i]);
+    free(list);
+}
+
+/* The environment: what is set of the named variables. */
+static char **environment(char *const *names)
+{
+    size_t count = 0, kept = 0;
+    char **list;
+
+    while (names[count] != NULL)
+        count++;
+    list = calloc(count + 1, sizeof(*list));
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        char *text = variable(names[i]);
+
+        if (text == NULL) {
+            free_list(list);
+            return NULL;
+        }
+        if (*text == '\0')
+            free(text);
+        else
+            list[kept++] = text;
+    }
+    return list;
+}
+
+static int refuse(const struct weir_open *open, int code, const char *option,
+                  const char *fault)
+{
+    (void)snprintf(open->error, open->error_cap, "%s %s", option,
+                   fault); /* cut */
+    return code;
+}
+
+static void close_exec(void *self)
+{
+    struct children *children = self;
+
+    children_end(children);
+    free(children->argv);
+    free_list(children->envp);
+    free(children);
+}
+
+static int fill_environment(struct children *children,
+                            const struct weir_open *open)
+{
+    const char *fault, *text = open->values[OPTION_ENV].text;
+    char **names;
+
+    if (text[strspn(text, " \t\n")] == '\0') {
+        children->envp = calloc(1, sizeof(*children->envp));
+    } else {
+        names = exec_split(text, &fault);
+        if (names == NULL)
+            return refuse(open, WEIR_EINVAL, "option \"env\"", fault);
+        children->envp = environment(names);
+        free(names);
+    }
+    if (children->envp == NULL)
+        return refuse(open, WEIR_ENOMEM, "out of", "memory");
+    return WEIR_OK;
+}
+
+static int fill(struct children *children, const struct weir_open *open)
+{
+    const struct weir_option_value *values = open->values;
+    const char *fault = NULL;
+
+    children->loop = weir_open_loop(open);
+    if (children->loop == NULL)
+        return refuse(open, WEIR_EABI, "this host has no loop for plugins;",
+                      "it is too old");
+    children->max_output = (size_t)values[OPTION_MAX_OUTPUT].number;
+    children->grace_ms = values[OPTION_GRACE].number;
+    children->argv = exec_split(values[OPTION_COMMAND].text, &fault);
+    if (children->argv == NULL)
+        return refuse(open, WEIR_EINVAL, "option \"command\"", fault);
+    if (!is_found(children->argv[0]))
+        return refuse(open, WEIR_EINVAL,
+                      "option \"command\": there is no program",
+                      children->argv[0]);
+    return fill_environment(children, open);
+}
+
+static int open_exec(const struct weir_open *open, void **ret_self)
+{
+    struct children *children = calloc(1, sizeof(*children));
+    int rc;
+
+    if (children == NULL)
+        return WEIR_ENOMEM;
+    rc = fill(children, open);
+    if (rc < 0) {
+        close_exec(children);
+        return rc;
+    }
+    *ret_self = children;
+    return WEIR_OK;
+}
+
+WEIR_PLUGIN_EXPORT = {
+    .abi = WEIR_PLUGIN_ABI,
+    .size = sizeof(struct weir_plugin),
+    .name = "exec",
+    .version = WEIR_VERSION,
+    .summary = "Runs a command for each job, the job on its input.",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .option_size = sizeof(struct weir_option),
+    .open = open_exec,
+    .run = run,
+    .close = close_exec,
+};

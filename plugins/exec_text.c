@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+
+/* --- words ---------------------------------------------------------------- */
+
+/* Where the words go: first the pointers, then their bytes. */
+struct words {
+    char **list; /* NULL: only counting */
+    size_t count;
+    char *to;
+};
+
+static void put(struct words *words, char c)
+{
+    if (words->list != NULL)
+        *words->to = c;
+    words->to++;
+}
+
+/* After an opening quote; NULL: it is not closed. */
+static const char *quoted(const char *from, char quote, struct words *words)
+{
+    for (; *from != quote; from++) {
+        if (*from == '\0')
+            return NULL;
+        if (quote == '"' && *from == '\\' && from[1] != '\0' &&
+            strchr("\"\\$`", from[1]) != NULL)
+            from++;
+        put(words, *from);
+    }
+    return from + 1;
+}
+
+/* One word; NULL: a quote is not closed, or a backslash ends the text. */
+static const char *word(const char *from, struct words *words)
+{
+    while (from != NULL && *from != '\0' && strchr(" \t\n", *from) == NULL) {
+        if (*from == '\'' || *from == '"') {
+            from = quoted(from + 1, *from, words);
+            continue;
+        }
+        if (*from == '\\')
+            from++;
+        if (*from == '\0')
+            return NULL;
+        put(words, *from++);
+    }
+    put(words, '\0');
+    return from;
+}
+
+static bool split(const char *from, struct words *words)
+{
+    for (;;) {
+        from += strspn(from, " \t\n");
+        if (*from == '\0')
+            return true;
+        if (words->list != NULL)
+            words->list[words->count] = words->to;
+        words->count++;
+        from = word(from, words);
+        if (from == NULL)
+            return false;
+    }
+}
+
+char **exec_split(const char *text, const char **ret_fault)
+{
+    /* No word is longer than it is written, but for its NUL. */
+    size_t most = strlen(text) + 1, bytes = 2 * most;
+    struct words words = {NULL, 0, NULL};
+
+    words.list = malloc((most + 1) * sizeof(*words.list) + bytes);
+    if (words.list == NULL) {
+        *ret_fault = "needs more memory than there is";
+        return NULL;
+    }
+    words.to = (char *)(words.list + most + 1);
+    *ret_fault = NULL;
+    if (!split(text, &words))
+        *ret_fault = "has a quote that is not closed, or ends in a backslash";
+    else if (words.count == 0 || *words.list[0] == '\0')
+        *ret_fault = "names no command";
+    if (*ret_fault != NULL) {
+        free(words.list);
+        return NULL;
+    }
+    words.list[words.count] = NULL;
+    return words.list;
+}
+
+/* --- JSON ----------------------------------------------------------------- */
+
+struct text {
+    char *bytes;
+    size_t len, cap;
+    bool has_failed;
+};
+
+/* Room for `len` more bytes and a NUL. */
+static bool reserve(struct text *text, size_t len)
+{
+    size_t cap = text->cap == 0 ? 1024 : text->cap;
+    char *bytes;
+
+    if (text->has_failed || text->cap - text->len > len)
+        return !text->has_failed;
+    while (cap - text->len <= len)
+        cap *= 2;
+    bytes = realloc(text->bytes, cap);
+    text->has_failed = bytes == NULL;
+    if (bytes == NULL)
+        return false;
+    text->bytes = bytes;
+    text->cap = cap;
+    return true;
+}
+
+static void put_plain(struct text *text, const char *bytes)
+{
+    size_t len = strlen(bytes);
+
+    if (!reserve(text, len))
+        return;
+    memcpy(text->bytes + text->len, bytes, len);
+    text->len += len;
+}
+
+static void put_string(struct text *text, const char *name,
+                       struct weir_slice value)
+{
+    put_plain(text, name);
+    if (!reserve(text, 6 * value.len + 2))
+        return;
+    text->bytes[text->len++] = '"';
+    for (size_t i = 0; i < value.len; i++) {
+        char c = (char)value.ptr[i];
+
+        if (value.ptr[i] < ' ') {
+            text->len += (size_t)snprintf(text->bytes + text->len, 7, "\\u%04x",
+                                          (unsigned)value.ptr[i]);
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            text->bytes[text->len++] = '\\';
+        text->bytes[text->len++] = c;
+    }
+    text->bytes[text->len++] = '"';
+}
+
+static void put_number(struct text *text, const char *name, int64_t value)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof(digits), "%" PRId64, value); /* fits */
+    put_plain(text, name);
+    put_plain(text, digits);
+}
+
+static void put_body(struct text *text, const struct weir_job *job)
+{
+    size_t len;
+
+    put_plain(text, ",\"body\":");
+    if (!reserve(text, 512))
+        return;
+    len =
+        weir_job_body_json(job, text->bytes + text->len, text->cap - text->len);
+    if (len >= text->cap - text->len) {
+        if (!reserve(text, len))
+            return;
+        len = weir_job_body_json(job, text->bytes + text->len,
+                                 text->cap - text->len);
+    }
+    text->len += len;
+    text->has_failed = len == 0;
+    put_plain(text, "}\n");
+}
+
+char *exec_job_json(const struct weir_job *job, size_t *ret_len)
+{
+    struct weir_counters counters = weir_job_counters(job);
+    struct weir_slice url = weir_job_url(job);
+    struct text text = {NULL, 0, 0, false};
+
+    put_string(&text, "{\"topic\":", weir_job_topic(job));
+    put_string(&text, ",\"id\":", weir_job_id(job));
+    put_number(&text, ",\"attempt\":", counters.attempt);
+    put_number(&text, ",\"failures\":", counters.failures);
+    put_number(&text, ",\"timeouts\":", counters.timeouts);
+    put_number(&text, ",\"crashes\":", counters.crashes);
+    put_number(&text, ",\"snoozes\":", counters.snoozes);
+    put_number(&text, ",\"token\":", (int64_t)weir_job_token(job));
+    put_number(&text, ",\"due_ms\":", weir_job_due_ms(job));
+    if (url.len > 0)
+        put_string(&text, ",\"url\":", url);
+    else
+        put_plain(&text, ",\"url\":null");
+    put_body(&text, job);
+    if (text.has_failed) {
+        free(text.bytes);
+        return NULL;
+    }
+    *ret_len = text.len;
+    return text.bytes;
+}

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""What a server refuses in the middle of a script leaves no half state.
+
+Real commands and workers go through a tap. Each call of a script that differs
+from those before is made on a second server first, with the same keys: on one
+that is full, on one that wants replicas, and with an error put in at its first,
+second, third ... command. Redis takes nothing back of what a script wrote, so a
+refusal has to come before the first write; the errors put in show how many
+commands rely on that.
+"""
+
+import hashlib
+import os
+import re
+import signal
+import time
+
+from ledger import Ledger
+from e2e import PATIENCE, eventually, expect, expect_true, main, test
+from server import Client, Refused, Server
+from tap import Tap
+
+SCRIPTS = os.path.join(os.path.dirname(__file__),
+                       "../../../adapters/redis/scripts")
+# Those of delay topics; all of them have to be called.
+DELAY = set("""add claim forget lateness pause purge recall release renew requeue
+    set settle slot start stats""".split())
+CALLS_EACH = 5  # different calls of each script that are looked at
+
+# Before a script's text: its command number %d fails.
+FAILING = """local real, calls = redis.call, 0
+local redis = { call = function(...)
+  calls = calls + 1
+  if calls == %d then error('injected') end
+  return real(...)
+end } """
+
+
+def script_texts():
+    """By SHA1 (of what weir loads): name, text."""
+    texts = {}
+    for file in sorted(os.listdir(SCRIPTS)):
+        if not file.endswith(".lua"):
+            continue
+        with open(os.path.join(SCRIPTS, file), encoding="ascii") as source:
+            text = source.read()
+        text = re.sub("--#include ([a-z]+)\n", lambda found: open(
+            os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
+            encoding="ascii").read(), text)
+        texts[hashlib.sha1(text.encode()).hexdigest()] = (file[:-4], text)
+    return texts
+
+
+def content(client, key):
+    """What is in a key, whatever order the server keeps it in."""
+    kind = client.call("TYPE", key)
+    if kind == "hash":
+        flat = client.call("HGETALL", key)
+        return sorted(zip(flat[::2], flat[1::2]))
+    if kind == "zset":
+        return client.call("ZRANGE", key, 0, -1, "WITHSCORES")
+    if kind == "set":
+        return sorted(client.call("SMEMBERS", key))
+    return client.call("GET", key)
+
+
+def contents(client):
+    """By key: whether it has a time to live, and what is in it."""
+    return {key: (client.call("PTTL", key) >= 0, content(client, key))
+            for key in client.call("KEYS", "*")}
+
+
+class Trial:
+    """A server with the keys that another one has now."""
+
+    def __init__(self, source, client):
+        self.client = client
+        self.dumps = {}
+        for key in source.call("KEYS", "*"):
+            ttl = source.call("PTTL", key)
+            dump = source.call("DUMP", key)
+            if dump is not None:  # it may have gone meanwhile
+                self.dumps[key] = (60000 if ttl >= 0 else 0, dump)
+        self.put()
+        self.before = contents(client)
+
+    def put(self):
+        self.client.call("FLUSHALL")
+        for key, (ttl, dump) in self.dumps.items():
+            self.client.call("RESTORE", key, ttl, dump)
+
+    def changed(self):
+        """What is different since `put`."""
+        now = contents(self.client)
+        return ["%s: %s became %s" % (key.decode(), self.before.get(key),
+                                      now.get(key))
+                for key in sorted(now.keys() | self.before.keys())
+                if now.get(key) != self.before.get(key)]
+
+
+class Examiner:
+    """Looks at each command on its way."""
+
+    def __init__(self, place):
+        self.main = Server(place).start()
+        self.trial = Server(place, "trial").start()
+        self.source = Client(self.main.socket, raw=True)
+        self.client = Client(self.trial.socket, raw=True)
+        self.texts = script_texts()
+        self.seen = {}     # name -> the numbers of commands of its calls
+        self.partial = {}  # name -> positions behind the first write
+        self.refusals = {"full": 0, "replicas": 0}
+
+    def look(self, words):
+        if words[0] != b"EVALSHA" or words[1].decode() not in self.texts:
+            return
+        name, text = self.texts[words[1].decode()]
+        seen = self.seen.setdefault(name, [])
+        if len(seen) >= CALLS_EACH:
+            return
+        trial = Trial(self.source, self.client)
+        count = self.fail_each(name, text, words[2:], trial)
+        if count not in seen:
+            seen.append(count)
+        self.refuse(name, text, words[2:], trial)
+
+    def run(self, text, rest, trial):
+        """The error, and what changed."""
+        trial.put()
+        try:
+            self.client.call("EVAL", text, *rest)
+            error = ""
+        except Refused as refused:
+            error = str(refused)
+        return error, trial.changed()
+
+    def fail_each(self, name, text, rest, trial):
+        """Returns how many commands the call has. One that leaves a part of its
+        writes behind is only counted: see refuse."""
+        at = 1
+        while True:
+            error, changed = self.run(FAILING % at + text, rest, trial)
+            if "injected" not in error:
+                return at - 1
+            self.partial[name] = self.partial.get(name, 0) + bool(changed)
+            at += 1
+
+    def refuse(self, name, text, rest, trial):
+        """What a server refuses of itself comes before the first write."""
+        for what, on, off in (
+                ("full", ("maxmemory", 1), ("maxmemory", 0)),
+                ("replicas", ("min-replicas-to-write", 1),
+                 ("min-replicas-to-write", 0))):
+            trial.put()
+            self.client.call("CONFIG", "SET", *on)
+            try:
+                self.client.call("EVAL", text, *rest)
+            except Refused:
+                self.refusals[what] += 1
+                expect([], trial.changed(),
+                       "%s refused (%s) leaves a part" % (name, what))
+            finally:
+                self.client.call("CONFIG", "SET", *off)
+
+
+def manage(place, ledger):
+    """What people do to jobs."""
+    def weir(code, *args):
+        result = place.weir(*args, "--redis", ledger.url)
+        expect(code, result.code, result.err)
+
+    ledger.add(["now"] * 3 + ["soon"] * 4 + ["delete", "reschedule"])
+    weir(0, "add", "t")
+    weir(4, "add", "t", "--id", "0")
+    weir(0, "show", "t", "0")
+    weir(0, "reschedule", "t", "8", "--delay", "0ms")
+    weir(0, "delete", "t", "7")
+    weir(0, "pause", "t")
+    weir(0, "resume", "t")
+    weir(0, "topic", "set", "t", "max_dead=2")
+    weir(0, "stats", "t")
+
+
+def work(place, ledger):
+    """Workers with every verdict, one that dies, one that is stopped."""
+    ledger.add(["now"] * 6 + ["fail"] * 4)
+    victim = ledger.start_worker(options=["work=200ms", "retry_every=3"])
+    ledger.has_runs(2)
+    ledger.kill(victim)
+    ledger.start_worker(options=["work=5ms", "retry_every=3"])
+    eventually(ledger.is_empty, "all is done")
+    holder = ledger.start_worker("--prefetch", "50",
+                                 options=["work=300ms"])
+    ledger.alive[0].end()
+    ledger.add(["now"] * 8)
+    eventually(lambda: len(holder.runs()) > 5, "it renews its lease")
+    holder.process.send_signal(signal.SIGTERM)
+    expect(0, holder.process.wait(PATIENCE))
+    time.sleep(1.1)  # lateness is told once a second
+
+
+def bury(place, ledger):
+    """Dead jobs move, are requeued, purged."""
+    def weir(code, *args):
+        result = place.weir(*args, "--redis", ledger.url)
+        expect(code, result.code, result.err)
+
+    weir(0, "dead", "requeue", "t", "--all")
+    weir(0, "topic", "set", "t", "on_dead=grave")
+    ledger.add(["fail"] * 2)
+    worker = ledger.start_worker(options=[])
+    eventually(ledger.is_empty, "all is buried")
+    worker.end()
+    weir(0, "topic", "set", "t", "on_dead=")
+    ledger.add(["fail"] * 2)
+    worker = ledger.start_worker(options=[])
+    eventually(ledger.is_empty, "all is dead")
+    worker.end()
+    weir(0, "dead", "purge", "t", "--all")
+    ledger.add(["soon"] * 3)
+    weir(0, "purge", "t", "--yes")
+
+
+@test
+def what_a_server_refuses_in_a_script_leaves_no_half_state(place):
+    examiner = Examiner(place)
+    tap = Tap(place.path("tap.sock"), examiner.main.socket, examiner.look)
+    ledger = Ledger(place, examiner.main, lease_ms=3000, url=tap.url)
+    for act in (manage, work, bury):
+        act(place, ledger)
+    for worker in ledger.alive:
+        if worker.process.poll() is None:
+            worker.end()
+    tap.close()
+    print("calls looked at: " + ", ".join(
+        "%s %s" % (name, "+".join(map(str, counts)))
+        for name, counts in sorted(examiner.seen.items())))
+    print("commands that come after a write: " + ", ".join(
+        "%s %d" % item for item in sorted(examiner.partial.items())))
+    print("refused by a full server %(full)d, for lack of replicas "
+          "%(replicas)d: nothing was written" % examiner.refusals)
+    expect(set(), DELAY - set(examiner.seen), "scripts never called")
+    expect_true(min(examiner.refusals.values()) > 10, "calls were refused")
+
+
+if __name__ == "__main__":
+    main()

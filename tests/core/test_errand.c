@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/lane.h"
+#include "tests/core/reactor_fixture.h"
+
+/* Handlers that block, over a pool whose threads are the test: it begins an
+ * errand and lets it come back when it likes. */
+
+static struct weir__errand *waiting[64], *begun[64];
+static int waiting_count, begun_count;
+
+static void start(struct weir__pool *port, struct weir__errand *errand)
+{
+    EXPECT_TRUE(port == pool && waiting_count < 64);
+    waiting[waiting_count++] = errand;
+}
+
+static struct weir__errand *take(struct weir__errand **list, int *count, int at)
+{
+    struct weir__errand *errand = list[at];
+
+    EXPECT_TRUE(at < *count);
+    (*count)--;
+    memmove(list + at, list + at + 1,
+            (size_t)(*count - at) * sizeof(struct weir__errand *));
+    return errand;
+}
+
+static int64_t recall(struct weir__pool *port, struct weir__errand *errand)
+{
+    (void)port;
+    for (int i = 0; i < waiting_count && errand->began_ns == 0; i++)
+        if (waiting[i] == errand)
+            (void)take(waiting, &waiting_count, i);
+    return errand->began_ns;
+}
+
+static void cancel(struct weir__pool *port, struct weir__errand *errand)
+{
+    (void)port;
+    errand->is_canceled = true;
+}
+
+static bool is_canceled(struct weir__pool *port,
+                        const struct weir__errand *errand)
+{
+    (void)port;
+    return errand->is_canceled;
+}
+
+static char said[200];
+
+static void log_line(struct weir__pool *port, struct weir__errand *errand,
+                     enum weir_level level, const char *text)
+{
+    (void)port;
+    (void)errand;
+    (void)level;
+    (void)snprintf(said, sizeof(said), "%s", text);
+}
+
+static struct weir__pool two_threads = {2,      start,       recall,
+                                        cancel, is_canceled, log_line};
+
+static void open_blocking(const char *ladder)
+{
+    struct weir__lane_options lane = lane_options(ladder);
+
+    pool = &two_threads;
+    lane.blocks = true;
+    lane.flush = NULL;
+    open_reactor(&lane);
+}
+
+/* A thread begins with the oldest one. */
+static void begin(void)
+{
+    struct weir__errand *errand = take(waiting, &waiting_count, 0);
+
+    errand->began_ns = mem_store_clock(store);
+    begun[begun_count++] = errand;
+}
+
+/* The handler of the oldest one that has begun runs and comes back. */
+static void come_back(void)
+{
+    struct weir__errand *errand = take(begun, &begun_count, 0);
+
+    weir__errand_do(errand);
+    weir__reactor_returned(reactor, errand);
+}
+
+static void finish_all(void)
+{
+    while (waiting_count > 0 || begun_count > 0) {
+        if (begun_count == 0)
+            begin();
+        come_back();
+        (void)settle_down();
+    }
+}
+
+TEST(a_blocking_run_is_done_when_its_thread_came_back)
+{
+    open_blocking("1s");
+    add_many(1);
+    (void)settle_down();
+    EXPECT_INT(0, runs);
+    EXPECT_INT(1, waiting_count);
+    EXPECT_STR("running", mem_store_job(store, "j0")->state);
+    begin();
+    come_back();
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+    EXPECT_STR("j0 ", order);
+    EXPECT_STR("gone", mem_store_job(store, "j0")->state);
+    close_reactor();
+}
+
+static enum weir_verdict mixed(struct weir_job *job)
+{
+    if (weir_job_id(job).ptr[1] == '0')
+        return weir_retry_after(job, 2500, "later");
+    return weir_fail(job, "never");
+}
+
+TEST(its_verdict_brings_delay_and_reason)
+{
+    open_blocking("1s");
+    behaviour = mixed;
+    add_many(2);
+    (void)settle_down();
+    finish_all();
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_INT(mem_store_now_ms(store) + 2500,
+               mem_store_job(store, "j0")->due_ms);
+    EXPECT_STR("later", mem_store_job(store, "j0")->error);
+    EXPECT_STR("dead", mem_store_job(store, "j1")->state);
+    EXPECT_STR("never", mem_store_job(store, "j1")->error);
+    close_reactor();
+}
+
+TEST(no_more_errands_are_away_than_there_are_threads)
+{
+    open_blocking("1s");
+    add_many(5);
+    (void)settle_down();
+    EXPECT_INT(2, waiting_count);
+    begin();
+    begin();
+    (void)settle_down();
+    EXPECT_INT(0, waiting_count);
+    come_back();
+    (void)settle_down();
+    EXPECT_INT(1, waiting_count);
+    finish_all();
+    EXPECT_INT(5, runs);
+    close_reactor();
+}
+
+static bool was_canceled;
+
+static enum weir_verdict look(struct weir_job *job)
+{
+    was_canceled = weir_job_canceled(job);
+    EXPECT_MEM("j0", 2, weir_job_id(job).ptr, weir_job_id(job).len);
+    return weir_fail(job, "too late");
+}
+
+TEST(a_run_that_times_out_is_retried_while_its_thread_goes_on)
+{
+    open_blocking("10s");
+    behaviour = look;
+    add_many(1);
+    (void)settle_down();
+    begin();
+    pass(30001);
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_STR("timeout", mem_store_job(store, "j0")->error);
+    EXPECT_TRUE(!weir__reactor_drop_pending(reactor)); /* no handle is held */
+    come_back();
+    (void)settle_down();
+    EXPECT_TRUE(was_canceled);
+    EXPECT_CONTAINS("its verdict is ignored", last_log);
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_INT(1, mem_store_job(store, "j0")->counters.timeouts);
+    close_reactor();
+}
+
+TEST(a_thread_that_does_not_come_back_keeps_its_place)
+{
+    open_blocking("1s");
+    add_many(4);
+    (void)settle_down();
+    begin();
+    begin();
+    pass(30500);
+    EXPECT_INT(0, waiting_count);
+    come_back();
+    (void)settle_down();
+    EXPECT_INT(1, waiting_count);
+    finish_all();
+    pass(31000);
+    finish_all();
+    close_reactor();
+}
+
+TEST(what_no_thread_began_with_goes_back_uncounted)
+{
+    open_blocking("1s");
+    add_many(1);
+    (void)settle_down();
+    EXPECT_INT(1, waiting_count);
+    mem_store_advance(store, 30001);
+    (void)turn();
+    EXPECT_INT(0, waiting_count);
+    (void)settle_down();
+    EXPECT_INT(1, waiting_count); /* claimed once more */
+    finish_all();
+    EXPECT_INT(1, runs);
+    EXPECT_STR("gone", mem_store_job(store, "j0")->state);
+    EXPECT_INT(0, mem_store_job(store, "j0")->counters.timeouts);
+    close_reactor();
+}
+
+TEST(the_timeout_counts_from_when_a_thread_began)
+{
+    open_blocking("1s");
+    add_many(1);
+    (void)settle_down();
+    pass(20000);
+    begin();
+    pass(20000);
+    EXPECT_STR("running", mem_store_job(store, "j0")->state);
+    pass(10100);
+    EXPECT_STR("timeout", mem_store_job(store, "j0")->error);
+    come_back();
+    close_reactor();
+}
+
+static enum weir_verdict pend(struct weir_job *job)
+{
+    EXPECT_INT(0, weir_job_handle(job).ticket);
+    weir_job_log(job, WEIR_LEVEL_INFO, "hello");
+    EXPECT_STR("hello", said);
+    return WEIR_PENDING;
+}
+
+TEST(a_blocking_run_cannot_be_pending_and_logs_through_the_pool)
+{
+    open_blocking("1s");
+    behaviour = pend;
+    add_many(1);
+    (void)settle_down();
+    begin();
+    come_back();
+    (void)settle_down();
+    EXPECT_CONTAINS("cannot be pending", said);
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_STR("pending in a thread", mem_store_job(store, "j0")->error);
+    close_reactor();
+}
+
+TEST(a_lost_lease_tells_the_thread)
+{
+    open_blocking("1s");
+    behaviour = look;
+    add_many(1);
+    (void)settle_down();
+    begin();
+    mem_store_lose(store, "j0");
+    (void)turn();
+    come_back();
+    EXPECT_TRUE(was_canceled);
+    close_reactor();
+}
+
+TEST(a_stop_waits_for_threads_unless_told_otherwise)
+{
+    open_blocking("1s");
+    add_many(2);
+    (void)settle_down();
+    begin();
+    weir__reactor_stop(reactor, on_stopped, NULL);
+    (void)settle_down();
+    EXPECT_INT(0, stops);
+    weir__reactor_abort(reactor);
+    (void)settle_down();
+    EXPECT_INT(1, stops);
+    EXPECT_INT(0, waiting_count); /* it was taken back */
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    come_back();
+    close_reactor();
+}
+
+TEST(without_a_pool_the_handler_runs_on_the_loop)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.blocks = true;
+    lane.flush = NULL;
+    open_reactor(&lane);
+    add_many(3);
+    (void)settle_down();
+    EXPECT_INT(3, runs);
+    close_reactor();
+}

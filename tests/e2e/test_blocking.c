@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/weir.h>
+
+#include <ev.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/harness/redis_proc.h"
+#include "tests/harness/test.h"
+
+/* Handlers that block, on real threads: <weir/weir.h> on a real server. */
+static struct redis_proc *server;
+static struct ev_loop *loop;
+static struct weir_reactor *weir;
+static pthread_t loop_thread;
+static atomic_int runs, at_once, most_at_once, wrong;
+static atomic_bool goes_on; /* handlers that hold return */
+static int logged, wanted;
+
+static void log_line(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    EXPECT_TRUE(pthread_equal(loop_thread, pthread_self()));
+    if (strstr(text, "from a thread") != NULL)
+        logged++;
+}
+
+static void open_host(uint32_t threads)
+{
+    struct weir_options options = {.log = log_line, .threads = threads};
+
+    loop_thread = pthread_self();
+    server = redis_start(NULL);
+    loop = ev_loop_new(0);
+    options.loop = loop;
+    options.redis_url = redis_url(server);
+    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
+}
+
+static void close_host(void)
+{
+    weir_reactor_free(weir);
+    ev_loop_destroy(loop);
+    redis_stop(server);
+}
+
+static void serve(weir_run_fn run, int64_t timeout_ms)
+{
+    struct weir_topic_options options = {.run = run,
+                                         .blocking = true,
+                                         .retry = "1ms...",
+                                         .timeout_ms = timeout_ms};
+
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", &options, NULL));
+}
+
+static void add_many(int count)
+{
+    const uint8_t body[] = {0x81, 0xa1, 'n', 7};
+    struct weir_new_job job = {.body = {body, sizeof(body)}};
+
+    for (int i = 0; i < count; i++)
+        EXPECT_INT(WEIR_OK,
+                   weir_reactor_add(weir, "t", &job, NULL, NULL, NULL));
+}
+
+static time_t now_s(void)
+{
+    struct timespec now = {0};
+
+    EXPECT_INT(0, clock_gettime(CLOCK_MONOTONIC, &now));
+    return now.tv_sec;
+}
+
+static int done;
+static bool is_asking;
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    (void)arg;
+    is_asking = false;
+    if (code == WEIR_OK)
+        done = (int)stats->done_total;
+}
+
+/* Run the loop until so many jobs are done on the server; 30 s is a failure. */
+static void await_done(int count)
+{
+    time_t until = now_s() + 30;
+
+    while ((done < count || is_asking) && now_s() < until) {
+        if (!is_asking)
+            EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
+        is_asking = true;
+        ev_run(loop, EVRUN_ONCE);
+    }
+    EXPECT_INT(count, done);
+}
+
+static void note_most(int now)
+{
+    int most = atomic_load(&most_at_once);
+
+    while (now > most &&
+           !atomic_compare_exchange_weak(&most_at_once, &most, now))
+        continue;
+}
+
+static bool is_signal_blocked(void)
+{
+    sigset_t set;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &set);
+    return sigismember(&set, SIGTERM) == 1 && sigismember(&set, SIGCHLD) == 1;
+}
+
+static enum weir_verdict run_quick(void *self, struct weir_job *job)
+{
+    int64_t number = 0;
+
+    (void)self;
+    if (pthread_equal(loop_thread, pthread_self()) || !is_signal_blocked() ||
+        !weir_job_i64(job, "n", &number) || number != 7 ||
+        weir_job_topic(job).len != 1 || weir_job_canceled(job))
+        atomic_fetch_add(&wrong, 1);
+    atomic_fetch_add(&runs, 1);
+    return WEIR_DONE;
+}
+
+TEST(many_jobs_run_beside_the_loop)
+{
+    open_host(4);
+    serve(run_quick, 0);
+    add_many(5000);
+    await_done(5000);
+    EXPECT_INT(5000, atomic_load(&runs));
+    EXPECT_INT(0, atomic_load(&wrong));
+    close_host();
+}
+
+static enum weir_verdict run_slow(void *self, struct weir_job *job)
+{
+    const struct timespec pause = {0, 20000000};
+
+    (void)self;
+    note_most(atomic_fetch_add(&at_once, 1) + 1);
+    (void)nanosleep(&pause, NULL);
+    weir_job_log(job, WEIR_LEVEL_ERROR, "from a thread");
+    atomic_fetch_sub(&at_once, 1);
+    if (weir_job_counters(job).attempt == 1)
+        return weir_retry(job, "once more");
+    return WEIR_DONE;
+}
+
+TEST(threads_run_at_once_and_what_they_say_is_logged_by_the_loop)
+{
+    open_host(3);
+    serve(run_slow, 0);
+    add_many(30);
+    await_done(30);
+    EXPECT_INT(3, atomic_load(&most_at_once));
+    EXPECT_INT(60, logged);
+    close_host();
+}
+
+static enum weir_verdict run_until_canceled(void *self, struct weir_job *job)
+{
+    const struct timespec pause = {0, 1000000};
+
+    (void)self;
+    if (weir_job_counters(job).attempt > 1)
+        return WEIR_DONE;
+    while (!weir_job_canceled(job))
+        (void)nanosleep(&pause, NULL);
+    atomic_fetch_add(&runs, 1);
+    return weir_fail(job, "nobody hears this");
+}
+
+TEST(a_run_that_times_out_is_retried_and_its_thread_told)
+{
+    open_host(2);
+    serve(run_until_canceled, 50);
+    add_many(4);
+    await_done(4);
+    EXPECT_INT(4, atomic_load(&runs));
+    close_host();
+}
+
+static enum weir_verdict run_held(void *self, struct weir_job *job)
+{
+    const struct timespec pause = {0, 1000000};
+
+    (void)self;
+    atomic_fetch_add(&runs, 1);
+    while (!atomic_load(&goes_on) && !weir_job_canceled(job))
+        (void)nanosleep(&pause, NULL);
+    atomic_fetch_add(&wrong, 1);
+    return WEIR_DONE;
+}
+
+static void await_runs(int count)
+{
+    time_t until = now_s() + 30;
+
+    wanted = count;
+    while (atomic_load(&runs) < wanted && now_s() < until)
+        ev_run(loop, EVRUN_NOWAIT);
+    EXPECT_INT(wanted, atomic_load(&runs));
+}
+
+TEST(freeing_a_reactor_waits_for_its_threads)
+{
+    open_host(2);
+    serve(run_held, 0);
+    add_many(5);
+    await_runs(2);
+    weir_reactor_free(weir);
+    EXPECT_INT(2, atomic_load(&wrong)); /* both came back */
+    ev_loop_destroy(loop);
+    redis_stop(server);
+}
+
+static bool has_stopped;
+
+static void on_stopped(void *arg)
+{
+    (void)arg;
+    has_stopped = true;
+}
+
+TEST(a_stop_waits_for_threads_and_gives_the_rest_back)
+{
+    time_t until = now_s() + 30;
+
+    open_host(2);
+    serve(run_held, 0);
+    add_many(5);
+    await_runs(2);
+    weir_reactor_stop(weir, on_stopped, NULL);
+    for (int i = 0; i < 50; i++)
+        ev_run(loop, EVRUN_NOWAIT);
+    EXPECT_TRUE(!has_stopped);
+    atomic_store(&goes_on, true);
+    while (!has_stopped && now_s() < until)
+        ev_run(loop, EVRUN_ONCE);
+    EXPECT_TRUE(has_stopped);
+    close_host();
+}
+
+TEST(mistakes_have_a_sentence)
+{
+    struct weir_options options = {
+        .loop = EV_DEFAULT, .redis_url = "unix:///none", .threads = 257};
+    struct weir_topic_options topic = {.plugin = "./x.so", .blocking = true};
+    struct weir_error err;
+
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_open(&options, &weir, &err));
+    EXPECT_STR("threads is 257: wanted 1 to 256, or 0 for 8", err.text);
+    options.threads = 1;
+    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, &err));
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "t", &topic, &err));
+    EXPECT_STR("topic t: blocking is for functions; a plugin says it itself",
+               err.text);
+    weir_reactor_free(weir);
+    ev_loop_destroy(EV_DEFAULT);
+}

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""exec: a command runs for each job, and its exit status is the verdict."""
+
+import json
+import os
+import signal
+import time
+from urllib.parse import quote
+
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+                 stop_cleanly, test)
+
+
+def execute(command, **options):
+    options = dict(options, command=command)
+    return "t=exec?" + "&".join(
+        "%s=%s" % (name, quote(str(value)))
+        for name, value in options.items())
+
+
+def script(place, text, name="script"):
+    path = place.path(name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n" + text)
+    os.chmod(path, 0o755)
+    return path
+
+
+def drain(place, command, *args, **options):
+    result = place.weir("run", "--until-empty", "--handle",
+                        execute(command, **options), *args)
+    expect(0, result.code, "exit code, stderr %r" % result.err)
+    return result
+
+
+def dead(place, job_id):
+    job = place.ok("show", "t", job_id)
+    expect("dead", job["state"])
+    return [job["reason"], job["error"]]
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def pids(place, name):
+    """Those that were written to a file, one a line."""
+    try:
+        with open(place.path(name), encoding="utf-8") as file:
+            return [int(line) for line in file.read().split()]
+    except FileNotFoundError:
+        return []
+
+
+@test
+def the_job_is_on_the_standard_input_as_json(place):
+    body = {"order": 42, "text": "ä\"\n", "long": "x" * 300000}
+    with open(place.path("body"), "w", encoding="utf-8") as file:
+        json.dump(body, file)
+    place.add("t", 'a"\\b', "--body-file", place.path("body"), "--url",
+              "http://h/")
+    place.add("t", "plain")
+    drain(place, script(place, 'cat >"%s/$$.json"\n' % place.dir))
+    jobs = {}
+    for name in os.listdir(place.dir):
+        if name.endswith(".json"):
+            with open(place.path(name), encoding="utf-8") as file:
+                job = json.load(file)
+            jobs[job["id"]] = job
+    expect(["t", 1, "http://h/", body],
+           [jobs['a"\\b'][key] for key in ("topic", "attempt", "url", "body")])
+    expect([None, None, 0], [jobs["plain"][key]
+                             for key in ("url", "body", "failures")])
+    expect(2, place.stats("t")["done_total"])
+
+
+@test
+def the_exit_status_is_the_verdict(place):
+    command = script(place, """
+        case $(cat) in
+        *'"id":"0"'*) exit 0 ;;
+        *'"id":"75"'*) exit 75 ;;
+        *'"id":"3"'*) echo one; echo two >&2; exit 3 ;;
+        *'"id":"9"'*) kill -9 $$ ;;
+        esac
+        exit 1\n""")
+    for job_id in ("0", "75", "3", "9", "1"):
+        place.add("t", job_id, "--retry", "none")
+    drain(place, command)
+    expect(1, place.stats("t")["done_total"])
+    expect(["exhausted", "exec: exit status 75"], dead(place, "75"))
+    expect(["failed", "exec: exit status 3: two"], dead(place, "3"))
+    expect(["failed", "exec: killed by signal 9"], dead(place, "9"))
+    expect(["failed", "exec: exit status 1"], dead(place, "1"))
+
+
+@test
+def words_are_split_as_a_shell_does_and_nothing_is_expanded(place):
+    show = script(place, 'cat >/dev/null; for a in "$@"; do echo "<$a>"; done')
+    place.add("t", "1")
+    result = drain(place, show + """ a 'b  c'"d"'$e' "f\\"\\g\\$h" i\\ j '' *""",
+                   "--log-level", "info")
+    got = [line.partition("<")[2] for line in result.err.splitlines()
+           if "<" in line]
+    expect(["a>", "b  cd$e>", 'f"\\g$h>', "i j>", ">", "*>"], got)
+
+
+@test
+def output_is_logged_line_by_line_up_to_a_bound(place):
+    command = script(place, "cat >/dev/null; echo first; printf 'a\\033b\\n';"
+                     "i=0; while [ $i -lt 200 ]; do echo $i-0123456789;"
+                     "i=$((i + 1)); done; printf last")
+    place.add("t", "1")
+    result = drain(place, command, "--log-level", "info", max_output="1KiB")
+    expect_in("first", result.err)
+    expect_in("a b", result.err)
+    expect_true("150-0123456789" not in result.err, "it is cut")
+    expect_in("bytes of output not shown", result.err)
+
+
+def output_lines(result):
+    """What the only job of a topic printed."""
+    return [line.partition("t 1: ")[2] for line in result.err.splitlines()
+            if "t 1: " in line]
+
+
+@test
+def only_the_named_environment_is_passed_on(place):
+    place.add("t", "1")
+    place.env["MINE"], place.env["OTHER"] = "a b", "no"
+    result = drain(place, "env", "--log-level", "info", env="MINE PATH NOT_SET")
+    expect(["MINE=a b", "PATH=" + place.env["PATH"]],
+           sorted(output_lines(result)))
+
+
+@test
+def only_the_three_streams_are_passed_on(place):
+    place.add("t", "1")
+    result = drain(place, "ls /proc/self/fd", "--log-level", "info")
+    # 3 is the directory that ls reads.
+    expect(["0", "1", "2", "3"], output_lines(result))
+
+
+@test
+def signals_are_as_a_fresh_program_expects_them(place):
+    place.add("t", "1")
+    result = drain(place, "grep Sig /proc/self/status", "--log-level", "info")
+    masks = dict(line.split() for line in output_lines(result))
+    expect(0, int(masks["SigIgn:"], 16) & 0x7fffffff, "ignored signals")
+    expect(0, int(masks["SigBlk:"], 16), "blocked signals")
+
+
+def write_config(place, command, timeout):
+    path = place.path("weir.conf")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('topic "t" { handler = exec  timeout = %s  retry = none\n'
+                   '  options = { "command=%s", "grace=300ms" } }\n'
+                   % (timeout, command))
+    return path
+
+
+@test
+def a_timeout_ends_the_whole_group_even_one_that_ignores_it(place):
+    command = script(place, "trap '' TERM\n(trap '' TERM; sleep 1000) &\n"
+                     "echo $$ $! >>%s\nsleep 1000\nsleep 1000\n"
+                     % place.path("pids"))
+    place.add("t", "1")
+    config = write_config(place, command, "1s")
+    worker = place.start("run", "--config", config)
+    group = eventually(lambda: pids(place, "pids"), "it runs")
+    expect(2, len(group))
+    eventually(lambda: place.stats("t")["dead"] == 1, "it timed out")
+    expect(["exhausted", "timeout"], dead(place, "1"))
+    for pid in group:
+        eventually(lambda: not is_alive(pid), "process %d is ended" % pid)
+    stop_cleanly(worker)
+
+
+@test
+def what_still_runs_when_the_worker_ends_is_killed(place):
+    command = script(place, "trap '' TERM\nsleep 1000 &\necho $$ $! >>%s\n"
+                     "wait\nsleep 1000\n" % place.path("pids"))
+    place.add("t", "1")
+    worker = place.start("run", "--handle", execute(command))
+    group = eventually(lambda: pids(place, "pids"), "it runs")
+    worker.send_signal(signal.SIGTERM)
+    eventually(lambda: b"finishing" in os.read(worker.stderr.fileno(), 4096),
+               "it was told")
+    worker.send_signal(signal.SIGTERM)
+    expect(0, worker.wait(PATIENCE))
+    for pid in group:
+        eventually(lambda: not is_alive(pid), "process %d is ended" % pid)
+
+
+@test
+def a_child_that_goes_on_does_not_hold_the_job_up(place):
+    command = script(place, "sleep 30 &\necho $! >>%s\nexit 0\n"
+                     % place.path("pids"))
+    place.add("t", "1")
+    start = time.monotonic()
+    drain(place, command)
+    expect_true(time.monotonic() - start < 20, "it was not waited for")
+    expect(1, place.stats("t")["done_total"])
+    for pid in pids(place, "pids"):
+        os.kill(pid, signal.SIGKILL)
+
+
+@test
+def many_commands_run_at_once(place):
+    lines = "".join('{"id":"%d"}\n' % i for i in range(300))
+    place.ok("add", "t", "--jsonl", "-", stdin=lines)
+    start = time.monotonic()
+    drain(place, "sleep 0.3", "--concurrency", "50")
+    expect_true(time.monotonic() - start < 45, "they overlapped")
+    expect(300, place.stats("t")["done_total"])
+
+
+@test
+def commands_that_cannot_be_are_refused_with_a_sentence(place):
+    for command, words in (
+            ("no-such-program-here x", "no program no-such-program-here"),
+            ("/etc/passwd", "no program /etc/passwd"),
+            ("sh -c 'echo", "a quote that is not closed"),
+            ("  ", "names no command")):
+        result = place.weir("run", "--until-empty", "--handle",
+                            execute(command))
+        expect(2, result.code)
+        expect_in("weir: t: plugin exec: option \"command\"", result.err)
+        expect_in(words, result.err)
+    result = place.weir("run", "--handle", "t=exec")
+    result.expect_complaint(2, 'option "command" is required')
+
+
+if __name__ == "__main__":
+    main()
