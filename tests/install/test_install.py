@@ -50,7 +50,9 @@ WEIR_PLUGIN_EXPORT = {
 };
 """
 C_FLAGS = "-std=c11 -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L"
-CXX_FLAGS = "-std=c++11 -Wall -Wextra -Wpedantic -Werror"
+# A table that a source of today fills may have grown by tomorrow.
+CXX_FLAGS = ("-std=c++11 -Wall -Wextra -Wpedantic -Werror "
+             "-Wno-missing-field-initializers")
 
 
 @test

@@ -23,7 +23,8 @@
  *
  * Nothing here asserts, prints or exits, so it fits any test framework. One
  * thread at a time may use a trial; handles of pending runs may be completed
- * from any. Link libweir. */
+ * from any. A handler that blocks does so in weir_trial_advance. Link
+ * libweir. */
 
 #include <weir/weir.h>
 
