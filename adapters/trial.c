@@ -296,14 +296,12 @@ static int open_parts(struct weir_trial *trial)
 /* Copes with a half-built trial. */
 void weir_trial_free(struct weir_trial *trial)
 {
-    bool is_held = false;
-
     if (trial == NULL)
         return;
     WEIR_ASSERT(!trial->is_running);
     if (trial->core != NULL) {
         weir__reactor_halt(trial->core);
-        is_held = weir__reactor_drop_pending(trial->core);
+        (void)weir__reactor_drop_pending(trial->core); /* nobody completes */
     }
     if (trial->store != NULL) {
         struct weir__store *port = weir__trial_store_port(trial->store);
@@ -314,7 +312,7 @@ void weir_trial_free(struct weir_trial *trial)
     weir__instance_close(&trial->instance);
     weir__trial_loop_close(trial->timers);
     weir__ev_loop_close(trial->watches);
-    weir__mailbox_close(trial->mailbox, is_held);
+    weir__mailbox_close(trial->mailbox, false);
     weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);

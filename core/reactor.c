@@ -234,8 +234,11 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
     weir__dispatch_finish(reactor);
-    if (!reactor->is_halted)
+    if (!reactor->is_halted) {
+        /* Now that the one before is settled: both leave together. */
+        weir__suspect_next(reactor);
         feed_lanes(reactor);
+    }
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
