@@ -83,13 +83,17 @@ static size_t buffer_of(const struct weir__lane *lane)
 
     if (lane->options.has_prefetch)
         return lane->options.prefetch;
-    if (lane->per_run_ns == 0)
+    if (lane->per_run_ns == 0 && lane->options.run_batch == NULL)
         return lane->options.concurrency < WEIR__HOLD_FIRST
                    ? lane->options.concurrency
                    : WEIR__HOLD_FIRST;
+    if (lane->per_run_ns == 0)
+        return 2 * (size_t)lane->options.batch;
     jobs = WEIR__HOLD_NS / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
+    if (lane->options.run_batch != NULL && jobs < 2 * lane->options.batch)
+        jobs = 2 * (int64_t)lane->options.batch; /* one runs, one waits */
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
 

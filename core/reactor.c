@@ -31,6 +31,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
 
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
+        weir__batch_free(lane);
         weir__mem_free(lane);
     }
     weir__tickets_fini(&reactor->tickets);
