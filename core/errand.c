@@ -169,7 +169,7 @@ void weir__errand_forget(struct weir__run *run)
 static void note_too_late(struct weir__reactor *reactor,
                           const struct weir__errand *errand)
 {
-    reactor->late_completions++;
+    reactor->totals.late++;
     weir__log_job(reactor->options.log, WEIR_LEVEL_WARN, errand->run.lane->name,
                   errand->run.id,
                   "the handler came back when its run was over; its verdict is "

@@ -320,6 +320,7 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
         weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
         return;
     }
+    lane->reactor->totals.claims++;
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
     lane->coming += claimed->count;
@@ -346,6 +347,7 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
 
     WEIR_ASSERT(lane->coming >= count + lost);
     lane->coming -= count + lost;
+    lane->reactor->totals.claimed += count;
     for (size_t i = 0; i < count; i++) {
         struct weir__run *run = first;
 
@@ -372,6 +374,7 @@ static void on_settled(void *user, size_t count, size_t too_late)
     struct weir__lane *lane = user;
 
     WEIR_ASSERT(too_late <= count);
+    lane->reactor->totals.refused += too_late;
     if (lane->is_sleeping)
         weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }

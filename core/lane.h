@@ -135,7 +135,7 @@ struct weir__reactor {
     bool is_noting;            /* its start is not answered yet */
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
-    uint64_t late_completions;
+    struct weir_totals totals; /* those that are counted, not those of now */
     size_t errands;     /* that threads have, also of runs that are over */
     uint64_t orphans;   /* handles of runs that were given up */
     uint64_t canceling; /* whose cancel callback is on the stack; 0: none */

@@ -132,6 +132,9 @@ void weir__reactor_halt(struct weir__reactor *reactor);
  * harmless. */
 int64_t weir__reactor_tick(struct weir__reactor *reactor);
 
+void weir__reactor_totals(const struct weir__reactor *reactor,
+                          struct weir_totals *ret_totals);
+
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);
 
