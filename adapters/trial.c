@@ -326,8 +326,8 @@ static int find_table(struct weir_trial *trial,
                       struct weir_error *err)
 {
     const struct weir_topic_options *serve = &options->serve;
-    int handlers = (serve->run != NULL) + (serve->plugin != NULL) +
-                   (options->table != NULL);
+    int handlers = (serve->run != NULL || serve->run_batch != NULL) +
+                   (serve->plugin != NULL) + (options->table != NULL);
 
     if (handlers != 1)
         return weir__error_set(err, WEIR_EINVAL,
@@ -375,8 +375,8 @@ static int open_handler(struct weir_trial *trial,
     };
     int rc = find_table(trial, options, err);
 
-    if (rc < 0 || options->serve.run != NULL)
-        return rc;
+    if (rc < 0 || trial->file.table == NULL)
+        return rc; /* or a function */
     if (open_loop(trial) < 0)
         return out_of_memory(err);
     instance.loop = weir__trial_loop_port(trial->timers);
@@ -385,6 +385,7 @@ static int open_handler(struct weir_trial *trial,
         return rc;
     lane->handler = trial->file.copy.name;
     lane->run = trial->file.copy.run;
+    lane->run_batch = trial->file.copy.run_batch;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
     return WEIR_OK;

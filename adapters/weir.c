@@ -261,6 +261,14 @@ void weir_reactor_free(struct weir_reactor *reactor)
     weir__driver_defer(reactor->driver, destroy);
 }
 
+void weir_reactor_totals(const struct weir_reactor *reactor,
+                         struct weir_totals *ret_totals)
+{
+    *ret_totals = (struct weir_totals){0};
+    if (reactor->core != NULL) /* else it is being freed */
+        weir__reactor_totals(reactor->core, ret_totals);
+}
+
 void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
                           void *arg)
 {

@@ -57,6 +57,11 @@ static struct weir_slice job_url(const struct weir_job *job)
     return weir__run_of(job)->record.url;
 }
 
+static struct weir_slice job_group(const struct weir_job *job)
+{
+    return weir__run_of(job)->group;
+}
+
 static struct weir_slice job_body(const struct weir_job *job)
 {
     return weir__run_of(job)->record.body;
@@ -262,5 +267,6 @@ const struct weir_host weir__host = {
     .job_on_cancel = job_on_cancel,
     .complete = complete,
     .job_canceled = job_canceled,
+    .job_group = job_group,
     .job_follow = job_follow,
 };

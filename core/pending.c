@@ -100,7 +100,7 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
         reactor->orphans--;
     if (ticket == reactor->canceling)
         return; /* its cancel callback says that nothing else will come */
-    reactor->late_completions++;
+    reactor->totals.late++;
     if (now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
@@ -108,7 +108,7 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
         reactor->options.log, WEIR_LEVEL_WARN,
         "a run was completed that is over (twice, too late, or given up); "
         "%llu such completions so far",
-        (unsigned long long)reactor->late_completions);
+        (unsigned long long)reactor->totals.late);
 }
 
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
@@ -206,6 +206,7 @@ void weir__lane_time_out(struct weir__lane *lane)
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
         weir__follows_fini(&run->follows);
+        lane->reactor->totals.timed_out++;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
     }
@@ -294,6 +295,7 @@ void weir__lane_lost(void *user, uint64_t token)
     struct weir__lane *lane = user;
     struct weir__run *run;
 
+    lane->reactor->totals.lost++;
     drop_ready(lane, token);
     for (;;) {
         run = find_token(&lane->pending, token);

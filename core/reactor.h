@@ -78,9 +78,11 @@ struct weir__lane_options {
     struct weir__store *store; /* attached; keeps the topic */
     const char *handler;       /* for logs; kept */
     weir_run_fn run;
-    void *self;               /* kept until the reactor is freed */
-    int (*flush)(void *self); /* NULL: nothing to flush */
-    bool blocks;              /* runs beside the loop; without flush */
+    void *self;                  /* kept until the reactor is freed */
+    int (*flush)(void *self);    /* NULL: nothing to flush */
+    bool blocks;                 /* runs beside the loop; without flush */
+    weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
+    uint32_t batch;              /* most jobs of such a call; 0: 1 */
     struct weir__ladder ladder;
     uint32_t retry_jitter; /* percent */
     uint32_t concurrency;
@@ -95,6 +97,7 @@ struct weir__lane_options {
     char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
     struct weir__fifo_options fifo;   /* lease_ms is not used */
     struct weir__feed_options feed;
+    struct weir__bounded_options bounded; /* batch is not used */
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */
@@ -130,6 +133,9 @@ void weir__reactor_halt(struct weir__reactor *reactor);
  * do at once, -1 when nothing is planned. Never blocks; an early call is
  * harmless. */
 int64_t weir__reactor_tick(struct weir__reactor *reactor);
+
+void weir__reactor_totals(const struct weir__reactor *reactor,
+                          struct weir_totals *ret_totals);
 
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);

@@ -56,6 +56,7 @@ struct weir__run {
     uint32_t node; /* the store's */
     uint32_t slot; /* the store's */
     struct weir_slice id;
+    struct weir_slice group;    /* of a bounded topic; else empty */
     struct weir__record record; /* crashes already include the lease's */
     uint64_t token;
     int64_t due_ms;     /* server time */

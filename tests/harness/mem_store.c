@@ -264,6 +264,13 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
         events.wake(store->topic.user);
 }
 
+void mem_store_group(struct mem_store *store, const char *group)
+{
+    struct mem_job *job = &store->jobs[store->job_count - 1];
+
+    (void)snprintf(job->group, sizeof(job->group), "%s", group);
+}
+
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
 {
     store->jobs[store->job_count - 1].ttl_ms = ttl_ms;
@@ -311,6 +318,7 @@ static struct weir__run *make_run(struct mem_store *store,
     WEIR_ASSERT(run != NULL);
     run->magic = WEIR__RUN_MAGIC;
     run->id = weir__slice_str(job->id);
+    run->group = weir__slice_str(job->group);
     run->record.counters = job->counters;
     run->record.counters.crashes += job->suspicion;
     run->is_suspect = job->suspicion > 0;
