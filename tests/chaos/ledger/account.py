@@ -128,9 +128,19 @@ class Account:
                                        for fault in self.faults):
                 continue
             self.wrong.append(
-                "%s ran again for no reason: %s at %d to %s (%s), %s at %d"
+                "%s ran again for no reason: %s at %d to %s (%s), %s at %d; "
+                "faults before: %s"
                 % (job.name, before.worker, before.start, before.end,
-                   before.verdict, after.worker, after.start))
+                   before.verdict, after.worker, after.start,
+                   self.faults_before(after.start)))
+
+    def faults_before(self, at):
+        """The last ones, with their times."""
+        begun = sorted((fault for fault in self.faults if fault.begin <= at),
+                       key=lambda fault: fault.begin)[-4:]
+        return ", ".join("%s of %s %d-%d" % (fault.what, fault.worker or "all",
+                                             fault.begin, fault.end)
+                         for fault in begun) or "none"
 
     def delays_after(self, worker, at):
         """How long after `at`, when `worker` died, each job that it had begun

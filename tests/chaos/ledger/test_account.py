@@ -105,6 +105,9 @@ def a_repeated_run_needs_a_fault_of_its_worker(_place):
         expect(is_good, not result.wrong, (what, begin, end))
         expect(1, len(result.repeated))
     expect([], account(GOOD, job(is_uncertain=True), more=again).wrong)
+    expect_wrong(account(GOOD, more=again,
+                         faults=[Fault("cut", None, 800, 999)]),
+                 "faults before: cut of all 800-999")
 
 
 @test
