@@ -211,6 +211,10 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
+    /* They may have come late: the process was stopped after the claim. Claims
+     * of stores that keep no lease by themselves may wait for long. */
+    if (lane->store->ops->kept_ns != NULL)
+        weir__lane_give_back_stale(lane);
     while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 

@@ -159,6 +159,7 @@ void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
 /* dispatch.c: no more runs of it may start now. */
