@@ -66,6 +66,7 @@ struct weir_reactor {
     struct weir__bound_plugin *plugins;
     weir_drop_fn drop_fn;
     void *drop_arg;
+    size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };

@@ -248,7 +248,8 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_trial *trial = arg;
 
-    weir__reactor_complete(trial->core, ticket, completion);
+    if (trial->core != NULL)
+        weir__reactor_complete(trial->core, ticket, completion);
 }
 
 static int open_mailbox(struct weir_trial *trial)
@@ -296,14 +297,12 @@ static int open_parts(struct weir_trial *trial)
 /* Copes with a half-built trial. */
 void weir_trial_free(struct weir_trial *trial)
 {
-    bool is_held = false;
-
     if (trial == NULL)
         return;
     WEIR_ASSERT(!trial->is_running);
     if (trial->core != NULL) {
         weir__reactor_halt(trial->core);
-        is_held = weir__reactor_drop_pending(trial->core);
+        (void)weir__reactor_drop_pending(trial->core); /* nobody completes */
     }
     if (trial->store != NULL) {
         struct weir__store *port = weir__trial_store_port(trial->store);
@@ -311,10 +310,11 @@ void weir_trial_free(struct weir_trial *trial)
         port->ops->close(port);
     }
     weir__reactor_free(trial->core);
+    trial->core = NULL; /* what the plugin completes now is over */
     weir__instance_close(&trial->instance);
     weir__trial_loop_close(trial->timers);
     weir__ev_loop_close(trial->watches);
-    weir__mailbox_close(trial->mailbox, is_held);
+    weir__mailbox_close(trial->mailbox, false);
     weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);

@@ -123,6 +123,7 @@ void weir__run_taken(struct weir__run *run)
         "it ran longer than its timeout of %lld ms and was settled as timed "
         "out; its verdict is ignored",
         (long long)run->lane->options.timeout_ms);
+    run->lane->reactor->totals.timed_out++;
     weir__run_drop_ticket(run);
     run->outcome = WEIR__OUTCOME_TAKEN;
     weir__lane_settle(run->lane, run);
@@ -180,7 +181,9 @@ bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
     run->start_late_us = weir__run_late_us(run, run->started_ns);
     note_lateness(lane, run->start_late_us);
     run->is_expired = is_too_late(run);
-    if (!may_run(run))
+    if (may_run(run))
+        lane->reactor->totals.started++;
+    else
         weir__run_ended(run, WEIR_DONE);
     return may_run(run);
 }
@@ -208,6 +211,10 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
+    /* They may have come late: the process was stopped after the claim. Claims
+     * of stores that keep no lease by themselves may wait for long. */
+    if (lane->store->ops->kept_ns != NULL)
+        weir__lane_give_back_stale(lane);
     while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
@@ -273,6 +280,7 @@ static void flush_failed(struct weir__lane *lane)
         if (run->verdict != WEIR_DONE || !may_run(run))
             continue;
         run->verdict = WEIR_RETRY;
+        weir__follows_fini(&run->follows);
         run->job.host->job_set_reason(&run->job, "flush failed");
     }
 }
@@ -292,8 +300,25 @@ static void report_lateness(struct weir__lane *lane)
     lane->late_at_ns = reactor->now_ns + WEIR__LATENESS_NS;
 }
 
+static void count(struct weir_totals *totals, const struct weir__run *run)
+{
+    if (run->outcome == WEIR__OUTCOME_DONE)
+        totals->done++;
+    else if (run->outcome == WEIR__OUTCOME_RETRY)
+        totals->retried++;
+    else if (run->outcome == WEIR__OUTCOME_SNOOZE)
+        totals->snoozed++;
+    else if (run->outcome == WEIR__OUTCOME_DEAD && run->is_expired)
+        totals->expired++;
+    else if (run->outcome == WEIR__OUTCOME_DEAD)
+        totals->dead++;
+    else if (run->outcome == WEIR__OUTCOME_RETURN)
+        totals->returned++;
+}
+
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
+    count(&lane->reactor->totals, run);
     if (lane->reactor->suspect == run)
         lane->reactor->suspect = NULL; /* the next one may start */
     lane->store->ops->settle(lane->topic, run);

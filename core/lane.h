@@ -135,7 +135,7 @@ struct weir__reactor {
     bool is_noting;            /* its start is not answered yet */
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
-    uint64_t late_completions;
+    struct weir_totals totals; /* those that are counted, not those of now */
     size_t errands;     /* that threads have, also of runs that are over */
     uint64_t orphans;   /* handles of runs that were given up */
     uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
@@ -159,6 +159,7 @@ void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
 /* dispatch.c: no more runs of it may start now. */

@@ -100,7 +100,7 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
         reactor->orphans--;
     if (ticket == reactor->canceling)
         return; /* its cancel callback says that nothing else will come */
-    reactor->late_completions++;
+    reactor->totals.late++;
     if (now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
@@ -108,7 +108,7 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
         reactor->options.log, WEIR_LEVEL_WARN,
         "a run was completed that is over (twice, too late, or given up); "
         "%llu such completions so far",
-        (unsigned long long)reactor->late_completions);
+        (unsigned long long)reactor->totals.late);
 }
 
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
@@ -205,6 +205,8 @@ void weir__lane_time_out(struct weir__lane *lane)
             continue;
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
+        weir__follows_fini(&run->follows);
+        lane->reactor->totals.timed_out++;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
     }
@@ -250,12 +252,12 @@ void weir__reactor_abort(struct weir__reactor *reactor)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
 }
 
-bool weir__reactor_drop_pending(struct weir__reactor *reactor)
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor)
 {
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
-    return reactor->tickets.taken > 0 || reactor->orphans > 0;
+    return reactor->tickets.taken + (size_t)reactor->orphans;
 }
 
 static struct weir__run *find_token(const struct weir__run_list *list,
@@ -293,6 +295,7 @@ void weir__lane_lost(void *user, uint64_t token)
     struct weir__lane *lane = user;
     struct weir__run *run;
 
+    lane->reactor->totals.lost++;
     drop_ready(lane, token);
     for (;;) {
         run = find_token(&lane->pending, token);

@@ -40,6 +40,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* What is wrong with a job to add; WEIR_OK: nothing. */
+    int (*check)(const struct weir_new_job *job, struct weir_error *err);
     /* False: these headers name none. Fills what is not in the record. */
     bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
@@ -120,8 +122,8 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 void weir__reactor_abort(struct weir__reactor *reactor);
 
 /* Before the stores are closed: cancel what is pending, its jobs come back when
- * their leases end. True if handles are held that were not completed. */
-bool weir__reactor_drop_pending(struct weir__reactor *reactor);
+ * their leases end. How many handles are held that were not completed. */
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */
@@ -131,6 +133,9 @@ void weir__reactor_halt(struct weir__reactor *reactor);
  * do at once, -1 when nothing is planned. Never blocks; an early call is
  * harmless. */
 int64_t weir__reactor_tick(struct weir__reactor *reactor);
+
+void weir__reactor_totals(const struct weir__reactor *reactor,
+                          struct weir_totals *ret_totals);
 
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);

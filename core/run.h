@@ -17,6 +17,7 @@
 
 #include <weir/plugin.h>
 
+#include "core/follow.h"
 #include "core/record.h"
 
 struct weir__errand;
@@ -84,6 +85,7 @@ struct weir__run {
     enum weir__outcome outcome;
     int64_t delay_ms;
     char *reason; /* NUL-terminated, NULL: none */
+    struct weir__follows follows;
 };
 
 /* The host's functions as runs and plugin instances carry them. */

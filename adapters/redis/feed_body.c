@@ -15,9 +15,9 @@ enum { PAST_FIELDS = 9 };
  * msgpack only small integers do, and those count where they are no JSON. */
 static bool read_bytes(struct weir__buf *buf, struct weir_slice raw)
 {
-    bool is_msgpack = weir__msgpack_check(raw) == WEIR_OK;
+    bool is_msgpack = raw.len > 0 && weir__msgpack_check(raw) == WEIR_OK;
 
-    if (!(is_msgpack && raw.ptr[0] >= 0x80) &&
+    if (raw.len > 0 && !(is_msgpack && raw.ptr[0] >= 0x80) &&
         weir__json_to_msgpack(raw, buf, NULL) == WEIR_OK)
         return true;
     if (is_msgpack)
@@ -55,10 +55,11 @@ static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
 bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
                           struct weir__feed_entry *entry)
 {
-    struct weir_slice bytes = {0}, field;
-    bool is_map = raw->type == REDIS_REPLY_ARRAY, is_sound = true;
+    struct weir_slice bytes = weir__slice_str(""), field;
+    bool is_map = raw != NULL && raw->type == REDIS_REPLY_ARRAY;
+    bool is_sound = true;
 
-    if (raw->type == REDIS_REPLY_STRING)
+    if (raw != NULL && raw->type == REDIS_REPLY_STRING)
         bytes = weir__slice_of(raw->str, (size_t)raw->len);
     if (is_map && raw->elements == 2 && weir__reply_str(raw, 0, &field) &&
         weir__slice_equal(field, weir__slice_str("body")))

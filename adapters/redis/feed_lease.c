@@ -79,21 +79,16 @@ void weir__feed_renew(struct weir__store_topic *base, int64_t lease_ms)
 
 /* --- suspects ----------------------------------------------------------- */
 
-struct start_ask {
-    struct weir__feed_ask ask;
-    struct weir__feed_topic *topic;
-    struct weir__run *run;
-};
-
 static void on_started(struct weir__feed_ask *ask, int code,
                        const struct redisReply *reply)
 {
-    struct start_ask *start = (struct start_ask *)ask; /* its first member */
-    struct weir__feed_topic *topic = start->topic;
-    struct weir__run *run = start->run;
+    struct weir__feed_entry *entry = (struct weir__feed_entry *)ask; /* first */
+    struct weir__run *run = entry->starting;
+    const struct weir__feed_claim *claim = run->batch;
+    struct weir__feed_topic *topic = claim->topic;
     int64_t is_ours = 0;
 
-    weir__mem_free(start);
+    entry->starting = NULL;
     weir__feed_log_error(topic, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_ours))
         code = WEIR_ESERVER;
@@ -106,19 +101,18 @@ static void on_started(struct weir__feed_ask *ask, int code,
 void weir__feed_start(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__feed_topic *topic = weir__feed_topic_of(base);
-    struct start_ask *start = weir__mem_new(sizeof(*start));
+    struct weir__feed_claim *claim = run->batch;
+    struct weir__feed_entry *entry = &claim->entries[run->node];
     struct weir__buf bytes = {0};
 
-    WEIR_ASSERT(run->is_suspect);
-    if (start == NULL)
-        return; /* it stays with core until its lease is lost */
-    start->ask.done = on_started;
-    start->topic = topic;
-    start->run = run;
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && claim->topic == topic);
+    WEIR_ASSERT(run->is_suspect && entry->starting == NULL);
+    entry->start.done = on_started;
+    entry->starting = run;
     weir__resp_eval(&bytes, &weir__script_feedstart, 2, 2);
     weir__feed_keys(&bytes, topic->name, "run past");
     weir__resp_int(&bytes, (int64_t)run->token);
     weir__resp_bytes(&bytes, run->id);
     weir__feed_send(topic->store, &bytes, &weir__script_feedstart,
-                    WEIR__SEND_AGAIN, &start->ask);
+                    WEIR__SEND_AGAIN, &entry->start);
 }

@@ -38,9 +38,10 @@ static void show(const struct list_ask *list, const struct redisReply *reply,
     info.counters = record.counters;
     info.reason = record.reason;
     info.error = record.error;
-    info.body = weir__slice_of(bytes.ptr + entry.body_at, entry.body_len);
-    if (!bytes.failed)
+    if (!bytes.failed) {
+        info.body = weir__slice_of(bytes.ptr + entry.body_at, entry.body_len);
         list->fn(WEIR_OK, &info, list->arg);
+    }
     weir__buf_fini(&bytes);
 }
 

@@ -43,6 +43,8 @@ struct weir__feed_ask {
 /* What is known of a taken entry besides its run. Places are positions in the
  * claim's bytes. */
 struct weir__feed_entry {
+    struct weir__feed_ask start; /* first; whether it may start */
+    struct weir__run *starting;  /* while that is asked */
     size_t id_at, id_len;
     size_t raw_at, raw_len;   /* as it came, or what decodes to the same */
     size_t body_at, body_len; /* msgpack */
@@ -69,6 +71,7 @@ struct weir__feed_call {
     struct weir__feed_topic *topic;
     struct weir__feed_call *next;
     size_t verdicts;
+    bool is_broken; /* out of memory: nothing of it leaves, leases run out */
     size_t dones, autos, others;
     struct weir__buf done, other;
     struct weir__feed_auto {

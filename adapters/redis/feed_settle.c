@@ -53,7 +53,7 @@ static struct weir__feed_call *last_call(struct weir__feed_topic *topic)
 static bool fits(const struct weir__feed_call *call, const char *target)
 {
     return call->verdicts < WEIR__FEED_CALL && call->autos < AUTOS &&
-           call->done.len + call->other.len < CALL_BYTES &&
+           !call->is_broken && call->done.len + call->other.len < CALL_BYTES &&
            (target[0] == '\0' || call->target[0] == '\0' ||
             strcmp(call->target, target) == 0);
 }
@@ -165,8 +165,7 @@ static void take_verdict(struct weir__feed_topic *topic,
         is_noted = note_done(call, run);
     else
         is_noted = note_auto(call, run->token);
-    if (!is_noted)
-        return; /* nothing of this call leaves: leases run out */
+    call->is_broken = call->is_broken || !is_noted;
     call->verdicts++;
     topic->unsettled++;
 }
@@ -178,6 +177,7 @@ void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(claim->topic == topic && claim->out > 0);
+    WEIR_ASSERT(claim->entries[run->node].starting == NULL);
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
     if (run->outcome != WEIR__OUTCOME_TAKEN)
         take_verdict(topic, run);
@@ -292,6 +292,10 @@ static void send_call(struct weir__feed_call *call)
 
     call->ask.store = store;
     call->ask.done = on_settled;
+    if (call->is_broken) {
+        weir__feed_fail(&call->ask, WEIR_ENOMEM);
+        return;
+    }
     if (call->moves.count > 0)
         packs = weir__feed_send_moves(call, &moves, &pack_keys);
     write_call(&bytes, call, packs, &moves, &pack_keys);

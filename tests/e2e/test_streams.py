@@ -61,8 +61,7 @@ def an_idle_worker_survives_cuts_and_sees_entries_at_once(place):
         eventually(lambda: waiting(redis), "a connection waits")
         redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         redis("XADD", "t", "*", "body", number)
-        eventually(lambda: len(bodies(place)) == number + 1, "it was handled",
-                   10.0)
+        eventually(lambda: len(bodies(place)) == number + 1, "it was handled")
     expect([0, 1, 2, 3, 4], bodies(place))
     stop_cleanly(worker)
 

@@ -326,6 +326,30 @@ typedef void (*weir_topics_fn)(int code, const char *topic, void *arg);
 WEIR_API WEIR_MUST_CHECK int weir_reactor_topics(struct weir_reactor *reactor,
                                                  weir_topics_fn fn, void *arg);
 
+/* What this reactor did since it was opened, and has now. Counts of its own, no
+ * request: weir_stats has what the server counts for all workers. A job that
+ * runs again counts again. */
+struct weir_totals {
+    uint64_t connections; /* times that the connection came up */
+    uint64_t claims;      /* answers of the server to the wish for jobs */
+    uint64_t claimed;     /* jobs that came with them */
+    uint64_t started;     /* runs: calls of a handler */
+    /* What became of jobs; what came too late is in `refused` as well. */
+    uint64_t done, retried, snoozed, dead, expired;
+    uint64_t returned;   /* given back, not started or given up */
+    uint64_t timed_out;  /* runs beyond their timeout: retried or dead */
+    uint64_t refused;    /* verdicts that the server did not take any more */
+    uint64_t lost;       /* leases that ended under their runs */
+    uint64_t late;       /* completions of runs that were over */
+    uint64_t held;       /* now: jobs here, whatever their state */
+    uint64_t pending;    /* now, of those: to be finished later */
+    uint64_t unanswered; /* now: verdicts on their way to the server */
+};
+
+/* Cheap: a host may ask often. On the loop's thread. */
+WEIR_API void weir_reactor_totals(const struct weir_reactor *reactor,
+                                  struct weir_totals *ret_totals);
+
 /* --- managing jobs ---------------------------------------------------- */
 
 /* When a job is to be due; zero means "not given". */

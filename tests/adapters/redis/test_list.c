@@ -72,6 +72,9 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
     EXPECT_INT(1, host_dead(host, 10));
     EXPECT_STR("malformed", host->text[2]);
     EXPECT_STR("\xa5{oops", host->text[3]);
+    EXPECT_INT(1, redis_int(proc, "RPUSH t %s", ""));
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    EXPECT_TRUE(host_take(host)->is_malformed);
     EXPECT_INT(WEIR_OK, host_requeue(host, "~0000000000000001"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->runs->is_malformed);
