@@ -100,6 +100,13 @@ static void take_bounded(struct weir__bounded_options *bounded,
         bounded->linger_ms = value;
 }
 
+static void take_lease(struct weir__lane_options *options, int64_t value)
+{
+    options->bounded.is_unleased = value == WEIR__OPTION_NONE;
+    if (value != WEIR__OPTION_NONE)
+        options->lease_ms = value;
+}
+
 /* The value is within the option's bounds. */
 static void take_number(struct weir__lane_options *options,
                         enum weir__topic_option option, int64_t value)
@@ -122,9 +129,7 @@ static void take_number(struct weir__lane_options *options,
         options->timeout_ms = value;
         break;
     case WEIR__TOPIC_lease:
-        options->bounded.is_unleased = value == WEIR__OPTION_NONE;
-        if (value != WEIR__OPTION_NONE)
-            options->lease_ms = value;
+        take_lease(options, value);
         break;
     case WEIR__TOPIC_max_crashes:
         options->max_crashes = (uint32_t)value;
