@@ -75,6 +75,16 @@ static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
     return completed;
 }
 
+static void look(struct weir__ev_mailbox *mailbox, bool *ret_is_here,
+                 bool *ret_is_closed)
+{
+    weir__letters_lock(&mailbox->letters);
+    *ret_is_closed = mailbox->letters.is_closed;
+    *ret_is_here = mailbox->has_thread &&
+                   pthread_equal(mailbox->thread, pthread_self()) != 0;
+    weir__letters_unlock(&mailbox->letters);
+}
+
 static int post(struct weir__mailbox *port, uint64_t ticket,
                 const struct weir__completion *completion)
 {
@@ -83,11 +93,7 @@ static int post(struct weir__mailbox *port, uint64_t ticket,
     bool is_here, is_closed;
     int rc;
 
-    weir__letters_lock(&mailbox->letters);
-    is_closed = mailbox->letters.is_closed;
-    is_here = mailbox->has_thread &&
-              pthread_equal(mailbox->thread, pthread_self()) != 0;
-    weir__letters_unlock(&mailbox->letters);
+    look(mailbox, &is_here, &is_closed);
     if (is_closed)
         return WEIR_ECANCELED;
     if (is_here) {
@@ -137,6 +143,14 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
 struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox)
 {
     return &mailbox->port;
+}
+
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
+{
+    bool is_here, is_closed;
+
+    look(mailbox, &is_here, &is_closed);
+    return is_here;
 }
 
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox)

@@ -30,6 +30,9 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
 /* What core and handles know of it. */
 struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
 
+/* Whether the calling thread runs the loop; from any. */
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
+
 /* The calling thread runs the loop from now on. */
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
 
