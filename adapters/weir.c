@@ -167,6 +167,7 @@ static void destroy(void *arg)
     reactor->is_freed = true;
     if (reactor->core != NULL) {
         weir__reactor_halt(reactor->core);
+        weir__mailbox_read(reactor->mailbox); /* what calls was canceled */
         reactor->held = weir__reactor_drop_pending(reactor->core);
     }
     weir__ev_pool_close(reactor->pool); /* its threads look at the core */
@@ -272,17 +273,23 @@ void weir_reactor_totals(const struct weir_reactor *reactor,
 void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
                           void *arg)
 {
+    if (reactor->is_freed)
+        return;
     weir__reactor_on_idle(reactor->core, fn, arg);
 }
 
 void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
                        void *arg)
 {
+    if (reactor->is_freed)
+        return;
     weir__reactor_stop(reactor->core, done, arg);
 }
 
 void weir_reactor_give_back(struct weir_reactor *reactor)
 {
+    if (reactor->is_freed)
+        return;
     reactor->depth++;
     weir__reactor_abort(reactor->core);
     reactor->depth--;

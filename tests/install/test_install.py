@@ -74,7 +74,8 @@ def everything_is_where_it_belongs(place):
                  "share/man/man1/weir.1", "share/man/man1/weir-bench.1",
                  "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "loop.h", "plugin.h", "test.h", "weir.h"],
+    expect(["base.h", "loop.h", "plugin.h", "test.h", "thread.h",
+            "weir.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 
