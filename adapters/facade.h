@@ -27,7 +27,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 5 };
+enum { WEIR__KINDS = 6 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -64,6 +64,9 @@ struct weir_reactor {
     struct weir__declared *declared;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
+    weir_drop_fn drop_fn;
+    void *drop_arg;
+    size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };

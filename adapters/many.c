@@ -173,6 +173,7 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->id == NULL ? 0 : strlen(job->id) + 1;
     bytes += job->retry == NULL ? 0 : strlen(job->retry) + 1;
     bytes += job->url == NULL ? 0 : strlen(job->url) + 1;
+    bytes += job->group == NULL ? 0 : strlen(job->group) + 1;
     return bytes;
 }
 
@@ -197,6 +198,7 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->id = copy_text(to, job->id);
     copy->retry = copy_text(to, job->retry);
     copy->url = copy_text(to, job->url);
+    copy->group = copy_text(to, job->group);
     copy->body.ptr = (const uint8_t *)*to;
     if (job->body.len > 0)
         memcpy(*to, job->body.ptr, job->body.len);

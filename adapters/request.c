@@ -72,6 +72,22 @@ int weir__facade_check_job(const struct weir_new_job *job,
     return rc;
 }
 
+static int check_event(const char *topic, const struct weir_new_job *job,
+                       struct weir_error *err)
+{
+    if (job->group == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: name the group "
+                               "of the event",
+                               topic);
+    if (job->delay_ms != 0 || job->at_ms != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: its events have "
+                               "no delay",
+                               topic);
+    return weir__group_check(weir__slice_str(job->group), err);
+}
+
 static int check_fit(const char *topic, const char *kind,
                      const struct weir_new_job *job, struct weir_error *err)
 {
@@ -89,6 +105,13 @@ static int check_fit(const char *topic, const char *kind,
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: all its jobs have the "
                                "topic's delay, a job has none of its own",
+                               topic, kind);
+    if (weir__topic_option_fits(WEIR__TOPIC_length, kind, NULL) == WEIR_OK)
+        return check_event(topic, job, err);
+    if (job->group != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: only events of a "
+                               "bounded topic are in groups",
                                topic, kind);
     if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0 &&
         job->retry != NULL)
@@ -120,6 +143,7 @@ int weir__facade_put(const struct weir__place *place,
     };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
+        .group = weir__slice_str(job->group),
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,

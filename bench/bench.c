@@ -13,14 +13,29 @@ const struct bench_kind bench_kinds[] = {
     {.name = "delay", .has_ids = true},
     {.name = "list", .delay = BENCH_DELAY_NONE},
     {.name = "stream", .delay = BENCH_DELAY_NONE},
+    {.name = "sync", .delay = BENCH_DELAY_OF_TOPIC, .has_consumers = true},
+    {.name = "concurrent",
+     .delay = BENCH_DELAY_OF_TOPIC,
+     .has_consumers = true},
 };
 const size_t bench_kind_count = sizeof(bench_kinds) / sizeof(bench_kinds[0]);
 
 const struct bench_variant bench_variants[] = {
-    {.kind = "delay", .words = "delay"},
+    {.kind = "concurrent",
+     .parking = "two-step",
+     .auto_ack = "no",
+     .words = "concurrent, two-step"},
+    {.kind = "concurrent",
+     .parking = "atomic",
+     .auto_ack = "no",
+     .words = "concurrent, atomic"},
+    {.kind = "concurrent", .auto_ack = "yes", .words = "concurrent, auto-ack"},
+    {.kind = "sync", .lock = "yes", .words = "sync, lock"},
+    {.kind = "sync", .lock = "no", .words = "sync, no lock"},
     {.kind = "list", .auto_ack = "no", .words = "list"},
     {.kind = "list", .auto_ack = "yes", .words = "list, auto-ack"},
     {.kind = "stream", .words = "stream"},
+    {.kind = "delay", .words = "delay"},
 };
 const size_t bench_variant_count =
     sizeof(bench_variants) / sizeof(bench_variants[0]);

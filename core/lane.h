@@ -87,6 +87,9 @@ struct weir__lane {
     struct weir__run_list ran; /* verdict known, outcome not decided */
     struct weir__run_list suspects;
     struct weir__run_list pending; /* oldest first, linked both ways */
+    struct weir_job **batch; /* of a call of run_batch; NULL: none was made */
+    enum weir_verdict *batch_verdicts;
+    size_t batch_cap;
     bool has_suspect; /* the reactor's, until its handler is called */
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
@@ -156,6 +159,7 @@ void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
 /* dispatch.c: no more runs of it may start now. */
@@ -193,6 +197,18 @@ void weir__suspect_give_back(struct weir__lane *lane);
 int weir__lane_open_topic(struct weir__lane *lane);
 void weir__lane_settings(void *user, const struct weir__setting *settings,
                          size_t count);
+
+/* batch.c: a handler of many jobs. Calls it with `run` and what may go with it;
+ * returns how many jobs ended or are pending. */
+size_t weir__batch_run(struct weir__lane *lane, struct weir__run *run);
+void weir__batch_free(struct weir__lane *lane);
+
+/* dispatch.c: what becomes of a run before and after its handler. */
+bool weir__run_begin(struct weir__lane *lane, struct weir__run *run);
+void weir__run_returned(struct weir__run *run, enum weir_verdict verdict);
+void weir__run_taken(struct weir__run *run);
+void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
+                     size_t count, bool is_pending);
 
 /* dispatch.c: handlers. True while ready runs are left. */
 bool weir__dispatch(struct weir__reactor *reactor);

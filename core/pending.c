@@ -205,6 +205,7 @@ void weir__lane_time_out(struct weir__lane *lane)
             continue;
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
+        weir__follows_fini(&run->follows);
         lane->reactor->totals.timed_out++;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
@@ -251,12 +252,12 @@ void weir__reactor_abort(struct weir__reactor *reactor)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
 }
 
-bool weir__reactor_drop_pending(struct weir__reactor *reactor)
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor)
 {
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
-    return reactor->tickets.taken > 0 || reactor->orphans > 0;
+    return reactor->tickets.taken + (size_t)reactor->orphans;
 }
 
 static struct weir__run *find_token(const struct weir__run_list *list,

@@ -31,6 +31,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
 
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
+        weir__batch_free(lane);
         weir__mem_free(lane);
     }
     weir__tickets_fini(&reactor->tickets);
@@ -236,8 +237,11 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
     weir__dispatch_finish(reactor);
-    if (!reactor->is_halted)
+    if (!reactor->is_halted) {
+        /* Now that the one before is settled: both leave together. */
+        weir__suspect_next(reactor);
         feed_lanes(reactor);
+    }
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */

@@ -17,6 +17,7 @@
 
 #include <weir/plugin.h>
 
+#include "core/follow.h"
 #include "core/record.h"
 
 struct weir__errand;
@@ -55,6 +56,7 @@ struct weir__run {
     uint32_t node; /* the store's */
     uint32_t slot; /* the store's */
     struct weir_slice id;
+    struct weir_slice group;    /* of a bounded topic; else empty */
     struct weir__record record; /* crashes already include the lease's */
     uint64_t token;
     int64_t due_ms;     /* server time */
@@ -83,6 +85,7 @@ struct weir__run {
     enum weir__outcome outcome;
     int64_t delay_ms;
     char *reason; /* NUL-terminated, NULL: none */
+    struct weir__follows follows;
 };
 
 /* The host's functions as runs and plugin instances carry them. */

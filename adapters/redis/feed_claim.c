@@ -16,6 +16,7 @@ enum {
 };
 
 #define CLAIM_IDLE_MS INT64_C(60000)
+#define DUE_MAX_MS    INT64_C(9999999999999) /* the year 2286 */
 
 struct claim_ask {
     struct weir__feed_ask ask;
@@ -60,6 +61,14 @@ void weir__feed_claim_free(struct weir__feed_claim *claim)
 
 /* --- reading the reply -------------------------------------------------- */
 
+/* A time that only somebody else can have written is moved to a bound. */
+static int64_t bounded_due(int64_t due_ms)
+{
+    if (due_ms < 0)
+        return 0;
+    return due_ms < DUE_MAX_MS ? due_ms : DUE_MAX_MS;
+}
+
 /* False: not an answer of the script. */
 static bool read_entry(struct weir__feed_claim *claim, size_t index,
                        const struct redisReply *reply)
@@ -73,6 +82,7 @@ static bool read_entry(struct weir__feed_claim *claim, size_t index,
         !weir__reply_str(reply, at + 2, &past) ||
         !weir__reply_int(reply, at + 3, &run->due_ms))
         return false;
+    run->due_ms = bounded_due(run->due_ms);
     entry->id_at = claim->bytes.len;
     entry->id_len = id.len;
     weir__buf_append(&claim->bytes, id.ptr, id.len);

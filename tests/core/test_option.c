@@ -130,7 +130,7 @@ TEST(only_kinds_that_there_are_can_be_chosen)
             "or stream");
     refuses("kind", "Delay",
             "kind: \"Delay\" is not a kind: write delay, list, sync, "
-            "concurrent or stream");
+            "concurrent, stream or bounded");
 }
 
 TEST(texts_are_checked_by_their_form)

@@ -96,9 +96,10 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
  * topics of its kind do not have is refused. */
 struct weir_topic_options {
     const char *kind; /* [as declared, or "delay"] */
-    /* Exactly one of `run` and `plugin`. */
+    /* A function or a plugin: `run` or `run_batch` (then `run` is not used), or
+     * `plugin`. */
     weir_run_fn run;
-    void *self;         /* handed to `run`; kept */
+    void *self;         /* handed to the function; kept */
     const char *plugin; /* path of a shared object, with a slash */
     bool blocking;      /* [false] `run` may block: it is called by threads, as
                       WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
@@ -136,6 +137,18 @@ struct weir_topic_options {
     const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
     int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
                               to 7 d [60,000] */
+    weir_run_batch_fn run_batch;
+    uint32_t batch; /* most jobs that it is given at once, 1 to 1,000 [128] */
+
+    /* Of bounded topics; texts as in docs/configuration.md. */
+    uint32_t length;      /* events in a group, 1 to 1,000,000 [1,000] */
+    const char *overflow; /* "drop-oldest", "drop-new", "reject" [the first] */
+    int64_t max_age_ms;   /* of an event at its start, to 3,650 d [none] */
+    int64_t group_ttl_ms; /* of a group without adds, 1 s to 365 d [none] */
+    int64_t linger_ms;    /* wait so long for a full batch, to 1 h [0] */
+    const char *const *hot; /* each "PATTERN[:WEIGHT]"; borrowed [none] */
+    size_t hot_count;
+    bool is_unleased; /* lease = none: a crash loses the batch */
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored
@@ -188,9 +201,12 @@ struct weir_new_job {
     const char *retry; /* ladder of this job */
     int64_t ttl_ms;    /* how long after its due time it may still start */
     const char *url;   /* at most 2,048 bytes */
+    /* Of bounded topics, and required there: the group, a name as an id. */
+    const char *group;
 };
 
-/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_ETOOBIG (the body is
+/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
+ * group is full and drops new ones), WEIR_EFULL (it refuses them), WEIR_ETOOBIG (the body is
  * above the topic's max_body, 1 MiB unless set), WEIR_EFULL (as many jobs wait
  * as the topic's max_pending allows), WEIR_EKIND (the topic is of another
  * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
@@ -269,6 +285,24 @@ WEIR_API WEIR_MUST_CHECK int weir_body_from_json(const char *json, size_t len,
                                                  struct weir_error *err);
 WEIR_API void weir_body_free(struct weir_slice body);
 
+/* Why events of a bounded topic were given up. */
+enum weir_drop {
+    WEIR_DROP_OVERFLOW, /* their group was full */
+    WEIR_DROP_AGE,      /* they were older than max_age, or their own ttl */
+    WEIR_DROP_TTL       /* their group was idle for group_ttl */
+};
+
+/* "overflow", "age", "ttl". */
+WEIR_API const char *weir_drop_name(enum weir_drop reason);
+
+/* Be told what this reactor's adds pushed out of groups, and what its topics
+ * gave up. Other workers hear of theirs; weir_stats counts all. `fn` may be
+ * NULL; a second call replaces it. */
+typedef void (*weir_drop_fn)(const char *topic, const char *group,
+                             enum weir_drop reason, uint64_t count, void *arg);
+WEIR_API void weir_reactor_on_drop(struct weir_reactor *reactor,
+                                   weir_drop_fn fn, void *arg);
+
 /* --- looking and removing --------------------------------------------- */
 
 enum weir_job_state {
@@ -329,6 +363,8 @@ struct weir_stats {
     uint64_t added_total, done_total, retried_total, failed_total;
     uint64_t expired_total, crashed_total, dropped_total;
     int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
+    /* Of bounded topics: dropped_total by reason. */
+    uint64_t dropped_overflow, dropped_age, dropped_ttl;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
