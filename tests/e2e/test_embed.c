@@ -456,7 +456,7 @@ TEST(the_epoll_example_closes_its_order_in_its_own_loop)
     server = redis_start(NULL);
     EXPECT_INT(0, run_example("embed_epoll", NULL, text, sizeof(text)));
     EXPECT_STR("closing order 17\n", text);
-    EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta done"));
+    EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
     redis_stop(server);
 }
 
