@@ -131,7 +131,7 @@ TEST(what_was_added_and_not_answered_is_canceled_once)
     close_host();
 }
 
-/* --- calls ---------------------------------------------------------------- */
+/* --- calls -- */
 
 static void count_call(int code, struct weir_reactor *reactor, void *arg)
 {
@@ -195,7 +195,7 @@ TEST(a_call_may_free_the_reactor_and_those_behind_it_are_canceled)
     close_host();
 }
 
-/* --- freeing while runs are given up ---------------------------------------- */
+/* --- freeing while runs are given up -- */
 
 static struct weir_handle handles[3];
 
@@ -252,7 +252,7 @@ TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
     close_host();
 }
 
-/* --- another thread ----------------------------------------------------------- */
+/* --- another thread -- */
 
 static void *submit_one(void *arg)
 {
@@ -282,7 +282,7 @@ TEST(another_thread_adds_to_a_reactor_on_the_hosts_loop)
     close_host();
 }
 
-/* --- memory ------------------------------------------------------------------- */
+/* --- memory -- */
 
 TEST(without_memory_nothing_is_added_and_nothing_leaks)
 {
