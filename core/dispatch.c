@@ -319,8 +319,7 @@ static void count(struct weir_totals *totals, const struct weir__run *run)
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
     count(&lane->reactor->totals, run);
-    if (lane->reactor->suspect == run)
-        lane->reactor->suspect = NULL; /* the next one may start */
+    weir__suspect_settled(run);
     lane->store->ops->settle(lane->topic, run);
 }
 
