@@ -343,9 +343,9 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
     lane->coming += claimed->count;
-    if (claimed->count > 0) {
-        if (!weir__heap_has(&lane->renew_at.node))
-            arm_renewal(lane);
+    if (claimed->count > 0 && !weir__heap_has(&lane->renew_at.node))
+        arm_renewal(lane);
+    if (claimed->count > 0 && !claimed->will_wake) {
         weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
         return;
     }

@@ -16,8 +16,8 @@
  *                                   |            ^        |
  *                                   +--> suspects, one at a time
  *
- * A lane claims while it has room; after a claim that got nothing it sleeps
- * until the next due time, a wake-up, or the safety check. */
+ * A lane claims while it has room; after a claim that left room, with nothing
+ * more due, it sleeps until the next due time, a wake-up, or the safety check. */
 
 #include "core/heap.h"
 #include "core/histogram.h"
