@@ -135,7 +135,7 @@ struct weir__store_topic *weir__topic_find(struct weir__delay *store,
                                            struct weir_slice name)
 {
     struct weir__store_topic *topic =
-        store->buckets[weir__topic_bucket(name) & (WEIR__TOPIC_BUCKETS - 1)];
+        store->buckets[weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1)];
 
     while (topic != NULL &&
            !weir__slice_equal(weir__slice_str(topic->name), name))
@@ -149,8 +149,7 @@ static int topic_open(struct weir__store *base,
 {
     struct weir__delay *store = weir__delay_of(base);
     struct weir__store_topic *topic = weir__topic_find(store, options->name);
-    size_t bucket =
-        weir__topic_bucket(options->name) & (WEIR__TOPIC_BUCKETS - 1);
+    size_t bucket = weir__slice_hash(options->name) & (WEIR__TOPIC_BUCKETS - 1);
 
     bool was_in;
 

@@ -22,6 +22,7 @@ _Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
 struct claim_ask {
     struct weir__ask ask;
     struct weir__store_topic *topic;
+    size_t room;
     bool is_look; /* asked for no job */
 };
 
@@ -192,15 +193,17 @@ static void on_claimed(struct weir__ask *ask, int code,
     struct weir__store_topic *topic = claim->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__lease *lease = NULL;
+    size_t room = claim->room;
     bool is_look = claim->is_look;
 
     weir__mem_free(claim);
     weir__topic_log_error(topic, "claim", code, reply);
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &lease);
+    claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
     if (code == WEIR_OK && !is_look)
-        topic->is_idle = claimed.count == 0;
+        topic->is_idle = claimed.count == 0 || claimed.will_wake;
     if (lease != NULL && topic->user == NULL) {
         weir__lease_free(lease); /* it runs out, nobody is there to run it */
         return;
@@ -236,6 +239,7 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     topic->wants_claim = false;
     claim->ask.done = on_claimed;
     claim->topic = topic;
+    claim->room = topic->claim.room;
     claim->is_look = topic->claim.room == 0;
     weir__delay_eval(&bytes, &weir__script_claim, 6, 6);
     weir__topic_keys(&bytes, topic, "wait run lease ids meta idle");

@@ -19,11 +19,11 @@
 struct weir__delay;
 
 enum {
-    WEIR__CALL_SLOTS = 1000,  /* most slots that one script call touches */
-    WEIR__CALL_NODES = 400,   /* most nodes: these cost more */
-    WEIR__TOPIC_BUCKETS = 64, /* a power of two */
-    WEIR__NODE_STATES = 256,  /* of a node: the fraction of its score */
-    WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
+    WEIR__CALL_SLOTS = 1000,    /* most slots that one script call touches */
+    WEIR__CALL_NODES = 400,     /* most nodes: these cost more */
+    WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
+    WEIR__NODE_STATES = 256,    /* of a node: the fraction of its score */
+    WEIR__KEY_MAX = 72          /* "weir:{" topic "}:p:" seq, and some more */
 };
 
 /* One answer that is waited for; the first member of what is sent with it. */

@@ -31,15 +31,6 @@ int64_t weir__digits_read(struct weir_slice digits)
     return number;
 }
 
-size_t weir__topic_bucket(struct weir_slice name)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ name.ptr[i]) * UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 32);
-}
-
 void weir__wake_channel(char *buf, size_t cap, const char *worker)
 {
     int len = snprintf(buf, cap, "weir:wake:%s", worker);

@@ -10,9 +10,6 @@
 /* Write the topic's name and the prefix of its keys. */
 void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name);
 
-/* A hash of a topic's name. */
-size_t weir__topic_bucket(struct weir_slice name);
-
 /* A number that the server writes as text, of up to 18 digits. */
 int64_t weir__digits_read(struct weir_slice digits);
 
