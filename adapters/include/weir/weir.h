@@ -206,9 +206,9 @@ struct weir_new_job {
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
- * group is full and drops new ones), WEIR_EFULL (it refuses them), WEIR_ETOOBIG (the body is
- * above the topic's max_body, 1 MiB unless set), WEIR_EFULL (as many jobs wait
- * as the topic's max_pending allows), WEIR_EKIND (the topic is of another
+ * group is full and drops new ones), WEIR_EFULL (it refuses them; or as many
+ * jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is above
+ * the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of another
  * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
  * NUL-terminated and borrowed; when none was given it is the one weir made, or
  * "" when it came to none. */
