@@ -31,11 +31,15 @@ struct follow {
     int64_t revision;
 };
 
+/* The first time one consumer looks in any case: finding nothing is what has
+ * the worker woken by the next push. */
 static void serve(struct weir__store_topic *topic)
 {
+    bool is_first = !topic->is_serving;
+
     topic->is_serving = true;
     weir__fifo_fit(topic);
-    weir__fifo_kick(topic, topic->length);
+    weir__fifo_kick(topic, is_first && topic->length == 0 ? 1 : topic->length);
     weir__fifo_answer(topic);
 }
 
