@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/base.h"
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/random.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/redis/base.h"
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "adapters/redis/late.h"
 #include "adapters/redis/resp.h"
 #include "core/assert.h"
