@@ -60,4 +60,5 @@ void weir__base_follow(struct weir__base_topic *topic, int64_t revision)
     follow->topic = topic;
     follow->revision = revision;
     weir__base_ask_options(topic, &follow->ask);
+    weir__conn_flush(topic->base->commands);
 }
