@@ -122,9 +122,18 @@ static int check_fit(const char *topic, const char *kind,
     return WEIR_OK;
 }
 
-int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+int weir__facade_check_fit(const struct weir_reactor *reactor,
+                           const struct weir__place *place, const char *topic,
+                           const struct weir_new_job *job,
+                           struct weir_error *err)
+{
+    return check_fit(topic, weir__facade_kind_of(reactor, place->store), job,
+                     err);
+}
+
+int weir__facade_put(const struct weir__place *place,
                      const struct weir_new_job *job, weir_added_fn fn,
-                     void *arg, struct weir_error *err)
+                     void *arg)
 {
     struct weir__record record = {
         .retry = weir__slice_str(job->retry),
@@ -139,18 +148,24 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
+
+    return place->store->ops->add(place->topic, &new_job, fn, arg);
+}
+
+int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+                     const struct weir_new_job *job, weir_added_fn fn,
+                     void *arg, struct weir_error *err)
+{
     struct weir__place place;
     int rc = weir__facade_check_job(job, err);
 
-    if (rc < 0)
-        return rc;
-    rc = weir__facade_place(reactor, topic, &place, err);
     if (rc == WEIR_OK)
-        rc = check_fit(topic, weir__facade_kind_of(reactor, place.store), job,
-                       err);
+        rc = weir__facade_place(reactor, topic, &place, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_check_fit(reactor, &place, topic, job, err);
     if (rc < 0)
         return rc;
-    rc = place.store->ops->add(place.topic, &new_job, fn, arg);
+    rc = weir__facade_put(&place, job, fn, arg);
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;

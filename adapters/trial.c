@@ -248,7 +248,8 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_trial *trial = arg;
 
-    weir__reactor_complete(trial->core, ticket, completion);
+    if (trial->core != NULL)
+        weir__reactor_complete(trial->core, ticket, completion);
 }
 
 static int open_mailbox(struct weir_trial *trial)
@@ -309,6 +310,7 @@ void weir_trial_free(struct weir_trial *trial)
         port->ops->close(port);
     }
     weir__reactor_free(trial->core);
+    trial->core = NULL; /* what the plugin completes now is over */
     weir__instance_close(&trial->instance);
     weir__trial_loop_close(trial->timers);
     weir__ev_loop_close(trial->watches);

@@ -211,6 +211,10 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
 
+    /* They may have come late: the process was stopped after the claim. Claims
+     * of stores that keep no lease by themselves may wait for long. */
+    if (lane->store->ops->kept_ns != NULL)
+        weir__lane_give_back_stale(lane);
     while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
@@ -276,6 +280,7 @@ static void flush_failed(struct weir__lane *lane)
         if (run->verdict != WEIR_DONE || !may_run(run))
             continue;
         run->verdict = WEIR_RETRY;
+        weir__follows_fini(&run->follows);
         run->job.host->job_set_reason(&run->job, "flush failed");
     }
 }
@@ -314,8 +319,7 @@ static void count(struct weir_totals *totals, const struct weir__run *run)
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
     count(&lane->reactor->totals, run);
-    if (lane->reactor->suspect == run)
-        lane->reactor->suspect = NULL; /* the next one may start */
+    weir__suspect_settled(run);
     lane->store->ops->settle(lane->topic, run);
 }
 

@@ -30,8 +30,9 @@ static struct weir__errand *errand_new(const struct weir__run *run)
     struct weir__errand *errand;
     uint8_t *to;
 
-    errand = weir__mem_new(sizeof(*errand) + run->id.len + record->url.len +
-                           record->headers.len + record->body.len);
+    errand =
+        weir__mem_new(sizeof(*errand) + run->id.len + record->url.len +
+                      record->headers.len + record->body.len + run->group.len);
     if (errand == NULL)
         return NULL;
     to = errand->bytes;
@@ -48,6 +49,7 @@ static struct weir__errand *errand_new(const struct weir__run *run)
                 .headers = copy_slice(&to, record->headers),
                 .body = copy_slice(&to, record->body),
             },
+        .group = copy_slice(&to, run->group),
         .token = run->token,
         .due_ms = run->due_ms,
         .phase = WEIR__PHASE_RUNNING,
@@ -192,6 +194,8 @@ void weir__reactor_returned(struct weir__reactor *reactor,
     } else {
         WEIR_ASSERT(run->errand == errand);
         run->errand = NULL;
+        run->follows = errand->run.follows;
+        errand->run.follows = (struct weir__follows){0};
         weir__reactor_complete(reactor, errand->ticket, &completion);
     }
     weir__errand_free(errand);

@@ -200,7 +200,7 @@ void weir__lane_wake(struct weir__lane *lane)
 /* The process was stopped, or a handler held the loop, or the connection is
  * away for longer than the lease: what did not start may run elsewhere by now.
  * It goes back, which changes nothing for jobs that are no longer ours. */
-static void give_back_stale(struct weir__lane *lane)
+void weir__lane_give_back_stale(struct weir__lane *lane)
 {
     const struct weir__store_ops *ops = lane->store->ops;
     int64_t lease_ns = lane->options.lease_ms * WEIR__MS_NS;
@@ -230,7 +230,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     WEIR_ASSERT(deadline == &lane->renew_at);
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
-    give_back_stale(lane);
+    weir__lane_give_back_stale(lane);
     ops->renew(lane->topic, lane->options.lease_ms);
     if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;

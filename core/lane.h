@@ -14,7 +14,7 @@
  *                                   |   |                 ^
  *                                   |   +----> pending ---+
  *                                   |            ^        |
- *                                   +--> suspects, one at a time
+ *                                   +--> suspects, one start at a time
  *
  * A lane claims while it has room; after a claim that got nothing it sleeps
  * until the next due time, a wake-up, or the safety check. */
@@ -25,11 +25,12 @@
 #include "core/ticket.h"
 
 enum {
-    WEIR__CLAIM_MAX = 1000, /* most jobs in one claim: the scripts' bound */
-    WEIR__HOLD_MAX = 2000,  /* most jobs held with automatic prefetch */
-    WEIR__HOLD_FIRST = 16,  /* before the handler's speed is known */
-    WEIR__QUANTUM = 32,     /* runs per visit and unit of weight */
-    WEIR__TURN_RUNS = 2048, /* most runs in one turn */
+    WEIR__CLAIM_MAX = 1000,   /* most jobs in one claim: the scripts' bound */
+    WEIR__HOLD_MAX = 2000,    /* most jobs held with automatic prefetch */
+    WEIR__HOLD_FIRST = 16,    /* before the handler's speed is known */
+    WEIR__QUANTUM = 32,       /* runs per visit and unit of weight */
+    WEIR__ORPHANS_MAX = 4096, /* handles of runs that are over */
+    WEIR__TURN_RUNS = 2048,   /* most runs in one turn */
 };
 
 #define WEIR__MS_NS         INT64_C(1000000)
@@ -131,14 +132,16 @@ struct weir__reactor {
     struct weir__store *stores[WEIR__STORES_MAX];
     size_t store_count;
     struct weir__tickets tickets;
-    struct weir__run *suspect; /* the one that is noted, runs or is pending */
+    struct weir__run *suspect; /* the one that is noted or runs, or is pending
+                                  and must be alone */
+    size_t loose_suspects;     /* others that are pending */
     bool is_noting;            /* its start is not answered yet */
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     struct weir_totals totals; /* those that are counted, not those of now */
-    size_t errands;     /* that threads have, also of runs that are over */
-    uint64_t orphans;   /* handles of runs that were given up */
-    uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
+    size_t errands;      /* that threads have, also of runs that are over */
+    bool has_lost_track; /* of handles: more orphans than are kept */
+    uint64_t canceling;  /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;
@@ -159,6 +162,7 @@ void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
 /* dispatch.c: no more runs of it may start now. */
@@ -188,6 +192,8 @@ int64_t weir__errand_began_ns(struct weir__run *run);
 
 /* suspect.c */
 void weir__suspect_put_aside(struct weir__run *run);
+void weir__suspect_pends(struct weir__run *run);
+void weir__suspect_settled(struct weir__run *run);
 void weir__suspect_next(struct weir__reactor *reactor);
 void weir__suspect_started(void *user, struct weir__run *run, int code);
 void weir__suspect_give_back(struct weir__lane *lane);

@@ -40,6 +40,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* What is wrong with a job to add; WEIR_OK: nothing. */
+    int (*check)(const struct weir_new_job *job, struct weir_error *err);
     /* False: these headers name none. Fills what is not in the record. */
     bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
@@ -120,8 +122,8 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 void weir__reactor_abort(struct weir__reactor *reactor);
 
 /* Before the stores are closed: cancel what is pending, its jobs come back when
- * their leases end. True if handles are held that were not completed. */
-bool weir__reactor_drop_pending(struct weir__reactor *reactor);
+ * their leases end. How many handles are held that were not completed. */
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */

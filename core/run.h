@@ -17,6 +17,7 @@
 
 #include <weir/plugin.h>
 
+#include "core/follow.h"
 #include "core/record.h"
 
 struct weir__errand;
@@ -71,6 +72,7 @@ struct weir__run {
     bool is_crashed;             /* too many workers died with it: the same */
     bool is_timed_out;           /* it ran for too long */
     bool is_noted;               /* a suspect whose start is noted */
+    bool is_loose;               /* one that others may start beside */
     struct weir__run *previous;  /* among the pending ones */
     uint64_t ticket;             /* of its handle; 0: none */
     struct weir__errand *errand; /* a thread has a copy, or this is it; NULL */
@@ -84,6 +86,7 @@ struct weir__run {
     enum weir__outcome outcome;
     int64_t delay_ms;
     char *reason; /* NUL-terminated, NULL: none */
+    struct weir__follows follows;
 };
 
 /* The host's functions as runs and plugin instances carry them. */

@@ -235,7 +235,8 @@ struct weir__store_ops {
  * where no run is ever a suspect. */
 struct weir__store {
     const struct weir__store_ops *ops;
-    bool is_up; /* connected; core's */
+    bool is_up;         /* connected; core's */
+    bool takes_follows; /* settle writes the jobs that runs add */
 };
 
 #endif

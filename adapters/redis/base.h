@@ -55,7 +55,7 @@ struct weir__base_topic {
 
     int64_t revision;  /* of the stored options that the user knows */
     bool is_following; /* reading a newer one */
-    struct weir__follow {
+    struct weir__options_ask {
         struct weir__ask ask;
         struct weir__base_topic *topic;
         int64_t revision;

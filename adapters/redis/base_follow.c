@@ -32,15 +32,16 @@ static int tell(struct weir__base_topic *topic, const struct redisReply *reply)
 static void on_options(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
-    struct weir__follow *follow = (struct weir__follow *)ask; /* first */
+    struct weir__options_ask *follow =
+        (struct weir__options_ask *)ask; /* first */
     struct weir__base_topic *topic = follow->topic;
 
     topic->is_following = false;
     weir__base_log_error(topic, "options", code, reply);
-    if (topic->user == NULL)
-        return;
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
+    if (code == WEIR_OK && topic->user == NULL)
+        code = WEIR_ECANCELED; /* nobody there to tell */
     if (code == WEIR_OK)
         code = tell(topic, reply);
     if (code == WEIR_OK)
@@ -51,7 +52,7 @@ static void on_options(struct weir__ask *ask, int code,
 
 void weir__base_follow(struct weir__base_topic *topic, int64_t revision)
 {
-    struct weir__follow *follow = &topic->follow;
+    struct weir__options_ask *follow = &topic->follow;
 
     if (topic->is_following || topic->revision == revision)
         return;

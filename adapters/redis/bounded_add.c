@@ -8,7 +8,11 @@
 
 /* Collecting events, by group, until a flush sends them. */
 
-enum { COLLECTED_MAX = 64 << 20 }; /* bytes */
+enum {
+    COLLECTED_MAX = 64 << 20, /* bytes that wait to be sent */
+    COLLECT_BYTES = 4 << 20,  /* that are sorted into calls, about */
+    INDEX_MIN = 64
+};
 
 static uint32_t hash_of(struct weir_slice name)
 {
@@ -25,7 +29,6 @@ static struct weir__bound_adds *adds_new(struct weir__bound_topic *topic)
 
     if (adds == NULL)
         return NULL;
-    adds->ask.store = topic->store;
     adds->topic = topic;
     *topic->adds_end = adds;
     topic->adds_end = &adds->next;
@@ -39,46 +42,91 @@ static struct weir__bound_adds *adds_of(struct weir__bound_topic *topic,
     struct weir__bound_adds *adds =
         topic->adds == NULL ? NULL : topic->last_adds;
 
-    if (adds == NULL || adds->count == WEIR__BOUND_EVENTS ||
-        (adds->count > 0 && adds->bytes.len + len > WEIR__BOUND_BYTES))
+    if (adds == NULL || adds->count == WEIR__BOUND_COLLECT ||
+        (adds->count > 0 && adds->bytes.len + len > COLLECT_BYTES))
         return adds_new(topic);
     return adds;
+}
+
+/* At most half of the places are used. False: out of memory. */
+static bool make_room(struct weir__bound_adds *adds)
+{
+    size_t size = adds->index_size == 0 ? INDEX_MIN : adds->index_size * 2;
+    struct weir__event_group *groups;
+    uint16_t *index;
+
+    if (adds->group_count * 2 < adds->index_size)
+        return true;
+    groups = weir__mem_grow(adds->groups, size / 2, sizeof(*groups));
+    if (groups == NULL)
+        return false;
+    adds->groups = groups;
+    index = weir__mem_new(size * sizeof(*index));
+    if (index == NULL)
+        return false;
+    weir__mem_free(adds->index);
+    adds->index = index;
+    adds->index_size = size;
+    for (size_t i = 0; i < adds->group_count; i++) {
+        size_t place = adds->groups[i].hash & (size - 1);
+
+        while (index[place] != 0)
+            place = (place + 1) & (size - 1);
+        index[place] = (uint16_t)(i + 1);
+    }
+    return true;
 }
 
 /* The group of that name, which is made if need be; NULL: out of memory. */
 static struct weir__event_group *group_of(struct weir__bound_adds *adds,
                                           struct weir_slice name)
 {
-    uint32_t place = hash_of(name) % WEIR__EVENT_INDEX;
+    uint32_t hash = hash_of(name);
     struct weir__event_group *group;
+    size_t place;
 
+    if (!make_room(adds))
+        return NULL;
+    place = hash & (adds->index_size - 1);
     while (adds->index[place] != 0) {
         struct weir_slice known;
 
         group = &adds->groups[adds->index[place] - 1];
-        known = (struct weir_slice){adds->bytes.ptr + group->name_at,
-                                    group->name_len};
-        if (weir__slice_equal(known, name))
+        known =
+            weir__slice_of(adds->bytes.ptr + group->name_at, group->name_len);
+        if (group->hash == hash && weir__slice_equal(known, name))
             return group;
-        place = (place + 1) % WEIR__EVENT_INDEX;
-    }
-    if (adds->group_count == adds->group_cap) {
-        size_t cap = adds->group_cap * 2 + 16;
-
-        group = weir__mem_grow(adds->groups, cap, sizeof(*group));
-        if (group == NULL)
-            return NULL;
-        adds->groups = group;
-        adds->group_cap = cap;
+        place = (place + 1) & (adds->index_size - 1);
     }
     group = &adds->groups[adds->group_count];
     *group = (struct weir__event_group){.name_at = adds->bytes.len,
-                                        .name_len = (uint32_t)name.len};
+                                        .name_len = (uint32_t)name.len,
+                                        .hash = hash};
     weir__buf_append(&adds->bytes, name.ptr, name.len);
     if (adds->bytes.failed)
         return NULL;
     adds->group_count++;
     adds->index[place] = (uint16_t)adds->group_count;
+    return group;
+}
+
+/* A group with as many events as fit into one call is full. */
+static struct weir__event_group *group_in(struct weir__bound_topic *topic,
+                                          const struct weir__new_job *job,
+                                          struct weir__bound_adds **ret_adds)
+{
+    size_t len = job->record->body.len;
+    struct weir__bound_adds *adds = adds_of(topic, len);
+    struct weir__event_group *group =
+        adds == NULL ? NULL : group_of(adds, job->group);
+
+    if (group != NULL &&
+        (group->count == WEIR__BOUND_EVENTS ||
+         (group->count > 0 && group->len + len > WEIR__BOUND_BYTES))) {
+        adds = adds_new(topic);
+        group = adds == NULL ? NULL : group_of(adds, job->group);
+    }
+    *ret_adds = adds;
     return group;
 }
 
@@ -107,6 +155,7 @@ static void link(struct weir__bound_adds *adds, struct weir__event_group *group)
         adds->events[group->last - 1].next = number;
     group->last = number;
     group->count++;
+    group->len += adds->events[number - 1].len;
 }
 
 int weir__bound_add(struct weir__store_topic *base,
@@ -127,8 +176,7 @@ int weir__bound_add(struct weir__store_topic *base,
         return WEIR_ETOOBIG;
     if (store->collected > COLLECTED_MAX)
         return WEIR_EFULL;
-    adds = adds_of(topic, job->record->body.len);
-    group = adds == NULL ? NULL : group_of(adds, job->group);
+    group = group_in(topic, job, &adds);
     event = group == NULL ? NULL : event_new(adds);
     if (event == NULL) {
         if (adds != NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
+#include <stdio.h>
 
 #include "adapters/redis/base.h"
 #include "adapters/redis/bounded_private.h"
@@ -136,9 +136,9 @@ void weir__bound_lateness(struct weir__store_topic *base,
 {
     struct weir__bound_topic *topic = weir__bound_topic_of(base);
     struct weir__buf bytes = {0};
-    char key[WEIR__BOUND_KEY_MAX] = "weir:{";
+    char key[WEIR__BOUND_KEY_MAX];
 
-    strcat(strcat(key, topic->name), "}:late"); /* it fits */
+    (void)snprintf(key, sizeof(key), "weir:{%s}:late", topic->name); /* fits */
     if (weir__late_write(&bytes, weir__slice_str(key), counts, max_us))
         weir__bounded_send(topic->store, &bytes, &weir__script_lateness,
                            WEIR__SEND_ONCE, NULL);

@@ -3,8 +3,8 @@
 #define WEIR_REDIS_BOUNDED_PRIVATE_H
 
 /* What the files of the bounded store share. Events that leave in one call are
- * one struct weir__bound_adds; events of one group that were claimed together are one
- * struct weir__lot, and settled together. */
+ * one struct weir__bound_adds; events of one group that were claimed together
+ * are one struct weir__lot, and settled together. */
 
 #include <ev.h>
 #include <hiredis/hiredis.h>
@@ -15,11 +15,13 @@
 #include "adapters/redis/reply.h"
 #include "core/store.h"
 
+struct weir__add_call;
 struct weir__bounded;
 struct weir__bound_topic;
 
 enum {
     WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
+    WEIR__BOUND_COLLECT = 8192, /* most events that are sorted into calls */
     WEIR__BOUND_OFFERS = 128,   /* most groups that a claim asks for */
     WEIR__BOUND_KEY_MAX = 200,  /* "weir:{" topic "}:g:" group */
     WEIR__BOUND_BYTES = 1 << 20 /* of events in one call, about */
@@ -50,13 +52,16 @@ struct weir__event {
 struct weir__event_group {
     size_t name_at;
     uint32_t name_len;
+    uint32_t hash;
     uint32_t first, last; /* places of events + 1 */
     uint32_t count;
+    size_t len; /* bytes of its events */
 };
 
-enum { WEIR__EVENT_INDEX = 2048, WEIR__EVENT_SEQS = 4 };
+enum { WEIR__EVENT_SEQS = WEIR__BOUND_COLLECT / WEIR__SLOTS_MAX };
 
-/* What one call adds. */
+/* Events that were collected together. They leave by groups, as the server's
+ * work is for each group of a call: all of a group's are in the same one. */
 struct weir__bound_adds {
     struct weir__bound_ask ask; /* first */
     struct weir__bound_topic *topic;
@@ -64,11 +69,12 @@ struct weir__bound_adds {
     struct weir__event *events;
     struct weir__event_group *groups;
     size_t count, cap, group_count, group_cap;
+    uint16_t *index; /* hash of a name: place of a group + 1 */
+    size_t index_size;
     struct weir__buf bytes;
+    struct weir__add_call *calls;
+    size_t left;                                /* of them, not answered yet */
     char seqs[WEIR__EVENT_SEQS][WEIR__SEQ_LEN]; /* one for 256 events */
-    uint32_t seat;
-    bool has_seat;
-    uint16_t index[WEIR__EVENT_INDEX]; /* hash of a name: place + 1 */
 };
 
 /* One claimed event besides its run. */
@@ -223,6 +229,9 @@ int weir__bound_add(struct weir__store_topic *topic,
                     void *arg);
 void weir__bound_flush_adds(struct weir__bound_topic *topic);
 void weir__bound_fail_adds(struct weir__bound_topic *topic, int code);
+void weir__bound_adds_free(struct weir__bound_adds *adds);
+
+/* Answer all of its events, and free it. */
 void weir__bound_adds_answer(struct weir__bound_adds *adds, int code);
 void weir__bound_adds_send(struct weir__bound_adds *adds);
 

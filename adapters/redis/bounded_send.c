@@ -7,10 +7,20 @@
 #include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
-
-/* One call of the boundadd script. */
+#include "core/text.h"
 
 enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
+
+/* Calls of the boundadd script: each adds some groups with all their events. */
+
+struct weir__add_call {
+    struct weir__bound_ask ask; /* first */
+    struct weir__bound_adds *adds;
+    size_t first, end; /* its groups */
+    size_t events;
+    uint32_t seat;
+    uint64_t number; /* grows from call to call */
+};
 
 static struct weir_slice name_of(const struct weir__bound_adds *adds,
                                  const struct weir__event_group *group)
@@ -46,26 +56,38 @@ static void leave_seat(struct weir__bounded *store, uint32_t seat)
 
 /* --- answering ---------------------------------------------------------- */
 
-void weir__bound_adds_answer(struct weir__bound_adds *adds, int code)
+void weir__bound_adds_free(struct weir__bound_adds *adds)
 {
-    for (size_t i = 0; i < adds->count; i++) {
-        struct weir__event *event = &adds->events[i];
-        char id[WEIR_MAX_ID + 1] = "";
-
-        if (event->fn == NULL)
-            continue;
-        if (event->id_len > 0)
-            memcpy(id, adds->bytes.ptr + event->at + WEIR__EVENT_ID_AT,
-                   event->id_len);
-        else if (adds->seqs[0][0] != '\0')
-            weir__made_id(adds->seqs[i / WEIR__SLOTS_MAX],
-                          (unsigned)(i % WEIR__SLOTS_MAX), id);
-        event->fn(code == WEIR_OK ? event->code : code, id, event->arg);
-    }
     weir__buf_fini(&adds->bytes);
     weir__mem_free(adds->events);
     weir__mem_free(adds->groups);
+    weir__mem_free(adds->index);
+    weir__mem_free(adds->calls);
     weir__mem_free(adds);
+}
+
+static void answer_event(const struct weir__bound_adds *adds, size_t place,
+                         int code)
+{
+    const struct weir__event *event = &adds->events[place];
+    char id[WEIR_MAX_ID + 1] = "";
+
+    if (event->fn == NULL)
+        return;
+    if (event->id_len > 0)
+        memcpy(id, adds->bytes.ptr + event->at + WEIR__EVENT_ID_AT,
+               event->id_len);
+    else if (adds->seqs[0][0] != '\0')
+        weir__made_id(adds->seqs[place / WEIR__SLOTS_MAX],
+                      (unsigned)(place % WEIR__SLOTS_MAX), id);
+    event->fn(code == WEIR_OK ? event->code : code, id, event->arg);
+}
+
+void weir__bound_adds_answer(struct weir__bound_adds *adds, int code)
+{
+    for (size_t i = 0; i < adds->count; i++)
+        answer_event(adds, i, code);
+    weir__bound_adds_free(adds);
 }
 
 /* The last `count` events of the group came to nothing. */
@@ -84,9 +106,10 @@ static void refuse_last(struct weir__bound_adds *adds,
     }
 }
 
-static void note_drops(struct weir__bound_adds *adds,
+static void note_drops(const struct weir__add_call *call,
                        const struct redisReply *reply)
 {
+    struct weir__bound_adds *adds = call->adds;
     int64_t mode, place, count;
 
     if (!weir__reply_int(reply, 0, &mode))
@@ -96,9 +119,9 @@ static void note_drops(struct weir__bound_adds *adds,
 
         if (!weir__reply_int(reply, i, &place) ||
             !weir__reply_int(reply, i + 1, &count) || place < 0 ||
-            (size_t)place >= adds->group_count || count < 0)
+            (size_t)place >= call->end - call->first || count < 0)
             return;
-        group = &adds->groups[place];
+        group = &adds->groups[call->first + (size_t)place];
         if (mode != WEIR__DROP_OLDEST)
             refuse_last(adds, group, (size_t)count,
                         mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
@@ -108,23 +131,43 @@ static void note_drops(struct weir__bound_adds *adds,
     }
 }
 
+/* Ends the call, and with the last one its adds. */
+static void answer_call(struct weir__add_call *call, int code)
+{
+    struct weir__bound_adds *adds = call->adds;
+
+    for (size_t i = call->first; i < call->end; i++)
+        for (uint32_t number = adds->groups[i].first; number != 0;
+             number = adds->events[number - 1].next)
+            answer_event(adds, number - 1, code);
+    adds->left--;
+    if (adds->left == 0)
+        weir__bound_adds_free(adds);
+}
+
 static void on_added(struct weir__bound_ask *ask, int code,
                      const struct redisReply *reply)
 {
-    struct weir__bound_adds *adds =
-        (struct weir__bound_adds *)ask; /* its first member */
+    struct weir__add_call *call =
+        (struct weir__add_call *)ask; /* its first member */
     int64_t mode;
 
-    weir__bound_log_error(adds->topic, "add", code, reply);
+    weir__bound_log_error(call->adds->topic, "add", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && mode < 0)
         code = WEIR_EKIND;
     if (code == WEIR_OK)
-        note_drops(adds, reply);
-    if (adds->has_seat)
-        leave_seat(ask->store, adds->seat);
-    weir__bound_adds_answer(adds, code);
+        note_drops(call, reply);
+    leave_seat(ask->store, call->seat);
+    answer_call(call, code);
+}
+
+static void on_unseated(struct weir__bound_ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    (void)reply; /* none was asked for */
+    answer_call((struct weir__add_call *)ask, code);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -146,62 +189,126 @@ static void name_events(struct weir__bound_adds *adds)
 
 /* Numbers are times of names, as in the calls of a delay topic: seats that
  * nobody used for long can be told. */
-static void write_seat(struct weir__buf *buf,
-                       const struct weir__bound_adds *adds)
+static void write_seat(struct weir__buf *buf, const struct weir__add_call *call)
 {
-    const struct weir__bounded *store = adds->topic->store;
+    const struct weir__bounded *store = call->ask.store;
     char text[WEIR__SEQ_LEN + 12];
 
     (void)snprintf(text, sizeof(text), "%s%" PRIu32, store->seats.name,
-                   adds->seat); /* it fits */
+                   call->seat); /* it fits */
     weir__resp_str(buf, text);
-    weir__resp_int(buf, (int64_t)store->seqs.last);
+    weir__resp_int(buf, (int64_t)call->number);
 }
 
-static void write_call(struct weir__buf *buf,
-                       const struct weir__bound_adds *adds)
+static void write_group(struct weir__buf *buf,
+                        const struct weir__bound_adds *adds,
+                        const struct weir__event_group *group)
 {
+    weir__resp_bytes(buf, name_of(adds, group));
+    weir__resp_int(buf, group->count);
+    for (uint32_t number = group->first; number != 0;
+         number = adds->events[number - 1].next) {
+        const struct weir__event *event = &adds->events[number - 1];
+
+        weir__resp_bytes(
+            buf, weir__slice_of(adds->bytes.ptr + event->at, event->len));
+    }
+}
+
+static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
+                       size_t len)
+{
+    const struct weir__bound_adds *adds = call->adds;
     const char *topic = adds->topic->name;
+    size_t groups = call->end - call->first;
 
     /* The events and what is around them. */
-    (void)weir__buf_reserve(buf, adds->bytes.len + 16 * adds->count +
-                                     120 * adds->group_count + 512);
-    weir__resp_eval(buf, &weir__script_boundadd, HEAD_KEYS + adds->group_count,
-                    HEAD_ARGS + 2 * adds->group_count + adds->count);
+    (void)weir__buf_reserve(buf, len + 16 * call->events + 120 * groups + 512);
+    weir__resp_eval(buf, &weir__script_boundadd, HEAD_KEYS + groups,
+                    HEAD_ARGS + 2 * groups + call->events);
     weir__bound_keys(buf, topic, "rot hot out meta idle options seen ttl");
-    for (size_t i = 0; i < adds->group_count; i++)
+    for (size_t i = call->first; i < call->end; i++)
         weir__bound_group_key(buf, topic, 'g', name_of(adds, &adds->groups[i]));
     weir__resp_str(buf, topic);
     weir__resp_str(buf, "bounded");
-    write_seat(buf, adds);
-    for (size_t i = 0; i < adds->group_count; i++) {
-        const struct weir__event_group *group = &adds->groups[i];
+    write_seat(buf, call);
+    for (size_t i = call->first; i < call->end; i++)
+        write_group(buf, adds, &adds->groups[i]);
+}
 
-        weir__resp_bytes(buf, name_of(adds, group));
-        weir__resp_int(buf, group->count);
-        for (uint32_t number = group->first; number != 0;
-             number = adds->events[number - 1].next) {
-            const struct weir__event *event = &adds->events[number - 1];
+static void send_call(struct weir__add_call *call, size_t len)
+{
+    struct weir__bounded *store = call->adds->topic->store;
+    struct weir__buf bytes = {0};
+    char seq[WEIR__SEQ_LEN];
 
-            weir__resp_bytes(buf, (struct weir_slice){
-                                      adds->bytes.ptr + event->at, event->len});
-        }
+    call->ask.store = store;
+    call->ask.done = on_added;
+    if (!take_seat(store, &call->seat)) {
+        call->ask.done = on_unseated;
+        weir__bounded_fail(&call->ask, WEIR_ENOMEM);
+        return;
     }
+    weir__seq_next(&store->seqs, 0, seq);
+    call->number = store->seqs.last;
+    write_call(&bytes, call, len);
+    weir__bounded_send(store, &bytes, &weir__script_boundadd, WEIR__SEND_AGAIN,
+                       &call->ask);
+}
+
+/* The groups from `first` on that fit into one call, one at least. */
+static size_t plan(const struct weir__bound_adds *adds, size_t first,
+                   size_t *ret_events, size_t *ret_len)
+{
+    size_t at = first, events = 0, len = 0;
+
+    for (; at < adds->group_count; at++) {
+        const struct weir__event_group *group = &adds->groups[at];
+
+        if (at > first && (events + group->count > WEIR__BOUND_EVENTS ||
+                           len + group->len > WEIR__BOUND_BYTES))
+            break;
+        events += group->count;
+        len += group->len;
+    }
+    *ret_events = events;
+    *ret_len = len;
+    return at;
+}
+
+static void on_unsent(struct weir__bound_ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    (void)reply; /* none was asked for */
+    weir__bound_adds_answer((struct weir__bound_adds *)ask, code);
 }
 
 void weir__bound_adds_send(struct weir__bound_adds *adds)
 {
-    struct weir__bounded *store = adds->topic->store;
-    struct weir__buf bytes = {0};
+    size_t count = 0, events, len;
 
-    adds->ask.done = on_added;
-    adds->has_seat = take_seat(store, &adds->seat);
-    if (!adds->has_seat) {
+    for (size_t at = 0; at < adds->group_count; count++)
+        at = plan(adds, at, &events, &len);
+    if (adds->count == 0) {
+        weir__bound_adds_free(adds);
+        return;
+    }
+    adds->ask.store = adds->topic->store;
+    adds->ask.done = on_unsent;
+    adds->calls = weir__mem_new(count * sizeof(struct weir__add_call));
+    if (adds->calls == NULL) {
         weir__bounded_fail(&adds->ask, WEIR_ENOMEM);
         return;
     }
     name_events(adds);
-    write_call(&bytes, adds);
-    weir__bounded_send(store, &bytes, &weir__script_boundadd, WEIR__SEND_AGAIN,
-                       &adds->ask);
+    adds->left = count;
+    for (size_t at = 0, i = 0; i < count; i++) {
+        struct weir__add_call *call = &adds->calls[i];
+
+        call->adds = adds;
+        call->first = at;
+        at = plan(adds, at, &call->events, &len);
+        call->end = at;
+        send_call(call, len);
+    }
 }

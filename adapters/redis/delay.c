@@ -253,7 +253,9 @@ int weir__delay_open(const struct weir__redis_options *options,
     int rc = weir__base_open(&delay_kind, sizeof(struct weir__delay), options,
                              &base);
 
-    if (rc == WEIR_OK)
-        *ret_store = &base->port;
-    return rc;
+    if (rc != WEIR_OK)
+        return rc;
+    base->port.takes_follows = true;
+    *ret_store = &base->port;
+    return WEIR_OK;
 }

@@ -196,12 +196,19 @@ static void close_store(struct weir__store *port)
     (void)port; /* mem_store_free */
 }
 
+static int64_t kept_ns(const struct weir__store_topic *topic)
+{
+    (void)topic;
+    return 0;
+}
+
 static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
     .start = start,
     .settle = settle,
+    .kept_ns = kept_ns,
     .renew = renew,
     .unsettled = unsettled,
     .lateness = lateness,

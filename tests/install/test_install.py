@@ -46,7 +46,7 @@ static enum weir_verdict run(void *, struct weir_job *job)
 
 WEIR_PLUGIN_EXPORT = {
     WEIR_PLUGIN_ABI, sizeof(struct weir_plugin), "cpp", 0, 0, 0, 0, 0, 0,
-    run, 0, 0,
+    run, 0, 0, 0,
 };
 """
 C_FLAGS = "-std=c11 -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L"
@@ -74,7 +74,8 @@ def everything_is_where_it_belongs(place):
                  "share/man/man1/weir.1", "share/man/man1/weir-bench.1",
                  "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "loop.h", "plugin.h", "test.h", "weir.h"],
+    expect(["base.h", "loop.h", "plugin.h", "test.h", "thread.h",
+            "weir.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 

@@ -223,6 +223,53 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
                                               weir_added_fn fn, void *arg,
                                               struct weir_error *err);
 
+/* What became of one of many. */
+struct weir_added {
+    int code;       /* as weir_added_fn has it */
+    const char *id; /* the same; borrowed for the callback */
+};
+typedef void (*weir_added_many_fn)(const struct weir_added *added, size_t count,
+                                   void *arg);
+
+#define WEIR_MAX_ADD 100000 /* jobs in one call */
+
+/* Add `count` jobs to a topic, with one answer for all: `added` has a place for
+ * each, in their order. All are looked at first, and where one is wrong none is
+ * added and `err` names its place, from 0. They are no transaction: each has
+ * its code. Errors: those of weir_reactor_add; WEIR_ETOOBIG also for more than
+ * WEIR_MAX_ADD, WEIR_EINVAL for none. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_add_many(struct weir_reactor *reactor, const char *topic,
+                      const struct weir_new_job *jobs, size_t count,
+                      weir_added_many_fn fn, void *arg, struct weir_error *err);
+
+/* --- from other threads ----------------------------------------------- */
+
+/* These two, and weir_complete, may be called on any thread, with a reactor
+ * that nobody frees meanwhile. What waits to be read on the loop is bounded:
+ * 65,536 calls, or 64 MiB; WEIR_EFULL says that the loop does not keep up.
+ * <weir/thread.h> runs a reactor on a thread of its own. */
+
+/* Runs on the loop's thread. `code`: WEIR_OK; WEIR_ECANCELED: the reactor is
+ * being freed, nothing can be asked of it any more. */
+typedef void (*weir_call_fn)(int code, struct weir_reactor *reactor, void *arg);
+
+/* Have `fn` called once on the loop's thread, soon and in the order of the
+ * calls, never in here. WEIR_EFULL, WEIR_ENOMEM, WEIR_ECANCELED. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_call(struct weir_reactor *reactor,
+                                               weir_call_fn fn, void *arg);
+
+/* weir_reactor_add_many for any thread: everything is copied, one wake-up of
+ * the loop serves all, and what was submitted together leaves together. `fn`
+ * runs on the loop's thread. What is wrong with a job is said at once; what
+ * only the loop can tell (its topic is of a kind that has no delays, too much
+ * is waiting to be sent) comes as its code. Errors: as there, but WEIR_EFULL is
+ * that of these functions; WEIR_ECANCELED. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_submit(struct weir_reactor *reactor, const char *topic,
+                    const struct weir_new_job *jobs, size_t count,
+                    weir_added_many_fn fn, void *arg, struct weir_error *err);
+
 /* Turn JSON into a msgpack body. `*ret_body` is released with
  * weir_body_free. Integers beyond 64 bits, non-finite numbers, text after the
  * value and nesting beyond 32 are refused: WEIR_EINVAL with a sentence. */

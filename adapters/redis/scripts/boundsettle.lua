@@ -75,7 +75,11 @@ local function settle(index, at, list, batch)
     return
   end
   left = left - (all - back)
-  if left <= 0 then ended, left = 0, 0 end
+  if left <= 0 then
+    ended, left = 0, 0
+  elseif ended > 1 and back < all then
+    ended = 1 -- what it was blamed for went with the one that is gone
+  end
   if ended > 0 or wait_ms > 0 then
     local state = { '~', ended, left, digits(now + wait_ms) }
     call('HSET', out, group, table.concat(state, ' '))

@@ -116,6 +116,18 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
+/* A job that a handler adds, to the topic of its own job; zero means "not
+ * given". As struct weir_new_job of <weir/weir.h>. */
+struct weir_follow {
+    const char *id;         /* NULL: weir makes one */
+    struct weir_slice body; /* one msgpack value; empty: null */
+    int64_t delay_ms;       /* from the verdict on */
+    int64_t at_ms;          /* server time instead, or 0 */
+    const char *retry;      /* ladder of this job */
+    int64_t ttl_ms;
+    const char *url;
+};
+
 struct weir_host;
 struct weir_job;
 
@@ -169,6 +181,8 @@ struct weir_host {
                        struct weir_origin *ret_origin);
     bool (*job_canceled)(const struct weir_job *job);
     struct weir_slice (*job_group)(const struct weir_job *job);
+    int (*job_follow)(struct weir_job *job, const struct weir_follow *follow,
+                      size_t size);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -364,6 +378,21 @@ static inline enum weir_verdict weir_fail(struct weir_job *job, const char *why)
 {
     job->host->job_set_reason(job, why);
     return WEIR_FAIL;
+}
+
+/* Add a job to the same topic with this run's verdict, whichever it is: both
+ * are written in one step, or neither, and a run that repeats adds again. While
+ * the job is readable; where the run is given up, nothing is added. A job whose
+ * id exists by then is not added, which is logged. Up to 64 jobs and 16 MiB a
+ * run; the topic's max_body and max_pending do not hold for them. Everything is
+ * copied. WEIR_EINVAL, WEIR_EMALFORMED, WEIR_ETOOBIG, WEIR_EFULL (too many),
+ * WEIR_EKIND (not for topics of this kind, or an older host), WEIR_ENOMEM. */
+static inline int weir_job_follow(struct weir_job *job,
+                                  const struct weir_follow *follow)
+{
+    if (job->host->size <= offsetof(struct weir_host, job_follow))
+        return WEIR_EKIND;
+    return job->host->job_follow(job, follow, sizeof(*follow));
 }
 
 /* --- finishing later ----------------------------------------------------- */
