@@ -84,7 +84,8 @@ static void followed(struct weir__base_topic *topic, int code)
 {
     struct weir__claimed claimed = {.code = code};
 
-    topic->base->events.claimed(topic->user, &claimed); /* claim again */
+    if (topic->user != NULL)
+        topic->base->events.claimed(topic->user, &claimed); /* claim again */
 }
 
 /* --- topics ------------------------------------------------------------- */
