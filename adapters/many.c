@@ -31,32 +31,32 @@ static int name_place(size_t i, const struct weir_error *why,
     return weir__error_set(err, why->code, "job %zu: %s", i, why->text);
 }
 
-static int check_jobs(const struct weir_new_job *jobs, size_t count,
-                      struct weir_error *err)
+static int check_jobs(const struct weir_new_jobs *jobs, struct weir_error *err)
 {
     struct weir_error why;
 
-    if (count == 0)
+    WEIR_ASSERT(jobs->fn != NULL);
+    if (jobs->count == 0)
         return weir__error_set(err, WEIR_EINVAL, "no job to add");
-    if (count > WEIR_MAX_ADD)
+    if (jobs->count > WEIR_MAX_ADD)
         return weir__error_set(err, WEIR_ETOOBIG,
-                               "%zu jobs in one call: %d at most", count,
+                               "%zu jobs in one call: %d at most", jobs->count,
                                WEIR_MAX_ADD);
-    for (size_t i = 0; i < count; i++)
-        if (weir__facade_check_job(&jobs[i], &why) < 0)
+    for (size_t i = 0; i < jobs->count; i++)
+        if (weir__facade_check_job(&jobs->jobs[i], &why) < 0)
             return name_place(i, &why, err);
     return WEIR_OK;
 }
 
 static int check_fits(const struct weir_reactor *reactor,
-                      const struct weir__place *place, const char *topic,
-                      const struct weir_new_job *jobs, size_t count,
-                      struct weir_error *err)
+                      const struct weir__place *place,
+                      const struct weir_new_jobs *jobs, struct weir_error *err)
 {
     struct weir_error why;
 
-    for (size_t i = 0; i < count; i++)
-        if (weir__facade_check_fit(reactor, place, topic, &jobs[i], &why) < 0)
+    for (size_t i = 0; i < jobs->count; i++)
+        if (weir__facade_check_fit(reactor, place, jobs->topic, &jobs->jobs[i],
+                                   &why) < 0)
             return name_place(i, &why, err);
     return WEIR_OK;
 }
@@ -66,35 +66,6 @@ static int check_fits(const struct weir_reactor *reactor,
 static size_t room_of(const struct weir_new_job *job)
 {
     return job->id == NULL ? MADE_ROOM : strlen(job->id) + 1;
-}
-
-static struct weir__many *many_new(const struct weir_new_job *jobs,
-                                   size_t count)
-{
-    size_t each = sizeof(struct weir_added) + sizeof(struct weir__one);
-    size_t bytes = sizeof(struct weir__many) + count * each;
-    struct weir__many *many;
-    char *id;
-
-    for (size_t i = 0; i < count; i++)
-        bytes += room_of(&jobs[i]);
-    many = weir__mem_new(bytes);
-    if (many == NULL)
-        return NULL;
-    many->bytes = bytes;
-    many->count = count;
-    many->open = count;
-    many->ones = (struct weir__one *)(many + 1);
-    many->added = (struct weir_added *)(many->ones + count);
-    id = (char *)(many->added + count);
-    for (size_t i = 0; i < count; i++) {
-        many->ones[i] = (struct weir__one){many, id, room_of(&jobs[i])};
-        many->added[i].id = id;
-        if (jobs[i].id != NULL)
-            memcpy(id, jobs[i].id, many->ones[i].room);
-        id += many->ones[i].room;
-    }
-    return many;
 }
 
 void weir__many_free(struct weir__many *many)
@@ -109,6 +80,38 @@ void weir__many_answer(struct weir__many *many)
 {
     many->fn(many->added, many->count, many->arg);
     weir__many_free(many);
+}
+
+static struct weir__many *many_new(const struct weir_new_jobs *jobs)
+{
+    size_t each = sizeof(struct weir_added) + sizeof(struct weir__one);
+    size_t count = jobs->count;
+    size_t bytes = sizeof(struct weir__many) + count * each;
+    struct weir__many *many;
+    char *id;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += room_of(&jobs->jobs[i]);
+    many = weir__mem_new(bytes);
+    if (many == NULL)
+        return NULL;
+    many->fn = jobs->fn;
+    many->arg = jobs->arg;
+    many->done = weir__many_answer;
+    many->bytes = bytes;
+    many->count = count;
+    many->open = count;
+    many->ones = (struct weir__one *)(many + 1);
+    many->added = (struct weir_added *)(many->ones + count);
+    id = (char *)(many->added + count);
+    for (size_t i = 0; i < count; i++) {
+        many->ones[i] = (struct weir__one){many, id, room_of(&jobs->jobs[i])};
+        many->added[i].id = id;
+        if (jobs->jobs[i].id != NULL)
+            memcpy(id, jobs->jobs[i].id, many->ones[i].room);
+        id += many->ones[i].room;
+    }
+    return many;
 }
 
 static void on_added(int code, const char *id, void *arg)
@@ -133,30 +136,25 @@ static void refuse(struct weir__many *many, size_t first, int code)
     many->open -= many->count - first;
 }
 
-int weir_reactor_add_many(struct weir_reactor *reactor, const char *topic,
-                          const struct weir_new_job *jobs, size_t count,
-                          weir_added_many_fn fn, void *arg,
+int weir_reactor_add_many(struct weir_reactor *reactor,
+                          const struct weir_new_jobs *jobs,
                           struct weir_error *err)
 {
     struct weir__place place;
     struct weir__many *many;
-    int rc = check_jobs(jobs, count, err);
+    int rc = check_jobs(jobs, err);
 
-    WEIR_ASSERT(fn != NULL);
     if (rc == WEIR_OK)
-        rc = weir__facade_place(reactor, topic, &place, err);
+        rc = weir__facade_place(reactor, jobs->topic, &place, err);
     if (rc == WEIR_OK)
-        rc = check_fits(reactor, &place, topic, jobs, count, err);
+        rc = check_fits(reactor, &place, jobs, err);
     if (rc < 0)
         return rc;
-    many = many_new(jobs, count);
+    many = many_new(jobs);
     if (many == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    many->fn = fn;
-    many->arg = arg;
-    many->done = weir__many_answer;
-    for (size_t i = 0; i < count && rc == WEIR_OK; i++) {
-        rc = weir__facade_put(&place, &jobs[i], on_added, &many->ones[i]);
+    for (size_t i = 0; i < jobs->count && rc == WEIR_OK; i++) {
+        rc = weir__facade_put(&place, &jobs->jobs[i], on_added, &many->ones[i]);
         if (rc < 0)
             refuse(many, i, rc);
     }
@@ -175,6 +173,7 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->id == NULL ? 0 : strlen(job->id) + 1;
     bytes += job->retry == NULL ? 0 : strlen(job->retry) + 1;
     bytes += job->url == NULL ? 0 : strlen(job->url) + 1;
+    bytes += job->group == NULL ? 0 : strlen(job->group) + 1;
     return bytes;
 }
 
@@ -199,46 +198,46 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->id = copy_text(to, job->id);
     copy->retry = copy_text(to, job->retry);
     copy->url = copy_text(to, job->url);
+    copy->group = copy_text(to, job->group);
     copy->body.ptr = (const uint8_t *)*to;
     if (job->body.len > 0)
         memcpy(*to, job->body.ptr, job->body.len);
     *to += job->body.len;
 }
 
-static struct weir__copies *
-copies_new(const char *topic, const struct weir_new_job *jobs, size_t count)
+static struct weir__copies *copies_new(const struct weir_new_jobs *jobs)
 {
-    size_t bytes = sizeof(struct weir__copies) + count * sizeof(*jobs);
+    size_t count = jobs->count;
+    size_t bytes = sizeof(struct weir__copies) + count * sizeof(*jobs->jobs);
     struct weir__copies *copies;
     char *to;
 
     for (size_t i = 0; i < count; i++)
-        bytes += bytes_of(&jobs[i]);
+        bytes += bytes_of(&jobs->jobs[i]);
     copies = weir__mem_new(bytes);
     if (copies == NULL)
         return NULL;
     copies->bytes = bytes;
-    memcpy(copies->topic, topic, strlen(topic));
+    memcpy(copies->topic, jobs->topic, strlen(jobs->topic));
     to = (char *)(copies->jobs + count);
     for (size_t i = 0; i < count; i++)
-        copy_job(&copies->jobs[i], &jobs[i], &to);
+        copy_job(&copies->jobs[i], &jobs->jobs[i], &to);
     return copies;
 }
 
-int weir__many_copy(const char *topic, const struct weir_new_job *jobs,
-                    size_t count, struct weir__many **ret_many,
-                    struct weir_error *err)
+int weir__many_copy(const struct weir_new_jobs *jobs,
+                    struct weir__many **ret_many, struct weir_error *err)
 {
     struct weir__many *many;
-    int rc = weir__topic_check(weir__slice_str(topic), err);
+    int rc = weir__topic_check(weir__slice_str(jobs->topic), err);
 
     if (rc == WEIR_OK)
-        rc = check_jobs(jobs, count, err);
+        rc = check_jobs(jobs, err);
     if (rc < 0)
         return rc;
-    many = many_new(jobs, count);
+    many = many_new(jobs);
     if (many != NULL)
-        many->copies = copies_new(topic, jobs, count);
+        many->copies = copies_new(jobs);
     if (many == NULL || many->copies == NULL) {
         weir__many_free(many);
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
@@ -301,20 +300,15 @@ int weir__many_send(struct weir__many *many, struct weir_reactor *reactor)
     return weir__mailbox_send(reactor->mailbox, &many->letter, many->bytes);
 }
 
-int weir_reactor_submit(struct weir_reactor *reactor, const char *topic,
-                        const struct weir_new_job *jobs, size_t count,
-                        weir_added_many_fn fn, void *arg,
+int weir_reactor_submit(struct weir_reactor *reactor,
+                        const struct weir_new_jobs *jobs,
                         struct weir_error *err)
 {
     struct weir__many *many;
-    int rc = weir__many_copy(topic, jobs, count, &many, err);
+    int rc = weir__many_copy(jobs, &many, err);
 
-    WEIR_ASSERT(fn != NULL);
     if (rc < 0)
         return rc;
-    many->fn = fn;
-    many->arg = arg;
-    many->done = weir__many_answer;
     rc = weir__many_send(many, reactor);
     if (rc == WEIR_OK)
         return WEIR_OK;

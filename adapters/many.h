@@ -24,11 +24,10 @@ struct weir__many {
 };
 
 /* Check jobs as far as any thread can and copy them: `bytes` is what all of it
- * takes. `done` is weir__many_answer or another. WEIR_EINVAL, WEIR_ETOOBIG,
+ * takes; `done` is weir__many_answer. WEIR_EINVAL, WEIR_ETOOBIG,
  * WEIR_EMALFORMED, WEIR_ENOMEM, with a sentence. */
-int weir__many_copy(const char *topic, const struct weir_new_job *jobs,
-                    size_t count, struct weir__many **ret_many,
-                    struct weir_error *err);
+int weir__many_copy(const struct weir_new_jobs *jobs,
+                    struct weir__many **ret_many, struct weir_error *err);
 
 /* Send it to the loop, where they are added. WEIR_EFULL, WEIR_ECANCELED: it is
  * still the caller's. */

@@ -107,7 +107,7 @@ static void on_ended(void *arg)
         weir_reactor_free(thread->reactor);
         return; /* somebody joins */
     }
-    weir__ev_thread_let_go(thread->ev);
+    weir__ev_thread_let_go();
     destroy(thread);
 }
 
@@ -117,11 +117,12 @@ int weir_thread_start(struct weir_thread *thread, struct weir_error *err)
 
     if (thread->is_started)
         return weir__error_set(err, WEIR_EINVAL, "the thread runs already");
+    thread->is_started = true; /* before: a callback may free it at once */
     rc = weir__ev_thread_start(thread->ev, on_begun, on_ended, thread);
-    if (rc < 0)
-        return weir__error_set(err, rc, "no thread can be started");
-    thread->is_started = true;
-    return WEIR_OK;
+    if (rc == WEIR_OK)
+        return WEIR_OK;
+    thread->is_started = false;
+    return weir__error_set(err, rc, "no thread can be started");
 }
 
 static void join(struct weir_thread *thread)
@@ -161,7 +162,7 @@ void weir_thread_free(struct weir_thread *thread)
     destroy(thread);
 }
 
-/* --- to the host's thread --------------------------------------------------- */
+/* --- to the host's thread ---------------------------------------------- */
 
 static void read_told(struct weir__letter *letter, bool is_dropped)
 {
@@ -229,7 +230,7 @@ int weir_thread_wait(struct weir_thread *thread, int64_t ms)
     return WEIR_OK;
 }
 
-/* --- to the reactor's thread ------------------------------------------------ */
+/* --- to the reactor's thread ---------------------------------------------- */
 
 static void answer(struct weir__letter *letter, bool is_dropped)
 {
@@ -267,18 +268,14 @@ static int submit(struct weir_thread *thread, struct weir__many *many)
     return rc;
 }
 
-int weir_thread_submit(struct weir_thread *thread, const char *topic,
-                       const struct weir_new_job *jobs, size_t count,
-                       weir_added_many_fn fn, void *arg, struct weir_error *err)
+int weir_thread_submit(struct weir_thread *thread,
+                       const struct weir_new_jobs *jobs, struct weir_error *err)
 {
     struct weir__many *many;
-    int rc = weir__many_copy(topic, jobs, count, &many, err);
+    int rc = weir__many_copy(jobs, &many, err);
 
-    WEIR_ASSERT(fn != NULL);
     if (rc < 0)
         return rc;
-    many->fn = fn;
-    many->arg = arg;
     many->done = send_back;
     many->done_arg = thread;
     rc = submit(thread, many);

@@ -80,7 +80,8 @@ struct weir__option {
     X(on_retry, TOPIC, 0, 0, 0, "none", 0)                                    \
     X(start, CHOICE, 0, 1, 0, "0|$", 0)                                       \
     X(after, CHOICE, 0, 1, 0, "keep|delete", 0)                               \
-    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL, 0) \
+    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL,  \
+      0)                                                                      \
     X(batch, COUNT, 1, 1000, 128, NULL, 0)                                    \
     X(length, COUNT, 1, 1000000, 1000, NULL, 0)                               \
     X(overflow, CHOICE, 0, 2, 0, "drop-oldest|drop-new|reject", 0)            \

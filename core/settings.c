@@ -62,12 +62,29 @@ static void take_text(struct weir__lane_options *options,
 static void take_feed(struct weir__feed_options *feed,
                       enum weir__topic_option option, int64_t value)
 {
+    if (option == WEIR__TOPIC_auto_ack)
+        feed->is_auto_ack = value != 0;
     if (option == WEIR__TOPIC_start)
         feed->starts_at_end = value != 0;
     if (option == WEIR__TOPIC_after)
         feed->is_deleting = value != 0;
     if (option == WEIR__TOPIC_claim_idle)
         feed->claim_idle_ms = value;
+}
+
+static void take_fifo(struct weir__fifo_options *fifo,
+                      enum weir__topic_option option, int64_t value)
+{
+    if (option == WEIR__TOPIC_delay)
+        fifo->delay_ms = value;
+    if (option == WEIR__TOPIC_consumers)
+        fifo->consumers = (uint32_t)value;
+    if (option == WEIR__TOPIC_lock)
+        fifo->is_locked = value != 0;
+    if (option == WEIR__TOPIC_parking)
+        fifo->is_two_step = value != 0;
+    if (option == WEIR__TOPIC_auto_ack)
+        fifo->is_auto_ack = value != 0;
 }
 
 static void take_bounded(struct weir__bounded_options *bounded,
@@ -81,6 +98,13 @@ static void take_bounded(struct weir__bounded_options *bounded,
         bounded->group_ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
     if (option == WEIR__TOPIC_linger)
         bounded->linger_ms = value;
+}
+
+static void take_lease(struct weir__lane_options *options, int64_t value)
+{
+    options->bounded.is_unleased = value == WEIR__OPTION_NONE;
+    if (value != WEIR__OPTION_NONE)
+        options->lease_ms = value;
 }
 
 /* The value is within the option's bounds. */
@@ -105,34 +129,25 @@ static void take_number(struct weir__lane_options *options,
         options->timeout_ms = value;
         break;
     case WEIR__TOPIC_lease:
-        options->bounded.is_unleased = value == WEIR__OPTION_NONE;
-        if (value != WEIR__OPTION_NONE)
-            options->lease_ms = value;
+        take_lease(options, value);
         break;
     case WEIR__TOPIC_max_crashes:
         options->max_crashes = (uint32_t)value;
         break;
     case WEIR__TOPIC_ttl:
+    case WEIR__TOPIC_max_age:
         options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
         break;
     case WEIR__TOPIC_max_dead:
         options->max_dead = (uint32_t)value;
         break;
     case WEIR__TOPIC_delay:
-        options->fifo.delay_ms = value;
-        break;
     case WEIR__TOPIC_consumers:
-        options->fifo.consumers = (uint32_t)value;
-        break;
     case WEIR__TOPIC_lock:
-        options->fifo.is_locked = value != 0;
-        break;
-    case WEIR__TOPIC_auto_ack:
-        options->fifo.is_auto_ack = value != 0;
-        options->feed.is_auto_ack = value != 0;
-        break;
     case WEIR__TOPIC_parking:
-        options->fifo.is_two_step = value != 0;
+    case WEIR__TOPIC_auto_ack:
+        take_fifo(&options->fifo, option, value);
+        take_feed(&options->feed, option, value);
         break;
     case WEIR__TOPIC_start:
     case WEIR__TOPIC_after:
@@ -144,9 +159,6 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_group_ttl:
     case WEIR__TOPIC_linger:
         take_bounded(&options->bounded, option, value);
-        break;
-    case WEIR__TOPIC_max_age:
-        options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
         break;
     case WEIR__TOPIC_batch:
         options->batch = (uint32_t)value;

@@ -46,7 +46,8 @@ struct weir__dropped {
     uint64_t count;
 };
 
-/* All fields but `dropped` are required. `user` is what topic_open was given. */
+/* All fields but `dropped` are required. `user` is what topic_open was given.
+ */
 struct weir__store_events {
     void (*claimed)(void *user, const struct weir__claimed *claimed);
     /* `first` is a list of `count` runs, now core's; `lost` more were claimed

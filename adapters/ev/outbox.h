@@ -18,7 +18,8 @@ int weir__outbox_init(struct weir__outbox *outbox);
 /* A letter that has its room already, or needs none (size 0); cannot fail. */
 void weir__outbox_put(struct weir__outbox *outbox, struct weir__letter *letter);
 
-/* A letter of `size` bytes. WEIR_EFULL, WEIR_ECANCELED (it is closed): it stays the caller's. */
+/* A letter of `size` bytes. WEIR_EFULL, WEIR_ECANCELED (it is closed): it
+ * stays the caller's. */
 int weir__outbox_send(struct weir__outbox *outbox, struct weir__letter *letter,
                       size_t size);
 

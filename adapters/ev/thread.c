@@ -88,9 +88,9 @@ void weir__ev_thread_join(struct weir__ev_thread *thread)
     WEIR_ASSERT(rc == 0);
 }
 
-void weir__ev_thread_let_go(struct weir__ev_thread *thread)
+void weir__ev_thread_let_go(void)
 {
-    int rc = pthread_detach(thread->thread);
+    int rc = pthread_detach(pthread_self());
 
     WEIR_ASSERT(rc == 0);
 }

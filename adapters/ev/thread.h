@@ -25,8 +25,8 @@ void weir__ev_thread_end(struct weir__ev_thread *thread);
 /* BLOCKS until it has ended. */
 void weir__ev_thread_join(struct weir__ev_thread *thread);
 
-/* On the thread itself: nobody joins it. */
-void weir__ev_thread_let_go(struct weir__ev_thread *thread);
+/* On such a thread: nobody joins it. */
+void weir__ev_thread_let_go(void);
 
 /* Never started, joined or let go. NULL is fine. */
 void weir__ev_thread_free(struct weir__ev_thread *thread);

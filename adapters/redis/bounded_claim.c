@@ -29,6 +29,7 @@ struct weir__bound_claim {
     struct weir__ask ask;
     struct weir__bound_topic *topic;
     bool is_look; /* asked for no event */
+    bool is_leased;
     int64_t revision;
     int64_t time_us;
     struct weir__claimed claimed;
@@ -154,7 +155,7 @@ static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
     memcpy(lot->group, group.ptr, group.len);
     lot->token = strtoull((const char *)token.ptr, NULL, 10);
     lot->ended = (uint32_t)ended;
-    lot->is_leased = !topic->options.is_unleased;
+    lot->is_leased = asked->is_leased;
     if (!copy_events(lot, events)) {
         weir__lot_free(lot);
         return NULL;
@@ -439,6 +440,7 @@ void weir__bound_flush_claim(struct weir__bound_topic *topic)
     asked->ask.done = on_claimed;
     asked->topic = topic;
     asked->is_look = topic->base.claim.room == 0;
+    asked->is_leased = !topic->options.is_unleased;
     write_claim(&bytes, topic, asked->is_look);
     if (!asked->is_look)
         topic->offer_count = 0; /* the reply brings others */

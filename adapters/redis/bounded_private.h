@@ -3,8 +3,8 @@
 #define WEIR_REDIS_BOUNDED_PRIVATE_H
 
 /* What the files of the bounded store share. Events that leave in one call are
- * one struct weir__bound_adds; events of one group that were claimed together are one
- * struct weir__lot, and settled together. */
+ * one struct weir__bound_adds; events of one group that were claimed together
+ * are one struct weir__lot, and settled together. */
 
 #include "adapters/redis/base.h"
 #include "adapters/redis/bounded.h"

@@ -72,7 +72,9 @@ def everything_is_where_it_belongs(place):
                  "share/weir/scripts/stats.lua", "share/doc/weir/wire.md",
                  "share/bash-completion/completions/weir",
                  "share/man/man1/weir.1", "share/man/man1/weir-bench.1",
-                 "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7"):
+                 "share/man/man5/weir.conf.5", "share/man/man7/weir-plugin.7",
+                 "share/man/man7/weir-guarantees.7",
+                 "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
     expect(["base.h", "loop.h", "plugin.h", "test.h", "thread.h",
             "weir.h"],
@@ -217,7 +219,7 @@ target_link_libraries(trial PRIVATE weir::weir)
 def manual_pages_are_well_formed(place):
     prefix = install(place)
     for page in ("man1/weir.1", "man1/weir-bench.1", "man5/weir.conf.5",
-                 "man7/weir-plugin.7"):
+                 "man7/weir-plugin.7", "man7/weir-guarantees.7"):
         path = "%s/share/man/%s" % (prefix, page)
         expect("", shell(place, "groff -mandoc -Tutf8 -ww -z " + path))
         expect_true("@" not in open(path).read().replace("user:pass@", ""),

@@ -61,9 +61,8 @@ WEIR_API void weir_thread_free(struct weir_thread *thread);
  * jobs count against a bound of 64 MiB, for each call 1 KiB at least:
  * WEIR_EFULL. */
 WEIR_API WEIR_MUST_CHECK int
-weir_thread_submit(struct weir_thread *thread, const char *topic,
-                   const struct weir_new_job *jobs, size_t count,
-                   weir_added_many_fn fn, void *arg, struct weir_error *err);
+weir_thread_submit(struct weir_thread *thread, const struct weir_new_jobs *jobs,
+                   struct weir_error *err);
 
 /* As weir_reactor_stop, from any thread: `fn` runs on the host's thread, or
  * never when the thread is freed before; it may be NULL. A second call replaces

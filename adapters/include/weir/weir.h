@@ -206,9 +206,9 @@ struct weir_new_job {
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
- * group is full and drops new ones), WEIR_EFULL (it refuses them), WEIR_ETOOBIG (the body is
- * above the topic's max_body, 1 MiB unless set), WEIR_EFULL (as many jobs wait
- * as the topic's max_pending allows), WEIR_EKIND (the topic is of another
+ * group is full and drops new ones), WEIR_EFULL (it refuses them; or as many
+ * jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is above
+ * the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of another
  * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
  * NUL-terminated and borrowed; when none was given it is the one weir made, or
  * "" when it came to none. */
@@ -233,15 +233,23 @@ typedef void (*weir_added_many_fn)(const struct weir_added *added, size_t count,
 
 #define WEIR_MAX_ADD 100000 /* jobs in one call */
 
-/* Add `count` jobs to a topic, with one answer for all: `added` has a place for
- * each, in their order. All are looked at first, and where one is wrong none is
- * added and `err` names its place, from 0. They are no transaction: each has
- * its code. Errors: those of weir_reactor_add; WEIR_ETOOBIG also for more than
- * WEIR_MAX_ADD, WEIR_EINVAL for none. */
+/* Jobs to add to a topic, and who is told: one answer for all, `added` has a
+ * place for each, in their order. */
+struct weir_new_jobs {
+    const char *topic;
+    const struct weir_new_job *jobs;
+    size_t count; /* 1 to WEIR_MAX_ADD */
+    weir_added_many_fn fn;
+    void *arg;
+};
+
+/* Add many. All are looked at first: where one is wrong none is added, and
+ * `err` names its place, from 0. They are no transaction, each has its code.
+ * Errors: those of weir_reactor_add; WEIR_EINVAL also for none, WEIR_ETOOBIG
+ * for too many. */
 WEIR_API WEIR_MUST_CHECK int
-weir_reactor_add_many(struct weir_reactor *reactor, const char *topic,
-                      const struct weir_new_job *jobs, size_t count,
-                      weir_added_many_fn fn, void *arg, struct weir_error *err);
+weir_reactor_add_many(struct weir_reactor *reactor,
+                      const struct weir_new_jobs *jobs, struct weir_error *err);
 
 /* --- from other threads ----------------------------------------------- */
 
@@ -266,9 +274,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_call(struct weir_reactor *reactor,
  * is waiting to be sent) comes as its code. Errors: as there, but WEIR_EFULL is
  * that of these functions; WEIR_ECANCELED. */
 WEIR_API WEIR_MUST_CHECK int
-weir_reactor_submit(struct weir_reactor *reactor, const char *topic,
-                    const struct weir_new_job *jobs, size_t count,
-                    weir_added_many_fn fn, void *arg, struct weir_error *err);
+weir_reactor_submit(struct weir_reactor *reactor,
+                    const struct weir_new_jobs *jobs, struct weir_error *err);
 
 /* Turn JSON into a msgpack body. `*ret_body` is released with
  * weir_body_free. Integers beyond 64 bits, non-finite numbers, text after the

@@ -107,9 +107,9 @@ local function take(group, list, batch, size, ended, left)
   if lease_ms > 0 then count(meta, 'running', size) end
   taken_jobs = taken_jobs + size
   batches[#batches + 1] = { group, token, ended, events }
+  call('ZREM', rot, group)
+  call('ZREM', hot, group)
   if lease_ms > 0 then
-    call('ZREM', rot, group)
-    call('ZREM', hot, group)
     call('ZADD', lease, digits(now + lease_ms), group)
     call('HSET', out, group, table.concat({ token, ended, left, 0 }, ' '))
   elseif size == waiting then
@@ -162,7 +162,8 @@ local function offer(group, key)
   if seen[group] then return end
   seen[group] = true
   offered[#offered + 1] = group
-  if key then call('ZADD', key, digits(now + HOLD), group) end
+  -- Where `hot` was changed it may still be on the other rotation.
+  if key then call('ZADD', key, 'XX', digits(now + HOLD), group) end
 end
 
 local function offer_due(key, most)

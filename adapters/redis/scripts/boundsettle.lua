@@ -68,6 +68,9 @@ local function settle(index, at, list, batch)
     call('HDEL', out, group)
   elseif token and token ~= '~' then
     return -- leased by a worker that takes leases: its turn will come
+  else
+    call('ZREM', rot, group)
+    call('ZREM', hot, group)
   end
   local waiting = call('LLEN', list)
   if waiting == 0 then

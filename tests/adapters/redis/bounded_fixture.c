@@ -41,12 +41,17 @@ static void add(struct host *host, const char *group, int number)
                host->store->ops->add(host->topic, &job, host_added, host));
 }
 
+void events_send(struct host *host, const char *group, int from, int to)
+{
+    for (int i = from; i <= to; i++)
+        add(host, group, i);
+}
+
 void events_add(struct host *host, const char *group, int from, int to)
 {
     int answers = host->added + host->failed;
 
-    for (int i = from; i <= to; i++)
-        add(host, group, i);
+    events_send(host, group, from, to);
     AWAIT(host->added + host->failed == answers + to - from + 1);
 }
 

@@ -15,6 +15,9 @@ struct host *bounded_open(const char *worker,
 void bounded_serve(struct host *host,
                    const struct weir__bounded_options *options);
 
+/* Add events and do not wait. */
+void events_send(struct host *host, const char *group, int from, int to);
+
 /* Add one event, or those from `from` to `to`, and wait for the answers. */
 void event_add(struct host *host, const char *group, int number);
 void events_add(struct host *host, const char *group, int from, int to);

@@ -158,9 +158,7 @@ static void on_options(void *user, const struct weir__setting *settings,
 
 static void on_dropped(const struct weir__dropped *dropped, void *arg)
 {
-    struct host *host = arg;
-
-    host->dropped[dropped->reason] += dropped->count;
+    ((struct host *)arg)->dropped[dropped->reason] += dropped->count;
 }
 
 static void on_connection(int code, const char *text, void *arg)

@@ -533,3 +533,32 @@ TEST(an_add_that_comes_again_changes_nothing)
     bounded_walk();
     world_close();
 }
+
+TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
+{
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    const struct redis_options durable = {.args = args, .appendonly = true};
+    struct redis_proc *server = world_open(&durable);
+    struct host *host;
+
+    options = bounded_options();
+    host = bounded_open("one", &options);
+    events_add(host, "a", 1, 50);
+    EXPECT_INT(50, host_claim(host, 300, 5000));
+    for (int i = 0; i < 3; i++) {
+        int answers = host->added + host->failed, ups = host->ups;
+
+        events_send(host, "b", 10 * i + 1, 10 * i + 10);
+        world_turn();
+        redis_restart(server);
+        AWAIT(host->ups > ups && host->added + host->failed == answers + 10);
+    }
+    EXPECT_INT(80, host->added);
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(30, host_claim(host, 300, 5000));
+    EXPECT_STR("b:1-30 ", events_text(host));
+    EXPECT_INT(80, bounded_count("added"));
+    bounded_walk();
+    world_close();
+}
