@@ -58,30 +58,32 @@ struct weir__base_topic *weir__base_find(const struct weir__base *base,
     return topic;
 }
 
-struct weir__base_topic *weir__base_topic_new(struct weir__base *base,
-                                              struct weir_slice name,
-                                              size_t size)
+static struct weir__base_topic *topic_new(struct weir__base *base,
+                                          struct weir_slice name)
 {
-    struct weir__base_topic *topic = weir__mem_new(size);
+    struct weir__base_topic *topic = weir__mem_new(base->kind->topic_size);
+    struct weir__base_topic **bucket = &base->buckets[bucket_of(name)];
 
-    WEIR_ASSERT(name.len > 0 && name.len <= WEIR_MAX_TOPIC);
     if (topic == NULL)
         return NULL;
     topic->base = base;
     weir__base_topic_name(topic, name);
-    return topic;
-}
-
-void weir__base_topic_link(struct weir__base_topic *topic)
-{
-    struct weir__base *base = topic->base;
-    struct weir__base_topic **bucket =
-        &base->buckets[bucket_of(weir__slice_str(topic->name))];
-
+    topic->refused_ns = INT64_MIN;
+    base->kind->topic_init(topic);
     topic->next_in_bucket = *bucket;
     *bucket = topic;
     topic->next = base->topics;
     base->topics = topic;
+    return topic;
+}
+
+struct weir__base_topic *weir__base_topic_open(struct weir__base *base,
+                                               struct weir_slice name)
+{
+    struct weir__base_topic *topic = weir__base_find(base, name);
+
+    WEIR_ASSERT(name.len > 0 && name.len <= WEIR_MAX_TOPIC);
+    return topic == NULL ? topic_new(base, name) : topic;
 }
 
 void weir__base_mark(struct weir__base_topic *topic)
@@ -166,11 +168,11 @@ void weir__base_close(struct weir__store *store)
     destroy(base);
 }
 
-int weir__base_open(const struct weir__base_kind *kind, size_t size,
+int weir__base_open(const struct weir__base_kind *kind,
                     const struct weir__redis_options *options,
                     struct weir__base **ret_base)
 {
-    struct weir__base *base = weir__mem_new(size);
+    struct weir__base *base = weir__mem_new(kind->size);
     int rc;
 
     if (base == NULL)

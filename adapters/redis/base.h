@@ -63,14 +63,16 @@ struct weir__base_topic {
 
     bool wants_claim;
     struct weir__claim claim;
-    size_t unsettled; /* verdicts */
-    int64_t error_ns; /* when an error of the server was last logged */
-    char error[32];   /* and how it begins */
+    size_t unsettled;   /* verdicts */
+    int64_t error_ns;   /* when an error of the server was last logged */
+    char error[32];     /* and how it begins */
+    int64_t refused_ns; /* when refused verdicts were */
 };
 
 /* Where a kind differs. NULL: nothing to do there. Each is called outside of
- * ops, but flush_topic. */
+ * ops, but topic_init and flush_topic. */
 struct weir__base_kind {
+    size_t size, topic_size; /* of its structs, which begin with the base's */
     const struct weir__store_ops *ops;
     const struct weir__script *const *scripts; /* that it calls */
     bool has_wakes;                            /* workers are woken by name */
@@ -87,6 +89,8 @@ struct weir__base_kind {
     void (*fail_adds)(struct weir__base_topic *topic, int code);
     /* The store is closed: before its connections are, and with them. */
     void (*closing)(struct weir__base *base);
+    /* The topic is zeroed behind its base. */
+    void (*topic_init)(struct weir__base_topic *topic);
     /* What a topic and the store hold besides their own memory. */
     void (*topic_fini)(struct weir__base_topic *topic);
     void (*fini)(struct weir__base *base);
@@ -133,8 +137,8 @@ struct weir__base {
 
 /* --- base.c: life and topics -------------------------------------------- */
 
-/* A store of `size` bytes, zeroed behind its base. WEIR_ENOMEM. */
-int weir__base_open(const struct weir__base_kind *kind, size_t size,
+/* WEIR_ENOMEM. */
+int weir__base_open(const struct weir__base_kind *kind,
                     const struct weir__redis_options *options,
                     struct weir__base **ret_base);
 
@@ -154,12 +158,9 @@ weir__base_topic_of(struct weir__store_topic *topic,
 struct weir__base_topic *weir__base_find(const struct weir__base *base,
                                          struct weir_slice name);
 
-/* A topic of `size` bytes, zeroed behind its base, that is not open yet; NULL
- * when out of memory. It is in the store once it is linked. */
-struct weir__base_topic *weir__base_topic_new(struct weir__base *base,
-                                              struct weir_slice name,
-                                              size_t size);
-void weir__base_topic_link(struct weir__base_topic *topic);
+/* Open a topic, or return the one of that name; NULL when out of memory. */
+struct weir__base_topic *weir__base_topic_open(struct weir__base *base,
+                                               struct weir_slice name);
 
 /* The topic has something to flush. */
 void weir__base_mark(struct weir__base_topic *topic);
@@ -248,6 +249,9 @@ void weir__wake_channel(char *buf, size_t cap, const char *worker);
  * that there was one. */
 void weir__base_log_error(struct weir__base_topic *topic, const char *what,
                           int code, const struct redisReply *reply);
+
+/* Log how many verdicts were refused, once in a second. */
+void weir__base_log_refused(struct weir__base_topic *topic, size_t refused);
 
 /* --- base_follow.c: the stored options ---------------------------------- */
 

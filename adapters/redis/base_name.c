@@ -9,6 +9,7 @@
 /* Names on the server, and what is logged of its errors. */
 
 #define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
+#define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
 
 void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
 {
@@ -133,4 +134,17 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
     weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
               "redis: %s %s: %s%s", topic->name, what, text,
               hint != NULL ? hint : "");
+}
+
+void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)
+{
+    int64_t now_ns = weir__base_now_ns(topic->base);
+
+    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
+                         now_ns - topic->refused_ns < REFUSED_NS))
+        return;
+    topic->refused_ns = now_ns;
+    weir__log(topic->base->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %zu verdicts came too late and were refused",
+              topic->name, refused);
 }

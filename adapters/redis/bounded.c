@@ -72,20 +72,13 @@ static void topic_fini(struct weir__base_topic *base)
     weir__buf_fini(&topic->offers);
 }
 
-static struct weir__bound_topic *topic_new(struct weir__base *base,
-                                           struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__base_topic *made =
-        weir__base_topic_new(base, name, sizeof(struct weir__bound_topic));
-    struct weir__bound_topic *topic = topic_of(made);
+    struct weir__bound_topic *topic = topic_of(base);
 
-    if (topic == NULL)
-        return NULL;
-    topic->store = (struct weir__bounded *)base; /* its first member */
+    topic->store = (struct weir__bounded *)base->base; /* its first member */
     topic->spent_end = &topic->spent;
     topic->adds_end = &topic->adds;
-    weir__base_topic_link(made);
-    return topic;
 }
 
 static int topic_open(struct weir__store *port,
@@ -94,10 +87,8 @@ static int topic_open(struct weir__store *port,
 {
     struct weir__base *base = weir__base_of(port, &bounded_kind);
     struct weir__bound_topic *topic =
-        topic_of(weir__base_find(base, options->name));
+        topic_of(weir__base_topic_open(base, options->name));
 
-    if (topic == NULL)
-        topic = topic_new(base, options->name);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->bounded.length > 0) /* requests name none */
@@ -184,6 +175,8 @@ static const struct weir__store_ops bounded_ops = {
 };
 
 static const struct weir__base_kind bounded_kind = {
+    .size = sizeof(struct weir__bounded),
+    .topic_size = sizeof(struct weir__bound_topic),
     .ops = &bounded_ops,
     .scripts = weir__scripts,
     .has_wakes = true,
@@ -192,6 +185,7 @@ static const struct weir__base_kind bounded_kind = {
     .numbered = numbered,
     .followed = followed,
     .fail_adds = fail_adds,
+    .topic_init = topic_init,
     .topic_fini = topic_fini,
 };
 
@@ -199,8 +193,7 @@ int weir__bounded_open(const struct weir__redis_options *options,
                        struct weir__store **ret_store)
 {
     struct weir__base *base;
-    int rc = weir__base_open(&bounded_kind, sizeof(struct weir__bounded),
-                             options, &base);
+    int rc = weir__base_open(&bounded_kind, options, &base);
 
     if (rc == WEIR_OK)
         *ret_store = &base->port;

@@ -90,11 +90,8 @@ static void on_settled(struct weir__ask *ask, int code,
             weir__bound_tell_drop(topic, weir__slice_str(lot->group),
                                   WEIR_DROP_AGE, lot->aged);
     }
-    if (refused > 0 && code == WEIR_OK)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
-                  "redis: %s: %zu verdicts came too late, their events run "
-                  "elsewhere",
-                  topic->base.name, refused);
+    if (code == WEIR_OK)
+        weir__base_log_refused(&topic->base, refused);
     finish(call, refused);
 }
 

@@ -76,23 +76,12 @@ static void numbered(struct weir__base_topic *base, int code)
 
 /* --- topics ------------------------------------------------------------- */
 
-static struct weir__store_topic *topic_new(struct weir__delay *store,
-                                           struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__base_topic *base = weir__base_topic_new(
-        &store->base, name, sizeof(struct weir__store_topic));
     struct weir__store_topic *topic = topic_of(base);
-    bool was_in;
 
-    if (topic == NULL)
-        return NULL;
-    topic->store = store;
+    topic->store = delay_of(base->base);
     topic->touched_end = &topic->touched;
-    topic->refused_ns = INT64_MIN;
-    was_in = weir__keeper_shut(store->keeper);
-    weir__base_topic_link(base);
-    weir__keeper_reopen(store->keeper, was_in);
-    return topic;
 }
 
 static int topic_open(struct weir__store *port,
@@ -100,11 +89,12 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &delay_kind);
+    struct weir__keeper *keeper = delay_of(base)->keeper;
+    bool was_in = weir__keeper_shut(keeper);
     struct weir__store_topic *topic =
-        topic_of(weir__base_find(base, options->name));
+        topic_of(weir__base_topic_open(base, options->name));
 
-    if (topic == NULL)
-        topic = topic_new(delay_of(base), options->name);
+    weir__keeper_reopen(keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->max_dead > 0) { /* requests name none */
@@ -234,6 +224,8 @@ static const struct weir__store_ops delay_ops = {
 };
 
 static const struct weir__base_kind delay_kind = {
+    .size = sizeof(struct weir__delay),
+    .topic_size = sizeof(struct weir__store_topic),
     .ops = &delay_ops,
     .scripts = weir__scripts,
     .has_wakes = true,
@@ -242,6 +234,7 @@ static const struct weir__base_kind delay_kind = {
     .numbered = numbered,
     .fail_adds = fail_adds,
     .closing = closing,
+    .topic_init = topic_init,
     .topic_fini = topic_fini,
     .fini = fini,
 };
@@ -250,8 +243,7 @@ int weir__delay_open(const struct weir__redis_options *options,
                      struct weir__store **ret_store)
 {
     struct weir__base *base;
-    int rc = weir__base_open(&delay_kind, sizeof(struct weir__delay), options,
-                             &base);
+    int rc = weir__base_open(&delay_kind, options, &base);
 
     if (rc != WEIR_OK)
         return rc;

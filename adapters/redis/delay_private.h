@@ -105,7 +105,6 @@ struct weir__store_topic {
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;
-    int64_t refused_ns; /* when refused verdicts were last logged */
 };
 
 struct weir__delay {

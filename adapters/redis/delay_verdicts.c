@@ -10,8 +10,6 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
 
-enum { LOG_EVERY_NS = 1000000000 };
-
 struct settle_ask {
     struct weir__ask ask;
     struct weir__store_topic *topic;
@@ -30,19 +28,6 @@ static void ask_free(struct settle_ask *settle)
     for (size_t i = 0; i < settle->copy_count; i++)
         weir__buf_fini(&settle->copies[i]);
     weir__mem_free(settle);
-}
-
-static void note_refused(struct weir__store_topic *topic, size_t refused)
-{
-    int64_t now_ns = weir__base_now_ns(&topic->store->base);
-
-    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
-                         now_ns - topic->refused_ns < LOG_EVERY_NS))
-        return;
-    topic->refused_ns = now_ns;
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
-              "redis: %s: %zu verdicts came too late and were refused",
-              topic->base.name, refused);
 }
 
 /* Jobs that runs added, whose ids existed already: what comes last, behind the
@@ -127,7 +112,8 @@ static void on_settled(struct weir__ask *ask, int code,
         unkept = settled == -1 ? verdicts : count_left_out(reply);
         note_unkept(topic, unkept);
         note_twins(topic, twins);
-        note_refused(topic, refused > unkept ? refused - unkept : 0);
+        weir__base_log_refused(&topic->base,
+                               refused > unkept ? refused - unkept : 0);
     }
     ask_free(settle);
     WEIR_ASSERT(topic->base.unsettled >= verdicts);

@@ -90,23 +90,15 @@ static void followed(struct weir__base_topic *topic, int code)
 
 /* --- topics ------------------------------------------------------------- */
 
-static struct weir__feed_topic *topic_new(struct weir__base *base,
-                                          struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__base_topic *made =
-        weir__base_topic_new(base, name, sizeof(struct weir__feed_topic));
-    struct weir__feed_topic *topic = topic_of(made);
+    struct weir__feed_topic *topic = topic_of(base);
 
-    if (topic == NULL)
-        return NULL;
-    topic->store = feed_of(base);
+    topic->store = feed_of(base->base);
     (void)snprintf(topic->consumer, sizeof(topic->consumer), "weir:%s",
-                   made->name); /* it fits */
+                   base->name); /* it fits */
     topic->calls_end = &topic->calls;
     topic->adds_end = &topic->adds;
-    topic->refused_ns = INT64_MIN;
-    weir__base_topic_link(made);
-    return topic;
 }
 
 const char *weir__feed_key(const struct weir__feed_topic *topic)
@@ -148,10 +140,8 @@ static int topic_open(struct weir__store *port,
 {
     struct weir__base *base = weir__base_of(port, &feed_kind);
     struct weir__feed_topic *topic =
-        topic_of(weir__base_find(base, options->name));
+        topic_of(weir__base_topic_open(base, options->name));
 
-    if (topic == NULL)
-        topic = topic_new(base, options->name);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->max_dead > 0) /* requests name none */
@@ -221,6 +211,8 @@ static const struct weir__store_ops feed_ops = {
 };
 
 static const struct weir__base_kind feed_kind = {
+    .size = sizeof(struct weir__feed),
+    .topic_size = sizeof(struct weir__feed_topic),
     .ops = &feed_ops,
     .scripts = weir__scripts,
     .connected = connected,
@@ -229,6 +221,7 @@ static const struct weir__base_kind feed_kind = {
     .followed = followed,
     .fail_adds = fail_adds,
     .closing = closing,
+    .topic_init = topic_init,
     .topic_fini = topic_fini,
     .fini = fini,
 };
@@ -237,8 +230,7 @@ static int open_store(const struct weir__redis_options *options, bool is_stream,
                       struct weir__store **ret_store)
 {
     struct weir__base *base;
-    int rc =
-        weir__base_open(&feed_kind, sizeof(struct weir__feed), options, &base);
+    int rc = weir__base_open(&feed_kind, options, &base);
 
     if (rc != WEIR_OK)
         return rc;

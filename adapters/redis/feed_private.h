@@ -85,7 +85,6 @@ struct weir__feed_topic {
     struct weir__feed_claim *claims;
 
     struct weir__feed_call *calls, **calls_end; /* being collected */
-    int64_t refused_ns; /* when refused verdicts were last logged */
 
     struct weir__feed_add *adds, **adds_end; /* being collected */
     struct weir__feed_place place;           /* where they go */

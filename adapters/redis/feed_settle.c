@@ -11,7 +11,6 @@
  * slices end with the run, and leave at flush. */
 
 enum {
-    LOG_EVERY_NS = 1000000000,
     CALL_BYTES = 1024 * 1024, /* of one call, about */
     AUTOS = 16                /* tokens of auto-ack in one call */
 };
@@ -189,19 +188,6 @@ void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
 
 /* --- replies ------------------------------------------------------------ */
 
-static void note_refused(struct weir__feed_topic *topic, size_t refused)
-{
-    int64_t now_ns = weir__base_now_ns(&topic->store->base);
-
-    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
-                         now_ns - topic->refused_ns < LOG_EVERY_NS))
-        return;
-    topic->refused_ns = now_ns;
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
-              "redis: %s: %zu verdicts came too late and were refused",
-              topic->base.name, refused);
-}
-
 static void on_settled(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
@@ -218,7 +204,7 @@ static void on_settled(struct weir__ask *ask, int code,
                   "(is it full?); their entries run again",
                   topic->base.name, verdicts);
     if (code == WEIR_OK && weir__reply_int(reply, 1, &refused))
-        note_refused(topic, (size_t)refused);
+        weir__base_log_refused(&topic->base, (size_t)refused);
     WEIR_ASSERT(topic->base.unsettled >= verdicts);
     topic->base.unsettled -= verdicts;
     if (topic->base.user != NULL && verdicts > 0)

@@ -127,16 +127,11 @@ static size_t topic_unsettled(const struct weir__store_topic *topic)
 
 /* --- topics --------------------------------------------------------------- */
 
-static struct weir__store_topic *topic_new(struct weir__base *base,
-                                           struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__base_topic *made =
-        weir__base_topic_new(base, name, sizeof(struct weir__store_topic));
-    struct weir__store_topic *topic = topic_of(made);
+    struct weir__store_topic *topic = topic_of(base);
 
-    if (topic == NULL)
-        return NULL;
-    topic->store = fifo_of(base);
+    topic->store = fifo_of(base->base);
     topic->own = (struct weir__fifo_options){
         .delay_ms = -1, .lease_ms = 5000, .consumers = 1, .is_locked = true};
     topic->ready_end = &topic->ready;
@@ -144,8 +139,6 @@ static struct weir__store_topic *topic_new(struct weir__base *base,
     topic->look.data = topic;
     ev_timer_init(&topic->answer, on_answer, 0., 0.);
     topic->answer.data = topic;
-    weir__base_topic_link(made);
-    return topic;
 }
 
 static int topic_open(struct weir__store *port,
@@ -154,10 +147,8 @@ static int topic_open(struct weir__store *port,
 {
     struct weir__base *base = weir__base_of(port, &fifo_kind);
     struct weir__store_topic *topic =
-        topic_of(weir__base_find(base, options->name));
+        topic_of(weir__base_topic_open(base, options->name));
 
-    if (topic == NULL)
-        topic = topic_new(base, options->name);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->max_dead > 0) /* requests name none */
@@ -284,6 +275,8 @@ static uint32_t make_start(struct weir__fifo *store)
 }
 
 static const struct weir__base_kind fifo_kind = {
+    .size = sizeof(struct weir__fifo),
+    .topic_size = sizeof(struct weir__store_topic),
     .ops = &fifo_ops,
     .scripts = scripts,
     .has_wakes = true,
@@ -291,6 +284,7 @@ static const struct weir__base_kind fifo_kind = {
     .woken = woken,
     .followed = followed,
     .fail_adds = fail_adds,
+    .topic_init = topic_init,
     .topic_fini = topic_fini,
 };
 
@@ -300,8 +294,7 @@ int weir__fifo_open(const struct weir__fifo_policy *policy,
 {
     struct weir__base *base;
     struct weir__fifo *store;
-    int rc =
-        weir__base_open(&fifo_kind, sizeof(struct weir__fifo), options, &base);
+    int rc = weir__base_open(&fifo_kind, options, &base);
 
     if (rc != WEIR_OK)
         return rc;
