@@ -401,7 +401,7 @@ static void write_claim(struct weir__buf *buf,
     size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
     const char *at = (const char *)topic->offers.ptr;
 
-    weir__resp_eval(buf, &weir__script_boundclaim, HEAD_KEYS + 2 * count,
+    weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count,
                     HEAD_ARGS + count);
     weir__prefix_keys(buf, &topic->base.prefix,
                       "rot hot lease out meta idle options "
@@ -444,6 +444,6 @@ void weir__bound_flush_claim(struct weir__bound_topic *topic)
     write_claim(&bytes, topic, asked->is_look);
     if (!asked->is_look)
         topic->offer_count = 0; /* the reply brings others */
-    weir__base_send(&topic->store->base, &bytes, &weir__script_boundclaim,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
                     WEIR__SEND_ONCE, &asked->ask);
 }

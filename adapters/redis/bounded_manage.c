@@ -99,7 +99,8 @@ static void send_purge(struct purge_ask *purge, const struct redisReply *names)
     struct weir__buf bytes = {0};
     struct weir_slice group;
 
-    weir__resp_eval(&bytes, &weir__script_boundpurge, 6 + 2 * count, 2 + count);
+    weir__resp_eval(&bytes, &weir__script_bounded_purge, 6 + 2 * count,
+                    2 + count);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "rot hot lease out meta ttl");
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++) {
@@ -110,7 +111,7 @@ static void send_purge(struct purge_ask *purge, const struct redisReply *names)
     weir__resp_int(&bytes, PURGE_GROUPS);
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++)
         weir__resp_bytes(&bytes, group);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_boundpurge,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_purge,
                     WEIR__SEND_AGAIN, &purge->ask);
 }
 

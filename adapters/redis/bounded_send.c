@@ -10,7 +10,8 @@
 
 enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
 
-/* Calls of the boundadd script: each adds some groups with all their events. */
+/* Calls of the bounded_add script: each adds some groups with all their
+ * events. */
 
 struct weir__add_call {
     struct weir__ask ask; /* first */
@@ -180,7 +181,7 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
 
     /* The events and what is around them. */
     (void)weir__buf_reserve(buf, len + 16 * call->events + 120 * groups + 512);
-    weir__resp_eval(buf, &weir__script_boundadd, HEAD_KEYS + groups,
+    weir__resp_eval(buf, &weir__script_bounded_add, HEAD_KEYS + groups,
                     HEAD_ARGS + 2 * groups + call->events);
     weir__prefix_keys(buf, &topic->base.prefix,
                       "rot hot out meta idle options seen ttl");
@@ -209,7 +210,7 @@ static void send_call(struct weir__add_call *call, size_t len)
     weir__seq_next(&store->base.seqs, 0, seq);
     call->number = store->base.seqs.last;
     write_call(&bytes, call, len);
-    weir__base_send(&store->base, &bytes, &weir__script_boundadd,
+    weir__base_send(&store->base, &bytes, &weir__script_bounded_add,
                     WEIR__SEND_AGAIN, &call->ask);
 }
 

@@ -153,14 +153,14 @@ static const struct weir__lot *renew_some(struct weir__bound_topic *topic,
         return end; /* there are two more chances */
     renewal->ask.done = on_renewed;
     renewal->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_boundrenew, 2, 1 + 2 * count);
+    weir__resp_eval(&bytes, &weir__script_bounded_renew, 2, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, lease_ms);
     for (; first != end; first = first->next) {
         write_lot(&bytes, first);
         renewal->tokens[renewal->count++] = first->token;
     }
-    weir__base_send(&topic->store->base, &bytes, &weir__script_boundrenew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_renew,
                     WEIR__SEND_AGAIN, &renewal->ask);
     return end;
 }
@@ -202,10 +202,10 @@ void weir__bound_start(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->is_suspect && lot->starting == NULL);
     lot->starting = run;
     lot->start.done = on_started;
-    weir__resp_eval(&bytes, &weir__script_boundrenew, 2, 3);
+    weir__resp_eval(&bytes, &weir__script_bounded_renew, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, 0);
     write_lot(&bytes, lot);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_boundrenew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_renew,
                     WEIR__SEND_AGAIN, &lot->start);
 }

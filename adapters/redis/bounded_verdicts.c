@@ -138,7 +138,7 @@ static void send_call(struct settle_call *call)
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent)
         back += is_untouched(lot) ? 0 : lot->back;
-    weir__resp_eval(&bytes, &weir__script_boundsettle,
+    weir__resp_eval(&bytes, &weir__script_bounded_settle,
                     HEAD_KEYS + 2 * call->count,
                     1 + LOT_ARGS * call->count + back);
     weir__prefix_keys(&bytes, &topic->base.prefix,
@@ -155,7 +155,7 @@ static void send_call(struct settle_call *call)
          lot = lot->next_spent)
         write_lot(&bytes, lot);
     call->ask.done = on_settled;
-    weir__base_send(&topic->store->base, &bytes, &weir__script_boundsettle,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_settle,
                     WEIR__SEND_AGAIN, &call->ask);
 }
 

@@ -261,9 +261,10 @@ static void write_claim(struct weir__buf *bytes,
     bool is_stream = topic->store->is_stream;
     const char *key = weir__feed_key(topic);
 
-    weir__resp_eval(
-        bytes, is_stream ? &weir__script_streamclaim : &weir__script_listclaim,
-        8, is_stream ? 9 : 6);
+    weir__resp_eval(bytes,
+                    is_stream ? &weir__script_feed_claim_stream
+                              : &weir__script_feed_claim_list,
+                    8, is_stream ? 9 : 6);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
@@ -301,7 +302,7 @@ void weir__feed_flush_claim(struct weir__feed_topic *topic)
     asked->is_look = topic->base.claim.room == 0;
     write_claim(&bytes, topic);
     weir__base_send(&topic->store->base, &bytes,
-                    topic->store->is_stream ? &weir__script_streamclaim
-                                            : &weir__script_listclaim,
+                    topic->store->is_stream ? &weir__script_feed_claim_stream
+                                            : &weir__script_feed_claim_list,
                     WEIR__SEND_ONCE, &asked->ask);
 }

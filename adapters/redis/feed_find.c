@@ -13,9 +13,9 @@ void weir__feed_find(struct weir__feed_topic *topic, struct weir__ask *ask)
 {
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_feedfind, 2, 0);
+    weir__resp_eval(&bytes, &weir__script_feed_find, 2, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta options");
-    weir__base_send(&topic->store->base, &bytes, &weir__script_feedfind,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_find,
                     WEIR__SEND_AGAIN, ask);
 }
 

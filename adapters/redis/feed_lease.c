@@ -54,7 +54,7 @@ renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
         return end;
     renew->ask.done = on_renewed;
     renew->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_feedrenew, 3, 3 + count);
+    weir__resp_eval(&bytes, &weir__script_feed_renew, 3, 3 + count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lease run");
     weir__resp_str(&bytes, weir__feed_key(topic));
     weir__resp_int(&bytes, lease_ms);
@@ -62,7 +62,7 @@ renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
     weir__resp_str(&bytes, topic->consumer);
     for (; claim != end; claim = claim->next)
         weir__resp_int(&bytes, (int64_t)claim->token);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_feedrenew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_renew,
                     WEIR__SEND_AGAIN, &renew->ask);
     return end;
 }
@@ -108,10 +108,10 @@ void weir__feed_start(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->is_suspect && entry->starting == NULL);
     entry->start.done = on_started;
     entry->starting = run;
-    weir__resp_eval(&bytes, &weir__script_feedstart, 2, 2);
+    weir__resp_eval(&bytes, &weir__script_feed_start, 2, 2);
     weir__prefix_keys(&bytes, &topic->base.prefix, "run past");
     weir__resp_int(&bytes, (int64_t)run->token);
     weir__resp_bytes(&bytes, run->id);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_feedstart,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_start,
                     WEIR__SEND_AGAIN, &entry->start);
 }

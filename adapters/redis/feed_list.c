@@ -74,14 +74,14 @@ static void on_found(struct weir__ask *ask, int code,
         return;
     }
     list->ask.done = on_listed;
-    weir__resp_eval(&bytes, &weir__script_feedlist, 7, 3);
+    weir__resp_eval(&bytes, &weir__script_feed_list, 7, 3);
     weir__prefix_keys(&bytes, &list->topic->base.prefix,
                       "meta wait run held past dead");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
     weir__resp_str(&bytes, weir_job_state_name(list->state));
     weir__resp_int(&bytes, (int64_t)list->limit);
-    weir__base_send(&list->topic->store->base, &bytes, &weir__script_feedlist,
+    weir__base_send(&list->topic->store->base, &bytes, &weir__script_feed_list,
                     WEIR__SEND_AGAIN, &list->ask);
     weir__conn_flush(list->topic->store->base.commands);
 }

@@ -24,7 +24,7 @@ struct count_ask {
 
 static void send_step(struct count_ask *asked)
 {
-    bool is_purge = asked->script == &weir__script_feedpurge;
+    bool is_purge = asked->script == &weir__script_feed_purge;
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, asked->script, is_purge ? 9 : 5, 2);
@@ -105,7 +105,7 @@ int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
                      weir_count_fn fn, void *arg)
 {
     struct count_ask asked = {
-        .script = &weir__script_feedpurge, .what = what, .fn = fn, .arg = arg};
+        .script = &weir__script_feed_purge, .what = what, .fn = fn, .arg = arg};
 
     return begin(topic, &asked);
 }
@@ -113,7 +113,7 @@ int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct count_ask asked = {.script = &weir__script_feedrequeue,
+    struct count_ask asked = {.script = &weir__script_feed_requeue,
                               .forgets = forgets,
                               .id_len = id.len,
                               .fn = fn,

@@ -249,7 +249,7 @@ static void write_call(struct weir__buf *bytes,
     struct weir__prefix target;
     struct weir__buf *scratch = &topic->store->scratch[0];
 
-    weir__resp_eval(bytes, &weir__script_feedsettle,
+    weir__resp_eval(bytes, &weir__script_feed_settle,
                     9 + (packs > 0 ? 4 + packs : 0), 9);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past dead auto");
@@ -289,7 +289,7 @@ static void send_call(struct weir__feed_call *call)
     write_call(&bytes, call, packs, &moves, &pack_keys);
     weir__buf_fini(&moves);
     weir__buf_fini(&pack_keys);
-    weir__base_send(&store->base, &bytes, &weir__script_feedsettle,
+    weir__base_send(&store->base, &bytes, &weir__script_feed_settle,
                     call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
                     &call->ask);
 }

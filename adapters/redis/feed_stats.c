@@ -18,11 +18,11 @@ static void on_found(struct weir__ask *ask, int code,
         return;
     }
     ask->done = weir__stats_counted;
-    weir__resp_eval(&bytes, &weir__script_feedstats, 6, 1);
+    weir__resp_eval(&bytes, &weir__script_feed_stats, 6, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta wait run dead auto");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
-    weir__base_send(ask->base, &bytes, &weir__script_feedstats,
+    weir__base_send(ask->base, &bytes, &weir__script_feed_stats,
                     WEIR__SEND_AGAIN, ask);
     weir__conn_flush(ask->base->commands);
 }
