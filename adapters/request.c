@@ -93,6 +93,8 @@ static int check_fit(const char *topic, const char *kind,
 {
     bool has_time = job->delay_ms != 0 || job->at_ms != 0;
 
+    if (strcmp(kind, "delay") == 0 && job->group == NULL)
+        return WEIR_OK; /* it takes whatever a job may have */
     if ((has_time || job->id != NULL || job->retry != NULL ||
          job->ttl_ms != 0 || job->url != NULL) &&
         weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)

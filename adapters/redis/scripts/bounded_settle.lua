@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- boundsettle: batches come back as a whole: what is done or dropped is gone,
--- what is left goes back to the head of its group.
+-- bounded_settle: batches come back as a whole: what is done or dropped is
+-- gone, what is left goes back to the head of its group.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each batch: the list
 --       of its group, its own
