@@ -4,9 +4,9 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
- * plugins), request.c and manage.c (jobs and topics); trial.c shares a part.
- * These and the command
- * line are the only files that name several adapters. */
+ * plugins), request.c, many.c and manage.c (jobs and topics), call.c (other
+ * threads) and thread.c (a thread of its own); trial.c shares a part. These and
+ * the command line are the only files that name several adapters. */
 
 #include <weir/weir.h>
 
@@ -27,7 +27,7 @@ struct weir__bound_plugin {
     struct weir_loop *loop; /* the instance's share of it */
 };
 
-enum { WEIR__KINDS = 5 };
+enum { WEIR__KINDS = 6 };
 
 /* The store of one kind, opened when it is first needed. */
 struct weir__kept {
@@ -64,6 +64,9 @@ struct weir_reactor {
     struct weir__declared *declared;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
+    weir_drop_fn drop_fn;
+    void *drop_arg;
+    size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
 };
@@ -85,6 +88,17 @@ int weir__facade_lane(const char *topic,
 /* What weir_reactor_add says of a job before anything is sent. */
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
+
+/* What the kind of its topic says of it. */
+int weir__facade_check_fit(const struct weir_reactor *reactor,
+                           const struct weir__place *place, const char *topic,
+                           const struct weir_new_job *job,
+                           struct weir_error *err);
+
+/* Add a job that was checked. */
+int weir__facade_put(const struct weir__place *place,
+                     const struct weir_new_job *job, weir_added_fn fn,
+                     void *arg);
 
 /* Close the instance and free it; NULL is fine. */
 void weir__facade_close_plugin(struct weir__bound_plugin *bound);

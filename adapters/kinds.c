@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapters/redis/bounded.h"
 #include "adapters/redis/delay.h"
 #include "adapters/redis/feed.h"
 #include "adapters/redis/fifo.h"
@@ -19,7 +20,7 @@ static const struct {
 } kinds[] = {
     {"delay", weir__delay_open},           {"list", weir__list_open},
     {"stream", weir__stream_open},         {"sync", weir__sync_open},
-    {"concurrent", weir__concurrent_open},
+    {"concurrent", weir__concurrent_open}, {"bounded", weir__bounded_open},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WEIR__KINDS,
                "a reactor has room for a store of each kind");
@@ -35,6 +36,39 @@ static void on_connection(int code, const char *text, void *arg)
     weir__reactor_connection(reactor->core, kept->store, code == WEIR_OK);
     if (reactor->on_connection != NULL && kept == &reactor->kept[0])
         reactor->on_connection(code, text, reactor->on_connection_arg);
+}
+
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    const struct weir__kept *kept = arg;
+    const struct weir_reactor *reactor = kept->reactor;
+    char topic[WEIR_MAX_TOPIC + 1], group[WEIR_MAX_ID + 1];
+
+    if (reactor->drop_fn == NULL)
+        return;
+    WEIR_ASSERT(dropped->topic.len < sizeof(topic));
+    WEIR_ASSERT(dropped->group.len < sizeof(group));
+    memcpy(topic, dropped->topic.ptr, dropped->topic.len);
+    topic[dropped->topic.len] = '\0';
+    memcpy(group, dropped->group.ptr, dropped->group.len);
+    group[dropped->group.len] = '\0';
+    reactor->drop_fn(topic, group, dropped->reason, dropped->count,
+                     reactor->drop_arg);
+}
+
+void weir_reactor_on_drop(struct weir_reactor *reactor, weir_drop_fn fn,
+                          void *arg)
+{
+    reactor->drop_fn = fn;
+    reactor->drop_arg = arg;
+}
+
+const char *weir_drop_name(enum weir_drop reason)
+{
+    static const char *const names[] = {"overflow", "age", "ttl"};
+
+    WEIR_ASSERT((unsigned)reason < sizeof(names) / sizeof(names[0]));
+    return names[reason];
 }
 
 struct weir__store *weir__facade_store(const struct weir_reactor *reactor)
@@ -65,6 +99,7 @@ int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind)
         return WEIR_OK;
     kept->reactor = reactor;
     events.connection = on_connection;
+    events.dropped = on_dropped;
     rc = kinds[kind].open(&options, &kept->store);
     if (rc == WEIR_OK)
         weir__reactor_attach(reactor->core, kept->store);

@@ -223,12 +223,15 @@ static int check_fit(const struct weir__setting *settings, size_t count,
     if (kind_among(settings, count) != NULL)
         kind = kind_among(settings, count);
     for (size_t i = 0; i < count; i++) {
-        int rc =
-            settings[i].value.len == 0
-                ? WEIR_OK
-                : weir__topic_option_fits(
-                      weir__topic_option_find(settings[i].name), kind, err);
+        enum weir__topic_option option =
+            weir__topic_option_find(settings[i].name);
+        int rc = settings[i].value.len == 0
+                     ? WEIR_OK
+                     : weir__topic_option_fits(option, kind, err);
 
+        if (rc == WEIR_OK && option == WEIR__TOPIC_lease &&
+            weir__slice_equal(settings[i].value, weir__slice_str("none")))
+            rc = weir__topic_unleased_fits(kind, err);
         if (rc < 0)
             return rc;
     }

@@ -72,6 +72,22 @@ int weir__facade_check_job(const struct weir_new_job *job,
     return rc;
 }
 
+static int check_event(const char *topic, const struct weir_new_job *job,
+                       struct weir_error *err)
+{
+    if (job->group == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: name the group "
+                               "of the event",
+                               topic);
+    if (job->delay_ms != 0 || job->at_ms != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: its events have "
+                               "no delay",
+                               topic);
+    return weir__group_check(weir__slice_str(job->group), err);
+}
+
 static int check_fit(const char *topic, const char *kind,
                      const struct weir_new_job *job, struct weir_error *err)
 {
@@ -90,6 +106,13 @@ static int check_fit(const char *topic, const char *kind,
                                "topic %s is of kind %s: all its jobs have the "
                                "topic's delay, a job has none of its own",
                                topic, kind);
+    if (weir__topic_option_fits(WEIR__TOPIC_length, kind, NULL) == WEIR_OK)
+        return check_event(topic, job, err);
+    if (job->group != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: only events of a "
+                               "bounded topic are in groups",
+                               topic, kind);
     if (job->retry != NULL &&
         weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         return weir__error_set(err, WEIR_EINVAL,
@@ -99,9 +122,18 @@ static int check_fit(const char *topic, const char *kind,
     return WEIR_OK;
 }
 
-int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+int weir__facade_check_fit(const struct weir_reactor *reactor,
+                           const struct weir__place *place, const char *topic,
+                           const struct weir_new_job *job,
+                           struct weir_error *err)
+{
+    return check_fit(topic, weir__facade_kind_of(reactor, place->store), job,
+                     err);
+}
+
+int weir__facade_put(const struct weir__place *place,
                      const struct weir_new_job *job, weir_added_fn fn,
-                     void *arg, struct weir_error *err)
+                     void *arg)
 {
     struct weir__record record = {
         .retry = weir__slice_str(job->retry),
@@ -111,22 +143,29 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
     };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
+        .group = weir__slice_str(job->group),
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
+
+    return place->store->ops->add(place->topic, &new_job, fn, arg);
+}
+
+int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+                     const struct weir_new_job *job, weir_added_fn fn,
+                     void *arg, struct weir_error *err)
+{
     struct weir__place place;
     int rc = weir__facade_check_job(job, err);
 
-    if (rc < 0)
-        return rc;
-    rc = weir__facade_place(reactor, topic, &place, err);
     if (rc == WEIR_OK)
-        rc = check_fit(topic, weir__facade_kind_of(reactor, place.store), job,
-                       err);
+        rc = weir__facade_place(reactor, topic, &place, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_check_fit(reactor, &place, topic, job, err);
     if (rc < 0)
         return rc;
-    rc = place.store->ops->add(place.topic, &new_job, fn, arg);
+    rc = weir__facade_put(&place, job, fn, arg);
     if (rc < 0)
         return weir__error_set(err, rc, "%s", weir_error_text(rc));
     return WEIR_OK;

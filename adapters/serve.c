@@ -25,7 +25,7 @@ static int check_bounds(const struct weir_topic_options *options,
         {"concurrency", options->concurrency, 1, 100000},
         {"prefetch", options->prefetch, 0, 100000},
         {"weight", options->weight, 1, 1000},
-        {"lease_ms", options->lease_ms, 300, INT64_C(3600) * 1000},
+        {"lease_ms", options->lease_ms, 300, WEIR__HOUR_MS},
         {"max_dead", options->max_dead, 1, UINT32_MAX},
         {"ttl_ms", options->ttl_ms, 1, 3650 * WEIR__DAY_MS},
         {"timeout_ms", options->timeout_ms, 10, 7 * WEIR__DAY_MS},
@@ -33,6 +33,11 @@ static int check_bounds(const struct weir_topic_options *options,
         {"delay_ms", options->delay_ms, 0, 365 * WEIR__DAY_MS},
         {"consumers", options->consumers, 1, 1000},
         {"claim_idle_ms", options->claim_idle_ms, 1, 7 * WEIR__DAY_MS},
+        {"batch", options->batch, 1, 1000},
+        {"length", options->length, 1, 1000000},
+        {"max_age_ms", options->max_age_ms, 1, 3650 * WEIR__DAY_MS},
+        {"group_ttl_ms", options->group_ttl_ms, 1000, 365 * WEIR__DAY_MS},
+        {"linger_ms", options->linger_ms, 0, WEIR__HOUR_MS},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
@@ -88,6 +93,12 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         {WEIR__TOPIC_start, options->start != NULL},
         {WEIR__TOPIC_after, options->after != NULL},
         {WEIR__TOPIC_claim_idle, options->claim_idle_ms != 0},
+        {WEIR__TOPIC_length, options->length != 0},
+        {WEIR__TOPIC_overflow, options->overflow != NULL},
+        {WEIR__TOPIC_max_age, options->max_age_ms != 0},
+        {WEIR__TOPIC_group_ttl, options->group_ttl_ms != 0},
+        {WEIR__TOPIC_linger, options->linger_ms != 0},
+        {WEIR__TOPIC_hot, options->hot_count != 0},
     };
 
     for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
@@ -98,7 +109,8 @@ static int check_fit(const struct weir_topic_options *options, const char *kind,
         if (rc < 0)
             return rc;
     }
-    return WEIR_OK;
+    return options->is_unleased ? weir__topic_unleased_fits(kind, err)
+                                : WEIR_OK;
 }
 
 /* NULL: the default. */
@@ -133,6 +145,48 @@ static int fill_fifo(const struct weir_topic_options *options,
     return rc;
 }
 
+static int append_hot(char hot[WEIR__HOT_MAX + 1], const char *pattern,
+                      struct weir_error *err)
+{
+    size_t used = strlen(hot), len = strlen(pattern);
+    int rc =
+        weir__option_check(&weir__topic_options[WEIR__TOPIC_hot], pattern, err);
+
+    if (rc < 0)
+        return rc;
+    if (used + len + 1 > WEIR__HOT_MAX)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "hot: more than %d bytes of patterns",
+                               WEIR__HOT_MAX);
+    if (used > 0)
+        hot[used++] = ' ';
+    memcpy(hot + used, pattern, len + 1);
+    return WEIR_OK;
+}
+
+static int fill_bounded(const struct weir_topic_options *options,
+                        struct weir__lane_options *ret_lane,
+                        struct weir_error *err)
+{
+    struct weir__bounded_options *bounded = &ret_lane->bounded;
+    int64_t overflow = 0;
+    int rc = WEIR_OK;
+
+    bounded->length = or_default(options->length, 1000);
+    bounded->linger_ms = options->linger_ms;
+    bounded->group_ttl_ms = options->group_ttl_ms;
+    bounded->is_unleased = options->is_unleased;
+    if (options->max_age_ms > 0)
+        ret_lane->ttl_ms = options->max_age_ms;
+    if (options->overflow != NULL)
+        rc = weir__option_read(&weir__topic_options[WEIR__TOPIC_overflow],
+                               options->overflow, &overflow, err);
+    bounded->overflow = (enum weir__overflow)overflow;
+    for (size_t i = 0; i < options->hot_count && rc == WEIR_OK; i++)
+        rc = append_hot(bounded->hot, options->hot[i], err);
+    return rc;
+}
+
 static int fill_lane(const char *topic,
                      const struct weir_topic_options *options,
                      struct weir__lane_options *ret_lane,
@@ -146,6 +200,8 @@ static int fill_lane(const char *topic,
         .name = weir__slice_str(topic),
         .run = options->run,
         .blocks = options->blocking,
+        .run_batch = options->run_batch,
+        .batch = or_default(options->batch, 128),
         .self = options->self,
         .retry_jitter = options->retry_jitter,
         .concurrency = or_default(options->concurrency, 256),
@@ -167,6 +223,8 @@ static int fill_lane(const char *topic,
     rc = fill_fifo(options, &ret_lane->fifo, err);
     if (rc == WEIR_OK)
         rc = weir__facade_feed(topic, options, &ret_lane->feed, err);
+    if (rc == WEIR_OK)
+        rc = fill_bounded(options, ret_lane, err);
     if (rc < 0)
         return rc;
     return weir__ladder_parse(weir__slice_str(ladder), &ret_lane->ladder, err);
@@ -226,10 +284,15 @@ static int check_handler(const char *topic,
                          const struct weir_topic_options *options,
                          struct weir_error *err)
 {
-    if ((options->run == NULL) == (options->plugin == NULL))
+    if ((options->run == NULL && options->run_batch == NULL) ==
+        (options->plugin == NULL))
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: give it either a function or a "
                                "plugin",
+                               topic);
+    if (options->blocking && options->run == NULL && options->run_batch != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s: a handler of many jobs cannot block",
                                topic);
     if (options->plugin != NULL && options->blocking)
         return weir__error_set(err, WEIR_EINVAL,
@@ -267,6 +330,7 @@ static int serve_plugin(struct weir_reactor *reactor,
     if (rc < 0)
         goto fail;
     lane->run = bound->file.copy.run;
+    lane->run_batch = bound->file.copy.run_batch;
     lane->flush = bound->file.copy.flush;
     lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
     lane->self = bound->instance.self;

@@ -248,7 +248,8 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_trial *trial = arg;
 
-    weir__reactor_complete(trial->core, ticket, completion);
+    if (trial->core != NULL)
+        weir__reactor_complete(trial->core, ticket, completion);
 }
 
 static int open_mailbox(struct weir_trial *trial)
@@ -296,14 +297,12 @@ static int open_parts(struct weir_trial *trial)
 /* Copes with a half-built trial. */
 void weir_trial_free(struct weir_trial *trial)
 {
-    bool is_held = false;
-
     if (trial == NULL)
         return;
     WEIR_ASSERT(!trial->is_running);
     if (trial->core != NULL) {
         weir__reactor_halt(trial->core);
-        is_held = weir__reactor_drop_pending(trial->core);
+        (void)weir__reactor_drop_pending(trial->core); /* nobody completes */
     }
     if (trial->store != NULL) {
         struct weir__store *port = weir__trial_store_port(trial->store);
@@ -311,10 +310,11 @@ void weir_trial_free(struct weir_trial *trial)
         port->ops->close(port);
     }
     weir__reactor_free(trial->core);
+    trial->core = NULL; /* what the plugin completes now is over */
     weir__instance_close(&trial->instance);
     weir__trial_loop_close(trial->timers);
     weir__ev_loop_close(trial->watches);
-    weir__mailbox_close(trial->mailbox, is_held);
+    weir__mailbox_close(trial->mailbox, false);
     weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);
@@ -326,8 +326,8 @@ static int find_table(struct weir_trial *trial,
                       struct weir_error *err)
 {
     const struct weir_topic_options *serve = &options->serve;
-    int handlers = (serve->run != NULL) + (serve->plugin != NULL) +
-                   (options->table != NULL);
+    int handlers = (serve->run != NULL || serve->run_batch != NULL) +
+                   (serve->plugin != NULL) + (options->table != NULL);
 
     if (handlers != 1)
         return weir__error_set(err, WEIR_EINVAL,
@@ -375,8 +375,8 @@ static int open_handler(struct weir_trial *trial,
     };
     int rc = find_table(trial, options, err);
 
-    if (rc < 0 || options->serve.run != NULL)
-        return rc;
+    if (rc < 0 || trial->file.table == NULL)
+        return rc; /* or a function */
     if (open_loop(trial) < 0)
         return out_of_memory(err);
     instance.loop = weir__trial_loop_port(trial->timers);
@@ -385,6 +385,7 @@ static int open_handler(struct weir_trial *trial,
         return rc;
     lane->handler = trial->file.copy.name;
     lane->run = trial->file.copy.run;
+    lane->run_batch = trial->file.copy.run_batch;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
     return WEIR_OK;

@@ -19,6 +19,7 @@ enum { BLOCK_WARN_MS = 100, THREADS = 8, THREADS_MAX = 256 };
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
+    .check = weir__facade_check_job,
     .origin = weir__origin_read,
 };
 
@@ -94,8 +95,10 @@ static void on_completed(uint64_t ticket,
 {
     struct weir_reactor *reactor = arg;
 
-    if (reactor->core == NULL)
+    if (reactor->core == NULL) { /* by a plugin that is being closed */
+        reactor->held -= reactor->held > 0 ? 1 : 0;
         return;
+    }
     reactor->depth++;
     weir__reactor_complete(reactor->core, ticket, completion);
     reactor->depth--;
@@ -160,12 +163,12 @@ static int open_parts(struct weir_reactor *reactor,
 static void destroy(void *arg)
 {
     struct weir_reactor *reactor = arg;
-    bool is_held = false;
 
     reactor->is_freed = true;
     if (reactor->core != NULL) {
         weir__reactor_halt(reactor->core);
-        is_held = weir__reactor_drop_pending(reactor->core);
+        weir__mailbox_read(reactor->mailbox); /* what calls was canceled */
+        reactor->held = weir__reactor_drop_pending(reactor->core);
     }
     weir__ev_pool_close(reactor->pool); /* its threads look at the core */
     weir__facade_close_stores(reactor);
@@ -178,7 +181,7 @@ static void destroy(void *arg)
         reactor->plugins = bound->next;
         weir__facade_close_plugin(bound);
     }
-    weir__mailbox_close(reactor->mailbox, is_held);
+    weir__mailbox_close(reactor->mailbox, reactor->held > 0);
     weir__mem_free(reactor);
 }
 
@@ -259,20 +262,34 @@ void weir_reactor_free(struct weir_reactor *reactor)
     weir__driver_defer(reactor->driver, destroy);
 }
 
+void weir_reactor_totals(const struct weir_reactor *reactor,
+                         struct weir_totals *ret_totals)
+{
+    *ret_totals = (struct weir_totals){0};
+    if (reactor->core != NULL) /* else it is being freed */
+        weir__reactor_totals(reactor->core, ret_totals);
+}
+
 void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
                           void *arg)
 {
+    if (reactor->is_freed)
+        return;
     weir__reactor_on_idle(reactor->core, fn, arg);
 }
 
 void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
                        void *arg)
 {
+    if (reactor->is_freed)
+        return;
     weir__reactor_stop(reactor->core, done, arg);
 }
 
 void weir_reactor_give_back(struct weir_reactor *reactor)
 {
+    if (reactor->is_freed)
+        return;
     reactor->depth++;
     weir__reactor_abort(reactor->core);
     reactor->depth--;

@@ -13,6 +13,7 @@ const struct bench_kind bench_kinds[] = {
     {.name = "delay", .has_ids = true},
     {.name = "list", .delay = BENCH_DELAY_NONE},
     {.name = "stream", .delay = BENCH_DELAY_NONE},
+    {.name = "bounded", .delay = BENCH_DELAY_NONE, .has_groups = true},
     {.name = "sync", .delay = BENCH_DELAY_OF_TOPIC, .has_consumers = true},
     {.name = "concurrent",
      .delay = BENCH_DELAY_OF_TOPIC,

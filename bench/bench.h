@@ -22,6 +22,8 @@ enum bench_delay {
 struct bench_kind {
     const char *name;
     bool has_ids; /* jobs may have ids of the caller's */
+    bool
+        has_groups; /* jobs are spread over 1,000 of them, handled in batches */
     enum bench_delay delay;
     /* Its consumers are an option of the topic, all in one worker; otherwise
      * each is a worker process. */

@@ -81,6 +81,8 @@ int bench_load_prepare(struct bench *bench, const struct bench_load *load,
                        (long long)load->delay_ms);
         count = put(texts, count, "delay", number);
     }
+    if (load->kind->has_groups) /* what is dropped would be lost */
+        count = put(texts, count, "length", "1000000");
     if (count == 0)
         return WEIR_OK; /* as it is without being told */
     count = put(texts, count, "kind", load->kind->name);
@@ -101,6 +103,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .batch = load->batch,
         .makes_ids = load->makes_ids || !load->kind->has_ids,
         .kind = load->kind->name,
+        .has_groups = load->kind->has_groups,
         .delay_ms =
             load->kind->delay == BENCH_DELAY_OF_JOB ? load->delay_ms : 0,
         .spread_ms = load->spread_ms,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
+enum { GROUPS = 1000 };
 enum { WINDOW_BATCHES = 32, IDLE_NAME = 64 };
 
 struct member {
@@ -121,11 +122,21 @@ static void on_idle(const char *topic, void *arg)
         atomic_store(&self->out->state, BENCH_READY);
 }
 
+/* Counts each as the other handler does. */
+static enum weir_verdict handle_batch(void *arg, struct weir_job *const *jobs,
+                                      size_t count_of, enum weir_verdict *each)
+{
+    for (size_t i = 0; i < count_of; i++)
+        each[i] = handle(arg, jobs[i]);
+    return WEIR_EACH;
+}
+
 static bool serve(struct member *self, const char *topic, weir_run_fn run)
 {
     struct weir_topic_options options = {
         .kind = self->role->kind,
         .run = run,
+        .run_batch = self->role->has_groups ? handle_batch : NULL,
         .self = self,
         .lease_ms = self->role->lease_ms,
     };
@@ -189,12 +200,17 @@ static uint64_t next_random(struct member *self)
 static bool add_one(struct member *self)
 {
     struct weir_new_job job = {.delay_ms = self->role->delay_ms};
-    char id[BENCH_ID_CAP];
+    char id[BENCH_ID_CAP], group[24];
     int rc;
 
     if (!self->role->makes_ids) {
         bench_id_write(id, self->role->id_base + self->sent);
         job.id = id;
+    }
+    if (self->role->has_groups) {
+        (void)snprintf(group, sizeof(group), "game-%d",
+                       (int)(next_random(self) % GROUPS));
+        job.group = group;
     }
     if (self->role->spread_ms > 0)
         job.delay_ms +=

@@ -65,6 +65,7 @@ struct bench_role {
     int64_t batch;     /* jobs in a turn of the loop */
     int64_t id_base;   /* the number of the first id */
     bool makes_ids;    /* weir does */
+    bool has_groups;   /* as those of bounded topics */
     int64_t delay_ms;  /* of every job */
     int64_t spread_ms; /* and so much more at random */
     int64_t pause_ms;  /* > 0: one by one, each so long after the

@@ -90,7 +90,7 @@ export(EXPORT weirTargets NAMESPACE weir::
     FILE ${package_build_dir}/weirTargets.cmake)
 
 # --- manual pages, the service -------------------------------------------------
-foreach(page weir.1 weir-bench.1 weir.conf.5 weir-plugin.7)
+foreach(page weir.1 weir-bench.1 weir.conf.5 weir-guarantees.7 weir-plugin.7)
     string(REGEX REPLACE ".*\\." "" section ${page})
     configure_file(${PROJECT_SOURCE_DIR}/docs/man/${page}.in
         ${CMAKE_BINARY_DIR}/man/${page} @ONLY)
@@ -112,8 +112,9 @@ install(FILES ${CMAKE_BINARY_DIR}/scripts/add.lua
         ${CMAKE_BINARY_DIR}/scripts/slot.lua
         ${CMAKE_BINARY_DIR}/scripts/stats.lua
     DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
-install(FILES README.md LICENSE docs/configuration.md docs/packs.md
-        docs/plugins.md docs/wire.md
+install(FILES README.md LICENSE docs/configuration.md docs/embedding.md
+        docs/guarantees.md docs/kinds.md docs/packs.md docs/plugins.md
+        docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # --- the Debian package --------------------------------------------------------

@@ -71,7 +71,7 @@ void weir__run_ended(struct weir__run *run, enum weir_verdict verdict)
 }
 
 /* What the handler returned, unless it was completed while it ran. */
-static void returned(struct weir__run *run, enum weir_verdict verdict)
+void weir__run_returned(struct weir__run *run, enum weir_verdict verdict)
 {
     if (verdict != WEIR_PENDING) {
         weir__run_ended(run, verdict);
@@ -114,7 +114,7 @@ static void watch(const struct weir__run *run, int64_t ns)
 }
 
 /* The store settled it under its token while the handler held the loop. */
-static void taken(struct weir__run *run)
+void weir__run_taken(struct weir__run *run)
 {
     weir__log_job(
         run->lane->reactor->options.log, WEIR_LEVEL_WARN, run->lane->name,
@@ -122,14 +122,27 @@ static void taken(struct weir__run *run)
         "it ran longer than its timeout of %lld ms and was settled as timed "
         "out; its verdict is ignored",
         (long long)run->lane->options->timeout_ms);
+    run->lane->reactor->totals.timed_out++;
     weir__run_drop_ticket(run);
     run->outcome = WEIR__OUTCOME_TAKEN;
     weir__lane_settle(run->lane, run);
 }
 
-static void call(struct weir__lane *lane, struct weir__run *run)
+/* A handler of `count` runs, the first of which is `run`, held the loop. */
+void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
+                     size_t count, bool is_pending)
 {
     struct weir__reactor *reactor = lane->reactor;
+
+    reactor->now_ns = clock_of(reactor);
+    watch(run, reactor->now_ns - run->started_ns);
+    if (!lane->is_async && !is_pending)
+        note_duration(lane,
+                      (reactor->now_ns - run->started_ns) / (int64_t)count);
+}
+
+static void call(struct weir__lane *lane, struct weir__run *run)
+{
     const struct weir__store_ops *ops = lane->store->ops;
     enum weir_verdict verdict;
     bool is_taken = false;
@@ -147,15 +160,11 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     WEIR__STEP("ran");
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
-    reactor->now_ns = clock_of(reactor);
-    watch(run, reactor->now_ns - run->started_ns);
-    if (is_taken) {
-        taken(run);
-        return;
-    }
-    if (!lane->is_async && verdict != WEIR_PENDING)
-        note_duration(lane, reactor->now_ns - run->started_ns);
-    returned(run, verdict);
+    weir__lane_took(lane, run, 1, is_taken || verdict == WEIR_PENDING);
+    if (is_taken)
+        weir__run_taken(run);
+    else
+        weir__run_returned(run, verdict);
 }
 
 /* Jobs that must not run have their verdict by what they are. */
@@ -164,16 +173,29 @@ static bool may_run(const struct weir__run *run)
     return !run->is_malformed && !run->is_expired && !run->is_crashed;
 }
 
-static void run_one(struct weir__lane *lane, struct weir__run *run)
+/* True if its handler is to be called; else it has ended. */
+bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
 {
     run->started_ns = lane->reactor->now_ns;
     run->start_late_us = weir__run_late_us(run, run->started_ns);
     note_lateness(lane, run->start_late_us);
     run->is_expired = is_too_late(run);
     if (may_run(run))
-        call(lane, run);
+        lane->reactor->totals.started++;
     else
         weir__run_ended(run, WEIR_DONE);
+    return may_run(run);
+}
+
+/* Returns how many ran: a handler of many jobs takes others along. */
+static size_t run_one(struct weir__lane *lane, struct weir__run *run)
+{
+    if (!weir__run_begin(lane, run))
+        return 1;
+    if (lane->options->run_batch != NULL && !weir__lane_is_blocking(lane))
+        return weir__batch_run(lane, run);
+    call(lane, run);
+    return 1;
 }
 
 bool weir__lane_is_full(const struct weir__lane *lane)
@@ -188,13 +210,16 @@ static size_t visit(struct weir__lane *lane, int64_t until_ns)
     const struct weir__reactor *reactor = lane->reactor;
     size_t quantum = (size_t)lane->options->weight * WEIR__QUANTUM, ran = 0;
 
+    /* They may have come late: the process was stopped after the claim. Claims
+     * of stores that keep no lease by themselves may wait for long. */
+    if (lane->store->ops->kept_ns != NULL)
+        weir__lane_give_back_stale(lane);
     while (ran < quantum && !reactor->is_halted && !weir__lane_is_full(lane)) {
         struct weir__run *run = weir__run_pop(&lane->ready);
 
         if (run == NULL)
             break;
-        run_one(lane, run);
-        ran++;
+        ran += run_one(lane, run);
         if (reactor->now_ns >= until_ns)
             break;
     }
@@ -217,7 +242,7 @@ static void run_suspect(struct weir__reactor *reactor)
     if (run == NULL || !run->is_noted || run->phase != WEIR__PHASE_READY)
         return;
     run->lane->has_suspect = false;
-    run_one(run->lane, run);
+    (void)run_one(run->lane, run);
     after_visit(run->lane);
 }
 
@@ -254,6 +279,7 @@ static void flush_failed(struct weir__lane *lane)
         if (run->verdict != WEIR_DONE || !may_run(run))
             continue;
         run->verdict = WEIR_RETRY;
+        weir__follows_fini(&run->follows);
         run->job.host->job_set_reason(&run->job, "flush failed");
     }
 }
@@ -273,10 +299,26 @@ static void report_lateness(struct weir__lane *lane)
     lane->late_at_ns = reactor->now_ns + WEIR__LATENESS_NS;
 }
 
+static void count(struct weir_totals *totals, const struct weir__run *run)
+{
+    if (run->outcome == WEIR__OUTCOME_DONE)
+        totals->done++;
+    else if (run->outcome == WEIR__OUTCOME_RETRY)
+        totals->retried++;
+    else if (run->outcome == WEIR__OUTCOME_SNOOZE)
+        totals->snoozed++;
+    else if (run->outcome == WEIR__OUTCOME_DEAD && run->is_expired)
+        totals->expired++;
+    else if (run->outcome == WEIR__OUTCOME_DEAD)
+        totals->dead++;
+    else if (run->outcome == WEIR__OUTCOME_RETURN)
+        totals->returned++;
+}
+
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
-    if (lane->reactor->suspect == run)
-        lane->reactor->suspect = NULL; /* the next one may start */
+    count(&lane->reactor->totals, run);
+    weir__suspect_settled(run);
     lane->store->ops->settle(lane->topic, run);
 }
 

@@ -30,8 +30,9 @@ static struct weir__errand *errand_new(const struct weir__run *run)
     struct weir__errand *errand;
     uint8_t *to;
 
-    errand = weir__mem_new(sizeof(*errand) + run->id.len + record->url.len +
-                           record->headers.len + record->body.len);
+    errand =
+        weir__mem_new(sizeof(*errand) + run->id.len + record->url.len +
+                      record->headers.len + record->body.len + run->group.len);
     if (errand == NULL)
         return NULL;
     to = errand->bytes;
@@ -48,6 +49,7 @@ static struct weir__errand *errand_new(const struct weir__run *run)
                 .headers = copy_slice(&to, record->headers),
                 .body = copy_slice(&to, record->body),
             },
+        .group = copy_slice(&to, run->group),
         .token = run->token,
         .due_ms = run->due_ms,
         .phase = WEIR__PHASE_RUNNING,
@@ -169,7 +171,7 @@ void weir__errand_forget(struct weir__run *run)
 static void note_too_late(struct weir__reactor *reactor,
                           const struct weir__errand *errand)
 {
-    reactor->late_completions++;
+    reactor->totals.late++;
     weir__log_job(reactor->options.log, WEIR_LEVEL_WARN, errand->run.lane->name,
                   errand->run.id,
                   "the handler came back when its run was over; its verdict is "
@@ -192,6 +194,8 @@ void weir__reactor_returned(struct weir__reactor *reactor,
     } else {
         WEIR_ASSERT(run->errand == errand);
         run->errand = NULL;
+        run->follows = errand->run.follows;
+        errand->run.follows = (struct weir__follows){0};
         weir__reactor_complete(reactor, errand->ticket, &completion);
     }
     weir__errand_free(errand);

@@ -38,6 +38,7 @@ void weir__run_fini(struct weir__run *run)
 {
     weir__mem_free(run->reason);
     run->reason = NULL;
+    weir__follows_fini(&run->follows);
     run->magic = 0;
 }
 
@@ -54,6 +55,11 @@ static struct weir_slice job_topic(const struct weir_job *job)
 static struct weir_slice job_url(const struct weir_job *job)
 {
     return weir__run_of(job)->record.url;
+}
+
+static struct weir_slice job_group(const struct weir_job *job)
+{
+    return weir__run_of(job)->group;
 }
 
 static struct weir_slice job_body(const struct weir_job *job)
@@ -204,6 +210,32 @@ static bool job_canceled(const struct weir_job *job)
            pool_of(run)->is_canceled(pool_of(run), run->errand);
 }
 
+/* `size`: of the caller's struct, which may be an older or newer one. */
+static int job_follow(struct weir_job *job, const struct weir_follow *follow,
+                      size_t size)
+{
+    struct weir__run *run = weir__run_of(job);
+    const struct weir__lane *lane = run->lane;
+    struct weir_follow own = {0};
+    struct weir_new_job checked;
+    int rc;
+
+    if (!lane->store->takes_follows)
+        return WEIR_EKIND;
+    memcpy(&own, follow, size < sizeof(own) ? size : sizeof(own));
+    checked = (struct weir_new_job){
+        .id = own.id,
+        .body = own.body,
+        .delay_ms = own.delay_ms,
+        .at_ms = own.at_ms,
+        .retry = own.retry,
+        .ttl_ms = own.ttl_ms,
+        .url = own.url,
+    };
+    rc = lane->reactor->options.codec->check(&checked, NULL);
+    return rc < 0 ? rc : weir__follow_add(&run->follows, &own);
+}
+
 static int complete(struct weir_handle handle, enum weir_verdict verdict,
                     int64_t delay_ms, const char *why)
 {
@@ -235,4 +267,6 @@ const struct weir_host weir__host = {
     .job_on_cancel = job_on_cancel,
     .complete = complete,
     .job_canceled = job_canceled,
+    .job_group = job_group,
+    .job_follow = job_follow,
 };

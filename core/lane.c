@@ -83,13 +83,17 @@ static size_t buffer_of(const struct weir__lane *lane)
 
     if (lane->options->has_prefetch)
         return lane->options->prefetch;
-    if (lane->per_run_ns == 0)
+    if (lane->per_run_ns == 0 && lane->options->run_batch == NULL)
         return lane->options->concurrency < WEIR__HOLD_FIRST
                    ? lane->options->concurrency
                    : WEIR__HOLD_FIRST;
+    if (lane->per_run_ns == 0)
+        return 2 * (size_t)lane->options->batch;
     jobs = WEIR__HOLD_NS / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
+    if (lane->options->run_batch != NULL && jobs < 2 * lane->options->batch)
+        jobs = 2 * (int64_t)lane->options->batch; /* one runs, one waits */
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
 
@@ -214,7 +218,7 @@ void weir__lane_wake(struct weir__lane *lane)
 /* The process was stopped, or a handler held the loop, or the connection is
  * away for longer than the lease: what did not start may run elsewhere by now.
  * It goes back, which changes nothing for jobs that are no longer ours. */
-static void give_back_stale(struct weir__lane *lane)
+void weir__lane_give_back_stale(struct weir__lane *lane)
 {
     const struct weir__store_ops *ops = lane->store->ops;
     int64_t lease_ns = lane->options->lease_ms * WEIR__MS_NS;
@@ -247,7 +251,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     WEIR_ASSERT(deadline == &lane->renew_at);
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
-    give_back_stale(lane);
+    weir__lane_give_back_stale(lane);
     ops->renew(lane->topic, lane->options->lease_ms);
     if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
@@ -340,6 +344,7 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
         weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
         return;
     }
+    lane->reactor->totals.claims++;
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
     lane->coming += claimed->count;
@@ -366,6 +371,7 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
 
     WEIR_ASSERT(lane->coming >= count + lost);
     lane->coming -= count + lost;
+    lane->reactor->totals.claimed += count;
     for (size_t i = 0; i < count; i++) {
         struct weir__run *run = first;
 
@@ -392,6 +398,7 @@ static void on_settled(void *user, size_t count, size_t too_late)
     struct weir__lane *lane = user;
 
     WEIR_ASSERT(too_late <= count);
+    lane->reactor->totals.refused += too_late;
     if (lane->is_sleeping)
         weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }

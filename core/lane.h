@@ -14,7 +14,7 @@
  *                                   |   |                 ^
  *                                   |   +----> pending ---+
  *                                   |            ^        |
- *                                   +--> suspects, one at a time
+ *                                   +--> suspects, one start at a time
  *
  * A lane claims while it has room; after a claim that left room, with nothing
  * more due, it sleeps until the next due time, a wake-up, or the safety check. */
@@ -29,6 +29,7 @@ enum {
     WEIR__HOLD_MAX = 2000,     /* most jobs held with automatic prefetch */
     WEIR__HOLD_FIRST = 16,     /* before the handler's speed is known */
     WEIR__QUANTUM = 32,        /* runs per visit and unit of weight */
+    WEIR__ORPHANS_MAX = 4096,  /* handles of runs that are over */
     WEIR__TURN_RUNS = 2048,    /* most runs in one turn */
     WEIR__CLAIMS_OUT = 256,    /* most claims of all lanes without an answer */
     WEIR__NAME_BUCKETS = 1024, /* a power of two */
@@ -101,6 +102,9 @@ struct weir__lane {
     struct weir__run_list ran; /* verdict known, outcome not decided */
     struct weir__run_list suspects;
     struct weir__run_list pending; /* oldest first, linked both ways */
+    struct weir_job **batch; /* of a call of run_batch; NULL: none was made */
+    enum weir_verdict *batch_verdicts;
+    size_t batch_cap;
     bool has_suspect; /* the reactor's, until its handler is called */
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
@@ -146,14 +150,16 @@ struct weir__reactor {
     struct weir__store *stores[WEIR__STORES_MAX];
     size_t store_count;
     struct weir__tickets tickets;
-    struct weir__run *suspect; /* the one that is noted, runs or is pending */
+    struct weir__run *suspect; /* the one that is noted or runs, or is pending
+                                  and must be alone */
+    size_t loose_suspects;     /* others that are pending */
     bool is_noting;            /* its start is not answered yet */
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
-    uint64_t late_completions;
-    size_t errands;     /* that threads have, also of runs that are over */
-    uint64_t orphans;   /* handles of runs that were given up */
-    uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
+    struct weir_totals totals; /* those that are counted, not those of now */
+    size_t errands;      /* that threads have, also of runs that are over */
+    bool has_lost_track; /* of handles: more orphans than are kept */
+    uint64_t canceling;  /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;
@@ -174,6 +180,7 @@ void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
+void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
 
 /* dispatch.c: no more runs of it may start now. */
@@ -203,6 +210,8 @@ int64_t weir__errand_began_ns(struct weir__run *run);
 
 /* suspect.c */
 void weir__suspect_put_aside(struct weir__run *run);
+void weir__suspect_pends(struct weir__run *run);
+void weir__suspect_settled(struct weir__run *run);
 void weir__suspect_next(struct weir__reactor *reactor);
 void weir__suspect_started(void *user, struct weir__run *run, int code);
 void weir__suspect_give_back(struct weir__lane *lane);
@@ -214,6 +223,18 @@ void weir__lane_drop_options(struct weir__lane *lane);
 int weir__lane_open_topic(struct weir__lane *lane);
 void weir__lane_settings(void *user, const struct weir__setting *settings,
                          size_t count);
+
+/* batch.c: a handler of many jobs. Calls it with `run` and what may go with it;
+ * returns how many jobs ended or are pending. */
+size_t weir__batch_run(struct weir__lane *lane, struct weir__run *run);
+void weir__batch_free(struct weir__lane *lane);
+
+/* dispatch.c: what becomes of a run before and after its handler. */
+bool weir__run_begin(struct weir__lane *lane, struct weir__run *run);
+void weir__run_returned(struct weir__run *run, enum weir_verdict verdict);
+void weir__run_taken(struct weir__run *run);
+void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
+                     size_t count, bool is_pending);
 
 /* dispatch.c: handlers. True while ready runs are left. */
 bool weir__dispatch(struct weir__reactor *reactor);

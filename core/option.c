@@ -8,14 +8,14 @@
 #include "core/ladder.h"
 #include "core/text.h"
 
-enum { WORKER_MAX = 40, BOUND_CAP = 24 };
+enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128, GROUPS_MAX = 500 };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
 /* Those that there are. */
-static const char *const kinds[] = {"delay", "list", "sync", "concurrent",
-                                    "stream"};
+static const char *const kinds[] = {"delay",      "list",   "sync",
+                                    "concurrent", "stream", "bounded"};
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
 
@@ -50,10 +50,10 @@ static const char *const owners[WEIR__TOPIC_OPTIONS] = {
     [WEIR__TOPIC_prefetch] = "delay, bounded, list or stream",
     [WEIR__TOPIC_max_crashes] = "delay, bounded, list or stream",
     [WEIR__TOPIC_ttl] = "delay, bounded, sync, concurrent or stream",
-    [WEIR__TOPIC_max_dead] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_on_dead] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_max_body] = "delay, bounded, sync or concurrent",
-    [WEIR__TOPIC_max_pending] = "delay, bounded, sync or concurrent",
+    [WEIR__TOPIC_max_dead] = "delay, list or stream",
+    [WEIR__TOPIC_on_dead] = "delay, list or stream",
+    [WEIR__TOPIC_max_body] = "delay, sync or concurrent",
+    [WEIR__TOPIC_max_pending] = "delay, sync or concurrent",
     [WEIR__TOPIC_delay] = "sync or concurrent",
     [WEIR__TOPIC_consumers] = "sync or concurrent",
     [WEIR__TOPIC_lock] = "sync",
@@ -65,6 +65,12 @@ static const char *const owners[WEIR__TOPIC_OPTIONS] = {
     [WEIR__TOPIC_start] = "stream",
     [WEIR__TOPIC_after] = "stream",
     [WEIR__TOPIC_claim_idle] = "stream",
+    [WEIR__TOPIC_length] = "bounded",
+    [WEIR__TOPIC_overflow] = "bounded",
+    [WEIR__TOPIC_max_age] = "bounded",
+    [WEIR__TOPIC_group_ttl] = "bounded",
+    [WEIR__TOPIC_linger] = "bounded",
+    [WEIR__TOPIC_hot] = "bounded",
 };
 
 static bool is_letter(char byte)
@@ -99,6 +105,16 @@ int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
                            "one of kind %s has",
                            weir__topic_options[option].name, kind,
                            owners[option]);
+}
+
+int weir__topic_unleased_fits(const char *kind, struct weir_error *err)
+{
+    if (strcmp(kind, "bounded") == 0)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "lease: a topic of kind %s needs one: only one of "
+                           "kind bounded may have none",
+                           kind);
 }
 
 bool weir__option_is_number(const struct weir__option *option)
@@ -232,6 +248,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_LADDER:
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
+    case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_LEVEL:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
@@ -374,6 +391,53 @@ static int check_pair(const struct weir__option *option, const char *text,
         equals == NULL ? "=" : "key before the =");
 }
 
+/* Letters of a group's name, an asterisk at its end, a weight. */
+static bool is_pattern(const char *text, size_t len)
+{
+    size_t name = len;
+
+    while (name > 0 && strchr(DIGITS, text[name - 1]) != NULL)
+        name--;
+    if (name < len && name > 1 && text[name - 1] == ':') {
+        if (len - name > 3 || text[name] == '0')
+            return false;
+        len = name - 1;
+    }
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '{' ||
+            text[i] == '}' || (text[i] == '*' && i + 1 < len))
+            return false;
+    return len <= PATTERN_MAX;
+}
+
+static int check_groups(const struct weir__option *option, const char *text,
+                        struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    const char *at = text;
+
+    if (strlen(text) > GROUPS_MAX)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: %zu bytes of patterns are too many: write "
+                               "up to %d",
+                               option->name, strlen(text), GROUPS_MAX);
+    while (*at != '\0') {
+        size_t len = strcspn(at, " ");
+
+        if (len > 0 && !is_pattern(at, len))
+            return weir__error_set(
+                err, WEIR_EINVAL,
+                "%s: \"%s\" is no pattern of groups: write a group or its "
+                "beginning and *, and maybe :WEIGHT of 1 to 999, as in "
+                "\"game-1\" or \"vip-*:4\"",
+                option->name,
+                weir__text_quote((struct weir_slice){(const uint8_t *)at, len},
+                                 quote));
+        at += len + (at[len] == ' ');
+    }
+    return WEIR_OK;
+}
+
 int weir__option_check(const struct weir__option *option, const char *text,
                        struct weir_error *err)
 {
@@ -397,6 +461,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
         return check_worker(option, text, err);
     if (option->form == WEIR__OPTION_PAIRS)
         return check_pair(option, text, err);
+    if (option->form == WEIR__OPTION_GROUPS)
+        return check_groups(option, text, err);
     if (option->form == WEIR__OPTION_TOPIC &&
         weir__topic_check(slice, &why) < 0)
         return weir__error_set(err, WEIR_EINVAL, "%s: %s", option->name,

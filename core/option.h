@@ -18,6 +18,7 @@ enum weir__option_form {
     WEIR__OPTION_LADDER,   /* the delays between attempts */
     WEIR__OPTION_PATHS,    /* list of texts */
     WEIR__OPTION_PAIRS,    /* list of key=value */
+    WEIR__OPTION_GROUPS,   /* list of patterns of groups, or blanks between */
     WEIR__OPTION_LEVEL,    /* enum weir_level by name */
     WEIR__OPTION_SWITCH,   /* yes or no: 1 or 0 */
     WEIR__OPTION_CHOICE,   /* one of the words in `word`: its place there */
@@ -59,7 +60,8 @@ struct weir__option {
       WEIR__OPTION_AUTO)                                                      \
     X(weight, COUNT, 1, 1000, 1, NULL, 0)                                     \
     X(timeout, DURATION, 10, 7 * WEIR__DAY_MS, 30 * WEIR__SECOND_MS, NULL, 0) \
-    X(lease, DURATION, 300, WEIR__HOUR_MS, 5 * WEIR__SECOND_MS, NULL, 0)      \
+    X(lease, DURATION, 300, WEIR__HOUR_MS, 5 * WEIR__SECOND_MS, "none",       \
+      WEIR__OPTION_NONE)                                                      \
     X(max_crashes, COUNT, 1, 100, 3, NULL, 0)                                 \
     X(ttl, DURATION, 1, 3650 * WEIR__DAY_MS, WEIR__OPTION_NONE, "none",       \
       WEIR__OPTION_NONE)                                                      \
@@ -78,7 +80,17 @@ struct weir__option {
     X(on_retry, TOPIC, 0, 0, 0, "none", 0)                                    \
     X(start, CHOICE, 0, 1, 0, "0|$", 0)                                       \
     X(after, CHOICE, 0, 1, 0, "keep|delete", 0)                               \
-    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL, 0)
+    X(claim_idle, DURATION, 1, 7 * WEIR__DAY_MS, 60 * WEIR__SECOND_MS, NULL,  \
+      0)                                                                      \
+    X(batch, COUNT, 1, 1000, 128, NULL, 0)                                    \
+    X(length, COUNT, 1, 1000000, 1000, NULL, 0)                               \
+    X(overflow, CHOICE, 0, 2, 0, "drop-oldest|drop-new|reject", 0)            \
+    X(max_age, DURATION, 1, 3650 * WEIR__DAY_MS, WEIR__OPTION_NONE, "none",   \
+      WEIR__OPTION_NONE)                                                      \
+    X(group_ttl, DURATION, 1000, 365 * WEIR__DAY_MS, WEIR__OPTION_NONE,       \
+      "none", WEIR__OPTION_NONE)                                              \
+    X(linger, DURATION, 0, WEIR__HOUR_MS, 0, NULL, 0)                         \
+    X(hot, GROUPS, 0, 0, 0, NULL, 0)
 /* clang-format on */
 
 #define WEIR__TOPIC_OPTION_NAME(name, form, min, max, fallback, word, value) \
@@ -98,6 +110,9 @@ enum weir__topic_option weir__topic_option_find(struct weir_slice name);
  * says which have. */
 int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
                             struct weir_error *err);
+
+/* May topics of this kind be without leases? WEIR_EINVAL. */
+int weir__topic_unleased_fits(const char *kind, struct weir_error *err);
 
 /* Is its value a number, or a word that stands for one? */
 bool weir__option_is_number(const struct weir__option *option);

@@ -33,6 +33,7 @@ void weir__run_pend(struct weir__run *run)
     }
     if (lane->pending.first == run)
         arm_timeout(lane);
+    weir__suspect_pends(run);
 }
 
 void weir__run_unpend(struct weir__run *run)
@@ -96,11 +97,10 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
 {
     int64_t now_ns = reactor->now_ns;
 
-    if (reactor->orphans > 0)
-        reactor->orphans--;
+    (void)weir__ticket_shown(&reactor->tickets, ticket); /* maybe an orphan */
     if (ticket == reactor->canceling)
         return; /* its cancel callback says that nothing else will come */
-    reactor->late_completions++;
+    reactor->totals.late++;
     if (now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
@@ -108,7 +108,7 @@ static void note_late(struct weir__reactor *reactor, uint64_t ticket)
         reactor->options.log, WEIR_LEVEL_WARN,
         "a run was completed that is over (twice, too late, or given up); "
         "%llu such completions so far",
-        (unsigned long long)reactor->late_completions);
+        (unsigned long long)reactor->totals.late);
 }
 
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
@@ -136,17 +136,33 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 
 /* --- giving up ------------------------------------------------------------ */
 
+/* What is completed from now on is late. Whoever has the handle may still do
+ * it, which is remembered for so many. */
+static void orphan(struct weir__run *run)
+{
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    if (reactor->tickets.orphans < WEIR__ORPHANS_MAX) {
+        weir__ticket_orphan(&reactor->tickets, run->ticket);
+        run->ticket = 0;
+        return;
+    }
+    reactor->has_lost_track = true;
+    weir__run_drop_ticket(run);
+}
+
 /* The callback may complete other runs, add jobs, free the reactor. */
 static void cancel(struct weir__run *run, enum weir_cancel why)
 {
     struct weir__reactor *reactor = run->lane->reactor;
 
     reactor->canceling = run->ticket;
-    weir__run_drop_ticket(run); /* what is completed from now on is late */
-    if (weir__lane_is_blocking(run->lane))
+    if (weir__lane_is_blocking(run->lane)) {
+        weir__run_drop_ticket(run);
         weir__errand_forget(run);
-    else
-        reactor->orphans++;
+    } else {
+        orphan(run);
+    }
     if (run->cancel != NULL)
         run->cancel(&run->job, why, run->cancel_arg);
     run->cancel = NULL;
@@ -205,6 +221,8 @@ void weir__lane_time_out(struct weir__lane *lane)
             continue;
         cancel(run, WEIR_CANCEL_TIMEOUT);
         run->is_timed_out = true;
+        weir__follows_fini(&run->follows);
+        lane->reactor->totals.timed_out++;
         run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
     }
@@ -250,12 +268,13 @@ void weir__reactor_abort(struct weir__reactor *reactor)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
 }
 
-bool weir__reactor_drop_pending(struct weir__reactor *reactor)
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor)
 {
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         give_up_all(lane, WEIR_CANCEL_STOP, WEIR__OUTCOME_TAKEN);
-    return reactor->tickets.taken > 0 || reactor->orphans > 0;
+    return reactor->tickets.taken + reactor->tickets.orphans +
+           reactor->has_lost_track;
 }
 
 static struct weir__run *find_token(const struct weir__run_list *list,
@@ -293,6 +312,7 @@ void weir__lane_lost(void *user, uint64_t token)
     struct weir__lane *lane = user;
     struct weir__run *run;
 
+    lane->reactor->totals.lost++;
     drop_ready(lane, token);
     for (;;) {
         run = find_token(&lane->pending, token);

@@ -31,6 +31,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
 
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
+        weir__batch_free(lane);
         weir__lane_drop_options(lane);
         weir__mem_free(lane);
     }
@@ -138,6 +139,8 @@ void weir__reactor_connection(struct weir__reactor *reactor,
     store->is_up = is_up;
     if (!is_up)
         return;
+    if (store == reactor->stores[0]) /* the one that the host hears of */
+        reactor->totals.connections++;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         if (lane->store == store)
@@ -252,13 +255,28 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
     weir__dispatch_finish(reactor);
-    if (!reactor->is_halted)
+    if (!reactor->is_halted) {
+        /* Now that the one before is settled: both leave together. */
+        weir__suspect_next(reactor);
         feed_lanes(reactor);
+    }
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
     flush_stores(reactor);
     return next_deadline(reactor, is_more);
+}
+
+void weir__reactor_totals(const struct weir__reactor *reactor,
+                          struct weir_totals *ret_totals)
+{
+    *ret_totals = reactor->totals;
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next) {
+        ret_totals->held += weir__lane_held(lane);
+        ret_totals->pending += lane->pending.count;
+        ret_totals->unanswered += lane->store->ops->unsettled(lane->topic);
+    }
 }
 
 static void check_pending(const struct weir__lane *lane)

@@ -40,6 +40,8 @@ struct weir__codec {
     void (*value)(struct weir_slice body, const char *path,
                   struct weir_value *ret_value);
     size_t (*json)(struct weir_slice body, char *buf, size_t cap);
+    /* What is wrong with a job to add; WEIR_OK: nothing. */
+    int (*check)(const struct weir_new_job *job, struct weir_error *err);
     /* False: these headers name none. Fills what is not in the record. */
     bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
 };
@@ -76,9 +78,11 @@ struct weir__lane_options {
     struct weir__store *store; /* attached; keeps the topic */
     const char *handler;       /* for logs; kept */
     weir_run_fn run;
-    void *self;               /* kept until the reactor is freed */
-    int (*flush)(void *self); /* NULL: nothing to flush */
-    bool blocks;              /* runs beside the loop; without flush */
+    void *self;                  /* kept until the reactor is freed */
+    int (*flush)(void *self);    /* NULL: nothing to flush */
+    bool blocks;                 /* runs beside the loop; without flush */
+    weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
+    uint32_t batch;              /* most jobs of such a call; 0: 1 */
     struct weir__ladder ladder;
     uint32_t retry_jitter; /* percent */
     uint32_t concurrency;
@@ -93,6 +97,7 @@ struct weir__lane_options {
     char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
     struct weir__fifo_options fifo;   /* lease_ms is not used */
     struct weir__feed_options feed;
+    struct weir__bounded_options bounded; /* batch is not used */
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */
@@ -117,8 +122,8 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 void weir__reactor_abort(struct weir__reactor *reactor);
 
 /* Before the stores are closed: cancel what is pending, its jobs come back when
- * their leases end. True if handles are held that were not completed. */
-bool weir__reactor_drop_pending(struct weir__reactor *reactor);
+ * their leases end. How many handles are held that were not completed. */
+size_t weir__reactor_drop_pending(struct weir__reactor *reactor);
 
 /* Run no further handler and claim no more: the reactor is about to be freed,
  * maybe by one of them. What ran in this turn is settled still. */
@@ -128,6 +133,9 @@ void weir__reactor_halt(struct weir__reactor *reactor);
  * do at once, -1 when nothing is planned. Never blocks; an early call is
  * harmless. */
 int64_t weir__reactor_tick(struct weir__reactor *reactor);
+
+void weir__reactor_totals(const struct weir__reactor *reactor,
+                          struct weir_totals *ret_totals);
 
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);

@@ -17,6 +17,7 @@
 
 #include <weir/plugin.h>
 
+#include "core/follow.h"
 #include "core/record.h"
 
 struct weir__errand;
@@ -55,6 +56,7 @@ struct weir__run {
     uint32_t node; /* the store's */
     uint32_t slot; /* the store's */
     struct weir_slice id;
+    struct weir_slice group;    /* of a bounded topic; else empty */
     struct weir__record record; /* crashes already include the lease's */
     uint64_t token;
     int64_t due_ms;     /* server time */
@@ -70,6 +72,7 @@ struct weir__run {
     bool is_crashed;             /* too many workers died with it: the same */
     bool is_timed_out;           /* it ran for too long */
     bool is_noted;               /* a suspect whose start is noted */
+    bool is_loose;               /* one that others may start beside */
     struct weir__run *previous;  /* among the pending ones */
     uint64_t ticket;             /* of its handle; 0: none */
     struct weir__errand *errand; /* a thread has a copy, or this is it; NULL */
@@ -83,6 +86,7 @@ struct weir__run {
     enum weir__outcome outcome;
     int64_t delay_ms;
     char *reason; /* NUL-terminated, NULL: none */
+    struct weir__follows follows;
 };
 
 /* The host's functions as runs and plugin instances carry them. */

@@ -71,9 +71,11 @@ int weir__lane_open_topic(struct weir__lane *lane)
         .on_dead = weir__slice_str(lane->options->on_dead),
         .fifo = lane->options->fifo,
         .feed = lane->options->feed,
+        .bounded = lane->options->bounded,
     };
 
     options.fifo.lease_ms = lane->options->lease_ms;
+    options.bounded.batch = lane->options->batch;
     if (strcmp(lane->options->on_dead, lane->name) == 0)
         options.on_dead = (struct weir_slice){0}; /* it is its own */
     return store->ops->topic_open(store, &options, &lane->topic);
@@ -106,17 +108,56 @@ static void take_text(struct weir__lane_options *options,
         copy_text(options->feed.key, option, text);
     if (option == WEIR__TOPIC_group)
         copy_text(options->feed.group, option, text);
+    if (option == WEIR__TOPIC_hot)
+        copy_text(options->bounded.hot, option, text);
 }
 
 static void take_feed(struct weir__feed_options *feed,
                       enum weir__topic_option option, int64_t value)
 {
+    if (option == WEIR__TOPIC_auto_ack)
+        feed->is_auto_ack = value != 0;
     if (option == WEIR__TOPIC_start)
         feed->starts_at_end = value != 0;
     if (option == WEIR__TOPIC_after)
         feed->is_deleting = value != 0;
     if (option == WEIR__TOPIC_claim_idle)
         feed->claim_idle_ms = value;
+}
+
+static void take_fifo(struct weir__fifo_options *fifo,
+                      enum weir__topic_option option, int64_t value)
+{
+    if (option == WEIR__TOPIC_delay)
+        fifo->delay_ms = value;
+    if (option == WEIR__TOPIC_consumers)
+        fifo->consumers = (uint32_t)value;
+    if (option == WEIR__TOPIC_lock)
+        fifo->is_locked = value != 0;
+    if (option == WEIR__TOPIC_parking)
+        fifo->is_two_step = value != 0;
+    if (option == WEIR__TOPIC_auto_ack)
+        fifo->is_auto_ack = value != 0;
+}
+
+static void take_bounded(struct weir__bounded_options *bounded,
+                         enum weir__topic_option option, int64_t value)
+{
+    if (option == WEIR__TOPIC_length)
+        bounded->length = (uint32_t)value;
+    if (option == WEIR__TOPIC_overflow)
+        bounded->overflow = (enum weir__overflow)value;
+    if (option == WEIR__TOPIC_group_ttl)
+        bounded->group_ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
+    if (option == WEIR__TOPIC_linger)
+        bounded->linger_ms = value;
+}
+
+static void take_lease(struct weir__lane_options *options, int64_t value)
+{
+    options->bounded.is_unleased = value == WEIR__OPTION_NONE;
+    if (value != WEIR__OPTION_NONE)
+        options->lease_ms = value;
 }
 
 /* The value is within the option's bounds. */
@@ -141,37 +182,39 @@ static void take_number(struct weir__lane_options *options,
         options->timeout_ms = value;
         break;
     case WEIR__TOPIC_lease:
-        options->lease_ms = value;
+        take_lease(options, value);
         break;
     case WEIR__TOPIC_max_crashes:
         options->max_crashes = (uint32_t)value;
         break;
     case WEIR__TOPIC_ttl:
+    case WEIR__TOPIC_max_age:
         options->ttl_ms = value == WEIR__OPTION_NONE ? 0 : value;
         break;
     case WEIR__TOPIC_max_dead:
         options->max_dead = (uint32_t)value;
         break;
     case WEIR__TOPIC_delay:
-        options->fifo.delay_ms = value;
-        break;
     case WEIR__TOPIC_consumers:
-        options->fifo.consumers = (uint32_t)value;
-        break;
     case WEIR__TOPIC_lock:
-        options->fifo.is_locked = value != 0;
-        break;
-    case WEIR__TOPIC_auto_ack:
-        options->fifo.is_auto_ack = value != 0;
-        options->feed.is_auto_ack = value != 0;
-        break;
     case WEIR__TOPIC_parking:
-        options->fifo.is_two_step = value != 0;
+    case WEIR__TOPIC_auto_ack:
+        take_fifo(&options->fifo, option, value);
+        take_feed(&options->feed, option, value);
         break;
     case WEIR__TOPIC_start:
     case WEIR__TOPIC_after:
     case WEIR__TOPIC_claim_idle:
         take_feed(&options->feed, option, value);
+        break;
+    case WEIR__TOPIC_length:
+    case WEIR__TOPIC_overflow:
+    case WEIR__TOPIC_group_ttl:
+    case WEIR__TOPIC_linger:
+        take_bounded(&options->bounded, option, value);
+        break;
+    case WEIR__TOPIC_batch:
+        options->batch = (uint32_t)value;
         break;
     case WEIR__TOPIC_kind:
     case WEIR__TOPIC_handler:
@@ -181,6 +224,7 @@ static void take_number(struct weir__lane_options *options,
     case WEIR__TOPIC_on_retry:
     case WEIR__TOPIC_key:
     case WEIR__TOPIC_group:
+    case WEIR__TOPIC_hot:
     case WEIR__TOPIC_max_body:
     case WEIR__TOPIC_max_pending:
     case WEIR__TOPIC_OPTIONS:

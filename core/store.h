@@ -40,7 +40,16 @@ struct weir__setting {
     struct weir_slice value;
 };
 
-/* All fields are required. `user` is what topic_open was given. */
+/* Events of a group that no handler will see. */
+struct weir__dropped {
+    struct weir_slice topic;
+    struct weir_slice group;
+    enum weir_drop reason;
+    uint64_t count;
+};
+
+/* All fields but `dropped` are required. `user` is what topic_open was given.
+ */
 struct weir__store_events {
     void (*claimed)(void *user, const struct weir__claimed *claimed);
     /* `first` is a list of `count` runs, now core's; `lost` more were claimed
@@ -65,6 +74,8 @@ struct weir__store_events {
     /* For the store as a whole; `arg` is from the store's constructor. After
      * WEIR_OK every lane of it should claim anew. */
     void (*connection)(int code, const char *text, void *arg);
+    /* The same; not from inside an op either. */
+    void (*dropped)(const struct weir__dropped *dropped, void *arg);
 };
 
 struct weir__claim {
@@ -78,8 +89,9 @@ struct weir__claim {
 struct weir__new_job {
     struct weir_slice id; /* empty: the store makes one */
     const struct weir__record *record;
-    int64_t delay_ms; /* used when at_ms is 0 */
-    int64_t at_ms;    /* absolute server time */
+    int64_t delay_ms;        /* used when at_ms is 0 */
+    int64_t at_ms;           /* absolute server time */
+    struct weir_slice group; /* of a bounded topic, and only there */
 };
 
 /* How topics of kind sync and concurrent are worked off. */
@@ -105,12 +117,28 @@ struct weir__feed_options {
     bool is_deleting;      /* stream: entries that are done */
 };
 
+enum { WEIR__HOT_MAX = 500 }; /* bytes of all patterns */
+
+enum weir__overflow { WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT };
+
+/* What the groups of a bounded topic are held to. */
+struct weir__bounded_options {
+    uint32_t length; /* events; 0: nobody serves it here, stored ones count */
+    enum weir__overflow overflow;
+    uint32_t batch;
+    int64_t linger_ms;
+    int64_t group_ttl_ms; /* 0: none */
+    bool is_unleased;
+    char hot[WEIR__HOT_MAX + 1]; /* patterns, separated by blanks */
+};
+
 struct weir__store_topic_options {
     struct weir_slice name;    /* borrowed */
     uint32_t max_dead;         /* 0: all of these stay as they are */
     struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
     struct weir__fifo_options fifo;
     struct weir__feed_options feed;
+    struct weir__bounded_options bounded;
 };
 
 struct weir__reschedule {
@@ -210,7 +238,8 @@ struct weir__store_ops {
  * where no run is ever a suspect. */
 struct weir__store {
     const struct weir__store_ops *ops;
-    bool is_up; /* connected; core's */
+    bool is_up;         /* connected; core's */
+    bool takes_follows; /* settle writes the jobs that runs add */
 };
 
 #endif

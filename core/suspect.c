@@ -4,8 +4,50 @@
 
 /* Suspects: jobs that a worker had when it died. Which of them killed it is not
  * known, so each start is noted on the server first, and one of them at a time
- * is started, noted or pending: should this process die, the note names the
- * one that was running. While a note is on its way no other handler runs. */
+ * is started: should this process die, the note names the one that was running.
+ * While a note is on its way no other handler runs.
+ *
+ * Those that are pending may be many, or it would take long until a worker's
+ * jobs in flight are under way again. Then more than one has a note when a
+ * process dies; but who was blamed once, or may be blamed only once, is pending
+ * alone from then on, so the innocent are blamed once at most. */
+
+static bool must_be_alone(const struct weir__run *run)
+{
+    return run->blamed > 0 || run->lane->options->max_crashes < 2;
+}
+
+/* Its handler left it pending. */
+void weir__suspect_pends(struct weir__run *run)
+{
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    if (reactor->suspect != run || must_be_alone(run))
+        return;
+    run->is_loose = true;
+    reactor->suspect = NULL;
+    reactor->loose_suspects++;
+}
+
+/* It is about to be handed to the store. */
+void weir__suspect_settled(struct weir__run *run)
+{
+    struct weir__reactor *reactor = run->lane->reactor;
+
+    if (reactor->suspect == run)
+        reactor->suspect = NULL; /* the next one may start */
+    if (run->is_loose)
+        reactor->loose_suspects--;
+}
+
+/* Must the lane's next one wait for others? */
+static bool must_wait(const struct weir__lane *lane)
+{
+    const struct weir__run *run = lane->suspects.first;
+
+    return weir__lane_is_full(lane) || (run != NULL && must_be_alone(run) &&
+                                        lane->reactor->loose_suspects > 0);
+}
 
 void weir__suspect_put_aside(struct weir__run *run)
 {
@@ -27,6 +69,10 @@ void weir__suspect_next(struct weir__reactor *reactor)
     lane = weir__lane_list_pop(reactor, WEIR__LANES_SUSPECT);
     if (lane == NULL)
         return;
+    if (must_wait(lane)) {
+        weir__lane_list_push(lane, WEIR__LANES_SUSPECT);
+        return;
+    }
     run = weir__run_pop(&lane->suspects);
     if (lane->suspects.count > 0)
         weir__lane_list_push(lane, WEIR__LANES_SUSPECT);

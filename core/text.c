@@ -187,6 +187,9 @@ struct grammar {
 static const struct grammar id_grammar = {
     "id", ID_MAX, is_id_byte, "printable ASCII without blanks and braces"};
 
+static const struct grammar group_grammar = {
+    "group", ID_MAX, is_id_byte, "printable ASCII without blanks and braces"};
+
 static const struct grammar topic_grammar = {"topic", TOPIC_MAX, is_topic_byte,
                                              "letters, digits and . _ : -"};
 
@@ -232,6 +235,11 @@ int weir__id_check(struct weir_slice id, struct weir_error *err)
         return weir__error_set(
             err, WEIR_EINVAL, "an id does not begin with ~: weir's own ids do");
     return WEIR_OK;
+}
+
+int weir__group_check(struct weir_slice group, struct weir_error *err)
+{
+    return check(&group_grammar, group, err);
 }
 
 int weir__topic_check(struct weir_slice topic, struct weir_error *err)

@@ -68,15 +68,44 @@ struct weir__run *weir__ticket_find(const struct weir__tickets *tickets,
     return place->generation == generation_of(ticket) ? place->run : NULL;
 }
 
+static void release(struct weir__tickets *tickets, uint32_t at)
+{
+    tickets->places[at].run = NULL;
+    tickets->places[at].is_orphan = false;
+    tickets->places[at].next_free = tickets->first_free;
+    tickets->first_free = at + 1;
+}
+
 void weir__ticket_drop(struct weir__tickets *tickets, uint64_t ticket)
+{
+    WEIR_ASSERT(weir__ticket_find(tickets, ticket) != NULL);
+    release(tickets, place_of(ticket));
+    tickets->taken--;
+}
+
+void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket)
 {
     struct weir__ticket_place *place = &tickets->places[place_of(ticket)];
 
     WEIR_ASSERT(weir__ticket_find(tickets, ticket) != NULL);
     place->run = NULL;
-    place->next_free = tickets->first_free;
-    tickets->first_free = place_of(ticket) + 1;
+    place->is_orphan = true;
     tickets->taken--;
+    tickets->orphans++;
+}
+
+bool weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket)
+{
+    const struct weir__ticket_place *place;
+
+    if (place_of(ticket) >= tickets->count)
+        return false;
+    place = &tickets->places[place_of(ticket)];
+    if (place->generation != generation_of(ticket) || !place->is_orphan)
+        return false;
+    release(tickets, place_of(ticket));
+    tickets->orphans--;
+    return true;
 }
 
 void weir__tickets_fini(struct weir__tickets *tickets)
@@ -87,16 +116,19 @@ void weir__tickets_fini(struct weir__tickets *tickets)
 
 void weir__tickets_check(const struct weir__tickets *tickets)
 {
-    size_t free_places = 0, taken = 0;
+    size_t free_places = 0, taken = 0, orphans = 0;
 
     for (uint32_t at = tickets->first_free; at != 0;
          at = tickets->places[at - 1].next_free) {
         WEIR_ASSERT(tickets->places[at - 1].run == NULL);
+        WEIR_ASSERT(!tickets->places[at - 1].is_orphan);
         free_places++;
         WEIR_ASSERT(free_places <= tickets->count);
     }
-    for (uint32_t i = 0; i < tickets->count; i++)
+    for (uint32_t i = 0; i < tickets->count; i++) {
         taken += tickets->places[i].run != NULL;
-    WEIR_ASSERT(taken == tickets->taken);
-    WEIR_ASSERT(taken + free_places == tickets->count);
+        orphans += tickets->places[i].is_orphan;
+    }
+    WEIR_ASSERT(taken == tickets->taken && orphans == tickets->orphans);
+    WEIR_ASSERT(taken + orphans + free_places == tickets->count);
 }

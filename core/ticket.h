@@ -13,7 +13,8 @@
 struct weir__run;
 
 struct weir__ticket_place {
-    struct weir__run *run; /* NULL: free */
+    struct weir__run *run; /* NULL: free, or an orphan */
+    bool is_orphan;        /* its run is over, somebody still has the ticket */
     uint32_t generation;   /* of the last ticket; 0: none yet */
     uint32_t next_free;    /* place + 1; 0: the last one */
 };
@@ -23,6 +24,7 @@ struct weir__tickets {
     uint32_t count;
     uint32_t first_free; /* place + 1; 0: none */
     size_t taken;
+    size_t orphans;
 };
 
 /* A ticket for the run, never 0; 0: out of memory. */
@@ -36,9 +38,16 @@ struct weir__run *weir__ticket_find(const struct weir__tickets *tickets,
 /* The ticket finds nothing from now on. It must be a taken one. */
 void weir__ticket_drop(struct weir__tickets *tickets, uint64_t ticket);
 
+/* Its run is over, but the ticket will still be shown, once. It finds nothing
+ * from now on; the place is kept until weir__ticket_shown. */
+void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket);
+
+/* A ticket that finds nothing was shown; true if it was an orphan. */
+bool weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket);
+
 void weir__tickets_fini(struct weir__tickets *tickets);
 
-/* Assert that free places and taken ones are all of them. */
+/* Assert that free places, orphans and taken ones are all of them. */
 void weir__tickets_check(const struct weir__tickets *tickets);
 
 #endif

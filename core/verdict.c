@@ -84,6 +84,7 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
         die(run, "failed");
         return;
     case WEIR_PENDING:
+    case WEIR_EACH:
     default:
         /* Dispatch replaces what is no verdict. */
         WEIR_UNREACHABLE("a verdict that dispatch let through");

@@ -27,7 +27,7 @@
 
 enum { OPTION_PATH, OPTION_TABLE };
 
-enum { BUSY_MS = 200, SQL_CAP = 1024, TABLE_MAX = 64 };
+enum { OPEN_MS = 5000, BUSY_MS = 200, SQL_CAP = 1024, TABLE_MAX = 64 };
 
 struct archive {
     sqlite3 *db;
@@ -65,10 +65,13 @@ static bool is_table(const char *name)
            (name[0] < '0' || name[0] > '9');
 }
 
+/* Opening may wait, for instance while somebody recovers the log that a killed
+ * worker left; running may not. */
 static bool set_up(struct archive *archive, const char *table)
 {
     char sql[SQL_CAP];
 
+    (void)sqlite3_busy_timeout(archive->db, OPEN_MS); /* cannot fail */
     (void)snprintf(
         sql, sizeof(sql),
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
@@ -88,8 +91,11 @@ static bool set_up(struct archive *archive, const char *table)
                    " snoozes, url, body)"
                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                    table); /* fits */
-    return sqlite3_prepare_v2(archive->db, sql, -1, &archive->insert, NULL) ==
-           SQLITE_OK;
+    if (sqlite3_prepare_v2(archive->db, sql, -1, &archive->insert, NULL) !=
+        SQLITE_OK)
+        return false;
+    (void)sqlite3_busy_timeout(archive->db, 0);
+    return true;
 }
 
 static void close_archive(void *self)

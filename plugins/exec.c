@@ -79,7 +79,7 @@ static void on_done(const struct child_end *end, struct weir_handle handle)
         (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.140s",
                        end->output); /* fits */
     /* It cannot fail on the loop's thread. */
-    (void)weir_complete(handle, verdict, 0, why);
+    (void)weir_complete(handle, verdict, 0, verdict == WEIR_DONE ? NULL : why);
 }
 
 static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)

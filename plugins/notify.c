@@ -156,7 +156,8 @@ static void on_done(struct http_post *post)
 
     request_free(request);
     /* It cannot fail on the loop's thread. */
-    (void)weir_complete(handle, verdict, delay_ms, why);
+    (void)weir_complete(handle, verdict, delay_ms,
+                        verdict == WEIR_DONE ? NULL : why);
 }
 
 static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)

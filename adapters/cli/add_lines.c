@@ -52,6 +52,7 @@ struct lines {
     bool is_broken;  /* the file could not be read, said */
     int code;        /* the first that a batch failed with */
     uint64_t added, existing, refused, unknown;
+    uint64_t dropped; /* by full groups of a bounded topic */
     struct batch batches[BATCHES];
     struct batch *batch; /* of this turn; NULL: none yet */
     size_t sent;         /* bytes of lines in batches */
@@ -96,6 +97,15 @@ static void on_added(int code, const char *id, void *arg)
     lines->sent -= batch->bytes;
     batch->bytes = 0;
     go_on(lines);
+}
+
+static void on_drop(const char *topic, const char *group, enum weir_drop reason,
+                    uint64_t count, void *arg)
+{
+    (void)topic;
+    (void)group;
+    (void)reason; /* overflow: nothing else comes with an add */
+    ((struct lines *)arg)->dropped += count;
 }
 
 /* --- taking lines ------------------------------------------------------- */
@@ -321,16 +331,22 @@ static bool print_counts(const struct lines *lines)
 {
     struct json_object *object;
 
+    bool is_bounded = strcmp(lines->client.kind, "bounded") == 0;
+
     if (!lines->client.cli->json) {
-        (void)printf("added %" PRIu64 ", existing %" PRIu64 ", refused %" PRIu64
-                     "\n",
+        (void)printf("added %" PRIu64 ", existing %" PRIu64
+                     ", refused %" PRIu64,
                      lines->added, lines->existing, lines->refused);
+        if (is_bounded)
+            (void)printf(", dropped %" PRIu64, lines->dropped);
+        (void)printf("\n");
         return true;
     }
     object = json_object_new_object();
     if (object != NULL && put_count(object, "added", lines->added) &&
         put_count(object, "existing", lines->existing) &&
-        put_count(object, "refused", lines->refused))
+        put_count(object, "refused", lines->refused) &&
+        (!is_bounded || put_count(object, "dropped", lines->dropped)))
         return weir__json_print_line(object);
     (void)json_object_put(object);
     return weir__json_print_line(NULL);
@@ -379,6 +395,7 @@ static enum weir__exit add_all(struct lines *lines)
         .arg = lines,
     };
     weir__refusals_init(&lines->refusals);
+    weir_reactor_on_drop(lines->client.reactor, on_drop, lines);
     start_watchers(lines);
     code = weir__client_wait(&lines->client);
     stop_watchers(lines);

@@ -13,9 +13,10 @@
 #include "core/mem.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
-enum { ID, DELAY, AT, BODY, BODY_FILE, RETRY, TTL, URL, JSONL };
+enum { ID, DELAY, AT, BODY, BODY_FILE, RETRY, TTL, URL, GROUP, JSONL };
 
 /* JSON may be longer than the msgpack it becomes: 64 MiB of it are read. */
 enum { TEXT_MAX = 64 * 1024 * 1024, READ_SIZE = 64 * 1024 };
@@ -42,10 +43,13 @@ static const struct weir__flag flags[] = {
              "time after it was due, 1ms to 3650d (default:\n"
              "never)"},
     [URL] = {"url", "U", "an address for handlers, at most 2,048 bytes"},
+    [GROUP] = {"group", "G",
+               "group of an event; bounded topics need one, others\n"
+               "have none"},
     [JSONL] = {"jsonl", "F",
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
-               "delay, at, body, retry, ttl and url"},
+               "delay, at, body, retry, ttl, url and group"},
 };
 
 struct add {
@@ -68,6 +72,7 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job)
                 [WEIR__JOB_RETRY] = args->value[RETRY],
                 [WEIR__JOB_TTL] = args->value[TTL],
                 [WEIR__JOB_URL] = args->value[URL],
+                [WEIR__JOB_GROUP] = args->value[GROUP],
             },
     };
     struct weir_error err = {0};
@@ -234,12 +239,26 @@ static enum weir__exit say_limit(struct add *add, int code)
     return code == WEIR_ETOOBIG ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
 }
 
+static void on_drop(const char *topic, const char *group, enum weir_drop reason,
+                    uint64_t count, void *arg)
+{
+    const struct add *add = arg;
+
+    (void)reason; /* overflow: nothing else comes with an add */
+    if (add->job.group != NULL)
+        weir__note(add->client.cli,
+                   "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,
+                   group, topic, count);
+}
+
 static enum weir__exit ask(struct add *add)
 {
     struct weir_error err = {0};
-    int rc = weir_reactor_add(add->client.reactor, add->topic, &add->job,
-                              on_added, add, &err);
+    int rc;
 
+    weir_reactor_on_drop(add->client.reactor, on_drop, add);
+    rc = weir_reactor_add(add->client.reactor, add->topic, &add->job, on_added,
+                          add, &err);
     if (rc < 0) {
         weir__complain("%s", err.text);
         return rc == WEIR_ENOMEM || rc == WEIR_EFULL ? WEIR__EXIT_FAILED
@@ -296,7 +315,8 @@ const struct weir__command weir__cmd_add = {
                "A line that is wrong, or that the topic refuses, is reported "
                "with its number\nand not added; the others are. Ends with "
                "\"added N, existing E, refused M\",\nwith --json: "
-               "{\"added\",\"existing\",\"refused\"}.",
+               "{\"added\",\"existing\",\"refused\"}; of a bounded topic "
+               "also with what\nits full groups dropped.",
     .example = "weir add order.close --id 42 --delay 15m "
                "--body '{\"order\":42}'",
     .exits = "0 added, 1 max_pending is reached, or lines were refused, 2 "

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { WATCH };
@@ -81,6 +82,12 @@ static bool add_row(struct report *report, const struct weir_stats *stats)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         (void)snprintf(cells[i + 2], 64, "%" PRIu64 "%s", numbers[i],
                        i == 1 && !stats->ready_is_exact ? "+" : "");
+    if (strcmp(stats->kind, "bounded") == 0 && stats->dropped_total > 0)
+        (void)snprintf(cells[11], 64,
+                       "%" PRIu64 " (overflow %" PRIu64 ", age %" PRIu64
+                       ", ttl %" PRIu64 ")",
+                       stats->dropped_total, stats->dropped_overflow,
+                       stats->dropped_age, stats->dropped_ttl); /* or cut */
     format_ms(stats->lateness_p50_us, cells[12]);
     format_ms(stats->lateness_p99_us, cells[13]);
     (void)snprintf(cells[COLUMNS], 64, rate < 0.0 ? "-" : "%.0f/s", rate);

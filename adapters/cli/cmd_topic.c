@@ -330,11 +330,12 @@ const struct weir__command weir__cmd_topic_set = {
         "Options are retry, retry_jitter, concurrency, prefetch, weight, "
         "timeout, lease,\nmax_crashes, ttl, max_dead, on_dead, max_body, "
         "max_pending, delay, consumers,\nlock, auto_ack, parking, key, group, "
-        "on_retry, start, after, claim_idle and\nkind; an empty value removes "
-        "one. They beat what workers are configured with;\na worker follows "
-        "within 5 s. All are set or none. The topic is made when it\ndoes not "
-        "exist. Prints what is stored then, as weir topic show does. Which\n"
-        "kind has which is in docs/kinds.md.",
+        "on_retry, start, after, claim_idle,\nbatch, length, overflow, "
+        "max_age, group_ttl, linger, hot and kind; an empty\nvalue removes "
+        "one. They beat what workers are configured with; a worker\nfollows "
+        "within 5 s. All are set or none. The topic is made when it does not\n"
+        "exist. Prints what is stored then, as weir topic show does. Which "
+        "kind has\nwhich is in docs/kinds.md.",
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
     .exits = "0 set, 2 wrong usage, or jobs of another kind are there,\n"
              "  5 server unreachable",

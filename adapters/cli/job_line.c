@@ -92,7 +92,7 @@ static int refuse_name(const char *name, struct weir_error *err)
                                quote, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl and url",
+                           "body, retry, ttl, url and group",
                            quote);
 }
 

@@ -15,9 +15,10 @@ enum { URL_MAX = 2048 };
 #define YEARS_MS  (INT64_C(3650) * 24 * 3600 * 1000)
 
 static const char *const names[] = {
-    [WEIR__JOB_ID] = "id",   [WEIR__JOB_DELAY] = "delay",
-    [WEIR__JOB_AT] = "at",   [WEIR__JOB_RETRY] = "retry",
-    [WEIR__JOB_TTL] = "ttl", [WEIR__JOB_URL] = "url",
+    [WEIR__JOB_ID] = "id",       [WEIR__JOB_DELAY] = "delay",
+    [WEIR__JOB_AT] = "at",       [WEIR__JOB_RETRY] = "retry",
+    [WEIR__JOB_TTL] = "ttl",     [WEIR__JOB_URL] = "url",
+    [WEIR__JOB_GROUP] = "group",
 };
 
 const char *weir__job_field_name(enum weir__job_field field)
@@ -89,6 +90,9 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
     job->retry = texts->value[WEIR__JOB_RETRY];
     if (rc == WEIR_OK)
         rc = read_url(texts, job, err);
+    job->group = texts->value[WEIR__JOB_GROUP];
+    if (rc == WEIR_OK && job->group != NULL)
+        rc = weir__group_check(weir__slice_str(job->group), err);
     if (rc == WEIR_OK && job->id != NULL)
         rc = weir__id_check(weir__slice_str(job->id), err);
     if (rc == WEIR_OK)

@@ -16,6 +16,7 @@ enum weir__job_field {
     WEIR__JOB_RETRY,
     WEIR__JOB_TTL,
     WEIR__JOB_URL,
+    WEIR__JOB_GROUP,
     WEIR__JOB_FIELDS
 };
 

@@ -155,6 +155,21 @@ static bool put_counts(struct json_object *object,
            put_number(object, "dropped_total", stats->dropped_total);
 }
 
+/* Of a bounded topic: what it dropped, by reason. */
+static bool put_drops(struct json_object *object,
+                      const struct weir_stats *stats)
+{
+    struct json_object *drops = json_object_new_object();
+
+    return weir__json_put(object, "dropped", drops) &&
+           weir__json_put(drops, "overflow",
+                          json_object_new_uint64(stats->dropped_overflow)) &&
+           weir__json_put(drops, "age",
+                          json_object_new_uint64(stats->dropped_age)) &&
+           weir__json_put(drops, "ttl",
+                          json_object_new_uint64(stats->dropped_ttl));
+}
+
 struct json_object *weir__stats_json(const struct weir_stats *stats)
 {
     struct json_object *object = json_object_new_object();
@@ -165,7 +180,8 @@ struct json_object *weir__stats_json(const struct weir_stats *stats)
         weir__json_put(object, "kind", json_object_new_string(stats->kind)) &&
         weir__json_put(object, "paused",
                        json_object_new_boolean(stats->paused)) &&
-        put_counts(object, stats) && put_lateness(object, stats))
+        put_counts(object, stats) && put_lateness(object, stats) &&
+        (strcmp(stats->kind, "bounded") != 0 || put_drops(object, stats)))
         return object;
     (void)json_object_put(object);
     return NULL;

@@ -13,7 +13,7 @@ _Static_assert(WEIR_MAX_BODY == 1024 * 1024, "as DEFAULT_MAX_BODY says");
 
 bool weir__is_limit(int code)
 {
-    return code == WEIR_ETOOBIG || code == WEIR_EFULL;
+    return code == WEIR_ETOOBIG || code == WEIR_EFULL || code == WEIR_EDROPPED;
 }
 
 void weir__refusals_init(struct weir__refusals *refusals)
@@ -28,6 +28,25 @@ bool weir__refusals_wait(const struct weir__refusals *refusals)
 }
 
 /* --- saying ------------------------------------------------------------- */
+
+/* Of bounded topics. */
+static void write_bounded(const struct weir__refusals *refusals,
+                          const struct weir__refusal *refusal,
+                          char ret_text[SENTENCE_MAX])
+{
+    if (refusal->code == WEIR_ETOOBIG)
+        (void)snprintf(ret_text, SENTENCE_MAX,
+                       "body of %zu bytes is larger than an event may be (%s)",
+                       refusal->body_len, DEFAULT_MAX_BODY); /* fits */
+    else
+        (void)snprintf(ret_text, SENTENCE_MAX,
+                       "its group is full and topic \"%s\" %s new events; run "
+                       "a worker, or raise length or change overflow with weir "
+                       "topic set",
+                       refusals->topic,
+                       refusal->code == WEIR_EFULL ? "refuses"
+                                                   : "drops"); /* fits */
+}
 
 static void write_sentence(const struct weir__refusals *refusals,
                            const struct weir__refusal *refusal,
@@ -57,7 +76,10 @@ static void say(const struct weir__refusals *refusals,
 {
     char text[SENTENCE_MAX];
 
-    write_sentence(refusals, refusal, text);
+    if (strcmp(refusals->client->kind, "bounded") == 0)
+        write_bounded(refusals, refusal, text);
+    else
+        write_sentence(refusals, refusal, text);
     if (refusals->progress != NULL)
         weir__progress_clear(refusals->progress);
     if (refusal->line > 0)

@@ -272,6 +272,7 @@ static void give_fifo(const struct weir__config_topic *section,
     options->has_delay = section->delay.line > 0;
     options->delay_ms = options->has_delay ? section->delay.value : 0;
     options->consumers = given(&section->consumers);
+    options->batch = given(&section->batch);
     options->lock = yes_or_no(&section->lock);
     options->auto_ack = yes_or_no(&section->auto_ack);
     if (section->parking.line > 0)
@@ -291,6 +292,30 @@ static void give_feed(const struct weir__config_topic *section,
         options->after = section->after.value == 0 ? "keep" : "delete";
     if (section->claim_idle.line > 0)
         options->claim_idle_ms = section->claim_idle.value;
+}
+
+/* Options of bounded topics. */
+static void give_bounded(const struct weir__config_topic *section,
+                         struct weir_topic_options *options)
+{
+    static const char *const modes[] = {"drop-oldest", "drop-new", "reject"};
+
+    options->length = given(&section->length);
+    if (section->overflow.line > 0)
+        options->overflow = modes[section->overflow.value];
+    if (section->max_age.line > 0 &&
+        section->max_age.value != WEIR__CONFIG_NONE)
+        options->max_age_ms = section->max_age.value;
+    if (section->group_ttl.line > 0 &&
+        section->group_ttl.value != WEIR__CONFIG_NONE)
+        options->group_ttl_ms = section->group_ttl.value;
+    if (section->linger.line > 0)
+        options->linger_ms = section->linger.value;
+    options->hot = (const char *const *)section->hot.items;
+    options->hot_count = section->hot.count;
+    options->is_unleased = section->lease.value == WEIR__CONFIG_NONE;
+    if (options->is_unleased)
+        options->lease_ms = 0;
 }
 
 struct weir_topic_options
@@ -322,6 +347,7 @@ weir__service_options(const struct weir__service *service)
         options.ttl_ms = section->ttl.value;
     give_fifo(section, &options);
     give_feed(section, &options);
+    give_bounded(section, &options);
     return options;
 }
 

@@ -71,6 +71,13 @@ struct weir__config_topic {
     struct weir__config_number start;      /* 1: $ */
     struct weir__config_number after;      /* 1: delete */
     struct weir__config_number claim_idle; /* ms */
+    struct weir__config_number batch;
+    struct weir__config_number length;    /* events */
+    struct weir__config_number overflow;  /* enum weir__overflow */
+    struct weir__config_number max_age;   /* ms, or NONE, and the next one */
+    struct weir__config_number group_ttl; /* ms, or NONE */
+    struct weir__config_number linger;    /* ms */
+    struct weir__config_list hot;         /* each a pattern of groups */
 };
 
 struct weir__config {

@@ -62,7 +62,8 @@ const struct weir__config_option *weir__config_option_find(const char *section,
 bool weir__config_option_is_list(const struct weir__config_option *option)
 {
     return option->form == WEIR__OPTION_PATHS ||
-           option->form == WEIR__OPTION_PAIRS;
+           option->form == WEIR__OPTION_PAIRS ||
+           option->form == WEIR__OPTION_GROUPS;
 }
 
 static bool is_text(const struct weir__config_option *option)

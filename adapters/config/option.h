@@ -25,7 +25,7 @@ struct weir__config_option {
  * which an error lists them. */
 extern const struct weir__config_option weir__config_options[];
 
-enum { WEIR__CONFIG_OPTION_COUNT = 36 };
+enum { WEIR__CONFIG_OPTION_COUNT = 43 };
 
 /* NULL: `section` has no such option. */
 const struct weir__config_option *weir__config_option_find(const char *section,

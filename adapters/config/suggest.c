@@ -8,7 +8,7 @@
 #include "adapters/config/option.h"
 #include "core/text.h"
 
-enum { NAME_MAX_LEN = 24, LIST_CAP = 400 };
+enum { NAME_MAX_LEN = 24, LIST_CAP = 440 };
 
 static const char *const sections[] = {"redis", "worker", "topic"};
 

@@ -77,7 +77,7 @@ static int check_table(const struct weir_plugin *table, const char *path,
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no name of a-z, 0-9, _ and -",
                                path);
-    if (table->run == NULL)
+    if (table->run == NULL && table->run_batch == NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it has no run function", path);
     if ((table->flags & ~(uint32_t)WEIR_PLUGIN_BLOCKING) != 0)
@@ -89,6 +89,11 @@ static int check_table(const struct weir_plugin *table, const char *path,
         return weir__error_set(err, WEIR_EINVAL,
                                "plugin %s: it blocks and has a flush function; "
                                "only one of them can be",
+                               path);
+    if ((table->flags & WEIR_PLUGIN_BLOCKING) != 0 && table->run == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "plugin %s: it blocks and has no run function "
+                               "of one job",
                                path);
     return weir__option_table_check(table, path, err);
 }
@@ -167,7 +172,8 @@ int weir__instance_open(const struct weir__plugin_file *file,
     void *self = NULL;
     int rc;
 
-    WEIR_ASSERT(file->table != NULL && plugin->run != NULL);
+    WEIR_ASSERT(file->table != NULL &&
+                (plugin->run != NULL || plugin->run_batch != NULL));
     WEIR_ASSERT(options->host != NULL && options->topic != NULL);
     rc = weir__option_values(plugin, options->options, options->option_count,
                              &values, err);

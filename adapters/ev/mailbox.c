@@ -8,10 +8,11 @@
 #include "core/assert.h"
 #include "core/mem.h"
 
-struct letter {
-    struct letter *next;
+struct completed {
+    struct weir__letter letter; /* first */
+    struct weir__ev_mailbox *mailbox;
     uint64_t ticket;
-    struct weir__completion completion; /* its text is behind the letter */
+    struct weir__completion completion; /* its text is behind */
     char text[];
 };
 
@@ -19,11 +20,9 @@ struct weir__ev_mailbox {
     struct weir__mailbox port; /* first */
     struct weir__mailbox_options options;
     struct ev_async arrived;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_t thread;     /* that runs the loop */
+    struct weir__letters letters; /* its lock is also that of what follows */
+    pthread_t thread;             /* that runs the loop */
     bool has_thread;
-    bool is_closed;
-    struct letter *first, **end;
 };
 
 static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
@@ -31,114 +30,109 @@ static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
     return (struct weir__ev_mailbox *)port; /* its first member */
 }
 
-static void lock(struct weir__ev_mailbox *mailbox)
+/* WEIR_ECANCELED: it is closed, the letter stays the caller's. */
+static int put(struct weir__ev_mailbox *mailbox, struct weir__letter *letter)
 {
-    int rc = pthread_mutex_lock(&mailbox->lock);
+    struct weir__letters *letters = &mailbox->letters;
+    bool is_closed;
 
-    WEIR_ASSERT(rc == 0);
+    weir__letters_lock(letters);
+    is_closed = letters->is_closed;
+    if (!is_closed && weir__letters_put(letters, letter))
+        ev_async_send(mailbox->options.loop, &mailbox->arrived);
+    weir__letters_unlock(letters);
+    return is_closed ? WEIR_ECANCELED : WEIR_OK;
 }
 
-static void unlock(struct weir__ev_mailbox *mailbox)
+static void read_completed(struct weir__letter *letter, bool is_dropped)
 {
-    int rc = pthread_mutex_unlock(&mailbox->lock);
+    struct completed *completed = (struct completed *)letter; /* its first */
+    const struct weir__mailbox_options *options = &completed->mailbox->options;
 
-    WEIR_ASSERT(rc == 0);
+    if (!is_dropped)
+        options->completed(completed->ticket, &completed->completion,
+                           options->arg);
+    weir__mem_free(completed);
 }
 
-static struct letter *letter_new(uint64_t ticket,
-                                 const struct weir__completion *completion)
+static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
+                                       uint64_t ticket,
+                                       const struct weir__completion *from)
 {
-    size_t len = completion->why == NULL ? 0 : strlen(completion->why);
-    struct letter *letter = weir__mem_new(sizeof(*letter) + len + 1);
+    size_t len = from->why == NULL ? 0 : strlen(from->why);
+    struct completed *completed = weir__mem_new(sizeof(*completed) + len + 1);
 
-    if (letter == NULL)
+    if (completed == NULL)
         return NULL;
-    letter->ticket = ticket;
-    letter->completion = *completion;
-    if (completion->why != NULL) {
-        memcpy(letter->text, completion->why, len);
-        letter->completion.why = letter->text;
+    completed->letter.read = read_completed;
+    completed->mailbox = mailbox;
+    completed->ticket = ticket;
+    completed->completion = *from;
+    if (from->why != NULL) {
+        memcpy(completed->text, from->why, len);
+        completed->completion.why = completed->text;
     }
-    return letter;
+    return completed;
+}
+
+static void look(struct weir__ev_mailbox *mailbox, bool *ret_is_here,
+                 bool *ret_is_closed)
+{
+    weir__letters_lock(&mailbox->letters);
+    *ret_is_closed = mailbox->letters.is_closed;
+    *ret_is_here = mailbox->has_thread &&
+                   pthread_equal(mailbox->thread, pthread_self()) != 0;
+    weir__letters_unlock(&mailbox->letters);
 }
 
 static int post(struct weir__mailbox *port, uint64_t ticket,
                 const struct weir__completion *completion)
 {
     struct weir__ev_mailbox *mailbox = mailbox_of(port);
-    struct letter *letter;
+    struct completed *completed;
     bool is_here, is_closed;
+    int rc;
 
-    lock(mailbox);
-    is_closed = mailbox->is_closed;
-    is_here = mailbox->has_thread &&
-              pthread_equal(mailbox->thread, pthread_self()) != 0;
-    unlock(mailbox);
+    look(mailbox, &is_here, &is_closed);
     if (is_closed)
         return WEIR_ECANCELED;
     if (is_here) {
         mailbox->options.completed(ticket, completion, mailbox->options.arg);
         return WEIR_OK;
     }
-    letter = letter_new(ticket, completion);
-    if (letter == NULL)
+    completed = completed_new(mailbox, ticket, completion);
+    if (completed == NULL)
         return WEIR_ENOMEM;
-    lock(mailbox);
-    is_closed = mailbox->is_closed;
-    if (!is_closed) {
-        *mailbox->end = letter;
-        mailbox->end = &letter->next;
-        ev_async_send(mailbox->options.loop, &mailbox->arrived);
-    }
-    unlock(mailbox);
-    if (is_closed)
-        weir__mem_free(letter);
-    return is_closed ? WEIR_ECANCELED : WEIR_OK;
-}
-
-static struct letter *take_all(struct weir__ev_mailbox *mailbox)
-{
-    struct letter *first;
-
-    lock(mailbox);
-    first = mailbox->first;
-    mailbox->first = NULL;
-    mailbox->end = &mailbox->first;
-    unlock(mailbox);
-    return first;
+    rc = put(mailbox, &completed->letter);
+    if (rc < 0)
+        weir__mem_free(completed);
+    return rc;
 }
 
 static void on_arrived(struct ev_loop *loop, ev_async *arrived, int events)
 {
     struct weir__ev_mailbox *mailbox = arrived->data;
-    struct letter *letter = take_all(mailbox);
 
     (void)loop;
     (void)events;
-    while (letter != NULL) {
-        struct letter *next = letter->next;
-
-        mailbox->options.completed(letter->ticket, &letter->completion,
-                                   mailbox->options.arg);
-        weir__mem_free(letter);
-        letter = next;
-    }
+    weir__letters_read(&mailbox->letters, false);
 }
 
 int weir__mailbox_open(const struct weir__mailbox_options *options,
                        struct weir__ev_mailbox **ret_mailbox)
 {
     struct weir__ev_mailbox *mailbox = weir__mem_new(sizeof(*mailbox));
+    int rc;
 
     if (mailbox == NULL)
         return WEIR_ENOMEM;
-    if (pthread_mutex_init(&mailbox->lock, NULL) != 0) {
+    rc = weir__letters_init(&mailbox->letters);
+    if (rc < 0) {
         weir__mem_free(mailbox);
-        return WEIR_ESYSTEM;
+        return rc;
     }
     mailbox->port.post = post;
     mailbox->options = *options;
-    mailbox->end = &mailbox->first;
     ev_async_init(&mailbox->arrived, on_arrived);
     mailbox->arrived.data = mailbox;
     ev_async_start(options->loop, &mailbox->arrived);
@@ -151,37 +145,51 @@ struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox)
     return &mailbox->port;
 }
 
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
+{
+    bool is_here, is_closed;
+
+    look(mailbox, &is_here, &is_closed);
+    return is_here;
+}
+
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox)
 {
     pthread_t self = pthread_self();
 
     if (mailbox->has_thread && pthread_equal(mailbox->thread, self) != 0)
         return; /* only this thread writes it, or hands the loop over */
-    lock(mailbox);
+    weir__letters_lock(&mailbox->letters);
     mailbox->thread = self;
     mailbox->has_thread = true;
-    unlock(mailbox);
+    weir__letters_unlock(&mailbox->letters);
+}
+
+int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
+                       struct weir__letter *letter, size_t size)
+{
+    int rc;
+
+    letter->size = size < WEIR__LETTER_MIN ? WEIR__LETTER_MIN : size;
+    rc = weir__letters_admit(&mailbox->letters, letter->size);
+    return rc < 0 ? rc : put(mailbox, letter);
+}
+
+void weir__mailbox_read(struct weir__ev_mailbox *mailbox)
+{
+    if (mailbox != NULL)
+        weir__letters_read(&mailbox->letters, false);
 }
 
 void weir__mailbox_close(struct weir__ev_mailbox *mailbox, bool is_held)
 {
-    struct letter *letter;
-
     if (mailbox == NULL)
         return;
-    lock(mailbox);
-    mailbox->is_closed = true;
-    unlock(mailbox);
+    weir__letters_close(&mailbox->letters);
     ev_async_stop(mailbox->options.loop, &mailbox->arrived);
-    letter = take_all(mailbox);
-    while (letter != NULL) {
-        struct letter *next = letter->next;
-
-        weir__mem_free(letter);
-        letter = next;
-    }
+    weir__letters_read(&mailbox->letters, true);
     if (is_held)
         return;
-    (void)pthread_mutex_destroy(&mailbox->lock); /* nobody has it */
+    weir__letters_fini(&mailbox->letters);
     weir__mem_free(mailbox);
 }

@@ -9,6 +9,7 @@
  * A mailbox outlives its reactor as long as somebody may still post to it: it
  * then says that the reactor is gone. */
 
+#include "adapters/ev/letters.h"
 #include "core/reactor.h"
 
 struct ev_loop;
@@ -29,8 +30,20 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
 /* What core and handles know of it. */
 struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
 
+/* Whether the calling thread runs the loop; from any. */
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
+
 /* The calling thread runs the loop from now on. */
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
+
+/* From any thread: have a letter of `size` bytes read on the loop, soon, and
+ * also where this is the loop's thread. WEIR_EFULL, WEIR_ECANCELED: it stays
+ * the caller's. */
+int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
+                       struct weir__letter *letter, size_t size);
+
+/* Read what has arrived, now. NULL is fine. */
+void weir__mailbox_read(struct weir__ev_mailbox *mailbox);
 
 /* Letters that were not read are dropped. `is_held`: somebody may still post;
  * a few bytes then stay behind for good. NULL is fine. */

@@ -368,6 +368,7 @@ int weir__delay_open(const struct weir__redis_options *options,
         return WEIR_ENOMEM;
     WEIR_ASSERT(strlen(options->worker) < sizeof(store->worker));
     store->base.ops = &delay_ops;
+    store->base.takes_follows = true;
     store->magic = DELAY_MAGIC;
     store->options = *options;
     store->events = *options->events;

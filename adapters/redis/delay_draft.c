@@ -6,11 +6,13 @@
 
 enum {
     FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
-    KINDS = 4,          /* of endings: those below */
+    KINDS = 8,          /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
-    KIND_DEAD = 2,
-    KIND_BURIAL = 3
+    KIND_FOLLOW = 2, /* to 5: with made ids, at times of the server */
+    KIND_FOLLOW_LAST = 5,
+    KIND_DEAD = 6,
+    KIND_BURIAL = 7
 };
 
 /* Lists of a call, in the order of the script's arguments. */
@@ -43,8 +45,10 @@ struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
     struct weir__held *held = first;
 
     draft.number = ++topic->calls;
-    while (held != NULL && draft.nodes < WEIR__CALL_NODES &&
-           draft.slots + cost_of(held) <= WEIR__CALL_SLOTS) {
+    /* A node goes at once, alone where its runs added many jobs. */
+    while (
+        held != NULL && draft.nodes < WEIR__CALL_NODES &&
+        (draft.nodes == 0 || draft.slots + cost_of(held) <= WEIR__CALL_SLOTS)) {
         struct weir__fetched *fetched = pack_of(held);
 
         if (fetched->call != draft.number) {
@@ -71,6 +75,9 @@ static uint32_t kind_of(const struct weir__item *item, bool has_grave)
         return KIND_RETRY;
     case WEIR__OUTCOME_SNOOZE:
         return KIND_SNOOZE;
+    case WEIR__OUTCOME_FOLLOW:
+        return KIND_FOLLOW + (item->id_len == 0 ? 1u : 0u) +
+               (item->is_absolute ? 2u : 0u);
     default:
         WEIR_ASSERT(item->outcome == WEIR__OUTCOME_DEAD);
         return has_grave && item->record_len > 0 ? KIND_BURIAL : KIND_DEAD;
@@ -114,7 +121,7 @@ static size_t end_of(const struct weir__draft *draft, size_t at, uint32_t kind)
 void weir__draft_endings(struct weir__draft *draft, size_t first)
 {
     draft->first_item = first;
-    draft->end_move = end_of(draft, first, KIND_SNOOZE);
+    draft->end_move = end_of(draft, first, KIND_FOLLOW_LAST);
     draft->end_dead = end_of(draft, draft->end_move, KIND_DEAD);
     draft->end_item = end_of(draft, draft->end_dead, KIND_BURIAL);
 }
@@ -232,6 +239,13 @@ static void write_sources(struct weir__buf *list,
         weir__pack_uint(list, source_of(&first[slot]));
 }
 
+static uint64_t counted_as(const struct weir__item *item)
+{
+    if (item->outcome == WEIR__OUTCOME_FOLLOW)
+        return 2;
+    return item->outcome == WEIR__OUTCOME_RETRY ? 1 : 0;
+}
+
 static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
 {
     const struct weir__items *items = &draft->topic->endings;
@@ -246,12 +260,12 @@ static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
         const struct weir__item *first = &items->list[parcel->first];
 
         weir__buf_reset(&when);
-        weir__parcel_when(&when, items, parcel, false);
+        weir__parcel_when(&when, items, parcel, first->is_absolute);
         weir__pack_uint(list, FIRST_PACK_KEY + draft->packs + i);
         weir__pack_uint(list, parcel->count);
         weir__pack_uint(list, parcel->size.header_len);
         weir__pack_str(list, when.ptr, when.len);
-        weir__pack_uint(list, first->outcome == WEIR__OUTCOME_RETRY);
+        weir__pack_uint(list, counted_as(first));
         write_sources(list, first, parcel->count);
     }
     list->failed = list->failed || when.failed;

@@ -7,6 +7,9 @@
 
 #include "adapters/redis/delay_private.h"
 
+/* Among outcomes of the topic's endings: a job that a run adds. */
+enum { WEIR__OUTCOME_FOLLOW = 100 };
+
 /* One call while it is being put together. */
 struct weir__draft {
     struct weir__store_topic *topic;
@@ -14,8 +17,8 @@ struct weir__draft {
     struct weir__held *first, *end;
     size_t nodes, slots, verdicts, packs;
     size_t first_item, end_item; /* of the topic's endings */
-    size_t end_move, end_dead;   /* moves before the one, dead jobs before
-                                    the other, burials behind */
+    size_t end_move, end_dead;   /* moves and follow-ups before the one, dead
+                                    jobs before the other, burials behind */
     size_t moves;                /* parcels of the store that are moves; the
                                     others are burials, two each */
     bool is_last;

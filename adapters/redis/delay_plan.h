@@ -31,6 +31,7 @@ struct weir__item {
     struct weir__held *held; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
+    bool is_absolute; /* a follow-up's ms is a server time */
 };
 
 /* Items and their bytes; zeroed: empty. */

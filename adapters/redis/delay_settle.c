@@ -3,6 +3,7 @@
 
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
+#include "adapters/redis/delay_draft.h"
 #include "adapters/redis/delay_private.h"
 #include "core/assert.h"
 #include "core/text.h"
@@ -81,19 +82,64 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
     return true;
 }
 
+/* Likewise the jobs that the run adds: all of them, or false. */
+static bool note_follows(struct weir__store_topic *topic,
+                         const struct weir__run *run, struct weir__held *held)
+{
+    struct weir__items *items = &topic->endings;
+
+    for (const struct weir__follow *follow = run->follows.first; follow != NULL;
+         follow = follow->next) {
+        size_t start = items->bytes.len;
+        struct weir__item *item;
+
+        weir__buf_append(&items->bytes, follow->id.ptr, follow->id.len);
+        weir__record_write(&items->bytes, &follow->record);
+        item = items->bytes.failed ? NULL : weir__items_push(items);
+        if (item == NULL)
+            return false;
+        item->is_absolute = follow->at_ms != 0;
+        item->ms = item->is_absolute ? follow->at_ms : follow->delay_ms;
+        item->id_at = start;
+        item->id_len = (uint32_t)follow->id.len;
+        item->record_at = start + follow->id.len;
+        item->record_len = (uint32_t)(items->bytes.len - item->record_at);
+        item->held = held;
+        item->slot = run->slot;
+        item->outcome = WEIR__OUTCOME_FOLLOW;
+    }
+    return true;
+}
+
+static bool note_all(struct weir__store_topic *topic, struct weir__run *run,
+                     struct weir__held *held)
+{
+    struct weir__items *items = &topic->endings;
+    size_t count = items->count, len = items->bytes.len;
+
+    if ((run->outcome == WEIR__OUTCOME_DONE || note_ending(topic, run, held)) &&
+        note_follows(topic, run, held))
+        return true;
+    items->count = count;
+    items->bytes.len = len;
+    items->bytes.failed = false;
+    return false;
+}
+
 static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
                          struct weir__held *held)
 {
     uint64_t bit = UINT64_C(1) << (run->slot & 63);
 
     WEIR_ASSERT((held->slots[run->slot >> 6] & bit) == 0);
-    if (run->outcome != WEIR__OUTCOME_DONE && !note_ending(topic, run, held))
+    if (!note_all(topic, run, held))
         return; /* its lease runs out */
     if (held->verdicts == 0)
         touch(held);
     held->slots[run->slot >> 6] |= bit;
     held->verdicts++;
-    held->endings += run->outcome != WEIR__OUTCOME_DONE;
+    held->endings +=
+        (run->outcome != WEIR__OUTCOME_DONE) + (uint32_t)run->follows.count;
     topic->unsettled++;
 }
 

@@ -89,9 +89,10 @@ int weir__topic_set(struct weir__store_topic *topic,
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__delay_eval(&bytes, &weir__script_set, 8, 1 + 2 * count);
+    weir__delay_eval(&bytes, &weir__script_set, 11, 1 + 2 * count);
     weir__topic_keys(&bytes, topic,
-                     "options ids meta wait run dead fifo parked");
+                     "options ids meta wait run dead fifo parked "
+                     "rot hot out");
     weir__resp_str(&bytes, "delay");
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);

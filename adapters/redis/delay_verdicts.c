@@ -46,13 +46,28 @@ static void note_refused(struct weir__store_topic *topic, size_t refused)
               topic->name, refused);
 }
 
+/* Jobs that runs added, whose ids existed already: what comes last, behind the
+ * node -1. */
+static size_t count_twins(const struct redisReply *reply)
+{
+    size_t count = (size_t)reply->elements;
+    int64_t node = 0, twins = 0;
+
+    if (count < 3 || !weir__reply_int(reply, count - 2, &node) || node != -1 ||
+        !weir__reply_int(reply, count - 1, &twins))
+        return 0;
+    return twins > 0 ? (size_t)twins : 0;
+}
+
 /* Verdicts whose new pack was not there at the second time either. */
 static size_t count_left_out(const struct redisReply *reply)
 {
-    size_t count = 0;
+    size_t count = 0, end = (size_t)reply->elements;
     int64_t slot;
 
-    for (size_t i = 2; i < (size_t)reply->elements; i += 2)
+    if (count_twins(reply) > 0)
+        end -= 2;
+    for (size_t i = 2; i < end; i += 2)
         count += weir__reply_int(reply, i, &slot) && slot >= WEIR__SLOTS_MAX;
     return count;
 }
@@ -64,6 +79,15 @@ static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "back (is it full?); their jobs run again",
                   topic->name, unkept);
+}
+
+static void note_twins(const struct weir__store_topic *topic, size_t twins)
+{
+    if (twins > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: %zu jobs that handlers added with their verdicts "
+                  "exist already",
+                  topic->name, twins);
 }
 
 static bool send_again(struct settle_ask *settle)
@@ -88,17 +112,22 @@ static void on_settled(struct weir__ask *ask, int code,
     struct settle_ask *settle = (struct settle_ask *)ask; /* first member */
     struct weir__store_topic *topic = settle->topic;
     size_t verdicts = settle->verdicts, refused = verdicts, unkept = 0;
+    size_t twins = 0, pairs;
     int64_t settled = -1;
 
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
-        settled >= 0 && ((size_t)reply->elements - 1) / 2 < verdicts)
-        refused = ((size_t)reply->elements - 1) / 2;
+        settled >= 0) {
+        twins = count_twins(reply);
+        pairs = ((size_t)reply->elements - 1) / 2 - (twins > 0 ? 1 : 0);
+        refused = pairs < verdicts ? pairs : verdicts;
+    }
     if (code == WEIR_OK && settled == -1 && send_again(settle))
         return;
     weir__topic_log_error(topic, "settle", code, reply);
     if (code == WEIR_OK) {
         unkept = settled == -1 ? verdicts : count_left_out(reply);
         note_unkept(topic, unkept);
+        note_twins(topic, twins);
         note_refused(topic, refused > unkept ? refused - unkept : 0);
     }
     ask_free(settle);

@@ -255,10 +255,17 @@ static void write_renewals(struct weir__keeper *keeper)
 
 /* --- keeping -------------------------------------------------------------- */
 
-/* The calls hold no NUL but the one that ends each. */
-static bool send_renewals(struct weir__keeper *keeper)
+/* The answer to a renewal is the list of leases that are gone. */
+static bool has_kept_all(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 0;
+}
+
+/* The calls hold no NUL but the one that ends each. False: no answer. */
+static bool send_renewals(struct weir__keeper *keeper, bool *ret_is_kept)
 {
     const struct weir__buf *buf = &keeper->renewals;
+    bool is_kept = true;
     size_t at = 0;
 
     while (at < buf->len) {
@@ -269,24 +276,28 @@ static bool send_renewals(struct weir__keeper *keeper)
 
         if (reply == NULL)
             return false;
+        is_kept = is_kept && has_kept_all(reply);
         freeReplyObject(reply);
         at += len + 1;
     }
+    *ret_is_kept = is_kept;
     return true;
 }
 
 static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 {
     int64_t least_ms = atomic_load(&keeper->least_ms);
+    bool is_kept = false;
 
     keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
     if (!go_behind(keeper, number))
         return;
     write_renewals(keeper);
     come_back(keeper, number);
-    if (keeper->renewals.failed || !send_renewals(keeper))
+    if (keeper->renewals.failed || !send_renewals(keeper, &is_kept))
         return;
-    atomic_store(&keeper->kept_ns, now_ns);
+    if (is_kept)
+        atomic_store(&keeper->kept_ns, now_ns);
     keeper->renew_at_ns = now_ns + least_ms * MS_NS / 3;
 }
 

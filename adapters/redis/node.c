@@ -39,6 +39,19 @@ void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                  maker->producer);
 }
 
+/* What is no name tells no useful time. */
+int64_t weir__seq_ms(const char seq[WEIR__SEQ_LEN])
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < TIME_CHARS; i++) {
+        const char *at = seq[i] == '\0' ? NULL : strchr(alphabet, seq[i]);
+
+        number = number << 6 | (at == NULL ? 0 : (uint64_t)(at - alphabet));
+    }
+    return (int64_t)(number >> COUNTER_BITS) + YEAR_2020_MS;
+}
+
 /* One of 16 characters from '0' to '?'; -1 for any other. */
 static int nibble(uint8_t byte)
 {

@@ -50,6 +50,11 @@ extern const struct weir__script weir__script_fifo_settle;
 extern const struct weir__script weir__script_fifo_stats;
 extern const struct weir__script weir__script_fifo_list;
 extern const struct weir__script weir__script_fifo_purge;
+extern const struct weir__script weir__script_boundadd;
+extern const struct weir__script weir__script_boundclaim;
+extern const struct weir__script weir__script_boundsettle;
+extern const struct weir__script weir__script_boundrenew;
+extern const struct weir__script weir__script_boundpurge;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/trial/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/assert.h"
@@ -246,6 +247,7 @@ int weir__trial_store_open(const struct weir__trial_store_options *options,
     if (store == NULL)
         return WEIR_ENOMEM;
     store->port.ops = &ops;
+    store->port.takes_follows = true;
     store->options = *options;
     store->settled_end = &store->settled;
     *ret_store = store;
@@ -357,6 +359,31 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     }
 }
 
+/* Jobs that the handler added: those whose id was there before are left out. */
+static void add_follows(struct weir__trial_store *store,
+                        const struct weir__run *run)
+{
+    const struct weir__follow *follow = run->follows.first;
+
+    for (; follow != NULL; follow = follow->next) {
+        char made[24];
+        struct weir__new_job job = {
+            .id = follow->id,
+            .record = &follow->record,
+            .delay_ms = follow->delay_ms,
+        };
+
+        if (follow->at_ms != 0)
+            job.delay_ms = follow->at_ms - now_ms(store);
+        if (job.id.len == 0) {
+            (void)snprintf(made, sizeof(made), "~f%zu",
+                           store->job_count + 1); /* fits */
+            job.id = weir__slice_str(made);
+        }
+        (void)weir__trial_store_add(store, &job); /* without memory neither */
+    }
+}
+
 static void answer_settles(struct weir__trial_store *store)
 {
     struct weir__store_events events = weir__lane_events();
@@ -369,8 +396,10 @@ static void answer_settles(struct weir__trial_store *store)
         store->settled = run->next;
         apply(store, job, run);
         if (run->outcome != WEIR__OUTCOME_RETURN &&
-            run->outcome != WEIR__OUTCOME_TAKEN && !run->is_expired)
+            run->outcome != WEIR__OUTCOME_TAKEN && !run->is_expired) {
             store->options.verdict(job, run, store->options.arg);
+            add_follows(store, run);
+        }
         free_run(run);
     }
     store->settled_end = &store->settled;

@@ -150,6 +150,21 @@ TEST(what_was_held_beyond_its_lease_does_not_start)
     close_reactor();
 }
 
+TEST(what_comes_beyond_its_lease_does_not_start)
+{
+    open_with_ladder("1s");
+    add_many(10);
+    (void)turn();                   /* the claim is out */
+    mem_store_advance(store, 6000); /* stopped and continued */
+    (void)mem_store_answer(store);
+    (void)turn();
+    EXPECT_INT(0, runs);
+    (void)settle_down();
+    EXPECT_INT(10, runs);
+    EXPECT_INT(0, mem_store_job(store, "j9")->counters.crashes);
+    close_reactor();
+}
+
 TEST(an_expired_lease_makes_the_job_run_again_and_refuses_the_first_verdict)
 {
     open_with_ladder("1s");

@@ -123,14 +123,14 @@ TEST(only_kinds_that_there_are_can_be_chosen)
     accepts("kind", "delay", 0);
     accepts("kind", "stream", 0);
     refuses("kind", "heap",
-            "kind: \"heap\" is not a kind: write delay, list, sync, concurrent "
-            "or stream");
+            "kind: \"heap\" is not a kind: write delay, list, sync, "
+            "concurrent, stream or bounded");
     refuses("kind", "lisp",
-            "kind: \"lisp\" is not a kind: write delay, list, sync, concurrent "
-            "or stream");
+            "kind: \"lisp\" is not a kind: write delay, list, sync, "
+            "concurrent, stream or bounded");
     refuses("kind", "Delay",
             "kind: \"Delay\" is not a kind: write delay, list, sync, "
-            "concurrent or stream");
+            "concurrent, stream or bounded");
 }
 
 TEST(texts_are_checked_by_their_form)

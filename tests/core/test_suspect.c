@@ -137,7 +137,7 @@ static enum weir_verdict pend(struct weir_job *job)
     return WEIR_PENDING;
 }
 
-TEST(while_a_suspect_is_pending_others_wait_and_the_innocent_run)
+TEST(suspects_that_are_pending_may_be_many)
 {
     open_with_ladder("1s");
     behaviour = pend;
@@ -146,12 +146,71 @@ TEST(while_a_suspect_is_pending_others_wait_and_the_innocent_run)
     add_suspect("b", 0);
     wake();
     (void)settle_down();
-    EXPECT_INT(1, pending_count);
+    EXPECT_INT(2, pending_count);
+    EXPECT_TRUE(mem_store_job(store, "b")->is_started);
+    EXPECT_STR("gone", mem_store_job(store, "innocent")->state);
+    close_reactor();
+}
+
+TEST(a_suspect_that_was_blamed_is_pending_alone)
+{
+    open_with_ladder("1s");
+    behaviour = pend;
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("blamed", 1);
+    add_suspect("c", 0);
+    wake();
+    (void)settle_down();
+    EXPECT_INT(1, pending_count); /* a; the next one waits for it */
     EXPECT_STR("gone", mem_store_job(store, "innocent")->state);
     EXPECT_INT(WEIR_OK, weir_complete(pending[0], WEIR_DONE, 0, NULL));
     (void)settle_down();
     EXPECT_INT(2, pending_count);
-    EXPECT_STR("gone", mem_store_job(store, "a")->state);
-    EXPECT_TRUE(mem_store_job(store, "b")->is_started);
+    EXPECT_TRUE(mem_store_job(store, "blamed")->is_started);
+    EXPECT_TRUE(!mem_store_job(store, "c")->is_started);
+    EXPECT_INT(WEIR_OK, weir_complete(pending[1], WEIR_DONE, 0, NULL));
+    (void)settle_down();
+    EXPECT_INT(3, pending_count);
+    close_reactor();
+}
+
+TEST(where_one_blame_is_death_all_suspects_are_pending_alone)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.max_crashes = 1;
+    open_reactor(&lane);
+    behaviour = pend;
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("b", 0);
+    wake();
+    (void)settle_down();
+    EXPECT_INT(1, pending_count);
+    EXPECT_INT(WEIR_OK, weir_complete(pending[0], WEIR_DONE, 0, NULL));
+    (void)settle_down();
+    EXPECT_INT(2, pending_count);
+    close_reactor();
+}
+
+TEST(suspects_do_not_exceed_concurrency)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.concurrency = 1;
+    lane.has_prefetch = true;
+    lane.prefetch = 10;
+    open_reactor(&lane);
+    behaviour = pend;
+    (void)settle_down();
+    add_suspect("a", 0);
+    add_suspect("b", 0);
+    wake();
+    (void)settle_down();
+    EXPECT_INT(1, pending_count);
+    EXPECT_INT(WEIR_OK, weir_complete(pending[0], WEIR_DONE, 0, NULL));
+    (void)settle_down();
+    EXPECT_INT(2, pending_count);
     close_reactor();
 }

@@ -62,6 +62,25 @@ TEST(the_table_grows)
     weir__tickets_fini(&tickets);
 }
 
+TEST(an_orphan_is_kept_until_it_was_shown)
+{
+    struct weir__tickets tickets = {0};
+    struct weir__run one, other;
+    uint64_t first = weir__ticket_take(&tickets, &one);
+    uint64_t second = weir__ticket_take(&tickets, &other);
+
+    weir__ticket_orphan(&tickets, first);
+    weir__tickets_check(&tickets);
+    EXPECT_TRUE(weir__ticket_find(&tickets, first) == NULL);
+    EXPECT_TRUE(!weir__ticket_shown(&tickets, second));
+    EXPECT_INT(1, tickets.orphans);
+    EXPECT_TRUE(weir__ticket_shown(&tickets, first));
+    EXPECT_TRUE(!weir__ticket_shown(&tickets, first));
+    EXPECT_INT(0, tickets.orphans);
+    weir__tickets_check(&tickets);
+    weir__tickets_fini(&tickets);
+}
+
 TEST(without_memory_there_is_no_ticket)
 {
     struct weir__tickets tickets = {0};

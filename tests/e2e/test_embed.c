@@ -449,6 +449,49 @@ TEST(the_embedding_example_closes_its_order)
     redis_stop(server);
 }
 
+TEST(the_epoll_example_closes_its_order_in_its_own_loop)
+{
+    char text[2000];
+
+    server = redis_start(NULL);
+    EXPECT_INT(0, run_example("embed_epoll", NULL, text, sizeof(text)));
+    EXPECT_STR("closing order 17\n", text);
+    EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
+    redis_stop(server);
+}
+
+/* Give a producer these lines; returns its exit code and what it said. */
+static int produce(const char *lines, char *ret_text, size_t cap)
+{
+    char command[1200];
+    size_t len;
+    FILE *from;
+    int status;
+
+    (void)snprintf(command, sizeof(command),
+                   "printf '%s' | %s/producer %s orders 2>&1", lines,
+                   EXAMPLES_DIR, redis_url(server));
+    from = popen(command, "r");
+    EXPECT_TRUE(from != NULL);
+    len = fread(ret_text, 1, cap - 1, from);
+    ret_text[len] = '\0';
+    status = pclose(from);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(the_producer_example_adds_its_lines_up_to_a_wrong_one)
+{
+    char text[2000];
+
+    server = redis_start(NULL);
+    EXPECT_INT(0, produce("1\\n{\"order\": 2}\\n3\\n", text, sizeof(text)));
+    EXPECT_STR("added 3 of 3\n", text);
+    EXPECT_INT(1, produce("4\\n{wrong\\n6\\n", text, sizeof(text)));
+    EXPECT_CONTAINS("added 1 of 1\n", text);
+    EXPECT_CONTAINS("producer: json: ", text);
+    redis_stop(server);
+}
+
 TEST(the_drain_example_handles_each_of_100000_jobs_once)
 {
     char text[2000];

@@ -2,6 +2,8 @@
 """Sync and concurrent topics: what they keep, and what they lose by design."""
 
 import json
+import os
+import random
 import time
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
@@ -165,6 +167,53 @@ def a_sync_worker_that_dies_loses_what_it_had_in_hand(place):
 @test
 def a_worker_with_auto_ack_that_dies_loses_what_it_had_in_hand(place):
     what_was_in_hand_is_lost(place, "kind=concurrent", "auto_ack=yes")
+
+
+KILLS, CONSUMERS = 8, 5
+
+
+def kill_at_random(place, *options):
+    """2,000 messages, and workers killed meanwhile; returns how many were lost
+    and how often one was handled again."""
+    handler = "t=trace?ms=1&file=" + place.path("out")
+    make(place, "delay=0ms", "consumers=%d" % CONSUMERS, *options)
+    fill(place, 2000)
+    random.seed(7)
+    workers = [place.start("run", "--handle", handler, "--lease", "300ms")
+               for _ in range(2)]
+    for i in range(KILLS):
+        time.sleep(random.uniform(0.05, 0.2))
+        kill(workers[i % 2])
+        workers[i % 2] = place.start("run", "--handle", handler, "--lease",
+                                     "300ms")
+    for worker in workers:
+        kill(worker)
+    expect_true(ids(place), "they worked")
+    result = place.weir("run", "--until-empty", "--handle", handler,
+                        "--lease", "300ms")
+    expect(0, result.code, result.err)
+    return lost_and_repeated(place, 2000)
+
+
+@test
+def concurrent_workers_killed_at_random_lose_nothing(place):
+    lost, repeated = kill_at_random(place, "kind=concurrent")
+    expect(0, lost)
+    (crashed, done) = count(place, "crashed_total", "done_total")
+    expect(2000, done)
+    expect_true(repeated <= crashed, "%d were handled again, %d crashed"
+                % (repeated, crashed))
+    expect_true(0 < crashed <= (KILLS + 2) * CONSUMERS, "%d" % crashed)
+
+
+@test
+def others_killed_at_random_lose_at_most_one_message_a_consumer(place):
+    for options in (("kind=sync",), ("kind=concurrent", "auto_ack=yes")):
+        lost, repeated = kill_at_random(place, *options)
+        expect(0, repeated)
+        expect_true(lost <= (KILLS + 2) * CONSUMERS, "lost %d" % lost)
+        place.ok("purge", "t", "--yes")
+        os.unlink(place.path("out"))
 
 
 @test

@@ -211,7 +211,7 @@ USAGE = [
      "7d"),
     ("topic set t kind=heap",
      'topic set: kind: "heap" is not a kind: write delay, list, '
-     "sync, concurrent or stream"),
+     "sync, concurrent, stream or bounded"),
     ("topic set t on_dead=a/b",
      'topic set: on_dead: topic "a/b" is not allowed at byte 2: use '
      "letters, digits and . _ : -"),
@@ -364,7 +364,7 @@ FILES = [
     ('topic "t" {\n  handler = echo\n  timeout = 30\n}',
      '3: timeout: "30" has no unit (ms, s, m, h, d): write 10ms to 7d'),
     ('topic "t" {\n  handler = echo\n  lease = 1ms\n}',
-     '3: lease: "1ms" is out of bounds: write 300ms to 1h'),
+     '3: lease: "1ms" is out of bounds: write 300ms to 1h, or none'),
     ('topic "t" {\n  handler = echo\n  concurrency = 0\n}',
      '3: concurrency: "0" is out of bounds: write 1 to 100000'),
     ('topic "t" {\n  handler = echo\n  concurrency = many\n}',
@@ -377,10 +377,10 @@ FILES = [
      '3: retry_jitter: "51%" is out of bounds: write 0% to 50%'),
     ('topic "t" {\n  handler = echo\n  kind = lisp\n}',
      '3: kind: "lisp" is not a kind: write delay, list, '
-     "sync, concurrent or stream"),
+     "sync, concurrent, stream or bounded"),
     ('topic "t" {\n  handler = echo\n  kind = heap\n}',
      '3: kind: "heap" is not a kind: write delay, list, '
-     "sync, concurrent or stream"),
+     "sync, concurrent, stream or bounded"),
     ('topic "t" {\n  handler = echo\n  on_dead = t\n}',
      '3: on_dead: "t" is this topic itself: write another one'),
     ('topic "t" {\n  handler = echo\n  max_body = 17MiB\n}',

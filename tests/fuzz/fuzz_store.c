@@ -198,7 +198,7 @@ static void add(struct world *world)
 {
     static const uint8_t seven[] = {7};
     struct weir__record record = {.body = {seven, 1}};
-    struct weir__new_job job = {weir__slice_str("a"), &record, 0, 0};
+    struct weir__new_job job = {.id = weir__slice_str("a"), .record = &record};
 
     note(world, world->store->ops->add(world->topic, &job, on_added, world));
     job.id = weir__slice_str("");

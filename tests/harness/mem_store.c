@@ -196,12 +196,19 @@ static void close_store(struct weir__store *port)
     (void)port; /* mem_store_free */
 }
 
+static int64_t kept_ns(const struct weir__store_topic *topic)
+{
+    (void)topic;
+    return 0;
+}
+
 static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
     .start = start,
     .settle = settle,
+    .kept_ns = kept_ns,
     .renew = renew,
     .unsettled = unsettled,
     .lateness = lateness,
@@ -264,6 +271,13 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
         events.wake(store->topic.user);
 }
 
+void mem_store_group(struct mem_store *store, const char *group)
+{
+    struct mem_job *job = &store->jobs[store->job_count - 1];
+
+    (void)snprintf(job->group, sizeof(job->group), "%s", group);
+}
+
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
 {
     store->jobs[store->job_count - 1].ttl_ms = ttl_ms;
@@ -311,6 +325,7 @@ static struct weir__run *make_run(struct mem_store *store,
     WEIR_ASSERT(run != NULL);
     run->magic = WEIR__RUN_MAGIC;
     run->id = weir__slice_str(job->id);
+    run->group = weir__slice_str(job->group);
     run->record.counters = job->counters;
     run->record.counters.crashes += job->suspicion;
     run->is_suspect = job->suspicion > 0;

@@ -26,6 +26,9 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
 /* The ttl of the job added last. */
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
 
+/* The group of the job added last. */
+void mem_store_group(struct mem_store *store, const char *group);
+
 /* A worker died with the job added last, and after that `blamed` more that had
  * started it. */
 void mem_store_suspect(struct mem_store *store, uint32_t blamed);
@@ -49,6 +52,7 @@ void mem_store_fail_start(struct mem_store *store, int code);
 struct mem_job {
     char id[40];
     char retry[80];
+    char group[20];
     char reason[40];
     char error[240];
     const char *state;             /* "waiting", "running", "dead", "gone" */

@@ -26,10 +26,10 @@ C_LIBRARY = frozenset("""
     tgmath.h threads.h time.h uchar.h wchar.h wctype.h
     arpa/inet.h dirent.h fcntl.h fnmatch.h glob.h grp.h langinfo.h libgen.h
     net/if.h netdb.h netinet/in.h netinet/tcp.h poll.h pthread.h pwd.h regex.h
-    sched.h semaphore.h spawn.h strings.h sys/file.h sys/mman.h sys/random.h
-    sys/resource.h sys/select.h sys/socket.h sys/stat.h sys/statvfs.h
-    sys/syscall.h sys/time.h sys/times.h sys/types.h sys/uio.h sys/un.h
-    sys/utsname.h sys/wait.h syslog.h termios.h unistd.h utime.h wordexp.h
+    sched.h semaphore.h spawn.h strings.h sys/eventfd.h sys/file.h sys/mman.h
+    sys/random.h sys/resource.h sys/select.h sys/socket.h sys/stat.h
+    sys/statvfs.h sys/syscall.h sys/time.h sys/times.h sys/types.h sys/uio.h
+    sys/un.h sys/utsname.h sys/wait.h syslog.h termios.h unistd.h utime.h wordexp.h
 """.split())
 
 

@@ -23,7 +23,8 @@
  *
  * Nothing here asserts, prints or exits, so it fits any test framework. One
  * thread at a time may use a trial; handles of pending runs may be completed
- * from any. Link libweir. */
+ * from any. A handler that blocks does so in weir_trial_advance. Link
+ * libweir. */
 
 #include <weir/weir.h>
 
@@ -53,7 +54,8 @@ WEIR_API WEIR_MUST_CHECK int
 weir_trial_open(const struct weir_trial_options *options,
                 struct weir_trial **ret_trial, struct weir_error *err);
 
-/* Close the instance and free everything. NULL is fine. */
+/* Cancel what is pending, close the instance and free everything: what has not
+ * been completed by then must not be completed afterwards. NULL is fine. */
 WEIR_API void weir_trial_free(struct weir_trial *trial);
 
 /* A job for the handler; everything is copied. Zero means "not given". */

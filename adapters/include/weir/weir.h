@@ -96,9 +96,10 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
  * topics of its kind do not have is refused. */
 struct weir_topic_options {
     const char *kind; /* [as declared, or "delay"] */
-    /* Exactly one of `run` and `plugin`. */
+    /* A function or a plugin: `run` or `run_batch` (then `run` is not used), or
+     * `plugin`. */
     weir_run_fn run;
-    void *self;         /* handed to `run`; kept */
+    void *self;         /* handed to the function; kept */
     const char *plugin; /* path of a shared object, with a slash */
     bool blocking;      /* [false] `run` may block: it is called by threads, as
                       WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
@@ -136,6 +137,18 @@ struct weir_topic_options {
     const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
     int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
                               to 7 d [60,000] */
+    weir_run_batch_fn run_batch;
+    uint32_t batch; /* most jobs that it is given at once, 1 to 1,000 [128] */
+
+    /* Of bounded topics; texts as in docs/configuration.md. */
+    uint32_t length;      /* events in a group, 1 to 1,000,000 [1,000] */
+    const char *overflow; /* "drop-oldest", "drop-new", "reject" [the first] */
+    int64_t max_age_ms;   /* of an event at its start, to 3,650 d [none] */
+    int64_t group_ttl_ms; /* of a group without adds, 1 s to 365 d [none] */
+    int64_t linger_ms;    /* wait so long for a full batch, to 1 h [0] */
+    const char *const *hot; /* each "PATTERN[:WEIGHT]"; borrowed [none] */
+    size_t hot_count;
+    bool is_unleased; /* lease = none: a crash loses the batch */
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored
@@ -188,11 +201,14 @@ struct weir_new_job {
     const char *retry; /* ladder of this job */
     int64_t ttl_ms;    /* how long after its due time it may still start */
     const char *url;   /* at most 2,048 bytes */
+    /* Of bounded topics, and required there: the group, a name as an id. */
+    const char *group;
 };
 
-/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_ETOOBIG (the body is
- * above the topic's max_body, 1 MiB unless set), WEIR_EFULL (as many jobs wait
- * as the topic's max_pending allows), WEIR_EKIND (the topic is of another
+/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
+ * group is full and drops new ones), WEIR_EFULL (it refuses them; or as many
+ * jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is above
+ * the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of another
  * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
  * NUL-terminated and borrowed; when none was given it is the one weir made, or
  * "" when it came to none. */
@@ -207,6 +223,60 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
                                               weir_added_fn fn, void *arg,
                                               struct weir_error *err);
 
+/* What became of one of many. */
+struct weir_added {
+    int code;       /* as weir_added_fn has it */
+    const char *id; /* the same; borrowed for the callback */
+};
+typedef void (*weir_added_many_fn)(const struct weir_added *added, size_t count,
+                                   void *arg);
+
+#define WEIR_MAX_ADD 100000 /* jobs in one call */
+
+/* Jobs to add to a topic, and who is told: one answer for all, `added` has a
+ * place for each, in their order. */
+struct weir_new_jobs {
+    const char *topic;
+    const struct weir_new_job *jobs;
+    size_t count; /* 1 to WEIR_MAX_ADD */
+    weir_added_many_fn fn;
+    void *arg;
+};
+
+/* Add many. All are looked at first: where one is wrong none is added, and
+ * `err` names its place, from 0. They are no transaction, each has its code.
+ * Errors: those of weir_reactor_add; WEIR_EINVAL also for none, WEIR_ETOOBIG
+ * for too many. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_add_many(struct weir_reactor *reactor,
+                      const struct weir_new_jobs *jobs, struct weir_error *err);
+
+/* --- from other threads ----------------------------------------------- */
+
+/* These two, and weir_complete, may be called on any thread, with a reactor
+ * that nobody frees meanwhile. What waits to be read on the loop is bounded:
+ * 65,536 calls, or 64 MiB; WEIR_EFULL says that the loop does not keep up.
+ * <weir/thread.h> runs a reactor on a thread of its own. */
+
+/* Runs on the loop's thread. `code`: WEIR_OK; WEIR_ECANCELED: the reactor is
+ * being freed, nothing can be asked of it any more. */
+typedef void (*weir_call_fn)(int code, struct weir_reactor *reactor, void *arg);
+
+/* Have `fn` called once on the loop's thread, soon and in the order of the
+ * calls, never in here. WEIR_EFULL, WEIR_ENOMEM, WEIR_ECANCELED. */
+WEIR_API WEIR_MUST_CHECK int weir_reactor_call(struct weir_reactor *reactor,
+                                               weir_call_fn fn, void *arg);
+
+/* weir_reactor_add_many for any thread: everything is copied, one wake-up of
+ * the loop serves all, and what was submitted together leaves together. `fn`
+ * runs on the loop's thread. What is wrong with a job is said at once; what
+ * only the loop can tell (its topic is of a kind that has no delays, too much
+ * is waiting to be sent) comes as its code. Errors: as there, but WEIR_EFULL is
+ * that of these functions; WEIR_ECANCELED. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_submit(struct weir_reactor *reactor,
+                    const struct weir_new_jobs *jobs, struct weir_error *err);
+
 /* Turn JSON into a msgpack body. `*ret_body` is released with
  * weir_body_free. Integers beyond 64 bits, non-finite numbers, text after the
  * value and nesting beyond 32 are refused: WEIR_EINVAL with a sentence. */
@@ -214,6 +284,24 @@ WEIR_API WEIR_MUST_CHECK int weir_body_from_json(const char *json, size_t len,
                                                  struct weir_slice *ret_body,
                                                  struct weir_error *err);
 WEIR_API void weir_body_free(struct weir_slice body);
+
+/* Why events of a bounded topic were given up. */
+enum weir_drop {
+    WEIR_DROP_OVERFLOW, /* their group was full */
+    WEIR_DROP_AGE,      /* they were older than max_age, or their own ttl */
+    WEIR_DROP_TTL       /* their group was idle for group_ttl */
+};
+
+/* "overflow", "age", "ttl". */
+WEIR_API const char *weir_drop_name(enum weir_drop reason);
+
+/* Be told what this reactor's adds pushed out of groups, and what its topics
+ * gave up. Other workers hear of theirs; weir_stats counts all. `fn` may be
+ * NULL; a second call replaces it. */
+typedef void (*weir_drop_fn)(const char *topic, const char *group,
+                             enum weir_drop reason, uint64_t count, void *arg);
+WEIR_API void weir_reactor_on_drop(struct weir_reactor *reactor,
+                                   weir_drop_fn fn, void *arg);
 
 /* --- looking and removing --------------------------------------------- */
 
@@ -275,6 +363,8 @@ struct weir_stats {
     uint64_t added_total, done_total, retried_total, failed_total;
     uint64_t expired_total, crashed_total, dropped_total;
     int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
+    /* Of bounded topics: dropped_total by reason. */
+    uint64_t dropped_overflow, dropped_age, dropped_ttl;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
@@ -289,6 +379,30 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_stats(struct weir_reactor *reactor,
 typedef void (*weir_topics_fn)(int code, const char *topic, void *arg);
 WEIR_API WEIR_MUST_CHECK int weir_reactor_topics(struct weir_reactor *reactor,
                                                  weir_topics_fn fn, void *arg);
+
+/* What this reactor did since it was opened, and has now. Counts of its own, no
+ * request: weir_stats has what the server counts for all workers. A job that
+ * runs again counts again. */
+struct weir_totals {
+    uint64_t connections; /* times that the connection came up */
+    uint64_t claims;      /* answers of the server to the wish for jobs */
+    uint64_t claimed;     /* jobs that came with them */
+    uint64_t started;     /* runs: calls of a handler */
+    /* What became of jobs; what came too late is in `refused` as well. */
+    uint64_t done, retried, snoozed, dead, expired;
+    uint64_t returned;   /* given back, not started or given up */
+    uint64_t timed_out;  /* runs beyond their timeout: retried or dead */
+    uint64_t refused;    /* verdicts that the server did not take any more */
+    uint64_t lost;       /* leases that ended under their runs */
+    uint64_t late;       /* completions of runs that were over */
+    uint64_t held;       /* now: jobs here, whatever their state */
+    uint64_t pending;    /* now, of those: to be finished later */
+    uint64_t unanswered; /* now: verdicts on their way to the server */
+};
+
+/* Cheap: a host may ask often. On the loop's thread. */
+WEIR_API void weir_reactor_totals(const struct weir_reactor *reactor,
+                                  struct weir_totals *ret_totals);
 
 /* --- managing jobs ---------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 -- ARGV  consumer, topic
 -- Reply { 1 }, or { 0 } when the lock was lost before
 local call = redis.call
+--#include wake
 local lock, lockers = KEYS[1], KEYS[2]
 if call('GET', lock) ~= ARGV[1] then return { 0 } end
 call('DEL', lock)
@@ -13,6 +14,6 @@ for _ = 1, 16 do
   local first = call('ZRANGE', lockers, 0, 0)[1]
   if not first then break end
   call('ZREM', lockers, first)
-  if call('PUBLISH', 'weir:wake:' .. first, ARGV[2]) > 0 then break end
+  if publish(first, ARGV[2]) > 0 then break end
 end
 return { 1 }

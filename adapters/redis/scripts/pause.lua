@@ -9,6 +9,7 @@
 --       done
 local call = redis.call
 --#include topic
+--#include wake
 local ids, meta, idle = unpack(KEYS)
 local topic, kind = ARGV[1], ARGV[2]
 local stored = topic_kind(meta, ids, kind ~= '' and kind or 'delay')
@@ -20,7 +21,7 @@ end
 if call('HDEL', meta, 'paused') == 1 then
   for _, worker in ipairs(call('ZRANGE', idle, 0, 999)) do
     call('ZREM', idle, worker)
-    call('PUBLISH', 'weir:wake:' .. worker, topic)
+    publish(worker, topic)
   end
 end
 return { 1 }

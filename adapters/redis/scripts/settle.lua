@@ -12,8 +12,10 @@
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node
 --       3 closed [ token, ... ] claims of which nothing is left
---       4 moves  [ key, jobs, header length, when (due.lua), 1 if they count
---                as retries, sources, ... ] new packs, staged as for add
+--       4 moves  [ key, jobs, header length, when (due.lua), form, sources,
+--                ... ] new packs, staged as for add. Form 0: snoozes, 1:
+--                retries, 2: new jobs, each added with the verdict of its
+--                source unless its id exists
 --       5 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       6 most dead jobs
@@ -25,7 +27,8 @@
 --      10 '1': jobs whose new pack was not staged are left out; or absent
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before. With 256 added to the
---       slot: left out, still under its token.
+--       slot: left out, still under its token. The pair -1, n comes last
+--       where the ids of n new jobs exist.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include due
@@ -55,8 +58,10 @@ for m = 1, #moves, 6 do
   local ttl = call('PTTL', KEYS[moves[m]])
   if ttl == -2 and not leave_out(moves[m + 5]) then return { -1 } end
   is_new[m] = ttl >= 0
-  keeps_id = keeps_id or {}
-  for _, source in ipairs(moves[m + 5]) do keeps_id[source] = true end
+  if moves[m + 4] ~= 2 then
+    keeps_id = keeps_id or {}
+    for _, source in ipairs(moves[m + 5]) do keeps_id[source] = true end
+  end
 end
 for e = 1, #ends, 3 do
   keeps_id = keeps_id or {}
@@ -162,6 +167,7 @@ local function all_but_left_out(index, lo, hi, slots)
   local rest, base = {}, (index - 1) * 256
   for slot = lo, hi do
     if left_out[base + slot] then
+      refused[base + slot] = true -- in packs that are staged, too
       reply[#reply + 1] = index - 1
       reply[#reply + 1] = slot + 256
     elseif not slots or slots[slot] then
@@ -208,18 +214,25 @@ for _, token in ipairs(closed) do
   if left == 0 then call('ZREM', lease, digits(token)) end
 end
 
-local entries, first = {}, nil
-local function move(key, jobs, header_len, when, counter, sources)
+local entries, first, twins = {}, nil, 0
+local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
+local function move(key, jobs, header_len, when, form, sources)
   local seq, fields, gone, count = sub(key, -12), {}, nil, 0
-  local moved = cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
+  local names = header_len > 8 and
+                cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
   for slot = 0, jobs - 1 do
-    if refused[sources[slot + 1]] then
+    local is_gone = refused[sources[slot + 1]]
+    if not is_gone and names and form == 2 then
+      is_gone = call('HSETNX', ids, names[slot + 1], seq) == 0
+      if is_gone then twins = twins + 1 end
+    elseif not is_gone and names then
+      fields[#fields + 1] = names[slot + 1]
+      fields[#fields + 1] = seq
+    end
+    if is_gone then
       gone = gone or {}
       gone[slot] = true
       count = count + 1
-    else
-      fields[#fields + 1] = moved[slot + 1]
-      fields[#fields + 1] = seq
     end
   end
   if count == jobs then
@@ -228,15 +241,15 @@ local function move(key, jobs, header_len, when, counter, sources)
   end
   call('PERSIST', key)
   if gone then call('SETRANGE', key, 3, char(count)) end
-  call('HSET', ids, unpack(fields))
-  call('HINCRBY', meta, counter, jobs - count)
+  if #fields > 0 then call('HSET', ids, unpack(fields)) end
+  call('HINCRBY', meta, COUNTERS[form], jobs - count)
   local due = enter(entries, seq, jobs, when, now, gone)
   if not first or due < first then first = due end
 end
 for m = 1, #moves, 6 do
   if is_new[m] then
     move(KEYS[moves[m]], moves[m + 1], moves[m + 2], moves[m + 3],
-         moves[m + 4] == 1 and 'retried' or 'snoozed', moves[m + 5])
+         moves[m + 4], moves[m + 5])
   end
 end
 call_list('ZADD', wait, entries)
@@ -355,4 +368,8 @@ if failed > 0 then
 end
 if first then wake_one(idle, topic, first) end
 reply[1] = settled
+if twins > 0 then
+  reply[#reply + 1] = -1
+  reply[#reply + 1] = twins
+end
 return reply

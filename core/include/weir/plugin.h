@@ -57,7 +57,8 @@ enum weir_verdict {
     WEIR_RETRY_AFTER = 2,
     WEIR_SNOOZE = 3,
     WEIR_FAIL = 4,
-    WEIR_PENDING = 5
+    WEIR_PENDING = 5,
+    WEIR_EACH = 6 /* of `run_batch` only */
 };
 
 /* Why a pending run is given up. */
@@ -115,6 +116,18 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
+/* A job that a handler adds, to the topic of its own job; zero means "not
+ * given". As struct weir_new_job of <weir/weir.h>. */
+struct weir_follow {
+    const char *id;         /* NULL: weir makes one */
+    struct weir_slice body; /* one msgpack value; empty: null */
+    int64_t delay_ms;       /* from the verdict on */
+    int64_t at_ms;          /* server time instead, or 0 */
+    const char *retry;      /* ladder of this job */
+    int64_t ttl_ms;
+    const char *url;
+};
+
 struct weir_host;
 struct weir_job;
 
@@ -167,6 +180,9 @@ struct weir_host {
     bool (*job_origin)(const struct weir_job *job,
                        struct weir_origin *ret_origin);
     bool (*job_canceled)(const struct weir_job *job);
+    struct weir_slice (*job_group)(const struct weir_job *job);
+    int (*job_follow)(struct weir_job *job, const struct weir_follow *follow,
+                      size_t size);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -190,6 +206,17 @@ static inline struct weir_slice weir_job_url(const struct weir_job *job)
 static inline struct weir_slice weir_job_body(const struct weir_job *job)
 {
     return job->host->job_body(job);
+}
+
+/* The group that a job of a bounded topic was added to; else empty. */
+static inline struct weir_slice weir_job_group(const struct weir_job *job)
+{
+    const struct weir_slice none = {NULL, 0};
+
+    if (job->host->size <
+        offsetof(struct weir_host, job_group) + sizeof(job->host->job_group))
+        return none;
+    return job->host->job_group(job);
 }
 
 static inline struct weir_counters weir_job_counters(const struct weir_job *job)
@@ -353,6 +380,21 @@ static inline enum weir_verdict weir_fail(struct weir_job *job, const char *why)
     return WEIR_FAIL;
 }
 
+/* Add a job to the same topic with this run's verdict, whichever it is: both
+ * are written in one step, or neither, and a run that repeats adds again. While
+ * the job is readable; where the run is given up, nothing is added. A job whose
+ * id exists by then is not added, which is logged. Up to 64 jobs and 16 MiB a
+ * run; the topic's max_body and max_pending do not hold for them. Everything is
+ * copied. WEIR_EINVAL, WEIR_EMALFORMED, WEIR_ETOOBIG, WEIR_EFULL (too many),
+ * WEIR_EKIND (not for topics of this kind, or an older host), WEIR_ENOMEM. */
+static inline int weir_job_follow(struct weir_job *job,
+                                  const struct weir_follow *follow)
+{
+    if (job->host->size <= offsetof(struct weir_host, job_follow))
+        return WEIR_EKIND;
+    return job->host->job_follow(job, follow, sizeof(*follow));
+}
+
 /* --- finishing later ----------------------------------------------------- */
 
 /* The handle of this run: take it inside `run`, before you return
@@ -399,6 +441,16 @@ static inline bool weir_job_canceled(const struct weir_job *job)
  * counts as WEIR_FAIL and is logged; WEIR_PENDING without a handle counts as
  * WEIR_RETRY and is logged. */
 typedef enum weir_verdict (*weir_run_fn)(void *self, struct weir_job *job);
+
+/* A handler of many jobs at once: one to as many as the topic's `batch` says,
+ * in their order, of a bounded topic all of one group. Return a verdict for all
+ * of them (delay and reason are those that the first job was given), or
+ * WEIR_EACH: each job has the one at its place in `verdicts`, which are
+ * WEIR_DONE before. WEIR_PENDING needs a handle of each job it is for. */
+typedef enum weir_verdict (*weir_run_batch_fn)(void *self,
+                                               struct weir_job *const *jobs,
+                                               size_t count,
+                                               enum weir_verdict *verdicts);
 
 enum weir_option_type {
     WEIR_OPTION_TEXT,     /* text */
@@ -449,7 +501,8 @@ static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
     return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
 }
 
-/* The exported table. Only `abi`, `size`, `name` and `run` are required. */
+/* The exported table. Only `abi`, `size`, `name` and one of `run` and
+ * `run_batch` are required. */
 struct weir_plugin {
     uint32_t abi;        /* WEIR_PLUGIN_ABI */
     uint32_t size;       /* sizeof(struct weir_plugin) */
@@ -477,6 +530,9 @@ struct weir_plugin {
     void (*close)(void *self);
 
     uint32_t flags; /* WEIR_PLUGIN_... */
+
+    /* Called instead of `run`, unless it is NULL. */
+    weir_run_batch_fn run_batch;
 };
 
 /* For `flags`: `run` may block. It is then called by threads beside the loop,
@@ -484,7 +540,8 @@ struct weir_plugin {
  * works there, but for WEIR_PENDING, which counts as WEIR_RETRY, and what comes
  * with it. The threads block all signals. When a run is given up (see
  * weir_job_canceled) its thread goes on with a copy of the job until `run`
- * returns, and `close` waits for that. Not together with `flush`. */
+ * returns, and `close` waits for that. Not together with `flush` or without
+ * `run`: `run_batch` is not used then. */
 #define WEIR_PLUGIN_BLOCKING 1
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"

@@ -24,7 +24,7 @@ static const struct bounds table[] = {
     {"prefetch", NULL, "0", "100000", "100001", "0 to 100000, or auto"},
     {"weight", "0", "1", "1000", "1001", "1 to 1000"},
     {"timeout", "9ms", "10ms", "7d", "604800001ms", "10ms to 7d"},
-    {"lease", "299ms", "300ms", "1h", "3600001ms", "300ms to 1h"},
+    {"lease", "299ms", "300ms", "1h", "3600001ms", "300ms to 1h, or none"},
     {"max_crashes", "0", "1", "100", "101", "1 to 100"},
     {"ttl", "0ms", "1ms", "3650d", "3651d", "1ms to 3650d, or none"},
     {"max_dead", "0", "1", "4294967295", "4294967296", "1 to 4294967295"},
@@ -34,6 +34,11 @@ static const struct bounds table[] = {
     {"delay", NULL, "0ms", "365d", "366d", "0ms to 365d"},
     {"consumers", "0", "1", "1000", "1001", "1 to 1000"},
     {"claim_idle", "0ms", "1ms", "7d", "604800001ms", "1ms to 7d"},
+    {"batch", "0", "1", "1000", "1001", "1 to 1000"},
+    {"length", "0", "1", "1000000", "1000001", "1 to 1000000"},
+    {"max_age", "0ms", "1ms", "3650d", "3651d", "1ms to 3650d, or none"},
+    {"group_ttl", "999ms", "1s", "365d", "366d", "1s to 365d, or none"},
+    {"linger", NULL, "0ms", "1h", "2h", "0ms to 1h"},
 };
 
 enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };

@@ -130,6 +130,7 @@ TEST(what_is_not_given_has_no_line_and_its_default)
     expect_number(0, 1, topic->lock);
     expect_number(0, 0, topic->auto_ack);
     expect_number(0, 0, topic->parking);
+    expect_number(0, 128, topic->batch);
     weir__config_free(config);
 }
 

@@ -21,7 +21,8 @@ static const struct refusal names[] = {
      "options, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
      "max_pending, delay, consumers, lock, auto_ack, parking, key, group, "
-     "on_retry, start, after, claim_idle"},
+     "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
+     "group_ttl, linger, hot"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
      "log_level, drain, block_warn, threads, allow_eviction"},
@@ -56,7 +57,8 @@ static const struct refusal names[] = {
      "of kind, handler, options, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
      "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
-     "parking, key, group, on_retry, start, after, claim_idle"},
+     "parking, key, group, on_retry, start, after, claim_idle, batch, "
+     "length, overflow, max_age, group_ttl, linger, hot"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
@@ -205,10 +207,10 @@ static const struct refusal texts[] = {
      "42 bytes; at most 40 are allowed"},
     {"topic a { kind = dealy }",
      "w.conf:1: kind: \"dealy\" is not a kind: write delay, "
-     "list, sync, concurrent or stream"},
+     "list, sync, concurrent, stream or bounded"},
     {"topic a { kind = Delay }",
      "w.conf:1: kind: \"Delay\" is not a kind: write delay, "
-     "list, sync, concurrent or stream"},
+     "list, sync, concurrent, stream or bounded"},
     {"topic a { handler = \"\" }",
      "w.conf:1: handler: \"\" says nothing: write a value, or leave the "
      "option out"},

@@ -105,7 +105,7 @@ TEST(sizes_that_cannot_be_are_refused)
     expect_refused(WEIR_EABI, "size_small",
                    ": its table claims 56 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_odd",
-                   ": its table claims 84 bytes; that cannot be");
+                   ": its table claims 92 bytes; that cannot be");
     expect_refused(WEIR_EABI, "size_huge",
                    ": its table claims 1073741824 bytes; that cannot be");
 }
@@ -121,6 +121,34 @@ TEST(a_plugin_without_a_proper_name_is_refused)
 TEST(a_plugin_that_cannot_run_is_refused)
 {
     expect_refused(WEIR_EINVAL, "no_run", ": it has no run function");
+}
+
+static enum weir_verdict run_batch(void *self, struct weir_job *const *jobs,
+                                   size_t count, enum weir_verdict *verdicts)
+{
+    (void)self;
+    (void)jobs;
+    (void)count;
+    (void)verdicts;
+    return WEIR_DONE;
+}
+
+TEST(a_handler_of_many_jobs_will_do_and_older_tables_have_none)
+{
+    struct weir_plugin table = {
+        .abi = WEIR_PLUGIN_ABI,
+        .size = sizeof(table),
+        .name = "many",
+        .run_batch = run_batch,
+    };
+    struct weir__plugin_file file;
+    struct weir_error err;
+
+    EXPECT_INT(WEIR_OK, weir__plugin_check(&table, "here", &file, &err));
+    EXPECT_TRUE(file.copy.run_batch == run_batch);
+    table.size = offsetof(struct weir_plugin, run_batch);
+    EXPECT_INT(WEIR_EINVAL, weir__plugin_check(&table, "here", &file, &err));
+    EXPECT_STR("plugin here: it has no run function", err.text);
 }
 
 TEST(declarations_of_options_that_contradict_themselves_are_refused)

@@ -156,6 +156,11 @@ static void on_options(void *user, const struct weir__setting *settings,
             (const char *)settings[i].value.ptr);
 }
 
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    ((struct host *)arg)->dropped[dropped->reason] += dropped->count;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct host *host = arg;
@@ -203,8 +208,8 @@ struct host *host_open_as(const char *worker, weir__store_open_fn open,
                           const struct weir__fifo_options *fifo)
 {
     static const struct weir__store_events events = {
-        on_claimed, on_arrived, on_settled, on_wake,
-        on_started, on_lost,    on_options, on_connection};
+        on_claimed, on_arrived, on_settled,    on_wake,   on_started,
+        on_lost,    on_options, on_connection, on_dropped};
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
@@ -263,7 +268,8 @@ void host_added(int code, const char *id, void *arg)
 void host_add_record(struct host *host, const char *id,
                      const struct weir__record *record, int64_t delay_ms)
 {
-    struct weir__new_job job = {weir__slice_str(id), record, delay_ms, 0};
+    struct weir__new_job job = {
+        .id = weir__slice_str(id), .record = record, .delay_ms = delay_ms};
 
     EXPECT_INT(WEIR_OK,
                host->store->ops->add(host->topic, &job, host_added, host));

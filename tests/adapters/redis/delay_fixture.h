@@ -31,6 +31,8 @@ struct host {
     int last_code;
     char last_id[WEIR_MAX_ID + 1];
 
+    uint64_t dropped[3]; /* by enum weir_drop */
+
     int shown; /* answers to show, dead, remove */
     int show_code;
     struct weir_job_info info; /* of the last; slices are copied */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
 #include <time.h>
 
 #include "core/ladder.h"
@@ -61,6 +62,28 @@ TEST(a_lease_outlives_a_handler_that_holds_the_loop)
     EXPECT_INT(WEIR_OK, host_stats(one));
     EXPECT_INT(1, one->stats.done_total);
     EXPECT_INT(0, one->stats.crashed_total);
+    world_close();
+}
+
+TEST(a_lease_that_is_lost_is_not_called_kept)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    AWAIT(host_claim(other, 1, 60000) == 1);
+    EXPECT_STR("OK", redis_text(server, "CONFIG RESETSTAT"));
+    run = enter(one, 60000);
+    AWAIT(strstr(redis_text(server, "INFO commandstats"),
+                 "cmdstat_zmscore:calls=3") != NULL);
+    EXPECT_INT(0, one->store->ops->kept_ns(one->topic));
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
     world_close();
 }
 

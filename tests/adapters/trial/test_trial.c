@@ -62,6 +62,34 @@ TEST(a_job_runs_at_its_due_time_and_not_before)
     weir_trial_free(trial);
 }
 
+static enum weir_verdict add_next(void *self, struct weir_job *job)
+{
+    struct weir_follow next = {.id = "next", .delay_ms = 500};
+
+    (void)self;
+    if (weir_job_id(job).len == 4)
+        return WEIR_DONE;
+    EXPECT_INT(WEIR_OK, weir_job_follow(job, &next));
+    next = (struct weir_follow){.id = "a"}; /* it was there before */
+    EXPECT_INT(WEIR_OK, weir_job_follow(job, &next));
+    return WEIR_DONE;
+}
+
+TEST(jobs_that_a_handler_adds_run_when_they_are_due)
+{
+    struct weir_trial *trial =
+        open_trial(&(struct weir_trial_options){.serve = {.run = add_next}});
+
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 499);
+    EXPECT_INT(1, weir_trial_run_count(trial));
+    EXPECT_INT(WEIR_TRIAL_WAITING, weir_trial_state(trial, "next"));
+    weir_trial_advance(trial, 1);
+    EXPECT_INT(2, weir_trial_run_count(trial));
+    EXPECT_STR("next", weir_trial_last(trial)->id);
+    weir_trial_free(trial);
+}
+
 TEST(the_whole_default_ladder_passes_in_one_call)
 {
     static const int64_t steps[] = {

@@ -36,8 +36,10 @@ class Fault:
         self.end = begin if end is None else end
 
     def explains(self, before, after):
-        """That what ran as `before` ran as `after` again."""
-        return (self.worker in (None, before.worker) and
+        """That what ran as `before` ran as `after` again. Of the two, the one
+        with the smaller token had lost its lease."""
+        loser = before if before.token < after.token else after
+        return (self.worker in (None, loser.worker) and
                 self.begin <= after.start and self.end >= before.start)
 
 
@@ -128,15 +130,43 @@ class Account:
                                        for fault in self.faults):
                 continue
             self.wrong.append(
-                "%s ran again for no reason: %s at %d to %s (%s), %s at %d"
+                "%s ran again for no reason: %s at %d to %s (%s), %s at %d; "
+                "faults before: %s"
                 % (job.name, before.worker, before.start, before.end,
-                   before.verdict, after.worker, after.start))
+                   before.verdict, after.worker, after.start,
+                   self.faults_before(after.start)))
+
+    def faults_before(self, at):
+        """The last ones, with their times."""
+        begun = sorted((fault for fault in self.faults if fault.begin <= at),
+                       key=lambda fault: fault.begin)[-4:]
+        return ", ".join("%s of %s %d-%d" % (fault.what, fault.worker or "all",
+                                             fault.begin, fault.end)
+                         for fault in begun) or "none"
 
     def delays_after(self, worker, at):
         """How long after `at`, when `worker` died, each job that it had begun
         and not settled started again."""
-        return [after.start - at for before, after in self.repeated
+        return [after.start - at for after in self.begun_again(worker, at)]
+
+    def begun_again(self, worker, at):
+        return [after for before, after in self.repeated
                 if before.worker == worker and after.start >= at]
+
+    def delays_after_last(self, kills, lease_ms):
+        """The same for each of `kills`, pairs (worker, at), but from the last
+        kill that can have held the job up: who takes it when its lease ended
+        may be killed, too, before it starts."""
+        times = sorted(at for _, at in kills)
+        delays = []
+        for worker, at in kills:
+            for after in self.begun_again(worker, at):
+                since = at
+                for other in times:
+                    if since + lease_ms / 2 < other <= after.start:
+                        since = other
+                delays.append(after.start - since)
+        return delays
 
     def summary(self):
         counted = ", ".join("%s %d" % item

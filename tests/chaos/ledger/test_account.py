@@ -105,6 +105,18 @@ def a_repeated_run_needs_a_fault_of_its_worker(_place):
         expect(is_good, not result.wrong, (what, begin, end))
         expect(1, len(result.repeated))
     expect([], account(GOOD, job(is_uncertain=True), more=again).wrong)
+    expect_wrong(account(GOOD, more=again,
+                         faults=[Fault("cut", None, 800, 999)]),
+                 "faults before: cut of all 800-999")
+
+
+@test
+def who_starts_what_somebody_else_has_by_now_was_stopped(_place):
+    late = "S 1 4 1 3000\nE 1 4 done 3010\n"
+    for what, is_good in (("a", False), ("b", True)):
+        result = account(GOOD, more=late,
+                         faults=[Fault("stop", what, 900, 2000)])
+        expect(is_good, not result.wrong, what)
 
 
 @test
@@ -119,6 +131,9 @@ def the_way_back_after_a_death_is_measured(_place):
     result = account("S 1 5 1 1000\n", more="S 1 9 1 2500\nE 1 9 done 2500\n",
                      faults=[Fault("kill", "a", 1200)])
     expect([1300], result.delays_after("a", 1200))
+    for other, delay in ((1650, 1300), (1750, 750), (2500, 0), (2501, 1300)):
+        expect([delay], result.delays_after_last(
+            [("a", 1200), ("b", other)], 1000), other)
     expect_true(not result.wrong, result.wrong)
 
 

@@ -10,6 +10,8 @@ from proxy import Proxy
 from server import Server
 
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
+# A connection without answers is given up after 10 s.
+BLACK_S = int(os.environ.get("WEIR_CHAOS_BLACK_SECONDS", "2"))
 
 
 def start(place, workers=2, **options):
@@ -60,13 +62,13 @@ def a_line_that_swallows_everything_for_a_while_loses_nothing(place):
     def swallow():
         proxy.is_black.set()
         with Outage(ledger):
-            time.sleep(2.0)
+            time.sleep(BLACK_S)
         proxy.is_black.clear()
 
     for _ in range(ROUNDS):
         ledger.during("black hole", swallow)
         expect_alive(ledger, "a black hole")
-    ledger.close("black hole for 2 s, %d times" % ROUNDS)
+    ledger.close("black hole for %d s, %d times" % (BLACK_S, ROUNDS))
     proxy.close()
 
 

@@ -1,0 +1,121 @@
+-- SPDX-License-Identifier: MIT
+-- boundadd: add events to groups of a bounded topic.
+--
+-- A call may come again, as its producer did not hear the answer: `seen` holds
+-- the number of the last call from each seat and what became of it, as with
+-- add.lua.
+--
+-- KEYS  rot hot out meta idle options seen ttl, then for each group: its list
+-- ARGV  topic, kind, seat, number, then for each group: its name, how many
+--       events, those
+-- Reply { mode, place of a group from 0, how many events were dropped there,
+--         ... }: 0 the oldest ones there, 1 the last ones of the call, 2 they
+--         were refused. { -1, kind } when the topic is of another kind.
+--#include group
+--#include bounds
+--#include wake
+local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
+local topic, kind, seat, number = unpack(ARGV, 1, 4)
+local now = now_ms()
+
+local stored = kind_of(meta, kind)
+if stored ~= kind then return { -1, stored } end
+
+local last = call('HGET', seen, seat)
+local last_number = last and string.match(last, '^%d+')
+if last and tonumber(last_number) >= tonumber(number) then
+  if last_number == number and #last > #number then
+    return cmsgpack.unpack(string.sub(last, #number + 2))
+  end
+  return { 0 }
+end
+
+local bounds = read_bounds(options, meta)
+local reply = { bounds.mode }
+local added, dropped, waiting = 0, 0, 0
+local fresh, full, touched = {}, {}, {}
+
+local at = 5
+for index = 9, #KEYS do
+  local list, group, events = KEYS[index], ARGV[at], tonumber(ARGV[at + 1])
+  local fit, over, len, before = events, 0, nil, nil
+  if bounds.mode > 0 then
+    before = call('LLEN', list)
+    fit = min(events, max(bounds.length - before, 0))
+    over = events - fit
+  end
+  len = before
+  if fit > 0 then
+    len = call('RPUSH', list, unpack(ARGV, at + 2, at + 1 + fit))
+    before = len - fit
+    if bounds.mode == 0 and len > bounds.length then
+      over = len - bounds.length
+      call('LTRIM', list, over, -1)
+    end
+    if before == 0 then
+      fresh[#fresh + 1] = group
+      fresh[group] = min(len, bounds.length)
+    elseif bounds.linger > 0 and before < bounds.batch and
+           len >= bounds.batch then
+      full[#full + 1] = group
+    end
+  end
+  if bounds.ttl > 0 then
+    touched[#touched + 1] = digits(now + bounds.ttl)
+    touched[#touched + 1] = group
+  end
+  added = added + (bounds.mode == 2 and fit or events)
+  waiting = waiting + fit - (bounds.mode == 0 and over or 0)
+  if bounds.mode < 2 then dropped = dropped + over end
+  if over > 0 then
+    reply[#reply + 1] = index - 9
+    reply[#reply + 1] = over
+  end
+  at = at + 2 + events
+end
+
+-- Groups that had nothing enter a rotation, unless they are leased.
+local first = nil
+if #fresh > 0 then
+  local states = call('HMGET', out, unpack(fresh))
+  local plain, heated = {}, {}
+  for i, group in ipairs(fresh) do
+    if not states[i] then
+      local due = fresh[group] >= bounds.batch and now or now + bounds.linger
+      local entries = heat(bounds, group) and heated or plain
+      entries[#entries + 1] = digits(due)
+      entries[#entries + 1] = group
+      first = min(first or due, due)
+    end
+  end
+  if #plain > 0 then call('ZADD', rot, 'NX', unpack(plain)) end
+  if #heated > 0 then call('ZADD', hot, 'NX', unpack(heated)) end
+end
+
+-- Those that fill a batch now linger no longer.
+if #full > 0 then
+  local states = call('HMGET', out, unpack(full))
+  for i, group in ipairs(full) do
+    if not states[i] then
+      local key = heat(bounds, group) and hot or rot
+      call('ZADD', key, 'XX', 'LT', digits(now), group)
+      first = now
+    end
+  end
+end
+if #touched > 0 then call('ZADD', ttl, unpack(touched)) end
+
+count(meta, 'added', added)
+count(meta, 'waiting', waiting)
+count(meta, 'overflow', dropped)
+local value = number
+if #reply > 1 then value = number .. ' ' .. cmsgpack.pack(reply) end
+if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 1000 then
+  local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
+  for i = 1, #some, 2 do -- a number counts 1/128 ms
+    local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
+    if age > 3600 * 1000 * 128 then call('HDEL', seen, some[i]) end
+  end
+end
+if first then wake_one(idle, topic, first) end
+return reply

@@ -1,0 +1,247 @@
+-- SPDX-License-Identifier: MIT
+-- boundclaim: take batches of events of the groups whose turn it is.
+--
+-- A script declares its keys, but whose turn it is only the server knows. So a
+-- call takes from groups that an earlier one offered, and offers the next ones.
+-- What is offered is kept for that worker for HOLD ms, then anybody's. Groups
+-- whose lease or ttl ended are offered as well: what is to be done with them is
+-- done when they come back as candidates.
+--
+-- KEYS  rot hot lease out meta idle options ttl, then for each candidate: its
+--       list, the list of its leased batch
+-- ARGV  topic, kind, room, lease ms (0: none), worker ('' = do not register as
+--       idle), 1 if it is registered, how many groups to offer, bounds of this
+--       worker ('': none), candidates
+-- Reply { time in us, us until there is more to do (0: now, -1: nothing
+--         waits), revision of the stored options * 2 (+ 1 if paused),
+--         offered groups, batches, drops }
+--       a batch: { group, token, ended leases, events }
+--       a drop: { group, 'overflow' or 'ttl', how many }
+--       { -1, kind } when the topic is of another kind.
+--#include group
+--#include bounds
+local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
+local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
+                               tonumber(ARGV[7])
+local worker, registered = ARGV[5], ARGV[6] == '1'
+local HOLD, MOST, MOST_ENDED = 50, 1000, 255
+local now, time_us = now_ms()
+
+local stored = kind_of(meta, ARGV[2])
+if stored ~= ARGV[2] then return { -1, stored } end
+local known = call('HMGET', meta, 'paused', 'revision', 'bounds')
+local revision = tonumber(known[2] or 0) * 2
+if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
+  call('HSET', meta, 'bounds', ARGV[8])
+end
+if known[1] then -- asleep until it is resumed, whatever is added
+  if worker ~= '' then call('ZADD', idle, '-inf', worker) end
+  return { time_us, -1, revision + 1, {}, {}, {} }
+end
+
+local bounds = read_bounds(options, meta)
+local offered, batches, drops, taken_jobs, rest = {}, {}, {}, 0, {}
+
+local function rotation(group) return heat(bounds, group) and hot or rot end
+
+local function drop(group, reason, number)
+  if number == 0 then return end
+  drops[#drops + 1] = { group, reason, number }
+  count(meta, reason, number)
+  count(meta, 'waiting', -number)
+end
+
+-- The lease of a batch ended: it goes back to the head of its group. The first
+-- time nobody knows who is to blame, later only one whose start was noted.
+local function expire(group, list, batch, ended, left, started)
+  local events = call('LLEN', batch)
+  if ended == 0 or started == 1 then ended = min(ended + 1, MOST_ENDED) end
+  if call('EXISTS', list) == 0 then
+    call('RENAME', batch, list)
+  else
+    push_back(list, call('LRANGE', batch, 0, -1))
+    call('DEL', batch)
+  end
+  call('ZREM', lease, group)
+  count(meta, 'crashed', events)
+  count(meta, 'waiting', events)
+  count(meta, 'running', -events)
+  local over = shorten(bounds, list)
+  drop(group, 'overflow', over)
+  left = max(left, events)
+  if bounds.mode == 0 then left = max(left - over, 0) end
+  if left == 0 then ended = 0 end
+  call('HSET', out, group, table.concat({ '~', ended, left, 0 }, ' '))
+  call('ZADD', rotation(group), digits(now), group)
+  return ended, left
+end
+
+local function forget(group)
+  call('ZREM', rot, group)
+  call('ZREM', hot, group)
+  call('HDEL', out, group)
+  call('ZREM', ttl, group)
+end
+
+-- Events of an idle group are too old to be worth anything.
+local function is_stale(group)
+  if bounds.ttl == 0 then return false end
+  local deadline = call('ZSCORE', ttl, group)
+  return deadline and tonumber(deadline) < now
+end
+
+-- What is taken is noted for all groups at once, in the end.
+local function take(group, list, batch, size, ended, left)
+  size = min(size, room - taken_jobs)
+  local events = call('LRANGE', list, 0, size - 1)
+  local is_all = #events < size or call('LLEN', list) == size
+  if lease_ms == 0 then
+    if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
+  elseif is_all then
+    call('RENAME', list, batch)
+  else
+    call('LTRIM', list, size, -1)
+    call('RPUSH', batch, unpack(events))
+  end
+  taken_jobs = taken_jobs + #events
+  batches[#batches + 1] = { group, taken_jobs, ended, events, left, is_all }
+end
+
+local function note_batches()
+  local names, leases, states, left_over = {}, {}, {}, {}
+  local token = call('HINCRBY', meta, 'claimed', taken_jobs) - taken_jobs
+  for i, taken in ipairs(batches) do
+    local group = taken[1]
+    taken[2] = digits(token + taken[2])
+    names[i] = group
+    leases[2 * i - 1], leases[2 * i] = digits(now + lease_ms), group
+    states[2 * i - 1] = group
+    states[2 * i] = table.concat({ taken[2], taken[3], taken[5], 0 }, ' ')
+    if not taken[6] then left_over[#left_over + 1] = group end
+    taken[5], taken[6] = nil, nil
+  end
+  count(meta, 'waiting', -taken_jobs)
+  call('ZREM', rot, unpack(names))
+  call('ZREM', hot, unpack(names)) -- also where `hot` names it no more
+  if lease_ms > 0 then
+    count(meta, 'running', taken_jobs)
+    call('ZADD', lease, unpack(leases))
+    call('HSET', out, unpack(states))
+    return
+  end
+  call('HDEL', out, unpack(names))
+  for _, group in ipairs(left_over) do
+    call('ZADD', rotation(group), digits(now), group)
+  end
+end
+
+-- Is there anything to do with the group? Returns the ended leases and suspects
+-- if it may be served.
+local function look(group, list, batch, state)
+  local token, ended, left, last = read_state(state)
+  if token and token ~= '~' then
+    if tonumber(call('ZSCORE', lease, group) or 0) >= now then
+      if bounds.ttl > 0 then -- looked at again a little later
+        call('ZADD', ttl, 'XX', 'GT', digits(now + 1000), group)
+      end
+      return
+    end
+    ended, left = expire(group, list, batch, ended, left, last)
+    last = 0
+  end
+  if is_stale(group) then
+    drop(group, 'ttl', call('LLEN', list))
+    call('DEL', list)
+  end
+  if call('EXISTS', list) == 0 then return forget(group) end
+  if token == '~' and last > now then return end
+  return ended, left
+end
+
+local function try(group, list, batch, state)
+  local ended, left = look(group, list, batch, state)
+  if not ended then return end
+  local size = 1
+  if ended == 0 then
+    size = min(bounds.batch * (heat(bounds, group) or 1), MOST)
+  end
+  if taken_jobs >= room or taken_jobs > 0 and room - taken_jobs < size and
+     room - taken_jobs < min(call('LLEN', list), bounds.batch) then
+    rest[#rest + 1] = group
+    return
+  end
+  take(group, list, batch, size, ended, left)
+end
+
+if #ARGV > 8 then
+  local states = call('HMGET', out, unpack(ARGV, 9))
+  for i = 9, #ARGV do
+    try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8], states[i - 8])
+  end
+end
+if #batches > 0 then note_batches() end
+
+-- Offer groups, each once: what was left over, ended leases, ended ttls, then
+-- hot and other groups by turns.
+local seen, kept = {}, { [rot] = {}, [hot] = {} }
+local function offer(group, key)
+  if seen[group] then return end
+  seen[group] = true
+  offered[#offered + 1] = group
+  if not key then return end
+  local entries = kept[key]
+  entries[#entries + 1] = digits(now + HOLD)
+  entries[#entries + 1] = group
+end
+
+local function offer_due(key, most)
+  if most <= 0 then return end
+  for _, group in ipairs(call('ZRANGEBYSCORE', key, '-inf', '(' .. digits(now),
+                              'LIMIT', 0, most)) do
+    offer(group)
+  end
+end
+
+local function offer_turns(most)
+  if most <= 0 then return end
+  local up_to = digits(now)
+  local plain = call('ZRANGEBYSCORE', rot, '-inf', up_to, 'LIMIT', 0, most)
+  local heated = call('ZRANGEBYSCORE', hot, '-inf', up_to, 'LIMIT', 0, most)
+  local ends = #offered + most
+  for i = 1, most do
+    if plain[i] and #offered < ends then offer(plain[i], rot) end
+    if heated[i] and #offered < ends then offer(heated[i], hot) end
+  end
+end
+
+if offers > 0 then
+  for i = 1, min(#rest, offers) do offer(rest[i], rotation(rest[i])) end
+  offer_due(lease, min(offers - #offered, 4))
+  if bounds.ttl > 0 then offer_due(ttl, min(offers - #offered, 4)) end
+  offer_turns(offers - #offered)
+  for key, entries in pairs(kept) do
+    -- Where `hot` was changed it may still be on the other rotation.
+    if #entries > 0 then call('ZADD', key, 'XX', unpack(entries)) end
+  end
+end
+
+-- The next thing to happen here.
+local wake_at
+local function ripen(key, by)
+  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if head[1] then
+    wake_at = min(wake_at or math.huge, tonumber(head[2]) + by)
+  end
+end
+ripen(rot, 0)
+ripen(hot, 0)
+ripen(lease, 1)
+if bounds.ttl > 0 then ripen(ttl, 1) end
+if taken_jobs == 0 and #offered == 0 and worker ~= '' then
+  call('ZREMRANGEBYSCORE', idle, '-inf', '(' .. digits(now))
+  call('ZADD', idle, wake_at or '+inf', worker)
+elseif registered then
+  call('ZREM', idle, worker)
+end
+local next_us = wake_at and max(wake_at * 1000 - time_us, 0) or -1
+return { time_us, next_us, revision, offered, batches, drops }

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: MIT
+-- boundpurge: delete whole groups, and name the next ones.
+--
+-- KEYS  rot hot lease out meta ttl, then for each group: its list, the list of
+--       its leased batch
+-- ARGV  kind, most groups to name, groups
+-- Reply { deleted events, groups... }; { -1 } when there is no such topic, or
+--       { -2, kind } when it is of another kind.
+--#include group
+local rot, hot, lease, out, meta, ttl = unpack(KEYS, 1, 6)
+local stored = call('HGET', meta, 'kind')
+if not stored then return { -1 } end
+if stored ~= ARGV[1] then return { -2, stored } end
+local deleted, most = 0, tonumber(ARGV[2])
+for i = 3, #ARGV do
+  local group, list, batch = ARGV[i], KEYS[2 * i + 1], KEYS[2 * i + 2]
+  local waiting, running = call('LLEN', list), call('LLEN', batch)
+  call('DEL', list, batch)
+  call('ZREM', rot, group)
+  call('ZREM', hot, group)
+  call('ZREM', lease, group)
+  call('ZREM', ttl, group)
+  call('HDEL', out, group)
+  count(meta, 'waiting', -waiting)
+  count(meta, 'running', -running)
+  deleted = deleted + waiting + running
+end
+local reply = { deleted }
+for _, key in ipairs({ rot, hot, lease }) do
+  for _, group in ipairs(call('ZRANGE', key, 0, most - 1)) do
+    reply[#reply + 1] = group
+  end
+end
+return reply

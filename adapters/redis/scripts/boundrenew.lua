@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: MIT
+-- boundrenew: prolong the leases of batches, or note that the suspect in one of
+-- them is about to run.
+--
+-- KEYS  lease out
+-- ARGV  lease ms (0: note a start), then group, token, ...
+-- Reply { place of a batch from 0, ... }: those that are somebody else's.
+--#include group
+local lease, out = unpack(KEYS)
+local lease_ms, lost = tonumber(ARGV[1]), {}
+local now = now_ms()
+for i = 2, #ARGV, 2 do
+  local token, ended, left = read_state(call('HGET', out, ARGV[i]))
+  if token ~= ARGV[i + 1] then
+    lost[#lost + 1] = (i - 2) / 2
+  elseif lease_ms > 0 then
+    call('ZADD', lease, digits(now + lease_ms), ARGV[i])
+  else
+    call('HSET', out, ARGV[i], table.concat({ token, ended, left, 1 }, ' '))
+  end
+end
+return lost

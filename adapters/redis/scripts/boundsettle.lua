@@ -1,0 +1,126 @@
+-- SPDX-License-Identifier: MIT
+-- boundsettle: batches come back as a whole: what is done or dropped is gone,
+-- what is left goes back to the head of its group.
+--
+-- KEYS  rot hot lease out meta idle options ttl, then for each batch: the list
+--       of its group, its own
+-- ARGV  topic, then for each batch: group, token, 1 if it has a lease, ms until
+--       the group's next turn, events that are done, failed, too old, retried,
+--       snoozed, all, -1 (every event goes back as it was) or how many go back,
+--       those
+-- Reply { place of a batch from 0, ... }: those that were somebody else's by
+--       then, nothing was done with them; after a blank string drops as
+--       (place, how many) by overflow.
+--#include group
+--#include bounds
+--#include wake
+local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
+local topic = ARGV[1]
+local now = now_ms()
+local bounds = read_bounds(options, meta)
+local reply, drops, sums, first = {}, {}, {}, nil
+
+local function add_up(field, by)
+  if by ~= 0 then sums[field] = (sums[field] or 0) + by end
+end
+
+-- Returns how many events went back.
+local function give_back(at, list, batch, number)
+  if number > 0 then
+    push_back(list, { unpack(ARGV, at + 11, at + 10 + number) })
+  elseif number < 0 then
+    number = tonumber(ARGV[at + 9])
+    if call('EXISTS', list) == 0 then
+      call('RENAME', batch, list)
+    else
+      push_back(list, call('LRANGE', batch, 0, -1))
+    end
+  end
+  if ARGV[at + 2] == '1' then call('DEL', batch) end
+  return number
+end
+
+-- Groups whose state is to be written, all at once in the end.
+local freed, ended_ttls, turns = {}, {}, { [rot] = {}, [hot] = {} }
+
+-- The group is free: what waits in it has its turn again.
+local function enter(group, list, ended, left, wait_ms)
+  local waiting = call('LLEN', list)
+  if waiting == 0 then
+    if bounds.ttl > 0 then ended_ttls[#ended_ttls + 1] = group end
+    return
+  end
+  if ended > 0 or wait_ms > 0 then
+    local state = { '~', ended, left, digits(now + wait_ms) }
+    call('HSET', out, group, table.concat(state, ' '))
+  end
+  local due = now + wait_ms
+  if wait_ms == 0 and waiting < bounds.batch then due = now + bounds.linger end
+  local entries = turns[heat(bounds, group) and hot or rot]
+  entries[#entries + 1] = digits(due)
+  entries[#entries + 1] = group
+  first = min(first or due, due)
+end
+
+local function settle(index, at, list, batch, token, ended, left)
+  local group, is_leased = ARGV[at], ARGV[at + 2] == '1'
+  if is_leased and token ~= ARGV[at + 1] then
+    reply[#reply + 1] = index
+    return
+  end
+  local all = tonumber(ARGV[at + 9])
+  local back = give_back(at, list, batch, tonumber(ARGV[at + 10]))
+  local over = back > 0 and shorten(bounds, list) or 0
+  if over > 0 then
+    drops[#drops + 1] = index
+    drops[#drops + 1] = over
+  end
+  for i, field in ipairs({ 'done', 'failed', 'age', 'retried', 'snoozed' }) do
+    add_up(field, tonumber(ARGV[at + 3 + i]))
+  end
+  add_up('overflow', over)
+  if is_leased then add_up('running', -all) end
+  add_up('waiting', back - over)
+  if not is_leased and token and token ~= '~' then
+    return -- leased by a worker that takes leases: its turn will come
+  end
+  if is_leased then
+    call('HDEL', out, group)
+  else
+    call('ZREM', rot, group)
+    call('ZREM', hot, group)
+  end
+  freed[#freed + 1] = group
+  left = left - (all - back)
+  if left <= 0 then
+    ended, left = 0, 0
+  elseif ended > 1 and back < all then
+    ended = 1 -- what it was blamed for went with the one that is gone
+  end
+  enter(group, list, ended, left, tonumber(ARGV[at + 3]))
+end
+
+local groups, at = {}, 2
+for index = 1, (#KEYS - 8) / 2 do
+  groups[index] = ARGV[at]
+  at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
+end
+local states = call('HMGET', out, unpack(groups))
+at = 2
+for index = 0, #groups - 1 do
+  settle(index, at, KEYS[9 + 2 * index], KEYS[10 + 2 * index],
+         read_state(states[index + 1]))
+  at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
+end
+if #freed > 0 then call('ZREM', lease, unpack(freed)) end
+if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
+for key, entries in pairs(turns) do
+  if #entries > 0 then call('ZADD', key, unpack(entries)) end
+end
+for field, by in pairs(sums) do call('HINCRBY', meta, field, by) end
+if first then wake_one(idle, topic, first) end
+if #drops > 0 then
+  reply[#reply + 1] = ''
+  for i = 1, #drops do reply[#reply + 1] = drops[i] end
+end
+return reply

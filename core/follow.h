@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_FOLLOW_H
+#define WEIR_FOLLOW_H
+
+/* Jobs that a handler adds with its verdict: they wait in their run, and the
+ * store writes them in the same step as the verdict, or not at all. */
+
+#include "core/record.h"
+
+struct weir__run;
+
+enum { WEIR__FOLLOWS_MAX = 64, WEIR__FOLLOW_BYTES_MAX = 16 * 1024 * 1024 };
+
+struct weir__follow {
+    struct weir__follow *next;
+    struct weir_slice id; /* empty: the store makes one */
+    struct weir__record record;
+    int64_t delay_ms; /* used when at_ms is 0 */
+    int64_t at_ms;
+    uint8_t bytes[]; /* what the slices point to */
+};
+
+/* Those of a run, in order. Zeroed is empty. */
+struct weir__follows {
+    struct weir__follow *first, *last;
+    size_t count, bytes;
+};
+
+/* A checked job. WEIR_EFULL (more than may be), WEIR_ENOMEM. */
+int weir__follow_add(struct weir__follows *follows,
+                     const struct weir_follow *job);
+
+/* Forget them. */
+void weir__follows_fini(struct weir__follows *follows);
+
+#endif

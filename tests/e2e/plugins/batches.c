@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Appends each batch to `file` as one line, "GROUP ATTEMPT NUMBER..." with the
+ * bodies of its events, in one write. An event with the number `poison` ends
+ * the process; `retry=N` has the first N batches retried as a whole. */
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weir/plugin.h>
+
+struct batches {
+    int fd;
+    int64_t poison;
+    int64_t retries;
+    int64_t each;
+};
+
+static const struct weir_option options[] = {
+    {.name = "file", .type = WEIR_OPTION_TEXT},
+    {.name = "poison", .type = WEIR_OPTION_INT, .fallback = "-1"},
+    {.name = "retry", .type = WEIR_OPTION_INT, .fallback = "0"},
+    {.name = "each", .type = WEIR_OPTION_BOOL, .fallback = "no"},
+};
+
+static int open_instance(const struct weir_open *open_with, void **ret_self)
+{
+    struct batches *self = calloc(1, sizeof(*self));
+
+    if (self == NULL)
+        return WEIR_ENOMEM;
+    self->fd = open(open_with->values[0].text,
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    self->poison = open_with->values[1].number;
+    self->retries = open_with->values[2].number;
+    self->each = open_with->values[3].number;
+    if (self->fd < 0) {
+        free(self);
+        return WEIR_ESYSTEM;
+    }
+    *ret_self = self;
+    return WEIR_OK;
+}
+
+static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
+                                   size_t count, enum weir_verdict *verdicts)
+{
+    struct batches *self = arg;
+    struct weir_slice group = weir_job_group(jobs[0]);
+    char line[16384];
+    size_t len = (size_t)snprintf(line, sizeof(line), "%.*s %" PRIu32,
+                                  (int)group.len, (const char *)group.ptr,
+                                  weir_job_counters(jobs[0]).attempt);
+
+    for (size_t i = 0; i < count && len < sizeof(line) - 32; i++) {
+        int64_t number = -1;
+
+        (void)weir_job_i64(jobs[i], "", &number);
+        if (number == self->poison)
+            (void)raise(SIGKILL);
+        len += (size_t)snprintf(line + len, sizeof(line) - len, " %" PRId64,
+                                number);
+        if (self->each != 0 && number % 2 != 0)
+            verdicts[i] = weir_fail(jobs[i], "odd");
+    }
+    line[len++] = '\n';
+    if (write(self->fd, line, len) != (ssize_t)len)
+        return weir_retry(jobs[0], "the file cannot be written");
+    if (self->retries > 0) {
+        self->retries--;
+        return weir_retry_after(jobs[0], 50, "as it was told");
+    }
+    return self->each != 0 ? WEIR_EACH : WEIR_DONE;
+}
+
+static void close_instance(void *arg)
+{
+    struct batches *self = arg;
+
+    (void)close(self->fd);
+    free(self);
+}
+
+WEIR_PLUGIN_EXPORT = {
+    .abi = WEIR_PLUGIN_ABI,
+    .size = sizeof(struct weir_plugin),
+    .name = "batches",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .option_size = sizeof(struct weir_option),
+    .open = open_instance,
+    .close = close_instance,
+    .run_batch = run_batch,
+};

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Bounded topics: events in groups, batches, what full groups drop, and that
+every event is accounted for whoever is killed."""
+
+import json
+import random
+import signal
+import time
+
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+                 test)
+
+COUNTS = ("ready", "running", "done_total", "failed_total", "dropped_total")
+
+
+def handler(place, topic="t", **options):
+    text = "".join("&%s=%s" % item for item in options.items())
+    return "%s=batches?file=%s%s" % (topic, place.path("out"), text)
+
+
+def make(place, *options, topic="t"):
+    place.ok("topic", "set", topic, "kind=bounded", *options)
+
+
+def add(place, events, topic="t"):
+    """Pairs (group, number); returns what was printed."""
+    lines = "".join('{"group":"%s","body":%d}\n' % event for event in events)
+    return place.ok("add", topic, "--jsonl", "-", stdin=lines)
+
+
+def drain(place, *args):
+    result = place.weir("run", "--until-empty", *args)
+    expect(0, result.code, "exit code, stderr %r" % result.err)
+    return result
+
+
+def batches(place):
+    """(group, attempt, numbers) of each batch, in their order."""
+    try:
+        with open(place.path("out")) as file:
+            words = [line.split() for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+    return [(line[0], int(line[1]), [int(word) for word in line[2:]])
+            for line in words]
+
+
+@test
+def events_come_in_batches_of_their_group_and_in_order(place):
+    make(place)
+    add(place, [("g%d" % (i % 3), i) for i in range(600)])
+    drain(place, "--handle", handler(place))
+    seen = {}
+    for group, attempt, numbers in batches(place):
+        expect_true(len(numbers) <= 128, "at most 128: %r" % numbers)
+        expect(1, attempt)
+        seen.setdefault(group, []).extend(numbers)
+    for i in range(3):
+        expect(list(range(i, 600, 3)), seen["g%d" % i])
+    expect_true(len(batches(place)) <= 9, "full batches: %d"
+                % len(batches(place)))
+    expect(600, place.stats("t")["done_total"])
+
+
+@test
+def a_full_group_drops_its_oldest_and_everybody_is_told(place):
+    make(place, "length=10")
+    printed = add(place, [("a", i) for i in range(25)] + [("b", 1)])
+    expect({"added": 26, "existing": 0, "refused": 0, "dropped": 15}, printed)
+    drain(place, "--handle", handler(place))
+    expect([list(range(15, 25)), [1]],
+           [numbers for _, _, numbers in sorted(batches(place))])
+    stats = place.stats("t")
+    expect({"overflow": 15, "age": 0, "ttl": 0}, stats["dropped"])
+    expect([26, 11, 15], [stats["added_total"], stats["done_total"],
+                          stats["dropped_total"]])
+
+
+@test
+def a_full_group_that_refuses_says_which_line(place):
+    make(place, "length=2", "overflow=reject")
+    result = place.weir("add", "t", "--jsonl", "-", stdin=
+                        '{"group":"a","body":1}\n' * 3)
+    expect(1, result.code)
+    expect("added 2, existing 0, refused 1, dropped 0\n", result.out)
+    expect_in("stdin:3: its group is full and topic \"t\" refuses new events",
+              result.err)
+    place.weir("add", "t", "--group", "a").expect_complaint(
+        1, "its group is full", "raise length")
+
+
+@test
+def events_above_their_age_are_dropped_when_they_would_start(place):
+    make(place, "max_age=300ms")
+    add(place, [("a", 1), ("b", 2)])
+    time.sleep(0.4)
+    add(place, [("a", 3)])
+    drain(place, "--handle", handler(place))
+    expect([("a", 1, [3])], batches(place))
+    expect({"overflow": 0, "age": 2, "ttl": 0}, place.stats("t")["dropped"])
+
+
+@test
+def a_batch_that_is_retried_keeps_its_place_in_the_group(place):
+    make(place, "retry=1s 1s 1s")
+    add(place, [("a", i) for i in range(5)])
+    drain(place, "--handle", handler(place, retry=2))
+    expect([("a", attempt, [0, 1, 2, 3, 4]) for attempt in (1, 2, 3)],
+           batches(place))
+    expect([5, 10], [place.stats("t")[name]
+                     for name in ("done_total", "retried_total")])
+
+
+@test
+def each_event_may_have_its_own_verdict(place):
+    make(place)
+    add(place, [("a", i) for i in range(10)])
+    drain(place, "--handle", handler(place, each="yes"))
+    expect([5, 5, 0], [place.stats("t")[name] for name in
+                       ("done_total", "failed_total", "dead")])
+
+
+@test
+def a_worker_serves_with_the_options_of_its_file(place):
+    with open(place.path("w.conf"), "w") as file:
+        file.write('topic t { kind = bounded  length = 3  batch = 2\n'
+                   '  overflow = drop-new  hot = { "a", "b-*:4" }\n'
+                   '  linger = 10ms  group_ttl = 1h  max_age = 1h\n'
+                   '  lease = none  handler = batches\n'
+                   '  options = "file=%s" }\n' % place.path("out"))
+    worker = place.start("run", "--config", place.path("w.conf"))
+    eventually(lambda: place.weir("topic", "show", "t").code == 0 and
+               place.redis(), "the worker made its topic")
+    add(place, [("a", i) for i in range(2)])
+    eventually(lambda: batches(place), "a batch came")
+    expect([("a", 1, [0, 1])], batches(place))
+    worker.send_signal(signal.SIGTERM)
+    expect(0, worker.wait(PATIENCE))
+    # what the worker was configured with still counts
+    result = place.weir("add", "t", "--jsonl", "-", stdin=
+                        '{"group":"b-1","body":1}\n' * 5)
+    expect([1, "added 3, existing 0, refused 2, dropped 2\n"],
+           [result.code, result.out])
+
+
+@test
+def an_event_that_kills_its_worker_is_found_and_given_up(place):
+    make(place, "lease=300ms", "max_crashes=2")
+    add(place, [("a", i) for i in range(6)] + [("b", 10)])
+    for _ in range(20):
+        code = place.start("run", "--until-empty", "--handle",
+                           handler(place, poison=3)).wait(PATIENCE)
+        if code == 0:
+            break
+    expect(0, code, "the last worker")
+    stats = place.stats("t")
+    expect([0, 0, 6, 1, 0], [stats[name] for name in COUNTS])
+    first = []
+    for group, _, numbers in batches(place):
+        first.extend(n for n in numbers if group == "a" and n not in first)
+    expect([0, 1, 2, 4, 5], first)
+
+
+@test
+def every_event_is_accounted_for_while_workers_are_killed(place):
+    chance = random.Random(7)
+    make(place, "length=200", "lease=300ms", "max_crashes=100", "batch=16")
+    added = {}
+    workers = []
+    number = 0
+    for _ in range(12):
+        while len(workers) < 3:
+            workers.append(place.start("run", "--handle", handler(place)))
+        events = []
+        for _ in range(chance.randrange(200, 1500)):
+            group = "g%d" % min(int(chance.expovariate(0.1)), 40)
+            events.append((group, number))
+            added.setdefault(group, []).append(number)
+            number += 1
+        add(place, events)
+        time.sleep(chance.random() * 0.15)
+        if chance.random() < 0.7:
+            worker = workers.pop(chance.randrange(len(workers)))
+            worker.send_signal(chance.choice((signal.SIGKILL, signal.SIGKILL,
+                                              signal.SIGTERM)))
+            worker.wait(PATIENCE)
+    for worker in workers:
+        worker.send_signal(signal.SIGKILL)
+        worker.wait(PATIENCE)
+    drain(place, "--handle", handler(place))
+    handled = {}
+    for group, _, numbers in batches(place):
+        for n in numbers:
+            if n not in handled:
+                handled[n] = group
+    stats = place.stats("t")
+    expect([0, 0], [stats["ready"], stats["running"]])
+    expect(number, stats["added_total"])
+    expect(number, stats["done_total"] + stats["dropped_total"])
+    expect_true(len(handled) >= stats["done_total"],
+                "each one done was handled")
+    for group, numbers in added.items():
+        wanted = [n for n in numbers if n in handled]
+        expect(wanted, [n for n in handled if handled[n] == group],
+               "first runs of " + group)
+    expect(["waiting 0", "running 0"], [
+        "%s %d" % (name, stats[key]) for name, key in
+        (("waiting", "ready"), ("running", "running"))])
+
+
+@test
+def options_of_other_kinds_are_refused_with_a_sentence(place):
+    make(place)
+    for option, words in (("max_dead=5", "kind bounded has no such option"),
+                          ("hot=a:0", "no pattern of groups"),
+                          ("overflow=drop", "drop-oldest"),
+                          ("length=0", "1 to 1000000"),
+                          ("group_ttl=1ms", "1s to 365d")):
+        place.weir("topic", "set", "t", option).expect_complaint(2, words)
+    place.weir("topic", "set", "d", "lease=none").expect_complaint(
+        2, "only one of kind bounded")
+    place.weir("add", "t").expect_complaint(2, "name the group")
+    place.weir("add", "t", "--group", "a", "--delay", "1s").expect_complaint(
+        2, "no delay")
+    place.weir("add", "d", "--group", "a").expect_complaint(2, "groups")
+    place.weir("add", "t", "--group", "a b").expect_complaint(2, "group")
+
+
+@test
+def pause_and_purge_work_on_groups(place):
+    make(place)
+    add(place, [("g%d" % i, i) for i in range(300)])
+    place.ok("pause", "t")
+    expect(1, place.weir("run", "--until-empty", "--handle",
+                         handler(place)).code)
+    expect([], batches(place))
+    expect(300, place.ok("purge", "t", "--yes")["deleted"])
+    place.ok("resume", "t")
+    add(place, [("a", 1)])
+    drain(place, "--handle", handler(place))
+    expect([("a", 1, [1])], batches(place))
+
+
+if __name__ == "__main__":
+    main()

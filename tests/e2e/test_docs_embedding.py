@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The sources in docs/embedding.md compile against the headers and do what the
+text says, and what it points to is there."""
+
+import os
+import re
+import subprocess
+
+from e2e import BUILD, PATIENCE, expect, expect_true, main, test
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+
+
+def page():
+    with open(os.path.join(ROOT, "docs", "embedding.md"),
+              encoding="utf-8") as file:
+        return file.read()
+
+
+def shell(place, script):
+    done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
+                          env=place.env, capture_output=True,
+                          timeout=PATIENCE * 3)
+    expect(0, done.returncode, script + done.stdout + done.stderr)
+    return done.stdout
+
+
+def run_host(place, number):
+    """Compile one of the page's sources, run it on a private server."""
+    source = re.findall(r"```c\n(.*?)```", page(), re.S)[number]
+    with open(place.path("host.c"), "w", encoding="utf-8") as file:
+        file.write(source)
+    shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
+                 "-I %s/core/include -I %s/adapters/include -o host host.c "
+                 "-L %s/lib -Wl,-rpath,%s/lib -lweir -lev"
+          % (ROOT, ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
+    place.ok("topic", "list")  # starts the server
+    return shell(place, "./host unix://%s/redis.sock" % place.data)
+
+
+@test
+def a_host_on_libev_handles_what_it_adds(place):
+    expect("hello, Ada\n", run_host(place, 0))
+
+
+@test
+def a_host_with_a_thread_hears_of_what_it_adds(place):
+    expect("a: no error\nb: no error\n", run_host(place, 1))
+
+
+@test
+def its_links_lead_somewhere(place):
+    for link in re.findall(r"\]\(([^)]*)\)", page()):
+        expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)
+
+
+if __name__ == "__main__":
+    main()

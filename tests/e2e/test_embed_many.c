@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/thread.h>
+
+#include <ev.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/harness/oom.h"
+#include "tests/harness/redis_proc.h"
+#include "tests/harness/test.h"
+
+/* A host on libev: many jobs in one call, and calls from other threads. */
+static struct redis_proc *server;
+static struct ev_loop *loop;
+static struct weir_reactor *weir;
+static struct weir_added got[8];
+static char got_ids[8][32];
+static int answers, calls, runs, cancels, last_code;
+
+static void open_host(void)
+{
+    struct weir_options options = {0};
+
+    server = redis_start(NULL);
+    loop = ev_loop_new(0);
+    options.loop = loop;
+    options.redis_url = redis_url(server);
+    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
+}
+
+static void close_host(void)
+{
+    weir_reactor_free(weir);
+    ev_loop_destroy(loop);
+    redis_stop(server);
+}
+
+static void look_again(struct ev_loop *on, ev_timer *timer, int events)
+{
+    int *looks = timer->data;
+
+    (void)on;
+    (void)events;
+    (*looks)++;
+}
+
+/* Run the loop until `*value` is `goal`; 20 s is a failure. */
+static void await(const int *value, int goal)
+{
+    ev_timer timer;
+    int looks = 0;
+
+    ev_timer_init(&timer, look_again, 0.01, 0.01);
+    timer.data = &looks;
+    ev_timer_start(loop, &timer);
+    while (*value < goal && looks < 2000)
+        ev_run(loop, EVRUN_ONCE);
+    ev_timer_stop(loop, &timer);
+    EXPECT_INT(goal, *value);
+}
+
+static void on_added(const struct weir_added *added, size_t count, void *arg)
+{
+    (void)arg;
+    EXPECT_TRUE(count <= 8);
+    answers++;
+    for (size_t i = 0; i < count; i++) {
+        got[i] = added[i];
+        EXPECT_TRUE(strlen(added[i].id) < sizeof(got_ids[i]));
+        memcpy(got_ids[i], added[i].id, strlen(added[i].id) + 1);
+    }
+    last_code = added[count - 1].code;
+}
+
+TEST(one_answer_tells_what_became_of_each_of_many)
+{
+    struct weir_new_job jobs[4] = {{.id = "a"}, {0}, {.id = "a"}, {.id = "b"}};
+    struct weir_new_jobs many = {"orders", jobs, 4, on_added, NULL};
+
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
+    await(&answers, 1);
+    EXPECT_INT(WEIR_OK, got[0].code);
+    EXPECT_STR("a", got_ids[0]);
+    EXPECT_INT(WEIR_OK, got[1].code);
+    EXPECT_INT('~', got_ids[1][0]);
+    EXPECT_INT(WEIR_EEXISTS, got[2].code);
+    EXPECT_STR("a", got_ids[2]);
+    EXPECT_INT(WEIR_OK, got[3].code);
+    EXPECT_STR("b", got_ids[3]);
+    close_host();
+    EXPECT_INT(1, answers);
+}
+
+TEST(where_one_of_many_is_wrong_none_is_added)
+{
+    struct weir_new_job jobs[2] = {{.id = "a"}, {.delay_ms = -1}};
+    struct weir_new_jobs many = {"orders", jobs, 2, on_added, NULL};
+    struct weir_error err = {0};
+
+    open_host();
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, &err));
+    EXPECT_CONTAINS("job 1: delay of -1 ms", err.text);
+    many.topic = "no {t}";
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, &err));
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "slow", "sync", NULL));
+    many.topic = "slow";
+    jobs[1].delay_ms = 5; /* jobs of such a topic have no delay */
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, &err));
+    EXPECT_CONTAINS("job 1: topic slow", err.text);
+    many.topic = "orders";
+    many.count = 1;
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, &err));
+    await(&answers, 1);
+    EXPECT_INT(WEIR_OK, last_code); /* it was not added before */
+    close_host();
+}
+
+TEST(what_was_added_and_not_answered_is_canceled_once)
+{
+    struct weir_new_job jobs[3] = {{0}};
+    struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
+
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
+    EXPECT_INT(WEIR_OK, weir_reactor_submit(weir, &many, NULL));
+    weir_reactor_free(weir);
+    weir = NULL;
+    EXPECT_INT(2, answers);
+    EXPECT_INT(WEIR_ECANCELED, last_code);
+    close_host();
+}
+
+/* --- calls -- */
+
+static void count_call(int code, struct weir_reactor *reactor, void *arg)
+{
+    EXPECT_TRUE(reactor == weir && arg == &calls);
+    calls++;
+    last_code = code;
+}
+
+TEST(a_call_runs_in_a_later_turn_also_from_the_loop_itself)
+{
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
+    EXPECT_INT(0, calls);
+    await(&calls, 1);
+    EXPECT_INT(WEIR_OK, last_code);
+    close_host();
+}
+
+static void call_again(int code, struct weir_reactor *reactor, void *arg)
+{
+    struct weir_new_job job = {0};
+
+    EXPECT_INT(WEIR_ECANCELED, code);
+    calls++;
+    EXPECT_INT(WEIR_ECANCELED,
+               weir_reactor_add(reactor, "orders", &job, NULL, NULL, NULL));
+    weir_reactor_stop(reactor, NULL, NULL);
+    weir_reactor_give_back(reactor);
+    weir_reactor_free(reactor);
+    if (calls < 3)
+        EXPECT_INT(WEIR_OK, weir_reactor_call(reactor, call_again, arg));
+}
+
+TEST(calls_not_made_yet_are_canceled_when_the_reactor_is_freed)
+{
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
+    EXPECT_INT(WEIR_OK, weir_reactor_call(weir, call_again, NULL));
+    weir_reactor_free(weir);
+    EXPECT_INT(3, calls); /* the last one where it is all but gone */
+    EXPECT_INT(WEIR_ECANCELED, last_code);
+    weir = NULL;
+    close_host();
+}
+
+static void call_free(int code, struct weir_reactor *reactor, void *arg)
+{
+    (void)arg;
+    EXPECT_INT(WEIR_OK, code);
+    weir_reactor_free(reactor);
+}
+
+TEST(a_call_may_free_the_reactor_and_those_behind_it_are_canceled)
+{
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_call(weir, call_free, NULL));
+    EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
+    await(&calls, 1);
+    EXPECT_INT(WEIR_ECANCELED, last_code);
+    weir = NULL;
+    close_host();
+}
+
+/* --- freeing while runs are given up -- */
+
+static struct weir_handle handles[3];
+
+static void cancel_free(struct weir_job *job, enum weir_cancel why, void *arg)
+{
+    (void)job;
+    (void)why;
+    cancels++;
+    weir_reactor_free(weir);
+    EXPECT_INT(WEIR_OK, weir_complete(*(struct weir_handle *)arg, WEIR_DONE, 0,
+                                      NULL)); /* nobody else will */
+}
+
+static enum weir_verdict run_pending(void *self, struct weir_job *job)
+{
+    (void)self;
+    handles[runs] = weir_job_handle(job);
+    weir_job_on_cancel(job, cancel_free, &handles[runs]);
+    runs++;
+    return WEIR_PENDING;
+}
+
+static void pend_three(int64_t timeout_ms)
+{
+    struct weir_topic_options topic = {
+        .run = run_pending,
+        .timeout_ms = timeout_ms,
+    };
+    struct weir_new_job jobs[3] = {{0}};
+    struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
+
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "orders", &topic, NULL));
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
+    await(&runs, 3);
+}
+
+TEST(a_cancel_callback_may_free_the_reactor_at_a_timeout)
+{
+    pend_three(100);
+    await(&cancels, 3);
+    weir = NULL;
+    close_host();
+}
+
+TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
+{
+    pend_three(0);
+    weir_reactor_stop(weir, NULL, NULL);
+    weir_reactor_give_back(weir);
+    EXPECT_INT(3, cancels);
+    (void)ev_run(loop, EVRUN_NOWAIT); /* it is freed in this turn */
+    weir = NULL;
+    close_host();
+}
+
+/* --- another thread -- */
+
+static void *submit_one(void *arg)
+{
+    static char group[] = "customer"; /* outlives the thread */
+    struct weir_new_job job = {
+        .id = "event",
+        .group = group,
+        .body = {(const uint8_t *)"\x07", 1},
+        .url = "http://x/",
+    };
+    struct weir_new_jobs many = {"events", &job, 1, on_added, NULL};
+
+    EXPECT_INT(WEIR_OK, weir_reactor_submit(arg, &many, NULL));
+    memset(group, '{', sizeof(group) - 1); /* it was copied */
+    return NULL;
+}
+
+TEST(another_thread_adds_to_a_reactor_on_the_hosts_loop)
+{
+    pthread_t thread;
+
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
+    EXPECT_INT(0, pthread_create(&thread, NULL, submit_one, weir));
+    EXPECT_INT(0, pthread_join(thread, NULL));
+    EXPECT_INT(0, answers);
+    await(&answers, 1);
+    EXPECT_INT(WEIR_OK, last_code);
+    close_host();
+}
+
+/* --- memory -- */
+
+TEST(without_memory_nothing_is_added_and_nothing_leaks)
+{
+    struct weir_new_job jobs[2] = {{.id = "a"}, {.id = "b"}};
+    struct weir_new_jobs many = {"orders", jobs, 2, on_added, NULL};
+    int rc = WEIR_ENOMEM, failed = 0;
+
+    open_host();
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir_reactor_submit(weir, &many, NULL);
+        oom_off();
+        failed += rc < 0;
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    EXPECT_TRUE(failed > 0);
+    await(&answers, 1);
+    EXPECT_INT(WEIR_OK, last_code);
+    oom_after(0);
+    EXPECT_INT(WEIR_ENOMEM, weir_reactor_call(weir, count_call, &calls));
+    EXPECT_INT(WEIR_ENOMEM, weir_reactor_add_many(weir, &many, NULL));
+    oom_off();
+    close_host();
+    EXPECT_INT(1, answers);
+}
+
+TEST(a_thread_that_lacks_memory_is_not_opened)
+{
+    struct weir_options options = {.redis_url = "redis://127.0.0.1:1"};
+    struct weir_thread *thread = NULL;
+    struct weir_error err = {0};
+    int rc = WEIR_ENOMEM, failed = 0;
+
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir_thread_open(&options, &thread, &err);
+        oom_off();
+        failed += rc < 0;
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    EXPECT_TRUE(failed > 2);
+    weir_thread_free(thread);
+}
