@@ -21,8 +21,8 @@ struct weir__base;
 struct weir__base_topic;
 
 enum {
-    WEIR__TOPIC_BUCKETS = 64, /* a power of two */
-    WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
+    WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
+    WEIR__KEY_MAX = 72          /* "weir:{" topic "}:p:" seq, and some more */
 };
 
 /* One answer that is waited for; the first member of what is sent with it. */

@@ -21,6 +21,7 @@ _Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
 struct claim_ask {
     struct weir__ask ask;
     struct weir__store_topic *topic;
+    size_t room;
     bool is_look; /* asked for no job */
 };
 
@@ -175,9 +176,8 @@ static int read_reply(struct weir__store_topic *topic,
         !weir__reply_int(reply, 4, &state) || jobs < 0)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
-    if (topic->base.user != NULL)
-        weir__base_follow(&topic->base,
-                          state >> 1); /* before jobs are fetched */
+    if (topic->base.user != NULL) /* before jobs are fetched */
+        weir__base_follow(&topic->base, state >> 1);
     if (jobs == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, (size_t)jobs);
@@ -194,15 +194,17 @@ static void on_claimed(struct weir__ask *ask, int code,
     struct weir__store_topic *topic = claim->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__lease *lease = NULL;
+    size_t room = claim->room;
     bool is_look = claim->is_look;
 
     weir__mem_free(claim);
     weir__base_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &lease);
+    claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
     if (code == WEIR_OK && !is_look)
-        topic->is_idle = claimed.count == 0;
+        topic->is_idle = claimed.count == 0 || claimed.will_wake;
     if (lease != NULL && topic->base.user == NULL) {
         weir__lease_free(lease); /* it runs out, nobody is there to run it */
         return;
@@ -238,6 +240,7 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     topic->base.wants_claim = false;
     claim->ask.done = on_claimed;
     claim->topic = topic;
+    claim->room = topic->base.claim.room;
     claim->is_look = topic->base.claim.room == 0;
     weir__resp_eval(&bytes, &weir__script_claim, 6, 6);
     weir__prefix_keys(&bytes, &topic->base.prefix,
