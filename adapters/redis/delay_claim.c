@@ -176,9 +176,8 @@ static int read_reply(struct weir__store_topic *topic,
         !weir__reply_int(reply, 4, &state) || jobs < 0)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
-    if (topic->base.user != NULL)
-        weir__base_follow(&topic->base,
-                          state >> 1); /* before jobs are fetched */
+    if (topic->base.user != NULL) /* before jobs are fetched */
+        weir__base_follow(&topic->base, state >> 1);
     if (jobs == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, (size_t)jobs);
