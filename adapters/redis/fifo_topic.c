@@ -7,11 +7,15 @@
 
 enum { LOOK_MS = 1000 };
 
+/* The first time one consumer looks in any case: finding nothing is what has
+ * the worker woken by the next push. */
 void weir__fifo_serve(struct weir__store_topic *topic)
 {
+    bool is_first = !topic->is_serving;
+
     topic->is_serving = true;
     weir__fifo_fit(topic);
-    weir__fifo_kick(topic, topic->length);
+    weir__fifo_kick(topic, is_first && topic->length == 0 ? 1 : topic->length);
     weir__fifo_answer(topic);
 }
 
