@@ -38,11 +38,15 @@ int64_t weir__base_server_ms(const struct weir__base *base)
 
 /* --- topics ------------------------------------------------------------- */
 
+static size_t bucket_of(struct weir_slice name)
+{
+    return weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1);
+}
+
 struct weir__base_topic *weir__base_find(const struct weir__base *base,
                                          struct weir_slice name)
 {
-    struct weir__base_topic *topic =
-        base->buckets[weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1)];
+    struct weir__base_topic *topic = base->buckets[bucket_of(name)];
 
     while (topic != NULL &&
            !weir__slice_equal(weir__slice_str(topic->name), name))
@@ -54,8 +58,7 @@ static struct weir__base_topic *topic_new(struct weir__base *base,
                                           struct weir_slice name)
 {
     struct weir__base_topic *topic = weir__mem_new(base->kind->topic_size);
-    struct weir__base_topic **bucket =
-        &base->buckets[weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1)];
+    struct weir__base_topic **bucket = &base->buckets[bucket_of(name)];
 
     if (topic == NULL)
         return NULL;

@@ -69,8 +69,8 @@ struct weir__base_topic {
     int64_t refused_ns; /* when refused verdicts were */
 };
 
-/* Where a kind differs. NULL: nothing to do there. Each is called outside of
- * ops, but topic_init and flush_topic. */
+/* Where a kind differs; what it has no use for is NULL. Each is called outside
+ * of ops, but topic_init and flush_topic. */
 struct weir__base_kind {
     size_t size, topic_size; /* of its structs, which begin with the base's */
     const struct weir__store_ops *ops;
@@ -87,7 +87,7 @@ struct weir__base_kind {
     void (*followed)(struct weir__base_topic *topic, int code);
     /* Answer all jobs that are not sent yet, now. */
     void (*fail_adds)(struct weir__base_topic *topic, int code);
-    /* The store is closed: before its connections are, and with them. */
+    /* The store is being closed; its connections still stand. */
     void (*closing)(struct weir__base *base);
     /* The topic is zeroed behind its base. */
     void (*topic_init)(struct weir__base_topic *topic);

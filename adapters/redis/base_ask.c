@@ -42,15 +42,12 @@ static void fail_all(struct weir__base *base)
 static void on_failing(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__base *base = timer->data;
-    int none = 0, *depth = base->options.depth;
 
     (void)loop; /* the store's own */
     (void)events;
-    if (depth == NULL)
-        depth = &none;
-    (*depth)++; /* the owner does not close us from in here */
+    weir__base_enter(base);
     fail_all(base);
-    (*depth)--;
+    weir__base_leave(base);
 }
 
 void weir__base_fail(struct weir__ask *ask, int code)

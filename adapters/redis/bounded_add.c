@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "adapters/redis/bounded_private.h"
 #include "core/assert.h"
 #include "core/mem.h"

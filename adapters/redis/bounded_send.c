@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/bounded_private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "adapters/redis/bounded_private.h"
 #include "core/assert.h"
 #include "core/mem.h"

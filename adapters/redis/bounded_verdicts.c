@@ -182,11 +182,12 @@ static void drop_lost(struct weir__bound_topic *topic)
 static bool flush_some(struct weir__bound_topic *topic)
 {
     struct settle_call *call = weir__mem_new(sizeof(*call));
-    struct weir__lot **link = &call->first;
+    struct weir__lot **link;
     size_t back = 0;
 
     if (call == NULL)
         return false;
+    link = &call->first;
     call->topic = topic;
     while (topic->spent != NULL && call->count < LOTS_MAX &&
            back < EVENTS_MAX) {

@@ -6,9 +6,7 @@
 #include "adapters/redis/delay_private.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
-#include "core/chaos.h"
 #include "core/mem.h"
-#include "core/text.h"
 
 static const struct weir__base_kind delay_kind;
 

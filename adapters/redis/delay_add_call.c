@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay_add.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/assert.h"

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 
 /* Claiming: one call of the claim script, whose reply names nodes, then one

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-
 #include "adapters/redis/delay_private.h"
 #include "core/assert.h"
 #include "core/mem.h"

@@ -4,7 +4,6 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay_private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 
 /* Dead jobs become ready again: one, or all of them a page at a time. The

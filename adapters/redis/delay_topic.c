@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 

@@ -7,8 +7,6 @@
 #include "adapters/redis/feed_private.h"
 #include "adapters/redis/refuse.h"
 #include "core/assert.h"
-#include "core/mem.h"
-#include "core/text.h"
 
 /* Life of the store and of its topics. */
 

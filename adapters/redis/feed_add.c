@@ -3,7 +3,6 @@
 
 #include "adapters/json/json.h"
 #include "adapters/redis/feed_private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 

@@ -4,7 +4,6 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/feed_private.h"
 #include "adapters/redis/pack.h"
-#include "core/assert.h"
 #include "core/text.h"
 
 /* Entries that become jobs of a delay topic: retries with `on_retry`, dead ones

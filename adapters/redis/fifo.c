@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/fifo_private.h"
 #include "adapters/redis/refuse.h"
-#include "core/assert.h"
-#include "core/mem.h"
 #include "core/random.h"
-#include "core/text.h"
 
 static const struct weir__base_kind fifo_kind;
 

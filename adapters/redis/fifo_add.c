@@ -4,7 +4,6 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/fifo_private.h"
 #include "core/mem.h"
-#include "core/text.h"
 
 /* Appending messages: what is added to a topic in one turn travels together. */
 
