@@ -17,8 +17,8 @@
  *                                   +--> suspects, one start at a time
  *
  * A lane claims while it has room; after a claim that left room, with nothing
- * more due, it sleeps until the next due time, a wake-up, or the safety check.
- * */
+ * more due, it sleeps until the next due time, a wake-up, or the safety
+ * check. */
 
 #include "core/heap.h"
 #include "core/histogram.h"

@@ -29,6 +29,7 @@ PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h"}
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
     r"ev\.h": {"cli", "ev", "redis"},
+    r"sys/timerfd\.h": {"ev"},
     r"hiredis/.*|hiredis\.h": {"redis", "server"},
     r"async\.h": {"redis"},
     r"getopt\.h": {"cli"},
