@@ -91,30 +91,32 @@ static int check_event(const char *topic, const struct weir_new_job *job,
 static int check_fit(const char *topic, const char *kind,
                      const struct weir_new_job *job, struct weir_error *err)
 {
-    bool is_plain = weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == 0;
+    bool has_time = job->delay_ms != 0 || job->at_ms != 0;
 
-    if (is_plain &&
-        (job->id != NULL || job->delay_ms != 0 || job->at_ms != 0 ||
-         job->retry != NULL || job->ttl_ms != 0 || job->url != NULL))
+    if (strcmp(kind, "delay") == 0 && job->group == NULL)
+        return WEIR_OK; /* it takes whatever a job may have */
+    if ((has_time || job->id != NULL || job->retry != NULL ||
+         job->ttl_ms != 0 || job->url != NULL) &&
+        weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: its entries are plain, "
                                "give a body and nothing else",
                                topic, kind);
-    if (weir__topic_option_fits(WEIR__TOPIC_delay, kind, NULL) == WEIR_OK &&
-        (job->delay_ms != 0 || job->at_ms != 0))
+    if (has_time &&
+        weir__topic_option_fits(WEIR__TOPIC_delay, kind, NULL) == WEIR_OK)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: all its jobs have the "
                                "topic's delay, a job has none of its own",
                                topic, kind);
-    if (weir__topic_option_fits(WEIR__TOPIC_length, kind, NULL) == WEIR_OK)
+    if (strcmp(kind, "bounded") == 0)
         return check_event(topic, job, err);
     if (job->group != NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: only events of a "
                                "bounded topic are in groups",
                                topic, kind);
-    if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0 &&
-        job->retry != NULL)
+    if (job->retry != NULL &&
+        weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: its jobs have no "
                                "ladder, leave retry out",

@@ -15,7 +15,7 @@ void weir__batch_free(struct weir__lane *lane)
 /* Without memory batches stay as small as they were. */
 static void make_room(struct weir__lane *lane)
 {
-    size_t cap = lane->options.batch;
+    size_t cap = lane->options->batch;
     struct weir_job **jobs;
     enum weir_verdict *verdicts;
 
@@ -36,9 +36,9 @@ static void make_room(struct weir__lane *lane)
 static size_t most_of(const struct weir__lane *lane,
                       const struct weir__run *run)
 {
-    size_t most = lane->options.batch;
-    size_t free = lane->options.concurrency > lane->pending.count
-                      ? lane->options.concurrency - lane->pending.count
+    size_t most = lane->options->batch;
+    size_t free = lane->options->concurrency > lane->pending.count
+                      ? lane->options->concurrency - lane->pending.count
                       : 1;
 
     if (run->is_suspect || lane->batch_cap < 2)
@@ -101,9 +101,8 @@ static bool call(struct weir__lane *lane, struct weir_job *const *jobs,
     }
     if (ops->enter != NULL)
         ops->enter(lane->topic, first,
-                   first->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
-    verdict =
-        lane->options.run_batch(lane->options.self, jobs, count, verdicts);
+                   first->started_ns + lane->options->timeout_ms * WEIR__MS_NS);
+    verdict = lane->options->run_batch(lane->self, jobs, count, verdicts);
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, first);
     weir__lane_took(lane, first, count, is_taken || verdict == WEIR_PENDING);

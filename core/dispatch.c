@@ -46,8 +46,8 @@ static bool is_verdict(enum weir_verdict verdict)
  * ttl beats that of the topic. */
 static bool is_too_late(const struct weir__run *run)
 {
-    int64_t ttl_ms =
-        run->record.ttl_ms > 0 ? run->record.ttl_ms : run->lane->options.ttl_ms;
+    int64_t ttl_ms = run->record.ttl_ms > 0 ? run->record.ttl_ms
+                                            : run->lane->options->ttl_ms;
 
     return ttl_ms > 0 && run->start_late_us / 1000 > ttl_ms;
 }
@@ -108,9 +108,8 @@ static void watch(const struct weir__run *run, int64_t ns)
                   run->lane->name, run->id,
                   "%s held the loop for %lld ms, and nothing else could run "
                   "(block_warn is %lld ms)",
-                  run->lane->options.handler == NULL
-                      ? "the handler"
-                      : run->lane->options.handler,
+                  run->lane->handler == NULL ? "the handler"
+                                             : run->lane->handler,
                   (long long)(ns / WEIR__MS_NS), (long long)most_ms);
 }
 
@@ -122,7 +121,7 @@ void weir__run_taken(struct weir__run *run)
         run->id,
         "it ran longer than its timeout of %lld ms and was settled as timed "
         "out; its verdict is ignored",
-        (long long)run->lane->options.timeout_ms);
+        (long long)run->lane->options->timeout_ms);
     run->lane->reactor->totals.timed_out++;
     weir__run_drop_ticket(run);
     run->outcome = WEIR__OUTCOME_TAKEN;
@@ -155,9 +154,9 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     }
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
-                   run->started_ns + lane->options.timeout_ms * WEIR__MS_NS);
+                   run->started_ns + lane->options->timeout_ms * WEIR__MS_NS);
     WEIR__STEP("run");
-    verdict = lane->options.run(lane->options.self, &run->job);
+    verdict = lane->options->run(lane->self, &run->job);
     WEIR__STEP("ran");
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
@@ -193,7 +192,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 {
     if (!weir__run_begin(lane, run))
         return 1;
-    if (lane->options.run_batch != NULL && !weir__lane_is_blocking(lane))
+    if (lane->options->run_batch != NULL && !weir__lane_is_blocking(lane))
         return weir__batch_run(lane, run);
     call(lane, run);
     return 1;
@@ -201,7 +200,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 
 bool weir__lane_is_full(const struct weir__lane *lane)
 {
-    return lane->pending.count >= lane->options.concurrency ||
+    return lane->pending.count >= lane->options->concurrency ||
            weir__errand_is_full(lane);
 }
 
@@ -209,7 +208,7 @@ bool weir__lane_is_full(const struct weir__lane *lane)
 static size_t visit(struct weir__lane *lane, int64_t until_ns)
 {
     const struct weir__reactor *reactor = lane->reactor;
-    size_t quantum = (size_t)lane->options.weight * WEIR__QUANTUM, ran = 0;
+    size_t quantum = (size_t)lane->options->weight * WEIR__QUANTUM, ran = 0;
 
     /* They may have come late: the process was stopped after the claim. Claims
      * of stores that keep no lease by themselves may wait for long. */
@@ -326,10 +325,10 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 static void finish_lane(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
-    const struct weir__lane_options *options = &lane->options;
+    const struct weir__lane_options *options = lane->options;
     struct weir__run *run;
 
-    if (options->flush != NULL && options->flush(options->self) != 0)
+    if (options->flush != NULL && options->flush(lane->self) != 0)
         flush_failed(lane);
     for (;;) {
         run = weir__run_pop(&lane->ran);

@@ -26,7 +26,7 @@ static struct weir_slice copy_slice(uint8_t **to, struct weir_slice slice)
 static struct weir__errand *errand_new(const struct weir__run *run)
 {
     const struct weir__record *record = &run->record;
-    const struct weir__lane_options *options = &run->lane->options;
+    const struct weir__lane_options *options = run->lane->options;
     struct weir__errand *errand;
     uint8_t *to;
 
@@ -57,7 +57,7 @@ static struct weir__errand *errand_new(const struct weir__run *run)
     };
     errand->ticket = run->ticket;
     errand->fn = options->run;
-    errand->self = options->self;
+    errand->self = run->lane->self;
     return errand;
 }
 
@@ -95,7 +95,7 @@ void weir__errand_log(const struct weir__errand *errand,
 
 bool weir__lane_is_blocking(const struct weir__lane *lane)
 {
-    return lane->options.blocks && lane->reactor->options.pool != NULL;
+    return lane->options->blocks && lane->reactor->options.pool != NULL;
 }
 
 /* Some wait in the pool where handlers are so quick that threads would idle
@@ -137,7 +137,7 @@ static void one_less(struct weir__reactor *reactor)
     reactor->errands--;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        if (lane->ready.count > 0 && lane->options.blocks)
+        if (lane->ready.count > 0 && lane->options->blocks)
             weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 

@@ -81,25 +81,25 @@ static size_t buffer_of(const struct weir__lane *lane)
 {
     int64_t jobs;
 
-    if (lane->options.has_prefetch)
-        return lane->options.prefetch;
-    if (lane->per_run_ns == 0 && lane->options.run_batch == NULL)
-        return lane->options.concurrency < WEIR__HOLD_FIRST
-                   ? lane->options.concurrency
+    if (lane->options->has_prefetch)
+        return lane->options->prefetch;
+    if (lane->per_run_ns == 0 && lane->options->run_batch == NULL)
+        return lane->options->concurrency < WEIR__HOLD_FIRST
+                   ? lane->options->concurrency
                    : WEIR__HOLD_FIRST;
     if (lane->per_run_ns == 0)
-        return 2 * (size_t)lane->options.batch;
+        return 2 * (size_t)lane->options->batch;
     jobs = WEIR__HOLD_NS / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
-    if (lane->options.run_batch != NULL && jobs < 2 * lane->options.batch)
-        jobs = 2 * (int64_t)lane->options.batch; /* one runs, one waits */
+    if (lane->options->run_batch != NULL && jobs < 2 * lane->options->batch)
+        jobs = 2 * (int64_t)lane->options->batch; /* one runs, one waits */
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
 
 static size_t concurrency_of(const struct weir__lane *lane)
 {
-    size_t concurrency = lane->options.concurrency, threads;
+    size_t concurrency = lane->options->concurrency, threads;
 
     if (!weir__lane_is_blocking(lane))
         return concurrency;
@@ -114,7 +114,7 @@ static size_t starts_of(const struct weir__lane *lane)
     size_t concurrency = concurrency_of(lane);
 
     if (!lane->is_async)
-        return lane->options.has_prefetch ? concurrency : 0;
+        return lane->options->has_prefetch ? concurrency : 0;
     return concurrency > lane->pending.count ? concurrency - lane->pending.count
                                              : 0;
 }
@@ -157,7 +157,7 @@ static void disarm(struct weir__lane_deadline *deadline)
  * takes long each one begins with a renewal, so that a lease outlives it. */
 static void arm_renewal(struct weir__lane *lane)
 {
-    int64_t ns = lane->options.lease_ms * WEIR__MS_NS / 3;
+    int64_t ns = lane->options->lease_ms * WEIR__MS_NS / 3;
 
     if (lane->reactor->busy_ns > ns / 2)
         ns /= 4;
@@ -179,12 +179,30 @@ static int64_t safety_ns(const struct weir__reactor *reactor, int64_t ns)
     return all > ns ? all : ns;
 }
 
+/* Checks of all lanes keep their distance, so that those of many lanes do not
+ * come at once. Once apart they stay so: each comes again as much later. */
+static void check(struct weir__lane *lane)
+{
+    struct weir__reactor *reactor = lane->reactor;
+    bool is_early = reactor->now_ns < reactor->check_ns;
+    int64_t at_ns = is_early ? reactor->check_ns : reactor->now_ns;
+
+    reactor->check_ns = at_ns + WEIR__SAFETY_GAP_NS;
+    if (!is_early) {
+        weir__lane_wake(lane);
+        return;
+    }
+    lane->is_checking = false; /* this one has its place */
+    weir__lane_arm(&lane->claim_at, at_ns);
+}
+
 /* Claim no more until `ns` passed (-1: until the safety check) or a wake-up. */
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns)
 {
     int64_t safety = safety_ns(lane->reactor, WEIR__SAFETY_NS);
 
-    if (ns < 0 || ns > safety)
+    lane->is_checking = ns < 0 || ns > safety;
+    if (lane->is_checking)
         ns = safety;
     lane->is_sleeping = true;
     weir__lane_arm(&lane->claim_at, lane->reactor->now_ns + ns);
@@ -203,7 +221,7 @@ void weir__lane_wake(struct weir__lane *lane)
 void weir__lane_give_back_stale(struct weir__lane *lane)
 {
     const struct weir__store_ops *ops = lane->store->ops;
-    int64_t lease_ns = lane->options.lease_ms * WEIR__MS_NS;
+    int64_t lease_ns = lane->options->lease_ms * WEIR__MS_NS;
 
     if (ops->kept_ns != NULL && ops->kept_ns(lane->topic) > lane->renewed_ns)
         lane->renewed_ns = ops->kept_ns(lane->topic);
@@ -220,7 +238,10 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     const struct weir__store_ops *ops = lane->store->ops;
 
     if (deadline == &lane->claim_at) {
-        weir__lane_wake(lane);
+        if (lane->is_checking)
+            check(lane);
+        else
+            weir__lane_wake(lane);
         return;
     }
     if (deadline == &lane->timeout_at) {
@@ -231,7 +252,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
     weir__lane_give_back_stale(lane);
-    ops->renew(lane->topic, lane->options.lease_ms);
+    ops->renew(lane->topic, lane->options->lease_ms);
     if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
     arm_renewal(lane);
@@ -256,7 +277,7 @@ void weir__lane_feed(struct weir__lane *lane)
     struct weir__reactor *reactor = lane->reactor;
     struct weir__claim claim = {
         .room = room_of(lane),
-        .lease_ms = lane->options.lease_ms,
+        .lease_ms = lane->options->lease_ms,
         .now_ns = reactor->now_ns,
     };
 
@@ -267,6 +288,7 @@ void weir__lane_feed(struct weir__lane *lane)
         return;
     }
     lane->is_claiming = true;
+    reactor->claims_out++;
     lane->is_looking = claim.room == 0;
     lane->claimed_ns = reactor->now_ns;
     lane->is_woken = false;
@@ -305,6 +327,8 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
 
     WEIR_ASSERT(lane->is_claiming);
     lane->is_claiming = false;
+    WEIR_ASSERT(lane->reactor->claims_out > 0);
+    lane->reactor->claims_out--;
     lane->reactor->now_ns =
         lane->reactor->options.clock(lane->reactor->options.clock_arg);
     if (claimed->code < 0) {
@@ -324,9 +348,9 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
     lane->coming += claimed->count;
-    if (claimed->count > 0) {
-        if (!weir__heap_has(&lane->renew_at.node))
-            arm_renewal(lane);
+    if (claimed->count > 0 && !weir__heap_has(&lane->renew_at.node))
+        arm_renewal(lane);
+    if (claimed->count > 0 && !claimed->will_wake) {
         weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
         return;
     }
@@ -356,7 +380,7 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         run->job.host = &weir__host;
         run->lane = lane;
         run->is_crashed =
-            run->is_suspect && run->blamed >= lane->options.max_crashes;
+            run->is_suspect && run->blamed >= lane->options->max_crashes;
         if (run->is_suspect && !run->is_crashed && !run->is_malformed)
             weir__suspect_put_aside(run);
         else

@@ -16,8 +16,9 @@
  *                                   |            ^        |
  *                                   +--> suspects, one start at a time
  *
- * A lane claims while it has room; after a claim that got nothing it sleeps
- * until the next due time, a wake-up, or the safety check. */
+ * A lane claims while it has room; after a claim that left room, with nothing
+ * more due, it sleeps until the next due time, a wake-up, or the safety check.
+ * */
 
 #include "core/heap.h"
 #include "core/histogram.h"
@@ -25,12 +26,14 @@
 #include "core/ticket.h"
 
 enum {
-    WEIR__CLAIM_MAX = 1000,   /* most jobs in one claim: the scripts' bound */
-    WEIR__HOLD_MAX = 2000,    /* most jobs held with automatic prefetch */
-    WEIR__HOLD_FIRST = 16,    /* before the handler's speed is known */
-    WEIR__QUANTUM = 32,       /* runs per visit and unit of weight */
-    WEIR__ORPHANS_MAX = 4096, /* handles of runs that are over */
-    WEIR__TURN_RUNS = 2048,   /* most runs in one turn */
+    WEIR__CLAIM_MAX = 1000,    /* most jobs in one claim: the scripts' bound */
+    WEIR__HOLD_MAX = 2000,     /* most jobs held with automatic prefetch */
+    WEIR__HOLD_FIRST = 16,     /* before the handler's speed is known */
+    WEIR__QUANTUM = 32,        /* runs per visit and unit of weight */
+    WEIR__ORPHANS_MAX = 4096,  /* handles of runs that are over */
+    WEIR__TURN_RUNS = 2048,    /* most runs in one turn */
+    WEIR__CLAIMS_OUT = 256,    /* most claims of all lanes without an answer */
+    WEIR__NAME_BUCKETS = 1024, /* a power of two */
 };
 
 #define WEIR__MS_NS         INT64_C(1000000)
@@ -72,12 +75,24 @@ struct weir__lane_deadline {
     struct weir__lane *lane;
 };
 
+/* What a lane was served with, but what differs from lane to lane (name, store,
+ * handler, self): thousands of lanes are mostly served alike. */
+struct weir__lane_shared {
+    uint32_t refs;
+    struct weir__lane_options options;
+};
+
 struct weir__lane {
     struct weir__reactor *reactor;
-    struct weir__lane *next; /* all lanes */
+    struct weir__lane *next;    /* all lanes */
+    struct weir__lane *in_name; /* of the same bucket */
     char name[WEIR_MAX_TOPIC + 1];
-    struct weir__lane_options own;     /* as served; name is not used */
-    struct weir__lane_options options; /* with what is stored on the server */
+    const char *handler;           /* for logs; NULL: none */
+    void *self;                    /* the handler's */
+    struct weir__lane_shared *own; /* as served */
+    struct weir__lane_shared *set; /* with what is stored on the server; NULL:
+                                      nothing is */
+    const struct weir__lane_options *options; /* of these two */
     struct weir__store *store;
     struct weir__store_topic *topic; /* the store's */
 
@@ -98,6 +113,7 @@ struct weir__lane {
     int64_t claimed_ns; /* when the last claim went out */
     bool is_woken;      /* a wake-up came while it was out */
     bool is_sleeping;   /* the last claim got nothing: wait for claim_at */
+    bool is_checking;   /* and claim_at is a check, no due time */
     bool is_refused;    /* another kind of topic: never claim again */
     int64_t per_run_ns; /* running mean: from one run's end to the next one's
                            with as many at once as may; 0: not known yet */
@@ -127,6 +143,9 @@ struct weir__reactor {
     int64_t busy_ns; /* what handlers took in the turn before */
     struct weir__lane *lanes;
     size_t lane_count;
+    struct weir__lane *names[WEIR__NAME_BUCKETS];
+    size_t claims_out; /* of all lanes, not answered yet */
+    int64_t check_ns;  /* when the next safety check may go */
     struct weir__lane_queue lists[WEIR__LANE_LISTS];
     struct weir__heap deadlines;
     struct weir__store *stores[WEIR__STORES_MAX];
@@ -198,7 +217,10 @@ void weir__suspect_next(struct weir__reactor *reactor);
 void weir__suspect_started(void *user, struct weir__run *run, int code);
 void weir__suspect_give_back(struct weir__lane *lane);
 
-/* settings.c: options stored with the topic. */
+/* settings.c: options as served, and those stored with the topic. */
+int weir__lane_take_options(struct weir__lane *lane,
+                            const struct weir__lane_options *options);
+void weir__lane_drop_options(struct weir__lane *lane);
 int weir__lane_open_topic(struct weir__lane *lane);
 void weir__lane_settings(void *user, const struct weir__setting *settings,
                          size_t count);

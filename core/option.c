@@ -73,21 +73,25 @@ static const char *const owners[WEIR__TOPIC_OPTIONS] = {
     [WEIR__TOPIC_hot] = "bounded",
 };
 
+static bool is_letter(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+/* Each add comes along here. */
 static bool is_word_of(const char *word, const char *list)
 {
-    size_t len = strlen(word);
-    const char *at = list;
+    for (const char *at = list; *at != '\0'; at++) {
+        size_t same = 0;
 
-    for (;;) {
-        size_t here = strspn(at, LETTERS);
-
-        if (here == len && memcmp(at, word, len) == 0)
+        while (word[same] != '\0' && at[same] == word[same])
+            same++;
+        if (word[same] == '\0' && !is_letter(at[same]))
             return true;
-        at += here;
-        if (*at == '\0')
-            return false;
-        at++;
+        while (is_letter(at[0]) && is_letter(at[1]))
+            at++;
     }
+    return false;
 }
 
 int weir__topic_option_fits(enum weir__topic_option option, const char *kind,

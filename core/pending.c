@@ -16,7 +16,7 @@ static void arm_timeout(struct weir__lane *lane)
 {
     weir__lane_arm(&lane->timeout_at,
                    lane->pending.first->started_ns +
-                       lane->options.timeout_ms * WEIR__MS_NS);
+                       lane->options->timeout_ms * WEIR__MS_NS);
 }
 
 void weir__run_pend(struct weir__run *run)
@@ -208,7 +208,7 @@ static bool is_spared(struct weir__run *run, int64_t timeout_ns)
 
 void weir__lane_time_out(struct weir__lane *lane)
 {
-    int64_t timeout_ns = lane->options.timeout_ms * WEIR__MS_NS;
+    int64_t timeout_ns = lane->options->timeout_ms * WEIR__MS_NS;
     struct weir__run *run;
 
     for (;;) {
@@ -232,7 +232,7 @@ void weir__lane_time_out(struct weir__lane *lane)
 /* Only what the handler cannot change is read. */
 void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
 {
-    const struct weir__lane_options *options = &run->lane->options;
+    const struct weir__lane_options *options = run->lane->options;
     uint64_t random = run->token ^ (uint64_t)run->node << 32 ^ run->slot;
 
     *ret_copy = (struct weir__run){

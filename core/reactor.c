@@ -32,20 +32,38 @@ void weir__reactor_free(struct weir__reactor *reactor)
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
         weir__batch_free(lane);
+        weir__lane_drop_options(lane);
         weir__mem_free(lane);
     }
     weir__tickets_fini(&reactor->tickets);
     weir__mem_free(reactor);
 }
 
+static size_t bucket_of(struct weir_slice name)
+{
+    return weir__slice_hash(name) & (WEIR__NAME_BUCKETS - 1);
+}
+
 static const struct weir__lane *find_lane(const struct weir__reactor *reactor,
                                           struct weir_slice name)
 {
-    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
-         lane = lane->next)
-        if (weir__slice_equal(weir__slice_str(lane->name), name))
-            return lane;
-    return NULL;
+    const struct weir__lane *lane = reactor->names[bucket_of(name)];
+
+    while (lane != NULL &&
+           !weir__slice_equal(weir__slice_str(lane->name), name))
+        lane = lane->in_name;
+    return lane;
+}
+
+static void link_lane(struct weir__lane *lane, size_t bucket)
+{
+    struct weir__reactor *reactor = lane->reactor;
+
+    lane->next = reactor->lanes;
+    reactor->lanes = lane;
+    reactor->lane_count++;
+    lane->in_name = reactor->names[bucket];
+    reactor->names[bucket] = lane;
 }
 
 int weir__reactor_serve(struct weir__reactor *reactor,
@@ -68,22 +86,21 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         return WEIR_ENOMEM;
     lane->reactor = reactor;
     lane->store = options->store;
-    lane->own = *options;
-    lane->options = *options;
     lane->claim_at.lane = lane;
     lane->renew_at.lane = lane;
     lane->timeout_at.lane = lane;
     lane->late_max_us = -1;
     memcpy(lane->name, options->name.ptr, options->name.len);
-    rc = weir__lane_open_topic(lane);
+    rc = weir__lane_take_options(lane, options);
+    if (rc == WEIR_OK)
+        rc = weir__lane_open_topic(lane);
     if (rc < 0) {
+        weir__lane_drop_options(lane);
         weir__mem_free(lane);
         return rc;
     }
     lane->store->ops->topic_listen(lane->topic, lane);
-    lane->next = reactor->lanes;
-    reactor->lanes = lane;
-    reactor->lane_count++;
+    link_lane(lane, bucket_of(options->name));
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
     return WEIR_OK;
 }
@@ -166,12 +183,13 @@ static void run_deadlines(struct weir__reactor *reactor)
 }
 
 /* Feeding can make a lane hungry again only through a later event, so this
- * ends. */
+ * ends. Where thousands of lanes want to claim at once they do it one after the
+ * other, as answers come. */
 static void feed_lanes(struct weir__reactor *reactor)
 {
     struct weir__lane *lane;
 
-    for (;;) {
+    while (reactor->claims_out < WEIR__CLAIMS_OUT) {
         lane = weir__lane_list_pop(reactor, WEIR__LANES_HUNGRY);
         if (lane == NULL)
             return;

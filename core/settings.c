@@ -3,27 +3,80 @@
 
 #include "core/assert.h"
 #include "core/lane.h"
+#include "core/mem.h"
 #include "core/option.h"
 #include "core/text.h"
 
 /* What is stored with a topic beats what its worker was configured with; what
  * a job brings along beats both, where the job is handled. */
 
+static struct weir__lane_shared *
+shared_new(const struct weir__lane_options *options)
+{
+    struct weir__lane_shared *shared = weir__mem_new(sizeof(*shared));
+
+    if (shared == NULL)
+        return NULL;
+    shared->refs = 1;
+    shared->options = *options;
+    shared->options.name = (struct weir_slice){0};
+    shared->options.store = NULL;
+    shared->options.handler = NULL;
+    shared->options.self = NULL;
+    return shared;
+}
+
+static void shared_unref(struct weir__lane_shared *shared)
+{
+    if (shared == NULL || --shared->refs > 0)
+        return;
+    weir__mem_free(shared);
+}
+
+/* Shares the options of the lane served last where they are the same. (Bytes
+ * between members may differ; that costs memory only.) */
+int weir__lane_take_options(struct weir__lane *lane,
+                            const struct weir__lane_options *options)
+{
+    const struct weir__lane *last = lane->reactor->lanes;
+    struct weir__lane_shared *own = shared_new(options);
+
+    if (own == NULL)
+        return WEIR_ENOMEM;
+    if (last != NULL &&
+        memcmp(&last->own->options, &own->options, sizeof(own->options)) == 0) {
+        shared_unref(own);
+        own = last->own;
+        own->refs++;
+    }
+    lane->own = own;
+    lane->options = &own->options;
+    lane->handler = options->handler;
+    lane->self = options->self;
+    return WEIR_OK;
+}
+
+void weir__lane_drop_options(struct weir__lane *lane)
+{
+    shared_unref(lane->own);
+    shared_unref(lane->set);
+}
+
 int weir__lane_open_topic(struct weir__lane *lane)
 {
     struct weir__store *store = lane->store;
     struct weir__store_topic_options options = {
         .name = weir__slice_str(lane->name),
-        .max_dead = lane->options.max_dead,
-        .on_dead = weir__slice_str(lane->options.on_dead),
-        .fifo = lane->options.fifo,
-        .feed = lane->options.feed,
-        .bounded = lane->options.bounded,
+        .max_dead = lane->options->max_dead,
+        .on_dead = weir__slice_str(lane->options->on_dead),
+        .fifo = lane->options->fifo,
+        .feed = lane->options->feed,
+        .bounded = lane->options->bounded,
     };
 
-    options.fifo.lease_ms = lane->options.lease_ms;
-    options.bounded.batch = lane->options.batch;
-    if (strcmp(lane->options.on_dead, lane->name) == 0)
+    options.fifo.lease_ms = lane->options->lease_ms;
+    options.bounded.batch = lane->options->batch;
+    if (strcmp(lane->options->on_dead, lane->name) == 0)
         options.on_dead = (struct weir_slice){0}; /* it is its own */
     return store->ops->topic_open(store, &options, &lane->topic);
 }
@@ -180,7 +233,9 @@ static void take_number(struct weir__lane_options *options,
 }
 
 /* A later version may know more options than this one. */
-static void take(struct weir__lane *lane, const struct weir__setting *setting)
+static void take(const struct weir__lane *lane,
+                 const struct weir__setting *setting,
+                 struct weir__lane_options *options)
 {
     const struct weir__log *log = lane->reactor->options.log;
     const char *text = (const char *)setting->value.ptr;
@@ -202,9 +257,28 @@ static void take(struct weir__lane *lane, const struct weir__setting *setting)
         return;
     }
     if (weir__option_is_number(&weir__topic_options[option]))
-        take_number(&lane->options, option, value);
+        take_number(options, option, value);
     else
-        take_text(&lane->options, option, text);
+        take_text(options, option, text);
+}
+
+/* Back to what the lane was served with, in a copy of its own where that will
+ * change. */
+static bool restore(struct weir__lane *lane, bool has_settings)
+{
+    if (!has_settings) {
+        shared_unref(lane->set);
+        lane->set = NULL;
+        lane->options = &lane->own->options;
+        return true;
+    }
+    if (lane->set == NULL)
+        lane->set = shared_new(&lane->own->options);
+    if (lane->set == NULL)
+        return false;
+    lane->set->options = lane->own->options;
+    lane->options = &lane->set->options;
+    return true;
 }
 
 void weir__lane_settings(void *user, const struct weir__setting *settings,
@@ -212,9 +286,14 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
 {
     struct weir__lane *lane = user;
 
-    lane->options = lane->own;
+    if (!restore(lane, count > 0)) {
+        weir__log(lane->reactor->options.log, WEIR_LEVEL_ERROR,
+                  "%s: out of memory, its stored options are not known here",
+                  lane->name);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
-        take(lane, &settings[i]);
+        take(lane, &settings[i], &lane->set->options);
     weir__lane_renew_soon(lane);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
     if (lane->ready.count > 0) /* concurrency may be higher now */

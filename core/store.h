@@ -30,6 +30,8 @@ struct weir__claimed {
                             end of a lease; 0: more is due now; -1: nothing
                             waits */
     bool is_paused;
+    bool will_wake; /* jobs came, and the store calls `wake` when there are more
+                       before next_due_us, as it does when none came */
 };
 
 /* One option stored with a topic, as text; a NUL follows the value. */

@@ -14,7 +14,7 @@
 
 static bool must_be_alone(const struct weir__run *run)
 {
-    return run->blamed > 0 || run->lane->options.max_crashes < 2;
+    return run->blamed > 0 || run->lane->options->max_crashes < 2;
 }
 
 /* Its handler left it pending. */

@@ -40,6 +40,15 @@ struct weir_slice weir__slice_str(const char *text)
     return weir__slice_of(text, text == NULL ? 0 : strlen(text));
 }
 
+size_t weir__slice_hash(struct weir_slice slice)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (size_t i = 0; i < slice.len; i++)
+        hash = (hash ^ slice.ptr[i]) * UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32);
+}
+
 bool weir__slice_equal(struct weir_slice one, struct weir_slice other)
 {
     return one.len == other.len &&

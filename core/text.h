@@ -16,6 +16,9 @@ struct weir_slice weir__slice_str(const char *text);
 
 bool weir__slice_equal(struct weir_slice one, struct weir_slice other);
 
+/* A hash of the bytes, for tables in memory. */
+size_t weir__slice_hash(struct weir_slice slice);
+
 enum { WEIR__TEXT_QUOTE_CAP = 52 };
 
 /* What a sentence may quote of a text: at most 48 bytes, then "..."; control

@@ -6,39 +6,59 @@
 #include "adapters/redis/bounded_private.h"
 #include "adapters/redis/refuse.h"
 #include "core/assert.h"
-#include "core/mem.h"
 #include "core/text.h"
 
 /* Life of the store and of its topics. */
 
-enum { BOUNDED_MAGIC = 0x626f756e, TOPIC_MAGIC = 0x62746f70 };
+static const struct weir__base_kind bounded_kind;
 
-struct weir__bounded *weir__bounded_of(struct weir__store *base)
+static struct weir__bound_topic *topic_of(struct weir__base_topic *base)
 {
-    struct weir__bounded *store = (struct weir__bounded *)base; /* first */
-
-    WEIR_ASSERT(store != NULL && store->magic == BOUNDED_MAGIC);
-    return store;
+    return (struct weir__bound_topic *)base; /* its first member */
 }
 
-/* The port knows topics by name only: each kind of store has its own. */
-struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *base)
+struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *port)
 {
-    struct weir__bound_topic *topic = (void *)base;
-
-    WEIR_ASSERT(topic != NULL && topic->magic == TOPIC_MAGIC);
-    return topic;
+    return topic_of(weir__base_topic_of(port, &bounded_kind));
 }
 
-int64_t weir__bounded_now_ns(const struct weir__bounded *store)
+void weir__bound_group_key(struct weir__buf *buf,
+                           const struct weir__bound_topic *topic, char list,
+                           struct weir_slice group)
 {
-    return store->options.clock(store->options.clock_arg);
+    const struct weir__prefix *prefix = &topic->base.prefix;
+
+    weir__resp_begin(buf, prefix->len + 2 + group.len);
+    weir__buf_append(buf, prefix->text, prefix->len);
+    weir__buf_append(buf, &list, 1);
+    weir__buf_append(buf, ":", 1);
+    weir__buf_append(buf, group.ptr, group.len);
+    weir__resp_end(buf);
+}
+
+void weir__bound_tell_drop(const struct weir__bound_topic *topic,
+                           struct weir_slice group, enum weir_drop reason,
+                           uint64_t count)
+{
+    const struct weir__bounded *store = topic->store;
+    struct weir__dropped dropped = {
+        .topic = weir__slice_str(topic->base.name),
+        .group = group,
+        .reason = reason,
+        .count = count,
+    };
+
+    if (store->base.events.dropped != NULL && count > 0 &&
+        !store->base.is_closed)
+        store->base.events.dropped(&dropped, store->base.options.arg);
 }
 
 /* --- topics ------------------------------------------------------------- */
 
-static void topic_free(struct weir__bound_topic *topic)
+static void topic_fini(struct weir__base_topic *base)
 {
+    struct weir__bound_topic *topic = topic_of(base);
+
     while (topic->lots != NULL)
         weir__lot_free(topic->lots);
     while (topic->spent != NULL) {
@@ -49,49 +69,25 @@ static void topic_free(struct weir__bound_topic *topic)
     }
     WEIR_ASSERT(topic->adds == NULL);
     weir__buf_fini(&topic->offers);
-    topic->magic = 0;
-    weir__mem_free(topic);
 }
 
-struct weir__bound_topic *weir__bound_find(const struct weir__bounded *store,
-                                           struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__bound_topic *topic = store->topics;
+    struct weir__bound_topic *topic = topic_of(base);
 
-    while (topic != NULL &&
-           !weir__slice_equal(weir__slice_str(topic->name), name))
-        topic = topic->next;
-    return topic;
-}
-
-static struct weir__bound_topic *topic_new(struct weir__bounded *store,
-                                           struct weir_slice name)
-{
-    struct weir__bound_topic *topic = weir__mem_new(sizeof(*topic));
-
-    if (topic == NULL)
-        return NULL;
-    topic->magic = TOPIC_MAGIC;
-    topic->store = store;
-    memcpy(topic->name, name.ptr, name.len);
+    topic->store = (struct weir__bounded *)base->base; /* its first member */
     topic->spent_end = &topic->spent;
     topic->adds_end = &topic->adds;
-    topic->error_ns = INT64_MIN;
-    topic->next = store->topics;
-    store->topics = topic;
-    return topic;
 }
 
-static int topic_open(struct weir__store *base,
+static int topic_open(struct weir__store *port,
                       const struct weir__store_topic_options *options,
                       struct weir__store_topic **ret_topic)
 {
-    struct weir__bounded *store = weir__bounded_of(base);
-    struct weir__bound_topic *topic = weir__bound_find(store, options->name);
+    struct weir__base *base = weir__base_of(port, &bounded_kind);
+    struct weir__bound_topic *topic =
+        topic_of(weir__base_topic_open(base, options->name));
 
-    WEIR_ASSERT(options->name.len > 0 && options->name.len <= WEIR_MAX_TOPIC);
-    if (topic == NULL)
-        topic = topic_new(store, options->name);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->bounded.length > 0) /* requests name none */
@@ -100,99 +96,51 @@ static int topic_open(struct weir__store *base,
     return WEIR_OK;
 }
 
-static void topic_listen(struct weir__store_topic *base, void *user)
+static void topic_listen(struct weir__store_topic *port, void *user)
 {
-    weir__bound_topic_of(base)->user = user;
+    weir__base_topic_of(port, &bounded_kind)->user = user;
 }
 
-void weir__bound_mark(struct weir__bound_topic *topic)
-{
-    if (topic->is_dirty)
-        return;
-    topic->is_dirty = true;
-    topic->next_dirty = topic->store->dirty;
-    topic->store->dirty = topic;
-}
-
-static int topic_claim(struct weir__store_topic *base,
+static int topic_claim(struct weir__store_topic *port,
                        const struct weir__claim *claim)
 {
-    struct weir__bound_topic *topic = weir__bound_topic_of(base);
+    struct weir__bound_topic *topic = weir__bound_topic_of(port);
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    topic->claim = *claim;
-    topic->wants_claim = true;
     topic->tries = 0;
-    weir__bound_mark(topic);
-    return WEIR_OK;
+    return weir__base_claim(&topic->base, claim);
 }
 
-static size_t topic_unsettled(const struct weir__store_topic *base)
+/* --- what the base asks for --------------------------------------------- */
+
+static void fail_adds(struct weir__base_topic *topic, int code)
 {
-    const struct weir__bound_topic *topic = (const void *)base;
-
-    WEIR_ASSERT(topic->magic == TOPIC_MAGIC);
-    return topic->unsettled;
+    weir__bound_fail_adds(topic_of(topic), code);
 }
 
-/* --- flush and close ---------------------------------------------------- */
+static void numbered(struct weir__base_topic *topic, int code)
+{
+    if (code == WEIR_OK)
+        weir__bound_flush_adds(topic_of(topic));
+    else
+        weir__bound_fail_adds(topic_of(topic), code);
+}
+
+static void followed(struct weir__base_topic *topic, int code)
+{
+    (void)code; /* the next claim tells the revision again */
+    weir__bound_followed(topic_of(topic));
+}
 
 /* Settle before claim: what came back frees its group first. */
-static void flush_topic(struct weir__bound_topic *topic)
+static void flush_topic(struct weir__base_topic *base)
 {
-    if (topic->adds != NULL || topic->wants_claim)
-        weir__bound_announce(topic);
+    struct weir__bound_topic *topic = topic_of(base);
+
+    if (topic->adds != NULL || topic->base.wants_claim)
+        weir__base_announce(&topic->base);
     weir__bound_flush_adds(topic);
     weir__bound_flush_settles(topic);
     weir__bound_flush_claim(topic);
-}
-
-static void flush(struct weir__store *base)
-{
-    struct weir__bounded *store = weir__bounded_of(base);
-    struct weir__bound_topic *topic = store->dirty;
-
-    store->dirty = NULL;
-    while (topic != NULL) {
-        struct weir__bound_topic *next = topic->next_dirty;
-
-        topic->is_dirty = false;
-        flush_topic(topic);
-        topic = next;
-    }
-    weir__conn_flush(store->commands);
-}
-
-static void destroy(struct weir__bounded *store)
-{
-    WEIR_ASSERT(store->failed == NULL);
-    while (store->topics != NULL) {
-        struct weir__bound_topic *topic = store->topics;
-
-        store->topics = topic->next;
-        topic_free(topic);
-    }
-    weir__mem_free(store->seats.free);
-    store->magic = 0;
-    weir__mem_free(store);
-}
-
-static void close_store(struct weir__store *base)
-{
-    struct weir__bounded *store = weir__bounded_of(base);
-
-    WEIR_ASSERT(!store->is_closed);
-    WEIR_ASSERT(store->options.depth == NULL || *store->options.depth == 0);
-    store->is_closed = true;
-    weir__conn_close(store->wakes);
-    weir__conn_close(store->commands);
-    for (struct weir__bound_topic *topic = store->topics; topic != NULL;
-         topic = topic->next)
-        weir__bound_fail_adds(topic, WEIR_ECANCELED);
-    ev_timer_stop(store->options.loop, &store->failing);
-    weir__bounded_fail_all(store);
-    destroy(store);
 }
 
 /* --- opening ------------------------------------------------------------ */
@@ -204,8 +152,8 @@ static const struct weir__store_ops bounded_ops = {
     .settle = weir__bound_settle,
     .start = weir__bound_start,
     .renew = weir__bound_renew,
-    .unsettled = topic_unsettled,
-    .lateness = weir__bound_lateness,
+    .unsettled = weir__base_unsettled,
+    .lateness = weir__base_lateness,
     .add = weir__bound_add,
     .show = weir__refuse_show,
     .remove = weir__refuse_remove,
@@ -221,36 +169,32 @@ static const struct weir__store_ops bounded_ops = {
     .kind = weir__refuse_kind,
     .stats = weir__bound_stats,
     .topics = weir__refuse_topics,
-    .flush = flush,
-    .close = close_store,
+    .flush = weir__base_flush,
+    .close = weir__base_close,
+};
+
+static const struct weir__base_kind bounded_kind = {
+    .size = sizeof(struct weir__bounded),
+    .topic_size = sizeof(struct weir__bound_topic),
+    .ops = &bounded_ops,
+    .scripts = weir__scripts,
+    .has_wakes = true,
+    .connected = weir__base_ask_number,
+    .flush_topic = flush_topic,
+    .numbered = numbered,
+    .followed = followed,
+    .fail_adds = fail_adds,
+    .topic_init = topic_init,
+    .topic_fini = topic_fini,
 };
 
 int weir__bounded_open(const struct weir__redis_options *options,
                        struct weir__store **ret_store)
 {
-    struct weir__bounded *store = weir__mem_new(sizeof(*store));
-    int rc;
+    struct weir__base *base;
+    int rc = weir__base_open(&bounded_kind, options, &base);
 
-    if (store == NULL)
-        return WEIR_ENOMEM;
-    WEIR_ASSERT(strlen(options->worker) < sizeof(store->worker));
-    store->base.ops = &bounded_ops;
-    store->magic = BOUNDED_MAGIC;
-    store->options = *options;
-    store->url = *options->url;
-    store->options.url = &store->url;
-    store->events = *options->events;
-    store->options.events = &store->events;
-    memcpy(store->worker, options->worker, strlen(options->worker) + 1);
-    store->options.worker = store->worker;
-    store->connections = 1; /* so that 0 is none */
-    weir__bounded_failing_init(store);
-    rc = weir__bounded_connect(store);
-    if (rc != WEIR_OK) {
-        weir__conn_close(store->commands);
-        destroy(store);
-        return rc;
-    }
-    *ret_store = &store->base;
-    return WEIR_OK;
+    if (rc == WEIR_OK)
+        *ret_store = &base->port;
+    return rc;
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "adapters/redis/bounded_private.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -170,7 +168,7 @@ int weir__bound_add(struct weir__store_topic *base,
     size_t at;
 
     WEIR_ASSERT(job->group.len > 0 && job->group.len <= WEIR_MAX_ID);
-    if (store->is_closed)
+    if (store->base.is_closed)
         return WEIR_ECANCELED;
     if (job->record->body.len > WEIR_MAX_BODY)
         return WEIR_ETOOBIG;
@@ -197,7 +195,7 @@ int weir__bound_add(struct weir__store_topic *base,
                                   .id_len = (uint32_t)job->id.len};
     link(adds, group);
     store->collected += event->len;
-    weir__bound_mark(topic);
+    weir__base_mark(&topic->base);
     return WEIR_OK;
 }
 
@@ -219,10 +217,11 @@ void weir__bound_flush_adds(struct weir__bound_topic *topic)
 {
     struct weir__bound_adds *adds;
 
-    if (topic->adds == NULL || topic->store->is_closed)
+    if (topic->adds == NULL || topic->store->base.is_closed)
         return;
-    if (!topic->store->has_number) {
-        weir__bounded_ask_number(topic->store); /* its answer flushes them */
+    if (!topic->store->base.has_number) {
+        weir__base_ask_number(
+            &topic->store->base); /* its answer flushes them */
         return;
     }
     adds = take(topic);

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/resp.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -26,8 +24,8 @@ enum {
 
 #define HELD_NS INT64_C(45000000) /* that the server keeps offers for us */
 
-struct claim_ask {
-    struct weir__bound_ask ask;
+struct weir__bound_claim {
+    struct weir__ask ask;
     struct weir__bound_topic *topic;
     bool is_look; /* asked for no event */
     bool is_leased;
@@ -136,12 +134,12 @@ static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
 }
 
 /* NULL: out of memory, or not an answer of the script. */
-static struct weir__lot *read_lot(const struct claim_ask *asked,
+static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
                                   const struct redisReply *batch)
 {
     struct weir__bound_topic *topic = asked->topic;
     const struct redisReply *events = list_at(batch, 3);
-    int64_t now_ns = weir__bounded_now_ns(topic->store), ended;
+    int64_t now_ns = weir__base_now_ns(&topic->store->base), ended;
     struct weir_slice group, token;
     struct weir__lot *lot;
 
@@ -168,7 +166,8 @@ static struct weir__lot *read_lot(const struct claim_ask *asked,
     return lot;
 }
 
-static void read_lots(struct claim_ask *asked, const struct redisReply *batches)
+static void read_lots(struct weir__bound_claim *asked,
+                      const struct redisReply *batches)
 {
     for (size_t i = 0; i < (size_t)batches->elements; i++) {
         const struct redisReply *batch = list_at(batches, i);
@@ -205,7 +204,7 @@ static void read_offers(struct weir__bound_topic *topic,
 
     weir__buf_reset(&topic->offers);
     topic->offer_count = 0;
-    topic->offered_ns = weir__bounded_now_ns(topic->store);
+    topic->offered_ns = weir__base_now_ns(&topic->store->base);
     for (size_t i = 0; i < (size_t)offers->elements; i++) {
         if (!weir__reply_str(offers, i, &group) || group.len > WEIR_MAX_ID)
             continue;
@@ -238,7 +237,8 @@ static void tell_drops(const struct weir__bound_topic *topic,
 }
 
 /* False: not an answer of the script. */
-static bool read_lists(struct claim_ask *asked, const struct redisReply *reply)
+static bool read_lists(struct weir__bound_claim *asked,
+                       const struct redisReply *reply)
 {
     const struct redisReply *offers = list_at(reply, OFFERS);
     const struct redisReply *batches = list_at(reply, BATCHES);
@@ -253,7 +253,8 @@ static bool read_lists(struct claim_ask *asked, const struct redisReply *reply)
     return true;
 }
 
-static int read_reply(struct claim_ask *asked, const struct redisReply *reply)
+static int read_reply(struct weir__bound_claim *asked,
+                      const struct redisReply *reply)
 {
     int64_t state;
 
@@ -272,7 +273,7 @@ static int read_reply(struct claim_ask *asked, const struct redisReply *reply)
 /* --- delivering --------------------------------------------------------- */
 
 /* Nobody is there to run them: their leases run out. */
-static void drop_lots(struct claim_ask *asked)
+static void drop_lots(struct weir__bound_claim *asked)
 {
     while (asked->first != NULL) {
         struct weir__lot *lot = asked->first;
@@ -283,14 +284,14 @@ static void drop_lots(struct claim_ask *asked)
 }
 
 /* Ends the ask. */
-static void deliver(struct claim_ask *asked)
+static void deliver(struct weir__bound_claim *asked)
 {
     struct weir__bound_topic *topic = asked->topic;
-    const struct weir__store_events *events = &topic->store->events;
+    const struct weir__store_events *events = &topic->store->base.events;
     struct weir__claimed claimed = asked->claimed;
     struct weir__run *first = asked->first == NULL ? NULL : asked->first->runs;
 
-    if (topic->user == NULL) {
+    if (topic->base.user == NULL) {
         drop_lots(asked);
         weir__mem_free(asked);
         return;
@@ -300,69 +301,46 @@ static void deliver(struct claim_ask *asked)
         lot->next_spent = NULL;
     }
     weir__mem_free(asked);
-    events->claimed(topic->user, &claimed);
+    events->claimed(topic->base.user, &claimed);
     if (first != NULL)
-        events->arrived(topic->user, first, claimed.count, 0);
+        events->arrived(topic->base.user, first, claimed.count, 0);
 }
 
-static void on_options(struct weir__bound_ask *ask, int code,
-                       const struct redisReply *reply)
+void weir__bound_followed(struct weir__bound_topic *topic)
 {
-    struct claim_ask *asked = (struct claim_ask *)ask; /* its first member */
-    struct weir__bound_topic *topic = asked->topic;
-    size_t count = 0;
-    struct weir__setting *settings = NULL;
+    struct weir__bound_claim *asked = topic->claimed;
 
-    weir__bound_log_error(topic, "options", code, reply);
-    if (code == WEIR_OK)
-        settings = weir__settings_read(reply, &count);
-    if (settings != NULL && topic->user != NULL) {
-        topic->store->events.options(topic->user, settings, count);
-        topic->revision = asked->revision;
-    }
-    weir__mem_free(settings);
-    deliver(asked);
+    topic->claimed = NULL;
+    if (asked != NULL)
+        deliver(asked);
 }
 
-/* What was claimed waits for the options that were changed before it. */
-static void follow(struct claim_ask *asked)
-{
-    struct weir__buf bytes = {0};
-
-    asked->ask.done = on_options;
-    weir__resp_command(&bytes, 2);
-    weir__resp_str(&bytes, "HGETALL");
-    weir__bound_keys(&bytes, asked->topic->name, "options");
-    weir__bounded_send(asked->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                       &asked->ask);
-    weir__conn_flush(asked->topic->store->commands);
-}
-
-static bool tries_again(struct claim_ask *asked)
+static bool tries_again(struct weir__bound_claim *asked)
 {
     struct weir__bound_topic *topic = asked->topic;
 
     if (asked->is_look || asked->claimed.count > 0 || topic->offer_count == 0 ||
-        topic->tries >= TRIES_MAX || topic->user == NULL ||
-        asked->revision != topic->revision || topic->store->is_closed)
+        topic->tries >= TRIES_MAX || topic->base.user == NULL ||
+        asked->revision != topic->base.revision || topic->store->base.is_closed)
         return false;
     topic->tries++;
-    topic->wants_claim = true;
+    topic->base.wants_claim = true;
     weir__mem_free(asked);
     weir__bound_flush_claim(topic);
-    weir__conn_flush(topic->store->commands);
+    weir__conn_flush(topic->store->base.commands);
     return true;
 }
 
-static void on_claimed(struct weir__bound_ask *ask, int code,
+static void on_claimed(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
-    struct claim_ask *asked = (struct claim_ask *)ask; /* its first member */
+    struct weir__bound_claim *asked =
+        (struct weir__bound_claim *)ask; /* its first member */
     struct weir__bound_topic *topic = asked->topic;
 
-    weir__bound_log_error(topic, "claim", code, reply);
+    weir__base_log_error(&topic->base, "claim", code, reply);
     asked->claimed.next_due_us = -1;
-    asked->revision = topic->revision;
+    asked->revision = topic->base.revision;
     if (code == WEIR_OK)
         code = read_reply(asked, reply);
     asked->claimed.code = code;
@@ -374,11 +352,14 @@ static void on_claimed(struct weir__bound_ask *ask, int code,
         return;
     if (topic->offer_count > 0 && asked->claimed.count == 0)
         asked->claimed.next_due_us = 0;
-    if (code == WEIR_OK && asked->revision != topic->revision &&
-        topic->user != NULL)
-        follow(asked);
-    else
+    if (code != WEIR_OK || asked->revision == topic->base.revision ||
+        topic->base.user == NULL) {
         deliver(asked);
+        return;
+    }
+    /* What was claimed waits for the options that were changed before it. */
+    topic->claimed = asked;
+    weir__base_follow(&topic->base, asked->revision);
 }
 
 /* --- asking ------------------------------------------------------------- */
@@ -386,9 +367,9 @@ static void on_claimed(struct weir__bound_ask *ask, int code,
 static size_t offers_wanted(const struct weir__bound_topic *topic)
 {
     size_t per_group = topic->per_group == 0 ? 1 : topic->per_group;
-    size_t count = topic->claim.room / per_group + 2;
+    size_t count = topic->base.claim.room / per_group + 2;
 
-    if (topic->claim.room == 0)
+    if (topic->base.claim.room == 0)
         return 0;
     return count > WEIR__BOUND_OFFERS ? WEIR__BOUND_OFFERS : count;
 }
@@ -415,24 +396,25 @@ static void write_claim(struct weir__buf *buf,
 {
     bool is_fresh =
         topic->offer_count > 0 &&
-        weir__bounded_now_ns(topic->store) - topic->offered_ns < HELD_NS;
+        weir__base_now_ns(&topic->store->base) - topic->offered_ns < HELD_NS;
     size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
     const char *at = (const char *)topic->offers.ptr;
 
-    weir__resp_eval(buf, &weir__script_boundclaim, HEAD_KEYS + 2 * count,
+    weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count,
                     HEAD_ARGS + count);
-    weir__bound_keys(buf, topic->name,
-                     "rot hot lease out meta idle options "
-                     "ttl");
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "rot hot lease out meta idle options "
+                      "ttl");
     for (size_t i = 0; i < count; i++, at += strlen(at) + 1) {
-        weir__bound_group_key(buf, topic->name, 'g', weir__slice_str(at));
-        weir__bound_group_key(buf, topic->name, 'l', weir__slice_str(at));
+        weir__bound_group_key(buf, topic, 'g', weir__slice_str(at));
+        weir__bound_group_key(buf, topic, 'l', weir__slice_str(at));
     }
-    weir__resp_str(buf, topic->name);
+    weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
-    weir__resp_int(buf, (int64_t)topic->claim.room);
-    weir__resp_int(buf, topic->options.is_unleased ? 0 : topic->claim.lease_ms);
-    weir__resp_str(buf, is_look ? "" : topic->store->worker);
+    weir__resp_int(buf, (int64_t)topic->base.claim.room);
+    weir__resp_int(buf,
+                   topic->options.is_unleased ? 0 : topic->base.claim.lease_ms);
+    weir__resp_str(buf, is_look ? "" : topic->store->base.worker);
     weir__resp_int(buf, topic->is_idle);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->options);
@@ -444,23 +426,23 @@ static void write_claim(struct weir__buf *buf,
 void weir__bound_flush_claim(struct weir__bound_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct claim_ask *asked;
+    struct weir__bound_claim *asked;
 
-    if (!topic->wants_claim)
+    if (!topic->base.wants_claim)
         return;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL) {
-        weir__bound_mark(topic); /* the next flush tries again */
+        weir__base_mark(&topic->base); /* the next flush tries again */
         return;
     }
-    topic->wants_claim = false;
+    topic->base.wants_claim = false;
     asked->ask.done = on_claimed;
     asked->topic = topic;
-    asked->is_look = topic->claim.room == 0;
+    asked->is_look = topic->base.claim.room == 0;
     asked->is_leased = !topic->options.is_unleased;
     write_claim(&bytes, topic, asked->is_look);
     if (!asked->is_look)
         topic->offer_count = 0; /* the reply brings others */
-    weir__bounded_send(topic->store, &bytes, &weir__script_boundclaim,
-                       WEIR__SEND_ONCE, &asked->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
+                    WEIR__SEND_ONCE, &asked->ask);
 }

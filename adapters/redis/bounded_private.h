@@ -6,16 +6,9 @@
  * one struct weir__bound_adds; events of one group that were claimed together
  * are one struct weir__lot, and settled together. */
 
-#include <ev.h>
-#include <hiredis/hiredis.h>
-
+#include "adapters/redis/base.h"
 #include "adapters/redis/bounded.h"
-#include "adapters/redis/conn.h"
-#include "adapters/redis/node.h"
-#include "adapters/redis/reply.h"
-#include "core/store.h"
 
-struct weir__add_call;
 struct weir__bounded;
 struct weir__bound_topic;
 
@@ -23,19 +16,7 @@ enum {
     WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
     WEIR__BOUND_COLLECT = 8192, /* most events that are sorted into calls */
     WEIR__BOUND_OFFERS = 128,   /* most groups that a claim asks for */
-    WEIR__BOUND_KEY_MAX = 200,  /* "weir:{" topic "}:g:" group */
     WEIR__BOUND_BYTES = 1 << 20 /* of events in one call, about */
-};
-
-/* One answer that is waited for; the first member of what is sent with it. */
-struct weir__bound_ask {
-    struct weir__bounded *store;
-    /* Runs exactly once, never inside an op (except close), and frees the ask.
-     * `reply` as in weir__reply_fn. */
-    void (*done)(struct weir__bound_ask *ask, int code,
-                 const struct redisReply *reply);
-    struct weir__bound_ask *next; /* while it waits to be failed */
-    int code;
 };
 
 /* An event on its way to the server. */
@@ -63,7 +44,7 @@ enum { WEIR__EVENT_SEQS = WEIR__BOUND_COLLECT / WEIR__SLOTS_MAX };
 /* Events that were collected together. They leave by groups, as the server's
  * work is for each group of a call: all of a group's are in the same one. */
 struct weir__bound_adds {
-    struct weir__bound_ask ask; /* first */
+    struct weir__ask ask; /* first */
     struct weir__bound_topic *topic;
     struct weir__bound_adds *next;
     struct weir__event *events;
@@ -86,7 +67,7 @@ struct weir__lot_event {
 
 /* A claimed batch. */
 struct weir__lot {
-    struct weir__bound_ask start; /* noting that a suspect starts */
+    struct weir__ask start; /* noting that a suspect starts */
     struct weir__run *starting;
     struct weir__bound_topic *topic;
     struct weir__lot *previous, *next; /* all that are out */
@@ -105,20 +86,12 @@ struct weir__lot {
 };
 
 struct weir__bound_topic {
-    uint32_t magic;
+    struct weir__base_topic base; /* first */
     struct weir__bounded *store;
-    struct weir__bound_topic *next;
-    struct weir__bound_topic *next_dirty; /* has something to flush */
-    bool is_dirty;
-    char name[WEIR_MAX_TOPIC + 1];
-    void *user;                           /* of events; NULL: nobody listens */
     struct weir__bounded_options options; /* length 0: not served here */
-    uint64_t announced; /* connection on which it entered weir:topics */
-    int64_t revision;   /* of the stored options that the user knows */
 
-    bool wants_claim;
-    bool is_idle; /* registered as an idle worker */
-    struct weir__claim claim;
+    bool is_idle;                      /* registered as an idle worker */
+    struct weir__bound_claim *claimed; /* waits for the stored options */
     unsigned tries;          /* claims in a row that were only offered groups */
     struct weir__buf offers; /* names, a NUL behind each */
     size_t offer_count;
@@ -126,80 +99,25 @@ struct weir__bound_topic {
     size_t per_group; /* events of a batch, running mean */
     struct weir__lot *lots;
     struct weir__lot *spent, **spent_end;
-    size_t unsettled;
-    int64_t error_ns; /* when an error of the server was last logged */
 
     struct weir__bound_adds *adds, **adds_end; /* being collected */
     struct weir__bound_adds *last_adds;
 };
 
-/* Seats of calls that may come again (scripts/boundadd.lua). */
-struct weir__bound_seats {
-    char name[WEIR__SEQ_LEN + 1]; /* "": none yet */
-    uint32_t *free;
-    size_t free_count;
-    uint32_t count; /* made so far */
-};
-
 struct weir__bounded {
-    struct weir__store base; /* first */
-    uint32_t magic;
-    struct weir__redis_options options;
-    struct weir__redis_url url;
-    struct weir__store_events events;
-    char worker[64];
-    struct weir__conn *commands;
-    struct weir__conn *wakes;
-    uint64_t connections; /* made so far */
-    bool is_closed;
-    struct weir__bound_ask *failed; /* could not be sent; told by the timer */
-    struct weir__bound_ask **failed_end;
-    ev_timer failing;
-    struct weir__bound_topic *topics;
-    struct weir__bound_topic *dirty;
-    struct weir__seq_maker seqs;
-    bool has_number; /* of this producer */
-    bool asks_number;
-    int64_t ahead_ms; /* server time minus our monotonic time */
-    size_t collected; /* bytes of events that wait to be sent */
-    struct weir__bound_seats seats;
+    struct weir__base base; /* first */
+    size_t collected;       /* bytes of events that wait to be sent */
 };
 
 /* --- bounded.c ---------------------------------------------------------- */
 
-struct weir__bounded *weir__bounded_of(struct weir__store *store);
-struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *topic);
-int64_t weir__bounded_now_ns(const struct weir__bounded *store);
-void weir__bound_mark(struct weir__bound_topic *topic);
-struct weir__bound_topic *weir__bound_find(const struct weir__bounded *store,
-                                           struct weir_slice name);
+struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *port);
 
-/* --- bounded_link.c ----------------------------------------------------- */
-
-int weir__bounded_connect(struct weir__bounded *store);
-void weir__bounded_ask_number(struct weir__bounded *store);
-void weir__bounded_failing_init(struct weir__bounded *store);
-void weir__bounded_fail_all(struct weir__bounded *store);
-
-/* Send one command (see weir__conn_send); `ask` may be NULL. Where that is not
- * possible the ask is done a little later with the code. */
-void weir__bounded_send(struct weir__bounded *store, struct weir__buf *bytes,
-                        const struct weir__script *script, unsigned flags,
-                        struct weir__bound_ask *ask);
-void weir__bounded_fail(struct weir__bound_ask *ask, int code);
-
-/* weir:topics lists all topics; told once on each connection. */
-void weir__bound_announce(struct weir__bound_topic *topic);
-
-/* Keys of a topic, all of `names` separated by blanks; of a group's list ("g")
- * or its leased batch ("l"). */
-void weir__bound_keys(struct weir__buf *buf, const char *topic,
-                      const char *names);
-void weir__bound_group_key(struct weir__buf *buf, const char *topic, char list,
+/* The key of a group's list ("g") or its leased batch ("l"). */
+void weir__bound_group_key(struct weir__buf *buf,
+                           const struct weir__bound_topic *topic, char list,
                            struct weir_slice group);
 
-void weir__bound_log_error(struct weir__bound_topic *topic, const char *what,
-                           int code, const struct redisReply *reply);
 void weir__bound_tell_drop(const struct weir__bound_topic *topic,
                            struct weir_slice group, enum weir_drop reason,
                            uint64_t count);
@@ -237,6 +155,9 @@ void weir__bound_adds_send(struct weir__bound_adds *adds);
 
 /* --- bounded_claim.c ---------------------------------------------------- */
 
+/* The stored options were read, or not: what was claimed is delivered. */
+void weir__bound_followed(struct weir__bound_topic *topic);
+
 void weir__bound_flush_claim(struct weir__bound_topic *topic);
 void weir__lot_free(struct weir__lot *lot);
 
@@ -251,8 +172,6 @@ void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
 
 int weir__bound_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
-void weir__bound_lateness(struct weir__store_topic *topic,
-                          const uint32_t *counts, int64_t max_us);
 int weir__bound_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
 

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/resp.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
 enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
 
-/* Calls of the boundadd script: each adds some groups with all their events. */
+/* Calls of the bounded_add script: each adds some groups with all their
+ * events. */
 
 struct weir__add_call {
-    struct weir__bound_ask ask; /* first */
+    struct weir__ask ask; /* first */
     struct weir__bound_adds *adds;
     size_t first, end; /* its groups */
     size_t events;
@@ -27,31 +24,6 @@ static struct weir_slice name_of(const struct weir__bound_adds *adds,
 {
     return (struct weir_slice){adds->bytes.ptr + group->name_at,
                                group->name_len};
-}
-
-/* --- seats -------------------------------------------------------------- */
-
-static bool take_seat(struct weir__bounded *store, uint32_t *ret_seat)
-{
-    struct weir__bound_seats *seats = &store->seats;
-    uint32_t *list;
-
-    if (seats->free_count > 0) {
-        *ret_seat = seats->free[--seats->free_count];
-        return true;
-    }
-    list = weir__mem_grow(seats->free, seats->count + 1u, sizeof(*list));
-    if (list == NULL)
-        return false;
-    seats->free = list;
-    *ret_seat = seats->count++;
-    return true;
-}
-
-static void leave_seat(struct weir__bounded *store, uint32_t seat)
-{
-    WEIR_ASSERT(store->seats.free_count < store->seats.count);
-    store->seats.free[store->seats.free_count++] = seat;
 }
 
 /* --- answering ---------------------------------------------------------- */
@@ -145,25 +117,25 @@ static void answer_call(struct weir__add_call *call, int code)
         weir__bound_adds_free(adds);
 }
 
-static void on_added(struct weir__bound_ask *ask, int code,
+static void on_added(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct weir__add_call *call =
         (struct weir__add_call *)ask; /* its first member */
     int64_t mode;
 
-    weir__bound_log_error(call->adds->topic, "add", code, reply);
+    weir__base_log_error(&call->adds->topic->base, "add", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && mode < 0)
         code = WEIR_EKIND;
     if (code == WEIR_OK)
         note_drops(call, reply);
-    leave_seat(ask->store, call->seat);
+    weir__seat_leave(ask->base, call->seat);
     answer_call(call, code);
 }
 
-static void on_unseated(struct weir__bound_ask *ask, int code,
+static void on_unseated(struct weir__ask *ask, int code,
                         const struct redisReply *reply)
 {
     (void)reply; /* none was asked for */
@@ -174,30 +146,12 @@ static void on_unseated(struct weir__bound_ask *ask, int code,
 
 static void name_events(struct weir__bound_adds *adds)
 {
-    struct weir__bounded *store = adds->topic->store;
-    int64_t now_ms = store->ahead_ms + weir__bounded_now_ns(store) / 1000000;
-
     for (size_t i = 0; i * WEIR__SLOTS_MAX < adds->count; i++)
-        weir__seq_next(&store->seqs, now_ms, adds->seqs[i]);
+        weir__base_next_seq(adds->topic->base.base, adds->seqs[i]);
     for (size_t i = 0; i < adds->count; i++)
         weir__event_name(adds->bytes.ptr + adds->events[i].at,
                          adds->seqs[i / WEIR__SLOTS_MAX],
                          (unsigned)(i % WEIR__SLOTS_MAX));
-    if (store->seats.name[0] == '\0')
-        memcpy(store->seats.name, adds->seqs[0], WEIR__SEQ_LEN);
-}
-
-/* Numbers are times of names, as in the calls of a delay topic: seats that
- * nobody used for long can be told. */
-static void write_seat(struct weir__buf *buf, const struct weir__add_call *call)
-{
-    const struct weir__bounded *store = call->ask.store;
-    char text[WEIR__SEQ_LEN + 12];
-
-    (void)snprintf(text, sizeof(text), "%s%" PRIu32, store->seats.name,
-                   call->seat); /* it fits */
-    weir__resp_str(buf, text);
-    weir__resp_int(buf, (int64_t)call->number);
 }
 
 static void write_group(struct weir__buf *buf,
@@ -219,19 +173,20 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
                        size_t len)
 {
     const struct weir__bound_adds *adds = call->adds;
-    const char *topic = adds->topic->name;
+    const struct weir__bound_topic *topic = adds->topic;
     size_t groups = call->end - call->first;
 
     /* The events and what is around them. */
     (void)weir__buf_reserve(buf, len + 16 * call->events + 120 * groups + 512);
-    weir__resp_eval(buf, &weir__script_boundadd, HEAD_KEYS + groups,
+    weir__resp_eval(buf, &weir__script_bounded_add, HEAD_KEYS + groups,
                     HEAD_ARGS + 2 * groups + call->events);
-    weir__bound_keys(buf, topic, "rot hot out meta idle options seen ttl");
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "rot hot out meta idle options seen ttl");
     for (size_t i = call->first; i < call->end; i++)
         weir__bound_group_key(buf, topic, 'g', name_of(adds, &adds->groups[i]));
-    weir__resp_str(buf, topic);
+    weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
-    write_seat(buf, call);
+    weir__seat_write(buf, call->ask.base, call->seat, call->number);
     for (size_t i = call->first; i < call->end; i++)
         write_group(buf, adds, &adds->groups[i]);
 }
@@ -242,18 +197,18 @@ static void send_call(struct weir__add_call *call, size_t len)
     struct weir__buf bytes = {0};
     char seq[WEIR__SEQ_LEN];
 
-    call->ask.store = store;
+    call->ask.base = &store->base;
     call->ask.done = on_added;
-    if (!take_seat(store, &call->seat)) {
+    if (!weir__seat_take(&store->base, &call->seat)) {
         call->ask.done = on_unseated;
-        weir__bounded_fail(&call->ask, WEIR_ENOMEM);
+        weir__base_fail(&call->ask, WEIR_ENOMEM);
         return;
     }
-    weir__seq_next(&store->seqs, 0, seq);
-    call->number = store->seqs.last;
+    weir__seq_next(&store->base.seqs, 0, seq);
+    call->number = store->base.seqs.last;
     write_call(&bytes, call, len);
-    weir__bounded_send(store, &bytes, &weir__script_boundadd, WEIR__SEND_AGAIN,
-                       &call->ask);
+    weir__base_send(&store->base, &bytes, &weir__script_bounded_add,
+                    WEIR__SEND_AGAIN, &call->ask);
 }
 
 /* The groups from `first` on that fit into one call, one at least. */
@@ -276,7 +231,7 @@ static size_t plan(const struct weir__bound_adds *adds, size_t first,
     return at;
 }
 
-static void on_unsent(struct weir__bound_ask *ask, int code,
+static void on_unsent(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
     (void)reply; /* none was asked for */
@@ -293,11 +248,11 @@ void weir__bound_adds_send(struct weir__bound_adds *adds)
         weir__bound_adds_free(adds);
         return;
     }
-    adds->ask.store = adds->topic->store;
+    adds->ask.base = adds->topic->base.base;
     adds->ask.done = on_unsent;
     adds->calls = weir__mem_new(count * sizeof(struct weir__add_call));
     if (adds->calls == NULL) {
-        weir__bounded_fail(&adds->ask, WEIR_ENOMEM);
+        weir__base_fail(&adds->ask, WEIR_ENOMEM);
         return;
     }
     name_events(adds);

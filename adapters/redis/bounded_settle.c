@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -94,7 +90,7 @@ void weir__bound_settle(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(lot->topic == topic && lot->out > 0);
     WEIR_ASSERT(lot->starting == NULL);
     take_verdict(lot, run);
-    topic->unsettled++;
+    topic->base.unsettled++;
     weir__run_fini(run);
     lot->out--;
     if (lot->out > 0)
@@ -102,30 +98,32 @@ void weir__bound_settle(struct weir__store_topic *base, struct weir__run *run)
     unlink_lot(lot);
     *topic->spent_end = lot;
     topic->spent_end = &lot->next_spent;
-    weir__bound_mark(topic);
+    weir__base_mark(&topic->base);
 }
 
 /* --- leases ------------------------------------------------------------- */
 
 struct renew_ask {
-    struct weir__bound_ask ask;
+    struct weir__ask ask;
     struct weir__bound_topic *topic;
     size_t count;
     uint64_t tokens[];
 };
 
-static void on_renewed(struct weir__bound_ask *ask, int code,
+static void on_renewed(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct renew_ask *renewal = (struct renew_ask *)ask; /* its first member */
     struct weir__bound_topic *topic = renewal->topic;
     int64_t place;
 
-    weir__bound_log_error(topic, "renew", code, reply);
+    weir__base_log_error(&topic->base, "renew", code, reply);
     for (size_t i = 0; code == WEIR_OK && weir__reply_int(reply, i, &place);
          i++)
-        if (topic->user != NULL && place >= 0 && (size_t)place < renewal->count)
-            topic->store->events.lost(topic->user, renewal->tokens[place]);
+        if (topic->base.user != NULL && place >= 0 &&
+            (size_t)place < renewal->count)
+            topic->store->base.events.lost(topic->base.user,
+                                           renewal->tokens[place]);
     weir__mem_free(renewal);
 }
 
@@ -152,15 +150,15 @@ static const struct weir__lot *renew_some(struct weir__bound_topic *topic,
         return end; /* there are two more chances */
     renewal->ask.done = on_renewed;
     renewal->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_boundrenew, 2, 1 + 2 * count);
-    weir__bound_keys(&bytes, topic->name, "lease out");
+    weir__resp_eval(&bytes, &weir__script_bounded_renew, 2, 1 + 2 * count);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, lease_ms);
     for (; first != end; first = first->next) {
         write_lot(&bytes, first);
         renewal->tokens[renewal->count++] = first->token;
     }
-    weir__bounded_send(topic->store, &bytes, &weir__script_boundrenew,
-                       WEIR__SEND_AGAIN, &renewal->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_renew,
+                    WEIR__SEND_AGAIN, &renewal->ask);
     return end;
 }
 
@@ -169,13 +167,13 @@ void weir__bound_renew(struct weir__store_topic *base, int64_t lease_ms)
     struct weir__bound_topic *topic = weir__bound_topic_of(base);
     const struct weir__lot *lot = topic->lots;
 
-    while (lot != NULL && lot->is_leased && !topic->store->is_closed)
+    while (lot != NULL && lot->is_leased && !topic->store->base.is_closed)
         lot = renew_some(topic, lot, lease_ms);
 }
 
 /* --- suspects ----------------------------------------------------------- */
 
-static void on_started(struct weir__bound_ask *ask, int code,
+static void on_started(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct weir__lot *lot = (struct weir__lot *)ask; /* its first member */
@@ -183,13 +181,13 @@ static void on_started(struct weir__bound_ask *ask, int code,
     struct weir__bound_topic *topic = lot->topic;
 
     lot->starting = NULL;
-    weir__bound_log_error(topic, "start", code, reply);
+    weir__base_log_error(&topic->base, "start", code, reply);
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
     if (code == WEIR_OK && reply->elements > 0)
         code = WEIR_ENOTFOUND;
-    if (topic->user != NULL)
-        topic->store->events.started(topic->user, run, code);
+    if (topic->base.user != NULL)
+        topic->store->base.events.started(topic->base.user, run, code);
 }
 
 void weir__bound_start(struct weir__store_topic *base, struct weir__run *run)
@@ -201,10 +199,10 @@ void weir__bound_start(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->is_suspect && lot->starting == NULL);
     lot->starting = run;
     lot->start.done = on_started;
-    weir__resp_eval(&bytes, &weir__script_boundrenew, 2, 3);
-    weir__bound_keys(&bytes, topic->name, "lease out");
+    weir__resp_eval(&bytes, &weir__script_bounded_renew, 2, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, 0);
     write_lot(&bytes, lot);
-    weir__bounded_send(topic->store, &bytes, &weir__script_boundrenew,
-                       WEIR__SEND_AGAIN, &lot->start);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_renew,
+                    WEIR__SEND_AGAIN, &lot->start);
 }

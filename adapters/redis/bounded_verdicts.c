@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/bounded_private.h"
-#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -15,7 +14,7 @@ enum {
 };
 
 struct settle_call {
-    struct weir__bound_ask ask; /* first */
+    struct weir__ask ask; /* first */
     struct weir__bound_topic *topic;
     struct weir__lot *first; /* linked by next_spent */
     size_t count, runs;
@@ -70,20 +69,20 @@ static void finish(struct settle_call *call, size_t refused)
         weir__lot_free(lot);
     }
     weir__mem_free(call);
-    WEIR_ASSERT(topic->unsettled >= runs);
-    topic->unsettled -= runs;
-    if (topic->user != NULL)
-        topic->store->events.settled(topic->user, runs, refused);
+    WEIR_ASSERT(topic->base.unsettled >= runs);
+    topic->base.unsettled -= runs;
+    if (topic->base.user != NULL)
+        topic->store->base.events.settled(topic->base.user, runs, refused);
 }
 
-static void on_settled(struct weir__bound_ask *ask, int code,
+static void on_settled(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct settle_call *call = (struct settle_call *)ask; /* its first member */
     struct weir__bound_topic *topic = call->topic;
     size_t refused = call->runs;
 
-    weir__bound_log_error(topic, "settle", code, reply);
+    weir__base_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK) {
         refused = read_refused(call, reply);
         for (const struct weir__lot *lot = call->first; lot != NULL;
@@ -91,11 +90,8 @@ static void on_settled(struct weir__bound_ask *ask, int code,
             weir__bound_tell_drop(topic, weir__slice_str(lot->group),
                                   WEIR_DROP_AGE, lot->aged);
     }
-    if (refused > 0 && code == WEIR_OK)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-                  "redis: %s: %zu verdicts came too late, their events run "
-                  "elsewhere",
-                  topic->name, refused);
+    if (code == WEIR_OK)
+        weir__base_log_refused(&topic->base, refused);
     finish(call, refused);
 }
 
@@ -142,25 +138,25 @@ static void send_call(struct settle_call *call)
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent)
         back += is_untouched(lot) ? 0 : lot->back;
-    weir__resp_eval(&bytes, &weir__script_boundsettle,
+    weir__resp_eval(&bytes, &weir__script_bounded_settle,
                     HEAD_KEYS + 2 * call->count,
                     1 + LOT_ARGS * call->count + back);
-    weir__bound_keys(&bytes, topic->name,
-                     "rot hot lease out meta idle options ttl");
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "rot hot lease out meta idle options ttl");
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent) {
         struct weir_slice group = weir__slice_str(lot->group);
 
-        weir__bound_group_key(&bytes, topic->name, 'g', group);
-        weir__bound_group_key(&bytes, topic->name, 'l', group);
+        weir__bound_group_key(&bytes, topic, 'g', group);
+        weir__bound_group_key(&bytes, topic, 'l', group);
     }
-    weir__resp_str(&bytes, topic->name);
+    weir__resp_str(&bytes, topic->base.name);
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent)
         write_lot(&bytes, lot);
     call->ask.done = on_settled;
-    weir__bounded_send(topic->store, &bytes, &weir__script_boundsettle,
-                       WEIR__SEND_AGAIN, &call->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_settle,
+                    WEIR__SEND_AGAIN, &call->ask);
 }
 
 /* Lots whose lease is lost are not sent: their events run elsewhere. */
@@ -176,7 +172,7 @@ static void drop_lost(struct weir__bound_topic *topic)
             continue;
         }
         *link = lot->next_spent;
-        topic->unsettled -= lot->count;
+        topic->base.unsettled -= lot->count;
         weir__lot_free(lot);
     }
     topic->spent_end = link;
@@ -186,11 +182,12 @@ static void drop_lost(struct weir__bound_topic *topic)
 static bool flush_some(struct weir__bound_topic *topic)
 {
     struct settle_call *call = weir__mem_new(sizeof(*call));
-    struct weir__lot **link = &call->first;
+    struct weir__lot **link;
     size_t back = 0;
 
     if (call == NULL)
         return false;
+    link = &call->first;
     call->topic = topic;
     while (topic->spent != NULL && call->count < LOTS_MAX &&
            back < EVENTS_MAX) {
@@ -215,7 +212,7 @@ void weir__bound_flush_settles(struct weir__bound_topic *topic)
     drop_lost(topic);
     while (topic->spent != NULL)
         if (!flush_some(topic)) {
-            weir__bound_mark(topic); /* the next flush tries again */
+            weir__base_mark(&topic->base); /* the next flush tries again */
             return;
         }
 }

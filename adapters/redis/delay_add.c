@@ -2,7 +2,6 @@
 #include "adapters/redis/delay_add.h"
 
 #include "adapters/msgpack/record.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -37,7 +36,7 @@ static struct weir__adds *adds_of(struct weir__store_topic *topic)
     adds = weir__mem_new(sizeof(*adds));
     if (adds == NULL)
         return NULL;
-    adds->ask.store = topic->store;
+    adds->ask.base = topic->base.base;
     adds->topic = topic;
     adds->refs = 1;
     topic->adds = adds;
@@ -99,14 +98,15 @@ int weir__topic_add(struct weir__store_topic *topic,
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (store->is_closed)
+    if (store->base.is_closed)
         return WEIR_ECANCELED;
-    if (store->collected + weir__conn_queued(store->commands) > UNANSWERED_MAX)
+    if (store->collected + weir__conn_queued(store->base.commands) >
+        UNANSWERED_MAX)
         return WEIR_EFULL;
     adds = adds_of(topic);
     if (adds == NULL || !collect(adds, job, fn, arg))
         return WEIR_ENOMEM;
-    weir__topic_mark(topic);
+    weir__base_mark(&topic->base);
     return WEIR_OK;
 }
 
@@ -196,7 +196,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         cost = parcel.is_scattered ? 4 * parcel.count : parcel.count;
         if (slots + cost > WEIR__CALL_SLOTS)
             break;
-        weir__delay_name_parcel(store, &parcel);
+        weir__base_next_seq(&store->base, parcel.seq);
         if (!weir__parcels_push(&store->parcels, &parcel))
             return false;
         slots += cost;
@@ -227,7 +227,7 @@ void weir__topic_flush_adds(struct weir__store_topic *topic)
     struct weir__adds *adds;
     size_t end;
 
-    if (topic->adds == NULL || !topic->store->has_number ||
+    if (topic->adds == NULL || !topic->store->base.has_number ||
         !weir__topic_knows_limits(topic))
         return;
     adds = take_adds(topic);
@@ -240,5 +240,5 @@ void weir__topic_flush_adds(struct weir__store_topic *topic)
         return;
     }
     adds->ask.done = fail_adds;
-    weir__delay_fail(&adds->ask, end == 0 ? WEIR_OK : WEIR_ENOMEM);
+    weir__base_fail(&adds->ask, end == 0 ? WEIR_OK : WEIR_ENOMEM);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay_add.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -23,33 +20,6 @@ struct add_call {
     size_t parcel_count;
     struct weir__parcel parcels[];
 };
-
-/* --- seats -------------------------------------------------------------- */
-
-/* False when out of memory. */
-static bool take_seat(struct weir__delay *store, uint32_t *ret_seat)
-{
-    struct weir__seats *seats = &store->seats;
-    uint32_t *list;
-
-    if (seats->free_count > 0) {
-        *ret_seat = seats->free[--seats->free_count];
-        return true;
-    }
-    list = weir__mem_grow(seats->free, seats->count + 1u, sizeof(*list));
-    if (list == NULL)
-        return false;
-    seats->free = list;
-    *ret_seat = seats->count++;
-    return true;
-}
-
-/* Also when no answer came: a later call has a larger number. */
-static void leave_seat(struct weir__delay *store, uint32_t seat)
-{
-    WEIR_ASSERT(store->seats.free_count < store->seats.count);
-    store->seats.free[store->seats.free_count++] = seat;
-}
 
 /* --- answering ---------------------------------------------------------- */
 
@@ -102,23 +72,12 @@ static void finish(struct add_call *call, int code)
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
-    leave_seat(adds->topic->store, call->seat);
+    weir__seat_leave(&adds->topic->store->base, call->seat);
     weir__adds_unref(adds);
     weir__mem_free(call);
 }
 
 /* --- staging ------------------------------------------------------------- */
-
-void weir__delay_name_parcel(struct weir__delay *store,
-                             struct weir__parcel *parcel)
-{
-    WEIR_ASSERT(store->has_number || store->seqs.last > 0);
-    weir__seq_next(&store->seqs,
-                   store->ahead_ms + weir__delay_now_ns(store) / 1000000,
-                   parcel->seq);
-    if (store->seats.name[0] == '\0')
-        memcpy(store->seats.name, parcel->seq, WEIR__SEQ_LEN);
-}
 
 void weir__topic_write_stage(struct weir__buf *buf,
                              const struct weir__store_topic *topic,
@@ -127,7 +86,7 @@ void weir__topic_write_stage(struct weir__buf *buf,
 {
     weir__resp_command(buf, 6);
     weir__resp_str(buf, "SET");
-    weir__topic_pack_key(buf, topic, parcel->seq);
+    weir__prefix_pack(buf, &topic->base.prefix, parcel->seq);
     /* The pack and what is around it. */
     (void)weir__buf_reserve(buf, parcel->size.len + 128);
     weir__resp_begin(buf, parcel->size.len);
@@ -140,34 +99,20 @@ void weir__topic_write_stage(struct weir__buf *buf,
 
 /* --- sending ------------------------------------------------------------ */
 
-/* The first name that this process gave makes its seats its own, also where the
- * server forgot whom it had given which number. */
-static void write_seat(struct weir__buf *buf, const struct add_call *call)
-{
-    const struct weir__seats *seats = &call->ask.store->seats;
-    char text[WEIR__SEQ_LEN + 12];
-    int len =
-        snprintf(text, sizeof(text), "%s%" PRIu32, seats->name, call->seat);
-
-    WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
-    weir__resp_str(buf, text);
-    weir__resp_int(buf, (int64_t)call->number);
-}
-
 static void write_call(struct weir__buf *buf, const struct add_call *call)
 {
     const struct weir__store_topic *topic = call->adds->topic;
     const struct weir__items *items = &call->adds->items;
     struct weir__buf *when = &topic->store->scratch[0];
 
-    weir__delay_eval(buf, &weir__script_add, 5 + call->parcel_count,
-                     4 + 3 * call->parcel_count);
-    weir__topic_keys(buf, topic, "wait ids meta idle seen");
+    weir__resp_eval(buf, &weir__script_add, 5 + call->parcel_count,
+                    4 + 3 * call->parcel_count);
+    weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
     for (size_t i = 0; i < call->parcel_count; i++)
-        weir__topic_pack_key(buf, topic, call->parcels[i].seq);
-    weir__resp_str(buf, topic->name);
+        weir__prefix_pack(buf, &topic->base.prefix, call->parcels[i].seq);
+    weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
-    write_seat(buf, call);
+    weir__seat_write(buf, call->ask.base, call->seat, call->number);
     for (size_t i = 0; i < call->parcel_count; i++) {
         const struct weir__parcel *parcel = &call->parcels[i];
         uint32_t group = items->list[parcel->first].group;
@@ -193,11 +138,11 @@ static void send_call(struct add_call *call)
     for (size_t i = 0; i < call->parcel_count; i++) {
         weir__topic_write_stage(&bytes, topic, &call->adds->items,
                                 &call->parcels[i]);
-        weir__delay_send(store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+        weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     }
     write_call(&bytes, call);
-    weir__delay_send(store, &bytes, &weir__script_add, WEIR__SEND_AGAIN,
-                     &call->ask);
+    weir__base_send(&store->base, &bytes, &weir__script_add, WEIR__SEND_AGAIN,
+                    &call->ask);
 }
 
 static void on_added(struct weir__ask *ask, int code,
@@ -213,12 +158,12 @@ static struct add_call *call_new(struct weir__adds *adds,
 
     if (call == NULL)
         return NULL;
-    if (!take_seat(adds->topic->store, &call->seat)) {
+    if (!weir__seat_take(&adds->topic->store->base, &call->seat)) {
         weir__mem_free(call);
         return NULL;
     }
-    call->number = adds->topic->store->seqs.last;
-    call->ask.store = adds->topic->store;
+    call->number = adds->topic->store->base.seqs.last;
+    call->ask.base = &adds->topic->store->base;
     call->ask.done = on_added;
     call->adds = adds;
     call->first = parcels[0].first;
@@ -240,7 +185,7 @@ static void stage_again(struct add_call *call, size_t index)
     struct add_call *second = NULL;
 
     if (!call->is_second) {
-        weir__delay_name_parcel(call->ask.store, &parcel);
+        weir__base_next_seq(call->ask.base, parcel.seq);
         second = call_new(call->adds, &parcel, 1);
     }
     for (size_t i = 0; i < parcel.count; i++)
@@ -305,7 +250,7 @@ static void on_added(struct weir__ask *ask, int code,
 
     if (call->is_second)
         unmark(call);
-    weir__topic_log_error(call->adds->topic, "add", code, reply);
+    weir__base_log_error(&call->adds->topic->base, "add", code, reply);
     if (code == WEIR_OK) {
         if (!weir__reply_int(reply, 0, &added))
             code = WEIR_ESERVER;

@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
-#include "core/assert.h"
 #include "core/mem.h"
 
 /* Claiming: one call of the claim script, whose reply names nodes, then one
@@ -22,14 +20,15 @@ _Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
 struct claim_ask {
     struct weir__ask ask;
     struct weir__store_topic *topic;
+    size_t room;
     bool is_look; /* asked for no job */
 };
 
 static void report(struct weir__store_topic *topic,
                    const struct weir__claimed *claimed)
 {
-    if (topic->user != NULL)
-        topic->store->events.claimed(topic->user, claimed);
+    if (topic->base.user != NULL)
+        topic->store->base.events.claimed(topic->base.user, claimed);
 }
 
 /* --- reading the reply -------------------------------------------------- */
@@ -103,7 +102,7 @@ static struct weir__lease *lease_new(struct weir__store_topic *topic,
 
     if (lease == NULL)
         return NULL;
-    lease->ask.store = topic->store;
+    lease->ask.base = topic->base.base;
     lease->topic = topic;
     lease->node_count = nodes;
     lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
@@ -136,7 +135,7 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
         return NULL;
     }
     lease->token = (uint64_t)token;
-    lease->claimed_ns = weir__delay_now_ns(topic->store);
+    lease->claimed_ns = weir__base_now_ns(&topic->store->base);
     number_packs(lease);
     return lease;
 }
@@ -149,10 +148,12 @@ static void fetch(struct weir__lease *lease)
     weir__resp_command(&bytes, 1 + lease->pack_count);
     weir__resp_str(&bytes, "MGET");
     for (size_t i = 0; i < lease->pack_count; i++)
-        weir__topic_pack_key(&bytes, topic, lease->packs[i].first->name);
+        weir__prefix_pack(&bytes, &topic->base.prefix,
+                          lease->packs[i].first->name);
     lease->is_fetching = true;
     lease->ask.done = weir__lease_fetched;
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, &lease->ask);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &lease->ask);
 }
 
 /* --- the claim ---------------------------------------------------------- */
@@ -174,8 +175,8 @@ static int read_reply(struct weir__store_topic *topic,
         !weir__reply_int(reply, 4, &state) || jobs < 0)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
-    if (topic->user != NULL)
-        weir__topic_follow(topic, state >> 1); /* before jobs are fetched */
+    if (topic->base.user != NULL) /* before jobs are fetched */
+        weir__base_follow(&topic->base, state >> 1);
     if (jobs == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, (size_t)jobs);
@@ -192,16 +193,18 @@ static void on_claimed(struct weir__ask *ask, int code,
     struct weir__store_topic *topic = claim->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__lease *lease = NULL;
+    size_t room = claim->room;
     bool is_look = claim->is_look;
 
     weir__mem_free(claim);
-    weir__topic_log_error(topic, "claim", code, reply);
+    weir__base_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &lease);
+    claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
     if (code == WEIR_OK && !is_look)
-        topic->is_idle = claimed.count == 0;
-    if (lease != NULL && topic->user == NULL) {
+        topic->is_idle = claimed.count == 0 || claimed.will_wake;
+    if (lease != NULL && topic->base.user == NULL) {
         weir__lease_free(lease); /* it runs out, nobody is there to run it */
         return;
     }
@@ -224,27 +227,29 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     struct weir__buf bytes = {0};
     struct claim_ask *claim;
 
-    if (!topic->wants_claim)
+    if (!topic->base.wants_claim)
         return;
     claim = weir__mem_new(sizeof(*claim));
     if (claim == NULL) {
-        weir__topic_mark(topic); /* the next flush tries again */
+        weir__base_mark(&topic->base); /* the next flush tries again */
         return;
     }
-    if (!topic->has_recalled && topic->user != NULL)
+    if (!topic->has_recalled && topic->base.user != NULL)
         weir__topic_recall(topic);
-    topic->wants_claim = false;
+    topic->base.wants_claim = false;
     claim->ask.done = on_claimed;
     claim->topic = topic;
-    claim->is_look = topic->claim.room == 0;
-    weir__delay_eval(&bytes, &weir__script_claim, 6, 6);
-    weir__topic_keys(&bytes, topic, "wait run lease ids meta idle");
-    weir__resp_int(&bytes, (int64_t)topic->claim.room);
-    weir__resp_int(&bytes, topic->claim.lease_ms);
+    claim->room = topic->base.claim.room;
+    claim->is_look = topic->base.claim.room == 0;
+    weir__resp_eval(&bytes, &weir__script_claim, 6, 6);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "wait run lease ids meta idle");
+    weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
+    weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
-    weir__resp_str(&bytes, claim->is_look ? "" : store->worker);
+    weir__resp_str(&bytes, claim->is_look ? "" : store->base.worker);
     weir__resp_int(&bytes, topic->is_idle);
     weir__resp_str(&bytes, "delay");
-    weir__delay_send(store, &bytes, &weir__script_claim, WEIR__SEND_ONCE,
-                     &claim->ask);
+    weir__base_send(&store->base, &bytes, &weir__script_claim, WEIR__SEND_ONCE,
+                    &claim->ask);
 }

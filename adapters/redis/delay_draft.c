@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay_draft.h"
 
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 
 enum {
@@ -138,7 +137,7 @@ static bool plan_moves(struct weir__draft *draft)
         struct weir__parcel parcel;
 
         weir__parcel_plan(&draft->topic->endings, at, draft->end_move, &parcel);
-        weir__delay_name_parcel(store, &parcel);
+        weir__base_next_seq(&store->base, parcel.seq);
         if (!weir__parcels_push(&store->parcels, &parcel))
             return false;
         at += parcel.count;
@@ -159,8 +158,8 @@ static bool plan_burials(const struct weir__draft *draft)
 
         weir__parcel_plan(items, at, draft->end_item, &parcel);
         unnamed = weir__parcel_unnamed(items, &parcel);
-        weir__delay_name_parcel(store, &parcel);
-        weir__delay_name_parcel(store, &unnamed);
+        weir__base_next_seq(&store->base, parcel.seq);
+        weir__base_next_seq(&store->base, unnamed.seq);
         if (!weir__parcels_push(&store->parcels, &parcel) ||
             !weir__parcels_push(&store->parcels, &unnamed))
             return false;
@@ -318,7 +317,7 @@ static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
     write_burials(list, draft);
     weir__resp_bytes(buf, weir__buf_slice(list));
     buf->failed = buf->failed || list->failed;
-    weir__resp_str(buf, draft->topic->grave->name);
+    weir__resp_str(buf, draft->topic->grave->base.name);
     weir__resp_str(buf, "delay");
 }
 
@@ -344,25 +343,29 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
     write_moves(&lists[MOVES], draft);
     write_ends(&lists[ENDS], draft);
 
-    weir__delay_eval(buf, &weir__script_settle,
-                     FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
-                         (has_burials ? 4 : 0),
-                     leaves_out    ? 10
-                     : has_burials ? 9
-                                   : 6);
-    weir__topic_keys(buf, topic, "run lease ids meta wait dead rec idle");
+    weir__resp_eval(buf, &weir__script_settle,
+                    FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
+                        (has_burials ? 4 : 0),
+                    leaves_out    ? 10
+                    : has_burials ? 9
+                                  : 6);
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "run lease ids meta wait dead rec idle");
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
         if (pack_of(held)->key == key) { /* its first node */
-            weir__topic_pack_key(buf, topic, held->name);
+            weir__prefix_pack(buf, &topic->base.prefix, held->name);
             key++;
         }
     for (size_t i = 0; i < parcels->count; i++)
-        weir__topic_pack_key(buf, i < draft->moves ? topic : topic->grave,
-                             parcels->list[i].seq);
+        weir__prefix_pack(buf,
+                          i < draft->moves ? &topic->base.prefix
+                                           : &topic->grave->base.prefix,
+                          parcels->list[i].seq);
     if (has_burials)
-        weir__topic_keys(buf, topic->grave, "wait ids meta idle");
-    weir__resp_str(buf, topic->name);
+        weir__prefix_keys(buf, &topic->grave->base.prefix,
+                          "wait ids meta idle");
+    weir__resp_str(buf, topic->base.name);
     for (size_t i = 0; i < 4; i++) {
         weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
         buf->failed = buf->failed || lists[i].failed;

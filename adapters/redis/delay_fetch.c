@@ -145,10 +145,10 @@ static void warn_newer(struct weir__store_topic *topic)
     if (topic->warned_newer)
         return;
     topic->warned_newer = true;
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
               "redis: %s has jobs written by a newer version of weir; they are "
               "left alone",
-              topic->name);
+              topic->base.name);
 }
 
 /* All runs of one node into its batch, in order of slots. */
@@ -180,9 +180,9 @@ static void deliver_node(struct weir__held *held, struct arrival *arrival)
 static void log_pack(const struct weir__lease *lease, size_t index,
                      const char *what)
 {
-    weir__log(lease->topic->store->options.log, WEIR_LEVEL_ERROR,
+    weir__log(lease->topic->store->base.options.log, WEIR_LEVEL_ERROR,
               "redis: pack %sp:%.*s with %zu claimed jobs %s",
-              lease->topic->prefix, WEIR__SEQ_LEN,
+              lease->topic->base.prefix.text, WEIR__SEQ_LEN,
               lease->packs[index].first->name, lease->packs[index].jobs, what);
 }
 
@@ -262,7 +262,7 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     size_t jobs = lease->jobs;
 
     lease->is_fetching = false;
-    weir__topic_log_error(topic, "fetch", code, reply);
+    weir__base_log_error(&topic->base, "fetch", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
         (size_t)reply->elements == lease->pack_count) {
         note_bytes(topic, reply);
@@ -272,7 +272,7 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     } else {
         weir__lease_free(lease); /* it runs out by itself */
     }
-    if (topic->user != NULL)
-        topic->store->events.arrived(topic->user, arrival.first, arrival.count,
-                                     jobs - arrival.count);
+    if (topic->base.user != NULL)
+        topic->store->base.events.arrived(topic->base.user, arrival.first,
+                                          arrival.count, jobs - arrival.count);
 }

@@ -5,7 +5,6 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -137,15 +136,15 @@ static void fetch(struct job_ask *job)
     if (job->state == WEIR_JOB_DEAD) {
         weir__resp_command(&bytes, 3);
         weir__resp_str(&bytes, "HGET");
-        weir__topic_key(&bytes, job->topic, "rec");
+        weir__prefix_key(&bytes, &job->topic->base.prefix, "rec");
         weir__resp_str(&bytes, job->id);
     } else {
         weir__resp_command(&bytes, 2);
         weir__resp_str(&bytes, "GET");
-        weir__topic_pack_key(&bytes, job->topic, job->place);
+        weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
     }
-    weir__delay_send(job->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &job->ask);
+    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &job->ask);
 }
 
 /* --- the slot script ---------------------------------------------------- */
@@ -227,21 +226,22 @@ static void ask_slot(struct job_ask *job)
     struct weir__buf bytes = {0};
 
     job->ask.done = on_slot;
-    weir__delay_eval(&bytes, &weir__script_slot, 8, 6);
-    weir__topic_keys(&bytes, job->topic, "wait run ids meta");
+    weir__resp_eval(&bytes, &weir__script_slot, 8, 6);
+    weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
     if (strcmp(job->place, "D") == 0)
-        weir__topic_key(&bytes, job->topic, "p:"); /* no pack is looked at */
+        weir__prefix_key(&bytes, &job->topic->base.prefix,
+                         "p:"); /* no pack is looked at */
     else
-        weir__topic_pack_key(&bytes, job->topic, job->place);
-    weir__topic_keys(&bytes, job->topic, "dead rec idle");
+        weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
+    weir__prefix_keys(&bytes, &job->topic->base.prefix, "dead rec idle");
     weir__resp_str(&bytes, verb_of(job));
     weir__resp_str(&bytes, job->id);
     weir__resp_str(&bytes, job->place);
     weir__resp_str(&bytes, job->slot_text);
-    weir__resp_str(&bytes, job->topic->name);
+    weir__resp_str(&bytes, job->topic->base.name);
     write_when(&bytes, job);
-    weir__delay_send(job->topic->store, &bytes, &weir__script_slot,
-                     is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE, &job->ask);
+    weir__base_send(&job->topic->store->base, &bytes, &weir__script_slot,
+                    is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE, &job->ask);
 }
 
 /* --- the index ---------------------------------------------------------- */
@@ -290,10 +290,10 @@ static void look_up(struct job_ask *job)
     job->ask.done = on_index;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HGET");
-    weir__topic_key(&bytes, job->topic, "ids");
+    weir__prefix_key(&bytes, &job->topic->base.prefix, "ids");
     weir__resp_str(&bytes, job->id);
-    weir__delay_send(job->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &job->ask);
+    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &job->ask);
 }
 
 /* --- the port ----------------------------------------------------------- */
@@ -319,7 +319,7 @@ int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
 {
     struct job_ask *job;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, id, arg);
     if (job == NULL)
@@ -334,7 +334,7 @@ int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
 {
     struct job_ask *job;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, id, arg);
     if (job == NULL)
@@ -351,7 +351,7 @@ int weir__topic_reschedule(struct weir__store_topic *topic,
     struct job_ask *job;
 
     WEIR_ASSERT(what->delay_ms >= 0 && what->at_ms >= 0);
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, what->id, arg);
     if (job == NULL)

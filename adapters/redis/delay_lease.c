@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -27,19 +25,20 @@ static void on_renewed(struct weir__ask *ask, int code,
     struct weir_slice digits;
 
     weir__mem_free(renew);
-    weir__topic_log_error(topic, "renew", code, reply);
+    weir__base_log_error(&topic->base, "renew", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
         reply->elements > 0)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: %zu leases are gone; their jobs run again unless "
                   "they were deleted",
-                  topic->name, (size_t)reply->elements);
+                  topic->base.name, (size_t)reply->elements);
     else
         return;
-    for (size_t i = 0; i < (size_t)reply->elements && topic->user != NULL; i++)
+    for (size_t i = 0; i < (size_t)reply->elements && topic->base.user != NULL;
+         i++)
         if (weir__reply_str(reply, i, &digits))
-            topic->store->events.lost(topic->user,
-                                      (uint64_t)weir__digits_read(digits));
+            topic->store->base.events.lost(topic->base.user,
+                                           (uint64_t)weir__digits_read(digits));
 }
 
 /* Renew up to 1,000 leases from `lease` on; returns the rest. */
@@ -58,13 +57,13 @@ static const struct weir__lease *renew_some(struct weir__store_topic *topic,
         return end;
     renew->ask.done = on_renewed;
     renew->topic = topic;
-    weir__delay_eval(&bytes, &weir__script_renew, 1, 1 + count);
-    weir__topic_key(&bytes, topic, "lease");
+    weir__resp_eval(&bytes, &weir__script_renew, 1, 1 + count);
+    weir__prefix_key(&bytes, &topic->base.prefix, "lease");
     weir__resp_int(&bytes, lease_ms);
     for (; lease != end; lease = lease->next)
         weir__resp_int(&bytes, (int64_t)lease->token);
-    weir__delay_send(topic->store, &bytes, &weir__script_renew,
-                     WEIR__SEND_AGAIN, &renew->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_renew,
+                    WEIR__SEND_AGAIN, &renew->ask);
     return end;
 }
 
@@ -73,7 +72,7 @@ void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     const struct weir__lease *lease = topic->leases;
 
-    while (lease != NULL && !topic->store->is_closed)
+    while (lease != NULL && !topic->store->base.is_closed)
         lease = renew_some(topic, lease, lease_ms);
 }
 
@@ -84,12 +83,12 @@ static void send_release(struct release_ask *release)
     const struct weir__store_topic *topic = release->topic;
     struct weir__buf bytes = {0};
 
-    weir__delay_eval(&bytes, &weir__script_release, 5, 2);
-    weir__topic_keys(&bytes, topic, "wait run lease meta idle");
+    weir__resp_eval(&bytes, &weir__script_release, 5, 2);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease meta idle");
     weir__resp_int(&bytes, (int64_t)release->token);
-    weir__resp_str(&bytes, topic->name);
-    weir__delay_send(topic->store, &bytes, &weir__script_release,
-                     WEIR__SEND_AGAIN, &release->ask);
+    weir__resp_str(&bytes, topic->base.name);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_release,
+                    WEIR__SEND_AGAIN, &release->ask);
 }
 
 static void on_released(struct weir__ask *ask, int code,
@@ -106,11 +105,11 @@ static void on_released(struct weir__ask *ask, int code,
         return;
     }
     weir__mem_free(release);
-    weir__topic_log_error(topic, "release", code, reply);
-    WEIR_ASSERT(topic->unsettled >= returned);
-    topic->unsettled -= returned;
-    if (topic->user != NULL)
-        topic->store->events.settled(topic->user, returned, 0);
+    weir__base_log_error(&topic->base, "release", code, reply);
+    WEIR_ASSERT(topic->base.unsettled >= returned);
+    topic->base.unsettled -= returned;
+    if (topic->base.user != NULL)
+        topic->store->base.events.settled(topic->base.user, returned, 0);
 }
 
 void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
@@ -119,11 +118,11 @@ void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
     struct release_ask *release = weir__mem_new(sizeof(*release));
 
     if (release == NULL) { /* the lease runs out */
-        topic->unsettled -= returned;
+        topic->base.unsettled -= returned;
         return;
     }
     release->ask.done = on_released;
-    release->ask.store = topic->store;
+    release->ask.base = topic->base.base;
     release->topic = topic;
     release->token = token;
     release->returned = returned;

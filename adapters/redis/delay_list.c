@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -116,13 +114,13 @@ static void on_page(struct weir__ask *ask, int code,
     list->ask.done = on_records;
     weir__resp_command(&bytes, 2 + list->count);
     weir__resp_str(&bytes, "HMGET");
-    weir__topic_key(&bytes, list->topic, "rec");
+    weir__prefix_key(&bytes, &list->topic->base.prefix, "rec");
     for (size_t i = 0; i < list->count; i++)
         weir__resp_bytes(&bytes,
                          weir__slice_of(list->names.ptr + list->page[i].id_at,
                                         list->page[i].id_len));
-    weir__delay_send(list->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &list->ask);
+    weir__base_send(&list->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &list->ask);
 }
 
 static void ask_page(struct dead_list *list)
@@ -133,12 +131,12 @@ static void ask_page(struct dead_list *list)
     list->ask.done = on_page;
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "ZRANGE");
-    weir__topic_key(&bytes, list->topic, "dead");
+    weir__prefix_key(&bytes, &list->topic->base.prefix, "dead");
     weir__resp_int(&bytes, (int64_t)list->rank);
     weir__resp_int(&bytes, (int64_t)(list->rank + count) - 1);
     weir__resp_str(&bytes, "WITHSCORES");
-    weir__delay_send(list->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &list->ask);
+    weir__base_send(&list->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &list->ask);
 }
 
 static void on_exists(struct weir__ask *ask, int code,
@@ -161,7 +159,7 @@ int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
     struct weir__buf bytes = {0};
     struct dead_list *list;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     list = weir__mem_new(sizeof(*list));
     if (list == NULL)
@@ -173,8 +171,9 @@ int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
     list->left = limit;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
-    weir__topic_key(&bytes, topic, "meta");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, &list->ask);
+    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &list->ask);
     return WEIR_OK;
 }
 
@@ -235,13 +234,13 @@ static void on_topics(struct weir__ask *ask, int code,
     weir__mem_free(list);
 }
 
-int weir__delay_topics(struct weir__store *base, weir_topics_fn fn, void *arg)
+int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg)
 {
-    struct weir__delay *store = weir__delay_of(base);
+    struct weir__base *base = (struct weir__base *)port; /* first member */
     struct weir__buf bytes = {0};
     struct topic_list *list;
 
-    if (store->is_closed)
+    if (base->is_closed)
         return WEIR_ECANCELED;
     list = weir__mem_new(sizeof(*list));
     if (list == NULL)
@@ -252,6 +251,6 @@ int weir__delay_topics(struct weir__store *base, weir_topics_fn fn, void *arg)
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "SMEMBERS");
     weir__resp_str(&bytes, "weir:topics");
-    weir__delay_send(store, &bytes, NULL, WEIR__SEND_AGAIN, &list->ask);
+    weir__base_send(base, &bytes, NULL, WEIR__SEND_AGAIN, &list->ask);
     return WEIR_OK;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -191,9 +190,10 @@ static void on_nodes(struct weir__ask *ask, int code,
     weir__resp_command(&bytes, 1 + listing->count);
     weir__resp_str(&bytes, "MGET");
     for (size_t i = 0; i < listing->count; i++)
-        weir__topic_pack_key(&bytes, listing->topic, listing->nodes[i].name);
-    weir__delay_send(listing->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &listing->ask);
+        weir__prefix_pack(&bytes, &listing->topic->base.prefix,
+                          listing->nodes[i].name);
+    weir__base_send(&listing->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &listing->ask);
 }
 
 static void ask_page(struct listing *listing)
@@ -206,13 +206,13 @@ static void ask_page(struct listing *listing)
     listing->ask.done = on_nodes;
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "ZRANGE");
-    weir__topic_key(&bytes, listing->topic,
-                    listing->state == WEIR_JOB_RUNNING ? "run" : "wait");
+    weir__prefix_key(&bytes, &listing->topic->base.prefix,
+                     listing->state == WEIR_JOB_RUNNING ? "run" : "wait");
     weir__resp_int(&bytes, (int64_t)listing->rank);
     weir__resp_int(&bytes, (int64_t)(listing->rank + count) - 1);
     weir__resp_str(&bytes, "WITHSCORES");
-    weir__delay_send(listing->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &listing->ask);
+    weir__base_send(&listing->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &listing->ask);
 }
 
 /* --- where to begin ----------------------------------------------------- */
@@ -242,11 +242,11 @@ static void ask_rank(struct listing *listing)
     listing->ask.done = on_rank;
     weir__resp_command(&bytes, 4);
     weir__resp_str(&bytes, "ZCOUNT");
-    weir__topic_key(&bytes, listing->topic, "wait");
+    weir__prefix_key(&bytes, &listing->topic->base.prefix, "wait");
     weir__resp_str(&bytes, "-inf");
     weir__resp_str(&bytes, bound);
-    weir__delay_send(listing->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &listing->ask);
+    weir__base_send(&listing->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &listing->ask);
 }
 
 static void on_time(struct weir__ask *ask, int code,
@@ -286,8 +286,8 @@ static void on_exists(struct weir__ask *ask, int code,
     listing->ask.done = on_time;
     weir__resp_command(&bytes, 1);
     weir__resp_str(&bytes, "TIME");
-    weir__delay_send(listing->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &listing->ask);
+    weir__base_send(&listing->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &listing->ask);
 }
 
 int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
@@ -297,7 +297,7 @@ int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
     struct listing *listing;
 
     WEIR_ASSERT(state != WEIR_JOB_DEAD);
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     listing = weir__mem_new(sizeof(*listing));
     if (listing == NULL)
@@ -311,8 +311,8 @@ int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
     listing->page = FIRST_PAGE;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
-    weir__topic_key(&bytes, topic, "meta");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &listing->ask);
+    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &listing->ask);
     return WEIR_OK;
 }

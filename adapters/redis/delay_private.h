@@ -2,39 +2,19 @@
 #ifndef WEIR_REDIS_DELAY_PRIVATE_H
 #define WEIR_REDIS_DELAY_PRIVATE_H
 
-/* What the files of the delay store share: the store, its topics, and how a
- * command is sent. delay.c opens and closes and owns both connections; then
- * there is one file for each thing that a topic does. */
+/* What the files of the delay store share: the store and its topics. delay.c
+ * opens and closes; then there is one file for each thing that a topic does. */
 
-#include <ev.h>
-#include <hiredis/hiredis.h>
-
-#include "adapters/redis/conn.h"
+#include "adapters/redis/base.h"
 #include "adapters/redis/delay.h"
 #include "adapters/redis/delay_plan.h"
-#include "adapters/redis/node.h"
-#include "adapters/redis/reply.h"
-#include "core/store.h"
 
 struct weir__delay;
 
 enum {
-    WEIR__CALL_SLOTS = 1000,  /* most slots that one script call touches */
-    WEIR__CALL_NODES = 400,   /* most nodes: these cost more */
-    WEIR__TOPIC_BUCKETS = 64, /* a power of two */
-    WEIR__NODE_STATES = 256,  /* of a node: the fraction of its score */
-    WEIR__KEY_MAX = 72        /* "weir:{" topic "}:p:" seq, and some more */
-};
-
-/* One answer that is waited for; the first member of what is sent with it. */
-struct weir__ask {
-    struct weir__delay *store;
-    /* Runs exactly once, never inside an op (except close), and frees the ask.
-     * `reply` as in weir__reply_fn. */
-    void (*done)(struct weir__ask *ask, int code,
-                 const struct redisReply *reply);
-    struct weir__ask *next; /* while it waits to be failed */
-    int code;
+    WEIR__CALL_SLOTS = 1000, /* most slots that one script call touches */
+    WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
+    WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
 };
 
 /* One claimed node. */
@@ -102,20 +82,11 @@ struct weir__adds;
 struct weir__keeper;
 
 struct weir__store_topic {
+    struct weir__base_topic base; /* first */
     struct weir__delay *store;
-    struct weir__store_topic *next_in_bucket;
-    struct weir__store_topic *next_dirty; /* has something to flush */
-    bool is_dirty;
-    char name[WEIR_MAX_TOPIC + 1];
-    char prefix[WEIR__KEY_MAX]; /* of keys: "weir:{name}:" */
-    size_t prefix_len;
-    void *user; /* of events; NULL: nobody listens */
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__store_topic *grave;  /* that topic, during a flush */
-    uint64_t announced; /* connection on which it entered weir:topics */
-    int64_t revision;   /* of the stored options that the user knows */
-    bool is_following;  /* reading a newer one */
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
     int64_t limits_revision;
@@ -123,8 +94,6 @@ struct weir__store_topic {
 
     struct weir__adds *adds; /* being collected */
 
-    bool wants_claim;
-    struct weir__claim claim;
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
@@ -136,110 +105,17 @@ struct weir__store_topic {
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;
-    size_t unsettled;
-    int64_t refused_ns; /* when refused verdicts were last logged */
-    int64_t error_ns;   /* when an error of the server was */
-    char error[32];     /* and how it begins */
-};
-
-/* Seats of calls that may have to be repeated: the server remembers the last
- * call of each (add.lua). Those that are free, the last one that got up on top,
- * so that few are used. */
-struct weir__seats {
-    char name[WEIR__SEQ_LEN + 1]; /* of this process's seats; "": none yet */
-    uint32_t *free;
-    size_t free_count;
-    uint32_t count; /* made so far; `free` has room for all */
 };
 
 struct weir__delay {
-    struct weir__store base; /* first */
-    uint32_t magic;
-    struct weir__redis_options options;
-    struct weir__store_events events;
-    struct weir__redis_url url;
-    char worker[WEIR__KEY_MAX];
-    struct weir__conn *commands;
-    struct weir__conn *wakes;
-    uint64_t connections; /* made so far */
-
-    bool is_closed;
-    struct weir__ask *failed; /* could not be sent; reported by the timer */
-    struct weir__ask **failed_end;
-    ev_timer failing;
-
-    struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
-    struct weir__store_topic *dirty;
-
-    /* Names of packs: known once the server gave this process a number. */
-    struct weir__seq_maker seqs;
-    bool has_number;
-    bool asks_number;
-    struct weir__seats seats; /* of calls of the add script */
-    int64_t ahead_ms;         /* server time minus our monotonic time */
-    size_t collected;         /* bytes of jobs that wait to be sent */
+    struct weir__base base; /* first */
+    size_t collected;       /* bytes of jobs that wait to be sent */
 
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
 };
-
-/* --- delay.c: the store ------------------------------------------------- */
-
-struct weir__delay *weir__delay_of(struct weir__store *store);
-
-int64_t weir__delay_now_ns(const struct weir__delay *store);
-
-/* Send one command (see weir__conn_send); `ask` may be NULL. Where that is not
- * possible the ask is done a little later with the code. */
-void weir__delay_send(struct weir__delay *store, struct weir__buf *bytes,
-                      const struct weir__script *script, unsigned flags,
-                      struct weir__ask *ask);
-
-/* Have the ask done with an error code, a little later. */
-void weir__delay_fail(struct weir__ask *ask, int code);
-
-/* The topic has something to flush. */
-void weir__topic_mark(struct weir__store_topic *topic);
-
-/* weir:topics lists all topics; told once on each connection. */
-void weir__topic_announce(struct weir__store_topic *topic);
-
-/* Begin EVALSHA with `keys` keys and `args` arguments. */
-void weir__delay_eval(struct weir__buf *buf, const struct weir__script *script,
-                      size_t keys, size_t args);
-
-/* A key of the topic, and those of all of `names` separated by blanks. */
-void weir__topic_key(struct weir__buf *buf,
-                     const struct weir__store_topic *topic, const char *name);
-void weir__topic_keys(struct weir__buf *buf,
-                      const struct weir__store_topic *topic, const char *names);
-
-/* The key of a pack. */
-void weir__topic_pack_key(struct weir__buf *buf,
-                          const struct weir__store_topic *topic,
-                          const char *seq);
-
-/* Log what an error reply says, the same one every 5 s; callers are told only
- * that there was one. */
-void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
-                           int code, const struct redisReply *reply);
-
-struct weir__store_topic *weir__topic_find(struct weir__delay *store,
-                                           struct weir_slice name);
-
-/* --- delay_link.c ------------------------------------------------------- */
-
-int weir__delay_connect(struct weir__delay *store);
-
-/* Ask for the producer number. Jobs wait unsent until the answer comes, so
- * their patience is its patience. It is asked anew on each connection: a server
- * that lost its memory may have given the old number to somebody else. */
-void weir__delay_ask_number(struct weir__delay *store);
-
-/* Answer all jobs that are not sent yet, now; only outside of ops. */
-void weir__delay_fail_collected(struct weir__delay *store, int code);
 
 /* --- delay_add.c -------------------------------------------------------- */
 
@@ -256,10 +132,6 @@ void weir__topic_write_stage(struct weir__buf *buf,
                              const struct weir__store_topic *topic,
                              const struct weir__items *items,
                              const struct weir__parcel *parcel);
-
-/* Give the parcel a name, about the server's time. */
-void weir__delay_name_parcel(struct weir__delay *store,
-                             struct weir__parcel *parcel);
 
 /* --- delay_claim.c ------------------------------------------------------ */
 
@@ -305,9 +177,6 @@ void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
 
 /* --- delay_topic.c ------------------------------------------------------ */
 
-/* The options that the user was told are of another revision: read them. */
-void weir__topic_follow(struct weir__store_topic *topic, int64_t revision);
-
 /* Are the limits of adds known? If not, what tells them flushes the adds. */
 bool weir__topic_knows_limits(struct weir__store_topic *topic);
 
@@ -349,8 +218,6 @@ int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
                      weir_show_fn fn, void *arg);
 int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
-void weir__topic_lateness(struct weir__store_topic *topic,
-                          const uint32_t *counts, int64_t max_us);
-int weir__delay_topics(struct weir__store *base, weir_topics_fn fn, void *arg);
+int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg);
 
 #endif

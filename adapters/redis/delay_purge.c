@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -49,7 +48,7 @@ static void on_dead(struct weir__ask *ask, int code,
     struct purge *purge = (struct purge *)ask; /* its first member */
     int64_t count, has_more;
 
-    weir__topic_log_error(purge->topic, "purge", code, reply);
+    weir__base_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &count))
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && count < 0)
@@ -73,15 +72,15 @@ static void ask_dead(struct purge *purge)
     struct weir__buf bytes = {0};
 
     purge->ask.done = on_dead;
-    weir__delay_eval(&bytes, &weir__script_forget, 4, 2);
-    weir__topic_keys(&bytes, purge->topic, "ids meta dead rec");
+    weir__resp_eval(&bytes, &weir__script_forget, 4, 2);
+    weir__prefix_keys(&bytes, &purge->topic->base.prefix, "ids meta dead rec");
     if (purge->latest_ms == 0)
         weir__resp_str(&bytes, "");
     else
         weir__resp_int(&bytes, purge->latest_ms);
     weir__resp_int(&bytes, DEAD_STEP);
-    weir__delay_send(purge->topic->store, &bytes, &weir__script_forget,
-                     WEIR__SEND_AGAIN, &purge->ask);
+    weir__base_send(&purge->topic->store->base, &bytes, &weir__script_forget,
+                    WEIR__SEND_AGAIN, &purge->ask);
 }
 
 /* --- what waits or runs ------------------------------------------------- */
@@ -92,7 +91,7 @@ static void on_purged(struct weir__ask *ask, int code,
     struct purge *purge = (struct purge *)ask; /* its first member */
     int64_t count;
 
-    weir__topic_log_error(purge->topic, "purge", code, reply);
+    weir__base_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
         code = WEIR_ESERVER;
     if (code != WEIR_OK) {
@@ -161,17 +160,17 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
         pack_of[i] = pack;
     }
     purge->ask.done = on_purged;
-    weir__delay_eval(&bytes, &weir__script_purge, 5 + pack_count, 2 * count);
-    weir__topic_keys(&bytes, topic, "wait run lease ids meta");
+    weir__resp_eval(&bytes, &weir__script_purge, 5 + pack_count, 2 * count);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
     for (size_t i = 0; i < pack_count; i++)
-        weir__topic_pack_key(&bytes, topic, (const char *)packs[i]);
+        weir__prefix_pack(&bytes, &topic->base.prefix, (const char *)packs[i]);
     for (size_t i = 0; i < count; i++) {
         weir__resp_int(&bytes, (int64_t)pack_of[i] + 1);
         (void)weir__reply_str(reply, first + i, &name);
         weir__resp_bytes(&bytes, name);
     }
-    weir__delay_send(topic->store, &bytes, &weir__script_purge,
-                     WEIR__SEND_AGAIN, &purge->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_purge,
+                    WEIR__SEND_AGAIN, &purge->ask);
 }
 
 static void on_nodes(struct weir__ask *ask, int code,
@@ -213,11 +212,12 @@ static void ask_nodes(struct purge *purge)
     purge->ask.done = on_nodes;
     weir__resp_command(&bytes, 4);
     weir__resp_str(&bytes, "ZRANGE");
-    weir__topic_key(&bytes, purge->topic, purge->is_running ? "run" : "wait");
+    weir__prefix_key(&bytes, &purge->topic->base.prefix,
+                     purge->is_running ? "run" : "wait");
     weir__resp_int(&bytes, (int64_t)purge->skipped);
     weir__resp_int(&bytes, (int64_t)purge->skipped + NODES - 1);
-    weir__delay_send(purge->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &purge->ask);
+    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &purge->ask);
 }
 
 /* --- the port ----------------------------------------------------------- */
@@ -266,11 +266,11 @@ static void ask_counters(struct purge *purge)
     purge->ask.done = on_counters;
     weir__resp_command(&bytes, 2 + COUNT);
     weir__resp_str(&bytes, "HMGET");
-    weir__topic_key(&bytes, purge->topic, "meta");
+    weir__prefix_key(&bytes, &purge->topic->base.prefix, "meta");
     for (size_t i = 0; i < COUNT; i++)
         weir__resp_str(&bytes, fields[i]);
-    weir__delay_send(purge->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &purge->ask);
+    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &purge->ask);
 }
 
 /* NULL when out of memory. */
@@ -292,7 +292,7 @@ int weir__topic_purge(struct weir__store_topic *topic, enum weir__purge what,
 {
     struct purge *purge;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     purge = purge_new(topic, fn, arg);
     if (purge == NULL)
@@ -324,19 +324,20 @@ int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
     struct weir__buf bytes = {0};
     struct purge *purge;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     purge = purge_new(topic, fn, arg);
     if (purge == NULL)
         return WEIR_ENOMEM;
     purge->ask.done = on_forgotten;
-    weir__delay_eval(&bytes, &weir__script_slot, 8, 4);
-    weir__topic_keys(&bytes, topic, "wait run ids meta p: dead rec idle");
+    weir__resp_eval(&bytes, &weir__script_slot, 8, 4);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "wait run ids meta p: dead rec idle");
     weir__resp_str(&bytes, "delete");
     weir__resp_bytes(&bytes, id);
     weir__resp_str(&bytes, "D");
     weir__resp_str(&bytes, "");
-    weir__delay_send(topic->store, &bytes, &weir__script_slot, WEIR__SEND_ONCE,
-                     &purge->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_slot,
+                    WEIR__SEND_ONCE, &purge->ask);
     return WEIR_OK;
 }

@@ -4,8 +4,6 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
-#include "core/assert.h"
 #include "core/mem.h"
 
 /* Dead jobs become ready again: one, or all of them a page at a time. The
@@ -83,7 +81,7 @@ static void on_requeued(struct weir__ask *ask, int code,
     int64_t count = -1;
 
     weir__mem_free(call);
-    weir__topic_log_error(requeue->topic, "requeue", code, reply);
+    weir__base_log_error(&requeue->topic->base, "requeue", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
         code = WEIR_ESERVER; /* the server had no memory for the pack */
     if (code == WEIR_OK)
@@ -102,16 +100,17 @@ static void send_parcel(struct requeue *requeue, struct requeue_call *call,
     struct weir__buf bytes = {0}, *died = &topic->store->scratch[0];
 
     weir__topic_write_stage(&bytes, topic, &requeue->items, parcel);
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     weir__buf_reset(died);
     weir__pack_array(died, parcel->count);
     for (size_t i = 0; i < parcel->count; i++)
         weir__pack_uint(died,
                         (uint64_t)requeue->item_died_ms[parcel->first + i]);
-    weir__delay_eval(&bytes, &weir__script_requeue, 7, 4);
-    weir__topic_keys(&bytes, topic, "wait ids meta dead rec idle");
-    weir__topic_pack_key(&bytes, topic, parcel->seq);
-    weir__resp_str(&bytes, topic->name);
+    weir__resp_eval(&bytes, &weir__script_requeue, 7, 4);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "wait ids meta dead rec idle");
+    weir__prefix_pack(&bytes, &topic->base.prefix, parcel->seq);
+    weir__resp_str(&bytes, topic->base.name);
     weir__resp_int(&bytes, (int64_t)parcel->count);
     weir__resp_int(&bytes, (int64_t)parcel->size.header_len);
     weir__resp_bytes(&bytes, weir__buf_slice(died));
@@ -119,8 +118,8 @@ static void send_parcel(struct requeue *requeue, struct requeue_call *call,
     call->ask.done = on_requeued;
     call->requeue = requeue;
     requeue->out++;
-    weir__delay_send(topic->store, &bytes, &weir__script_requeue,
-                     WEIR__SEND_AGAIN, &call->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_requeue,
+                    WEIR__SEND_AGAIN, &call->ask);
 }
 
 static void send_items(struct requeue *requeue)
@@ -137,7 +136,7 @@ static void send_items(struct requeue *requeue)
             break;
         }
         weir__parcel_plan(&requeue->items, at, requeue->items.count, &parcel);
-        weir__delay_name_parcel(store, &parcel);
+        weir__base_next_seq(&store->base, parcel.seq);
         send_parcel(requeue, call, &parcel);
         at += parcel.count;
     }
@@ -209,7 +208,7 @@ static void on_records(struct weir__ask *ask, int code,
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
-    if (code == WEIR_OK && !requeue->topic->store->has_number) {
+    if (code == WEIR_OK && !requeue->topic->store->base.has_number) {
         ask_page(requeue); /* the connection is a new one: once more */
         return;
     }
@@ -228,11 +227,11 @@ static void ask_records(struct requeue *requeue)
     requeue->ask.done = on_records;
     weir__resp_command(&bytes, 2 + requeue->fetched);
     weir__resp_str(&bytes, "HMGET");
-    weir__topic_key(&bytes, requeue->topic, "rec");
+    weir__prefix_key(&bytes, &requeue->topic->base.prefix, "rec");
     for (size_t i = 0; i < requeue->fetched; i++)
         weir__resp_bytes(&bytes, name_of(requeue, i));
-    weir__delay_send(requeue->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &requeue->ask);
+    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &requeue->ask);
 }
 
 /* --- pages -------------------------------------------------------------- */
@@ -297,12 +296,12 @@ static void ask_page(struct requeue *requeue)
     if (requeue->is_one) {
         weir__resp_command(&bytes, 3);
         weir__resp_str(&bytes, "ZSCORE");
-        weir__topic_key(&bytes, requeue->topic, "dead");
+        weir__prefix_key(&bytes, &requeue->topic->base.prefix, "dead");
         weir__resp_bytes(&bytes, name_of(requeue, 0));
     } else {
         weir__resp_command(&bytes, 8);
         weir__resp_str(&bytes, "ZRANGEBYSCORE");
-        weir__topic_key(&bytes, requeue->topic, "dead");
+        weir__prefix_key(&bytes, &requeue->topic->base.prefix, "dead");
         weir__resp_str(&bytes, "-inf");
         weir__resp_int(&bytes, requeue->latest_ms);
         weir__resp_str(&bytes, "WITHSCORES");
@@ -310,8 +309,8 @@ static void ask_page(struct requeue *requeue)
         weir__resp_int(&bytes, (int64_t)requeue->skipped);
         weir__resp_int(&bytes, (int64_t)requeue->page);
     }
-    weir__delay_send(requeue->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &requeue->ask);
+    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &requeue->ask);
 }
 
 static void on_latest(struct weir__ask *ask, int code,
@@ -344,12 +343,12 @@ static void on_exists(struct weir__ask *ask, int code,
     requeue->ask.done = on_latest;
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "ZRANGE");
-    weir__topic_key(&bytes, requeue->topic, "dead");
+    weir__prefix_key(&bytes, &requeue->topic->base.prefix, "dead");
     weir__resp_int(&bytes, -1);
     weir__resp_int(&bytes, -1);
     weir__resp_str(&bytes, "WITHSCORES");
-    weir__delay_send(requeue->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &requeue->ask);
+    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN, &requeue->ask);
 }
 
 int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
@@ -358,7 +357,7 @@ int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
     struct weir__buf bytes = {0};
     struct requeue *requeue;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     requeue = weir__mem_new(sizeof(*requeue));
     if (requeue == NULL)
@@ -368,7 +367,7 @@ int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
         weir__mem_free(requeue);
         return WEIR_ENOMEM;
     }
-    requeue->ask.store = topic->store;
+    requeue->ask.base = topic->base.base;
     requeue->topic = topic;
     requeue->fn = fn;
     requeue->arg = arg;
@@ -382,8 +381,8 @@ int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
     requeue->ask.done = on_exists;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
-    weir__topic_key(&bytes, topic, "meta");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &requeue->ask);
+    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &requeue->ask);
     return WEIR_OK;
 }

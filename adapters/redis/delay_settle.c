@@ -19,7 +19,7 @@ static void touch(struct weir__held *held)
     WEIR_ASSERT(held->next == NULL);
     *topic->touched_end = held;
     topic->touched_end = &held->next;
-    weir__topic_mark(topic);
+    weir__base_mark(&topic->base);
 }
 
 /* A dead job that moves to another topic: retries start over there, and where
@@ -30,7 +30,7 @@ static void prepare_burial(const struct weir__store_topic *topic,
 {
     struct weir__record *record = &run->record;
     struct weir_origin origin = {
-        .topic = weir__slice_str(topic->name),
+        .topic = weir__slice_str(topic->base.name),
         .id = run->id,
         .token = run->token,
         .died_ms = run->due_ms + run->start_late_us / 1000,
@@ -140,7 +140,7 @@ static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
     held->verdicts++;
     held->endings +=
         (run->outcome != WEIR__OUTCOME_DONE) + (uint32_t)run->follows.count;
-    topic->unsettled++;
+    topic->base.unsettled++;
 }
 
 void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
@@ -154,7 +154,7 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     WEIR_ASSERT(held->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         lease->returned++;
-        topic->unsettled++;
+        topic->base.unsettled++;
     } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, held);
     }
@@ -162,7 +162,7 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     lease->out--;
     if (lease->out == 0) {
         weir__lease_spend(lease);
-        weir__topic_mark(topic);
+        weir__base_mark(&topic->base);
     }
 }
 

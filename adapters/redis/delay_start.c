@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
 #include "adapters/redis/pack.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -23,13 +22,13 @@ static void on_started(struct weir__ask *ask, int code,
 
     WEIR_ASSERT(run != NULL);
     held->starting = NULL;
-    weir__topic_log_error(topic, "start", code, reply);
+    weir__base_log_error(&topic->base, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_noted))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && is_noted == 0)
         code = WEIR_ENOTFOUND;
-    if (topic->user != NULL)
-        topic->store->events.started(topic->user, run, code);
+    if (topic->base.user != NULL)
+        topic->store->base.events.started(topic->base.user, run, code);
 }
 
 void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
@@ -43,13 +42,13 @@ void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
     WEIR_ASSERT(held->starting == NULL);
     held->start.done = on_started;
     held->starting = run;
-    weir__delay_eval(&bytes, &weir__script_start, 2, 3);
-    weir__topic_keys(&bytes, topic, "run started");
+    weir__resp_eval(&bytes, &weir__script_start, 2, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "run started");
     weir__resp_bytes(&bytes, weir__slice_of(held->name, sizeof(held->name)));
     weir__resp_int(&bytes, (int64_t)lease->token);
-    weir__resp_str(&bytes, topic->store->worker);
-    weir__delay_send(topic->store, &bytes, &weir__script_start,
-                     WEIR__SEND_AGAIN, &held->start);
+    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_start,
+                    WEIR__SEND_AGAIN, &held->start);
 }
 
 /* --- recalling ---------------------------------------------------------- */
@@ -75,10 +74,10 @@ static void say_id(const struct recall_ask *recall, struct weir_slice bytes)
         weir__pack_ids(&pack, ids);
         id = ids[recall->slot];
     }
-    weir__log(recall->topic->store->options.log, WEIR_LEVEL_WARN,
+    weir__log(recall->topic->store->base.options.log, WEIR_LEVEL_WARN,
               "redis: %s: when this worker died last time it was running job "
               "%.*s",
-              recall->topic->name, (int)id.len, (const char *)id.ptr);
+              recall->topic->base.name, (int)id.len, (const char *)id.ptr);
 }
 
 static void on_pack(struct weir__ask *ask, int code,
@@ -99,7 +98,7 @@ static void on_recalled(struct weir__ask *ask, int code,
     struct weir_slice node;
     unsigned hi;
 
-    weir__topic_log_error(recall->topic, "recall", code, reply);
+    weir__base_log_error(&recall->topic->base, "recall", code, reply);
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
         weir__node_read(node, &recall->slot, &hi) != WEIR_OK) {
         weir__mem_free(recall);
@@ -109,9 +108,9 @@ static void on_recalled(struct weir__ask *ask, int code,
     recall->ask.done = on_pack;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "GET");
-    weir__topic_pack_key(&bytes, recall->topic, recall->node);
-    weir__delay_send(recall->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &recall->ask);
+    weir__prefix_pack(&bytes, &recall->topic->base.prefix, recall->node);
+    weir__base_send(&recall->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &recall->ask);
 }
 
 void weir__topic_recall(struct weir__store_topic *topic)
@@ -124,9 +123,9 @@ void weir__topic_recall(struct weir__store_topic *topic)
     topic->has_recalled = true;
     recall->ask.done = on_recalled;
     recall->topic = topic;
-    weir__delay_eval(&bytes, &weir__script_recall, 3, 1);
-    weir__topic_keys(&bytes, topic, "wait run started");
-    weir__resp_str(&bytes, topic->store->worker);
-    weir__delay_send(topic->store, &bytes, &weir__script_recall,
-                     WEIR__SEND_ONCE, &recall->ask);
+    weir__resp_eval(&bytes, &weir__script_recall, 3, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
+    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_recall,
+                    WEIR__SEND_ONCE, &recall->ask);
 }

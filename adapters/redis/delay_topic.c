@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
-#include "adapters/redis/delay_wire.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -52,7 +50,7 @@ static struct change *change_new(struct weir__store_topic *topic,
     change->ask.done = on_changed;
     change->fn = fn;
     change->arg = arg;
-    weir__topic_announce(topic);
+    weir__base_announce(&topic->base);
     return change;
 }
 
@@ -62,18 +60,18 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     struct weir__buf bytes = {0};
     struct change *change;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__delay_eval(&bytes, &weir__script_pause, 3, 3);
-    weir__topic_keys(&bytes, topic, "ids meta idle");
-    weir__resp_str(&bytes, topic->name);
+    weir__resp_eval(&bytes, &weir__script_pause, 3, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "ids meta idle");
+    weir__resp_str(&bytes, topic->base.name);
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
-    weir__delay_send(topic->store, &bytes, &weir__script_pause,
-                     WEIR__SEND_AGAIN, &change->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_pause,
+                    WEIR__SEND_AGAIN, &change->ask);
     return WEIR_OK;
 }
 
@@ -84,36 +82,26 @@ int weir__topic_set(struct weir__store_topic *topic,
     struct weir__buf bytes = {0};
     struct change *change;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__delay_eval(&bytes, &weir__script_set, 11, 1 + 2 * count);
-    weir__topic_keys(&bytes, topic,
-                     "options ids meta wait run dead fifo parked "
-                     "rot hot out");
+    weir__resp_eval(&bytes, &weir__script_set, 11, 1 + 2 * count);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "options ids meta wait run dead fifo parked "
+                      "rot hot out");
     weir__resp_str(&bytes, "delay");
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);
         weir__resp_bytes(&bytes, settings[i].value);
     }
-    weir__delay_send(topic->store, &bytes, &weir__script_set, WEIR__SEND_AGAIN,
-                     &change->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_set,
+                    WEIR__SEND_AGAIN, &change->ask);
     return WEIR_OK;
 }
 
 /* --- reading options ---------------------------------------------------- */
-
-static void ask_options(struct weir__store_topic *topic, struct weir__ask *ask)
-{
-    struct weir__buf bytes = {0};
-
-    weir__resp_command(&bytes, 2);
-    weir__resp_str(&bytes, "HGETALL");
-    weir__topic_key(&bytes, topic, "options");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, ask);
-}
 
 struct settings_ask {
     struct weir__ask ask;
@@ -157,7 +145,7 @@ static void on_exists(struct weir__ask *ask, int code,
         return;
     }
     wanted->ask.done = on_settings;
-    ask_options(wanted->topic, &wanted->ask);
+    weir__base_ask_options(&wanted->topic->base, &wanted->ask);
 }
 
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
@@ -166,7 +154,7 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     struct weir__buf bytes = {0};
     struct settings_ask *wanted;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     wanted = weir__mem_new(sizeof(*wanted));
     if (wanted == NULL)
@@ -177,9 +165,9 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     wanted->arg = arg;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
-    weir__topic_key(&bytes, topic, "meta");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &wanted->ask);
+    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &wanted->ask);
     return WEIR_OK;
 }
 
@@ -211,7 +199,7 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
     struct weir__buf bytes = {0};
     struct kind_ask *wanted;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     wanted = weir__mem_new(sizeof(*wanted));
     if (wanted == NULL)
@@ -221,70 +209,28 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
     wanted->arg = arg;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HMGET");
-    weir__topic_key(&bytes, topic, "meta");
+    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
     weir__resp_str(&bytes, "kind");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &wanted->ask);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &wanted->ask);
     return WEIR_OK;
-}
-
-/* --- following them ----------------------------------------------------- */
-
-struct follow {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
-    int64_t revision;
-};
-
-static void on_options(struct weir__ask *ask, int code,
-                       const struct redisReply *reply)
-{
-    struct follow *follow = (struct follow *)ask; /* its first member */
-    struct weir__store_topic *topic = follow->topic;
-    int64_t revision = follow->revision;
-    struct weir__setting *settings = NULL;
-    size_t count = 0;
-
-    weir__mem_free(follow);
-    topic->is_following = false;
-    weir__topic_log_error(topic, "options", code, reply);
-    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
-        settings = weir__settings_read(reply, &count);
-    if (settings == NULL)
-        return; /* the next claim tells the revision again */
-    topic->revision = revision;
-    if (topic->user != NULL)
-        topic->store->events.options(topic->user, settings, count);
-    weir__mem_free(settings);
-}
-
-void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
-{
-    struct follow *follow;
-
-    if (topic->is_following || topic->revision == revision)
-        return;
-    follow = weir__mem_new(sizeof(*follow));
-    if (follow == NULL)
-        return; /* the next claim tells it again */
-    follow->ask.done = on_options;
-    follow->topic = topic;
-    follow->revision = revision;
-    topic->is_following = true;
-    ask_options(topic, &follow->ask);
 }
 
 /* --- what concerns adds ------------------------------------------------- */
 
+struct limits_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+};
+
 static void on_limits(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
-    struct follow *follow = (struct follow *)ask; /* its first member */
-    struct weir__store_topic *topic = follow->topic;
+    struct weir__store_topic *topic = ((struct limits_ask *)ask)->topic;
     struct weir_slice text;
     int64_t bytes;
 
-    weir__mem_free(follow);
+    weir__mem_free(ask);
     topic->asks_limits = false;
     topic->max_body = WEIR_MAX_BODY;
     if (code == WEIR_OK && weir__reply_str(reply, 0, &text) &&
@@ -294,30 +240,31 @@ static void on_limits(struct weir__ask *ask, int code,
         weir__topic_fail_adds(topic, code);
         return;
     }
-    topic->limits_of = topic->store->connections;
+    topic->limits_of = topic->store->base.connections;
     weir__topic_flush_adds(topic);
 }
 
 bool weir__topic_knows_limits(struct weir__store_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct follow *follow;
+    struct limits_ask *limits;
 
-    if (topic->asks_limits || topic->limits_of == topic->store->connections)
+    if (topic->asks_limits ||
+        topic->limits_of == topic->store->base.connections)
         return !topic->asks_limits;
-    follow = weir__mem_new(sizeof(*follow));
-    if (follow == NULL) {
-        weir__topic_mark(topic); /* the next flush tries again */
+    limits = weir__mem_new(sizeof(*limits));
+    if (limits == NULL) {
+        weir__base_mark(&topic->base); /* the next flush tries again */
         return false;
     }
-    follow->ask.done = on_limits;
-    follow->topic = topic;
+    limits->ask.done = on_limits;
+    limits->topic = topic;
     topic->asks_limits = true;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HMGET");
-    weir__topic_key(&bytes, topic, "options");
+    weir__prefix_key(&bytes, &topic->base.prefix, "options");
     weir__resp_str(&bytes, "max_body");
-    weir__delay_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &follow->ask);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &limits->ask);
     return false;
 }

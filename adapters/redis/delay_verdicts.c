@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_draft.h"
-#include "adapters/redis/delay_wire.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -10,8 +9,6 @@
 /* Sending verdicts: calls of the settle script with up to 1,000 slots each.
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
-
-enum { LOG_EVERY_NS = 1000000000 };
 
 struct settle_ask {
     struct weir__ask ask;
@@ -31,19 +28,6 @@ static void ask_free(struct settle_ask *settle)
     for (size_t i = 0; i < settle->copy_count; i++)
         weir__buf_fini(&settle->copies[i]);
     weir__mem_free(settle);
-}
-
-static void note_refused(struct weir__store_topic *topic, size_t refused)
-{
-    int64_t now_ns = weir__delay_now_ns(topic->store);
-
-    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
-                         now_ns - topic->refused_ns < LOG_EVERY_NS))
-        return;
-    topic->refused_ns = now_ns;
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: %zu verdicts came too late and were refused",
-              topic->name, refused);
 }
 
 /* Jobs that runs added, whose ids existed already: what comes last, behind the
@@ -75,34 +59,34 @@ static size_t count_left_out(const struct redisReply *reply)
 static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
 {
     if (unkept > 0)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "back (is it full?); their jobs run again",
-                  topic->name, unkept);
+                  topic->base.name, unkept);
 }
 
 static void note_twins(const struct weir__store_topic *topic, size_t twins)
 {
     if (twins > 0)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: %zu jobs that handlers added with their verdicts "
                   "exist already",
-                  topic->name, twins);
+                  topic->base.name, twins);
 }
 
 static bool send_again(struct settle_ask *settle)
 {
-    struct weir__delay *store = settle->ask.store;
+    struct weir__delay *store = settle->topic->store;
     size_t count = settle->copy_count;
 
     if (count == 0 || settle->is_second)
         return false;
     settle->is_second = true;
     for (size_t i = 0; i + 1 < count; i++)
-        weir__delay_send(store, &settle->copies[i], NULL, WEIR__SEND_AGAIN,
-                         NULL);
-    weir__delay_send(store, &settle->copies[count - 1], &weir__script_settle,
-                     WEIR__SEND_AGAIN, &settle->ask);
+        weir__base_send(&store->base, &settle->copies[i], NULL,
+                        WEIR__SEND_AGAIN, NULL);
+    weir__base_send(&store->base, &settle->copies[count - 1],
+                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
     return true;
 }
 
@@ -123,18 +107,19 @@ static void on_settled(struct weir__ask *ask, int code,
     }
     if (code == WEIR_OK && settled == -1 && send_again(settle))
         return;
-    weir__topic_log_error(topic, "settle", code, reply);
+    weir__base_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK) {
         unkept = settled == -1 ? verdicts : count_left_out(reply);
         note_unkept(topic, unkept);
         note_twins(topic, twins);
-        note_refused(topic, refused > unkept ? refused - unkept : 0);
+        weir__base_log_refused(&topic->base,
+                               refused > unkept ? refused - unkept : 0);
     }
     ask_free(settle);
-    WEIR_ASSERT(topic->unsettled >= verdicts);
-    topic->unsettled -= verdicts;
-    if (topic->user != NULL && verdicts > 0)
-        topic->store->events.settled(topic->user, verdicts, refused);
+    WEIR_ASSERT(topic->base.unsettled >= verdicts);
+    topic->base.unsettled -= verdicts;
+    if (topic->base.user != NULL && verdicts > 0)
+        topic->store->base.events.settled(topic->base.user, verdicts, refused);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -146,7 +131,8 @@ static void send_stage(struct settle_ask *settle, struct weir__buf *bytes)
 
     weir__buf_append(copy, bytes->ptr, bytes->len);
     settle->copy_count++;
-    weir__delay_send(settle->topic->store, bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__base_send(&settle->topic->store->base, bytes, NULL, WEIR__SEND_AGAIN,
+                    NULL);
 }
 
 static void send_call(struct weir__draft *draft)
@@ -163,12 +149,12 @@ static void send_call(struct weir__draft *draft)
             weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]));
     }
     if (settle == NULL) { /* the leases run out */
-        WEIR_ASSERT(topic->unsettled >= draft->verdicts);
-        topic->unsettled -= draft->verdicts;
+        WEIR_ASSERT(topic->base.unsettled >= draft->verdicts);
+        topic->base.unsettled -= draft->verdicts;
         return;
     }
     settle->ask.done = on_settled;
-    settle->ask.store = topic->store;
+    settle->ask.base = topic->base.base;
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
     for (size_t i = 0; i < parcels->count; i++) {
@@ -179,8 +165,8 @@ static void send_call(struct weir__draft *draft)
     if (copies > 0)
         weir__draft_write(&settle->copies[settle->copy_count++], draft, true);
     weir__draft_write(&bytes, draft, false);
-    weir__delay_send(topic->store, &bytes, &weir__script_settle,
-                     WEIR__SEND_AGAIN, &settle->ask);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_settle,
+                    WEIR__SEND_AGAIN, &settle->ask);
 }
 
 /* --- flushing ----------------------------------------------------------- */
@@ -190,13 +176,13 @@ static void find_grave(struct weir__store_topic *topic)
 {
     struct weir__store_topic_options options = {
         .name = weir__slice_str(topic->on_dead)};
-    struct weir__store *store = &topic->store->base;
+    struct weir__store *store = &topic->store->base.port;
 
     topic->grave = NULL;
     if (topic->endings.count == 0 || options.name.len == 0 ||
         store->ops->topic_open(store, &options, &topic->grave) < 0)
         return;
-    weir__topic_announce(topic->grave);
+    weir__base_announce(&topic->grave->base);
 }
 
 static void send_all(struct weir__store_topic *topic)
@@ -237,7 +223,7 @@ static void clear_touched(struct weir__store_topic *topic)
 
 void weir__topic_flush_settles(struct weir__store_topic *topic)
 {
-    if (topic->endings.count > 0 && !topic->store->has_number)
+    if (topic->endings.count > 0 && !topic->store->base.has_number)
         return; /* its answer flushes them */
     send_all(topic);
     clear_touched(topic);

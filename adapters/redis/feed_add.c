@@ -3,8 +3,6 @@
 
 #include "adapters/json/json.h"
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -15,7 +13,7 @@
 #define FOUND_NS INT64_C(1000000000)
 
 struct weir__feed_add {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
     struct weir__feed_add *next;
     weir_added_fn fn;
@@ -31,12 +29,12 @@ static void answer(struct weir__feed_add *add, int code, const char *id)
     weir__mem_free(add);
 }
 
-static void on_added(struct weir__feed_ask *ask, int code,
+static void on_added(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct weir__feed_add *add = (struct weir__feed_add *)ask; /* first */
 
-    weir__feed_log_error(add->topic, "add", code, reply);
+    weir__base_log_error(&add->topic->base, "add", code, reply);
     /* Of an entry of a list there is no id before it is taken. */
     if (code == WEIR_OK && reply->type == REDIS_REPLY_STRING)
         answer(add, code, reply->str);
@@ -59,7 +57,8 @@ static void send_add(struct weir__feed_add *add)
     }
     weir__resp_bytes(&bytes, weir__slice_of(add->json, add->len));
     add->ask.done = on_added;
-    weir__feed_send(topic->store, &bytes, NULL, WEIR__SEND_ONCE, &add->ask);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_ONCE,
+                    &add->ask);
 }
 
 void weir__feed_fail_adds(struct weir__feed_topic *topic, int code)
@@ -79,7 +78,7 @@ void weir__feed_fail_adds(struct weir__feed_topic *topic, int code)
 /* --- finding the key ---------------------------------------------------- */
 
 struct find_ask {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
 };
 
@@ -90,20 +89,20 @@ static void note_kind(struct weir__feed_topic *topic)
 
     weir__resp_command(&bytes, 4);
     weir__resp_str(&bytes, "HSETNX");
-    weir__feed_keys(&bytes, topic->name, "meta");
+    weir__prefix_keys(&bytes, &topic->base.prefix, "meta");
     weir__resp_str(&bytes, "kind");
     weir__resp_str(&bytes, topic->store->is_stream ? "stream" : "list");
-    weir__feed_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
 }
 
-static void on_found(struct weir__feed_ask *ask, int code,
+static void on_found(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct weir__feed_topic *topic = ((struct find_ask *)ask)->topic;
 
     weir__mem_free(ask);
     topic->is_finding = false;
-    weir__feed_log_error(topic, "add", code, reply);
+    weir__base_log_error(&topic->base, "add", code, reply);
     code = weir__feed_found(topic, code, reply, &topic->place);
     if (code == WEIR_ENOTFOUND)
         note_kind(topic);
@@ -111,14 +110,14 @@ static void on_found(struct weir__feed_ask *ask, int code,
         weir__feed_fail_adds(topic, code);
         return;
     }
-    topic->found_ns = weir__feed_now_ns(topic->store);
+    topic->found_ns = weir__base_now_ns(&topic->store->base);
     weir__feed_flush_adds(topic);
-    weir__conn_flush(topic->store->commands);
+    weir__conn_flush(topic->store->base.commands);
 }
 
 static bool is_found(struct weir__feed_topic *topic)
 {
-    int64_t now_ns = weir__feed_now_ns(topic->store);
+    int64_t now_ns = weir__base_now_ns(&topic->store->base);
     struct find_ask *find;
 
     if (topic->found_ns != 0 && now_ns - topic->found_ns < FOUND_NS)
@@ -127,7 +126,7 @@ static bool is_found(struct weir__feed_topic *topic)
         return false;
     find = weir__mem_new(sizeof(*find));
     if (find == NULL) {
-        weir__feed_mark(topic); /* the next flush tries again */
+        weir__base_mark(&topic->base); /* the next flush tries again */
         return false;
     }
     topic->is_finding = true;
@@ -141,7 +140,7 @@ void weir__feed_flush_adds(struct weir__feed_topic *topic)
 {
     struct weir__feed_add *add = topic->adds;
 
-    if (add == NULL || topic->store->is_closed || !is_found(topic))
+    if (add == NULL || topic->store->base.is_closed || !is_found(topic))
         return;
     topic->adds = NULL;
     topic->adds_end = &topic->adds;
@@ -174,7 +173,7 @@ int weir__feed_add(struct weir__store_topic *base,
     struct weir__feed_add *add;
     size_t len;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     if (!is_plain(job))
         return WEIR_EKIND;
@@ -189,6 +188,6 @@ int weir__feed_add(struct weir__store_topic *base,
     (void)weir__json_print(body, add->json, len + 1); /* it fits */
     *topic->adds_end = add;
     topic->adds_end = &add->next;
-    weir__feed_mark(topic);
+    weir__base_mark(&topic->base);
     return WEIR_OK;
 }

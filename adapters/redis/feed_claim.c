@@ -2,8 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -19,7 +17,7 @@ enum {
 #define DUE_MAX_MS    INT64_C(9999999999999) /* the year 2286 */
 
 struct claim_ask {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
     bool is_look; /* asked for no entry */
 };
@@ -147,7 +145,7 @@ static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
         return NULL;
     }
     claim->token = (uint64_t)token;
-    claim->claimed_ns = weir__feed_now_ns(topic->store);
+    claim->claimed_ns = weir__base_now_ns(&topic->store->base);
     claim->count = count;
     claim->out = count;
     for (size_t i = 0; i < count; i++)
@@ -207,19 +205,19 @@ static void deliver(struct weir__feed_topic *topic,
                     const struct weir__claimed *claimed,
                     struct weir__feed_claim *claim)
 {
-    const struct weir__store_events *events = &topic->store->events;
+    const struct weir__store_events *events = &topic->store->base.events;
 
-    if (topic->user == NULL) {
+    if (topic->base.user == NULL) {
         if (claim != NULL)
             weir__feed_claim_free(claim); /* its lease runs out */
         return;
     }
-    events->claimed(topic->user, claimed);
+    events->claimed(topic->base.user, claimed);
     if (claim != NULL)
-        events->arrived(topic->user, claim->runs, claim->count, 0);
+        events->arrived(topic->base.user, claim->runs, claim->count, 0);
 }
 
-static void on_claimed(struct weir__feed_ask *ask, int code,
+static void on_claimed(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct claim_ask *asked = (struct claim_ask *)ask; /* its first member */
@@ -227,21 +225,22 @@ static void on_claimed(struct weir__feed_ask *ask, int code,
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__feed_claim *claim = NULL;
     bool is_look = asked->is_look;
-    int64_t revision = topic->revision;
+    int64_t revision = topic->base.revision;
 
     weir__mem_free(asked);
-    weir__feed_log_error(topic, "claim", code, reply);
+    weir__base_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &claim, &revision);
     claimed.code = code;
     if (code == WEIR_OK && claimed.count == 0 && !claimed.is_paused &&
-        !is_look && topic->user != NULL && revision == topic->revision) {
+        !is_look && topic->base.user != NULL &&
+        revision == topic->base.revision) {
         note_last(topic, reply);
         weir__feed_wait(topic);
     }
-    if (revision != topic->revision && topic->user != NULL &&
+    if (revision != topic->base.revision && topic->base.user != NULL &&
         !claimed.is_paused)
-        weir__feed_follow(topic, revision);
+        weir__base_follow(&topic->base, revision);
     else
         deliver(topic, &claimed, claim);
 }
@@ -251,7 +250,7 @@ static size_t room_of(const struct weir__feed_topic *topic)
     size_t bytes = topic->entry_bytes > 0 ? topic->entry_bytes : 4096;
     size_t most = REPLY_BYTES / bytes + 1;
 
-    return most < topic->claim.room ? most : topic->claim.room;
+    return most < topic->base.claim.room ? most : topic->base.claim.room;
 }
 
 static void write_claim(struct weir__buf *bytes,
@@ -261,16 +260,18 @@ static void write_claim(struct weir__buf *bytes,
     bool is_stream = topic->store->is_stream;
     const char *key = weir__feed_key(topic);
 
-    weir__resp_eval(
-        bytes, is_stream ? &weir__script_streamclaim : &weir__script_listclaim,
-        8, is_stream ? 9 : 6);
-    weir__feed_keys(bytes, topic->name, "meta wait run lease held past auto");
+    weir__resp_eval(bytes,
+                    is_stream ? &weir__script_feed_claim_stream
+                              : &weir__script_feed_claim_list,
+                    8, is_stream ? 9 : 6);
+    weir__prefix_keys(bytes, &topic->base.prefix,
+                      "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
     weir__resp_str(bytes, is_stream ? "stream" : "list");
     weir__resp_int(bytes, (int64_t)room_of(topic));
-    weir__resp_int(bytes, topic->claim.lease_ms);
-    weir__resp_int(bytes, topic->revision);
-    weir__resp_str(bytes, strcmp(key, topic->name) == 0 ? "" : key);
+    weir__resp_int(bytes, topic->base.claim.lease_ms);
+    weir__resp_int(bytes, topic->base.revision);
+    weir__resp_str(bytes, strcmp(key, topic->base.name) == 0 ? "" : key);
     if (!is_stream) {
         weir__resp_int(bytes, options->is_auto_ack);
         return;
@@ -287,20 +288,20 @@ void weir__feed_flush_claim(struct weir__feed_topic *topic)
     struct weir__buf bytes = {0};
     struct claim_ask *asked;
 
-    if (!topic->wants_claim)
+    if (!topic->base.wants_claim)
         return;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL) {
-        weir__feed_mark(topic); /* the next flush tries again */
+        weir__base_mark(&topic->base); /* the next flush tries again */
         return;
     }
-    topic->wants_claim = false;
+    topic->base.wants_claim = false;
     asked->ask.done = on_claimed;
     asked->topic = topic;
-    asked->is_look = topic->claim.room == 0;
+    asked->is_look = topic->base.claim.room == 0;
     write_claim(&bytes, topic);
-    weir__feed_send(topic->store, &bytes,
-                    topic->store->is_stream ? &weir__script_streamclaim
-                                            : &weir__script_listclaim,
+    weir__base_send(&topic->store->base, &bytes,
+                    topic->store->is_stream ? &weir__script_feed_claim_stream
+                                            : &weir__script_feed_claim_list,
                     WEIR__SEND_ONCE, &asked->ask);
 }

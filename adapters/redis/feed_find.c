@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
 #include "core/text.h"
 
 /* Where the entries are. A program that only adds or looks has no options of
@@ -10,13 +9,13 @@
  * serves it left in `meta`. */
 
 /* Reply { kind, key stored, group stored, key served, group served }. */
-void weir__feed_find(struct weir__feed_topic *topic, struct weir__feed_ask *ask)
+void weir__feed_find(struct weir__feed_topic *topic, struct weir__ask *ask)
 {
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_feedfind, 2, 0);
-    weir__feed_keys(&bytes, topic->name, "meta options");
-    weir__feed_send(topic->store, &bytes, &weir__script_feedfind,
+    weir__resp_eval(&bytes, &weir__script_feed_find, 2, 0);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "meta options");
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_find,
                     WEIR__SEND_AGAIN, ask);
 }
 
@@ -48,7 +47,7 @@ int weir__feed_found(const struct weir__feed_topic *topic, int code,
         return code;
     if (!weir__reply_str(reply, 0, &stored))
         return WEIR_ESERVER;
-    choose(ret_place->key, topic->options.key, reply, 1, topic->name);
+    choose(ret_place->key, topic->options.key, reply, 1, topic->base.name);
     choose(ret_place->group, topic->options.group, reply, 2,
            topic->store->is_stream ? "weir" : "");
     if (!topic->store->is_stream)

@@ -1,41 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
 /* Prolonging leases, and noting that a suspect is about to run. */
 
 struct renew_ask {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
 };
 
-static void on_renewed(struct weir__feed_ask *ask, int code,
+static void on_renewed(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct weir__feed_topic *topic = ((struct renew_ask *)ask)->topic;
-    const struct weir__store_events *events = &topic->store->events;
+    const struct weir__store_events *events = &topic->store->base.events;
     size_t count = 0;
 
     weir__mem_free(ask);
-    weir__feed_log_error(topic, "renew", code, reply);
+    weir__base_log_error(&topic->base, "renew", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
         count = (size_t)reply->elements;
     if (count > 0)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: %zu leases are gone; their entries run again",
-                  topic->name, count);
+                  topic->base.name, count);
     for (size_t i = 0; i < count; i++) {
         struct weir_slice digits;
         uint64_t token = 0;
 
-        if (!weir__reply_str(reply, i, &digits) || topic->user == NULL ||
+        if (!weir__reply_str(reply, i, &digits) || topic->base.user == NULL ||
             events->lost == NULL)
             continue;
         for (size_t at = 0; at < digits.len; at++)
             token = token * 10 + (uint64_t)(digits.ptr[at] - '0');
-        events->lost(topic->user, token);
+        events->lost(topic->base.user, token);
     }
 }
 
@@ -55,15 +54,15 @@ renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
         return end;
     renew->ask.done = on_renewed;
     renew->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_feedrenew, 3, 3 + count);
-    weir__feed_keys(&bytes, topic->name, "lease run");
+    weir__resp_eval(&bytes, &weir__script_feed_renew, 3, 3 + count);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "lease run");
     weir__resp_str(&bytes, weir__feed_key(topic));
     weir__resp_int(&bytes, lease_ms);
     weir__resp_str(&bytes, weir__feed_group(topic));
     weir__resp_str(&bytes, topic->consumer);
     for (; claim != end; claim = claim->next)
         weir__resp_int(&bytes, (int64_t)claim->token);
-    weir__feed_send(topic->store, &bytes, &weir__script_feedrenew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_renew,
                     WEIR__SEND_AGAIN, &renew->ask);
     return end;
 }
@@ -73,13 +72,13 @@ void weir__feed_renew(struct weir__store_topic *base, int64_t lease_ms)
     struct weir__feed_topic *topic = weir__feed_topic_of(base);
     const struct weir__feed_claim *claim = topic->claims;
 
-    while (claim != NULL && !topic->store->is_closed)
+    while (claim != NULL && !topic->store->base.is_closed)
         claim = renew_some(topic, claim, lease_ms);
 }
 
 /* --- suspects ----------------------------------------------------------- */
 
-static void on_started(struct weir__feed_ask *ask, int code,
+static void on_started(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct weir__feed_entry *entry = (struct weir__feed_entry *)ask; /* first */
@@ -89,13 +88,13 @@ static void on_started(struct weir__feed_ask *ask, int code,
     int64_t is_ours = 0;
 
     entry->starting = NULL;
-    weir__feed_log_error(topic, "start", code, reply);
+    weir__base_log_error(&topic->base, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_ours))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && is_ours != 1)
         code = WEIR_ENOTFOUND;
-    if (topic->user != NULL)
-        topic->store->events.started(topic->user, run, code);
+    if (topic->base.user != NULL)
+        topic->store->base.events.started(topic->base.user, run, code);
 }
 
 void weir__feed_start(struct weir__store_topic *base, struct weir__run *run)
@@ -109,10 +108,10 @@ void weir__feed_start(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->is_suspect && entry->starting == NULL);
     entry->start.done = on_started;
     entry->starting = run;
-    weir__resp_eval(&bytes, &weir__script_feedstart, 2, 2);
-    weir__feed_keys(&bytes, topic->name, "run past");
+    weir__resp_eval(&bytes, &weir__script_feed_start, 2, 2);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "run past");
     weir__resp_int(&bytes, (int64_t)run->token);
     weir__resp_bytes(&bytes, run->id);
-    weir__feed_send(topic->store, &bytes, &weir__script_feedstart,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_feed_start,
                     WEIR__SEND_AGAIN, &entry->start);
 }

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -11,7 +10,7 @@
 enum { HEAD = 1, FIELDS = 4 };
 
 struct list_ask {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
     enum weir_job_state state;
     size_t limit;
@@ -45,13 +44,13 @@ static void show(const struct list_ask *list, const struct redisReply *reply,
     weir__buf_fini(&bytes);
 }
 
-static void on_listed(struct weir__feed_ask *ask, int code,
+static void on_listed(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
     struct list_ask *list = (struct list_ask *)ask; /* its first member */
     struct weir_slice kind;
 
-    weir__feed_log_error(list->topic, "list", code, reply);
+    weir__base_log_error(&list->topic->base, "list", code, reply);
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ESERVER;
     for (size_t at = HEAD; code == WEIR_OK && at + FIELDS <= reply->elements;
@@ -61,7 +60,7 @@ static void on_listed(struct weir__feed_ask *ask, int code,
     weir__mem_free(list);
 }
 
-static void on_found(struct weir__feed_ask *ask, int code,
+static void on_found(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct list_ask *list = (struct list_ask *)ask; /* its first member */
@@ -75,15 +74,16 @@ static void on_found(struct weir__feed_ask *ask, int code,
         return;
     }
     list->ask.done = on_listed;
-    weir__resp_eval(&bytes, &weir__script_feedlist, 7, 3);
-    weir__feed_keys(&bytes, list->topic->name, "meta wait run held past dead");
+    weir__resp_eval(&bytes, &weir__script_feed_list, 7, 3);
+    weir__prefix_keys(&bytes, &list->topic->base.prefix,
+                      "meta wait run held past dead");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
     weir__resp_str(&bytes, weir_job_state_name(list->state));
     weir__resp_int(&bytes, (int64_t)list->limit);
-    weir__feed_send(list->topic->store, &bytes, &weir__script_feedlist,
+    weir__base_send(&list->topic->store->base, &bytes, &weir__script_feed_list,
                     WEIR__SEND_AGAIN, &list->ask);
-    weir__conn_flush(list->topic->store->commands);
+    weir__conn_flush(list->topic->store->base.commands);
 }
 
 int weir__feed_list(struct weir__store_topic *base, enum weir_job_state state,
@@ -92,7 +92,7 @@ int weir__feed_list(struct weir__store_topic *base, enum weir_job_state state,
     struct weir__feed_topic *topic = weir__feed_topic_of(base);
     struct list_ask *list;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     list = weir__mem_new(sizeof(*list));
     if (list == NULL)

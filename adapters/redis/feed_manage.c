@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -10,7 +9,7 @@
  * says that there is no more. */
 
 struct count_ask {
-    struct weir__feed_ask ask;
+    struct weir__ask ask;
     struct weir__feed_topic *topic;
     struct weir__feed_place place;
     const struct weir__script *script;
@@ -25,13 +24,13 @@ struct count_ask {
 
 static void send_step(struct count_ask *asked)
 {
-    bool is_purge = asked->script == &weir__script_feedpurge;
+    bool is_purge = asked->script == &weir__script_feed_purge;
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, asked->script, is_purge ? 9 : 5, 2);
-    weir__feed_keys(&bytes, asked->topic->name,
-                    is_purge ? "meta wait run lease held past dead auto"
-                             : "meta wait held past dead");
+    weir__prefix_keys(&bytes, &asked->topic->base.prefix,
+                      is_purge ? "meta wait run lease held past dead auto"
+                               : "meta wait held past dead");
     if (is_purge) {
         weir__resp_str(&bytes, asked->place.key);
         weir__resp_str(&bytes, asked->place.group);
@@ -40,9 +39,9 @@ static void send_step(struct count_ask *asked)
         weir__resp_bytes(&bytes, weir__slice_of(asked->id, asked->id_len));
         weir__resp_int(&bytes, asked->forgets);
     }
-    weir__feed_send(asked->topic->store, &bytes, asked->script,
+    weir__base_send(&asked->topic->store->base, &bytes, asked->script,
                     WEIR__SEND_AGAIN, &asked->ask);
-    weir__conn_flush(asked->topic->store->commands);
+    weir__conn_flush(asked->topic->store->base.commands);
 }
 
 static void finish(struct count_ask *asked, int code)
@@ -52,13 +51,13 @@ static void finish(struct count_ask *asked, int code)
     weir__mem_free(asked);
 }
 
-static void on_step(struct weir__feed_ask *ask, int code,
+static void on_step(struct weir__ask *ask, int code,
                     const struct redisReply *reply)
 {
     struct count_ask *asked = (struct count_ask *)ask; /* its first member */
     int64_t count = 0, has_more = 0;
 
-    weir__feed_log_error(asked->topic, asked->script->name, code, reply);
+    weir__base_log_error(&asked->topic->base, asked->script->name, code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 1, &count) ||
                             !weir__reply_int(reply, 2, &has_more)))
         code = WEIR_ESERVER;
@@ -71,7 +70,7 @@ static void on_step(struct weir__feed_ask *ask, int code,
         finish(asked, code);
 }
 
-static void on_found(struct weir__feed_ask *ask, int code,
+static void on_found(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct count_ask *asked = (struct count_ask *)ask; /* its first member */
@@ -90,7 +89,7 @@ static int begin(struct weir__store_topic *base, const struct count_ask *what)
     struct weir__feed_topic *topic = weir__feed_topic_of(base);
     struct count_ask *asked;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL)
@@ -106,7 +105,7 @@ int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
                      weir_count_fn fn, void *arg)
 {
     struct count_ask asked = {
-        .script = &weir__script_feedpurge, .what = what, .fn = fn, .arg = arg};
+        .script = &weir__script_feed_purge, .what = what, .fn = fn, .arg = arg};
 
     return begin(topic, &asked);
 }
@@ -114,7 +113,7 @@ int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct count_ask asked = {.script = &weir__script_feedrequeue,
+    struct count_ask asked = {.script = &weir__script_feed_requeue,
                               .forgets = forgets,
                               .id_len = id.len,
                               .fn = fn,

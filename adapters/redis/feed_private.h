@@ -11,40 +11,23 @@
  *                       \---------------- due -------------/
  */
 
-#include <ev.h>
-#include <hiredis/hiredis.h>
-
-#include "adapters/redis/conn.h"
+#include "adapters/redis/base.h"
 #include "adapters/redis/delay_plan.h"
 #include "adapters/redis/feed.h"
-#include "adapters/redis/reply.h"
-#include "core/store.h"
 
 struct weir__feed;
 
 enum {
     WEIR__FEED_CALL = 1000,   /* most verdicts of one script call */
-    WEIR__FEED_KEY_MAX = 72,  /* "weir:{" topic "}:p:" seq, and some more */
     WEIR__FEED_ID_MAX = 48,   /* of an entry of a stream, and more */
     WEIR__FEED_LIST_MAX = 500 /* most entries that are shown */
-};
-
-/* One answer that is waited for; the first member of what is sent with it. */
-struct weir__feed_ask {
-    struct weir__feed *store;
-    /* Runs exactly once, never inside an op (except close), and frees the ask.
-     * `reply` as in weir__reply_fn. */
-    void (*done)(struct weir__feed_ask *ask, int code,
-                 const struct redisReply *reply);
-    struct weir__feed_ask *next; /* while it waits to be failed */
-    int code;
 };
 
 /* What is known of a taken entry besides its run. Places are positions in the
  * claim's bytes. */
 struct weir__feed_entry {
-    struct weir__feed_ask start; /* first; whether it may start */
-    struct weir__run *starting;  /* while that is asked */
+    struct weir__ask start;     /* first; whether it may start */
+    struct weir__run *starting; /* while that is asked */
     size_t id_at, id_len;
     size_t raw_at, raw_len;   /* as it came, or what decodes to the same */
     size_t body_at, body_len; /* msgpack */
@@ -67,7 +50,7 @@ struct weir__feed_claim {
 /* Verdicts that leave together. Lists of msgpack elements, as the script reads
  * them. */
 struct weir__feed_call {
-    struct weir__feed_ask ask; /* first */
+    struct weir__ask ask; /* first */
     struct weir__feed_topic *topic;
     struct weir__feed_call *next;
     size_t verdicts;
@@ -90,29 +73,18 @@ struct weir__feed_place {
 };
 
 struct weir__feed_topic {
-    uint32_t magic;
+    struct weir__base_topic base; /* first */
     struct weir__feed *store;
-    struct weir__feed_topic *next;
-    struct weir__feed_topic *next_dirty; /* has something to flush */
-    bool is_dirty;
-    char name[WEIR_MAX_TOPIC + 1];
     char consumer[WEIR_MAX_TOPIC + 8];
-    void *user; /* of events; NULL: nobody listens */
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1];
     struct weir__feed_options options;
-    bool is_served;     /* the options are those of a worker */
-    uint64_t announced; /* connection on which it entered weir:topics */
-    int64_t revision;   /* of the stored options that the user knows */
+    bool is_served; /* the options are those of a worker */
 
-    bool wants_claim;
-    struct weir__claim claim;
     size_t entry_bytes; /* what an entry costs, running mean */
     struct weir__feed_claim *claims;
 
     struct weir__feed_call *calls, **calls_end; /* being collected */
-    size_t unsettled;
-    int64_t refused_ns; /* when refused verdicts were last logged */
 
     struct weir__feed_add *adds, **adds_end; /* being collected */
     struct weir__feed_place place;           /* where they go */
@@ -125,72 +97,20 @@ struct weir__feed_topic {
 };
 
 struct weir__feed {
-    struct weir__store base; /* first */
-    uint32_t magic;
+    struct weir__base base; /* first */
     bool is_stream;
-    struct weir__redis_options options;
-    struct weir__redis_url url;
-    struct weir__store_events events;
-    char worker[WEIR__FEED_KEY_MAX];
-    struct weir__conn *commands;
-    uint64_t connections; /* made so far */
-
-    bool is_closed;
-    struct weir__feed_ask *failed; /* could not be sent; told by the timer */
-    struct weir__feed_ask **failed_end;
-    ev_timer failing;
-
-    struct weir__feed_topic *topics;
-    struct weir__feed_topic *dirty;
-
-    /* Names of packs: known once the server gave this process a number. */
-    struct weir__seq_maker seqs;
-    bool has_number;
-    bool asks_number;
-    int64_t ahead_ms; /* server time minus our monotonic time */
     struct weir__buf scratch[2];
 };
 
 /* --- feed.c: the store -------------------------------------------------- */
 
-struct weir__feed_topic *weir__feed_topic_of(struct weir__store_topic *topic);
-struct weir__feed *weir__feed_of(struct weir__store *store);
-
-int64_t weir__feed_now_ns(const struct weir__feed *store);
-
-/* Send one command (see weir__conn_send); `ask` may be NULL. Where that is not
- * possible the ask is done a little later with the code. */
-void weir__feed_send(struct weir__feed *store, struct weir__buf *bytes,
-                     const struct weir__script *script, unsigned flags,
-                     struct weir__feed_ask *ask);
-
-/* Have the ask done with an error code, a little later. */
-void weir__feed_fail(struct weir__feed_ask *ask, int code);
-
-/* The topic has something to flush. */
-void weir__feed_mark(struct weir__feed_topic *topic);
-
-/* weir:topics lists all topics; told once on each connection. */
-void weir__feed_announce(struct weir__feed_topic *topic);
-
-/* --- feed_wire.c -------------------------------------------------------- */
-
-void weir__feed_name(struct weir__feed_topic *topic, struct weir_slice name);
-
-/* Keys of a topic, all of `names` separated by blanks. */
-void weir__feed_keys(struct weir__buf *buf, const char *topic,
-                     const char *names);
+struct weir__feed_topic *weir__feed_topic_of(struct weir__store_topic *port);
 
 /* The list or stream as the options name it. */
 const char *weir__feed_key(const struct weir__feed_topic *topic);
 
 /* The consumer group; "": a list has none. */
 const char *weir__feed_group(const struct weir__feed_topic *topic);
-
-/* Log what an error says. */
-void weir__feed_log_error(const struct weir__feed_topic *topic,
-                          const char *what, int code,
-                          const struct redisReply *reply);
 
 /* --- feed_body.c -------------------------------------------------------- */
 
@@ -210,11 +130,6 @@ void weir__feed_write_past(struct weir__buf *buf, const struct weir__run *run);
 
 void weir__feed_flush_claim(struct weir__feed_topic *topic);
 void weir__feed_claim_free(struct weir__feed_claim *claim);
-
-/* --- feed_follow.c ------------------------------------------------------ */
-
-/* Read the stored options, tell the user, then report an empty claim. */
-void weir__feed_follow(struct weir__feed_topic *topic, int64_t revision);
 
 /* --- feed_wait.c -------------------------------------------------------- */
 
@@ -259,8 +174,7 @@ void weir__feed_fail_adds(struct weir__feed_topic *topic, int code);
 
 /* Ask which list or stream it is: as it is served here, else as it is stored
  * with the topic. */
-void weir__feed_find(struct weir__feed_topic *topic,
-                     struct weir__feed_ask *ask);
+void weir__feed_find(struct weir__feed_topic *topic, struct weir__ask *ask);
 
 /* What the answer says. WEIR_ESERVER, WEIR_EKIND (the topic is of another
  * kind), WEIR_ENOTFOUND (there is no such topic; the place is filled). */
@@ -272,8 +186,6 @@ int weir__feed_found(const struct weir__feed_topic *topic, int code,
 
 int weir__feed_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                      void *arg);
-void weir__feed_lateness(struct weir__store_topic *topic,
-                         const uint32_t *counts, int64_t max_us);
 int weir__feed_list(struct weir__store_topic *topic, enum weir_job_state state,
                     size_t limit, weir_show_fn fn, void *arg);
 int weir__feed_dead(struct weir__store_topic *topic, size_t limit,

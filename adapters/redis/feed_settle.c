@@ -3,7 +3,6 @@
 
 #include "adapters/redis/feed_private.h"
 #include "adapters/redis/pack.h"
-#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -12,7 +11,6 @@
  * slices end with the run, and leave at flush. */
 
 enum {
-    LOG_EVERY_NS = 1000000000,
     CALL_BYTES = 1024 * 1024, /* of one call, about */
     AUTOS = 16                /* tokens of auto-ack in one call */
 };
@@ -36,7 +34,7 @@ static struct weir__feed_call *call_new(struct weir__feed_topic *topic)
     call->topic = topic;
     *topic->calls_end = call;
     topic->calls_end = &call->next;
-    weir__feed_mark(topic);
+    weir__base_mark(&topic->base);
     return call;
 }
 
@@ -167,7 +165,7 @@ static void take_verdict(struct weir__feed_topic *topic,
         is_noted = note_auto(call, run->token);
     call->is_broken = call->is_broken || !is_noted;
     call->verdicts++;
-    topic->unsettled++;
+    topic->base.unsettled++;
 }
 
 void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
@@ -190,20 +188,7 @@ void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
 
 /* --- replies ------------------------------------------------------------ */
 
-static void note_refused(struct weir__feed_topic *topic, size_t refused)
-{
-    int64_t now_ns = weir__feed_now_ns(topic->store);
-
-    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
-                         now_ns - topic->refused_ns < LOG_EVERY_NS))
-        return;
-    topic->refused_ns = now_ns;
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: %zu verdicts came too late and were refused",
-              topic->name, refused);
-}
-
-static void on_settled(struct weir__feed_ask *ask, int code,
+static void on_settled(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
     struct weir__feed_call *call = (struct weir__feed_call *)ask; /* first */
@@ -212,18 +197,19 @@ static void on_settled(struct weir__feed_ask *ask, int code,
     int64_t settled = -1, refused = (int64_t)verdicts;
 
     weir__feed_call_free(call);
-    weir__feed_log_error(topic, "settle", code, reply);
+    weir__base_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled == -1)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "(is it full?); their entries run again",
-                  topic->name, verdicts);
+                  topic->base.name, verdicts);
     if (code == WEIR_OK && weir__reply_int(reply, 1, &refused))
-        note_refused(topic, (size_t)refused);
-    WEIR_ASSERT(topic->unsettled >= verdicts);
-    topic->unsettled -= verdicts;
-    if (topic->user != NULL && verdicts > 0)
-        topic->store->events.settled(topic->user, verdicts, (size_t)refused);
+        weir__base_log_refused(&topic->base, (size_t)refused);
+    WEIR_ASSERT(topic->base.unsettled >= verdicts);
+    topic->base.unsettled -= verdicts;
+    if (topic->base.user != NULL && verdicts > 0)
+        topic->store->base.events.settled(topic->base.user, verdicts,
+                                          (size_t)refused);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -260,15 +246,17 @@ static void write_call(struct weir__buf *bytes,
                        const struct weir__buf *pack_keys)
 {
     const struct weir__feed_topic *topic = call->topic;
+    struct weir__prefix target;
     struct weir__buf *scratch = &topic->store->scratch[0];
 
-    weir__resp_eval(bytes, &weir__script_feedsettle,
+    weir__resp_eval(bytes, &weir__script_feed_settle,
                     9 + (packs > 0 ? 4 + packs : 0), 9);
-    weir__feed_keys(bytes, topic->name,
-                    "meta wait run lease held past dead auto");
+    weir__prefix_keys(bytes, &topic->base.prefix,
+                      "meta wait run lease held past dead auto");
     weir__resp_str(bytes, weir__feed_key(topic));
     if (packs > 0) {
-        weir__feed_keys(bytes, call->target, "wait ids meta idle");
+        weir__prefix_init(&target, weir__slice_str(call->target));
+        weir__prefix_keys(bytes, &target, "wait ids meta idle");
         weir__buf_append(bytes, pack_keys->ptr, pack_keys->len);
     }
     weir__resp_str(bytes, weir__feed_group(topic));
@@ -290,10 +278,10 @@ static void send_call(struct weir__feed_call *call)
     struct weir__buf bytes = {0}, moves = {0}, pack_keys = {0};
     size_t packs = 0;
 
-    call->ask.store = store;
+    call->ask.base = &store->base;
     call->ask.done = on_settled;
     if (call->is_broken) {
-        weir__feed_fail(&call->ask, WEIR_ENOMEM);
+        weir__base_fail(&call->ask, WEIR_ENOMEM);
         return;
     }
     if (call->moves.count > 0)
@@ -301,7 +289,7 @@ static void send_call(struct weir__feed_call *call)
     write_call(&bytes, call, packs, &moves, &pack_keys);
     weir__buf_fini(&moves);
     weir__buf_fini(&pack_keys);
-    weir__feed_send(store, &bytes, &weir__script_feedsettle,
+    weir__base_send(&store->base, &bytes, &weir__script_feed_settle,
                     call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
                     &call->ask);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/feed_private.h"
-#include "adapters/redis/resp.h"
 
 /* Waiting for the next entry without polling: a connection of its own that
  * blocks in a command which changes nothing (a list's first element is moved to
@@ -14,21 +13,21 @@ static void on_answer(int code, const struct redisReply *reply, void *arg)
     struct weir__feed_topic *topic = arg;
 
     topic->is_waiting = false;
-    if (topic->store->is_closed || code == WEIR_ECANCELED)
+    if (topic->store->base.is_closed || code == WEIR_ECANCELED)
         return;
     if (code != WEIR_OK)
-        weir__log(topic->store->options.log, WEIR_LEVEL_DEBUG,
-                  "redis: %s: waiting for entries: %s", topic->name,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_DEBUG,
+                  "redis: %s: waiting for entries: %s", topic->base.name,
                   reply != NULL ? reply->str : weir_error_text(code));
     else if (reply->type == REDIS_REPLY_NIL)
         weir__feed_wait(topic);
-    else if (topic->user != NULL)
-        topic->store->events.wake(topic->user);
+    else if (topic->base.user != NULL)
+        topic->store->base.events.wake(topic->base.user);
 }
 
 static bool connect(struct weir__feed_topic *topic)
 {
-    const struct weir__redis_options *options = &topic->store->options;
+    const struct weir__redis_options *options = &topic->store->base.options;
     struct weir__conn_options conn = {
         .loop = options->loop,
         .url = options->url,
@@ -75,7 +74,8 @@ void weir__feed_wait(struct weir__feed_topic *topic)
     struct weir__buf bytes = {0};
     bool is_stream = topic->store->is_stream;
 
-    if (topic->is_waiting || topic->user == NULL || topic->store->is_closed ||
+    if (topic->is_waiting || topic->base.user == NULL ||
+        topic->store->base.is_closed ||
         (is_stream && topic->waits_after[0] == '\0') || !connect(topic))
         return;
     if (is_stream)

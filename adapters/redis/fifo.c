@@ -1,61 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <string.h>
-
 #include "adapters/redis/fifo_private.h"
 #include "adapters/redis/refuse.h"
-#include "core/assert.h"
-#include "core/mem.h"
 #include "core/random.h"
-#include "core/text.h"
 
-enum { FIFO_MAGIC = 0x6669666f };
+static const struct weir__base_kind fifo_kind;
 
-static struct weir__fifo *fifo_of(struct weir__store *store)
+static struct weir__fifo *fifo_of(struct weir__base *base)
 {
-    /* The port is the first member. */
-    struct weir__fifo *fifo = (struct weir__fifo *)store;
-
-    WEIR_ASSERT(fifo != NULL && fifo->magic == FIFO_MAGIC);
-    return fifo;
+    return (struct weir__fifo *)base; /* its first member */
 }
 
-int64_t weir__fifo_now_ns(const struct weir__fifo *store)
+static struct weir__store_topic *topic_of(struct weir__base_topic *base)
 {
-    return store->options.clock(store->options.clock_arg);
-}
-
-void weir__fifo_depth(struct weir__fifo *store, int by)
-{
-    if (store->options.depth != NULL)
-        *store->options.depth += by;
-}
-
-void weir__fifo_keys(struct weir__buf *buf,
-                     const struct weir__store_topic *topic, const char *names)
-{
-    while (*names != '\0') {
-        size_t len = strcspn(names, " ");
-
-        weir__resp_begin(buf, strlen(topic->prefix) + len);
-        weir__buf_append(buf, topic->prefix, strlen(topic->prefix));
-        weir__buf_append(buf, names, len);
-        weir__resp_end(buf);
-        names += len + (names[len] == ' ');
-    }
-}
-
-void weir__fifo_log(const struct weir__store_topic *topic, const char *what,
-                    int code, const struct redisReply *reply)
-{
-    const char *text = code == WEIR_ESERVER && reply != NULL &&
-                               reply->type == REDIS_REPLY_ERROR
-                           ? reply->str
-                           : weir_error_text(code);
-
-    if (code != WEIR_OK && code != WEIR_ECANCELED)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-                  "redis: %s %s: %s", topic->name, what, text);
+    return (struct weir__store_topic *)base; /* its first member */
 }
 
 /* --- claims --------------------------------------------------------------- */
@@ -90,13 +47,13 @@ static bool may_wait(const struct weir__store_topic *topic)
         return false;
     if (!topic->is_serving)
         return true;
-    return !topic->is_paused && topic->claim.room > 0 && topic->ready == NULL &&
-           topic->busy > 0;
+    return !topic->is_paused && topic->base.claim.room > 0 &&
+           topic->ready == NULL && topic->busy > 0;
 }
 
 void weir__fifo_answer(struct weir__store_topic *topic)
 {
-    const struct weir__store_events *events = &topic->store->events;
+    const struct weir__store_events *events = &topic->store->base.events;
     struct weir__claimed claimed = {
         .code = topic->claim_code,
         .next_due_us = -1,
@@ -104,15 +61,15 @@ void weir__fifo_answer(struct weir__store_topic *topic)
     };
     struct weir__run *first = NULL;
 
-    if (!topic->wants_claim || may_wait(topic) || topic->user == NULL)
+    if (!topic->base.wants_claim || may_wait(topic) || topic->base.user == NULL)
         return;
-    topic->wants_claim = false;
+    topic->base.wants_claim = false;
     topic->claim_code = topic->is_foreign ? WEIR_EKIND : WEIR_OK;
     if (claimed.code == WEIR_OK && !topic->is_paused && !topic->is_stopping)
-        first = hand_out(topic, topic->claim.room, &claimed.count);
-    events->claimed(topic->user, &claimed);
+        first = hand_out(topic, topic->base.claim.room, &claimed.count);
+    events->claimed(topic->base.user, &claimed);
     if (claimed.count > 0)
-        events->arrived(topic->user, first, claimed.count, 0);
+        events->arrived(topic->base.user, first, claimed.count, 0);
 }
 
 static void on_answer(struct ev_loop *loop, ev_timer *timer, int events)
@@ -121,26 +78,26 @@ static void on_answer(struct ev_loop *loop, ev_timer *timer, int events)
 
     (void)loop; /* the store's own */
     (void)events;
-    weir__fifo_depth(topic->store, 1);
+    weir__base_enter(&topic->store->base);
     weir__fifo_answer(topic);
-    if (topic->user != NULL && topic->busy == 0)
-        topic->store->events.settled(topic->user, 0, 0);
-    weir__fifo_depth(topic->store, -1);
+    if (topic->base.user != NULL && topic->busy == 0)
+        topic->store->base.events.settled(topic->base.user, 0, 0);
+    weir__base_leave(&topic->store->base);
 }
 
 void weir__fifo_answer_soon(struct weir__store_topic *topic)
 {
-    if (!topic->store->is_closed && !ev_is_active(&topic->answer))
-        ev_timer_start(topic->store->options.loop, &topic->answer);
+    if (!topic->store->base.is_closed && !ev_is_active(&topic->answer))
+        ev_timer_start(topic->store->base.options.loop, &topic->answer);
 }
 
 static int topic_claim(struct weir__store_topic *topic,
                        const struct weir__claim *claim)
 {
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
-    topic->claim = *claim;
-    topic->wants_claim = true;
+    topic->base.claim = *claim;
+    topic->base.wants_claim = true;
     if (!may_wait(topic))
         weir__fifo_answer_soon(topic);
     return WEIR_OK;
@@ -167,29 +124,11 @@ static size_t topic_unsettled(const struct weir__store_topic *topic)
 
 /* --- topics --------------------------------------------------------------- */
 
-static struct weir__store_topic *find(const struct weir__fifo *store,
-                                      struct weir_slice name)
+static void topic_init(struct weir__base_topic *base)
 {
-    struct weir__store_topic *topic = store->topics;
+    struct weir__store_topic *topic = topic_of(base);
 
-    while (topic != NULL &&
-           !weir__slice_equal(weir__slice_str(topic->name), name))
-        topic = topic->next;
-    return topic;
-}
-
-static struct weir__store_topic *topic_new(struct weir__fifo *store,
-                                           struct weir_slice name)
-{
-    struct weir__store_topic *topic = weir__mem_new(sizeof(*topic));
-
-    if (topic == NULL)
-        return NULL;
-    WEIR_ASSERT(name.len > 0 && name.len <= WEIR_MAX_TOPIC);
-    topic->store = store;
-    memcpy(topic->name, name.ptr, name.len);
-    (void)snprintf(topic->prefix, sizeof(topic->prefix),
-                   "weir:{%s}:", topic->name); /* fits */
+    topic->store = fifo_of(base->base);
     topic->own = (struct weir__fifo_options){
         .delay_ms = -1, .lease_ms = 5000, .consumers = 1, .is_locked = true};
     topic->ready_end = &topic->ready;
@@ -197,20 +136,16 @@ static struct weir__store_topic *topic_new(struct weir__fifo *store,
     topic->look.data = topic;
     ev_timer_init(&topic->answer, on_answer, 0., 0.);
     topic->answer.data = topic;
-    topic->next = store->topics;
-    store->topics = topic;
-    return topic;
 }
 
-static int topic_open(struct weir__store *base,
+static int topic_open(struct weir__store *port,
                       const struct weir__store_topic_options *options,
                       struct weir__store_topic **ret_topic)
 {
-    struct weir__fifo *store = fifo_of(base);
-    struct weir__store_topic *topic = find(store, options->name);
+    struct weir__base *base = weir__base_of(port, &fifo_kind);
+    struct weir__store_topic *topic =
+        topic_of(weir__base_topic_open(base, options->name));
 
-    if (topic == NULL)
-        topic = topic_new(store, options->name);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->max_dead > 0) /* requests name none */
@@ -221,42 +156,38 @@ static int topic_open(struct weir__store *base,
 
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
-    topic->user = user;
+    topic->base.user = user;
     if (user == NULL)
         return;
     weir__fifo_look(topic);
     if (!ev_is_active(&topic->look))
-        ev_timer_again(topic->store->options.loop, &topic->look);
+        ev_timer_again(topic->store->base.options.loop, &topic->look);
 }
 
 /* --- connections ---------------------------------------------------------- */
 
-static void on_commands(int code, const char *text, void *arg)
+static void connected(struct weir__base *base)
 {
-    struct weir__fifo *store = arg;
-
-    if (code == WEIR_OK) {
-        store->connections++;
-        for (struct weir__store_topic *topic = store->topics; topic != NULL;
-             topic = topic->next)
-            if (topic->user != NULL)
-                weir__fifo_look(topic);
-        weir__conn_flush(store->commands);
-    }
-    store->events.connection(code, text, store->options.arg);
+    for (struct weir__base_topic *topic = base->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->user != NULL)
+            weir__fifo_look(topic_of(topic));
 }
 
-static void on_message(struct weir_slice payload, void *arg)
+static void woken(struct weir__base_topic *base)
 {
-    struct weir__fifo *store = arg;
-    struct weir__store_topic *topic = find(store, payload);
+    struct weir__store_topic *topic = topic_of(base);
 
-    if (topic == NULL || topic->user == NULL)
-        return; /* of another kind, or of an earlier life of this worker */
     if (topic->is_paused)
         weir__fifo_look(topic);
     else
         weir__fifo_wake(topic);
+}
+
+static void followed(struct weir__base_topic *topic, int code)
+{
+    if (code == WEIR_OK) /* else the next look tells the revision again */
+        weir__fifo_serve(topic_of(topic));
 }
 
 static const struct weir__script *const scripts[] = {
@@ -265,47 +196,19 @@ static const struct weir__script *const scripts[] = {
     &weir__script_fifo_list,   &weir__script_fifo_purge,
     &weir__script_lateness,    NULL};
 
-static int connect_store(struct weir__fifo *store)
-{
-    char channel[sizeof(store->worker) + 16];
-    struct weir__conn_options conn = {
-        .loop = store->options.loop,
-        .url = &store->url,
-        .name = store->worker,
-        .scripts = scripts,
-        .seed = store->options.seed,
-        .wait_ms = store->options.wait_ms,
-        .log = store->options.log,
-        .on_state = on_commands,
-        .arg = store,
-        .depth = store->options.depth,
-    };
-    int rc = weir__conn_open(&conn, &store->commands);
-
-    if (rc != WEIR_OK)
-        return rc;
-    (void)snprintf(channel, sizeof(channel), "weir:wake:%s",
-                   store->worker); /* fits */
-    conn.scripts = NULL;
-    conn.channel = channel;
-    conn.seed = store->options.seed + 1;
-    conn.on_state = NULL; /* what was missed is seen at the next look */
-    conn.on_message = on_message;
-    return weir__conn_open(&conn, &store->wakes);
-}
-
 /* --- life ----------------------------------------------------------------- */
 
-static void flush(struct weir__store *base)
+static void flush(struct weir__store *port)
 {
+    struct weir__base *base = weir__base_of(port, &fifo_kind);
     struct weir__fifo *store = fifo_of(base);
 
-    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+    for (struct weir__base_topic *topic = base->topics; topic != NULL;
          topic = topic->next) {
-        weir__fifo_flush_backs(topic);
-        weir__fifo_flush_adds(topic);
+        weir__fifo_flush_backs(topic_of(topic));
+        weir__fifo_flush_adds(topic_of(topic));
     }
-    weir__conn_flush(store->commands);
+    weir__conn_flush(base->commands);
     while (store->dirty != NULL) {
         struct weir__consumer *consumer = store->dirty;
 
@@ -315,36 +218,19 @@ static void flush(struct weir__store *base)
     }
 }
 
-static void destroy(struct weir__fifo *store)
+static void fail_adds(struct weir__base_topic *topic, int code)
 {
-    while (store->topics != NULL) {
-        struct weir__store_topic *topic = store->topics;
-
-        store->topics = topic->next;
-        weir__mem_free(topic);
-    }
-    store->magic = 0;
-    weir__mem_free(store);
+    weir__fifo_fail_adds(topic_of(topic), code);
 }
 
-static void close_store(struct weir__store *base)
+/* Answers on the common connection, which is closed by now, name consumers. */
+static void topic_fini(struct weir__base_topic *base)
 {
-    struct weir__fifo *store = fifo_of(base);
+    struct weir__store_topic *topic = topic_of(base);
 
-    WEIR_ASSERT(!store->is_closed);
-    WEIR_ASSERT(store->options.depth == NULL || *store->options.depth == 0);
-    store->is_closed = true;
-    weir__conn_close(store->wakes);
-    weir__conn_close(store->commands);
-    for (struct weir__store_topic *topic = store->topics; topic != NULL;
-         topic = topic->next) {
-        ev_timer_stop(store->options.loop, &topic->look);
-        ev_timer_stop(store->options.loop, &topic->answer);
-        weir__fifo_dismiss(topic);
-    }
-    ev_timer_stop(store->options.loop, &store->failing);
-    weir__fifo_fail_adds(store, WEIR_ECANCELED);
-    destroy(store);
+    ev_timer_stop(base->base->options.loop, &topic->look);
+    ev_timer_stop(base->base->options.loop, &topic->answer);
+    weir__fifo_dismiss(topic);
 }
 
 static const struct weir__store_ops fifo_ops = {
@@ -355,7 +241,7 @@ static const struct weir__store_ops fifo_ops = {
     .renew = topic_renew,
     .stop = topic_stop,
     .unsettled = topic_unsettled,
-    .lateness = weir__fifo_lateness,
+    .lateness = weir__base_lateness,
     .add = weir__fifo_add,
     .show = weir__refuse_show,
     .remove = weir__refuse_remove,
@@ -372,51 +258,49 @@ static const struct weir__store_ops fifo_ops = {
     .stats = weir__fifo_stats,
     .topics = weir__refuse_topics,
     .flush = flush,
-    .close = close_store,
+    .close = weir__base_close,
 };
 
 /* A worker's name may come back after a crash; what it holds is another's. */
 static uint32_t make_start(struct weir__fifo *store)
 {
-    uint64_t state = store->options.seed ^ (uint64_t)weir__fifo_now_ns(store) ^
+    uint64_t state = store->base.options.seed ^
+                     (uint64_t)weir__base_now_ns(&store->base) ^
                      (uint64_t)(uintptr_t)store;
 
     return (uint32_t)weir__random_next(&state);
 }
 
+static const struct weir__base_kind fifo_kind = {
+    .size = sizeof(struct weir__fifo),
+    .topic_size = sizeof(struct weir__store_topic),
+    .ops = &fifo_ops,
+    .scripts = scripts,
+    .has_wakes = true,
+    .connected = connected,
+    .woken = woken,
+    .followed = followed,
+    .fail_adds = fail_adds,
+    .topic_init = topic_init,
+    .topic_fini = topic_fini,
+};
+
 int weir__fifo_open(const struct weir__fifo_policy *policy,
                     const struct weir__redis_options *options,
                     struct weir__store **ret_store)
 {
-    struct weir__fifo *store = weir__mem_new(sizeof(*store));
-    int rc;
+    struct weir__base *base;
+    struct weir__fifo *store;
+    int rc = weir__base_open(&fifo_kind, options, &base);
 
-    if (store == NULL)
-        return WEIR_ENOMEM;
-    WEIR_ASSERT(strlen(options->worker) < sizeof(store->worker));
-    store->base.ops = &fifo_ops;
-    store->magic = FIFO_MAGIC;
+    if (rc != WEIR_OK)
+        return rc;
+    store = fifo_of(base);
     store->policy = policy;
-    store->options = *options;
-    store->events = *options->events;
-    store->url = *options->url;
-    store->options.url = &store->url;
-    store->options.events = &store->events;
-    memcpy(store->worker, options->worker, strlen(options->worker) + 1);
-    store->options.worker = store->worker;
-    store->connections = 1; /* so that 0 is none */
     if (options->log != NULL)
         store->quiet = *options->log;
     store->quiet.level = WEIR_LEVEL_ERROR; /* the first one says it all */
     store->start = make_start(store);
-    ev_timer_init(&store->failing, weir__fifo_on_failing, 0., 0.);
-    store->failing.data = store;
-    rc = connect_store(store);
-    if (rc != WEIR_OK) {
-        weir__conn_close(store->commands);
-        destroy(store);
-        return rc;
-    }
-    *ret_store = &store->base;
+    *ret_store = &base->port;
     return WEIR_OK;
 }

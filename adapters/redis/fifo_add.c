@@ -4,7 +4,6 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/fifo_private.h"
 #include "core/mem.h"
-#include "core/text.h"
 
 /* Appending messages: what is added to a topic in one turn travels together. */
 
@@ -18,9 +17,8 @@ struct pushed {
 
 /* One call of fifo_push, on its way or being collected. */
 struct weir__fifo_push {
+    struct weir__ask ask; /* first */
     struct weir__store_topic *topic;
-    struct weir__fifo_push *next; /* could not be sent */
-    int code;
     struct weir__buf args; /* id, record, size of the body, of each */
     struct weir__buf record;
     size_t count;
@@ -59,12 +57,13 @@ static int refusal(const struct redisReply *reply, size_t index)
     return why == 1 ? WEIR_ETOOBIG : WEIR_EFULL;
 }
 
-static void on_pushed(int code, const struct redisReply *reply, void *arg)
+static void on_pushed(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
 {
-    struct weir__fifo_push *push = arg;
+    struct weir__fifo_push *push = (struct weir__fifo_push *)ask; /* first */
     int64_t rc;
 
-    weir__fifo_log(push->topic, "add", code, reply);
+    weir__base_log_error(&push->topic->base, "add", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && rc < 0)
@@ -84,33 +83,13 @@ static void on_pushed(int code, const struct redisReply *reply, void *arg)
     push_free(push);
 }
 
-void weir__fifo_fail_adds(struct weir__fifo *store, int code)
+void weir__fifo_fail_adds(struct weir__store_topic *topic, int code)
 {
-    while (store->failed != NULL) {
-        struct weir__fifo_push *push = store->failed;
+    struct weir__fifo_push *push = topic->push;
 
-        store->failed = push->next;
-        fail(push, code == WEIR_OK ? push->code : code);
-    }
-    for (struct weir__store_topic *topic = store->topics;
-         topic != NULL && code != WEIR_OK; topic = topic->next) {
-        struct weir__fifo_push *push = topic->push;
-
-        topic->push = NULL;
-        if (push != NULL)
-            fail(push, code);
-    }
-}
-
-void weir__fifo_on_failing(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    struct weir__fifo *store = timer->data;
-
-    (void)loop; /* the store's own */
-    (void)events;
-    weir__fifo_depth(store, 1);
-    weir__fifo_fail_adds(store, WEIR_OK);
-    weir__fifo_depth(store, -1);
+    topic->push = NULL;
+    if (push != NULL)
+        fail(push, code);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -124,22 +103,17 @@ void weir__fifo_flush_adds(struct weir__store_topic *topic)
     if (push == NULL)
         return;
     topic->push = NULL;
-    weir__fifo_announce(topic);
+    weir__base_announce(&topic->base);
     weir__resp_eval(&bytes, &weir__script_fifo_push, 5, 3 + 3 * push->count);
-    weir__fifo_keys(&bytes, topic, "fifo ids meta options idle");
-    weir__resp_str(&bytes, topic->name);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "fifo ids meta options idle");
+    weir__resp_str(&bytes, topic->base.name);
     weir__resp_str(&bytes, store->policy->kind);
     weir__resp_int(&bytes, topic->own.delay_ms);
     weir__buf_append(&bytes, push->args.ptr, push->args.len);
-    push->code =
-        weir__conn_send(store->commands, &bytes, &weir__script_fifo_push,
-                        WEIR__SEND_ONCE, on_pushed, push);
-    if (push->code == WEIR_OK)
-        return;
-    push->next = store->failed;
-    store->failed = push;
-    if (!ev_is_active(&store->failing))
-        ev_timer_start(store->options.loop, &store->failing);
+    push->ask.done = on_pushed;
+    weir__base_send(&store->base, &bytes, &weir__script_fifo_push,
+                    WEIR__SEND_ONCE, &push->ask);
 }
 
 static struct weir__fifo_push *collecting(struct weir__store_topic *topic)
@@ -160,7 +134,7 @@ int weir__fifo_add(struct weir__store_topic *topic,
     struct weir__fifo_push *push;
     size_t before;
 
-    if (topic->store->is_closed)
+    if (topic->store->base.is_closed)
         return WEIR_ECANCELED;
     push = collecting(topic);
     if (push == NULL)

@@ -23,7 +23,7 @@ static void park(struct weir__consumer *consumer)
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_fifo_park, 2, 3);
-    weir__fifo_keys(&bytes, topic, "parked alive");
+    weir__prefix_keys(&bytes, &topic->base.prefix, "parked alive");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__resp_bytes(&bytes, (struct weir_slice){consumer->message->bytes,

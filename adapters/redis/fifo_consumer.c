@@ -42,7 +42,7 @@ void weir__consumer_state(struct weir__consumer *consumer,
 {
     struct weir__store_topic *topic = consumer->topic;
 
-    ev_timer_stop(topic->store->options.loop, &consumer->timer);
+    ev_timer_stop(topic->store->base.options.loop, &consumer->timer);
     topic->busy -= is_busy(consumer->state);
     topic->at_head -= is_at_head(consumer->state);
     consumer->state = state;
@@ -54,8 +54,9 @@ void weir__consumer_state(struct weir__consumer *consumer,
 
 static bool may_look(const struct weir__store_topic *topic)
 {
-    return topic->is_serving && topic->user != NULL && !topic->is_paused &&
-           !topic->is_stopping && !topic->has_newer && !topic->store->is_closed;
+    return topic->is_serving && topic->base.user != NULL && !topic->is_paused &&
+           !topic->is_stopping && !topic->has_newer &&
+           !topic->store->base.is_closed;
 }
 
 void weir__consumer_rest(struct weir__consumer *consumer)
@@ -69,7 +70,7 @@ void weir__consumer_rest(struct weir__consumer *consumer)
 
 static void arm(struct weir__consumer *consumer, int64_t ns)
 {
-    struct ev_loop *loop = consumer->topic->store->options.loop;
+    struct ev_loop *loop = consumer->topic->store->base.options.loop;
 
     ev_now_update(loop);
     ev_timer_set(&consumer->timer, (double)(ns < 0 ? 0 : ns) * 1e-9, 0.);
@@ -104,7 +105,7 @@ static void name_owner(struct weir__consumer *consumer)
     const struct weir__fifo *store = consumer->topic->store;
 
     (void)snprintf(consumer->owner, sizeof(consumer->owner), "%s.%08x.%u.%u",
-                   store->worker, store->start, consumer->index,
+                   store->base.worker, store->start, consumer->index,
                    consumer->life); /* fits */
 }
 
@@ -117,12 +118,12 @@ static void forget(struct weir__consumer *consumer)
 void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
                          int code, const struct redisReply *reply)
 {
-    weir__fifo_log(consumer->topic, what, code, reply);
+    weir__base_log_error(&consumer->topic->base, what, code, reply);
     forget(consumer);
     consumer->has_lock = false;
     consumer->life++;
     name_owner(consumer);
-    if (!consumer->topic->store->is_closed)
+    if (!consumer->topic->store->base.is_closed)
         weir__consumer_wait(consumer, LOST_NS);
 }
 
@@ -155,9 +156,10 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_fifo_pop, 6, 5);
-    weir__fifo_keys(&bytes, topic, "fifo parked alive meta idle lock");
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->store->worker);
+    weir__resp_str(&bytes, topic->store->base.worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
@@ -171,10 +173,10 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
 static void leave_newer(struct weir__store_topic *topic)
 {
     if (!topic->has_newer)
-        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: the message at the head of %s was written by a newer "
                   "version of weir; it is left alone, with all behind it",
-                  topic->name);
+                  topic->base.name);
     topic->has_newer = true;
 }
 
@@ -199,7 +201,7 @@ static void fill_run(struct weir__message *message, int64_t time_us,
     }
     run->due_ms = due_ms;
     run->late_us = time_us - due_ms * 1000;
-    run->claimed_ns = weir__fifo_now_ns(message->consumer->topic->store);
+    run->claimed_ns = weir__base_now_ns(&message->consumer->topic->store->base);
 }
 
 bool weir__consumer_keep(struct weir__consumer *consumer,
@@ -228,7 +230,7 @@ bool weir__consumer_keep(struct weir__consumer *consumer,
 static int64_t wait_of(const struct weir__message *message)
 {
     return message->run.claimed_ns - message->run.late_us * 1000 -
-           weir__fifo_now_ns(message->consumer->topic->store);
+           weir__base_now_ns(&message->consumer->topic->store->base);
 }
 
 static void ready(struct weir__consumer *consumer)
@@ -241,10 +243,10 @@ static void ready(struct weir__consumer *consumer)
     *topic->ready_end = message;
     topic->ready_end = &message->next;
     topic->ready_count++;
-    if (topic->wants_claim)
+    if (topic->base.wants_claim)
         weir__fifo_answer(topic);
-    else if (topic->user != NULL)
-        topic->store->events.wake(topic->user);
+    else if (topic->base.user != NULL)
+        topic->store->base.events.wake(topic->base.user);
 }
 
 static void hold(struct weir__consumer *consumer)
@@ -322,12 +324,12 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 
     (void)loop; /* the store's own */
     (void)events;
-    weir__fifo_depth(store, 1);
+    weir__base_enter(&store->base);
     if (consumer->state == WEIR__CONSUMER_HELD)
         hold(consumer);
     else if (consumer->state == WEIR__CONSUMER_WAITING)
         weir__consumer_next(consumer);
-    weir__fifo_depth(store, -1);
+    weir__base_leave(&store->base);
 }
 
 /* --- all of them ---------------------------------------------------------- */
@@ -366,14 +368,14 @@ static struct weir__consumer *consumer_new(struct weir__store_topic *topic)
     struct weir__fifo *store = topic->store;
     struct weir__consumer *consumer = weir__mem_new(sizeof(*consumer));
     struct weir__conn_options conn = {
-        .loop = store->options.loop,
-        .url = &store->url,
-        .name = store->worker,
+        .loop = store->base.options.loop,
+        .url = &store->base.url,
+        .name = store->base.worker,
         .scripts = scripts,
-        .seed = store->options.seed + 2 + topic->consumer_count,
-        .wait_ms = store->options.wait_ms,
+        .seed = store->base.options.seed + 2 + topic->consumer_count,
+        .wait_ms = store->base.options.wait_ms,
         .log = &store->quiet,
-        .depth = store->options.depth,
+        .depth = store->base.options.depth,
     };
 
     if (consumer == NULL)
@@ -398,7 +400,7 @@ static void consumer_close(struct weir__consumer *consumer)
         at = &(*at)->next_dirty;
     if (*at != NULL)
         *at = consumer->next_dirty;
-    ev_timer_stop(store->options.loop, &consumer->timer);
+    ev_timer_stop(store->base.options.loop, &consumer->timer);
     weir__conn_close(consumer->conn);
     forget(consumer);
     weir__mem_free(consumer);

@@ -18,19 +18,10 @@
  * fifo_concurrent.c are the two ways to take a message, fifo_settle.c ends
  * them, fifo_ask.c answers requests. */
 
-#include <ev.h>
-#include <hiredis/hiredis.h>
-
-#include "adapters/redis/conn.h"
+#include "adapters/redis/base.h"
 #include "adapters/redis/fifo.h"
-#include "adapters/redis/reply.h"
-#include "adapters/redis/resp.h"
-#include "core/store.h"
 
-enum {
-    WEIR__FIFO_KEY_MAX = 72,   /* "weir:{" topic "}:" name */
-    WEIR__FIFO_OWNER_MAX = 120 /* worker, start of it, consumer, life */
-};
+enum { WEIR__FIFO_OWNER_MAX = 120 }; /* worker, start of it, consumer, life */
 
 enum weir__consumer_state {
     WEIR__CONSUMER_IDLE,
@@ -75,13 +66,9 @@ struct weir__consumer {
 struct weir__fifo_push;
 
 struct weir__store_topic {
+    struct weir__base_topic base; /* first */
     struct weir__fifo *store;
-    struct weir__store_topic *next;
-    char name[WEIR_MAX_TOPIC + 1];
-    char prefix[WEIR__FIFO_KEY_MAX];
-    void *user; /* of events; NULL: nobody listens */
     struct weir__fifo_options own;
-    uint64_t announced; /* connection on which it entered weir:topics */
 
     ev_timer look; /* each second while somebody listens */
     ev_timer answer;
@@ -90,13 +77,9 @@ struct weir__store_topic {
     bool is_foreign; /* another kind */
     bool is_paused;
     bool is_stopping;
-    bool has_newer; /* a record of a newer version: left alone */
-    bool is_following;
-    int64_t revision;
+    bool has_newer;  /* a record of a newer version: left alone */
     uint64_t length; /* at the last look */
 
-    bool wants_claim;
-    struct weir__claim claim;
     int claim_code;
 
     struct weir__consumer **consumers;
@@ -115,7 +98,7 @@ struct weir__store_topic {
 struct weir__fifo_policy {
     const char *kind;
     /* Take the next message; ends with weir__consumer_took, _rest, _wait or
-     * _lost. */
+   * _lost. */
     void (*begin)(struct weir__consumer *consumer);
     /* How many consumers may look at once. */
     size_t (*crowd)(const struct weir__store_topic *topic);
@@ -127,23 +110,11 @@ extern const struct weir__fifo_policy weir__sync_policy;
 extern const struct weir__fifo_policy weir__concurrent_policy;
 
 struct weir__fifo {
-    struct weir__store base; /* first */
-    uint32_t magic;
+    struct weir__base base; /* first */
     const struct weir__fifo_policy *policy;
-    struct weir__redis_options options;
-    struct weir__redis_url url;
-    struct weir__store_events events;
-    char worker[WEIR__FIFO_KEY_MAX];
     struct weir__log quiet; /* of consumers' connections: errors only */
     uint32_t start;         /* distinguishes lives of a worker's name */
-    struct weir__conn *commands;
-    struct weir__conn *wakes;
-    uint64_t connections; /* made so far */
-    bool is_closed;
-    struct weir__store_topic *topics;
     struct weir__consumer *dirty;
-    struct weir__fifo_push *failed; /* could not be sent */
-    ev_timer failing;
 };
 
 /* --- fifo.c --------------------------------------------------------------- */
@@ -151,21 +122,11 @@ struct weir__fifo {
 int weir__fifo_open(const struct weir__fifo_policy *policy,
                     const struct weir__redis_options *options,
                     struct weir__store **ret_store);
-int64_t weir__fifo_now_ns(const struct weir__fifo *store);
-void weir__fifo_depth(struct weir__fifo *store, int by);
-
-/* Append keys of the topic, names separated by blanks. */
-void weir__fifo_keys(struct weir__buf *buf,
-                     const struct weir__store_topic *topic, const char *names);
 
 /* Answer a claim that waits, if it can be; only outside of ops. */
 void weir__fifo_answer(struct weir__store_topic *topic);
 /* The same, a little later. */
 void weir__fifo_answer_soon(struct weir__store_topic *topic);
-
-/* Log what went wrong with a command. */
-void weir__fifo_log(const struct weir__store_topic *topic, const char *what,
-                    int code, const struct redisReply *reply);
 
 /* --- fifo_topic.c --------------------------------------------------------- */
 
@@ -173,7 +134,8 @@ void weir__fifo_look(struct weir__store_topic *topic);
 void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events);
 /* A message was parked: look again before its lease ends. */
 void weir__fifo_look_soon(struct weir__store_topic *topic);
-void weir__fifo_announce(struct weir__store_topic *topic);
+/* The stored options were read: consumers may run. */
+void weir__fifo_serve(struct weir__store_topic *topic);
 
 /* --- fifo_add.c ----------------------------------------------------------- */
 
@@ -181,9 +143,8 @@ int weir__fifo_add(struct weir__store_topic *topic,
                    const struct weir__new_job *job, weir_added_fn fn,
                    void *arg);
 void weir__fifo_flush_adds(struct weir__store_topic *topic);
-/* Answer what was collected or could not be sent; only outside of ops. */
-void weir__fifo_fail_adds(struct weir__fifo *store, int code);
-void weir__fifo_on_failing(struct ev_loop *loop, ev_timer *timer, int events);
+/* Answer what was collected; only outside of ops. */
+void weir__fifo_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- fifo_consumer.c ------------------------------------------------------ */
 
@@ -247,7 +208,5 @@ int weir__fifo_list(struct weir__store_topic *topic, enum weir_job_state state,
                     size_t limit, weir_show_fn fn, void *arg);
 int weir__fifo_purge(struct weir__store_topic *topic, enum weir__purge what,
                      weir_count_fn fn, void *arg);
-void weir__fifo_lateness(struct weir__store_topic *topic,
-                         const uint32_t *counts, int64_t max_us);
 
 #endif

@@ -33,8 +33,8 @@ static void on_settled(int code, const struct redisReply *reply, void *arg)
         end_message(consumer);
         weir__consumer_next(consumer);
     }
-    if (topic->user != NULL)
-        topic->store->events.settled(topic->user, 1, is_mine == 0);
+    if (topic->base.user != NULL)
+        topic->store->base.events.settled(topic->base.user, 1, is_mine == 0);
 }
 
 /* The beginning of the command; id and what to store follow. */
@@ -45,8 +45,9 @@ static void begin_settle(struct weir__buf *buf,
     const struct weir__store_topic *topic = consumer->topic;
 
     weir__resp_eval(buf, &weir__script_fifo_settle, 6, 6);
-    weir__fifo_keys(buf, topic, "fifo parked alive meta options idle");
-    weir__resp_str(buf, topic->name);
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "fifo parked alive meta options idle");
+    weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, consumer->message->is_parked ? consumer->owner : "");
     weir__resp_str(buf, what);
     weir__resp_int(buf, topic->own.delay_ms);
@@ -104,9 +105,10 @@ static void log_end(const struct weir__store_topic *topic,
                     const struct weir__run *run)
 {
     if (run->outcome == WEIR__OUTCOME_DEAD)
-        weir__log(topic->store->options.log, WEIR_LEVEL_INFO,
-                  "%s %.*s: dropped, %.*s%s%s", topic->name, (int)run->id.len,
-                  (const char *)run->id.ptr, (int)run->record.reason.len,
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_INFO,
+                  "%s %.*s: dropped, %.*s%s%s", topic->base.name,
+                  (int)run->id.len, (const char *)run->id.ptr,
+                  (int)run->record.reason.len,
                   (const char *)run->record.reason.ptr,
                   run->reason == NULL ? "" : ": ",
                   run->reason == NULL ? "" : run->reason);
@@ -154,7 +156,7 @@ static void send_back(struct weir__consumer *consumer)
     weir__resp_str(&bytes, "");
     weir__resp_bytes(&bytes, weir__slice_of(message->bytes, message->len));
     rc =
-        weir__conn_send(consumer->topic->store->commands, &bytes,
+        weir__conn_send(consumer->topic->store->base.commands, &bytes,
                         &weir__script_fifo_settle, flags, on_settled, consumer);
     if (rc < 0)
         weir__consumer_lost(consumer, "settle", rc, NULL);

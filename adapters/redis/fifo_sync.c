@@ -25,7 +25,7 @@ static void on_unlocked(int code, const struct redisReply *reply, void *arg)
 
     if (code == WEIR_ECANCELED)
         return;
-    weir__fifo_log(consumer->topic, "unlock", code, reply);
+    weir__base_log_error(&consumer->topic->base, "unlock", code, reply);
     conclude(consumer);
 }
 
@@ -42,9 +42,9 @@ static void leave(struct weir__consumer *consumer, int64_t again_ns)
     }
     consumer->has_lock = false;
     weir__resp_eval(&bytes, &weir__script_fifo_unlock, 2, 2);
-    weir__fifo_keys(&bytes, consumer->topic, "lock lockers");
+    weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "lock lockers");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, consumer->topic->name);
+    weir__resp_str(&bytes, consumer->topic->base.name);
     weir__consumer_send(consumer, &bytes, &weir__script_fifo_unlock,
                         WEIR__SEND_AGAIN, on_unlocked);
 }
@@ -121,8 +121,8 @@ static void peek(struct weir__consumer *consumer)
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_fifo_peek, 2, 1);
-    weir__fifo_keys(&bytes, consumer->topic, "fifo idle");
-    weir__resp_str(&bytes, consumer->topic->store->worker);
+    weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "fifo idle");
+    weir__resp_str(&bytes, consumer->topic->store->base.worker);
     weir__consumer_send(consumer, &bytes, &weir__script_fifo_peek,
                         WEIR__SEND_AGAIN, on_peeked);
 }
@@ -161,9 +161,9 @@ static void begin(struct weir__consumer *consumer)
         return;
     }
     weir__resp_eval(&bytes, &weir__script_fifo_lock, 2, 3);
-    weir__fifo_keys(&bytes, topic, "lock lockers");
+    weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->store->worker);
+    weir__resp_str(&bytes, topic->store->base.worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__consumer_send(consumer, &bytes, &weir__script_fifo_lock,
                         WEIR__SEND_ONCE, on_locked);

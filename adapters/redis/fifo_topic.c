@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/fifo_private.h"
-#include "core/mem.h"
 
 /* What a worker asks of a topic each second while it serves it: whether it is
  * paused, whether its options changed, what came meanwhile. The same call keeps
@@ -8,77 +7,16 @@
 
 enum { LOOK_MS = 1000 };
 
-void weir__fifo_announce(struct weir__store_topic *topic)
+/* The first time one consumer looks in any case: finding nothing is what has
+ * the worker woken by the next push. */
+void weir__fifo_serve(struct weir__store_topic *topic)
 {
-    struct weir__fifo *store = topic->store;
-    struct weir__buf bytes = {0};
+    bool is_first = !topic->is_serving;
 
-    if (topic->announced == store->connections)
-        return;
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "SADD");
-    weir__resp_str(&bytes, "weir:topics");
-    weir__resp_str(&bytes, topic->name);
-    if (weir__conn_send(store->commands, &bytes, NULL, WEIR__SEND_AGAIN, NULL,
-                        NULL) == WEIR_OK)
-        topic->announced = store->connections;
-}
-
-/* --- options -------------------------------------------------------------- */
-
-struct follow {
-    struct weir__store_topic *topic;
-    int64_t revision;
-};
-
-static void serve(struct weir__store_topic *topic)
-{
     topic->is_serving = true;
     weir__fifo_fit(topic);
-    weir__fifo_kick(topic, topic->length);
+    weir__fifo_kick(topic, is_first && topic->length == 0 ? 1 : topic->length);
     weir__fifo_answer(topic);
-}
-
-static void on_options(int code, const struct redisReply *reply, void *arg)
-{
-    struct follow *follow = arg;
-    struct weir__store_topic *topic = follow->topic;
-    int64_t revision = follow->revision;
-    struct weir__setting *settings = NULL;
-    size_t count = 0;
-
-    weir__mem_free(follow);
-    topic->is_following = false;
-    weir__fifo_log(topic, "options", code, reply);
-    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
-        settings = weir__settings_read(reply, &count);
-    if (settings == NULL)
-        return; /* the next look tells the revision again */
-    topic->revision = revision;
-    if (topic->user != NULL)
-        topic->store->events.options(topic->user, settings, count);
-    weir__mem_free(settings);
-    serve(topic);
-}
-
-static void follow(struct weir__store_topic *topic, int64_t revision)
-{
-    struct follow *follow = weir__mem_new(sizeof(*follow));
-    struct weir__buf bytes = {0};
-
-    if (follow == NULL)
-        return; /* the next look tells it again */
-    follow->topic = topic;
-    follow->revision = revision;
-    weir__resp_command(&bytes, 2);
-    weir__resp_str(&bytes, "HGETALL");
-    weir__fifo_keys(&bytes, topic, "options");
-    topic->is_following =
-        weir__conn_send(topic->store->commands, &bytes, NULL, WEIR__SEND_AGAIN,
-                        on_options, follow) == WEIR_OK;
-    if (!topic->is_following)
-        weir__mem_free(follow);
-    weir__conn_flush(topic->store->commands);
 }
 
 /* --- looking -------------------------------------------------------------- */
@@ -108,9 +46,9 @@ static void on_ended(struct weir__store_topic *topic,
             continue;
         from++;
         if (consumer->state == WEIR__CONSUMER_OUT &&
-            topic->store->events.lost != NULL)
-            topic->store->events.lost(topic->user,
-                                      consumer->message->run.token);
+            topic->store->base.events.lost != NULL)
+            topic->store->base.events.lost(topic->base.user,
+                                           consumer->message->run.token);
         weir__consumer_drop(consumer);
     }
 }
@@ -122,19 +60,19 @@ static void take_state(struct weir__store_topic *topic, int64_t state)
     topic->is_paused = state % 2 != 0;
     if (topic->is_paused && !was_paused) {
         weir__fifo_give_back(topic);
-        if (topic->wants_claim)
+        if (topic->base.wants_claim)
             weir__fifo_answer(topic);
         else
-            topic->store->events.wake(topic->user);
+            topic->store->base.events.wake(topic->base.user);
     }
     if (!topic->is_paused && was_paused)
-        topic->store->events.wake(topic->user);
-    if (topic->is_following)
+        topic->store->base.events.wake(topic->base.user);
+    if (topic->base.is_following)
         return;
-    if (state / 2 != topic->revision)
-        follow(topic, state / 2);
+    if (state / 2 != topic->base.revision)
+        weir__base_follow(&topic->base, state / 2);
     else
-        serve(topic);
+        weir__fifo_serve(topic);
 }
 
 static void refuse(struct weir__store_topic *topic, int code)
@@ -151,11 +89,11 @@ static void on_looked(int code, const struct redisReply *reply, void *arg)
     int64_t rc, state, length;
 
     topic->is_looking = false;
-    if (code == WEIR_ECANCELED || topic->user == NULL)
+    if (code == WEIR_ECANCELED || topic->base.user == NULL)
         return;
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
         code = WEIR_ESERVER;
-    weir__fifo_log(topic, "look", code, reply);
+    weir__base_log_error(&topic->base, "look", code, reply);
     if (code == WEIR_OK && rc < 0) {
         topic->is_foreign = true;
         code = WEIR_EKIND;
@@ -186,14 +124,15 @@ void weir__fifo_look(struct weir__store_topic *topic)
     struct weir__fifo *store = topic->store;
     struct weir__buf bytes = {0};
 
-    if (topic->is_looking || topic->is_foreign || store->is_closed)
+    if (topic->is_looking || topic->is_foreign || store->base.is_closed)
         return;
-    weir__fifo_announce(topic);
+    weir__base_announce(&topic->base);
     weir__resp_eval(&bytes, &weir__script_fifo_look, 6,
                     4 + 2 * parking_count(topic));
-    weir__fifo_keys(&bytes, topic, "fifo parked alive meta ids idle");
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "fifo parked alive meta ids idle");
     weir__resp_str(&bytes, store->policy->kind);
-    weir__resp_str(&bytes, store->worker);
+    weir__resp_str(&bytes, store->base.worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__resp_int(&bytes, topic->own.delay_ms);
     for (size_t i = 0; i < topic->consumer_count; i++) {
@@ -203,7 +142,7 @@ void weir__fifo_look(struct weir__store_topic *topic)
         weir__resp_str(&bytes, topic->consumers[i]->owner);
     }
     topic->is_looking =
-        weir__conn_send(store->commands, &bytes, &weir__script_fifo_look,
+        weir__conn_send(store->base.commands, &bytes, &weir__script_fifo_look,
                         WEIR__SEND_AGAIN, on_looked, topic) == WEIR_OK;
 }
 
@@ -219,7 +158,7 @@ static double gap_of(const struct weir__store_topic *topic)
 
 void weir__fifo_look_soon(struct weir__store_topic *topic)
 {
-    struct ev_loop *loop = topic->store->options.loop;
+    struct ev_loop *loop = topic->store->base.options.loop;
     double gap = gap_of(topic);
 
     if (ev_timer_remaining(loop, &topic->look) <= gap)
@@ -236,5 +175,5 @@ void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events)
     timer->repeat = gap_of(topic);
     ev_timer_again(loop, timer);
     weir__fifo_look(topic);
-    weir__conn_flush(topic->store->commands);
+    weir__conn_flush(topic->store->base.commands);
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "adapters/redis/compat.h"
-#include "adapters/redis/delay_wire.h"
 #include "adapters/redis/probe.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -231,9 +230,9 @@ static void write_renewal(struct weir__buf *buf,
         count++;
     if (count == 0)
         return;
-    weir__delay_eval(buf, &weir__script_renew, 1, 1 + count);
-    weir__topic_key(buf, topic, "lease");
-    weir__resp_int(buf, topic->claim.lease_ms);
+    weir__resp_eval(buf, &weir__script_renew, 1, 1 + count);
+    weir__prefix_key(buf, &topic->base.prefix, "lease");
+    weir__resp_int(buf, topic->base.claim.lease_ms);
     for (const struct weir__lease *lease = topic->leases; written < count;
          lease = lease->next) {
         weir__resp_int(buf, (int64_t)lease->token);
@@ -247,10 +246,10 @@ static void write_renewals(struct weir__keeper *keeper)
     const struct weir__delay *store = keeper->store;
 
     weir__buf_reset(&keeper->renewals);
-    for (size_t i = 0; i < WEIR__TOPIC_BUCKETS; i++)
-        for (const struct weir__store_topic *topic = store->buckets[i];
-             topic != NULL; topic = topic->next_in_bucket)
-            write_renewal(&keeper->renewals, topic);
+    for (const struct weir__base_topic *topic = store->base.topics;
+         topic != NULL; topic = topic->next)
+        write_renewal(&keeper->renewals,
+                      (const struct weir__store_topic *)topic);
 }
 
 /* --- keeping -------------------------------------------------------------- */

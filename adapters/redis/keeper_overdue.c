@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "adapters/redis/delay_draft.h"
-#include "adapters/redis/delay_wire.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -67,18 +66,21 @@ static void prepare_topic(struct weir__overdue *overdue,
         .store = &overdue->stand_in,
         .endings = endings,
         .max_dead = topic->max_dead,
-        .is_dirty = true, /* is on no list */
     };
-    memcpy(copy->name, topic->name, sizeof(copy->name));
-    memcpy(copy->prefix, topic->prefix, sizeof(copy->prefix));
-    copy->prefix_len = topic->prefix_len;
+    copy->base.base = &overdue->stand_in.base;
+    copy->base.is_dirty = true; /* is on no list */
+    weir__base_topic_name(&copy->base, weir__slice_str(topic->base.name));
     copy->touched_end = &copy->touched;
     weir__items_reset(&copy->endings);
     if (topic->on_dead[0] == '\0')
         return;
     memcpy(copy->on_dead, topic->on_dead, sizeof(copy->on_dead));
-    overdue->grave = (struct weir__store_topic){.store = &overdue->stand_in};
-    weir__topic_name(&overdue->grave, weir__slice_str(topic->on_dead));
+    overdue->grave = (struct weir__store_topic){
+        .store = &overdue->stand_in,
+    };
+    overdue->grave.base.base = &overdue->stand_in.base;
+    weir__base_topic_name(&overdue->grave.base,
+                          weir__slice_str(topic->on_dead));
     copy->grave = &overdue->grave;
 }
 
@@ -125,7 +127,7 @@ static void write_grave(struct weir__overdue *overdue)
     weir__resp_command(&overdue->bytes, 3);
     weir__resp_str(&overdue->bytes, "SADD");
     weir__resp_str(&overdue->bytes, "weir:topics");
-    weir__resp_str(&overdue->bytes, overdue->grave.name);
+    weir__resp_str(&overdue->bytes, overdue->grave.base.name);
     end_command(overdue);
 }
 
@@ -160,12 +162,12 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     struct weir__run copy;
     bool is_written;
 
-    if (overdue->store->seqs.last == 0 && !overdue->store->has_number)
+    if (overdue->store->base.seqs.last == 0 && !overdue->store->base.has_number)
         return false; /* packs cannot be named yet */
-    stand_in->options = overdue->store->options;
-    stand_in->seqs = overdue->store->seqs;
-    stand_in->has_number = overdue->store->has_number;
-    stand_in->ahead_ms = overdue->store->ahead_ms;
+    stand_in->base.options = overdue->store->base.options;
+    stand_in->base.seqs = overdue->store->base.seqs;
+    stand_in->base.has_number = overdue->store->base.has_number;
+    stand_in->base.ahead_ms = overdue->store->base.ahead_ms;
     weir__run_overdue(run, &copy);
     prepare_topic(overdue, topic);
     prepare_lease(overdue, lease, &lease->nodes[run->node]);
@@ -176,7 +178,7 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     overdue->count = 0;
     write_grave(overdue);
     is_written = overdue->topic.touched != NULL && write_call(overdue);
-    overdue->store->seqs = stand_in->seqs; /* names are used up */
+    overdue->store->base.seqs = stand_in->base.seqs; /* names are used up */
     return is_written;
 }
 

@@ -376,7 +376,9 @@ TEST(stopping_ends_with_its_callback_and_loses_nothing)
     EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "orders", on_stats, NULL));
     await_goal();
     EXPECT_INT(0, last_stats.running);
-    EXPECT_INT(100, last_stats.ready + last_stats.done_total);
+    /* What became due within this millisecond still counts as scheduled. */
+    EXPECT_INT(100,
+               last_stats.scheduled + last_stats.ready + last_stats.done_total);
     EXPECT_INT(runs, last_stats.done_total);
     close_host();
 }

@@ -256,15 +256,17 @@ TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
 
 static void *submit_one(void *arg)
 {
+    static char group[] = "customer"; /* outlives the thread */
     struct weir_new_job job = {
         .id = "event",
-        .group = "customer",
+        .group = group,
         .body = {(const uint8_t *)"\x07", 1},
         .url = "http://x/",
     };
     struct weir_new_jobs many = {"events", &job, 1, on_added, NULL};
 
     EXPECT_INT(WEIR_OK, weir_reactor_submit(arg, &many, NULL));
+    memset(group, '{', sizeof(group) - 1); /* it was copied */
     return NULL;
 }
 

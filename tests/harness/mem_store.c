@@ -403,6 +403,8 @@ static void answer_claim(struct mem_store *store)
     if (claimed.code == WEIR_OK)
         first = take_due(store, &claimed.count);
     claimed.next_due_us = next_due_us(store);
+    claimed.will_wake =
+        claimed.count < store->claim.room && claimed.next_due_us != 0;
     events.claimed(store->topic.user, &claimed);
     if (claimed.count > 0)
         events.arrived(store->topic.user, first, claimed.count, 0);
@@ -433,6 +435,7 @@ static void answer_settles(struct mem_store *store)
 {
     struct weir__store_events events = weir__lane_events();
     size_t count = store->settled_count, refused = 0;
+    bool is_waiting = false; /* one that was settled */
 
     while (store->settled != NULL) {
         struct weir__run *run = store->settled;
@@ -444,10 +447,13 @@ static void answer_settles(struct mem_store *store)
             apply(store, job, run);
         else
             refused++;
+        is_waiting = is_waiting || strcmp(job->state, "waiting") == 0;
         free_run(run);
     }
     store->settled_count = 0;
     events.settled(store->topic.user, count, refused);
+    if (is_waiting)
+        events.wake(store->topic.user);
 }
 
 size_t mem_store_answer(struct mem_store *store)

@@ -28,7 +28,8 @@ C_LIBRARY = frozenset("""
     net/if.h netdb.h netinet/in.h netinet/tcp.h poll.h pthread.h pwd.h regex.h
     sched.h semaphore.h spawn.h strings.h sys/eventfd.h sys/file.h sys/mman.h
     sys/random.h sys/resource.h sys/select.h sys/socket.h sys/stat.h
-    sys/statvfs.h sys/syscall.h sys/time.h sys/times.h sys/types.h sys/uio.h
+    sys/statvfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/times.h sys/types.h
+    sys/uio.h
     sys/un.h sys/utsname.h sys/wait.h syslog.h termios.h unistd.h utime.h wordexp.h
 """.split())
 

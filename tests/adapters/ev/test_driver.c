@@ -77,6 +77,44 @@ TEST(a_deadline_counts_from_the_end_of_a_long_tick)
     close_driver();
 }
 
+TEST(deadlines_are_finer_than_a_millisecond)
+{
+    int fine = 0;
+
+    for (int i = 0; i < 40; i++) {
+        ticks = 0;
+        open_driver();
+        answers[0] = 200000;
+        answers[1] = -2;
+        ev_run(loop, 0);
+        EXPECT_TRUE(tick_ns[1] - tick_ns[0] >= 150000);
+        fine += tick_ns[1] - tick_ns[0] < 900000;
+        close_driver();
+    }
+    EXPECT_TRUE(fine > 0);
+}
+
+static void end(struct ev_loop *on, ev_timer *timer, int events)
+{
+    (void)timer;
+    (void)events;
+    ev_break(on, EVBREAK_ALL);
+}
+
+TEST(a_deadline_that_passed_wakes_the_loop_once)
+{
+    ev_timer timer;
+
+    open_driver();
+    answers[0] = 1000000;
+    answers[1] = answers[2] = answers[3] = -1;
+    ev_timer_init(&timer, end, 0.05, 0.);
+    ev_timer_start(loop, &timer);
+    ev_run(loop, 0);
+    EXPECT_INT(2, ticks);
+    close_driver();
+}
+
 static void only_count(void *arg)
 {
     (void)arg;

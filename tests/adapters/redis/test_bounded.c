@@ -513,7 +513,7 @@ static const char *add_again(int number)
                       "weir:{t}:meta weir:{t}:idle weir:{t}:options "
                       "weir:{t}:seen weir:{t}:ttl weir:{t}:g:a "
                       "t bounded seat %d a 3 x y z",
-                      weir__script_boundadd.sha1, number);
+                      weir__script_bounded_add.sha1, number);
 }
 
 TEST(an_add_that_comes_again_changes_nothing)

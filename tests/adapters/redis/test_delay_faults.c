@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "adapters/redis/base.h"
 #include "adapters/redis/conn_private.h"
-#include "adapters/redis/delay_private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
@@ -103,7 +103,8 @@ static void name_socket(struct redis_proc *proc, bool is_away)
  * does not find the server again until its socket has its name back. */
 static void lose_the_answer(struct host *host, struct redis_proc *proc)
 {
-    struct weir__conn *conn = weir__delay_of(host->store)->commands;
+    /* What every store begins with. */
+    struct weir__conn *conn = ((struct weir__base *)host->store)->commands;
     long long added = redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting);
 
     redis_kill(proc, SIGSTOP);

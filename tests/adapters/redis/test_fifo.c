@@ -116,6 +116,16 @@ TEST(a_claim_on_an_empty_queue_gets_nothing)
     world_close();
 }
 
+TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
+{
+    struct redis_proc *server = world_open(NULL);
+
+    (void)host_open_as("w1", weir__concurrent_open, &four);
+    AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
+    EXPECT_INT(0, waiting(server));
+    world_close();
+}
+
 TEST(a_topic_of_another_kind_is_left_alone)
 {
     struct redis_proc *server = world_open(NULL);

@@ -11,7 +11,8 @@
  * Here the test is the handler: between enter and leave it uses the other
  * worker's store only. */
 
-static struct weir__lane lane = {.options = {.timeout_ms = 60000}};
+static struct weir__lane_options lane_options = {.timeout_ms = 60000};
+static struct weir__lane lane = {.options = &lane_options};
 
 static int64_t now_ns(void)
 {
@@ -27,7 +28,7 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
     int64_t start_ns = now_ns();
 
     EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
-                                           &lane.options.ladder, NULL));
+                                           &lane_options.ladder, NULL));
     run->lane = &lane;
     run->started_ns = start_ns;
     host->store->ops->enter(host->topic, run, start_ns + timeout_ms * 1000000);

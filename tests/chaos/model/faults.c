@@ -109,7 +109,11 @@ const struct fault faults[] = {
     {"a pause is not seen", SCRIPT_CLAIM, "if options[1] then --",
      "if false then --"},
     {"who got jobs stays among the sleepers", SCRIPT_CLAIM,
-     "elseif jobs > 0 and registered then", "elseif false then"},
+     "elseif not asleep and registered then", "elseif false then"},
+    {"who may miss what is due sleeps", SCRIPT_CLAIM,
+     "(jobs < room and reply[3] ~= 0)", "jobs < room"},
+    {"who has room left is not woken", SCRIPT_CLAIM,
+     "(jobs < room and reply[3] ~= 0)", "false"},
     {"sleepers that are gone are kept", SCRIPT_CLAIM,
      "  call('ZREMRANGEBYSCORE', idle, '-inf', '(' .. digits(now))", ""},
     /* --- settle --------------------------------------------------------- */

@@ -237,14 +237,15 @@ static void fall_asleep(struct worker *worker, int64_t wake_ms)
 }
 
 static void note_idle(struct model *model, const struct claim_call *call,
-                      bool has_jobs, int64_t next)
+                      uint64_t jobs, int64_t next)
 {
+    bool is_more = next != INT64_MAX && next * 1000 <= model->now_us;
     struct worker *worker;
 
     if (call->worker < 0)
         return;
     worker = &model->workers[call->worker];
-    if (!has_jobs) {
+    if (jobs == 0 || (jobs < call->room && !is_more)) {
         if (!model->is_paused)
             forget_overdue(model);
         fall_asleep(worker, next);
@@ -305,7 +306,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     }
     take_due(model, call, &taking);
     next = next_ms(model);
-    note_idle(model, call, taking.jobs > 0, next);
+    note_idle(model, call, taking.jobs, next);
     say_taken(model, &taking, next, answer);
     text_free(&taking.text);
     *ret_count = taking.count;

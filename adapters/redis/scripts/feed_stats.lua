@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feedstats: counts of a topic that is a list or a stream.
+-- feed_stats: counts of a topic that is a list or a stream.
 --
 -- KEYS  meta wait run dead auto, the list or stream
 -- ARGV  group ('': a list)

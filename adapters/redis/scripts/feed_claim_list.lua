@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- listclaim: take entries from a plain list under a new lease, those that weir
--- holds back first once they are due. What is taken is kept in `held` until it
--- is settled; with auto-ack it is gone, only how many are out is kept.
+-- feed_claim_list: take entries from a plain list under a new lease, those that
+-- weir holds back first once they are due. What is taken is kept in `held`
+-- until it is settled; with auto-ack it is gone, only how many are out is kept.
 --
 -- KEYS  meta wait run lease held past auto, the list
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- boundclaim: take batches of events of the groups whose turn it is.
+-- bounded_claim: take batches of events of the groups whose turn it is.
 --
 -- A script declares its keys, but whose turn it is only the server knows. So a
 -- call takes from groups that an earlier one offered, and offers the next ones.
@@ -90,38 +90,55 @@ local function is_stale(group)
   return deadline and tonumber(deadline) < now
 end
 
+-- What is taken is noted for all groups at once, in the end.
 local function take(group, list, batch, size, ended, left)
-  local waiting, events = call('LLEN', list)
-  size = min(size, waiting, room - taken_jobs)
+  size = min(size, room - taken_jobs)
+  local events = call('LRANGE', list, 0, size - 1)
+  local is_all = #events < size or call('LLEN', list) == size
   if lease_ms == 0 then
-    events = call('LPOP', list, size)
-  elseif size == waiting then
+    if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
+  elseif is_all then
     call('RENAME', list, batch)
-    events = call('LRANGE', batch, 0, -1)
   else
-    events = call('LPOP', list, size)
+    call('LTRIM', list, size, -1)
     call('RPUSH', batch, unpack(events))
   end
-  local token = digits(call('HINCRBY', meta, 'claimed', size))
-  count(meta, 'waiting', -size)
-  if lease_ms > 0 then count(meta, 'running', size) end
-  taken_jobs = taken_jobs + size
-  batches[#batches + 1] = { group, token, ended, events }
-  call('ZREM', rot, group)
-  call('ZREM', hot, group)
+  taken_jobs = taken_jobs + #events
+  batches[#batches + 1] = { group, taken_jobs, ended, events, left, is_all }
+end
+
+local function note_batches()
+  local names, leases, states, left_over = {}, {}, {}, {}
+  local token = call('HINCRBY', meta, 'claimed', taken_jobs) - taken_jobs
+  for i, taken in ipairs(batches) do
+    local group = taken[1]
+    taken[2] = digits(token + taken[2])
+    names[i] = group
+    leases[2 * i - 1], leases[2 * i] = digits(now + lease_ms), group
+    states[2 * i - 1] = group
+    states[2 * i] = table.concat({ taken[2], taken[3], taken[5], 0 }, ' ')
+    if not taken[6] then left_over[#left_over + 1] = group end
+    taken[5], taken[6] = nil, nil
+  end
+  count(meta, 'waiting', -taken_jobs)
+  call('ZREM', rot, unpack(names))
+  call('ZREM', hot, unpack(names)) -- also where `hot` names it no more
   if lease_ms > 0 then
-    call('ZADD', lease, digits(now + lease_ms), group)
-    call('HSET', out, group, table.concat({ token, ended, left, 0 }, ' '))
-  elseif size == waiting then
-    forget(group)
-  else
-    call('HDEL', out, group)
+    count(meta, 'running', taken_jobs)
+    call('ZADD', lease, unpack(leases))
+    call('HSET', out, unpack(states))
+    return
+  end
+  call('HDEL', out, unpack(names))
+  for _, group in ipairs(left_over) do
     call('ZADD', rotation(group), digits(now), group)
   end
 end
 
-local function try(group, list, batch)
-  local token, ended, left, last = read_state(call('HGET', out, group))
+-- Is there anything to do with the group? Returns the ended leases and suspects
+-- if it may be served.
+local function look(group, list, batch, state)
+  local token, ended, left, last = read_state(state)
   if token and token ~= '~' then
     if tonumber(call('ZSCORE', lease, group) or 0) >= now then
       if bounds.ttl > 0 then -- looked at again a little later
@@ -132,38 +149,49 @@ local function try(group, list, batch)
     ended, left = expire(group, list, batch, ended, left, last)
     last = 0
   end
-  local waiting = call('LLEN', list)
-  local is_held = token == '~' and last > now
-  if waiting > 0 and is_stale(group) then
-    drop(group, 'ttl', waiting)
+  if is_stale(group) then
+    drop(group, 'ttl', call('LLEN', list))
     call('DEL', list)
-    waiting = 0
   end
-  if waiting == 0 then return forget(group) end
-  if is_held then return end
-  local most = bounds.batch * (heat(bounds, group) or 1)
-  local size = ended > 0 and 1 or min(waiting, most, MOST)
-  if taken_jobs > 0 and room - taken_jobs < min(size, bounds.batch) or
-     taken_jobs >= room then
+  if call('EXISTS', list) == 0 then return forget(group) end
+  if token == '~' and last > now then return end
+  return ended, left
+end
+
+local function try(group, list, batch, state)
+  local ended, left = look(group, list, batch, state)
+  if not ended then return end
+  local size = 1
+  if ended == 0 then
+    size = min(bounds.batch * (heat(bounds, group) or 1), MOST)
+  end
+  if taken_jobs >= room or taken_jobs > 0 and room - taken_jobs < size and
+     room - taken_jobs < min(call('LLEN', list), bounds.batch) then
     rest[#rest + 1] = group
     return
   end
   take(group, list, batch, size, ended, left)
 end
 
-for i = 9, #ARGV do
-  try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8])
+if #ARGV > 8 then
+  local states = call('HMGET', out, unpack(ARGV, 9))
+  for i = 9, #ARGV do
+    try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8], states[i - 8])
+  end
 end
+if #batches > 0 then note_batches() end
 
 -- Offer groups, each once: what was left over, ended leases, ended ttls, then
 -- hot and other groups by turns.
-local seen = {}
+local seen, kept = {}, { [rot] = {}, [hot] = {} }
 local function offer(group, key)
   if seen[group] then return end
   seen[group] = true
   offered[#offered + 1] = group
-  -- Where `hot` was changed it may still be on the other rotation.
-  if key then call('ZADD', key, 'XX', digits(now + HOLD), group) end
+  if not key then return end
+  local entries = kept[key]
+  entries[#entries + 1] = digits(now + HOLD)
+  entries[#entries + 1] = group
 end
 
 local function offer_due(key, most)
@@ -191,6 +219,10 @@ if offers > 0 then
   offer_due(lease, min(offers - #offered, 4))
   if bounds.ttl > 0 then offer_due(ttl, min(offers - #offered, 4)) end
   offer_turns(offers - #offered)
+  for key, entries in pairs(kept) do
+    -- Where `hot` was changed it may still be on the other rotation.
+    if #entries > 0 then call('ZADD', key, 'XX', unpack(entries)) end
+  end
 end
 
 -- The next thing to happen here.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- boundsettle: batches come back as a whole: what is done or dropped is gone,
--- what is left goes back to the head of its group.
+-- bounded_settle: batches come back as a whole: what is done or dropped is
+-- gone, what is left goes back to the head of its group.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each batch: the list
 --       of its group, its own
@@ -40,48 +40,15 @@ local function give_back(at, list, batch, number)
   return number
 end
 
-local function settle(index, at, list, batch)
-  local group, wait_ms = ARGV[at], tonumber(ARGV[at + 3])
-  local token, ended, left = read_state(call('HGET', out, group))
-  local is_leased = ARGV[at + 2] == '1'
-  if is_leased and token ~= ARGV[at + 1] then
-    reply[#reply + 1] = index
-    return
-  end
-  local back = give_back(at, list, batch, tonumber(ARGV[at + 10]))
-  local over = back > 0 and shorten(bounds, list) or 0
-  if over > 0 then
-    drops[#drops + 1] = index
-    drops[#drops + 1] = over
-  end
-  local all = tonumber(ARGV[at + 9])
-  add_up('done', tonumber(ARGV[at + 4]))
-  add_up('failed', tonumber(ARGV[at + 5]))
-  add_up('age', tonumber(ARGV[at + 6]))
-  add_up('retried', tonumber(ARGV[at + 7]))
-  add_up('snoozed', tonumber(ARGV[at + 8]))
-  add_up('overflow', over)
-  if is_leased then add_up('running', -all) end
-  add_up('waiting', back - over)
-  if is_leased then
-    call('ZREM', lease, group)
-    call('HDEL', out, group)
-  elseif token and token ~= '~' then
-    return -- leased by a worker that takes leases: its turn will come
-  else
-    call('ZREM', rot, group)
-    call('ZREM', hot, group)
-  end
+-- Groups whose state is to be written, all at once in the end.
+local freed, ended_ttls, turns = {}, {}, { [rot] = {}, [hot] = {} }
+
+-- The group is free: what waits in it has its turn again.
+local function enter(group, list, ended, left, wait_ms)
   local waiting = call('LLEN', list)
   if waiting == 0 then
-    if bounds.ttl > 0 then call('ZREM', ttl, group) end
+    if bounds.ttl > 0 then ended_ttls[#ended_ttls + 1] = group end
     return
-  end
-  left = left - (all - back)
-  if left <= 0 then
-    ended, left = 0, 0
-  elseif ended > 1 and back < all then
-    ended = 1 -- what it was blamed for went with the one that is gone
   end
   if ended > 0 or wait_ms > 0 then
     local state = { '~', ended, left, digits(now + wait_ms) }
@@ -89,14 +56,66 @@ local function settle(index, at, list, batch)
   end
   local due = now + wait_ms
   if wait_ms == 0 and waiting < bounds.batch then due = now + bounds.linger end
-  call('ZADD', heat(bounds, group) and hot or rot, digits(due), group)
+  local entries = turns[heat(bounds, group) and hot or rot]
+  entries[#entries + 1] = digits(due)
+  entries[#entries + 1] = group
   first = min(first or due, due)
 end
 
-local at = 2
-for index = 0, (#KEYS - 8) / 2 - 1 do
-  settle(index, at, KEYS[9 + 2 * index], KEYS[10 + 2 * index])
+local function settle(index, at, list, batch, token, ended, left)
+  local group, is_leased = ARGV[at], ARGV[at + 2] == '1'
+  if is_leased and token ~= ARGV[at + 1] then
+    reply[#reply + 1] = index
+    return
+  end
+  local all = tonumber(ARGV[at + 9])
+  local back = give_back(at, list, batch, tonumber(ARGV[at + 10]))
+  local over = back > 0 and shorten(bounds, list) or 0
+  if over > 0 then
+    drops[#drops + 1] = index
+    drops[#drops + 1] = over
+  end
+  for i, field in ipairs({ 'done', 'failed', 'age', 'retried', 'snoozed' }) do
+    add_up(field, tonumber(ARGV[at + 3 + i]))
+  end
+  add_up('overflow', over)
+  if is_leased then add_up('running', -all) end
+  add_up('waiting', back - over)
+  if not is_leased and token and token ~= '~' then
+    return -- leased by a worker that takes leases: its turn will come
+  end
+  if is_leased then
+    call('HDEL', out, group)
+  else
+    call('ZREM', rot, group)
+    call('ZREM', hot, group)
+  end
+  freed[#freed + 1] = group
+  left = left - (all - back)
+  if left <= 0 then
+    ended, left = 0, 0
+  elseif ended > 1 and back < all then
+    ended = 1 -- what it was blamed for went with the one that is gone
+  end
+  enter(group, list, ended, left, tonumber(ARGV[at + 3]))
+end
+
+local groups, at = {}, 2
+for index = 1, (#KEYS - 8) / 2 do
+  groups[index] = ARGV[at]
   at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
+end
+local states = call('HMGET', out, unpack(groups))
+at = 2
+for index = 0, #groups - 1 do
+  settle(index, at, KEYS[9 + 2 * index], KEYS[10 + 2 * index],
+         read_state(states[index + 1]))
+  at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
+end
+if #freed > 0 then call('ZREM', lease, unpack(freed)) end
+if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
+for key, entries in pairs(turns) do
+  if #entries > 0 then call('ZADD', key, unpack(entries)) end
 end
 for field, by in pairs(sums) do call('HINCRBY', meta, field, by) end
 if first then wake_one(idle, topic, first) end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feedpurge: delete what is in a topic that is a list or a stream. A stream
+-- feed_purge: delete what is in a topic that is a list or a stream. A stream
 -- keeps its entries, other groups may read them: this group goes past them.
 --
 -- KEYS  meta wait run lease held past dead auto, the list or stream

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- boundadd: add events to groups of a bounded topic.
+-- bounded_add: add events to groups of a bounded topic.
 --
 -- A call may come again, as its producer did not hear the answer: `seen` holds
 -- the number of the last call from each seat and what became of it, as with

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feedlist: entries of one state. Those that nobody took yet have no id in a
+-- feed_list: entries of one state. Those that nobody took yet have no id in a
 -- list.
 --
 -- KEYS  meta wait run held past dead, the list or stream

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- streamclaim: take entries of a stream through its consumer group under a new
--- lease: first those that weir holds back once they are due, then new ones,
+-- feed_claim_stream: take entries of a stream through its consumer group under a
+-- new lease: first those that weir holds back once they are due, then new ones,
 -- then what consumers of the group left behind that look dead. All workers are
 -- one consumer: which of them has what is in `run`.
 --

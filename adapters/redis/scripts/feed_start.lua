@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feedstart: note that an entry with which a worker died is about to run.
+-- feed_start: note that an entry with which a worker died is about to run.
 --
 -- KEYS  run past
 -- ARGV  token, id

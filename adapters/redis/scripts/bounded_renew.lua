@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- boundrenew: prolong the leases of batches, or note that the suspect in one of
--- them is about to run.
+-- bounded_renew: prolong the leases of batches, or note that the suspect in one
+-- of them is about to run.
 --
 -- KEYS  lease out
 -- ARGV  lease ms (0: note a start), then group, token, ...
