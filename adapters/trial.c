@@ -235,6 +235,15 @@ struct weir_counters weir_trial_counters(const struct weir_trial *trial,
     return job == NULL ? (struct weir_counters){0} : job->record.counters;
 }
 
+void weir_trial_each_counter(const struct weir_trial *trial, weir_counter_fn fn,
+                             void *arg)
+{
+    int rc = weir__reactor_counters(trial->core, weir__slice_str(trial->topic),
+                                    fn, arg);
+
+    WEIR_ASSERT(rc == WEIR_OK); /* it serves that topic */
+}
+
 /* --- life -------------------------------------------------------------- */
 
 static int out_of_memory(struct weir_error *err)

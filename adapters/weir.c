@@ -270,6 +270,15 @@ void weir_reactor_totals(const struct weir_reactor *reactor,
         weir__reactor_totals(reactor->core, ret_totals);
 }
 
+int weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
+                          weir_counter_fn fn, void *arg)
+{
+    if (reactor->core == NULL)
+        return WEIR_ECANCELED;
+    return weir__reactor_counters(reactor->core, weir__slice_str(topic), fn,
+                                  arg);
+}
+
 void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
                           void *arg)
 {

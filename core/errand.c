@@ -64,6 +64,7 @@ static struct weir__errand *errand_new(const struct weir__run *run)
 void weir__errand_free(struct weir__errand *errand)
 {
     weir__run_fini(&errand->run);
+    weir__mem_free(errand->tally);
     weir__mem_free(errand);
 }
 
@@ -189,6 +190,8 @@ void weir__reactor_returned(struct weir__reactor *reactor,
         .why = errand->run.reason,
     };
 
+    if (errand->tally != NULL)
+        weir__lane_counted(errand->run.lane, errand->tally);
     if (run == NULL) {
         note_too_late(reactor, errand);
     } else {

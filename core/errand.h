@@ -15,6 +15,7 @@
  * still be given back. */
 
 #include "core/run.h"
+#include "core/tally.h"
 
 struct weir__reactor;
 
@@ -26,7 +27,8 @@ struct weir__errand {
     uint64_t ticket;
     weir_run_fn fn;
     void *self;
-    uint8_t bytes[]; /* what the copy's slices point to */
+    struct weir__tally *tally; /* what it counted; NULL: nothing */
+    uint8_t bytes[];           /* what the copy's slices point to */
 };
 
 /* Threads beside the loop. Called on the loop thread, but where it says so. */

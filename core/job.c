@@ -269,4 +269,5 @@ const struct weir_host weir__host = {
     .job_canceled = job_canceled,
     .job_group = job_group,
     .job_follow = job_follow,
+    .job_count = weir__run_count,
 };

@@ -23,6 +23,7 @@
 #include "core/heap.h"
 #include "core/histogram.h"
 #include "core/reactor.h"
+#include "core/tally.h"
 #include "core/ticket.h"
 
 enum {
@@ -128,6 +129,8 @@ struct weir__lane {
     uint32_t *late_counts; /* WEIR__BUCKETS, NULL until the first run */
     int64_t late_max_us;   /* of the counts; -1: none since the last report */
     int64_t late_at_ns;    /* when the next report may go */
+
+    struct weir__tally *tally; /* the handler's; NULL until it counts */
 };
 
 /* Lanes waiting for their turn; a plain queue. */
@@ -199,6 +202,10 @@ void weir__run_unpend(struct weir__run *run);
 void weir__run_drop_ticket(struct weir__run *run);
 void weir__lane_time_out(struct weir__lane *lane);
 void weir__lane_lost(void *user, uint64_t token);
+
+/* count.c: an errand comes back with what it counted. */
+void weir__lane_counted(struct weir__lane *lane,
+                        const struct weir__tally *counted);
 
 /* errand.c */
 bool weir__lane_is_blocking(const struct weir__lane *lane);

@@ -31,6 +31,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
 
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
+        weir__mem_free(lane->tally);
         weir__batch_free(lane);
         weir__lane_drop_options(lane);
         weir__mem_free(lane);
@@ -277,6 +278,22 @@ void weir__reactor_totals(const struct weir__reactor *reactor,
         ret_totals->pending += lane->pending.count;
         ret_totals->unanswered += lane->store->ops->unsettled(lane->topic);
     }
+}
+
+int weir__reactor_counters(const struct weir__reactor *reactor,
+                           struct weir_slice topic, weir_counter_fn fn,
+                           void *arg)
+{
+    const struct weir__lane *lane = find_lane(reactor, topic);
+    const struct weir__tally *tally;
+
+    if (lane == NULL)
+        return WEIR_ENOTFOUND;
+    tally = lane->tally;
+    for (size_t i = 0; tally != NULL && i < tally->count; i++)
+        fn(tally->entries[i].name, tally->entries[i].value, arg);
+    fn(NULL, 0, arg);
+    return WEIR_OK;
 }
 
 static void check_pending(const struct weir__lane *lane)

@@ -137,6 +137,12 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor);
 void weir__reactor_totals(const struct weir__reactor *reactor,
                           struct weir_totals *ret_totals);
 
+/* Call `fn` for each counter of the topic's handler, in byte order, then once
+ * with NULL. WEIR_ENOTFOUND: it is not served. */
+int weir__reactor_counters(const struct weir__reactor *reactor,
+                           struct weir_slice topic, weir_counter_fn fn,
+                           void *arg);
+
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);
 

@@ -55,6 +55,14 @@ static const struct weir_option options[] = {
 
 /* --- one run -------------------------------------------------------------- */
 
+/* What the counters call such a run. */
+static const char *counter_of(enum weir_verdict verdict)
+{
+    if (verdict == WEIR_DONE)
+        return "done";
+    return verdict == WEIR_RETRY ? "retried" : "failed";
+}
+
 static void on_done(const struct child_end *end, struct weir_handle handle)
 {
     enum weir_verdict verdict = WEIR_FAIL;
@@ -78,6 +86,7 @@ static void on_done(const struct child_end *end, struct weir_handle handle)
     if (*end->output != '\0')
         (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.140s",
                        end->output); /* fits */
+    weir_job_count(end->job, counter_of(verdict), 1);
     /* It cannot fail on the loop's thread. */
     (void)weir_complete(handle, verdict, 0, verdict == WEIR_DONE ? NULL : why);
 }
@@ -106,6 +115,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     free(input);
     if (child == NULL)
         return weir_retry(job, why);
+    weir_job_count(job, "started", 1);
     weir_job_on_cancel(job, on_cancel, child);
     return WEIR_PENDING;
 }

@@ -37,10 +37,11 @@ struct children {
 
 /* How a command ended. */
 struct child_end {
-    bool is_known;      /* false: somebody else took its exit status */
-    int signal;         /* that killed it; 0: none */
-    int status;         /* else */
-    const char *output; /* its last line; may be empty */
+    struct weir_job *job; /* its run is still pending */
+    bool is_known;        /* false: somebody else took its exit status */
+    int signal;           /* that killed it; 0: none */
+    int status;           /* else */
+    const char *output;   /* its last line; may be empty */
 };
 
 /* The command ended; the job's run is still pending. */

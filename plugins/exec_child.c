@@ -159,7 +159,7 @@ static bool has_ended(const struct child *child)
 /* Take its exit status. */
 static struct child_end reap(const struct child *child)
 {
-    struct child_end end = {.output = child->last};
+    struct child_end end = {.job = child->job, .output = child->last};
     int status = 0;
 
     if (waitpid(child->pid, &status, WNOHANG) != child->pid)

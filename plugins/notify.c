@@ -90,6 +90,7 @@ struct notify {
 struct request {
     struct http_post post; /* first */
     struct notify *notify;
+    struct weir_job *job; /* readable until it is completed */
     struct weir_handle handle;
     char *text;
     size_t head_len;
@@ -145,6 +146,19 @@ static enum weir_verdict verdict_of(const struct http_post *post,
     return WEIR_RETRY_AFTER;
 }
 
+/* What the counters call such an end. */
+static const char *counter_of(const struct http_post *post,
+                              enum weir_verdict verdict)
+{
+    if (post->code == CURLE_OPERATION_TIMEDOUT)
+        return "timeouts";
+    if (post->code != CURLE_OK)
+        return "errors";
+    if (verdict == WEIR_DONE)
+        return "accepted";
+    return verdict == WEIR_FAIL ? "refused" : "put_off";
+}
+
 static void on_done(struct http_post *post)
 {
     struct request *request = (struct request *)post; /* its first member */
@@ -154,6 +168,7 @@ static void on_done(struct http_post *post)
     enum weir_verdict verdict =
         verdict_of(post, request->notify->max_wait_ms, &delay_ms, why);
 
+    weir_job_count(request->job, counter_of(post, verdict), 1);
     request_free(request);
     /* It cannot fail on the loop's thread. */
     (void)weir_complete(handle, verdict, delay_ms,
@@ -322,6 +337,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         request_free(request);
         return weir_fail(job, "notify: the url is neither http nor https");
     }
+    request->job = job;
     request->handle = weir_job_handle(job);
     code = request->handle.ticket == 0
                ? CURLE_OUT_OF_MEMORY
@@ -330,6 +346,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         request_free(request);
         return weir_retry(job, curl_easy_strerror(code));
     }
+    weir_job_count(job, "sent", 1);
     weir_job_on_cancel(job, on_cancel, request);
     return WEIR_PENDING;
 }

@@ -4,6 +4,7 @@
  * plugin runs in a process of its own, so that one that crashes or never
  * returns is told of like any other. */
 
+#include "adapters/cli/counted.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/plugin_path.h"
@@ -131,6 +132,8 @@ static bool print_json(const struct try *try, const struct outcome *outcome)
         put_text(object, "reason", outcome->reason) &&
         put_text(object, "dead", outcome->dead) &&
         weir__json_put(object, "time_ms", time_json(outcome->time_ms)) &&
+        weir__json_put(object, "counters",
+                       weir__counted_json(outcome->trial)) &&
         weir__json_put(object, "log", lines_json(outcome->trial)))
         return weir__json_print_line(object);
     (void)json_object_put(object);
@@ -156,6 +159,7 @@ static bool print(const struct try *try, const struct outcome *outcome)
     if (*outcome->dead != '\0')
         (void)printf("dead     %s\n", outcome->dead);
     (void)printf("time     %.3f ms\n", outcome->time_ms);
+    weir__counted_print(outcome->trial);
     return true;
 }
 
@@ -388,10 +392,11 @@ const struct weir__command weir__cmd_plugin_try = {
     .summary = "Run one job through a plugin, without a server",
     .details = "F.so is a file, or the name of a plugin as weir run takes it. "
                "Prints the\nverdict, the delay until the next attempt, the "
-               "reason, and how long it took;\nwhat the plugin logs goes to "
-               "stderr. With --json: {\"verdict\",\"attempt\",\n\"delay_ms\","
-               "\"reason\",\"dead\",\"time_ms\",\"log\":[{\"level\",\"text\"}]"
-               "}; what the\nplugin itself prints then goes to stderr.",
+               "reason, how long it took, and what\nthe plugin counted; what "
+               "it logs goes to stderr. With --json: {\"verdict\",\n"
+               "\"attempt\",\"delay_ms\",\"reason\",\"dead\",\"time_ms\","
+               "\"counters\":{},\n\"log\":[{\"level\",\"text\"}]}; what the "
+               "plugin itself prints then goes to stderr.",
     .example = "weir plugin try ./close_order.so --topic order.close "
                "--body '{\"order\":42}'",
     .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"

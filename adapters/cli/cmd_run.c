@@ -3,6 +3,7 @@
 /* weir run: a worker. */
 
 #include "adapters/cli/client.h"
+#include "adapters/cli/counted.h"
 #include "adapters/cli/gate.h"
 #include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
@@ -381,6 +382,13 @@ static enum weir__exit work(struct run *run, bool until_empty)
     return run->exit_code;
 }
 
+static void log_counters(const struct run *run)
+{
+    for (size_t i = 0; i < run->services.count; i++)
+        weir__counted_log(run->client.reactor, run->services.list[i].topic,
+                          &run->log);
+}
+
 static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
 {
     enum weir__exit rc = weir__client_open(&run->client, cli, weir__log_line);
@@ -390,6 +398,7 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
     listen_to_signals(run);
     rc = work(run, run->args->value[UNTIL_EMPTY] != NULL);
     close_signals(run);
+    log_counters(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/lane.h"
+#include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
 /* Handlers that block, over a pool whose threads are the test: it begins an
@@ -260,6 +261,59 @@ TEST(a_blocking_run_cannot_be_pending_and_logs_through_the_pool)
     EXPECT_CONTAINS("cannot be pending", said);
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     EXPECT_STR("pending in a thread", mem_store_job(store, "j0")->error);
+    close_reactor();
+}
+
+static uint64_t counted;
+
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+    (void)arg;
+    if (name != NULL && strcmp(name, "sent") == 0)
+        counted = value;
+}
+
+static uint64_t count_now(void)
+{
+    counted = 0;
+    EXPECT_INT(WEIR_OK,
+               weir__reactor_counters(reactor, weir__slice_of("orders", 6),
+                                      on_counter, NULL));
+    return counted;
+}
+
+static enum weir_verdict count_sent(struct weir_job *job)
+{
+    weir_job_count(job, "sent", 3);
+    weir_job_count(job, "Sent", 1);
+    EXPECT_INT(0, count_now()); /* the loop does not see it yet */
+    return WEIR_DONE;
+}
+
+TEST(what_a_thread_counts_shows_when_its_run_returns_also_too_late)
+{
+    open_blocking("1s");
+    behaviour = count_sent;
+    add_many(1);
+    (void)settle_down();
+    begin();
+    pass(31000); /* beyond its timeout */
+    come_back();
+    EXPECT_INT(3, count_now());
+    close_reactor();
+}
+
+TEST(what_a_thread_counts_in_vain_is_logged_on_the_loop)
+{
+    open_blocking("1s");
+    behaviour = count_sent;
+    last_log[0] = '\0';
+    add_many(1);
+    (void)settle_down();
+    begin();
+    come_back();
+    EXPECT_INT(3, count_now());
+    EXPECT_CONTAINS("counter \"Sent\" is ignored", last_log);
     close_reactor();
 }
 

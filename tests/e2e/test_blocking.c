@@ -129,7 +129,26 @@ static enum weir_verdict run_quick(void *self, struct weir_job *job)
         weir_job_topic(job).len != 1 || weir_job_canceled(job))
         atomic_fetch_add(&wrong, 1);
     atomic_fetch_add(&runs, 1);
+    weir_job_count(job, "sevens", (uint64_t)number);
     return WEIR_DONE;
+}
+
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+    uint64_t *sevens = arg;
+
+    if (name != NULL && strcmp(name, "sevens") == 0)
+        *sevens = value;
+}
+
+static uint64_t sevens_now(void)
+{
+    uint64_t sevens = 0;
+
+    EXPECT_INT(WEIR_OK, weir_reactor_counters(weir, "t", on_counter, &sevens));
+    EXPECT_INT(WEIR_ENOTFOUND,
+               weir_reactor_counters(weir, "u", on_counter, &sevens));
+    return sevens;
 }
 
 TEST(many_jobs_run_beside_the_loop)
@@ -140,6 +159,7 @@ TEST(many_jobs_run_beside_the_loop)
     await_done(5000);
     EXPECT_INT(5000, atomic_load(&runs));
     EXPECT_INT(0, atomic_load(&wrong));
+    EXPECT_INT(35000, sevens_now());
     close_host();
 }
 

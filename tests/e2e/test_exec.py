@@ -90,7 +90,8 @@ def the_exit_status_is_the_verdict(place):
         exit 1\n""")
     for job_id in ("0", "75", "3", "9", "1"):
         place.add("t", job_id, "--retry", "none")
-    drain(place, command)
+    result = drain(place, command)
+    expect_in("t counters: done=1 failed=3 retried=1 started=5\n", result.err)
     expect(1, place.stats("t")["done_total"])
     expect(["exhausted", "exec: exit status 75"], dead(place, "75"))
     expect(["failed", "exec: exit status 3: two"], dead(place, "3"))

@@ -87,7 +87,9 @@ def each_answer_is_a_verdict(place):
     }
     for i, path in enumerate(expected):
         add(place, str(i), peer.url(path), "--retry", "none")
-    drain(place)
+    result = drain(place)
+    expect_in("t counters: accepted=4 put_off=4 refused=3 sent=11\n",
+              result.err)
     for i, (path, wanted) in enumerate(expected.items()):
         if wanted:
             expect(wanted, dead(place, str(i)), path)
@@ -103,7 +105,8 @@ def what_the_network_does_is_retried(place):
     add(place, "refuses", refusing, "--retry", "none")
     for what in ("close", "half", "hang"):
         add(place, what, peer.url("/" + what), "--retry", "none")
-    drain(place, timeout="700ms")
+    result = drain(place, timeout="700ms")
+    expect_in("t counters: errors=3 sent=4 timeouts=1\n", result.err)
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
                           ("half", "closed"), ("hang", "timed out")):
         reason, error = dead(place, job_id)

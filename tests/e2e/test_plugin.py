@@ -85,6 +85,17 @@ def a_run_that_is_finished_later_is_waited_for(place):
     code, got = attempt(place, "notify", "--url", "http://127.0.0.1:1/")
     expect((10, "RETRY"), (code, got["verdict"]))
     expect_in("Failed to connect", got["reason"])
+    expect({"errors": 1, "sent": 1}, got["counters"])
+
+
+@test
+def what_the_plugin_counted_is_printed(place):
+    result = place.weir("plugin", "try", "notify", "--url",
+                        "http://127.0.0.1:1/")
+    expect("counters errors=1 sent=1", result.out.splitlines()[-1])
+    expect(False, "counters" in place.weir("plugin", "try", "flaky").out,
+           "one that counts nothing")
+    expect({}, attempt(place, "flaky")[1]["counters"])
 
 
 @test

@@ -66,6 +66,21 @@ def jobs_run_in_the_order_of_their_due_times(place):
 
 
 @test
+def counters_are_logged_at_the_end_as_many_as_there_may_be(place):
+    for job_id in ("1", "2"):
+        place.add("t", job_id)
+    place.add("quiet", "1")
+    result = run_until_empty(place, "--handle", "t=blocking?counters=33",
+                             "--handle", "quiet=blocking")
+    lines = [line.split("t counters: ")[1] for line
+             in result.err.splitlines() if "counters: " in line]
+    expect(["counter_with_a_long_name_%02d=2" % i for i in range(32)],
+           " ".join(lines).split(" "))
+    expect(1, result.err.count("t: counter \"counter_with_a_long_name_32\" is "
+                               "ignored"))
+
+
+@test
 def a_deleted_job_is_never_handled(place):
     place.add("t", "gone", "--delay", "1s")
     place.add("t", "stays", "--delay", "1s")

@@ -134,6 +134,14 @@ WEIR_API enum weir_trial_state weir_trial_state(const struct weir_trial *trial,
 WEIR_API struct weir_counters
 weir_trial_counters(const struct weir_trial *trial, const char *id);
 
+/* What the handler counted under this name with weir_job_count; 0: nothing. */
+WEIR_API uint64_t weir_trial_counter(const struct weir_trial *trial,
+                                     const char *name);
+
+/* All of it, as weir_reactor_counters has it. */
+WEIR_API void weir_trial_each_counter(const struct weir_trial *trial,
+                                      weir_counter_fn fn, void *arg);
+
 /* The lines that were logged, of every level. */
 struct weir_trial_line {
     enum weir_level level;

@@ -404,6 +404,15 @@ struct weir_totals {
 WEIR_API void weir_reactor_totals(const struct weir_reactor *reactor,
                                   struct weir_totals *ret_totals);
 
+/* What the topic's handler counts with weir_job_count, since it is served: one
+ * call of `fn` for each counter in byte order, then one with `name` NULL, all
+ * before this returns; `fn` must not free the reactor. On the loop's thread.
+ * WEIR_ENOTFOUND: this reactor does not serve the topic. WEIR_ECANCELED. */
+typedef void (*weir_counter_fn)(const char *name, uint64_t value, void *arg);
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
+                      weir_counter_fn fn, void *arg);
+
 /* --- managing jobs ---------------------------------------------------- */
 
 /* When a job is to be due; zero means "not given". */

@@ -183,6 +183,7 @@ struct weir_host {
     struct weir_slice (*job_group)(const struct weir_job *job);
     int (*job_follow)(struct weir_job *job, const struct weir_follow *follow,
                       size_t size);
+    void (*job_count)(struct weir_job *job, const char *name, uint64_t by);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -347,6 +348,17 @@ static inline void weir_job_log(const struct weir_job *job,
                                 enum weir_level level, const char *text)
 {
     job->host->job_log(job, level, text);
+}
+
+/* Add to a counter of the instance's own, [a-z0-9_]{1,40}, 32 of them at most;
+ * it begins at 0. Names beyond that are ignored, and the first one is logged.
+ * While the job is readable; what a thread counts shows when its run returns.
+ * Counters live as long as the reactor: `weir run` logs them when it stops. */
+static inline void weir_job_count(struct weir_job *job, const char *name,
+                                  uint64_t by)
+{
+    if (job->host->size > offsetof(struct weir_host, job_count))
+        job->host->job_count(job, name, by);
 }
 
 /* Verdicts with their details; return what these return. `why` is copied, cut

@@ -90,6 +90,40 @@ TEST(jobs_that_a_handler_adds_run_when_they_are_due)
     weir_trial_free(trial);
 }
 
+static enum weir_verdict count(void *self, struct weir_job *job)
+{
+    (void)self;
+    weir_job_count(job, "runs", 1);
+    weir_job_count(job, "begun", weir_job_counters(job).attempt);
+    return WEIR_DONE;
+}
+
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+    uint64_t *seen = arg;
+
+    *seen = name == NULL ? *seen * 10 : *seen * 10 + value;
+}
+
+TEST(what_a_handler_counts_is_read_by_its_name)
+{
+    struct weir_trial *trial =
+        open_trial(&(struct weir_trial_options){.serve = {.run = count}});
+    uint64_t seen = 0;
+
+    EXPECT_INT(0, weir_trial_counter(trial, "runs"));
+    add(trial, "a", 0);
+    add(trial, "b", 0);
+    add(trial, "c", 0);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(3, weir_trial_counter(trial, "runs"));
+    EXPECT_INT(3, weir_trial_counter(trial, "begun"));
+    EXPECT_INT(0, weir_trial_counter(trial, "other"));
+    weir_trial_each_counter(trial, on_counter, &seen);
+    EXPECT_INT(330, seen);
+    weir_trial_free(trial);
+}
+
 TEST(the_whole_default_ladder_passes_in_one_call)
 {
     static const int64_t steps[] = {

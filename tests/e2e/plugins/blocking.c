@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* For tests: blocks for a while, or not at all, and is done. */
+/* For tests: blocks for a while, or not at all, counts, and is done. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <weir/plugin.h>
@@ -11,27 +12,45 @@ static const struct weir_option options[] = {
      .type = WEIR_OPTION_DURATION,
      .fallback = "0ms",
      .help = "How long it blocks."},
+    {.name = "counters",
+     .type = WEIR_OPTION_INT,
+     .fallback = "0",
+     .min = 0,
+     .max = 100,
+     .help = "How many counters it has, each of them 1 a run."},
+};
+
+struct blocking {
+    int64_t ms;
+    int64_t counters;
 };
 
 static int open_blocking(const struct weir_open *open_args, void **ret_self)
 {
-    int64_t *ms = malloc(sizeof(*ms));
+    struct blocking *blocking = malloc(sizeof(*blocking));
 
-    if (ms == NULL)
+    if (blocking == NULL)
         return WEIR_ENOMEM;
-    *ms = open_args->values[0].number;
-    *ret_self = ms;
+    blocking->ms = open_args->values[0].number;
+    blocking->counters = open_args->values[1].number;
+    *ret_self = blocking;
     return 0;
 }
 
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
-    const int64_t *ms = self;
-    struct timespec pause = {*ms / 1000, *ms % 1000 * 1000000};
+    const struct blocking *blocking = self;
+    int64_t ms = blocking->ms;
+    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    char name[40];
 
-    (void)job;
-    if (*ms > 0)
+    if (ms > 0)
         (void)nanosleep(&pause, NULL);
+    for (int64_t i = 0; i < blocking->counters; i++) {
+        (void)snprintf(name, sizeof(name), "counter_with_a_long_name_%02d",
+                       (int)i); /* fits */
+        weir_job_count(job, name, 1);
+    }
     return WEIR_DONE;
 }
 

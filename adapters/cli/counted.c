@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/counted.h"
+
+#include "adapters/cli/output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LINE_CAP = 400 }; /* with its topic it fits into a line of the log */
+
+/* --- the log --------------------------------------------------------------- */
+
+struct line {
+    const struct weir__log *log;
+    const char *topic;
+    char text[LINE_CAP];
+    size_t len;
+};
+
+static void log_line(struct line *line)
+{
+    if (line->len > 0)
+        weir__log(line->log, WEIR_LEVEL_INFO, "%s counters:%s", line->topic,
+                  line->text);
+    line->len = 0;
+}
+
+static void add_to_line(const char *name, uint64_t value, void *arg)
+{
+    struct line *line = arg;
+    char item[80];
+    size_t len;
+
+    if (name == NULL) {
+        log_line(line);
+        return;
+    }
+    len = (size_t)snprintf(item, sizeof(item), " %s=%" PRIu64, name,
+                           value); /* fits: 1 + 40 + 1 + 20 */
+    if (line->len + len >= sizeof(line->text))
+        log_line(line);
+    memcpy(line->text + line->len, item, len + 1);
+    line->len += len;
+}
+
+void weir__counted_log(const struct weir_reactor *reactor, const char *topic,
+                       const struct weir__log *log)
+{
+    struct line line = {.log = log, .topic = topic};
+
+    /* Where it is not served there is nothing to say. */
+    (void)!weir_reactor_counters(reactor, topic, add_to_line, &line);
+}
+
+/* --- a trial --------------------------------------------------------------- */
+
+static void print_one(const char *name, uint64_t value, void *arg)
+{
+    bool *has_any = arg;
+
+    if (name != NULL)
+        (void)printf("%s%s=%" PRIu64, *has_any ? " " : "counters ", name,
+                     value);
+    else if (*has_any)
+        (void)printf("\n");
+    *has_any = true;
+}
+
+void weir__counted_print(const struct weir_trial *trial)
+{
+    bool has_any = false;
+
+    if (trial != NULL)
+        weir_trial_each_counter(trial, print_one, &has_any);
+}
+
+/* Frees the object when there is no memory for more of it. */
+static void put_one(const char *name, uint64_t value, void *arg)
+{
+    struct json_object **object = arg;
+
+    if (name == NULL || *object == NULL ||
+        weir__json_put(*object, name, json_object_new_uint64(value)))
+        return;
+    (void)json_object_put(*object);
+    *object = NULL;
+}
+
+struct json_object *weir__counted_json(const struct weir_trial *trial)
+{
+    struct json_object *object = json_object_new_object();
+
+    if (trial != NULL)
+        weir_trial_each_counter(trial, put_one, &object);
+    return object;
+}
