@@ -12,7 +12,7 @@ struct request {
     struct weir_reactor *weir;
     int code;
     char text[200]; /* what it says to a code below 0 */
-    int64_t left;
+    struct bench_counts counts;
 };
 
 static int begin(struct request *request, const struct bench_topic *topic,
@@ -84,13 +84,19 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
     struct request *request = arg;
 
     if (stats != NULL)
-        request->left =
-            (int64_t)(stats->scheduled + stats->ready + stats->running);
+        request->counts = (struct bench_counts){
+            .left = (int64_t)(stats->scheduled + stats->ready + stats->running),
+            .added = (int64_t)stats->added_total,
+            .done = (int64_t)stats->done_total,
+            .dropped_overflow = (int64_t)stats->dropped_overflow,
+            .dropped_age = (int64_t)stats->dropped_age,
+            .dropped_ttl = (int64_t)stats->dropped_ttl,
+        };
     finish(request, code == WEIR_ENOTFOUND ? WEIR_OK : code, NULL);
 }
 
-int bench_topic_left(const struct bench_topic *topic, int64_t *ret_left,
-                     struct weir_error *err)
+int bench_topic_counts(const struct bench_topic *topic,
+                       struct bench_counts *ret_counts, struct weir_error *err)
 {
     struct request request;
     int rc = begin(&request, topic, err);
@@ -102,6 +108,6 @@ int bench_topic_left(const struct bench_topic *topic, int64_t *ret_left,
         (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     rc = await(&request, rc, err);
     if (rc == WEIR_OK)
-        *ret_left = request.left;
+        *ret_counts = request.counts;
     return rc;
 }

@@ -15,8 +15,13 @@ struct bench_topic {
 int bench_topic_set(const struct bench_topic *topic,
                     const char *const *settings, struct weir_error *err);
 
-/* Jobs that have yet to run or run now. A topic that is not there has none. */
-int bench_topic_left(const struct bench_topic *topic, int64_t *ret_left,
-                     struct weir_error *err);
+/* What the server counted. A topic that is not there has nothing. */
+struct bench_counts {
+    int64_t left; /* jobs that have yet to run or run now */
+    int64_t added, done;
+    int64_t dropped_overflow, dropped_age, dropped_ttl;
+};
+int bench_topic_counts(const struct bench_topic *topic,
+                       struct bench_counts *ret_counts, struct weir_error *err);
 
 #endif

@@ -36,6 +36,7 @@ const struct bench_variant bench_variants[] = {
     {.kind = "list", .auto_ack = "no", .words = "list"},
     {.kind = "list", .auto_ack = "yes", .words = "list, auto-ack"},
     {.kind = "stream", .words = "stream"},
+    {.kind = "bounded", .words = "bounded"},
     {.kind = "delay", .words = "delay"},
 };
 const size_t bench_variant_count =

@@ -51,8 +51,8 @@ static int run_team(struct bench *bench, struct bench_team *team,
     if (rc < 0)
         return rc;
     row->figure[BENCH_recovered_ms] = (double)(settled - killed) / 1e6;
-    bench_load_count(team, row);
-    return bench_team_stop(team, err);
+    rc = bench_load_balance(bench, team, &wait, row, err);
+    return rc < 0 ? rc : bench_team_stop(team, err);
 }
 
 static int repeat(struct bench *bench, const void *arg, struct bench_row *row,

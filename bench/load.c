@@ -149,17 +149,17 @@ static int look_into(struct bench *bench, const struct bench_wait *wait,
                      struct weir_error *err)
 {
     struct bench_topic topic = {bench->server.url, wait->topic, wait->kind};
-    int64_t left = 0;
-    int rc = bench_topic_left(&topic, &left, err);
+    struct bench_counts counts;
+    int rc = bench_topic_counts(&topic, &counts, err);
 
     if (rc < 0)
         return rc;
-    *ret_is_over = left == 0;
-    if (left > 0 && quiet_ns > STUCK_S * NS_PER_S)
+    *ret_is_over = counts.left == 0;
+    if (counts.left > 0 && quiet_ns > STUCK_S * NS_PER_S)
         return weir__error_set(err, WEIR_ETIMEDOUT,
                                "%lld jobs were left and nobody handled one "
                                "for %d s",
-                               (long long)left, STUCK_S);
+                               (long long)counts.left, STUCK_S);
     return WEIR_OK;
 }
 
@@ -194,19 +194,46 @@ int bench_load_await_settled(struct bench *bench, struct bench_team *team,
     return rc;
 }
 
-static double more(double so_far, int64_t count)
+/* Of several runs in a row the worst one counts. */
+static void more(double *figure, int64_t count)
 {
-    return isnan(so_far) || (double)count > so_far ? (double)count : so_far;
+    if (isnan(*figure) || (double)count > *figure)
+        *figure = (double)count;
 }
 
 void bench_load_count(const struct bench_team *team, struct bench_row *row)
 {
     const struct bench_tally *tally = team->arena->tally;
-    double *lost = &row->figure[BENCH_lost];
-    double *twice = &row->figure[BENCH_duplicated];
 
-    *lost = more(*lost, bench_tally_lost(tally));
-    *twice = more(*twice, bench_tally_duplicated(tally));
+    more(&row->figure[BENCH_lost], bench_tally_lost(tally));
+    more(&row->figure[BENCH_duplicated], bench_tally_duplicated(tally));
+}
+
+int bench_load_balance(struct bench *bench, const struct bench_team *team,
+                       const struct bench_wait *wait, struct bench_row *row,
+                       struct weir_error *err)
+{
+    struct bench_topic topic = {bench->server.url, wait->topic, wait->kind};
+    const struct bench_tally *tally = team->arena->tally;
+    struct bench_counts counts = {0};
+    double *figure = row->figure;
+    int64_t dropped;
+    int rc;
+
+    if (!bench_kind_find(wait->kind)->has_groups) {
+        bench_load_count(team, row);
+        return WEIR_OK;
+    }
+    rc = bench_topic_counts(&topic, &counts, err);
+    if (rc < 0)
+        return rc;
+    dropped = counts.dropped_overflow + counts.dropped_age + counts.dropped_ttl;
+    more(&figure[BENCH_lost], bench_tally_lost(tally) - dropped);
+    more(&figure[BENCH_duplicated], bench_tally_duplicated(tally));
+    more(&figure[BENCH_dropped_overflow], counts.dropped_overflow);
+    more(&figure[BENCH_dropped_age], counts.dropped_age);
+    more(&figure[BENCH_dropped_ttl], counts.dropped_ttl);
+    return WEIR_OK;
 }
 
 static double rate(int64_t jobs, int64_t ns)
@@ -284,7 +311,9 @@ static int drain(struct bench *bench, struct bench_team *team,
     row->figure[BENCH_drain_server_us] =
         (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
     row->figure[BENCH_drain_per_s] = rate(wait->jobs, settled - begun);
-    bench_load_count(team, row);
+    rc = bench_load_balance(bench, team, wait, row, err);
+    if (rc < 0)
+        return rc;
     rc = bench_team_stop(team, err);
     row->figure[BENCH_drain_client_us] =
         (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;
@@ -334,7 +363,9 @@ static int flow(struct bench *bench, struct bench_team *team,
     took = settled - producer->begun_ns;
     row->figure[BENCH_elapsed_ms] = (double)took / NS_PER_MS;
     row->figure[BENCH_end_to_end_per_s] = rate(wait->jobs, took);
-    bench_load_count(team, row);
+    rc = bench_load_balance(bench, team, wait, row, err);
+    if (rc < 0)
+        return rc;
     rc = bench_team_stop(team, err);
     row->figure[BENCH_client_us_per_job] =
         (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;

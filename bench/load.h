@@ -72,4 +72,9 @@ int bench_load_await_settled(struct bench *bench, struct bench_team *team,
 /* Count what was lost and what came twice, beside what the row has of it. */
 void bench_load_count(const struct bench_team *team, struct bench_row *row);
 
+/* The same after the wait; what the topic counts as dropped is not lost. */
+int bench_load_balance(struct bench *bench, const struct bench_team *team,
+                       const struct bench_wait *wait, struct bench_row *row,
+                       struct weir_error *err);
+
 #endif

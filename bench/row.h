@@ -43,7 +43,10 @@ struct json_object;
     X(slow_commands, "over 5 ms", 0, WORST)           \
     X(worker_rss_mb, "worker MB", 1, MEDIAN)          \
     X(killed_at, "killed at", 0, MEDIAN)              \
-    X(recovered_ms, "recovered ms", 0, MEDIAN)
+    X(recovered_ms, "recovered ms", 0, MEDIAN)        \
+    X(dropped_overflow, "overflow", 0, WORST)         \
+    X(dropped_age, "too old", 0, WORST)               \
+    X(dropped_ttl, "group idle", 0, WORST)
 
 enum bench_figure {
 #define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,

@@ -67,6 +67,11 @@ def nothing_lost(row):
     expect(0, row["duplicated"], "duplicated in %s" % row["label"])
 
 
+def no_drops(row):
+    expect([0, 0, 0], [row["dropped_" + why]
+                       for why in ("overflow", "age", "ttl")], row["label"])
+
+
 @test
 def throughput_gives_rates_costs_and_a_share_of_the_floor(place):
     row, = rows(place, "throughput", "--jobs", "2000", "--batch", "64",
@@ -95,8 +100,8 @@ def throughput_knows_tcp_made_ids_append_only_files_and_one_process(place):
 
 
 @test
-def throughput_measures_lists_and_streams(place):
-    for kind in ("list", "stream"):
+def throughput_measures_kinds_without_delays(place):
+    for kind in ("list", "stream", "bounded"):
         row, = rows(place, "throughput", "--jobs", "1000", "--kind", kind)
         nothing_lost(row)
         expect((kind, None), (row["kind"], row["ids"]))
@@ -118,14 +123,16 @@ def compare_has_one_and_ten_consumers_and_a_ratio(place):
     found = rows(place, "compare", "--jobs", "1000", "--delay", "100ms",
                  "--report", page)
     for kind, count in (("concurrent", 3), ("sync", 2), ("list", 2),
-                        ("stream", 1), ("delay", 1)):
+                        ("stream", 1), ("bounded", 1), ("delay", 1)):
         expect([1, 10] * count, [row["consumers"] for row in found
                                  if row["kind"] == kind])
     for row in found:
         if row["kind"] != "sync" or row["lock"] or row["consumers"] == 1:
             nothing_lost(row)
+        if row["kind"] == "bounded":
+            no_drops(row)
         expect_true(row["elapsed_ms"] >= 100 or
-                    row["kind"] in ("list", "stream"),
+                    row["kind"] in ("list", "stream", "bounded"),
                     "elapsed has the delay in it")
     unlocked = [row for row in found
                 if row["lock"] is False and row["consumers"] == 10]
@@ -192,13 +199,15 @@ def scale_grows_one_thing_at_a_time(place):
 def crash_loses_or_repeats_what_the_kind_says(place):
     found = rows(place, "crash", "--jobs", "5000")
     expect(["concurrent"] * 3 + ["sync"] * 2 + ["list"] * 2 +
-           ["stream", "delay"], [row["kind"] for row in found])
+           ["stream", "bounded", "delay"], [row["kind"] for row in found])
     for row in found:
-        if row["kind"] in ("list", "stream", "delay") and \
+        if row["kind"] in ("list", "stream", "bounded", "delay") and \
                 not row["auto_ack"] or row["parking"] == "atomic":
             expect(0, row["lost"])
         if row["auto_ack"]:
             expect(0, row["duplicated"])
+        if row["kind"] == "bounded":
+            no_drops(row)
         expect_true(row["killed_at"] >= 1000, "the worker had begun")
         expect_true(row["recovered_ms"] is not None, "another one went on")
 
