@@ -8,7 +8,7 @@
 
 enum { LINE_CAP = 400 }; /* with its topic it fits into a line of the log */
 
-/* --- the log --------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------- */
 
 struct line {
     const struct weir__log *log;
@@ -52,7 +52,7 @@ void weir__counted_log(const struct weir_reactor *reactor, const char *topic,
     (void)!weir_reactor_counters(reactor, topic, add_to_line, &line);
 }
 
-/* --- a trial --------------------------------------------------------------- */
+/* --- a trial -------------------------------------------------------------- */
 
 static void print_one(const char *name, uint64_t value, void *arg)
 {
