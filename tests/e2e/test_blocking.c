@@ -207,8 +207,8 @@ TEST(a_run_that_times_out_is_retried_and_its_thread_told)
     serve(run_until_canceled, 50);
     add_many(4);
     await_done(4);
+    close_host(); /* waits for the threads, whose runs are long over */
     EXPECT_INT(4, atomic_load(&runs));
-    close_host();
 }
 
 static enum weir_verdict run_held(void *self, struct weir_job *job)
