@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,22 @@ void bench_id_write(char id[BENCH_ID_CAP], int64_t number)
         number /= 10;
     }
     id[4 + ID_DIGITS] = '\0';
+}
+
+int64_t bench_group_of(int64_t number, int64_t groups)
+{
+    uint64_t mixed = (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15);
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (int64_t)((mixed ^ mixed >> 31) % (uint64_t)groups);
+}
+
+void bench_group_write(char group[BENCH_GROUP_CAP], int64_t number,
+                       int64_t groups)
+{
+    (void)snprintf(group, BENCH_GROUP_CAP, "game-%lld",
+                   (long long)bench_group_of(number, groups));
 }
 
 /* The header of a text that ends where the body does, and its length. */

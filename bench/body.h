@@ -14,6 +14,12 @@ enum { BENCH_ID_CAP = 24, BENCH_BODY_MIN = 16, BENCH_BODY_MAX = 1024 * 1024 };
 /* "job-" and 16 digits. */
 void bench_id_write(char id[BENCH_ID_CAP], int64_t number);
 
+/* "game-" and the group of job `number`, as if at random, one of `groups`. */
+enum { BENCH_GROUP_CAP = 28 };
+int64_t bench_group_of(int64_t number, int64_t groups);
+void bench_group_write(char group[BENCH_GROUP_CAP], int64_t number,
+                       int64_t groups);
+
 struct bench_body {
     uint8_t *bytes; /* owned */
     size_t len;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
-enum { GROUPS = 1000 };
+enum { GROUPS = 1000, HOT_GROUPS = 10 };
 enum { WINDOW_BATCHES = 32, IDLE_NAME = 64 };
 
 struct member {
@@ -76,6 +76,10 @@ static void stamp(struct member *self, const struct weir_job *job,
         (atomic_load(&self->out->backlog) == 0 ||
          atomic_load(&self->out->backlog) >= self->role->backlog_jobs))
         return; /* not while the other topic drains */
+    if (self->role->stamps == BENCH_STAMP_ORDER) {
+        atomic_store(mine, bench_now_ns());
+        return;
+    }
     late_us = bench_wall_ns() / 1000 + self->role->clock_ahead_us -
               weir_job_due_ms(job) * 1000;
     atomic_store(mine, late_us);
@@ -182,7 +186,8 @@ static void on_added(int code, const char *id, void *arg)
     self->acknowledged++;
     if (self->acknowledged == self->role->jobs)
         all_added(self);
-    else if (self->role->pause_ms == 0 && self->sent < self->role->jobs &&
+    else if (self->role->pause_ms == 0 && self->role->per_s == 0 &&
+             self->sent < self->role->jobs &&
              self->sent - self->acknowledged <=
                  self->role->batch * WINDOW_BATCHES / 2)
         ev_idle_start(self->loop, &self->producer);
@@ -196,11 +201,25 @@ static uint64_t next_random(struct member *self)
     return self->random;
 }
 
+static void write_group(struct member *self, char group[BENCH_GROUP_CAP],
+                        int64_t number)
+{
+    int64_t groups = self->role->groups > 0 ? self->role->groups : GROUPS;
+
+    if (self->role->is_hot)
+        (void)snprintf(group, BENCH_GROUP_CAP, "hot-%d",
+                       (int)(next_random(self) % HOT_GROUPS));
+    else
+        bench_group_write(group, number, groups);
+}
+
 /* False: not now, too much waits to be sent. */
 static bool add_one(struct member *self)
 {
     struct weir_new_job job = {.delay_ms = self->role->delay_ms};
-    char id[BENCH_ID_CAP], group[24];
+    char id[BENCH_ID_CAP], group[BENCH_GROUP_CAP];
+    int64_t number =
+        self->role->is_hot ? INT32_MAX : self->role->first + self->sent;
     int rc;
 
     if (!self->role->makes_ids) {
@@ -208,14 +227,13 @@ static bool add_one(struct member *self)
         job.id = id;
     }
     if (self->role->has_groups) {
-        (void)snprintf(group, sizeof(group), "game-%d",
-                       (int)(next_random(self) % GROUPS));
+        write_group(self, group, number);
         job.group = group;
     }
     if (self->role->spread_ms > 0)
         job.delay_ms +=
             (int64_t)(next_random(self) % (uint64_t)self->role->spread_ms);
-    bench_body_number(&self->body, self->sent);
+    bench_body_number(&self->body, number);
     job.body = (struct weir_slice){self->body.bytes, self->body.len};
     rc = weir_reactor_add(self->weir, self->role->topic, &job, on_added, self,
                           NULL);
@@ -260,6 +278,26 @@ static void pace(struct ev_loop *loop, ev_timer *watcher, int events)
     ev_timer_again(self->loop, watcher);
 }
 
+/* As many as are due by now at that rate. */
+static void pour(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    struct member *self = watcher->data;
+    const struct bench_role *role = self->role;
+    int64_t due =
+        (bench_now_ns() - self->out->begun_ns) / 1000 * role->per_s / 1000000;
+
+    (void)loop;
+    (void)events;
+    due = due < role->jobs ? due : role->jobs;
+    while (self->sent < due) {
+        if (role->stamps == BENCH_STAMP_WAKE)
+            atomic_store(&self->arena->stamp[role->first + self->sent],
+                         bench_now_ns());
+        if (!add_one(self))
+            return;
+    }
+}
+
 /* --- orders ----------------------------------------------------------- */
 
 static void go(struct member *self)
@@ -271,7 +309,11 @@ static void go(struct member *self)
         (void)serve(self, self->role->topic, handle);
     if (!self->role->adds)
         return;
-    if (self->role->pause_ms > 0) {
+    if (self->role->per_s > 0) {
+        ev_set_cb(&self->pacer, pour);
+        self->pacer.repeat = 0.001;
+        ev_timer_again(self->loop, &self->pacer);
+    } else if (self->role->pause_ms > 0) {
         self->pacer.repeat = (double)self->role->pause_ms / 1000;
         ev_timer_again(self->loop, &self->pacer);
     } else {

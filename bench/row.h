@@ -46,7 +46,10 @@ struct json_object;
     X(recovered_ms, "recovered ms", 0, MEDIAN)        \
     X(dropped_overflow, "overflow", 0, WORST)         \
     X(dropped_age, "too old", 0, WORST)               \
-    X(dropped_ttl, "group idle", 0, WORST)
+    X(dropped_ttl, "group idle", 0, WORST)            \
+    X(added, "added", 0, MEDIAN)                      \
+    X(handled, "handled", 0, MEDIAN)                  \
+    X(misordered, "misordered", 0, WORST)
 
 enum bench_figure {
 #define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,

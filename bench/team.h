@@ -54,7 +54,8 @@ struct bench_arena {
 enum bench_stamps {
     BENCH_STAMP_NONE,
     BENCH_STAMP_WAKE, /* ns since the producer noted the time */
-    BENCH_STAMP_LATE  /* us from its due time to now, below 0: early */
+    BENCH_STAMP_LATE, /* us from its due time to now, below 0: early */
+    BENCH_STAMP_ORDER /* the monotonic time in ns */
 };
 
 struct bench_role {
@@ -66,6 +67,10 @@ struct bench_role {
     int64_t id_base;   /* the number of the first id */
     bool makes_ids;    /* weir does */
     bool has_groups;   /* as those of bounded topics */
+    int64_t groups;    /* how many; 0: 1,000 */
+    int64_t first;     /* the number of the first job, else 0 */
+    int64_t per_s;     /* > 0: so many in a second, not as many as go */
+    bool is_hot;       /* adds to ten groups hot-N, with no number, for ever */
     int64_t delay_ms;  /* of every job */
     int64_t spread_ms; /* and so much more at random */
     int64_t pause_ms;  /* > 0: one by one, each so long after the

@@ -23,7 +23,7 @@ FIELDS = """
     server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
-         "scale", "crash"]
+         "scale", "crash", "groups"]
 
 
 def environment(place):
@@ -210,6 +210,27 @@ def crash_loses_or_repeats_what_the_kind_says(place):
             no_drops(row)
         expect_true(row["killed_at"] >= 1000, "the worker had begun")
         expect_true(row["recovered_ms"] is not None, "another one went on")
+
+
+@test
+def groups_accounts_for_every_event_and_keeps_their_order(place):
+    found = rows(place, "groups", "--jobs", "8000", "--for", "300ms")
+    expect(["bounded"] * 3 + ["source"], [row["kind"] for row in found])
+    expect([8000, 1500, 3000, 3000], [row["jobs"] for row in found])
+    fast, hot, paced, source = found
+    for row in found:
+        nothing_lost(row)
+    for row in (fast, paced):
+        expect(row["jobs"], row["added"])
+        expect(row["added"], row["handled"] + sum(
+            row["dropped_" + why] for why in ("overflow", "age", "ttl")))
+        expect(0, row["misordered"])
+        expect_true(row["server_us_per_job"] > 0, row["label"])
+    expect(1500, hot["measured"])
+    expect_true(hot["added"] > 1500, "hot events beside the cold ones")
+    expect_true(hot["p50_ms"] <= hot["p99_ms"] <= hot["max_ms"], "they rise")
+    expect(3000, source["handled"] + source["dropped_overflow"])
+    expect_true(source["server_us_per_job"] > 0, "the source's cost")
 
 
 @test
