@@ -52,7 +52,7 @@ struct job {
     const char *label;
     const char *settings[SETTINGS];
     int64_t jobs, per_s, groups;
-    int producers, hot_producers;
+    int workers, producers, hot_producers;
     enum bench_stamps stamps;
 };
 
@@ -64,7 +64,7 @@ static int gather(struct bench_team *team, const struct job *job,
     int rc = WEIR_OK;
 
     role.handles = role.handles_at_once = true;
-    for (int i = 0; i < WORKERS && rc >= 0; i++)
+    for (int i = 0; i < job->workers && rc >= 0; i++)
         rc = bench_team_join(team, &role, err);
     role.handles = role.handles_at_once = false;
     role.adds = true;
@@ -105,9 +105,10 @@ static int await_all(struct bench *bench, struct bench_team *team,
     int rc = WEIR_OK;
 
     for (int i = 0; i < job->producers && rc == WEIR_OK; i++) {
-        const struct bench_member *member = &team->arena->member[WORKERS + i];
+        const struct bench_member *member =
+            &team->arena->member[job->workers + i];
 
-        rc = bench_load_await_added(bench, team, WORKERS + i, err);
+        rc = bench_load_await_added(bench, team, job->workers + i, err);
         begun = member->begun_ns < begun ? member->begun_ns : begun;
         added = member->added_ns > added ? member->added_ns : added;
     }
@@ -276,7 +277,7 @@ static int repeat_source(struct bench *bench, const void *arg,
     return rc;
 }
 
-static int report(struct bench *bench, const char *label, int64_t jobs,
+static int report(struct bench *bench, const struct job *job,
                   const struct bench_plan *plan, struct weir_error *err)
 {
     bool is_ours = plan->fn == repeat;
@@ -285,9 +286,9 @@ static int report(struct bench *bench, const char *label, int64_t jobs,
     bench_row_label(bench, &row, "groups");
     row.kind = is_ours ? "bounded" : "source";
     row.ids = NULL;
-    row.consumers = is_ours ? WORKERS : 1;
-    row.jobs = jobs;
-    (void)snprintf(row.label, sizeof(row.label), "%s", label);
+    row.consumers = job->workers;
+    row.jobs = job->jobs;
+    (void)snprintf(row.label, sizeof(row.label), "%s", job->label);
     return bench_row_report(bench, &row, plan, err);
 }
 
@@ -295,12 +296,14 @@ static int report(struct bench *bench, const char *label, int64_t jobs,
 static const struct job jobs[] = {
     {.label = "1,000 groups, 8 producers",
      .groups = GROUPS,
+     .workers = WORKERS,
      .producers = PRODUCERS,
      .stamps = BENCH_STAMP_ORDER},
     {.label = "100,000 groups, 10 hot",
      .settings = {"hot=hot-*"},
      .per_s = COLD_PER_S,
      .groups = COLD_GROUPS,
+     .workers = WORKERS,
      .producers = 1,
      .hot_producers = HOT_PRODUCERS,
      .stamps = BENCH_STAMP_WAKE},
@@ -308,6 +311,7 @@ static const struct job jobs[] = {
      .settings = {"max_age=3m", "group_ttl=3m", "linger=1s"},
      .per_s = SOURCE_PER_S,
      .groups = GROUPS,
+     .workers = 1,
      .producers = 1,
      .stamps = BENCH_STAMP_ORDER}};
 enum { JOBS = sizeof(jobs) / sizeof(jobs[0]) };
@@ -322,9 +326,12 @@ static int run_source(struct bench *bench, struct weir_error *err)
         .length = LENGTH,
         .batch = bench->options.batch,
         .ttl_s = MAX_AGE_S};
+    struct job job = {.label = "the same, source's scripts",
+                      .jobs = source.jobs,
+                      .workers = 1};
     struct bench_plan plan = {.fn = repeat_source, .arg = &source};
 
-    return report(bench, "the same, source's scripts", source.jobs, &plan, err);
+    return report(bench, &job, &plan, err);
 }
 
 static int run(struct bench *bench, struct weir_error *err)
@@ -339,7 +346,7 @@ static int run(struct bench *bench, struct weir_error *err)
 
         job.jobs = job.per_s > 0 ? (options->span_ms * job.per_s + 999) / 1000
                                  : options->jobs;
-        rc = report(bench, job.label, job.jobs, &plan, err);
+        rc = report(bench, &job, &plan, err);
     }
     return rc == WEIR_OK ? run_source(bench, err) : rc;
 }
@@ -348,15 +355,15 @@ const struct bench_case bench_case_groups = {
     .name = "groups",
     .summary = "events of many groups, in bounded topics",
     .details =
-        "Four workers; groups keep 1,000 events each, --batch are handled at "
-        "once. First --jobs events as fast as they go: handled and dropped "
+        "Groups keep 1,000 events each, --batch are handled at once, by four "
+        "workers. First --jobs events as fast as they go: handled and dropped "
         "make up what was added, the rest is lost; misordered ones began "
         "before one that was added to their group earlier. Then, --for so "
         "long, 5,000 events a second spread over 99,990 groups while ten hot "
         "ones are filled without end: the times are those from the add to the "
-        "handler of the others. Last 10,000 events a second with a linger of "
-        "1 s, beside the published scripts whose consumer comes to each group "
-        "once a second.",
+        "handler of the others. Last 10,000 events a second with one worker "
+        "and a linger of 1 s, beside the published scripts whose consumer "
+        "comes to each group once a second.",
     .example = "weir-bench groups --jobs 5000000 --for 60s",
     .flags = BENCH_FLAG_SPAN,
     .fallback = {.jobs = 2000000,
