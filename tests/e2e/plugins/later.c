@@ -35,8 +35,9 @@ struct later {
     int count;
 };
 
-/* One run that a thread finishes. */
+/* One run that a thread finishes, or nobody. */
 struct wait {
+    struct later *later;
     struct weir_handle handle;
     int64_t ms;
 };
@@ -73,6 +74,17 @@ static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
     write_line(arg, job, "cancel", names[why]);
 }
 
+/* Nobody else has the handle. */
+static void on_cancel_unfinished(struct weir_job *job, enum weir_cancel why,
+                                 void *arg)
+{
+    struct wait *wait = arg;
+
+    on_cancel(job, why, wait->later);
+    (void)weir_complete(wait->handle, WEIR_DONE, 0, NULL);
+    free(wait);
+}
+
 static void *finish(void *arg)
 {
     struct wait *wait = arg;
@@ -91,16 +103,17 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     struct wait *wait;
 
     write_line(later, job, "start", "");
-    weir_job_on_cancel(job, on_cancel, later);
-    if (later->after_ms == 0) {
-        (void)weir_job_handle(job);
-        return WEIR_PENDING;
-    }
     wait = malloc(sizeof(*wait));
     if (wait == NULL || later->count == THREADS_MAX)
         abort();
+    wait->later = later;
     wait->handle = weir_job_handle(job);
     wait->ms = later->after_ms;
+    if (later->after_ms == 0) {
+        weir_job_on_cancel(job, on_cancel_unfinished, wait);
+        return WEIR_PENDING;
+    }
+    weir_job_on_cancel(job, on_cancel, later);
     if (pthread_create(&later->threads[later->count], NULL, finish, wait) != 0)
         abort();
     later->count++;
