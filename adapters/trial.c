@@ -323,7 +323,7 @@ void weir_trial_free(struct weir_trial *trial)
     weir__instance_close(&trial->instance);
     weir__trial_loop_close(trial->timers);
     weir__ev_loop_close(trial->watches);
-    weir__mailbox_close(trial->mailbox, false);
+    weir__mailbox_close(trial->mailbox, 0);
     weir__loop_free(trial->loop);
     free_notes(trial);
     weir__mem_free(trial);

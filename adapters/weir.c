@@ -181,7 +181,7 @@ static void destroy(void *arg)
         reactor->plugins = bound->next;
         weir__facade_close_plugin(bound);
     }
-    weir__mailbox_close(reactor->mailbox, reactor->held > 0);
+    weir__mailbox_close(reactor->mailbox, reactor->held);
     weir__mem_free(reactor);
 }
 

@@ -23,6 +23,7 @@ struct weir__ev_mailbox {
     struct weir__letters letters; /* its lock is also that of what follows */
     pthread_t thread;             /* that runs the loop */
     bool has_thread;
+    size_t dropped; /* completions that nobody read */
 };
 
 static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
@@ -49,7 +50,9 @@ static void read_completed(struct weir__letter *letter, bool is_dropped)
     struct completed *completed = (struct completed *)letter; /* its first */
     const struct weir__mailbox_options *options = &completed->mailbox->options;
 
-    if (!is_dropped)
+    if (is_dropped)
+        completed->mailbox->dropped++;
+    else
         options->completed(completed->ticket, &completed->completion,
                            options->arg);
     weir__mem_free(completed);
@@ -181,14 +184,14 @@ void weir__mailbox_read(struct weir__ev_mailbox *mailbox)
         weir__letters_read(&mailbox->letters, false);
 }
 
-void weir__mailbox_close(struct weir__ev_mailbox *mailbox, bool is_held)
+void weir__mailbox_close(struct weir__ev_mailbox *mailbox, size_t held)
 {
     if (mailbox == NULL)
         return;
     weir__letters_close(&mailbox->letters);
     ev_async_stop(mailbox->options.loop, &mailbox->arrived);
     weir__letters_read(&mailbox->letters, true);
-    if (is_held)
+    if (held > mailbox->dropped)
         return;
     weir__letters_fini(&mailbox->letters);
     weir__mem_free(mailbox);

@@ -45,8 +45,9 @@ int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
 /* Read what has arrived, now. NULL is fine. */
 void weir__mailbox_read(struct weir__ev_mailbox *mailbox);
 
-/* Letters that were not read are dropped. `is_held`: somebody may still post;
- * a few bytes then stay behind for good. NULL is fine. */
-void weir__mailbox_close(struct weir__ev_mailbox *mailbox, bool is_held);
+/* Letters that were not read are dropped. `held`: so many may still post their
+ * completion; where fewer have, a few bytes stay behind for good. NULL is
+ * fine. */
+void weir__mailbox_close(struct weir__ev_mailbox *mailbox, size_t held);
 
 #endif
