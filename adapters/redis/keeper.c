@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "adapters/redis/compat.h"
+#include "adapters/redis/conn_error.h"
 #include "adapters/redis/probe.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -183,7 +184,7 @@ static redisReply *run_script(struct weir__keeper *keeper,
     struct weir__buf load = {0};
 
     if (reply == NULL || reply->type != REDIS_REPLY_ERROR ||
-        strncmp(reply->str, "NOSCRIPT", 8) != 0)
+        weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
         return reply;
     freeReplyObject(reply);
     weir__resp_command(&load, 3);
