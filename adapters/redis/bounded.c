@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/bounded_private.h"
+#include "adapters/redis/keeper.h"
 #include "adapters/redis/refuse.h"
 #include "core/assert.h"
 #include "core/text.h"
@@ -11,6 +12,11 @@
 /* Life of the store and of its topics. */
 
 static const struct weir__base_kind bounded_kind;
+
+static struct weir__bounded *store_of(struct weir__base *base)
+{
+    return (struct weir__bounded *)base; /* its first member */
+}
 
 static struct weir__bound_topic *topic_of(struct weir__base_topic *base)
 {
@@ -75,7 +81,7 @@ static void topic_init(struct weir__base_topic *base)
 {
     struct weir__bound_topic *topic = topic_of(base);
 
-    topic->store = (struct weir__bounded *)base->base; /* its first member */
+    topic->store = store_of(base->base);
     topic->spent_end = &topic->spent;
     topic->adds_end = &topic->adds;
 }
@@ -85,9 +91,12 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &bounded_kind);
+    struct weir__keeper *keeper = store_of(base)->keeper;
+    bool was_in = weir__keeper_shut(keeper);
     struct weir__bound_topic *topic =
         topic_of(weir__base_topic_open(base, options->name));
 
+    weir__keeper_reopen(keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->bounded.length > 0) /* requests name none */
@@ -96,9 +105,61 @@ static int topic_open(struct weir__store *port,
     return WEIR_OK;
 }
 
+/* Who listens claims: leases have to be kept while handlers run. */
 static void topic_listen(struct weir__store_topic *port, void *user)
 {
-    weir__base_topic_of(port, &bounded_kind)->user = user;
+    static const struct weir__kept kept = {
+        .renew = &weir__script_bounded_renew,
+        .write_renewals = weir__bound_write_renewals,
+    };
+    struct weir__bound_topic *topic = weir__bound_topic_of(port);
+    struct weir__bounded *store = topic->store;
+
+    topic->base.user = user;
+    if (user == NULL || store->keeper != NULL)
+        return;
+    if (weir__keeper_open(&store->base, &kept, NULL, &store->keeper) < 0)
+        weir__log(store->base.options.log, WEIR_LEVEL_WARN,
+                  "redis: no thread to keep leases: those of events whose "
+                  "handler holds the loop run out");
+}
+
+static void topic_enter(struct weir__store_topic *port, struct weir__run *run,
+                        int64_t deadline_ns)
+{
+    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
+
+    if (keeper != NULL)
+        weir__keeper_enter(keeper, port, run, deadline_ns);
+}
+
+/* No run is settled meanwhile. */
+static bool topic_leave(struct weir__store_topic *port, struct weir__run *run)
+{
+    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
+
+    (void)run; /* the one that entered */
+    return keeper != NULL && weir__keeper_leave(keeper);
+}
+
+/* What has no lease is never lost. */
+static int64_t topic_kept_ns(const struct weir__store_topic *port)
+{
+    const struct weir__bound_topic *topic = (const void *)port;
+    const struct weir__bounded *store = topic->store;
+
+    if (topic->options.is_unleased)
+        return weir__base_now_ns(&store->base);
+    return store->keeper == NULL ? 0 : weir__keeper_kept_ns(store->keeper);
+}
+
+static void topic_settle(struct weir__store_topic *port, struct weir__run *run)
+{
+    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
+    bool was_in = weir__keeper_shut(keeper);
+
+    weir__bound_settle(port, run);
+    weir__keeper_reopen(keeper, was_in);
 }
 
 static int topic_claim(struct weir__store_topic *port,
@@ -107,10 +168,18 @@ static int topic_claim(struct weir__store_topic *port,
     struct weir__bound_topic *topic = weir__bound_topic_of(port);
 
     topic->tries = 0;
+    if (topic->store->keeper != NULL)
+        weir__keeper_note(topic->store->keeper, claim->lease_ms);
     return weir__base_claim(&topic->base, claim);
 }
 
 /* --- what the base asks for --------------------------------------------- */
+
+static void closing(struct weir__base *base)
+{
+    weir__keeper_close(store_of(base)->keeper);
+    store_of(base)->keeper = NULL;
+}
 
 static void fail_adds(struct weir__base_topic *topic, int code)
 {
@@ -149,8 +218,11 @@ static const struct weir__store_ops bounded_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
-    .settle = weir__bound_settle,
+    .settle = topic_settle,
     .start = weir__bound_start,
+    .enter = topic_enter,
+    .leave = topic_leave,
+    .kept_ns = topic_kept_ns,
     .renew = weir__bound_renew,
     .unsettled = weir__base_unsettled,
     .lateness = weir__base_lateness,
@@ -184,6 +256,7 @@ static const struct weir__base_kind bounded_kind = {
     .numbered = numbered,
     .followed = followed,
     .fail_adds = fail_adds,
+    .closing = closing,
     .topic_init = topic_init,
     .topic_fini = topic_fini,
 };

@@ -11,6 +11,7 @@
 
 struct weir__bounded;
 struct weir__bound_topic;
+struct weir__keeper;
 
 enum {
     WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
@@ -105,8 +106,9 @@ struct weir__bound_topic {
 };
 
 struct weir__bounded {
-    struct weir__base base; /* first */
-    size_t collected;       /* bytes of events that wait to be sent */
+    struct weir__base base;      /* first */
+    size_t collected;            /* bytes of events that wait to be sent */
+    struct weir__keeper *keeper; /* NULL: no topic is listened to */
 };
 
 /* --- bounded.c ---------------------------------------------------------- */
@@ -166,6 +168,9 @@ void weir__lot_free(struct weir__lot *lot);
 void weir__bound_settle(struct weir__store_topic *topic, struct weir__run *run);
 void weir__bound_flush_settles(struct weir__bound_topic *topic);
 void weir__bound_renew(struct weir__store_topic *topic, int64_t lease_ms);
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__bound_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
 void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
 
 /* --- bounded_manage.c --------------------------------------------------- */

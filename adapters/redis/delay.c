@@ -106,6 +106,22 @@ static int topic_open(struct weir__store *port,
     return WEIR_OK;
 }
 
+static int open_keeper(struct weir__delay *store)
+{
+    static const struct weir__kept kept = {
+        .renew = &weir__script_renew,
+        .write_renewals = weir__topic_write_renewals,
+    };
+    struct weir__overdue *overdue = weir__overdue_new(store);
+    int rc = WEIR_ENOMEM;
+
+    if (overdue != NULL)
+        rc = weir__keeper_open(&store->base, &kept, overdue, &store->keeper);
+    if (rc < 0)
+        weir__overdue_free(overdue);
+    return rc;
+}
+
 /* Who listens claims: leases have to be kept while handlers run. */
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
@@ -114,7 +130,7 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
     topic->base.user = user;
     if (user == NULL || store->keeper != NULL)
         return;
-    if (weir__keeper_open(store, &store->base.url, &store->keeper) < 0)
+    if (open_keeper(store) < 0)
         weir__log(
             store->base.options.log, WEIR_LEVEL_WARN,
             "redis: no thread to keep leases: those of jobs whose handler "

@@ -171,6 +171,10 @@ void weir__topic_flush_settles(struct weir__store_topic *topic);
 
 void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
 
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
+
 /* Give back what is left under a token; `returned` verdicts wait for it. */
 void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
                          size_t returned);

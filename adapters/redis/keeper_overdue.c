@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay_draft.h"
+#include "adapters/redis/delay_private.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"

@@ -161,6 +161,21 @@ def an_event_that_kills_its_worker_is_found_and_given_up(place):
 
 
 @test
+def a_handler_that_holds_the_loop_keeps_its_batches(place):
+    make(place, "lease=300ms")
+    add(place, [("g%d" % i, i) for i in range(4)])
+    workers = [place.start("run", "--handle", handler(place, work="1s"))
+               for _ in range(2)]
+    eventually(lambda: place.stats("t")["done_total"] == 4, "all are done")
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+        expect(0, worker.wait(PATIENCE))
+    expect([0, 1, 2, 3], sorted(n for _, _, numbers in batches(place)
+                                for n in numbers))
+    expect(0, place.stats("t")["crashed_total"])
+
+
+@test
 def options_of_other_kinds_are_refused_with_a_sentence(place):
     make(place)
     for option, words in (("max_dead=5", "kind bounded has no such option"),
