@@ -173,6 +173,11 @@ void weir__bound_write_renewals(struct weir__buf *buf,
                                 const struct weir__base_topic *topic);
 void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
 
+/* --- bounded_list.c ------------------------------------------------------ */
+
+int weir__bound_list(struct weir__store_topic *topic, enum weir_job_state state,
+                     size_t limit, weir_show_fn fn, void *arg);
+
 /* --- bounded_manage.c --------------------------------------------------- */
 
 int weir__bound_stats(struct weir__store_topic *topic, weir_stats_fn fn,

@@ -194,6 +194,40 @@ def options_of_other_kinds_are_refused_with_a_sentence(place):
 
 
 @test
+def events_are_listed_by_group(place):
+    make(place, "lease=1m")
+    add(place, [("a", i) for i in range(3)])
+    place.start("run", "--handle", handler(place, poison=0)).wait(PATIENCE)
+    add(place, [("a", 3)] + [("b%d" % i, i) for i in range(150)] +
+        [("c", i) for i in range(450)])
+    place.ok("add", "t", "--group", "z", "--id", "mine", "--body", "7")
+    before = time.time_ns() // 1000000
+    found = place.ok("list", "t", "--limit", "1000")
+    seen = {}
+    for event in found:
+        expect("t", event["topic"])
+        seen.setdefault((event["state"], event["group"]), []).append(
+            event["body"])
+        if event["state"] == "ready":
+            expect_true(before - 60000 < event["due_ms"] <= before + 1000,
+                        "when it was added: %r" % event)
+    expect([0, 1, 2], seen.pop(("running", "a")))
+    expect([3], seen.pop(("ready", "a")))
+    expect(list(range(450)), seen.pop(("ready", "c")))
+    expect([7], seen.pop(("ready", "z")))
+    expect({("ready", "b%d" % i): [i] for i in range(150)}, seen)
+    expect(["mine"], [event["id"] for event in found
+                      if event["group"] == "z"])
+    expect(7, len(place.ok("list", "t", "--limit", "7")))
+    expect(3, len(place.ok("list", "t", "--state", "running")))
+    expect([], place.ok("list", "t", "--state", "scheduled"))
+    result = place.weir("list", "t", "--limit", "1000")
+    expect_in("mine  ready  group z  due ", result.out)
+    place.weir("list", "t", "--state", "dead").expect_complaint(2, "kind")
+    place.weir("list", "none").expect_complaint(3, "none")
+
+
+@test
 def pause_and_purge_work_on_groups(place):
     make(place)
     add(place, [("g%d" % i, i) for i in range(300)])
