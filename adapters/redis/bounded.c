@@ -91,12 +91,11 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &bounded_kind);
-    struct weir__keeper *keeper = store_of(base)->keeper;
-    bool was_in = weir__keeper_shut(keeper);
+    bool was_in = weir__keeper_shut(base->keeper);
     struct weir__bound_topic *topic =
         topic_of(weir__base_topic_open(base, options->name));
 
-    weir__keeper_reopen(keeper, was_in);
+    weir__keeper_reopen(base->keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->bounded.length > 0) /* requests name none */
@@ -105,57 +104,28 @@ static int topic_open(struct weir__store *port,
     return WEIR_OK;
 }
 
-/* Who listens claims: leases have to be kept while handlers run. */
 static void topic_listen(struct weir__store_topic *port, void *user)
 {
-    static const struct weir__kept kept = {
-        .renew = &weir__script_bounded_renew,
-        .write_renewals = weir__bound_write_renewals,
-    };
-    struct weir__bound_topic *topic = weir__bound_topic_of(port);
-    struct weir__bounded *store = topic->store;
+    struct weir__base_topic *topic = weir__base_topic_of(port, &bounded_kind);
 
-    topic->base.user = user;
-    if (user == NULL || store->keeper != NULL)
-        return;
-    if (weir__keeper_open(&store->base, &kept, NULL, &store->keeper) < 0)
-        weir__log(store->base.options.log, WEIR_LEVEL_WARN,
-                  "redis: no thread to keep leases: those of events whose "
-                  "handler holds the loop run out");
-}
-
-static void topic_enter(struct weir__store_topic *port, struct weir__run *run,
-                        int64_t deadline_ns)
-{
-    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
-
-    if (keeper != NULL)
-        weir__keeper_enter(keeper, port, run, deadline_ns);
-}
-
-/* No run is settled meanwhile. */
-static bool topic_leave(struct weir__store_topic *port, struct weir__run *run)
-{
-    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
-
-    (void)run; /* the one that entered */
-    return keeper != NULL && weir__keeper_leave(keeper);
+    topic->user = user;
+    if (user != NULL)
+        weir__keep_begin(topic->base);
 }
 
 /* What has no lease is never lost. */
 static int64_t topic_kept_ns(const struct weir__store_topic *port)
 {
     const struct weir__bound_topic *topic = (const void *)port;
-    const struct weir__bounded *store = topic->store;
 
-    if (topic->options.is_unleased)
-        return weir__base_now_ns(&store->base);
-    return store->keeper == NULL ? 0 : weir__keeper_kept_ns(store->keeper);
+    return topic->options.is_unleased ? weir__base_now_ns(&topic->store->base)
+                                      : weir__keep_kept_ns(port);
 }
 
 static void topic_settle(struct weir__store_topic *port, struct weir__run *run)
 {
-    struct weir__keeper *keeper = weir__bound_topic_of(port)->store->keeper;
+    struct weir__keeper *keeper =
+        weir__bound_topic_of(port)->store->base.keeper;
     bool was_in = weir__keeper_shut(keeper);
 
     weir__bound_settle(port, run);
@@ -168,18 +138,10 @@ static int topic_claim(struct weir__store_topic *port,
     struct weir__bound_topic *topic = weir__bound_topic_of(port);
 
     topic->tries = 0;
-    if (topic->store->keeper != NULL)
-        weir__keeper_note(topic->store->keeper, claim->lease_ms);
     return weir__base_claim(&topic->base, claim);
 }
 
 /* --- what the base asks for --------------------------------------------- */
-
-static void closing(struct weir__base *base)
-{
-    weir__keeper_close(store_of(base)->keeper);
-    store_of(base)->keeper = NULL;
-}
 
 static void fail_adds(struct weir__base_topic *topic, int code)
 {
@@ -220,8 +182,8 @@ static const struct weir__store_ops bounded_ops = {
     .claim = topic_claim,
     .settle = topic_settle,
     .start = weir__bound_start,
-    .enter = topic_enter,
-    .leave = topic_leave,
+    .enter = weir__keep_enter,
+    .leave = weir__keep_leave,
     .kept_ns = topic_kept_ns,
     .renew = weir__bound_renew,
     .unsettled = weir__base_unsettled,
@@ -245,18 +207,23 @@ static const struct weir__store_ops bounded_ops = {
     .close = weir__base_close,
 };
 
+static const struct weir__kept bounded_kept = {
+    .renew = &weir__script_bounded_renew,
+    .write_renewals = weir__bound_write_renewals,
+};
+
 static const struct weir__base_kind bounded_kind = {
     .size = sizeof(struct weir__bounded),
     .topic_size = sizeof(struct weir__bound_topic),
     .ops = &bounded_ops,
     .scripts = weir__scripts,
     .has_wakes = true,
+    .kept = &bounded_kept,
     .connected = weir__base_ask_number,
     .flush_topic = flush_topic,
     .numbered = numbered,
     .followed = followed,
     .fail_adds = fail_adds,
-    .closing = closing,
     .topic_init = topic_init,
     .topic_fini = topic_fini,
 };

@@ -11,7 +11,6 @@
 
 struct weir__bounded;
 struct weir__bound_topic;
-struct weir__keeper;
 
 enum {
     WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
@@ -106,9 +105,8 @@ struct weir__bound_topic {
 };
 
 struct weir__bounded {
-    struct weir__base base;      /* first */
-    size_t collected;            /* bytes of events that wait to be sent */
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
+    struct weir__base base; /* first */
+    size_t collected;       /* bytes of events that wait to be sent */
 };
 
 /* --- bounded.c ---------------------------------------------------------- */

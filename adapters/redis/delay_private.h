@@ -79,7 +79,6 @@ struct weir__lease {
 };
 
 struct weir__adds;
-struct weir__keeper;
 
 struct weir__store_topic {
     struct weir__base_topic base; /* first */
@@ -110,8 +109,6 @@ struct weir__store_topic {
 struct weir__delay {
     struct weir__base base; /* first */
     size_t collected;       /* bytes of jobs that wait to be sent */
-
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;

@@ -422,8 +422,15 @@ static int make_lock(struct weir__keeper *keeper)
     return WEIR_OK;
 }
 
+static void release(struct weir__keeper *keeper)
+{
+    weir__overdue_free(keeper->overdue);
+    weir__buf_fini(&keeper->renewals);
+    weir__mem_free(keeper);
+}
+
 /* Without the thread. */
-static int init(struct weir__keeper *keeper, const struct weir__base *base,
+static int init(struct weir__keeper *keeper, struct weir__base *base,
                 const struct weir__kept *kept)
 {
     keeper->base = base;
@@ -431,12 +438,13 @@ static int init(struct weir__keeper *keeper, const struct weir__base *base,
     keeper->url = base->url;
     keeper->fd = -1;
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
-    return make_lock(keeper);
+    if (kept->overdue_new == NULL)
+        return make_lock(keeper);
+    keeper->overdue = kept->overdue_new(base);
+    return keeper->overdue == NULL ? WEIR_ENOMEM : make_lock(keeper);
 }
 
-int weir__keeper_open(const struct weir__base *base,
-                      const struct weir__kept *kept,
-                      struct weir__overdue *overdue,
+int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
                       struct weir__keeper **ret_keeper)
 {
     struct weir__keeper *keeper = weir__mem_new(sizeof(*keeper));
@@ -446,15 +454,14 @@ int weir__keeper_open(const struct weir__base *base,
         return WEIR_ENOMEM;
     rc = init(keeper, base, kept);
     if (rc < 0) {
-        weir__mem_free(keeper);
+        release(keeper);
         return rc;
     }
-    keeper->overdue = overdue;
     rc = start_thread(keeper);
     if (rc < 0) {
         (void)pthread_cond_destroy(&keeper->changed);
         (void)pthread_mutex_destroy(&keeper->lock);
-        weir__mem_free(keeper);
+        release(keeper);
         return rc;
     }
     *ret_keeper = keeper;
@@ -475,7 +482,5 @@ void weir__keeper_close(struct weir__keeper *keeper)
     (void)pthread_join(keeper->thread, NULL);
     (void)pthread_cond_destroy(&keeper->changed);
     (void)pthread_mutex_destroy(&keeper->lock);
-    weir__overdue_free(keeper->overdue);
-    weir__buf_fini(&keeper->renewals);
-    weir__mem_free(keeper);
+    release(keeper);
 }

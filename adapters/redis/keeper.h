@@ -20,24 +20,23 @@
 
 #include "adapters/redis/base.h"
 
-struct weir__delay;
 struct weir__keeper;
 struct weir__overdue;
 
-/* How the leases of a kind are renewed. */
+/* How the leases of a kind are kept; weir__base_kind has one. */
 struct weir__kept {
     const struct weir__script *renew; /* answers with a list of what is gone */
     /* Append the calls that renew what the topic holds, a NUL behind each and
      * none in them. Behind the gate. */
     void (*write_renewals)(struct weir__buf *buf,
                            const struct weir__base_topic *topic);
+    /* NULL: an overdue run is not settled, but its leases are renewed no
+     * longer. */
+    struct weir__overdue *(*overdue_new)(struct weir__base *base);
 };
 
-/* Takes `overdue` when it returns 0. NULL: an overdue run is not settled, but
- * its leases are renewed no longer. WEIR_ENOMEM, WEIR_ESYSTEM (no thread). */
-int weir__keeper_open(const struct weir__base *base,
-                      const struct weir__kept *kept,
-                      struct weir__overdue *overdue,
+/* WEIR_ENOMEM, WEIR_ESYSTEM (no thread). */
+int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
                       struct weir__keeper **ret_keeper);
 
 /* Waits for the thread, which may be asking the server: 1 s at most. NULL is
@@ -61,9 +60,19 @@ int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
 bool weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
+/* --- keeper_ops.c: the ops of every kind that has a keeper ---------------- */
+
+/* A topic is listened to: its leases have to be kept from now on. */
+void weir__keep_begin(struct weir__base *base);
+
+void weir__keep_enter(struct weir__store_topic *topic, struct weir__run *run,
+                      int64_t deadline_ns);
+bool weir__keep_leave(struct weir__store_topic *topic, struct weir__run *run);
+int64_t weir__keep_kept_ns(const struct weir__store_topic *topic);
+
 /* --- keeper_overdue.c: the verdict on an overdue run of a delay topic ----- */
 
-struct weir__overdue *weir__overdue_new(struct weir__delay *store);
+struct weir__overdue *weir__overdue_new(struct weir__base *base);
 void weir__overdue_free(struct weir__overdue *overdue);
 
 /* Write the commands that settle `run` as timed out, one behind the other; the
