@@ -45,6 +45,8 @@ static void fini(struct weir__base *base)
     for (size_t i = 0; i < 4; i++)
         weir__buf_fini(&store->scratch[i]);
     weir__mem_free(store->parcels.list);
+    weir__shelf_fini(&store->batches);
+    weir__adds_fini(store);
 }
 
 static void closing(struct weir__base *base)

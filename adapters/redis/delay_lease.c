@@ -41,7 +41,7 @@ static void on_renewed(struct weir__ask *ask, int code,
                                            (uint64_t)weir__digits_read(digits));
 }
 
-/* Renew up to 1,000 leases from `lease` on; returns the rest. */
+/* Renew up to 1,024 leases from `lease` on; returns the rest. */
 static const struct weir__lease *renew_some(struct weir__store_topic *topic,
                                             const struct weir__lease *lease,
                                             int64_t lease_ms)

@@ -8,11 +8,12 @@
 #include "adapters/redis/base.h"
 #include "adapters/redis/delay.h"
 #include "adapters/redis/delay_plan.h"
+#include "core/shelf.h"
 
 struct weir__delay;
 
 enum {
-    WEIR__CALL_SLOTS = 1000, /* most slots that one script call touches */
+    WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
     WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
 };
@@ -40,6 +41,7 @@ struct weir__held {
 /* One pack as it was fetched: runs, ids and the bytes they point into, all in
  * one allocation. */
 struct weir__batch {
+    size_t size; /* of the allocation */
     size_t header_len;
     struct weir__run *runs;
     size_t run_count;
@@ -93,6 +95,7 @@ struct weir__store_topic {
     size_t max_body; /* bytes */
 
     struct weir__adds *adds; /* being collected */
+    size_t add_calls;        /* on their way */
 
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
@@ -115,6 +118,9 @@ struct weir__delay {
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
+    struct weir__shelf batches; /* freed ones */
+    struct weir__adds *spare_adds;
+    size_t spare_count;
 };
 
 /* --- delay_add.c -------------------------------------------------------- */
@@ -123,6 +129,8 @@ int weir__topic_add(struct weir__store_topic *topic,
                     const struct weir__new_job *job, weir_added_fn fn,
                     void *arg);
 void weir__topic_flush_adds(struct weir__store_topic *topic);
+
+void weir__adds_fini(struct weir__delay *store);
 
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__topic_fail_adds(struct weir__store_topic *topic, int code);
