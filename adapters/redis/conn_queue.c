@@ -221,6 +221,8 @@ static void feed(struct weir__conn *conn)
             return;
         request->wants_script = false;
         request->sent_ms = conn->now_ms;
+        if (!request->may_have_run)
+            request->first_ms = conn->now_ms;
         (void)take_first(list); /* the request, which now is sent */
         weir__request_append(&conn->sent, request);
     }
@@ -282,6 +284,23 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     else
         conn->again.last->next = rest.first;
     conn->again.last = rest.last;
+}
+
+/* Whoever recognises a repeat does so for a while only, see scripts/add.lua. */
+void weir__conn_queue_give_up(struct weir__conn *conn)
+{
+    struct weir__request_list kept = {0};
+    struct weir__request *request;
+
+    for (request = take_first(&conn->again); request != NULL;
+         request = take_first(&conn->again))
+        weir__request_append(request->may_have_run &&
+                                     conn->now_ms - request->first_ms >
+                                         conn->options.again_ms
+                                 ? &conn->failed
+                                 : &kept,
+                             request);
+    conn->again = kept;
 }
 
 void weir__conn_queue_report(struct weir__conn *conn)
