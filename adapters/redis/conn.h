@@ -103,6 +103,10 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
                     const struct weir__script *script, unsigned flags,
                     weir__reply_fn fn, void *arg);
 
+/* Inside the callback of an answer: the command that was answered. The caller
+ * owns the bytes; a second call gets none. */
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes);
+
 /* Write what is queued, as far as bounds and the socket allow; the rest goes
  * by itself as the socket drains. Call it at the end of each turn. */
 void weir__conn_flush(struct weir__conn *conn);

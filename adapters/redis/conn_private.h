@@ -95,6 +95,7 @@ struct weir__conn {
     int64_t down_ms; /* since when there is no stable connection */
 
     struct weir__request_list waiting, sent, returned, again, failed;
+    struct weir__buf *answered; /* the command whose callback runs, or NULL */
     struct weir__request *spare;
     size_t spares;
     size_t queued_bytes; /* of all requests on the lists */

@@ -55,7 +55,6 @@ void weir__conn_request_free(struct weir__conn *conn,
 
     WEIR_ASSERT(conn->queued_bytes >= cost);
     conn->queued_bytes -= cost;
-    weir__buf_fini(&request->bytes);
     if (conn->spares == MAX_SPARES) {
         weir__mem_free(request);
         return;
@@ -65,16 +64,28 @@ void weir__conn_request_free(struct weir__conn *conn,
     conn->spares++;
 }
 
-/* Takes the request, which is on no list any more. */
+/* Takes the request, which is on no list any more. Its bytes outlive its
+ * callback, which may want them back. */
 static void finish(struct weir__conn *conn, struct weir__request *request,
                    int code, const redisReply *reply)
 {
+    struct weir__buf *outer = conn->answered, bytes = request->bytes;
     weir__reply_fn fn = request->fn;
     void *arg = request->arg;
 
     weir__conn_request_free(conn, request);
+    conn->answered = &bytes;
     if (fn != NULL)
         fn(code, reply, arg);
+    conn->answered = outer;
+    weir__buf_fini(&bytes);
+}
+
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
+{
+    WEIR_ASSERT(conn->answered != NULL);
+    *ret_bytes = *conn->answered;
+    *conn->answered = (struct weir__buf){0};
 }
 
 /* --- replies ------------------------------------------------------------- */
@@ -118,6 +129,7 @@ static void take_error(struct weir__conn *conn, struct weir__request *request,
         return;
     case WEIR__ERROR_OTHER:
     case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
     case WEIR__ERROR_DENIED:
     case WEIR__ERROR_MISTAKE:
         break;
