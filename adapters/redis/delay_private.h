@@ -82,6 +82,7 @@ struct weir__lease {
 
 struct weir__adds;
 struct weir__keeper;
+struct weir__settle;
 
 struct weir__store_topic {
     struct weir__base_topic base; /* first */
@@ -108,11 +109,19 @@ struct weir__store_topic {
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;
+
+    struct weir__settle *held, **held_end; /* calls, see delay_hold.h */
+    size_t held_cost;                      /* also of those sent again */
+    ev_timer hold;                         /* when the first goes out again */
+    int64_t hold_ms;                       /* the wait before the last one */
+    bool is_refused;        /* writes were not taken the last time */
+    int64_t claims_from_ns; /* no claims before */
 };
 
 struct weir__delay {
     struct weir__base base; /* first */
     size_t collected;       /* bytes of jobs that wait to be sent */
+    uint64_t random;        /* of jitter */
 
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
