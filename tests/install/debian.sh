@@ -61,7 +61,7 @@ git clone -q --no-hardlinks . "$dir/builder/root/weir"
 inside builder '
     cd /root/weir
     ./run build
-    apt-get -qq -o Dpkg::Use-Pty=0 install dpkg-dev
+    apt-get -qq -o Dpkg::Use-Pty=0 install dpkg-dev file
     cd build && cpack -G DEB
 ' >"$dir/build.log" 2>&1 || {
     tail -n 30 "$dir/build.log"
