@@ -113,11 +113,11 @@ count(meta, 'waiting', waiting)
 count(meta, 'overflow', dropped)
 local value = number
 if #reply > 1 then value = number .. ' ' .. cmsgpack.pack(reply) end
-if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 1000 then
+if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 100 then
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
   for i = 1, #some, 2 do -- a number counts 1/128 ms
     local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
-    if age > 3600 * 1000 * 128 then call('HDEL', seen, some[i]) end
+    if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end
 if first then wake_one(idle, topic, first) end
