@@ -56,6 +56,7 @@ static void closing(struct weir__base *base)
 
     weir__keeper_close(store->keeper);
     store->keeper = NULL;
+    weir__fetchers_close(store);
 }
 
 static void fail_adds(struct weir__base_topic *topic, int code)
