@@ -83,7 +83,6 @@ struct weir__lease {
 };
 
 struct weir__adds;
-struct weir__keeper;
 struct weir__settle;
 
 struct weir__store_topic {
@@ -126,7 +125,6 @@ struct weir__delay {
     size_t collected;       /* bytes of jobs that wait to be sent */
     uint64_t random;        /* of jitter */
 
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
     struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
     size_t fetcher;                              /* the last one used */
 
@@ -202,6 +200,10 @@ void weir__topic_flush_settles(struct weir__store_topic *topic);
 /* --- delay_lease.c ------------------------------------------------------ */
 
 void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
+
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
 
 /* Give back what is left under a token; `returned` verdicts wait for it. */
 void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
