@@ -191,6 +191,12 @@ void weir__base_send(struct weir__base *base, struct weir__buf *bytes,
                      const struct weir__script *script, unsigned flags,
                      struct weir__ask *ask);
 
+/* The same by another connection of the store. */
+void weir__base_send_by(struct weir__base *base, struct weir__conn *conn,
+                        struct weir__buf *bytes,
+                        const struct weir__script *script, unsigned flags,
+                        struct weir__ask *ask);
+
 /* Have the ask done with an error code, a little later. */
 void weir__base_fail(struct weir__ask *ask, int code);
 

@@ -50,6 +50,11 @@ static void fini(struct weir__base *base)
     weir__adds_fini(store);
 }
 
+static void closing(struct weir__base *base)
+{
+    weir__fetchers_close(delay_of(base));
+}
+
 static void fail_adds(struct weir__base_topic *topic, int code)
 {
     weir__topic_fail_adds(topic_of(topic), code);
@@ -202,6 +207,7 @@ static const struct weir__base_kind delay_kind = {
     .flush_topic = flush_topic,
     .numbered = numbered,
     .fail_adds = fail_adds,
+    .closing = closing,
     .topic_init = topic_init,
     .topic_fini = topic_fini,
     .fini = fini,
