@@ -183,6 +183,7 @@ static void topic_settle(struct weir__store_topic *port, struct weir__run *run)
 static int topic_claim(struct weir__store_topic *port,
                        const struct weir__claim *claim)
 {
+    WEIR_ASSERT(claim->room <= WEIR__FEED_CALL);
     return weir__base_claim(weir__base_topic_of(port, &feed_kind), claim);
 }
 

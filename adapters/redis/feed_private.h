@@ -18,7 +18,7 @@
 struct weir__feed;
 
 enum {
-    WEIR__FEED_CALL = 1000,   /* most verdicts of one script call */
+    WEIR__FEED_CALL = 1024,   /* most entries of one script call */
     WEIR__FEED_ID_MAX = 48,   /* of an entry of a stream, and more */
     WEIR__FEED_LIST_MAX = 500 /* most entries that are shown */
 };

@@ -17,7 +17,7 @@ for i = 4, #ARGV do
   else
     call('ZADD', lease, deadline, token)
     local ids = ARGV[2] == '' and {} or
-                call('ZRANGEBYSCORE', run, token, token, 'LIMIT', 0, 1000)
+                call('ZRANGEBYSCORE', run, token, token, 'LIMIT', 0, 1024)
     if #ids > 0 then
       ids[#ids + 1] = 'JUSTID'
       call('XCLAIM', source, ARGV[2], ARGV[3], 0, unpack(ids))
