@@ -55,6 +55,11 @@ static void closing(struct weir__base *base)
     weir__fetchers_close(delay_of(base));
 }
 
+static void hinted(struct weir__base_topic *topic, const char *seq)
+{
+    weir__hint_note(topic_of(topic), seq);
+}
+
 static void fail_adds(struct weir__base_topic *topic, int code)
 {
     weir__topic_fail_adds(topic_of(topic), code);
@@ -206,6 +211,7 @@ static const struct weir__base_kind delay_kind = {
     .connected = weir__base_ask_number,
     .flush_topic = flush_topic,
     .numbered = numbered,
+    .hinted = hinted,
     .fail_adds = fail_adds,
     .closing = closing,
     .topic_init = topic_init,

@@ -83,6 +83,7 @@ struct weir__lease {
 };
 
 struct weir__adds;
+struct weir__hint;
 struct weir__settle;
 
 struct weir__store_topic {
@@ -99,6 +100,10 @@ struct weir__store_topic {
 
     struct weir__adds *adds; /* being collected */
     size_t add_calls;        /* on their way */
+
+    struct weir__hint *hint;      /* sent with the claim that is out */
+    char hint_seq[WEIR__SEQ_LEN]; /* of a pack that is to be fetched */
+    bool has_hint;
 
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
@@ -166,6 +171,19 @@ void weir__lease_fetch(struct weir__lease *lease);
 bool weir__lease_fetch_again(struct weir__lease *lease, int code);
 
 void weir__fetchers_close(struct weir__delay *store);
+
+/* --- delay_hint.c ------------------------------------------------------- */
+
+/* A wake-up said that this pack is to be claimed. */
+void weir__hint_note(struct weir__store_topic *topic, const char *seq);
+
+/* Behind a claim: fetch the pack right away. */
+void weir__hint_send(struct weir__store_topic *topic);
+
+/* That claim was answered; `lease` may be NULL. True if the pack is what it
+ * got: weir__lease_fetched is called when it comes. */
+bool weir__hint_takes(struct weir__store_topic *topic,
+                      struct weir__lease *lease);
 
 /* --- delay_fetch.c ------------------------------------------------------ */
 

@@ -174,7 +174,8 @@ if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
   call('HINCRBY', meta, 'added', added)
-  wake_one(idle, topic, first)
+  local lone = #KEYS == first_pack and first <= now
+  wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end
 if known[3] then reply[#reply + 1] = tonumber(known[3]) end
 return reply
