@@ -10,6 +10,8 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
 
+#define UNMET_NS INT64_C(1000000000)
+
 struct settle_ask {
     struct weir__ask ask;
     struct weir__store_topic *topic;
@@ -30,27 +32,25 @@ static void ask_free(struct settle_ask *settle)
     weir__mem_free(settle);
 }
 
-/* Jobs that runs added, whose ids existed already: what comes last, behind the
- * node -1. */
-static size_t count_twins(const struct redisReply *reply)
+/* Behind the pairs of nodes and slots come those that begin below 0: -1, how
+ * many jobs that runs added have ids that exist; -2 or -3, a topic that does
+ * not take jobs from here. Returns where these begin. */
+static size_t end_of_slots(const struct redisReply *reply)
 {
-    size_t count = (size_t)reply->elements;
-    int64_t node = 0, twins = 0;
+    size_t end = (size_t)reply->elements;
+    int64_t node;
 
-    if (count < 3 || !weir__reply_int(reply, count - 2, &node) || node != -1 ||
-        !weir__reply_int(reply, count - 1, &twins))
-        return 0;
-    return twins > 0 ? (size_t)twins : 0;
+    while (end >= 3 && weir__reply_int(reply, end - 2, &node) && node < 0)
+        end -= 2;
+    return end;
 }
 
 /* Verdicts whose new pack was not there at the second time either. */
 static size_t count_left_out(const struct redisReply *reply)
 {
-    size_t count = 0, end = (size_t)reply->elements;
+    size_t count = 0, end = end_of_slots(reply);
     int64_t slot;
 
-    if (count_twins(reply) > 0)
-        end -= 2;
     for (size_t i = 2; i < end; i += 2)
         count += weir__reply_int(reply, i, &slot) && slot >= WEIR__SLOTS_MAX;
     return count;
@@ -65,13 +65,46 @@ static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
                   topic->base.name, unkept);
 }
 
-static void note_twins(const struct weir__store_topic *topic, size_t twins)
+static void note_twins(const struct weir__store_topic *topic, int64_t twins)
 {
-    if (twins > 0)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
-                  "redis: %s: %zu jobs that handlers added with their verdicts "
-                  "exist already",
-                  topic->base.name, twins);
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %lld jobs that handlers added with their verdicts "
+              "exist already",
+              topic->base.name, (long long)twins);
+}
+
+/* Once in a second. */
+static void note_unmet(struct weir__store_topic *topic, struct weir_slice away,
+                       bool is_full)
+{
+    int64_t now_ns = weir__base_now_ns(&topic->store->base);
+
+    if (topic->unmet_ns != 0 && now_ns - topic->unmet_ns < UNMET_NS)
+        return;
+    topic->unmet_ns = now_ns;
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %.*s %s; handlers that add jobs there with DONE run "
+              "again",
+              topic->base.name, (int)away.len, (const char *)away.ptr,
+              is_full ? "is full (max_pending)" : "is not of kind delay");
+}
+
+/* What the reply says of jobs that runs add. */
+static void note_follows(struct weir__store_topic *topic,
+                         const struct redisReply *reply)
+{
+    size_t count = (size_t)reply->elements;
+    struct weir_slice away;
+    int64_t node, twins;
+
+    for (size_t i = end_of_slots(reply); i + 1 < count; i += 2) {
+        if (!weir__reply_int(reply, i, &node))
+            continue;
+        if (node == -1 && weir__reply_int(reply, i + 1, &twins))
+            note_twins(topic, twins);
+        if (node < -1 && weir__reply_str(reply, i + 1, &away))
+            note_unmet(topic, away, node == -3);
+    }
 }
 
 static bool send_again(struct settle_ask *settle)
@@ -96,13 +129,12 @@ static void on_settled(struct weir__ask *ask, int code,
     struct settle_ask *settle = (struct settle_ask *)ask; /* first member */
     struct weir__store_topic *topic = settle->topic;
     size_t verdicts = settle->verdicts, refused = verdicts, unkept = 0;
-    size_t twins = 0, pairs;
+    size_t pairs;
     int64_t settled = -1;
 
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
         settled >= 0) {
-        twins = count_twins(reply);
-        pairs = ((size_t)reply->elements - 1) / 2 - (twins > 0 ? 1 : 0);
+        pairs = (end_of_slots(reply) - 1) / 2;
         refused = pairs < verdicts ? pairs : verdicts;
     }
     if (code == WEIR_OK && settled == -1 && send_again(settle))
@@ -111,7 +143,8 @@ static void on_settled(struct weir__ask *ask, int code,
     if (code == WEIR_OK) {
         unkept = settled == -1 ? verdicts : count_left_out(reply);
         note_unkept(topic, unkept);
-        note_twins(topic, twins);
+        if (settled >= 0)
+            note_follows(topic, reply);
         weir__base_log_refused(&topic->base,
                                refused > unkept ? refused - unkept : 0);
     }
@@ -158,8 +191,11 @@ static void send_call(struct weir__draft *draft)
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
     for (size_t i = 0; i < parcels->count; i++) {
-        weir__topic_write_stage(&bytes, i < draft->moves ? topic : topic->grave,
-                                &topic->endings, &parcels->list[i]);
+        struct weir__store_topic *home = weir__draft_home(draft, i);
+
+        weir__base_announce(&home->base);
+        weir__topic_write_stage(&bytes, home, &topic->endings,
+                                &parcels->list[i]);
         send_stage(settle, &bytes);
     }
     if (copies > 0)
@@ -203,30 +239,12 @@ static void send_all(struct weir__store_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
-static void clear_touched(struct weir__store_topic *topic)
-{
-    struct weir__held *held = topic->touched;
-
-    while (held != NULL) {
-        struct weir__held *next = held->next;
-
-        held->next = NULL;
-        held->verdicts = 0;
-        held->endings = 0;
-        memset(held->slots, 0, sizeof(held->slots));
-        held = next;
-    }
-    topic->touched = NULL;
-    topic->touched_end = &topic->touched;
-    weir__items_reset(&topic->endings);
-}
-
 void weir__topic_flush_settles(struct weir__store_topic *topic)
 {
     if (topic->endings.count > 0 && !topic->store->base.has_number)
         return; /* its answer flushes them */
     send_all(topic);
-    clear_touched(topic);
+    weir__topic_clear_verdicts(topic);
     while (topic->spent_leases != NULL) {
         struct weir__lease *lease = topic->spent_leases;
 

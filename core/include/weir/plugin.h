@@ -116,8 +116,8 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
-/* A job that a handler adds, to the topic of its own job; zero means "not
- * given". As struct weir_new_job of <weir/weir.h>. */
+/* A job that a handler adds; zero means "not given". As struct weir_new_job of
+ * <weir/weir.h>. */
 struct weir_follow {
     const char *id;         /* NULL: weir makes one */
     struct weir_slice body; /* one msgpack value; empty: null */
@@ -184,6 +184,8 @@ struct weir_host {
     int (*job_follow)(struct weir_job *job, const struct weir_follow *follow,
                       size_t size);
     void (*job_count)(struct weir_job *job, const char *name, uint64_t by);
+    int (*job_follow_to)(struct weir_job *job, const char *topic,
+                         const struct weir_follow *follow, size_t size);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -405,6 +407,19 @@ static inline int weir_job_follow(struct weir_job *job,
     if (job->host->size <= offsetof(struct weir_host, job_follow))
         return WEIR_EKIND;
     return job->host->job_follow(job, follow, sizeof(*follow));
+}
+
+/* The same, to another topic of the server, which must be of kind delay or not
+ * exist yet. Where it is of another kind, or as many jobs wait there as its
+ * max_pending allows, nothing that the run adds is added, which is logged, and
+ * WEIR_DONE counts as WEIR_RETRY, so that the job runs and adds again; another
+ * verdict stands. WEIR_EINVAL also for a topic that cannot be one. */
+static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
+                                     const struct weir_follow *follow)
+{
+    if (job->host->size <= offsetof(struct weir_host, job_follow_to))
+        return WEIR_EKIND;
+    return job->host->job_follow_to(job, topic, follow, sizeof(*follow));
 }
 
 /* --- finishing later ----------------------------------------------------- */

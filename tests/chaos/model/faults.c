@@ -166,7 +166,7 @@ const struct fault faults[] = {
     {"dropped records stay", SCRIPT_SETTLE,
      "call('HDEL', rec, unpack(dropped))", ""},
     {"a retry wakes nobody", SCRIPT_SETTLE,
-     "if first then wake_one(idle, topic, first) end", ""},
+     "if here.first then wake_one(idle, topic, here.first) end", ""},
     /* --- burials -------------------------------------------------------- */
     {"a refused verdict buries", SCRIPT_SETTLE,
      "local is_ours = not refused[sources[slot + 1]]", "local is_ours = true"},
