@@ -207,6 +207,10 @@ void weir__base_announce(struct weir__base_topic *topic);
 /* The same of a topic that need not be open. */
 void weir__base_announce_name(struct weir__base *base, const char *name);
 
+/* Have `ask` hear whether that was taken, as any other write would be. */
+void weir__base_announce_to(struct weir__base *base, const char *name,
+                            struct weir__ask *ask);
+
 /* --- base_seat.c: names of packs, and calls that may be repeated ---------- */
 
 /* A name that nobody else gives; needs the producer number. */

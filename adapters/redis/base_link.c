@@ -72,7 +72,8 @@ void weir__base_ask_number(struct weir__base *base)
 
 /* --- the list of topics ------------------------------------------------- */
 
-void weir__base_announce_name(struct weir__base *base, const char *name)
+void weir__base_announce_to(struct weir__base *base, const char *name,
+                            struct weir__ask *ask)
 {
     struct weir__buf bytes = {0};
 
@@ -80,7 +81,12 @@ void weir__base_announce_name(struct weir__base *base, const char *name)
     weir__resp_str(&bytes, "SADD");
     weir__resp_str(&bytes, "weir:topics");
     weir__resp_str(&bytes, name);
-    weir__base_send(base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__base_send(base, &bytes, NULL, WEIR__SEND_AGAIN, ask);
+}
+
+void weir__base_announce_name(struct weir__base *base, const char *name)
+{
+    weir__base_announce_to(base, name, NULL);
 }
 
 void weir__base_announce(struct weir__base_topic *topic)

@@ -106,6 +106,7 @@ static const char *hint_of(enum weir__error_class class)
 {
     switch (class) {
     case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
         return "; no writes until that is over, see weir doctor";
     case WEIR__ERROR_DENIED:
         return "; see weir doctor";

@@ -21,13 +21,14 @@
  *
  * Commands are queued here and handed to hiredis in bounded portions, written
  * at flush. A command lives here until its reply came: with WEIR__SEND_AGAIN it
- * is sent again after a reconnect (same order), otherwise its callback gets
- * WEIR_EUNKNOWN when it had been sent. Where no connection comes for `wait_ms`
- * it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A NOSCRIPT answer
- * makes the script load again and the command go out once more. Replies
- * LOADING, READONLY, BUSY and the like (conn_error.c) close the connection,
- * once the replies under way have come, and count as "not run": the command is
- * sent again, whatever its flags. Other errors are for the one who asked.
+ * is sent again after a reconnect (same order), for a minute; otherwise its
+ * callback gets WEIR_EUNKNOWN when it had been sent. Where no connection comes
+ * for `wait_ms` it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A
+ * NOSCRIPT answer makes the script load again and the command go out once more.
+ * Replies LOADING, READONLY, BUSY and the like (conn_error.c) close the
+ * connection, once the replies under way have come, and count as "not run": the
+ * command is sent again, whatever its flags. Other errors are for the one who
+ * asked.
  *
  * hiredis' callbacks only note what happened; decisions are taken in our own
  * zero-delay timer, because 0.14 frees its context around them. SIGPIPE is
@@ -57,6 +58,8 @@ struct weir__conn_options {
     int64_t handshake_ms;
     int64_t reply_ms;
     int64_t stable_ms; /* READY for so long, back-off starts over; 0: 5,000 */
+    int64_t again_ms;  /* how long after its first time a command that may have
+                          run is sent again; 0: 60,000 */
     const struct weir__log *log; /* kept */
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
@@ -99,6 +102,10 @@ enum weir__send_flags {
 int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
                     const struct weir__script *script, unsigned flags,
                     weir__reply_fn fn, void *arg);
+
+/* Inside the callback of an answer: the command that was answered. The caller
+ * owns the bytes; a second call gets none. */
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes);
 
 /* Write what is queued, as far as bounds and the socket allow; the rest goes
  * by itself as the socket drains. Call it at the end of each turn. */

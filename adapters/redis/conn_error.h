@@ -11,6 +11,7 @@ enum weir__error_class {
     WEIR__ERROR_TURNED_AWAY, /* close, come back later, send again */
     WEIR__ERROR_NOAUTH,      /* the same; denied where a login was just tried */
     WEIR__ERROR_REFUSED,     /* takes no writes now: for the one who asked */
+    WEIR__ERROR_FULL,        /* none that need room; likewise */
     WEIR__ERROR_DENIED,      /* our login or rights; stays so for long */
     WEIR__ERROR_MISTAKE      /* ours, or another program wrote our keys */
 };

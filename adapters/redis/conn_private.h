@@ -48,6 +48,7 @@ struct weir__request {
     void *arg;
     int64_t queued_ms;
     int64_t sent_ms;
+    int64_t first_ms; /* when it was sent for the first time; 0: never */
     unsigned flags;
     unsigned noscripts; /* NOSCRIPT answers so far */
     bool wants_script;  /* load the script before it goes out */
@@ -94,6 +95,7 @@ struct weir__conn {
     int64_t down_ms; /* since when there is no stable connection */
 
     struct weir__request_list waiting, sent, returned, again, failed;
+    struct weir__buf *answered; /* the command whose callback runs, or NULL */
     struct weir__request *spare;
     size_t spares;
     size_t queued_bytes; /* of all requests on the lists */
@@ -156,6 +158,9 @@ void weir__conn_write(struct weir__conn *conn);
 /* The connection is gone: sort `sent` and `returned` into `again` and `failed`.
  */
 void weir__conn_queue_lost(struct weir__conn *conn);
+
+/* Move what may have run and is too old to be sent again to `failed`. */
+void weir__conn_queue_give_up(struct weir__conn *conn);
 
 /* Run the callbacks of `failed` with WEIR_EUNKNOWN. */
 void weir__conn_queue_report(struct weir__conn *conn);

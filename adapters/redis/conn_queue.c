@@ -55,7 +55,6 @@ void weir__conn_request_free(struct weir__conn *conn,
 
     WEIR_ASSERT(conn->queued_bytes >= cost);
     conn->queued_bytes -= cost;
-    weir__buf_fini(&request->bytes);
     if (conn->spares == MAX_SPARES) {
         weir__mem_free(request);
         return;
@@ -65,16 +64,28 @@ void weir__conn_request_free(struct weir__conn *conn,
     conn->spares++;
 }
 
-/* Takes the request, which is on no list any more. */
+/* Takes the request, which is on no list any more. Its bytes outlive its
+ * callback, which may want them back. */
 static void finish(struct weir__conn *conn, struct weir__request *request,
                    int code, const redisReply *reply)
 {
+    struct weir__buf *outer = conn->answered, bytes = request->bytes;
     weir__reply_fn fn = request->fn;
     void *arg = request->arg;
 
     weir__conn_request_free(conn, request);
+    conn->answered = &bytes;
     if (fn != NULL)
         fn(code, reply, arg);
+    conn->answered = outer;
+    weir__buf_fini(&bytes);
+}
+
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
+{
+    WEIR_ASSERT(conn->answered != NULL);
+    *ret_bytes = *conn->answered;
+    *conn->answered = (struct weir__buf){0};
 }
 
 /* --- replies ------------------------------------------------------------- */
@@ -118,6 +129,7 @@ static void take_error(struct weir__conn *conn, struct weir__request *request,
         return;
     case WEIR__ERROR_OTHER:
     case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
     case WEIR__ERROR_DENIED:
     case WEIR__ERROR_MISTAKE:
         break;
@@ -221,6 +233,8 @@ static void feed(struct weir__conn *conn)
             return;
         request->wants_script = false;
         request->sent_ms = conn->now_ms;
+        if (!request->may_have_run)
+            request->first_ms = conn->now_ms;
         (void)take_first(list); /* the request, which now is sent */
         weir__request_append(&conn->sent, request);
     }
@@ -282,6 +296,23 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     else
         conn->again.last->next = rest.first;
     conn->again.last = rest.last;
+}
+
+/* Whoever recognises a repeat does so for a while only, see scripts/add.lua. */
+void weir__conn_queue_give_up(struct weir__conn *conn)
+{
+    struct weir__request_list kept = {0};
+    struct weir__request *request;
+
+    for (request = take_first(&conn->again); request != NULL;
+         request = take_first(&conn->again))
+        weir__request_append(request->may_have_run &&
+                                     conn->now_ms - request->first_ms >
+                                         conn->options.again_ms
+                                 ? &conn->failed
+                                 : &kept,
+                             request);
+    conn->again = kept;
 }
 
 void weir__conn_queue_report(struct weir__conn *conn)

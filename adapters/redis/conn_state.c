@@ -224,7 +224,9 @@ void weir__conn_become_ready(struct weir__conn *conn)
     weir__log(conn->options.log,
               conn->channel == NULL ? WEIR_LEVEL_INFO : WEIR_LEVEL_DEBUG,
               "redis: %s", text);
+    weir__conn_queue_give_up(conn);
     report(conn, WEIR_OK, text);
+    weir__conn_queue_report(conn);
     weir__conn_pump(conn);
 }
 

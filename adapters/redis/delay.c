@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_hold.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -36,6 +36,7 @@ static void topic_fini(struct weir__base_topic *base)
         weir__lease_free(lease);
     }
     weir__items_fini(&topic->endings);
+    weir__hold_fini(topic);
     WEIR_ASSERT(topic->adds == NULL);
 }
 
@@ -46,6 +47,8 @@ static void fini(struct weir__base *base)
     for (size_t i = 0; i < 4; i++)
         weir__buf_fini(&store->scratch[i]);
     weir__mem_free(store->parcels.list);
+    weir__shelf_fini(&store->batches);
+    weir__adds_fini(store);
 }
 
 static void closing(struct weir__base *base)
@@ -82,6 +85,7 @@ static void topic_init(struct weir__base_topic *base)
     topic->store = delay_of(base->base);
     topic->touched_end = &topic->touched;
     topic->number = ++topic->store->topics_made;
+    weir__hold_init(topic);
 }
 
 static int topic_open(struct weir__store *port,
@@ -248,6 +252,7 @@ int weir__delay_open(const struct weir__redis_options *options,
     if (rc != WEIR_OK)
         return rc;
     base->port.takes_follows = true;
+    delay_of(base)->random = options->seed ^ (uintptr_t)base;
     *ret_store = &base->port;
     return WEIR_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_hold.h"
 #include "core/mem.h"
 
 /* Claiming: one call of the claim script, whose reply names nodes, then one
@@ -22,6 +22,7 @@ struct claim_ask {
     struct weir__store_topic *topic;
     size_t room;
     bool is_look; /* asked for no job */
+    enum weir__hold_claim go;
 };
 
 static void report(struct weir__store_topic *topic,
@@ -186,6 +187,24 @@ static int read_reply(struct weir__store_topic *topic,
     return WEIR_OK;
 }
 
+/* It was not sent: the worker comes again a second later. */
+static void on_put_off(struct claim_ask *claim, int code,
+                       const struct redisReply *reply)
+{
+    const struct weir__claimed claimed = {
+        .code = code == WEIR_OK ? WEIR_ESERVER : code, .next_due_us = -1};
+    struct weir__store_topic *topic = claim->topic;
+    bool is_probe = claim->go == WEIR__CLAIM_PROBE;
+
+    weir__mem_free(claim);
+    if (is_probe) {
+        weir__hold_note_error(topic, "claim", code, reply);
+        if (code == WEIR_OK)
+            weir__hold_probed(topic);
+    }
+    report(topic, &claimed);
+}
+
 static void on_claimed(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
@@ -196,8 +215,12 @@ static void on_claimed(struct weir__ask *ask, int code,
     size_t room = claim->room;
     bool is_look = claim->is_look;
 
+    if (claim->go != WEIR__CLAIM_GO) {
+        on_put_off(claim, code, reply);
+        return;
+    }
     weir__mem_free(claim);
-    weir__base_log_error(&topic->base, "claim", code, reply);
+    weir__hold_note_error(topic, "claim", code, reply);
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &lease);
     claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
@@ -221,6 +244,18 @@ static size_t most_nodes(const struct weir__store_topic *topic)
     return most < 1 ? 1 : most > WEIR__CALL_NODES ? WEIR__CALL_NODES : most;
 }
 
+/* What goes out in place of a claim that has to wait, if it has to. */
+static bool send_instead(struct claim_ask *claim)
+{
+    struct weir__base *base = &claim->topic->store->base;
+
+    if (claim->go == WEIR__CLAIM_PROBE)
+        weir__base_announce_to(base, claim->topic->base.name, &claim->ask);
+    else if (claim->go == WEIR__CLAIM_PUT_OFF)
+        weir__base_fail(&claim->ask, WEIR_ESERVER);
+    return claim->go != WEIR__CLAIM_GO;
+}
+
 void weir__topic_flush_claim(struct weir__store_topic *topic)
 {
     struct weir__delay *store = topic->store;
@@ -241,6 +276,10 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     claim->topic = topic;
     claim->room = topic->base.claim.room;
     claim->is_look = topic->base.claim.room == 0;
+    claim->go = weir__hold_claim(topic);
+    claim->ask.base = &store->base;
+    if (send_instead(claim))
+        return;
     weir__resp_eval(&bytes, &weir__script_claim, 6, 6);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run lease ids meta idle");

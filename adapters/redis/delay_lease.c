@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_hold.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -25,7 +25,7 @@ static void on_renewed(struct weir__ask *ask, int code,
     struct weir_slice digits;
 
     weir__mem_free(renew);
-    weir__base_log_error(&topic->base, "renew", code, reply);
+    weir__hold_note_error(topic, "renew", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
         reply->elements > 0)
         weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
@@ -41,7 +41,7 @@ static void on_renewed(struct weir__ask *ask, int code,
                                            (uint64_t)weir__digits_read(digits));
 }
 
-/* Renew up to 1,000 leases from `lease` on; returns the rest. */
+/* Renew up to 1,024 leases from `lease` on; returns the rest. */
 static const struct weir__lease *renew_some(struct weir__store_topic *topic,
                                             const struct weir__lease *lease,
                                             int64_t lease_ms)
@@ -67,13 +67,34 @@ static const struct weir__lease *renew_some(struct weir__store_topic *topic,
     return end;
 }
 
-/* The list holds what is being fetched or has runs out. */
+/* What a held call names: at most as many nodes as one takes. */
+static void renew_held(struct weir__store_topic *topic,
+                       const struct weir__settle *settle, int64_t lease_ms)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_eval(&bytes, &weir__script_renew, 1, 1 + settle->token_count);
+    weir__prefix_key(&bytes, &topic->base.prefix, "lease");
+    weir__resp_int(&bytes, lease_ms);
+    for (size_t i = 0; i < settle->token_count; i++)
+        weir__resp_int(&bytes, (int64_t)settle->tokens[i]);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_renew,
+                    WEIR__SEND_AGAIN, NULL);
+}
+
+/* The list holds what is being fetched or has runs out. Of held calls the
+ * answer does not matter: a lease that is gone shows when they are repeated. */
 void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     const struct weir__lease *lease = topic->leases;
 
-    while (lease != NULL && !topic->store->base.is_closed)
+    if (topic->store->base.is_closed)
+        return;
+    while (lease != NULL)
         lease = renew_some(topic, lease, lease_ms);
+    for (const struct weir__settle *settle = topic->held; settle != NULL;
+         settle = settle->next)
+        renew_held(topic, settle, lease_ms);
 }
 
 /* --- giving back -------------------------------------------------------- */
@@ -105,7 +126,7 @@ static void on_released(struct weir__ask *ask, int code,
         return;
     }
     weir__mem_free(release);
-    weir__base_log_error(&topic->base, "release", code, reply);
+    weir__hold_note_error(topic, "release", code, reply);
     WEIR_ASSERT(topic->base.unsettled >= returned);
     topic->base.unsettled -= returned;
     if (topic->base.user != NULL)

@@ -8,11 +8,12 @@
 #include "adapters/redis/base.h"
 #include "adapters/redis/delay.h"
 #include "adapters/redis/delay_plan.h"
+#include "core/shelf.h"
 
 struct weir__delay;
 
 enum {
-    WEIR__CALL_SLOTS = 1000, /* most slots that one script call touches */
+    WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
     WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
 };
@@ -43,6 +44,7 @@ struct weir__held {
 /* One pack as it was fetched: runs, ids and the bytes they point into, all in
  * one allocation. */
 struct weir__batch {
+    size_t size; /* of the allocation */
     size_t header_len;
     struct weir__run *runs;
     size_t run_count;
@@ -83,6 +85,7 @@ struct weir__lease {
 
 struct weir__adds;
 struct weir__keeper;
+struct weir__settle;
 
 struct weir__store_topic {
     struct weir__base_topic base; /* first */
@@ -97,6 +100,7 @@ struct weir__store_topic {
     size_t max_body; /* bytes */
 
     struct weir__adds *adds; /* being collected */
+    size_t add_calls;        /* on their way */
 
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
@@ -110,17 +114,28 @@ struct weir__store_topic {
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;
     int64_t unmet_ns; /* when jobs that a topic did not take were last logged */
+
+    struct weir__settle *held, **held_end; /* calls, see delay_hold.h */
+    size_t held_cost;                      /* also of those sent again */
+    ev_timer hold;                         /* when the first goes out again */
+    int64_t hold_ms;                       /* the wait before the last one */
+    bool is_refused;        /* writes were not taken the last time */
+    int64_t claims_from_ns; /* no claims before */
 };
 
 struct weir__delay {
     struct weir__base base; /* first */
     size_t collected;       /* bytes of jobs that wait to be sent */
     uint32_t topics_made;
+    uint64_t random; /* of jitter */
 
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
+    struct weir__shelf batches; /* freed ones */
+    struct weir__adds *spare_adds;
+    size_t spare_count;
 };
 
 /* --- delay_add.c -------------------------------------------------------- */
@@ -129,6 +144,8 @@ int weir__topic_add(struct weir__store_topic *topic,
                     const struct weir__new_job *job, weir_added_fn fn,
                     void *arg);
 void weir__topic_flush_adds(struct weir__store_topic *topic);
+
+void weir__adds_fini(struct weir__delay *store);
 
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__topic_fail_adds(struct weir__store_topic *topic, int code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay_hold.h"
 #include "adapters/redis/pack.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -22,7 +22,7 @@ static void on_started(struct weir__ask *ask, int code,
 
     WEIR_ASSERT(run != NULL);
     held->starting = NULL;
-    weir__base_log_error(&topic->base, "start", code, reply);
+    weir__hold_note_error(topic, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_noted))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && is_noted == 0)

@@ -2,35 +2,53 @@
 #include <string.h>
 
 #include "adapters/redis/delay_draft.h"
+#include "adapters/redis/delay_hold.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Sending verdicts: calls of the settle script with up to 1,000 slots each.
+/* Sending verdicts: calls of the settle script with up to 1,024 slots each.
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
 
 #define UNMET_NS INT64_C(1000000000)
 
-struct settle_ask {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
-    size_t verdicts;
-    bool is_second;
-    /* Commands to send when a pack was not staged: to stage them all once more,
-     * then the call, which leaves out what cannot be staged. */
-    size_t copy_count;
-    struct weir__buf copies[];
-};
+/* --- sending again ------------------------------------------------------ */
 
-/* --- replies ------------------------------------------------------------ */
-
-static void ask_free(struct settle_ask *settle)
+void weir__settle_free(struct weir__settle *settle)
 {
     for (size_t i = 0; i < settle->copy_count; i++)
         weir__buf_fini(&settle->copies[i]);
+    weir__buf_fini(&settle->call);
     weir__mem_free(settle);
 }
+
+/* The copies stay: it may have to be repeated. */
+static void send_copies(struct weir__settle *settle)
+{
+    struct weir__base *base = &settle->topic->store->base;
+    size_t last = settle->copy_count - 1;
+
+    for (size_t i = 0; i <= last; i++) {
+        struct weir__buf bytes = {0};
+
+        weir__buf_append(&bytes, settle->copies[i].ptr, settle->copies[i].len);
+        bytes.failed = bytes.failed || settle->copies[i].failed;
+        weir__base_send(base, &bytes, i == last ? &weir__script_settle : NULL,
+                        WEIR__SEND_AGAIN, i == last ? &settle->ask : NULL);
+    }
+}
+
+void weir__settle_send(struct weir__settle *settle)
+{
+    if (settle->copy_count > 0)
+        send_copies(settle);
+    else
+        weir__base_send(&settle->topic->store->base, &settle->call,
+                        &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+}
+
+/* --- replies ------------------------------------------------------------ */
 
 /* Behind the pairs of nodes and slots come those that begin below 0: -1, how
  * many jobs that runs added have ids that exist; -2 or -3, a topic that does
@@ -61,7 +79,7 @@ static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
     if (unkept > 0)
         weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
-                  "back (is it full?); their jobs run again",
+                  "back (is it full?); they are told again",
                   topic->base.name, unkept);
 }
 
@@ -107,58 +125,88 @@ static void note_follows(struct weir__store_topic *topic,
     }
 }
 
-static bool send_again(struct settle_ask *settle)
+/* So many verdicts more are answered for good. */
+static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
 {
-    struct weir__delay *store = settle->topic->store;
-    size_t count = settle->copy_count;
+    struct weir__store_topic *topic = settle->topic;
 
-    if (count == 0 || settle->is_second)
-        return false;
-    settle->is_second = true;
-    for (size_t i = 0; i + 1 < count; i++)
-        weir__base_send(&store->base, &settle->copies[i], NULL,
-                        WEIR__SEND_AGAIN, NULL);
-    weir__base_send(&store->base, &settle->copies[count - 1],
-                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
-    return true;
+    WEIR_ASSERT(topic->base.unsettled >= verdicts);
+    topic->base.unsettled -= verdicts;
+    settle->told += verdicts;
+    if (topic->base.user != NULL && verdicts > 0)
+        topic->store->base.events.settled(topic->base.user, verdicts, refused);
+}
+
+/* Verdicts that a repeat settled before are refused when it comes again. */
+static void read_answer(struct weir__settle *settle,
+                        const struct redisReply *reply, size_t unkept)
+{
+    size_t pairs = (end_of_slots(reply) - 1) / 2;
+    size_t settled = settle->verdicts - settle->told;
+    size_t refused =
+        pairs > unkept + settle->told ? pairs - unkept - settle->told : 0;
+
+    settled -= unkept < settled ? unkept : settled;
+    if (refused > settled)
+        refused = settled;
+    note_follows(settle->topic, reply);
+    weir__base_log_refused(&settle->topic->base, refused);
+    tell(settle, settled, refused);
+}
+
+/* False: it is held, and this runs again. */
+static bool is_final(struct weir__settle *settle, int code,
+                     const struct redisReply *reply)
+{
+    int64_t settled = -1;
+    size_t unkept = 0;
+
+    if (code == WEIR_ESERVER)
+        return !weir__hold_push(settle, reply);
+    if (code != WEIR_OK)
+        return true;
+    if (!weir__reply_int(reply, 0, &settled) || settled < 0) {
+        unkept = settle->verdicts - settle->told;
+    } else {
+        unkept = count_left_out(reply);
+        read_answer(settle, reply, unkept);
+    }
+    if (unkept > 0 && !settle->is_held)
+        note_unkept(settle->topic, unkept);
+    return unkept == 0 || !weir__hold_push(settle, reply);
 }
 
 static void on_settled(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
-    struct settle_ask *settle = (struct settle_ask *)ask; /* first member */
+    struct weir__settle *settle = (struct weir__settle *)ask; /* first member */
     struct weir__store_topic *topic = settle->topic;
-    size_t verdicts = settle->verdicts, refused = verdicts, unkept = 0;
-    size_t pairs;
-    int64_t settled = -1;
+    bool was_held = settle->is_held;
+    int64_t settled = 0;
+    size_t rest;
 
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
-        settled >= 0) {
-        pairs = (end_of_slots(reply) - 1) / 2;
-        refused = pairs < verdicts ? pairs : verdicts;
-    }
-    if (code == WEIR_OK && settled == -1 && send_again(settle))
+        settled == -1 && settle->copy_count > 0 && !settle->is_second) {
+        settle->is_second = true;
+        send_copies(settle);
         return;
-    weir__base_log_error(&topic->base, "settle", code, reply);
-    if (code == WEIR_OK) {
-        unkept = settled == -1 ? verdicts : count_left_out(reply);
-        note_unkept(topic, unkept);
-        if (settled >= 0)
-            note_follows(topic, reply);
-        weir__base_log_refused(&topic->base,
-                               refused > unkept ? refused - unkept : 0);
     }
-    ask_free(settle);
-    WEIR_ASSERT(topic->base.unsettled >= verdicts);
-    topic->base.unsettled -= verdicts;
-    if (topic->base.user != NULL && verdicts > 0)
-        topic->store->base.events.settled(topic->base.user, verdicts, refused);
+    weir__hold_note_error(topic, "settle", code, reply);
+    if (!is_final(settle, code, reply))
+        return;
+    rest = settle->verdicts - settle->told;
+    tell(settle, rest, rest);
+    if (was_held) {
+        topic->held_cost -= settle->cost;
+        weir__hold_release(topic);
+    }
+    weir__settle_free(settle);
 }
 
 /* --- sending ------------------------------------------------------------ */
 
 /* Stage a pack, and keep a copy: it may have to be repeated. */
-static void send_stage(struct settle_ask *settle, struct weir__buf *bytes)
+static void send_stage(struct weir__settle *settle, struct weir__buf *bytes)
 {
     struct weir__buf *copy = &settle->copies[settle->copy_count];
 
@@ -168,28 +216,44 @@ static void send_stage(struct settle_ask *settle, struct weir__buf *bytes)
                     NULL);
 }
 
+/* With room for the copies, and tokens of the nodes. */
+static struct weir__settle *settle_new(const struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    size_t parcels = topic->store->parcels.count;
+    size_t copies = parcels == 0 ? 0 : parcels + 1;
+    struct weir__settle *settle =
+        weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]) +
+                      draft->nodes * sizeof(settle->tokens[0]));
+
+    if (settle == NULL)
+        return NULL;
+    settle->ask.done = on_settled;
+    settle->ask.base = topic->base.base;
+    settle->topic = topic;
+    settle->verdicts = draft->verdicts;
+    settle->tokens = (uint64_t *)(void *)(settle->copies + copies);
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next)
+        if (settle->token_count == 0 ||
+            settle->tokens[settle->token_count - 1] != held->lease->token)
+            settle->tokens[settle->token_count++] = held->lease->token;
+    return settle;
+}
+
 static void send_call(struct weir__draft *draft)
 {
     struct weir__store_topic *topic = draft->topic;
     const struct weir__parcels *parcels = &topic->store->parcels;
+    struct weir__settle *settle =
+        weir__draft_plan(draft) ? settle_new(draft) : NULL;
     struct weir__buf bytes = {0};
-    struct settle_ask *settle = NULL;
-    size_t copies = 0;
 
-    if (weir__draft_plan(draft)) {
-        copies = parcels->count == 0 ? 0 : parcels->count + 1;
-        settle =
-            weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]));
-    }
     if (settle == NULL) { /* the leases run out */
         WEIR_ASSERT(topic->base.unsettled >= draft->verdicts);
         topic->base.unsettled -= draft->verdicts;
         return;
     }
-    settle->ask.done = on_settled;
-    settle->ask.base = topic->base.base;
-    settle->topic = topic;
-    settle->verdicts = draft->verdicts;
     for (size_t i = 0; i < parcels->count; i++) {
         struct weir__store_topic *home = weir__draft_home(draft, i);
 
@@ -198,7 +262,7 @@ static void send_call(struct weir__draft *draft)
                                 &parcels->list[i]);
         send_stage(settle, &bytes);
     }
-    if (copies > 0)
+    if (parcels->count > 0)
         weir__draft_write(&settle->copies[settle->copy_count++], draft, true);
     weir__draft_write(&bytes, draft, false);
     weir__base_send(&topic->store->base, &bytes, &weir__script_settle,

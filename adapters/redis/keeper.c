@@ -220,7 +220,7 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-/* One call for all leases of a topic; further than 1,000 they are not kept. */
+/* One call for all leases of a topic; further than 1,024 they are not kept. */
 static void write_renewal(struct weir__buf *buf,
                           const struct weir__store_topic *topic)
 {

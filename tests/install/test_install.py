@@ -2,6 +2,7 @@
 """What is installed can be used from anywhere, by what its pages say."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -79,6 +80,20 @@ def everything_is_where_it_belongs(place):
     expect(["base.h", "loop.h", "plugin.h", "test.h", "thread.h",
             "weir.h"],
            sorted(os.listdir(prefix + "/include/weir")))
+
+
+@test
+def links_of_the_installed_pages_lead_somewhere(place):
+    folder = install(place) + "/share/doc/weir/"
+    pages = [name for name in os.listdir(folder)
+             if name.endswith(".md") and name != "README.md"]
+    expect_true(len(pages) > 8, "there are pages: %r" % pages)
+    for page in pages:
+        with open(folder + page, encoding="utf-8") as file:
+            links = re.findall(r"\]\(([^)#:]+)[^):]*\)", file.read())
+        for link in links:
+            expect_true(os.path.exists(folder + link),
+                        "%s in %s" % (link, page))
 
 
 @test

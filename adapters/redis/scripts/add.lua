@@ -107,18 +107,19 @@ local function refuse_rest(key, jobs, header_len, refused, count)
   return refused, count, full
 end
 
--- Remember the answer. A new seat drops some of those that nobody used for an
--- hour where there are many (a number counts 1/128 ms).
+-- Remember the answer. Where there are more than a few, a new seat drops some
+-- that nobody used for two minutes (a number counts 1/128 ms): a call is sent
+-- again for one.
 local function note_seen(pairs)
   local value = number
   if #pairs > 0 then value = number .. ' ' .. cmsgpack.pack(pairs) end
-  if call('HSET', seen, seat, value) == 0 or call('HLEN', seen) <= 1000 then
+  if call('HSET', seen, seat, value) == 0 or call('HLEN', seen) <= 100 then
     return
   end
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
   for i = 1, #some, 2 do
     local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
-    if age > 3600 * 1000 * 128 then call('HDEL', seen, some[i]) end
+    if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end
 

@@ -12,7 +12,7 @@ TEST(an_error_is_known_by_its_code)
     EXPECT_INT(WEIR__ERROR_TURNED_AWAY, weir__error_classify("READONLY You"));
     EXPECT_INT(WEIR__ERROR_TURNED_AWAY, weir__error_classify("UNBLOCKED f"));
     EXPECT_INT(WEIR__ERROR_NOAUTH, weir__error_classify("NOAUTH"));
-    EXPECT_INT(WEIR__ERROR_REFUSED, weir__error_classify("OOM command"));
+    EXPECT_INT(WEIR__ERROR_FULL, weir__error_classify("OOM command"));
     EXPECT_INT(WEIR__ERROR_REFUSED, weir__error_classify("MISCONF Redis"));
     EXPECT_INT(WEIR__ERROR_REFUSED, weir__error_classify("NOREPLICAS Not"));
     EXPECT_INT(WEIR__ERROR_DENIED, weir__error_classify("WRONGPASS x"));
@@ -31,7 +31,7 @@ TEST(the_code_of_an_error_in_a_script_of_6_2_is_found)
 {
     EXPECT_INT(WEIR__ERROR_TURNED_AWAY,
                weir__error_classify(OLD "@user_script: 1: -READONLY You"));
-    EXPECT_INT(WEIR__ERROR_REFUSED,
+    EXPECT_INT(WEIR__ERROR_FULL,
                weir__error_classify(OLD "@user_script: 1: -OOM command"));
     EXPECT_INT(WEIR__ERROR_REFUSED,
                weir__error_classify(OLD "x: -1 y: -NOREPLICAS Not"));

@@ -215,6 +215,28 @@ TEST(a_server_that_does_not_answer_is_left_after_the_deadline)
     fixture_free(f);
 }
 
+TEST(what_may_have_run_is_not_sent_again_after_a_long_time)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_new(redis_socket(redis));
+
+    f->options.reply_ms = 300;
+    f->options.again_ms = 200;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    redis_kill(redis, SIGSTOP);
+    fixture_send(f, WEIR__SEND_AGAIN, 1, "INCR", "n", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->losses == 1);
+    fixture_send(f, WEIR__SEND_AGAIN, 2, "INCR", "m", NULL); /* not sent yet */
+    redis_kill(redis, SIGCONT);
+    FIXTURE_WAIT(f, f->replies == 2);
+    fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
+    fixture_expect(f, 1, 2, WEIR_OK, "1");
+    EXPECT_STR("1", redis_text(redis, "GET n")); /* once */
+    fixture_free(f);
+}
+
 TEST(an_idle_connection_has_no_reply_deadline)
 {
     struct redis_proc *redis = redis_start(NULL);

@@ -52,6 +52,41 @@ TEST(made_ids_sort_by_time_and_run_once)
     world_close();
 }
 
+static int64_t packs_of(struct redis_proc *proc)
+{
+    return redis_int(proc, "EVAL return(#redis.call('keys','weir:{t}:p:*')) 0");
+}
+
+/* Each in a turn of its own, without waiting for answers. */
+static void add_in_turns(struct host *host, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "job-%d", i);
+        host_add(host, id, 0);
+        host->store->ops->flush(host->store);
+    }
+}
+
+TEST(jobs_that_come_while_calls_are_out_share_a_pack)
+{
+    static uint8_t ran[100];
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    add_in_turns(host, 0, 1); /* the connection knows what it has to */
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, packs_of(proc));
+    add_in_turns(host, 1, 100);
+    AWAIT(host->added == 100);
+    EXPECT_INT(4, packs_of(proc)); /* two at once, then all that waited */
+    host_work_off(host, ran, 100);
+    for (size_t i = 0; i < 100; i++)
+        EXPECT_INT(1, ran[i]);
+    world_close();
+}
+
 TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
 {
     world_open(NULL);
@@ -173,20 +208,47 @@ TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
     world_close();
 }
 
-TEST(a_verdict_that_a_full_server_cannot_keep_is_not_called_late)
+TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
 {
     struct redis_proc *server = world_open(NULL);
     struct host *host = host_open("w");
 
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
-    EXPECT_INT(1, host_claim(host, 10, 5000));
+    EXPECT_INT(1, host_claim(host, 10, 300));
     EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
     host_settle_all(host, WEIR__OUTCOME_RETRY);
+    AWAIT(strstr(world_log, "is it full?") != NULL);
+    EXPECT_INT(1, host->store->ops->unsettled(host->topic));
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
     host_await_settled(host);
-    EXPECT_INT(1, host->refused);
-    EXPECT_TRUE(strstr(world_log, "is it full?") != NULL);
+    EXPECT_INT(0, host->refused);
     EXPECT_TRUE(strstr(world_log, "too late") == NULL);
+    EXPECT_INT(1, host_claim(host, 10, 300));
+    world_close();
+}
+
+/* Nobody else renews it: for three leases its worker holds a verdict. */
+TEST(a_lease_is_kept_while_a_full_server_keeps_no_verdict)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host = host_open("w"), *other = host_open("other");
+    int64_t start_ns;
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, host_claim(host, 10, 1000));
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    start_ns = world_clock(NULL);
+    while (world_clock(NULL) - start_ns < INT64_C(3000000000))
+        EXPECT_INT(0, host_claim(other, 10, 1000));
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(1, host->stats.retried_total);
+    EXPECT_INT(0, host->stats.crashed_total);
     world_close();
 }
 
@@ -208,19 +270,23 @@ TEST(a_full_server_settles_what_needs_no_room)
                     i == 1   ? WEIR__OUTCOME_RETRY
                     : i == 3 ? WEIR__OUTCOME_SNOOZE
                              : WEIR__OUTCOME_DONE);
-    host_await_settled(host);
-    EXPECT_INT(2, host->refused);
+    AWAIT(host->store->ops->unsettled(host->topic) == 2);
+    EXPECT_INT(0, host->refused);
     EXPECT_TRUE(strstr(world_log, "what 2 verdicts write back") != NULL);
     EXPECT_TRUE(strstr(world_log, "too late") == NULL);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(3, host->stats.done_total);
     EXPECT_INT(0, host->stats.retried_total);
     EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
-    AWAIT(host_claim(host, 10, 60000) > 0 && host->arrived == 7);
-    EXPECT_STR("b", run_id(host->runs));
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(3, host->stats.done_total);
+    EXPECT_INT(1, host->stats.retried_total);
+    EXPECT_INT(2, host_claim(host, 10, 60000));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    EXPECT_INT(2, host->refused);
+    EXPECT_INT(0, host->refused);
     EXPECT_INT(0, redis_int(server, "HLEN weir:{t}:ids") - 1);
     world_close();
 }

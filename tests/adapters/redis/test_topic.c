@@ -228,12 +228,15 @@ TEST(a_full_server_settles_what_is_not_buried)
         host_settle(host, run,
                     i == 1 ? WEIR__OUTCOME_DEAD : WEIR__OUTCOME_DONE);
     }
-    host_await_settled(host);
-    EXPECT_INT(1, host->refused);
+    AWAIT(host->store->ops->unsettled(host->topic) == 1);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(2, host->stats.done_total);
     EXPECT_INT(1, host->stats.running);
     EXPECT_INT(0, host->stats.failed_total);
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(1, host_claim(grave, 10, 60000));
     world_close();
 }
 
