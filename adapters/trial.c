@@ -121,16 +121,17 @@ static int find_table(struct weir_trial *trial,
                       struct weir_error *err)
 {
     const struct weir_topic_options *serve = &options->serve;
+    const struct weir_plugin *table =
+        options->table == NULL ? serve->table : options->table;
     int handlers = (serve->run != NULL || serve->run_batch != NULL) +
-                   (serve->plugin != NULL) + (options->table != NULL);
+                   (serve->plugin != NULL) + (table != NULL);
 
     if (handlers != 1)
         return weir__error_set(err, WEIR_EINVAL,
                                "a trial needs one handler: a function, the "
                                "path of a plugin, or its table");
-    if (options->table != NULL)
-        return weir__plugin_check(options->table, "of the trial", &trial->file,
-                                  err);
+    if (table != NULL)
+        return weir__plugin_check(table, "of the trial", &trial->file, err);
     if (serve->plugin != NULL)
         return weir__plugin_load(serve->plugin, &trial->file, err);
     return WEIR_OK;
@@ -169,6 +170,7 @@ static int open_handler(struct weir_trial *trial,
         .options = options->serve.plugin_options,
         .option_count = options->serve.plugin_option_count,
         .host = &weir__host,
+        .self = options->serve.plugin == NULL ? options->serve.self : NULL,
     };
     int rc = find_table(trial, options, err);
 

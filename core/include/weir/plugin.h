@@ -116,8 +116,7 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
-/* A job that a handler adds; zero means "not given". As struct weir_new_job of
- * <weir/weir.h>. */
+/* A job that a handler adds: as struct weir_new_job. Zero means "not given". */
 struct weir_follow {
     const char *id;         /* NULL: weir makes one */
     struct weir_slice body; /* one msgpack value; empty: null */
@@ -409,11 +408,10 @@ static inline int weir_job_follow(struct weir_job *job,
     return job->host->job_follow(job, follow, sizeof(*follow));
 }
 
-/* The same, to another topic of the server, which must be of kind delay or not
- * exist yet. Where it is of another kind, or as many jobs wait there as its
- * max_pending allows, nothing that the run adds is added, which is logged, and
- * WEIR_DONE counts as WEIR_RETRY, so that the job runs and adds again; another
- * verdict stands. WEIR_EINVAL also for a topic that cannot be one. */
+/* The same, to another topic of kind delay, there or not yet, whose max_pending
+ * does hold. Where it is of another kind or full, nothing that the run adds is
+ * added, which is logged, and WEIR_DONE counts as WEIR_RETRY; another verdict
+ * stands. WEIR_EINVAL also for what is no topic's name. */
 static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
                                      const struct weir_follow *follow)
 {
@@ -520,12 +518,18 @@ struct weir_open {
     size_t error_cap; /* bytes at `error`, with the NUL */
     /* The instance's timers and descriptors, valid until `close` returned. */
     struct weir_loop *loop;
+    void *self; /* what a program served the table with, else NULL */
 };
 
-/* The instance's share of the loop; NULL in a host that has none to give. */
+/* The instance's share of the loop; NULL: this host has none to give. */
 static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
 {
     return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
+}
+
+static inline void *weir_open_self(const struct weir_open *open)
+{
+    return open->size <= offsetof(struct weir_open, self) ? NULL : open->self;
 }
 
 /* The exported table. Only `abi`, `size`, `name` and one of `run` and
@@ -542,7 +546,7 @@ struct weir_plugin {
     uint32_t option_size; /* sizeof(struct weir_option) */
 
     /* Make an instance. Returns 0 and writes `ret_self`, or a negative
-     * WEIR_E... code with a sentence in open->error. NULL: self is NULL. */
+     * WEIR_E... code with a sentence in open->error. May be NULL. */
     int (*open)(const struct weir_open *open, void **ret_self);
 
     weir_run_fn run;
