@@ -181,7 +181,7 @@ TEST(one_whose_jobs_are_not_taken_moves_to_where_dead_jobs_go)
     EXPECT_INT(1, last.failed_total);
     EXPECT_INT(0, last.dead);
     look("grave");
-    EXPECT_INT(1, last.ready);
+    EXPECT_INT(1, last.ready + last.scheduled);
     look("one");
     EXPECT_INT(0, last.added_total);
     close_host();
