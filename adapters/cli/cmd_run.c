@@ -2,6 +2,7 @@
 
 /* weir run: a worker. */
 
+#include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
 #include "adapters/cli/counted.h"
 #include "adapters/cli/gate.h"
@@ -375,6 +376,7 @@ static enum weir__exit work(struct run *run, bool until_empty)
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
     weir__notify_ready(&run->notify, run->client.loop);
+    run->client.is_working = true;
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
     if (code < 0)
@@ -413,8 +415,10 @@ static enum weir__exit run(const struct weir__cli *cli,
         .args = args, .drain_s = DRAIN_S, .exit_code = WEIR__EXIT_DONE};
     struct weir__cli configured = *cli;
     char from[PATH_MAX];
-    enum weir__exit rc = read_all(&run);
+    enum weir__exit rc;
 
+    weir__blame_listen();
+    rc = read_all(&run);
     if (rc == WEIR__EXIT_NONE) {
         weir__services_configure(&run.services, &configured, from);
         if (run.services.config != NULL)

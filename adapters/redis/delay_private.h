@@ -15,6 +15,7 @@ struct weir__delay;
 enum {
     WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
+    WEIR__FETCHERS = 2,      /* connections that only fetch packs */
     WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
 };
 
@@ -74,6 +75,7 @@ struct weir__lease {
     int64_t time_us; /* server time of the claim */
     int64_t claimed_ns;
     size_t jobs;
+    bool is_carried; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */
     size_t returned; /* runs that came back without having been started */
     bool is_fetching;
@@ -84,7 +86,6 @@ struct weir__lease {
 };
 
 struct weir__adds;
-struct weir__keeper;
 struct weir__settle;
 
 struct weir__store_topic {
@@ -94,6 +95,7 @@ struct weir__store_topic {
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__store_topic *grave;  /* that topic, during a flush */
+    bool has_no_grave;                /* it is in another slot of a cluster */
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
     int64_t limits_revision;
@@ -129,7 +131,8 @@ struct weir__delay {
     uint32_t topics_made;
     uint64_t random; /* of jitter */
 
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
+    struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
+    size_t fetcher;                              /* the last one used */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
@@ -159,6 +162,16 @@ void weir__topic_write_stage(struct weir__buf *buf,
 /* --- delay_claim.c ------------------------------------------------------ */
 
 void weir__topic_flush_claim(struct weir__store_topic *topic);
+
+/* --- delay_carry.c ------------------------------------------------------ */
+
+/* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
+void weir__lease_fetch(struct weir__lease *lease);
+
+/* That was answered with this code: true if it was asked once more. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code);
+
+void weir__fetchers_close(struct weir__delay *store);
 
 /* --- delay_fetch.c ------------------------------------------------------ */
 
@@ -196,6 +209,10 @@ void weir__topic_flush_settles(struct weir__store_topic *topic);
 /* --- delay_lease.c ------------------------------------------------------ */
 
 void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
+
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
 
 /* Give back what is left under a token; `returned` verdicts wait for it. */
 void weir__topic_release(struct weir__store_topic *topic, uint64_t token,

@@ -179,6 +179,24 @@ def a_c_program_compiles_by_pkg_config(place):
 
 
 @test
+def a_host_compiles_by_the_commands_of_the_pages(place):
+    place.env.pop("WEIR_PLUGIN_PATH")
+    prefix = place.path("prefix")
+    (script,) = [block for block in blocks(ROOT + "/README.md")
+                 if block.startswith("cmake --install")]
+    page = ROOT + "/docs/embedding.md"
+    with open(page, encoding="utf-8") as file:
+        write(place, "host.c",
+              re.search(r"```c\n(.*?)```", file.read(), re.S).group(1))
+    script = script.replace("/opt/weir", prefix) \
+        .replace("--install build", "--install " + os.path.dirname(WEIR))
+    out = shell(place, 'LD_LIBRARY_PATH=""; PKG_CONFIG_PATH=""\n' + script +
+                blocks(page)[0] + "weir topic list\n"
+                "./host unix://%s/redis.sock" % place.data)
+    expect_in("hello, Ada", out)
+
+
+@test
 def a_c_program_links_the_static_library(place):
     prefix = install(place)
     os.remove(prefix + "/lib/libweir.so")
