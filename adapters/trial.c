@@ -362,6 +362,8 @@ static int open_loop(struct weir_trial *trial)
     struct weir__trial_loop_options timers = {
         .now_ns = clock_ns,
         .arg = trial,
+        .plugin = trial->file.copy.name,
+        .topic = trial->topic,
         .log = &trial->log,
     };
     int rc = weir__ev_loop_open(&watches, &trial->watches);

@@ -4,6 +4,7 @@
 
 #include "bench/ask.h"
 #include "bench/body.h"
+#include "bench/kills.h"
 #include "bench/load.h"
 #include "bench/numbers.h"
 #include "bench/source.h"
@@ -28,24 +29,19 @@ enum {
     MAX_AGE_S = 180,
     ADD_AT_ONCE = 1024,
     PATIENCE_S = 60,
+    KILL_LEASE_MS = 1000,
+    QUIET_S = 3, /* longer than a lease: nothing is left to be killed at */
     LOOK_AGAIN_NS = 1000000,
     NS_PER_MS = 1000000
 };
 
-static const enum bench_figure columns[] = {BENCH_enqueue_per_s,
-                                            BENCH_end_to_end_per_s,
-                                            BENCH_server_us_per_job,
-                                            BENCH_added,
-                                            BENCH_handled,
-                                            BENCH_dropped_overflow,
-                                            BENCH_dropped_age,
-                                            BENCH_dropped_ttl,
-                                            BENCH_lost,
-                                            BENCH_duplicated,
-                                            BENCH_misordered,
-                                            BENCH_p50_ms,
-                                            BENCH_p99_ms,
-                                            BENCH_max_ms};
+static const enum bench_figure columns[] = {
+    BENCH_enqueue_per_s, BENCH_end_to_end_per_s, BENCH_server_us_per_job,
+    BENCH_added,         BENCH_handled,          BENCH_dropped_overflow,
+    BENCH_dropped_age,   BENCH_dropped_ttl,      BENCH_lost,
+    BENCH_duplicated,    BENCH_misordered,       BENCH_killed,
+    BENCH_ran_dropped,   BENCH_p50_ms,           BENCH_p99_ms,
+    BENCH_max_ms};
 
 /* A topic of these settings, who works on it, and what is counted. */
 struct job {
@@ -53,6 +49,7 @@ struct job {
     const char *settings[SETTINGS];
     int64_t jobs, per_s, groups;
     int workers, producers, hot_producers;
+    bool is_killing; /* workers, and replacing them */
     enum bench_stamps stamps;
 };
 
@@ -94,6 +91,43 @@ static int await_cold(struct bench *bench, struct bench_team *team,
         bench_rest_ns(LOOK_AGAIN_NS);
         rc = bench_team_check(team, err);
     }
+    return rc;
+}
+
+static bool is_adding(const struct bench_team *team, const struct job *job)
+{
+    for (int i = 0; i < job->producers; i++)
+        if (bench_team_state(team, job->workers + i) < BENCH_DONE)
+            return true;
+    return false;
+}
+
+/* Until all are killed that are to be, or there is nothing left to handle. */
+static int kill_some(struct bench *bench, struct bench_team *team,
+                     const struct job *job, const struct bench_role *role,
+                     struct bench_row *row, struct weir_error *err)
+{
+    int64_t seen = 0, since = bench_now_ns();
+    struct bench_kills kills;
+    int rc = WEIR_OK;
+
+    bench_kills_init(&kills, role, job->workers, job->jobs);
+    while (
+        rc == WEIR_OK && kills.count < BENCH_KILLS &&
+        (is_adding(team, job) || bench_now_ns() - since < QUIET_S * NS_PER_S)) {
+        int64_t handled = bench_team_handled(team);
+
+        if (handled != seen) {
+            seen = handled;
+            since = bench_now_ns();
+        }
+        rc = bench_kills_look(&kills, team, err);
+        if (rc == WEIR_OK)
+            rc = bench_team_check(team, err);
+        bench_progress_draw(&bench->progress, 0);
+        bench_rest_ns(LOOK_AGAIN_NS);
+    }
+    row->figure[BENCH_killed] = (double)kills.count;
     return rc;
 }
 
@@ -157,6 +191,29 @@ static int count_misordered(const struct bench_team *team,
     return WEIR_OK;
 }
 
+/* An event that ran when its worker was killed goes back to its group, and may
+ * be dropped there: it is counted as handled and as dropped. So what the server
+ * counts has to make up what was added, and every event that it does not count
+ * as dropped has to have run. */
+static void count_killed(const struct bench_team *team,
+                         const struct bench_counts *counts,
+                         struct bench_row *row)
+{
+    const struct bench_tally *tally = team->arena->tally;
+    int64_t dropped =
+        counts->dropped_overflow + counts->dropped_age + counts->dropped_ttl;
+    int64_t handled = tally->jobs - bench_tally_lost(tally);
+    int64_t unended = tally->jobs - counts->done - dropped;
+    int64_t unseen = tally->jobs - handled - dropped;
+
+    row->figure[BENCH_lost] = (double)(unended > unseen ? unended : unseen);
+    row->figure[BENCH_ran_dropped] = (double)(handled - counts->done);
+    row->figure[BENCH_duplicated] = (double)bench_tally_duplicated(tally);
+    row->figure[BENCH_dropped_overflow] = (double)counts->dropped_overflow;
+    row->figure[BENCH_dropped_age] = (double)counts->dropped_age;
+    row->figure[BENCH_dropped_ttl] = (double)counts->dropped_ttl;
+}
+
 /* Every event has one end: it was handled, or dropped for a reason. Of hot
  * events, which have no numbers, only what the server counts is known. */
 static int count(struct bench *bench, struct bench_team *team,
@@ -178,24 +235,33 @@ static int count(struct bench *bench, struct bench_team *team,
         bench_load_count(team, row);
         return WEIR_OK;
     }
+    if (job->is_killing) {
+        count_killed(team, &counts, row);
+        return WEIR_OK;
+    }
     return bench_load_balance(bench, team, wait, row, err);
 }
 
 static int measure(struct bench *bench, struct bench_team *team,
-                   const struct job *job, const struct bench_wait *wait,
+                   const struct job *job, const struct bench_role *role,
                    struct bench_row *row, struct weir_error *err)
 {
+    struct bench_wait wait = {
+        .topic = role->topic, .kind = role->kind, .jobs = job->jobs};
     double before = bench_server_cpu_us(&bench->server);
-    int rc;
+    int rc = WEIR_OK;
 
     for (int i = 0; i < team->count; i++)
         bench_team_order(team, i, BENCH_GO);
-    rc = await_all(bench, team, job, wait, row, err);
+    if (job->is_killing)
+        rc = kill_some(bench, team, job, role, row, err);
+    if (rc == WEIR_OK)
+        rc = await_all(bench, team, job, &wait, row, err);
     if (rc == WEIR_OK && job->hot_producers == 0)
         row->figure[BENCH_server_us_per_job] =
             (bench_server_cpu_us(&bench->server) - before) / (double)job->jobs;
     if (rc == WEIR_OK)
-        rc = count(bench, team, job, wait, row, err);
+        rc = count(bench, team, job, &wait, row, err);
     if (rc == WEIR_OK && job->stamps == BENCH_STAMP_WAKE)
         rc = bench_stamps_read(team, NS_PER_MS, row, err);
     if (rc == WEIR_OK && job->stamps == BENCH_STAMP_ORDER)
@@ -229,8 +295,6 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
     struct bench_load load = bench_load_of(bench);
     char name[BENCH_TOPIC_CAP];
     struct bench_topic topic = {bench->server.url, name, "bounded"};
-    struct bench_wait wait = {
-        .topic = name, .kind = topic.kind, .jobs = job->jobs};
     struct bench_team team;
     struct bench_role role;
     int rc;
@@ -242,13 +306,15 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
     role.per_s = job->per_s;
     role.groups = job->groups;
     role.stamps = job->stamps;
+    if (job->is_killing)
+        role.lease_ms = KILL_LEASE_MS;
     rc = bench_team_init(&team, job->jobs, true, err);
     if (rc == WEIR_OK)
         rc = prepare(bench, &topic, job, err);
     if (rc == WEIR_OK)
         rc = gather(&team, job, role, err);
     if (rc == WEIR_OK)
-        rc = measure(bench, &team, job, &wait, row, err);
+        rc = measure(bench, &team, job, &role, row, err);
     bench_team_fini(&team);
     return rc;
 }
@@ -298,6 +364,13 @@ static const struct job jobs[] = {
      .groups = GROUPS,
      .workers = WORKERS,
      .producers = PRODUCERS,
+     .stamps = BENCH_STAMP_ORDER},
+    {.label = "the same, 20 workers killed",
+     .settings = {"max_crashes=100"},
+     .groups = GROUPS,
+     .workers = WORKERS,
+     .producers = PRODUCERS,
+     .is_killing = true,
      .stamps = BENCH_STAMP_ORDER},
     {.label = "100,000 groups, 10 hot",
      .settings = {"hot=hot-*"},
@@ -358,7 +431,10 @@ const struct bench_case bench_case_groups = {
         "Groups keep 1,000 events each, --batch are handled at once, by four "
         "workers. First --jobs events as fast as they go: handled and dropped "
         "make up what was added, the rest is lost; misordered ones began "
-        "before one that was added to their group earlier. Then, --for so "
+        "before one that was added to their group earlier. The same with "
+        "20 kills of a worker, each replaced: what ran and was not settled "
+        "runs again, or is dropped by its group then (ran, dropped). Only the "
+        "first run of an event counts for the order. Then, --for so "
         "long, 5,000 events a second spread over 99,990 groups while ten hot "
         "ones are filled without end: the times are those from the add to the "
         "handler of the others. Last 10,000 events a second with one worker "

@@ -49,7 +49,9 @@ struct json_object;
     X(dropped_ttl, "group idle", 0, WORST)            \
     X(added, "added", 0, MEDIAN)                      \
     X(handled, "handled", 0, MEDIAN)                  \
-    X(misordered, "misordered", 0, WORST)
+    X(misordered, "misordered", 0, WORST)             \
+    X(killed, "killed", 0, WORST)                     \
+    X(ran_dropped, "ran, dropped", 0, WORST)
 
 enum bench_figure {
 #define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,

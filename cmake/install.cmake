@@ -112,10 +112,12 @@ install(FILES ${CMAKE_BINARY_DIR}/scripts/add.lua
         ${CMAKE_BINARY_DIR}/scripts/slot.lua
         ${CMAKE_BINARY_DIR}/scripts/stats.lua
     DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
-install(FILES README.md LICENSE docs/configuration.md docs/embedding.md
-        docs/guarantees.md docs/kinds.md docs/packs.md docs/plugins.md
-        docs/wire.md
+install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
+        docs/embedding.md docs/guarantees.md docs/kinds.md docs/packs.md
+        docs/performance.md docs/plugins.md docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    FILES_MATCHING PATTERN "*.c")
 
 # --- the Debian package --------------------------------------------------------
 set(CPACK_PACKAGE_NAME weir)

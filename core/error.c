@@ -36,6 +36,15 @@ const char *weir_error_text(int code)
     }
 }
 
+/* Plugins and servers write texts, too: one stays one line, and a terminal is
+ * not told what to do. */
+static void make_line(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == '\x7f')
+            *text = *text == '\t' ? ' ' : '?';
+}
+
 int weir__error_set(struct weir_error *err, int code, const char *format, ...)
 {
     va_list args;
@@ -46,7 +55,14 @@ int weir__error_set(struct weir_error *err, int code, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(err->text, sizeof(err->text), format, args); /* cut */
     va_end(args);
+    make_line(err->text);
     return code;
+}
+
+/* What is no level, from a plugin, is not overlooked. */
+static enum weir_level level_of(enum weir_level level)
+{
+    return level > WEIR_LEVEL_ERROR ? WEIR_LEVEL_ERROR : level;
 }
 
 static bool is_wanted(const struct weir__log *log, enum weir_level level)
@@ -65,7 +81,8 @@ void weir__log(const struct weir__log *log, enum weir_level level,
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args); /* cut */
     va_end(args);
-    log->fn(level, text, log->arg);
+    make_line(text);
+    log->fn(level_of(level), text, log->arg);
 }
 
 void weir__log_job(const struct weir__log *log, enum weir_level level,
@@ -86,5 +103,6 @@ void weir__log_job(const struct weir__log *log, enum weir_level level,
     (void)vsnprintf(text + used, sizeof(text) - (size_t)used, format,
                     args); /* cut */
     va_end(args);
-    log->fn(level, text, log->arg);
+    make_line(text);
+    log->fn(level_of(level), text, log->arg);
 }

@@ -6,7 +6,8 @@
 
 #include <weir/base.h>
 
-/* Write code and text, cut to fit, and return `code`. `err` may be NULL. */
+/* Write code and text, cut to fit, and return `code`. `err` may be NULL.
+ * Control bytes become '?', here and in lines that are logged. */
 WEIR_PRINTF(3, 4)
 int weir__error_set(struct weir_error *err, int code, const char *format, ...);
 

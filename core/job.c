@@ -129,6 +129,8 @@ static void job_log(const struct weir_job *job, enum weir_level level,
 {
     const struct weir__run *run = weir__run_of(job);
 
+    if (text == NULL)
+        text = "";
     if (run->errand != NULL)
         pool_of(run)->log(pool_of(run), run->errand, level, text);
     else

@@ -320,9 +320,22 @@ static void paused(struct weir__lane *lane)
     weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }
 
-static void on_claimed(void *user, const struct weir__claimed *claimed)
+/* Until something is due; who holds jobs that did not start looks each second
+ * whether they still may. */
+static int64_t nap_ns(const struct weir__lane *lane, int64_t next_due_us)
 {
     const int64_t far_us = INT64_MAX / 1000; /* beyond what ns can tell */
+    int64_t look = safety_ns(lane->reactor, WEIR__LOOK_NS);
+    int64_t ns =
+        next_due_us < 0 || next_due_us > far_us ? -1 : next_due_us * 1000;
+
+    if (lane->coming + lane->ready.count > 0 && (ns < 0 || ns > look))
+        return look;
+    return ns;
+}
+
+static void on_claimed(void *user, const struct weir__claimed *claimed)
+{
     struct weir__lane *lane = user;
 
     WEIR_ASSERT(lane->is_claiming);
@@ -357,10 +370,7 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     if (lane->is_woken)
         weir__lane_wake(lane);
     else
-        weir__lane_sleep(lane, claimed->next_due_us < 0 ||
-                                       claimed->next_due_us > far_us
-                                   ? -1
-                                   : claimed->next_due_us * 1000);
+        weir__lane_sleep(lane, nap_ns(lane, claimed->next_due_us));
     weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }
 

@@ -27,8 +27,8 @@
 #include "core/ticket.h"
 
 enum {
-    WEIR__CLAIM_MAX = 1000,    /* most jobs in one claim: the scripts' bound */
-    WEIR__HOLD_MAX = 2000,     /* most jobs held with automatic prefetch */
+    WEIR__CLAIM_MAX = 1024,    /* most jobs in one claim: four whole packs */
+    WEIR__HOLD_MAX = 4096,     /* most jobs held with automatic prefetch */
     WEIR__HOLD_FIRST = 16,     /* before the handler's speed is known */
     WEIR__QUANTUM = 32,        /* runs per visit and unit of weight */
     WEIR__ORPHANS_MAX = 4096,  /* handles of runs that are over */

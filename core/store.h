@@ -79,7 +79,7 @@ struct weir__store_events {
 };
 
 struct weir__claim {
-    size_t room; /* most jobs wanted, up to 1,000; 0: only look whether the
+    size_t room; /* most jobs wanted, up to 1,024; 0: only look whether the
                     topic is paused and its options changed */
     int64_t lease_ms;
     int64_t now_ns; /* monotonic */

@@ -3,6 +3,7 @@
 /* weir check: a configuration file and the plugins that it names. Looks for no
  * server and opens no instance of a plugin. */
 
+#include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/services.h"
@@ -105,6 +106,7 @@ static enum weir__exit run(const struct weir__cli *cli,
         weir__complain("check needs --config F; see weir check --help");
         return WEIR__EXIT_USAGE;
     }
+    weir__blame_listen();
     rc = check(&services, cli, args);
     weir__services_fini(&services);
     return rc;

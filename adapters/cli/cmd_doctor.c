@@ -2,6 +2,7 @@
 
 /* weir doctor: the server and this machine. */
 
+#include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
 #include "adapters/cli/doctor.h"
 #include "adapters/cli/output.h"
@@ -188,6 +189,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     char from[PATH_MAX];
     enum weir__exit rc;
 
+    weir__blame_listen();
     if (services.path != NULL &&
         weir__config_read(services.path, &services.config, &err) < 0) {
         weir__complain("%s", err.text);

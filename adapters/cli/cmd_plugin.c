@@ -2,6 +2,7 @@
 
 /* weir plugin info: what a plugin says about itself. */
 
+#include "adapters/cli/blame.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/plugin_path.h"
 #include "adapters/dl/loader.h"
@@ -172,6 +173,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 
     if (!weir__plugin_operand(args->operand[0], path))
         return WEIR__EXIT_USAGE;
+    weir__blame_listen();
     if (weir__plugin_load(path, &file, &err) < 0) {
         weir__complain("%s", err.text);
         return WEIR__EXIT_USAGE;

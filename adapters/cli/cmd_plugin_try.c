@@ -279,19 +279,24 @@ static enum weir__exit run_plugin(struct try *try)
 
 /* --- waiting for it ---------------------------------------------------- */
 
-/* True when the other end of `pipe` was closed in time. */
-static bool wait_closed(int pipe, int64_t timeout_ms)
+/* True when the other end of `pipe` was closed in time; a byte before tells
+ * that the process goes to its own end. */
+static bool wait_closed(int pipe, int64_t timeout_ms, bool *ret_is_told)
 {
     double until_ms = now_ms() + (double)timeout_ms;
     struct pollfd end = {.fd = pipe, .events = POLLIN};
     double left_ms;
+    char byte;
 
     do {
         left_ms = until_ms - now_ms();
         if (left_ms > 3600e3)
             left_ms = 3600e3;
-        if (poll(&end, 1, left_ms > 0 ? (int)left_ms + 1 : 0) > 0)
+        if (poll(&end, 1, left_ms > 0 ? (int)left_ms + 1 : 0) <= 0)
+            continue;
+        if (read(pipe, &byte, 1) != 1)
             return true;
+        *ret_is_told = true;
     } while (left_ms > 0);
     return false;
 }
@@ -320,7 +325,8 @@ static enum weir__exit say_timeout(const struct try *try)
 
 static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
 {
-    bool is_over = wait_closed(pipe, try->timeout_ms + GRACE_MS);
+    bool is_told = false;
+    bool is_over = wait_closed(pipe, try->timeout_ms + GRACE_MS, &is_told);
     int status;
 
     (void)close(pipe);
@@ -329,8 +335,13 @@ static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
     status = reap(child);
     if (!is_over)
         return say_timeout(try);
-    if (WIFEXITED(status))
+    if (WIFEXITED(status) && is_told)
         return (enum weir__exit)WEXITSTATUS(status);
+    if (WIFEXITED(status)) {
+        weir__complain("plugin %s: it ended the program with exit code %d",
+                       try->path, WEXITSTATUS(status));
+        return WEIR__EXIT_FAILED;
+    }
     weir__complain("plugin %s: it crashed: %s", try->path,
                    strsignal(WTERMSIG(status)));
     return WEIR__EXIT_FAILED;
@@ -350,8 +361,13 @@ static enum weir__exit run_apart(struct try *try)
     (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     child = fork();
     if (child == 0) {
+        enum weir__exit rc;
+
         (void)close(ends[0]);
-        return run_plugin(try); /* the other end closes when it is over */
+        rc = run_plugin(try); /* the other end closes where that ends it */
+        if (write(ends[1], "", 1) != 1)
+            weir__complain("cannot write to a pipe: %s", strerror(errno));
+        return rc;
     }
     (void)close(ends[1]);
     if (child > 0)

@@ -2,6 +2,7 @@
 
 /* weir run: a worker. */
 
+#include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
 #include "adapters/cli/counted.h"
 #include "adapters/cli/gate.h"
@@ -414,8 +415,10 @@ static enum weir__exit run(const struct weir__cli *cli,
         .args = args, .drain_s = DRAIN_S, .exit_code = WEIR__EXIT_DONE};
     struct weir__cli configured = *cli;
     char from[PATH_MAX];
-    enum weir__exit rc = read_all(&run);
+    enum weir__exit rc;
 
+    weir__blame_listen();
+    rc = read_all(&run);
     if (rc == WEIR__EXIT_NONE) {
         weir__services_configure(&run.services, &configured, from);
         if (run.services.config != NULL)

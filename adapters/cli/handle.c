@@ -74,9 +74,11 @@ static bool parse_options(char *text, struct weir__handle *handle)
             return false;
         }
         if (!decode(value)) {
-            weir__complain("--handle: \"%s\" has a %% that is not followed by "
-                           "two hexadecimal digits; write %%25 for a %%",
-                           text);
+            weir__complain(
+                "--handle: \"%s\" has a %% that is not followed by "
+                "two hexadecimal digits from 01 to ff; write %%25 for a "
+                "%%",
+                text);
             return false;
         }
         handle->options[handle->option_count++] = text;

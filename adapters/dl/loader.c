@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adapters/dl/option.h"
+#include "adapters/dl/whole.h"
 #include "core/assert.h"
 #include "core/error.h"
 #include "core/mem.h"
@@ -20,21 +21,33 @@ enum {
 /* All that is required lies before this. */
 #define TABLE_SIZE_MIN (offsetof(struct weir_plugin, run) + sizeof(weir_run_fn))
 
+/* What dlopen says names a file: this one, or a library that it wants. */
+static int cannot_load(const char *path, const char *why,
+                       struct weir_error *err)
+{
+    if (why == NULL)
+        why = path;
+    if (strstr(why, path) != NULL)
+        return weir__error_set(err, WEIR_ENOTFOUND,
+                               "plugin cannot be loaded: %s", why);
+    return weir__error_set(err, WEIR_ENOTFOUND,
+                           "plugin %s cannot be loaded: %s", path, why);
+}
+
 /* Nothing is ever closed, refused files included: NODELETE keeps them mapped,
  * as their constructors may have left threads or hooks behind. */
 static int find_table(const char *path, const struct weir_plugin **ret_table,
                       struct weir_error *err)
 {
     const struct weir_plugin *table;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *library;
+    int rc = weir__whole_check(path, err);
 
-    if (library == NULL) {
-        const char *why = dlerror(); /* names the file */
-
-        return weir__error_set(err, WEIR_ENOTFOUND,
-                               "plugin cannot be loaded: %s",
-                               why == NULL ? path : why);
-    }
+    if (rc < 0)
+        return rc;
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == NULL)
+        return cannot_load(path, dlerror(), err);
     (void)dlerror(); /* an older one must not be taken for that of dlsym */
     table = dlsym(library, WEIR_PLUGIN_SYMBOL);
     if (dlerror() != NULL || table == NULL)

@@ -2,6 +2,7 @@
 #include "adapters/ev/plugin_loop.h"
 
 #include <ev.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <weir/weir.h>
 
@@ -146,12 +147,27 @@ static void on_watch(struct ev_loop *ev, ev_io *watcher, int events)
     (*depth)--;
 }
 
+/* libev would end the process for a number that is no descriptor. */
+static bool is_open(const struct loop *loop, int fd)
+{
+    if (fcntl(fd, F_GETFD) >= 0)
+        return true;
+    weir__log(loop->options.log, WEIR_LEVEL_ERROR,
+              "%s: plugin %s wants to watch %d, which is no open descriptor; "
+              "it gets no watch",
+              loop->topic, loop->options.plugin, fd);
+    return false;
+}
+
 static struct weir_watch *watch_new(struct weir_loop *port, int fd,
                                     weir_watch_fn fn, void *arg)
 {
-    struct watch *watch = weir__mem_new(sizeof(*watch));
+    struct watch *watch;
 
-    WEIR_ASSERT(fd >= 0 && fn != NULL);
+    WEIR_ASSERT(fn != NULL);
+    if (!is_open(loop_of(port), fd))
+        return NULL;
+    watch = weir__mem_new(sizeof(*watch));
     if (watch == NULL)
         return NULL;
     watch->port.loop = port;
@@ -201,7 +217,7 @@ static void log_text(struct weir_loop *port, enum weir_level level,
     const struct loop *loop = loop_of(port);
 
     weir__log(loop->options.log, level, "%s: %s: %s", loop->topic,
-              loop->options.plugin, text);
+              loop->options.plugin, text == NULL ? "" : text);
 }
 
 static const struct weir_loop_ops ops = {

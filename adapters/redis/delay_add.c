@@ -5,27 +5,70 @@
 #include "core/assert.h"
 #include "core/mem.h"
 
-/* Adding jobs: what a topic collected in one turn leaves as staged packs and
- * one call of the add script for up to 1,000 jobs (delay_add_call.c). */
+/* Adding jobs: what a topic collected leaves as staged packs and one call of
+ * the add script for up to 1,024 jobs (delay_add_call.c). A job alone leaves in
+ * its turn. While calls are on their way jobs gather behind them, as Nagle's
+ * algorithm has it (RFC 896): the faster they come the fuller the packs. */
 
 enum {
     /* Bytes that wait in all topics, sent or not: well below what the
      * connection takes, which then never refuses a part of a call. */
     UNANSWERED_MAX = 32 * 1024 * 1024,
-    CALL_PARCELS = 250 /* keeps the list of keys short */
+    SCATTERED_COST = 4, /* of a slot that is a node of its own */
+    SPARES = 8,         /* lists of jobs kept for the next ones */
+    CALL_PARCELS = 250, /* keeps the list of keys short */
+    CALLS_AHEAD = 2     /* on their way while less than a full call waits */
 };
+
+/* Its memory serves those that come next. */
+static void put_aside(struct weir__adds *adds)
+{
+    struct weir__delay *store = adds->topic->store;
+    struct weir__items items = adds->items;
+
+    if (store->spare_count == SPARES) {
+        weir__items_fini(&items);
+        weir__mem_free(adds);
+        return;
+    }
+    weir__items_reset(&items);
+    *adds = (struct weir__adds){.items = items};
+    adds->next_spare = store->spare_adds;
+    store->spare_adds = adds;
+    store->spare_count++;
+}
 
 void weir__adds_unref(struct weir__adds *adds)
 {
     WEIR_ASSERT(adds->refs > 0);
     adds->refs--;
-    if (adds->refs > 0)
-        return;
-    weir__items_fini(&adds->items);
-    weir__mem_free(adds);
+    if (adds->refs == 0)
+        put_aside(adds);
+}
+
+void weir__adds_fini(struct weir__delay *store)
+{
+    while (store->spare_adds != NULL) {
+        struct weir__adds *adds = store->spare_adds;
+
+        store->spare_adds = adds->next_spare;
+        weir__items_fini(&adds->items);
+        weir__mem_free(adds);
+    }
 }
 
 /* --- collecting --------------------------------------------------------- */
+
+static struct weir__adds *adds_new(struct weir__delay *store)
+{
+    struct weir__adds *adds = store->spare_adds;
+
+    if (adds == NULL)
+        return weir__mem_new(sizeof(*adds));
+    store->spare_adds = adds->next_spare;
+    store->spare_count--;
+    return adds;
+}
 
 static struct weir__adds *adds_of(struct weir__store_topic *topic)
 {
@@ -33,7 +76,7 @@ static struct weir__adds *adds_of(struct weir__store_topic *topic)
 
     if (adds != NULL)
         return adds;
-    adds = weir__mem_new(sizeof(*adds));
+    adds = adds_new(topic->store);
     if (adds == NULL)
         return NULL;
     adds->ask.base = topic->base.base;
@@ -190,10 +233,10 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
     store->parcels.count = 0;
     while (first < end && store->parcels.count < CALL_PARCELS) {
         struct weir__parcel parcel;
-        size_t cost; /* a slot that is a node of its own counts four times */
+        size_t cost;
 
         weir__parcel_plan(&adds->items, first, end, &parcel);
-        cost = parcel.is_scattered ? 4 * parcel.count : parcel.count;
+        cost = parcel.count * (parcel.is_scattered ? SCATTERED_COST : 1);
         if (slots + cost > WEIR__CALL_SLOTS)
             break;
         weir__base_next_seq(&store->base, parcel.seq);
@@ -222,13 +265,23 @@ static void send_items(struct weir__adds *adds, size_t end)
     }
 }
 
+/* More may come before those on their way are answered; the answer flushes. */
+static bool gathers(const struct weir__store_topic *topic)
+{
+    size_t slots = topic->adds->items.count;
+
+    if (topic->adds->is_uneven)
+        slots *= SCATTERED_COST;
+    return topic->add_calls >= CALLS_AHEAD && slots < WEIR__CALL_SLOTS;
+}
+
 void weir__topic_flush_adds(struct weir__store_topic *topic)
 {
     struct weir__adds *adds;
     size_t end;
 
     if (topic->adds == NULL || !topic->store->base.has_number ||
-        !weir__topic_knows_limits(topic))
+        gathers(topic) || !weir__topic_knows_limits(topic))
         return;
     adds = take_adds(topic);
     refuse_bodies(adds, topic->max_body);

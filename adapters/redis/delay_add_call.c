@@ -59,7 +59,13 @@ static const struct weir__parcel *parcel_of(const struct add_call *call,
 static void finish(struct add_call *call, int code)
 {
     struct weir__adds *adds = call->adds;
+    struct weir__store_topic *topic = adds->topic;
     size_t hint = 0;
+
+    WEIR_ASSERT(topic->add_calls > 0);
+    topic->add_calls--;
+    if (topic->adds != NULL)
+        weir__base_mark(&topic->base);
 
     for (size_t at = call->first; at < call->end; at++) {
         const struct weir__item *item = &adds->items.list[at];
@@ -72,7 +78,7 @@ static void finish(struct add_call *call, int code)
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
-    weir__seat_leave(&adds->topic->store->base, call->seat);
+    weir__seat_leave(&topic->store->base, call->seat);
     weir__adds_unref(adds);
     weir__mem_free(call);
 }
@@ -171,6 +177,7 @@ static struct add_call *call_new(struct weir__adds *adds,
     call->parcel_count = count;
     memcpy(call->parcels, parcels, count * sizeof(parcels[0]));
     adds->refs++;
+    adds->topic->add_calls++;
     return call;
 }
 

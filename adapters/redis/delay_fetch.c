@@ -15,14 +15,14 @@ struct arrival {
     size_t count;
 };
 
-static void batch_free(struct weir__batch *batch)
+static void batch_free(struct weir__shelf *shelf, struct weir__batch *batch)
 {
     if (batch == NULL)
         return;
     for (size_t i = 0; i < batch->run_count; i++)
         if (batch->runs[i].magic == WEIR__RUN_MAGIC)
             weir__run_fini(&batch->runs[i]);
-    weir__mem_free(batch);
+    weir__shelf_put(shelf, batch, batch->size);
 }
 
 static void unlink_lease(struct weir__lease *lease)
@@ -43,7 +43,7 @@ void weir__lease_free(struct weir__lease *lease)
 {
     unlink_lease(lease);
     for (size_t i = 0; i < lease->pack_count; i++)
-        batch_free(lease->packs[i].batch);
+        batch_free(&lease->topic->store->batches, lease->packs[i].batch);
     weir__mem_free(lease);
 }
 
@@ -60,7 +60,8 @@ void weir__lease_spend(struct weir__lease *lease)
 /* `pack` is NULL where the bytes cannot be read. Ids are made where the pack
  * has none, also for slots that it does not have. Runs come first in the
  * allocation, bytes last, which keeps everything aligned. */
-static struct weir__batch *batch_new(const struct weir__fetched *fetched,
+static struct weir__batch *batch_new(struct weir__shelf *shelf,
+                                     const struct weir__fetched *fetched,
                                      const struct weir__pack *pack)
 {
     bool has_ids = pack != NULL && pack->has_ids;
@@ -69,13 +70,13 @@ static struct weir__batch *batch_new(const struct weir__fetched *fetched,
     size_t ids = has_ids ? pack->count * sizeof(struct weir_slice) : 0;
     size_t made = makes_ids ? fetched->jobs * (WEIR__MADE_ID_LEN + 1) : 0;
     size_t len = pack == NULL ? 0 : pack->bytes.len;
-    struct weir__batch *batch =
-        weir__mem_grow(NULL, sizeof(*batch) + runs + ids + made + len, 1);
+    size_t size = sizeof(struct weir__batch) + runs + ids + made + len;
+    struct weir__batch *batch = weir__shelf_take(shelf, &size);
     uint8_t *at;
 
     if (batch == NULL)
         return NULL;
-    *batch = (struct weir__batch){.header_len = WEIR__PACK_HEAD};
+    *batch = (struct weir__batch){.size = size, .header_len = WEIR__PACK_HEAD};
     at = (uint8_t *)(batch + 1);
     batch->runs = (struct weir__run *)(void *)at;
     at += runs;
@@ -206,7 +207,8 @@ static void open_pack(struct weir__lease *lease, size_t index,
         warn_newer(lease->topic);
         return;
     }
-    fetched->batch = batch_new(fetched, rc == WEIR_OK ? &fetched->pack : NULL);
+    fetched->batch = batch_new(&lease->topic->store->batches, fetched,
+                               rc == WEIR_OK ? &fetched->pack : NULL);
     if (fetched->batch == NULL)
         return;
     if (rc == WEIR_OK)
@@ -261,6 +263,8 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     struct arrival arrival = {NULL, &arrival.first, 0};
     size_t jobs = lease->jobs;
 
+    if (weir__lease_fetch_again(lease, code))
+        return;
     lease->is_fetching = false;
     weir__base_log_error(&topic->base, "fetch", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&

@@ -41,7 +41,7 @@ static void on_renewed(struct weir__ask *ask, int code,
                                            (uint64_t)weir__digits_read(digits));
 }
 
-/* Renew up to 1,000 leases from `lease` on; returns the rest. */
+/* Renew up to 1,024 leases from `lease` on; returns the rest. */
 static const struct weir__lease *renew_some(struct weir__store_topic *topic,
                                             const struct weir__lease *lease,
                                             int64_t lease_ms)
@@ -95,6 +95,29 @@ void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
     for (const struct weir__settle *settle = topic->held; settle != NULL;
          settle = settle->next)
         renew_held(topic, settle, lease_ms);
+}
+
+/* One call for all leases of a topic; further than 1,024 they are not kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *base)
+{
+    const struct weir__store_topic *topic =
+        (const struct weir__store_topic *)base; /* its first member */
+    const struct weir__lease *lease = topic->leases;
+    size_t count = 0, written = 0;
+
+    for (; lease != NULL && count < WEIR__CALL_SLOTS; lease = lease->next)
+        count++;
+    if (count == 0)
+        return;
+    weir__resp_eval(buf, &weir__script_renew, 1, 1 + count);
+    weir__prefix_key(buf, &base->prefix, "lease");
+    weir__resp_int(buf, base->claim.lease_ms);
+    for (lease = topic->leases; written < count; lease = lease->next) {
+        weir__resp_int(buf, (int64_t)lease->token);
+        written++;
+    }
+    weir__buf_append(buf, "", 1); /* ends the call */
 }
 
 /* --- giving back -------------------------------------------------------- */

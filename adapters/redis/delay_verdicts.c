@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Sending verdicts: calls of the settle script with up to 1,000 slots each.
+/* Sending verdicts: calls of the settle script with up to 1,024 slots each.
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
 

@@ -5,7 +5,8 @@
 #include "core/heap.h"
 #include "core/mem.h"
 
-#define MS_NS INT64_C(1000000)
+#define MS_NS  INT64_C(1000000)
+#define MS_MAX (INT64_MAX / MS_NS / 2) /* so long that it never comes */
 
 struct timer {
     struct weir_timer port;      /* first: what the plugin holds */
@@ -84,9 +85,14 @@ static void timer_stop(struct weir_timer *port)
 static void timer_start(struct weir_timer *port, int64_t ms)
 {
     struct weir__trial_loop *loop = loop_of(port->loop);
-    int64_t at_ns = clock_ns(loop) + (ms < 1 ? 1 : ms) * MS_NS;
+    int64_t at_ns;
     int rc;
 
+    if (ms < 1)
+        ms = 1;
+    if (ms > MS_MAX)
+        ms = MS_MAX;
+    at_ns = clock_ns(loop) + ms * MS_NS;
     timer_stop(port);
     rc = weir__heap_push(&loop->due, &timer_of(port)->node, at_ns);
     WEIR_ASSERT(rc == WEIR_OK); /* there was room for each */
@@ -154,9 +160,9 @@ void weir__trial_loop_close(struct weir__trial_loop *loop)
         return;
     if (loop->timer_count > 0)
         weir__log(loop->options.log, WEIR_LEVEL_WARN,
-                  "the plugin was closed and left %zu timers behind; they are "
-                  "stopped",
-                  loop->timer_count);
+                  "%s: plugin %s was closed and left %zu timers behind; they "
+                  "are stopped",
+                  loop->options.topic, loop->options.plugin, loop->timer_count);
     while (loop->timers != NULL)
         timer_free(&loop->timers->port);
     weir__heap_fini(&loop->due);

@@ -15,6 +15,8 @@ struct weir__trial_loop_options {
     int64_t (*now_ns)(void *arg);
     void *arg;
     struct weir_loop *watches; /* of the same instance; kept */
+    const char *plugin;        /* these two for sentences; borrowed */
+    const char *topic;
     const struct weir__log *log;
 };
 

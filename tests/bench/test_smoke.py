@@ -215,10 +215,11 @@ def crash_loses_or_repeats_what_the_kind_says(place):
 @test
 def groups_accounts_for_every_event_and_keeps_their_order(place):
     found = rows(place, "groups", "--jobs", "8000", "--for", "300ms")
-    expect(["bounded"] * 3 + ["source"], [row["kind"] for row in found])
-    expect([8000, 1500, 3000, 3000], [row["jobs"] for row in found])
-    fast, hot, paced, source = found
-    for row in found:
+    expect(["bounded"] * 4 + ["source"], [row["kind"] for row in found])
+    expect([8000, 8000, 1500, 3000, 3000], [row["jobs"] for row in found])
+    fast, killed, hot, paced, source = found
+    expect(0, killed["lost"])
+    for row in (fast, hot, paced, source):
         nothing_lost(row)
     for row in (fast, paced):
         expect(row["jobs"], row["added"])
@@ -226,6 +227,10 @@ def groups_accounts_for_every_event_and_keeps_their_order(place):
             row["dropped_" + why] for why in ("overflow", "age", "ttl")))
         expect(0, row["misordered"])
         expect_true(row["server_us_per_job"] > 0, row["label"])
+    expect_true(killed["killed"] > 0, "workers were killed")
+    expect(8000, killed["handled"] - killed["ran_dropped"] +
+           killed["dropped_overflow"])
+    expect(0, killed["misordered"])
     expect(1500, hot["measured"])
     expect_true(hot["added"] > 1500, "hot events beside the cold ones")
     expect_true(hot["p50_ms"] <= hot["p99_ms"] <= hot["max_ms"], "they rise")

@@ -85,6 +85,33 @@ TEST(only_lines_of_the_wanted_level_are_passed_on)
     EXPECT_TRUE(strlen(heard.text) >= 500 && strlen(heard.text) < 520);
 }
 
+TEST(one_line_stays_one_line_and_tells_a_terminal_nothing)
+{
+    struct heard heard = {0};
+    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir_error err;
+
+    weir__log(&log, WEIR_LEVEL_WARN, "%s", "a\nb\x1b[31mc\td\x7f\xc3\xa9");
+    EXPECT_STR("a?b?[31mc d?\xc3\xa9", heard.text);
+    weir__log_job(&log, WEIR_LEVEL_WARN, "t", (struct weir_slice){0}, "%s",
+                  "\r\n");
+    EXPECT_STR("t : ??", heard.text);
+    (void)weir__error_set(&err, WEIR_EINVAL, "%s", "x\ny");
+    EXPECT_STR("x?y", err.text);
+}
+
+TEST(what_is_no_level_is_an_error)
+{
+    struct heard heard = {0};
+    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+
+    weir__log(&log, (enum weir_level)99, "loud");
+    EXPECT_INT(WEIR_LEVEL_ERROR, heard.level);
+    weir__log(&log, (enum weir_level) - 1, "wrong");
+    EXPECT_INT(2, heard.count);
+    EXPECT_INT(WEIR_LEVEL_ERROR, heard.level);
+}
+
 TEST(nobody_listening_is_fine)
 {
     struct weir__log log = {NULL, NULL, WEIR_LEVEL_DEBUG};

@@ -56,7 +56,7 @@ TEST(a_fast_handler_gets_batches_that_grow)
     add_many(4000);
     (void)settle_down();
     EXPECT_INT(4000, runs);
-    EXPECT_INT(1000, mem_store_largest_claim(store));
+    EXPECT_INT(1024, mem_store_largest_claim(store));
     EXPECT_TRUE(mem_store_claims(store) < 20);
     close_reactor();
 }
@@ -72,6 +72,25 @@ TEST(a_slow_handler_does_not_hoard)
     (void)settle_down();
     EXPECT_INT(20, runs);
     EXPECT_INT(1, mem_store_largest_claim(store));
+    close_reactor();
+}
+
+TEST(who_holds_jobs_asks_each_second_whether_it_still_may_run_them)
+{
+    struct weir__lane_options lane = lane_options("1s");
+    size_t claims;
+
+    lane.has_prefetch = true;
+    lane.prefetch = 20;
+    open_reactor(&lane);
+    cost_ms = 500;
+    add_many(12); /* all claimed at once: nothing else is to be had */
+    (void)turn();
+    claims = mem_store_claims(store);
+    (void)settle_down();
+    EXPECT_INT(12, runs); /* in six seconds */
+    EXPECT_TRUE(mem_store_claims(store) - claims >= 4);
+    EXPECT_TRUE(mem_store_claims(store) - claims <= 7);
     close_reactor();
 }
 

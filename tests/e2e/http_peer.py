@@ -3,7 +3,8 @@
 
 The path says how it answers:
 
-    /200 /404 ...     with this status; ?after=N adds Retry-After: N
+    /200 /404 ...     with this status; ?after=N adds Retry-After: N, or
+                      where N is @M the HTTP date in M seconds
     /slow, /brief     200 after 200 ms, 20 ms
     /hang             never
     /close            by closing the connection
@@ -14,8 +15,10 @@ The path says how it answers:
 
 import asyncio
 import collections
+import email.utils
 import ssl
 import threading
+import time
 
 Request = collections.namedtuple("Request", "path headers body")
 
@@ -85,6 +88,9 @@ class HttpPeer:
             await asyncio.sleep(0.02)
         if what == "long":
             body = b"x" * (4 << 20)
+        if after.startswith("@"):
+            after = email.utils.formatdate(time.time() + int(after[1:]),
+                                           usegmt=True)
         if after:
             headers += "Retry-After: %s\r\n" % after
         if what.startswith("to/"):

@@ -256,7 +256,10 @@ USAGE = [
      "TOPIC=PLUGIN?key=value&key=value"),
     ("run --handle 't=echo?file=%zz'",
      '--handle: "file=%zz" has a % that is not followed by two hexadecimal '
-     "digits; write %25 for a %"),
+     "digits from 01 to ff; write %25 for a %"),
+    ("run --handle 't=echo?file=a%00b'",
+     '--handle: "file=a%00b" has a % that is not followed by two hexadecimal '
+     "digits from 01 to ff; write %25 for a %"),
     ("run --handle 't=echo?colour=red'",
      't: plugin echo: unknown option "colour"; it knows: file'),
     ("run --handle 't=flaky?fail=x'",

@@ -4,11 +4,12 @@
 import hashlib
 import hmac
 import json
+import os
 import signal
 import socket
 import subprocess
 
-from e2e import (eventually, expect, expect_in, expect_true, main,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
                  stop_cleanly, test)
 from http_peer import HttpPeer
 
@@ -129,6 +130,23 @@ def retry_after_is_followed_up_to_a_bound(place):
 
 
 @test
+def retry_after_may_be_a_date_and_nonsense_means_the_ladder(place):
+    peer = HttpPeer()
+    for job_id, after in (("date", "@200"), ("past", "@-100"),
+                          ("nonsense", "soon"), ("negative", "-5")):
+        add(place, job_id, peer.url("/429?after=" + after), "--retry", "1h")
+    worker = place.start("run", "--handle", notify())
+    eventually(lambda: place.stats("t")["retried_total"] == 4, "all came")
+    stop_cleanly(worker)
+    due = {name: place.ok("show", "t", name)["due_ms"]
+           for name in ("date", "past", "nonsense", "negative")}
+    for name in ("past", "nonsense", "negative"):
+        waits = due[name] - due["date"]
+        expect_true(3395000 <= waits <= 3405000,
+                    "%s: 1 h, not 200 s: %r" % (name, due))
+
+
+@test
 def an_attempt_is_counted_until_it_is_done(place):
     peer = HttpPeer()
     add(place, "1", peer.url("/500"), "--retry", "100ms 100ms")
@@ -196,11 +214,17 @@ def add_lines(place, count, url):
 
 
 @test
-def thousands_are_notified_with_hundreds_at_once(place):
+def thousands_are_notified_with_hundreds_at_once_on_one_thread(place):
     peer = HttpPeer()
     add_lines(place, 10000, peer.url("/slow"))
-    drain(place, "--concurrency", "500", per_host=500, total=500,
-          timeout="30s")
+    worker = place.start("run", "--until-empty", "--concurrency", "500",
+                         "--handle", notify(per_host=500, total=500,
+                                            timeout="30s"))
+    eventually(lambda: peer.at_once >= 400, "hundreds are under way")
+    threads = len(os.listdir("/proc/%d/task" % worker.pid))
+    expect_true(threads <= 3, "the loop's, the keeper, one of a sanitizer's: "
+                "%d threads" % threads)
+    expect(0, worker.wait(PATIENCE))
     expect(10000, place.stats("t")["done_total"])
     expect(10000, len({request.headers["Weir-Id"]
                        for request in peer.requests}))
@@ -222,17 +246,18 @@ def a_host_gets_no_more_connections_than_allowed(place):
 @test
 def no_notification_is_lost_with_a_worker(place):
     peer = HttpPeer()
-    add_lines(place, 1000, peer.url("/brief"))
+    add_lines(place, 5000, peer.url("/slow"))
     for _ in range(3):
         seen = len(peer.requests)
-        worker = place.start("run", "--handle", notify(), "--lease", "1s",
-                             "--concurrency", "20")
-        eventually(lambda: len(peer.requests) > seen + 100, "it works")
+        worker = place.start("run", "--handle", notify(per_host=500, total=500),
+                             "--lease", "1s", "--concurrency", "500")
+        eventually(lambda: len(peer.requests) > seen + 700, "it works")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    drain(place)
-    expect(1000, len({request.headers["Weir-Id"]
+    drain(place, "--concurrency", "500", per_host=500, total=500)
+    expect(5000, len({request.headers["Weir-Id"]
                       for request in peer.requests}))
+    expect(5000, place.stats("t")["done_total"])
     expect(0, place.stats("t")["dead"])
 
 

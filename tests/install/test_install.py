@@ -2,6 +2,7 @@
 """What is installed can be used from anywhere, by what its pages say."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -79,6 +80,20 @@ def everything_is_where_it_belongs(place):
     expect(["base.h", "loop.h", "plugin.h", "test.h", "thread.h",
             "weir.h"],
            sorted(os.listdir(prefix + "/include/weir")))
+
+
+@test
+def links_of_the_installed_pages_lead_somewhere(place):
+    folder = install(place) + "/share/doc/weir/"
+    pages = [name for name in os.listdir(folder)
+             if name.endswith(".md") and name != "README.md"]
+    expect_true(len(pages) > 8, "there are pages: %r" % pages)
+    for page in pages:
+        with open(folder + page, encoding="utf-8") as file:
+            links = re.findall(r"\]\(([^)#:]+)[^):]*\)", file.read())
+        for link in links:
+            expect_true(os.path.exists(folder + link),
+                        "%s in %s" % (link, page))
 
 
 @test
@@ -161,6 +176,24 @@ def a_c_program_compiles_by_pkg_config(place):
                           env=place.env, capture_output=True)
     expect_true(done.returncode not in (0, 127) and done.stderr != "",
                 "it runs and refuses: %r" % done.stderr)
+
+
+@test
+def a_host_compiles_by_the_commands_of_the_pages(place):
+    place.env.pop("WEIR_PLUGIN_PATH")
+    prefix = place.path("prefix")
+    (script,) = [block for block in blocks(ROOT + "/README.md")
+                 if block.startswith("cmake --install")]
+    page = ROOT + "/docs/embedding.md"
+    with open(page, encoding="utf-8") as file:
+        write(place, "host.c",
+              re.search(r"```c\n(.*?)```", file.read(), re.S).group(1))
+    script = script.replace("/opt/weir", prefix) \
+        .replace("--install build", "--install " + os.path.dirname(WEIR))
+    out = shell(place, 'LD_LIBRARY_PATH=""; PKG_CONFIG_PATH=""\n' + script +
+                blocks(page)[0] + "weir topic list\n"
+                "./host unix://%s/redis.sock" % place.data)
+    expect_in("hello, Ada", out)
 
 
 @test

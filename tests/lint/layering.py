@@ -35,7 +35,9 @@ THIRD_PARTY = {
     r"getopt\.h": {"cli"},
     r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
     r"json-c/.*|json\.h": {"cli", "json"},
-    r"dlfcn\.h": {"dl"},
+    r"dlfcn\.h": {"cli", "dl"},
+    r"(elf|link)\.h": {"dl"},
+    r"(execinfo|sys/auxv)\.h": {"cli"},
     r"confuse\.h": {"config"},
 }
 

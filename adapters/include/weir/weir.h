@@ -16,8 +16,10 @@
  * exactly once, later, from the loop; or return a negative code and never run
  * it. (Lists run it for each thing as well, before that once.) Inside any
  * callback everything is allowed, weir_reactor_free included. When the reactor
- * is freed, outstanding callbacks run with WEIR_ECANCELED. A callback is
- * required unless its function says that it may be NULL.
+ * is freed, outstanding callbacks run with WEIR_ECANCELED; freed inside a
+ * callback it goes when that turn of the loop is over, and what was answered by
+ * then is still told as it is. A callback is required unless its function says
+ * that it may be NULL.
  *
  * While there is no connection requests wait for it, up to `request_timeout_ms`
  * and a bounded number of bytes; then they fail with WEIR_ECONN, or with
@@ -329,6 +331,7 @@ struct weir_job_info {
                                  or was, where it came by on_dead; or empty */
     struct weir_slice error;  /* text of the last failed run; may be empty */
     struct weir_slice body;   /* msgpack */
+    struct weir_slice group;  /* of a bounded topic's event; else empty */
 };
 
 /* `job` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such job. */

@@ -18,8 +18,12 @@ local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
 local topic, kind, seat, number = unpack(ARGV, 1, 4)
 local now = now_ms()
 
-local stored = kind_of(meta, kind)
-if stored ~= kind then return { -1, stored } end
+local known = call('HMGET', meta, 'kind', 'bounds')
+if not known[1] then
+  call('HSET', meta, 'kind', kind)
+elseif known[1] ~= kind then
+  return { -1, known[1] }
+end
 
 local last = call('HGET', seen, seat)
 local last_number = last and string.match(last, '^%d+')
@@ -30,10 +34,10 @@ if last and tonumber(last_number) >= tonumber(number) then
   return { 0 }
 end
 
-local bounds = read_bounds(options, meta)
+local bounds = read_bounds(options, known[2])
 local reply = { bounds.mode }
 local added, dropped, waiting = 0, 0, 0
-local fresh, full, touched = {}, {}, {}
+local fresh, full = {}, {}
 
 local at = 5
 for index = 9, #KEYS do
@@ -60,10 +64,6 @@ for index = 9, #KEYS do
       full[#full + 1] = group
     end
   end
-  if bounds.ttl > 0 then
-    touched[#touched + 1] = digits(now + bounds.ttl)
-    touched[#touched + 1] = group
-  end
   added = added + (bounds.mode == 2 and fit or events)
   waiting = waiting + fit - (bounds.mode == 0 and over or 0)
   if bounds.mode < 2 then dropped = dropped + over end
@@ -78,18 +78,22 @@ end
 local first = nil
 if #fresh > 0 then
   local states = call('HMGET', out, unpack(fresh))
-  local plain, heated = {}, {}
+  local plain, heated, ttls = {}, {}, {}
+  local full_due, due_later = digits(now), digits(now + bounds.linger)
+  local deadline = digits(now + bounds.ttl)
   for i, group in ipairs(fresh) do
+    ttls[2 * i - 1], ttls[2 * i] = deadline, group
     if not states[i] then
-      local due = fresh[group] >= bounds.batch and now or now + bounds.linger
+      local is_full = fresh[group] >= bounds.batch
       local entries = heat(bounds, group) and heated or plain
-      entries[#entries + 1] = digits(due)
+      entries[#entries + 1] = is_full and full_due or due_later
       entries[#entries + 1] = group
-      first = min(first or due, due)
+      first = is_full and now or first or now + bounds.linger
     end
   end
   if #plain > 0 then call('ZADD', rot, 'NX', unpack(plain)) end
   if #heated > 0 then call('ZADD', hot, 'NX', unpack(heated)) end
+  if bounds.ttl > 0 then call('ZADD', ttl, 'GT', unpack(ttls)) end
 end
 
 -- Those that fill a batch now linger no longer.
@@ -103,7 +107,6 @@ if #full > 0 then
     end
   end
 end
-if #touched > 0 then call('ZADD', ttl, unpack(touched)) end
 
 count(meta, 'added', added)
 count(meta, 'waiting', waiting)

@@ -3,9 +3,9 @@
 --
 -- A script declares its keys, but whose turn it is only the server knows. So a
 -- call takes from groups that an earlier one offered, and offers the next ones.
--- What is offered is kept for that worker for HOLD ms, then anybody's. Groups
--- whose lease or ttl ended are offered as well: what is to be done with them is
--- done when they come back as candidates.
+-- What is offered is kept for that worker for HOLD ms (and longer where groups
+-- linger), then anybody's. Groups whose lease or ttl ended are offered as well:
+-- what is to be done with them is done when they come back as candidates.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each candidate: its
 --       list, the list of its leased batch
@@ -27,11 +27,15 @@ local worker, registered = ARGV[5], ARGV[6] == '1'
 local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
-local stored = kind_of(meta, ARGV[2])
-if stored ~= ARGV[2] then return { -1, stored } end
-local known = call('HMGET', meta, 'paused', 'revision', 'bounds')
+local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind')
+if not known[4] then
+  call('HSET', meta, 'kind', ARGV[2])
+elseif known[4] ~= ARGV[2] then
+  return { -1, known[4] }
+end
 local revision = tonumber(known[2] or 0) * 2
 if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
+  known[3] = ARGV[8]
   call('HSET', meta, 'bounds', ARGV[8])
 end
 if known[1] then -- asleep until it is resumed, whatever is added
@@ -39,8 +43,11 @@ if known[1] then -- asleep until it is resumed, whatever is added
   return { time_us, -1, revision + 1, {}, {}, {} }
 end
 
-local bounds = read_bounds(options, meta)
+local bounds = read_bounds(options, known[3])
 local offered, batches, drops, taken_jobs, rest = {}, {}, {}, 0, {}
+-- With a group that is due come those whose linger is nearly over, so that not
+-- each of many groups has a claim of its own.
+local early = min(floor(bounds.linger / 8), 250)
 
 local function rotation(group) return heat(bounds, group) and hot or rot end
 
@@ -83,17 +90,38 @@ local function forget(group)
   call('ZREM', ttl, group)
 end
 
--- Events of an idle group are too old to be worth anything.
-local function is_stale(group)
-  if bounds.ttl == 0 then return false end
-  local deadline = call('ZSCORE', ttl, group)
-  return deadline and tonumber(deadline) < now
+-- When an event was added: its name begins with a flag and its time in
+-- characters of six bits, 1/128 ms since 2020.
+local function added_ms(event)
+  local number = 0
+  for i = 2, 9 do
+    local at = string.byte(event, i)
+    local bits = at == 45 and 0 or at < 65 and at - 47 or at < 95 and at - 54 or
+                 at == 95 and 37 or at - 59
+    number = number * 64 + bits
+  end
+  return floor(number / 128) + 1577836800000
+end
+
+-- Events of an idle group are too old to be worth anything. `deadline` counts
+-- from the first of them; what came later prolongs it here, not at each add.
+local function is_stale(group, list, deadline)
+  if bounds.ttl == 0 or deadline and tonumber(deadline) >= now then
+    return false
+  end
+  local newest = call('LINDEX', list, -1)
+  if not newest or #newest < 9 then return false end
+  local until_ms = added_ms(newest) + bounds.ttl
+  if until_ms < now then return true end
+  call('ZADD', ttl, digits(until_ms), group)
+  return false
 end
 
 -- What is taken is noted for all groups at once, in the end.
 local function take(group, list, batch, size, ended, left)
   size = min(size, room - taken_jobs)
   local events = call('LRANGE', list, 0, size - 1)
+  if #events == 0 then return forget(group) end
   local is_all = #events < size or call('LLEN', list) == size
   if lease_ms == 0 then
     if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
@@ -137,7 +165,7 @@ end
 
 -- Is there anything to do with the group? Returns the ended leases and suspects
 -- if it may be served.
-local function look(group, list, batch, state)
+local function look(group, list, batch, state, deadline)
   local token, ended, left, last = read_state(state)
   if token and token ~= '~' then
     if tonumber(call('ZSCORE', lease, group) or 0) >= now then
@@ -149,17 +177,19 @@ local function look(group, list, batch, state)
     ended, left = expire(group, list, batch, ended, left, last)
     last = 0
   end
-  if is_stale(group) then
+  if is_stale(group, list, deadline) then
     drop(group, 'ttl', call('LLEN', list))
     call('DEL', list)
   end
-  if call('EXISTS', list) == 0 then return forget(group) end
-  if token == '~' and last > now then return end
+  if token == '~' and last > now then -- nothing hurries a retry
+    call('ZADD', rotation(group), 'XX', digits(last), group)
+    return
+  end
   return ended, left
 end
 
-local function try(group, list, batch, state)
-  local ended, left = look(group, list, batch, state)
+local function try(group, list, batch, state, deadline)
+  local ended, left = look(group, list, batch, state, deadline)
   if not ended then return end
   local size = 1
   if ended == 0 then
@@ -175,8 +205,11 @@ end
 
 if #ARGV > 8 then
   local states = call('HMGET', out, unpack(ARGV, 9))
+  local deadlines = {}
+  if bounds.ttl > 0 then deadlines = call('ZMSCORE', ttl, unpack(ARGV, 9)) end
   for i = 9, #ARGV do
-    try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8], states[i - 8])
+    try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8], states[i - 8],
+        deadlines[i - 8])
   end
 end
 if #batches > 0 then note_batches() end
@@ -190,7 +223,7 @@ local function offer(group, key)
   offered[#offered + 1] = group
   if not key then return end
   local entries = kept[key]
-  entries[#entries + 1] = digits(now + HOLD)
+  entries[#entries + 1] = digits(now + HOLD + early)
   entries[#entries + 1] = group
 end
 
@@ -205,6 +238,10 @@ end
 local function offer_turns(most)
   if most <= 0 then return end
   local up_to = digits(now)
+  if early > 0 and (call('ZCOUNT', rot, '-inf', up_to) > 0 or
+                    call('ZCOUNT', hot, '-inf', up_to) > 0) then
+    up_to = digits(now + early)
+  end
   local plain = call('ZRANGEBYSCORE', rot, '-inf', up_to, 'LIMIT', 0, most)
   local heated = call('ZRANGEBYSCORE', hot, '-inf', up_to, 'LIMIT', 0, most)
   local ends = #offered + most

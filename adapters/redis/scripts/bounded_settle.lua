@@ -17,7 +17,7 @@
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local topic = ARGV[1]
 local now = now_ms()
-local bounds = read_bounds(options, meta)
+local bounds = read_bounds(options, call('HGET', meta, 'bounds'))
 local reply, drops, sums, first = {}, {}, {}, nil
 
 local function add_up(field, by)
@@ -41,9 +41,11 @@ local function give_back(at, list, batch, number)
 end
 
 -- Groups whose state is to be written, all at once in the end.
-local freed, ended_ttls, turns = {}, {}, { [rot] = {}, [hot] = {} }
+local freed, cleared, ended_ttls = {}, {}, {}
+local turns = { [rot] = {}, [hot] = {} }
 
--- The group is free: what waits in it has its turn again.
+-- The group is free: what waits in it has its turn again. True if it has a
+-- state.
 local function enter(group, list, ended, left, wait_ms)
   local waiting = call('LLEN', list)
   if waiting == 0 then
@@ -60,6 +62,7 @@ local function enter(group, list, ended, left, wait_ms)
   entries[#entries + 1] = digits(due)
   entries[#entries + 1] = group
   first = min(first or due, due)
+  return ended > 0 or wait_ms > 0
 end
 
 local function settle(index, at, list, batch, token, ended, left)
@@ -84,9 +87,7 @@ local function settle(index, at, list, batch, token, ended, left)
   if not is_leased and token and token ~= '~' then
     return -- leased by a worker that takes leases: its turn will come
   end
-  if is_leased then
-    call('HDEL', out, group)
-  else
+  if not is_leased then
     call('ZREM', rot, group)
     call('ZREM', hot, group)
   end
@@ -97,7 +98,8 @@ local function settle(index, at, list, batch, token, ended, left)
   elseif ended > 1 and back < all then
     ended = 1 -- what it was blamed for went with the one that is gone
   end
-  enter(group, list, ended, left, tonumber(ARGV[at + 3]))
+  local has_state = enter(group, list, ended, left, tonumber(ARGV[at + 3]))
+  if is_leased and not has_state then cleared[#cleared + 1] = group end
 end
 
 local groups, at = {}, 2
@@ -113,6 +115,7 @@ for index = 0, #groups - 1 do
   at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
 end
 if #freed > 0 then call('ZREM', lease, unpack(freed)) end
+if #cleared > 0 then call('HDEL', out, unpack(cleared)) end
 if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
 for key, entries in pairs(turns) do
   if #entries > 0 then call('ZADD', key, unpack(entries)) end

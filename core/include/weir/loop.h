@@ -88,8 +88,9 @@ static inline void weir_timer_free(struct weir_timer *timer)
         timer->loop->ops->timer_free(timer);
 }
 
-/* A watch on a descriptor that looks for nothing yet; NULL when out of memory.
- * One watch for each descriptor. */
+/* A watch on a descriptor that looks for nothing yet; NULL when out of memory,
+ * or when the descriptor is not open, which is logged. One watch for each
+ * descriptor. */
 static inline struct weir_watch *weir_watch_new(struct weir_loop *loop, int fd,
                                                 weir_watch_fn fn, void *arg)
 {

@@ -168,11 +168,27 @@ TEST(what_is_left_behind_is_stopped_and_named)
     ev_loop_destroy(ev);
 }
 
+TEST(what_is_no_open_descriptor_gets_no_watch_and_a_sentence)
+{
+    static const int none[] = {-1, 1000000000};
+
+    open_loop();
+    EXPECT_TRUE(weir_watch_new(loop, none[1], on_ready, NULL) == NULL);
+    EXPECT_STR("3 mail: plugin waiter wants to watch 1000000000, which is no "
+               "open descriptor; it gets no watch",
+               logged);
+    EXPECT_TRUE(weir_watch_new(loop, none[0], on_ready, NULL) == NULL);
+    EXPECT_CONTAINS("wants to watch -1, ", logged);
+    close_loop();
+}
+
 TEST(log_lines_name_topic_and_plugin)
 {
     open_loop();
     weir_loop_log(loop, WEIR_LEVEL_INFO, "hello");
     EXPECT_STR("1 mail: waiter: hello", logged);
+    weir_loop_log(loop, WEIR_LEVEL_INFO, NULL);
+    EXPECT_STR("1 mail: waiter: ", logged);
     close_loop();
 }
 

@@ -376,6 +376,42 @@ TEST(a_group_lingers_until_its_batch_is_full)
     world_close();
 }
 
+TEST(a_group_comes_along_when_its_linger_is_nearly_over)
+{
+    struct host *host = open_one();
+    double until;
+
+    options.linger_ms = 800;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    event_add(host, "a", 1);
+    until = ev_time() + .03;
+    AWAIT(ev_time() > until);
+    event_add(host, "b", 1);
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_STR("a:1 b:1 ", events_text(host));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    bounded_walk();
+    world_close();
+}
+
+TEST(a_group_that_events_are_added_to_is_not_idle)
+{
+    struct host *host = open_one();
+
+    options.group_ttl_ms = 60000;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    events_add(host, "a", 1, 2); /* and the first of them seems old */
+    EXPECT_INT(0, redis_int(world_server(), "ZADD weir:{t}:ttl 1000 a"));
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_STR("a:1-2 ", events_text(host));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, bounded_count("ttl"));
+    bounded_walk();
+    world_close();
+}
+
 TEST(an_idle_group_is_dropped_as_a_whole)
 {
     struct host *host = open_one();

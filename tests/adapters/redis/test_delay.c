@@ -52,6 +52,41 @@ TEST(made_ids_sort_by_time_and_run_once)
     world_close();
 }
 
+static int64_t packs_of(struct redis_proc *proc)
+{
+    return redis_int(proc, "EVAL return(#redis.call('keys','weir:{t}:p:*')) 0");
+}
+
+/* Each in a turn of its own, without waiting for answers. */
+static void add_in_turns(struct host *host, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "job-%d", i);
+        host_add(host, id, 0);
+        host->store->ops->flush(host->store);
+    }
+}
+
+TEST(jobs_that_come_while_calls_are_out_share_a_pack)
+{
+    static uint8_t ran[100];
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    add_in_turns(host, 0, 1); /* the connection knows what it has to */
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, packs_of(proc));
+    add_in_turns(host, 1, 100);
+    AWAIT(host->added == 100);
+    EXPECT_INT(4, packs_of(proc)); /* two at once, then all that waited */
+    host_work_off(host, ran, 100);
+    for (size_t i = 0; i < 100; i++)
+        EXPECT_INT(1, ran[i]);
+    world_close();
+}
+
 TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
 {
     world_open(NULL);

@@ -281,7 +281,7 @@ TEST(a_timer_that_is_left_behind_is_told)
         &(struct weir_trial_options){.table = &table, .log = keep_line});
 
     weir_trial_free(trial);
-    EXPECT_STR("the plugin was closed and left 1 timers behind; they are "
-               "stopped",
+    EXPECT_STR("trial: plugin asker was closed and left 1 timers behind; they "
+               "are stopped",
                said);
 }

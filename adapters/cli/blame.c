@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/blame.h"
+
+#include "adapters/cli/cli.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { FRAMES_MAX = 64 };
+
+static void *base_of(const void *code, const char **ret_name)
+{
+    Dl_info info;
+
+    if (dladdr(code, &info) == 0)
+        return NULL;
+    *ret_name = info.dli_fname;
+    return info.dli_fbase;
+}
+
+/* Of a function where its code is, which C has no cast for. */
+static const void *code_of(pid_t (*fn)(void))
+{
+    const void *code;
+
+    memcpy(&code, &fn, sizeof(code));
+    return code;
+}
+
+/* The file whose code weir called last, be it in a library that it uses, too;
+ * NULL: none but weir itself. The innermost frames are those of who asks, the
+ * outermost one is what called main. */
+static const char *called(void)
+{
+    static const char here;
+    /* One that no sanitizer has a version of. */
+    pid_t (*const part_of_libc)(void) = getppid;
+    void *frames[FRAMES_MAX];
+    int count = backtrace(frames, FRAMES_MAX), i = 0;
+    const char *name = NULL, *found = NULL;
+    const void *weir = base_of(&here, &name);
+    const void *libc = base_of(code_of(part_of_libc), &name);
+    const void *loader = (const void *)getauxval(AT_BASE);
+
+    while (i < count && base_of(frames[i], &name) != weir)
+        i++;
+    while (i < count && base_of(frames[i], &name) == weir)
+        i++;
+    for (; i < count; i++) {
+        const void *base = base_of(frames[i], &name);
+
+        if (base == weir)
+            return i < count - 1 ? found : NULL;
+        if (base == loader && found != NULL)
+            return found; /* it was being loaded */
+        if (base != NULL && base != libc && base != loader)
+            found = name;
+    }
+    return found;
+}
+
+static const char *text_of(int number)
+{
+    switch (number) {
+    case SIGSEGV:
+        return "Segmentation fault\n";
+    case SIGBUS:
+        return "Bus error\n";
+    case SIGFPE:
+        return "Floating point exception\n";
+    case SIGILL:
+        return "Illegal instruction\n";
+    default:
+        return "Aborted\n";
+    }
+}
+
+static struct iovec part(const char *text)
+{
+    return (struct iovec){(void *)(uintptr_t)text, strlen(text)};
+}
+
+/* The signal's own effect comes when this returns. */
+static void on_fatal(int number)
+{
+    const char *name = called();
+    const struct iovec parts[4] = {
+        part("weir: "),
+        part(name == NULL ? "the program" : name),
+        part(" crashed: "),
+        part(text_of(number)),
+    };
+
+    if (writev(STDERR_FILENO, parts, 4) < 0)
+        return; /* nobody listens */
+    (void)raise(number);
+}
+
+/* At an end of main nothing but weir is on the stack. */
+static void on_exit_called(void)
+{
+    const char *name = called();
+
+    if (name == NULL)
+        return;
+    weir__complain("%s ended the program by exit()", name);
+    (void)fflush(NULL); /* what cannot be written is lost */
+    _exit(WEIR__EXIT_FAILED);
+}
+
+void weir__blame_listen(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    struct sigaction act, old;
+    void *frame;
+
+    (void)backtrace(&frame, 1); /* what it loads is there by then */
+    memset(&act, 0, sizeof(act));
+    act.sa_handler = on_fatal;
+    act.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &act, NULL);
+    (void)atexit(on_exit_called);
+}

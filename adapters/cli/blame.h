@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_BLAME_H
+#define WEIR_CLI_BLAME_H
+
+/* Commands that load plugins share their process with them. Where a plugin
+ * crashes it, or ends it with exit(), the command still dies, but says who it
+ * was: "weir: PLUGIN crashed: Segmentation fault". It is found on the stack;
+ * nothing is kept. */
+
+/* For the rest of the process. A sanitizer's own report stays. */
+void weir__blame_listen(void);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/weir.h>
+
+#include <ev.h>
+
+#include "tests/harness/redis_proc.h"
+#include "tests/harness/test.h"
+
+/* "Inside any callback everything is allowed, weir_reactor_free included": each
+ * callback of <weir/weir.h> frees the reactor that calls it, while another
+ * request of the same sort waits for its answer. */
+static struct redis_proc *server;
+static struct ev_loop *loop;
+static struct weir_reactor *weir;
+static int calls, firsts;
+
+/* A list calls for each thing and once more: that one is its answer. */
+static void free_at(bool is_answer)
+{
+    struct weir_reactor *mine = weir;
+
+    calls += is_answer;
+    weir = NULL;
+    weir_reactor_free(mine);
+}
+
+static void free_it(void)
+{
+    free_at(true);
+}
+
+/* --- one of each sort of callback --- */
+
+static void on_added(int code, const char *id, void *arg)
+{
+    (void)code;
+    (void)id;
+    (void)arg;
+    free_it();
+}
+
+static void on_many(const struct weir_added *added, size_t count, void *arg)
+{
+    (void)arg;
+    EXPECT_INT(2, count);
+    EXPECT_TRUE(added[1].id != NULL);
+    free_it();
+}
+
+static void on_call(int code, struct weir_reactor *reactor, void *arg)
+{
+    (void)code;
+    (void)reactor;
+    (void)arg;
+    free_it();
+}
+
+static void on_kind(int code, const char *kind, void *arg)
+{
+    (void)code;
+    (void)kind;
+    (void)arg;
+    free_it();
+}
+
+static void on_job(int code, const struct weir_job_info *job, void *arg)
+{
+    (void)code;
+    (void)job;
+    (void)arg;
+    free_it();
+}
+
+static void on_listed(int code, const struct weir_job_info *job, void *arg)
+{
+    (void)code;
+    (void)arg;
+    free_at(job == NULL);
+}
+
+static void on_delete(int code, enum weir_job_state was, void *arg)
+{
+    (void)code;
+    (void)was;
+    (void)arg;
+    free_it();
+}
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    (void)code;
+    (void)stats;
+    (void)arg;
+    free_it();
+}
+
+static void on_topic(int code, const char *topic, void *arg)
+{
+    (void)code;
+    (void)arg;
+    free_at(topic == NULL);
+}
+
+static void on_reschedule(int code, enum weir_job_state was, int64_t due_ms,
+                          void *arg)
+{
+    (void)code;
+    (void)was;
+    (void)due_ms;
+    (void)arg;
+    free_it();
+}
+
+static void on_count(int code, uint64_t count, void *arg)
+{
+    (void)code;
+    (void)count;
+    (void)arg;
+    free_it();
+}
+
+static void on_code(int code, const char *text, void *arg)
+{
+    (void)code;
+    (void)text;
+    (void)arg;
+    free_it();
+}
+
+static void on_setting(int code, const char *key, const char *value, void *arg)
+{
+    (void)code;
+    (void)value;
+    (void)arg;
+    free_at(key == NULL);
+}
+
+static void on_idle(const char *topic, void *arg)
+{
+    (void)topic;
+    (void)arg;
+    free_it();
+}
+
+static void on_stopped(void *arg)
+{
+    (void)arg;
+    free_it();
+}
+
+/* --- who asks for them --- */
+
+static const struct weir_new_job two[2] = {{.delay_ms = 60000},
+                                           {.delay_ms = 60000}};
+static const struct weir_new_jobs both = {
+    .topic = "t", .jobs = two, .count = 2, .fn = on_many};
+static const struct weir_due due = {.delay_ms = 1000};
+static const char *const settings[] = {"retry=1s", NULL};
+
+static int ask_add(void)
+{
+    return weir_reactor_add(weir, "t", two, on_added, NULL, NULL);
+}
+
+static int ask_add_many(void)
+{
+    return weir_reactor_add_many(weir, &both, NULL);
+}
+
+static int ask_submit(void)
+{
+    return weir_reactor_submit(weir, &both, NULL);
+}
+
+static int ask_call(void)
+{
+    return weir_reactor_call(weir, on_call, NULL);
+}
+
+static int ask_kind(void)
+{
+    return weir_reactor_kind(weir, "t", on_kind, NULL);
+}
+
+static int ask_show(void)
+{
+    return weir_reactor_show(weir, "t", "a", on_job, NULL);
+}
+
+static int ask_dead(void)
+{
+    return weir_reactor_dead(weir, "t", 10, on_listed, NULL);
+}
+
+static int ask_list(void)
+{
+    return weir_reactor_list(weir, "t", -1, 10, on_listed, NULL);
+}
+
+static int ask_delete(void)
+{
+    return weir_reactor_delete(weir, "t", "a", on_delete, NULL);
+}
+
+static int ask_stats(void)
+{
+    return weir_reactor_stats(weir, "t", on_stats, NULL);
+}
+
+static int ask_topics(void)
+{
+    return weir_reactor_topics(weir, on_topic, NULL);
+}
+
+static int ask_reschedule(void)
+{
+    return weir_reactor_reschedule(weir, "t", "a", &due, on_reschedule, NULL);
+}
+
+static int ask_requeue(void)
+{
+    return weir_reactor_requeue(weir, "t", NULL, on_count, NULL);
+}
+
+static int ask_purge_dead(void)
+{
+    return weir_reactor_purge_dead(weir, "t", NULL, on_count, NULL);
+}
+
+static int ask_purge(void)
+{
+    return weir_reactor_purge(weir, "t", on_count, NULL);
+}
+
+static int ask_pause(void)
+{
+    return weir_reactor_pause(weir, "t", false, on_code, NULL);
+}
+
+static int ask_set(void)
+{
+    return weir_reactor_set(weir, "t", settings, on_code, NULL, NULL);
+}
+
+static int ask_settings(void)
+{
+    return weir_reactor_settings(weir, "t", on_setting, NULL);
+}
+
+static int (*const asks[])(void) = {
+    ask_add,    ask_add_many,   ask_submit,  ask_call,       ask_kind,
+    ask_show,   ask_dead,       ask_list,    ask_delete,     ask_stats,
+    ask_topics, ask_reschedule, ask_requeue, ask_purge_dead, ask_purge,
+    ask_pause,  ask_set,        ask_settings};
+
+/* --- the host --- */
+
+static void open_with(struct weir_options options)
+{
+    struct weir_error err = {0};
+
+    options.loop = loop;
+    options.redis_url = redis_url(server);
+    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, &err));
+    calls = 0;
+}
+
+static void open_reactor(void)
+{
+    open_with((struct weir_options){0});
+}
+
+static void start(void)
+{
+    server = redis_start(NULL);
+    loop = ev_loop_new(0);
+}
+
+static void end(void)
+{
+    ev_loop_destroy(loop);
+    redis_stop(server);
+}
+
+static void on_turn(struct ev_loop *on, ev_timer *timer, int events)
+{
+    (void)on;
+    (void)timer;
+    (void)events;
+}
+
+/* Until the reactor is gone; 20 s is a failure. Then a turn more: nothing of it
+ * may be left on the loop. */
+static void await_free(void)
+{
+    ev_timer timer;
+
+    ev_timer_init(&timer, on_turn, 0.01, 0.01);
+    ev_timer_start(loop, &timer);
+    for (int i = 0; weir != NULL && i < 2000; i++)
+        ev_run(loop, EVRUN_ONCE);
+    ev_timer_stop(loop, &timer);
+    EXPECT_TRUE(weir == NULL);
+    ev_run(loop, EVRUN_NOWAIT);
+}
+
+static void on_first(int code, const char *id, void *arg)
+{
+    (void)id;
+    (void)arg;
+    EXPECT_INT(WEIR_OK, code);
+    firsts++;
+}
+
+static void add_first(int64_t delay_ms)
+{
+    const struct weir_new_job job = {.id = "a", .delay_ms = delay_ms};
+
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, "t", &job, on_first, NULL, NULL));
+    while (firsts == 0)
+        ev_run(loop, EVRUN_ONCE);
+}
+
+TEST(every_answer_may_free_the_reactor_while_another_is_waited_for)
+{
+    start();
+    open_reactor();
+    add_first(60000);
+    weir_reactor_free(weir);
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        open_reactor();
+        EXPECT_INT(WEIR_OK, asks[i]());
+        EXPECT_INT(WEIR_OK, asks[i]());
+        await_free();
+        EXPECT_INT(2, calls);
+    }
+    end();
+}
+
+static enum weir_verdict run_done(void *self, struct weir_job *job)
+{
+    (void)self;
+    (void)job;
+    return WEIR_DONE;
+}
+
+static enum weir_verdict run_many(void *self, struct weir_job *const *jobs,
+                                  size_t count, enum weir_verdict *verdicts)
+{
+    (void)self;
+    (void)jobs;
+    (void)count;
+    (void)verdicts;
+    free_it();
+    return WEIR_DONE;
+}
+
+static void serve(struct weir_topic_options options)
+{
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", &options, NULL));
+}
+
+TEST(a_handler_of_many_jobs_may_free_the_reactor)
+{
+    start();
+    open_reactor();
+    serve((struct weir_topic_options){.run_batch = run_many});
+    add_first(0);
+    await_free();
+    EXPECT_INT(1, calls);
+    end();
+}
+
+TEST(a_topic_that_ran_out_may_free_the_reactor)
+{
+    start();
+    open_reactor();
+    serve((struct weir_topic_options){.run = run_done});
+    weir_reactor_on_idle(weir, on_idle, NULL);
+    await_free();
+    EXPECT_INT(1, calls);
+    end();
+}
+
+TEST(the_end_of_a_stop_may_free_the_reactor)
+{
+    start();
+    open_reactor();
+    serve((struct weir_topic_options){.run = run_done});
+    add_first(0);
+    weir_reactor_stop(weir, on_stopped, NULL);
+    await_free();
+    EXPECT_INT(1, calls);
+    end();
+}
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    bool *is_up = arg;
+
+    (void)text;
+    if (code == WEIR_OK)
+        *is_up = true;
+    else
+        free_it();
+}
+
+TEST(a_connection_that_comes_up_or_breaks_may_free_the_reactor)
+{
+    bool is_up = false;
+
+    start();
+    open_with((struct weir_options){.on_connection = on_code});
+    await_free();
+    EXPECT_INT(1, calls);
+    open_with((struct weir_options){.on_connection = on_connection,
+                                    .on_connection_arg = &is_up});
+    while (!is_up)
+        ev_run(loop, EVRUN_ONCE);
+    redis_stop(server);
+    await_free();
+    EXPECT_INT(1, calls);
+    ev_loop_destroy(loop);
+}
+
+static void on_log(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)text;
+    (void)arg;
+    if (weir != NULL)
+        free_it();
+}
+
+TEST(a_log_line_may_free_the_reactor)
+{
+    start();
+    open_with((struct weir_options){.log = on_log});
+    await_free();
+    EXPECT_INT(1, calls);
+    open_with(
+        (struct weir_options){.log = on_log, .log_level = WEIR_LEVEL_WARN});
+    serve((struct weir_topic_options){.run = run_done});
+    redis_stop(server);
+    await_free();
+    EXPECT_INT(1, calls);
+    ev_loop_destroy(loop);
+}

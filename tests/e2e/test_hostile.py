@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Plugins that are broken, or do what they must not do: each meets a sentence,
+and no job is lost to it."""
+
+import os
+import signal
+import subprocess
+
+from e2e import (TEST_PLUGINS, eventually, expect, expect_in, expect_true,
+                 main, stop_cleanly, test)
+
+HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
+ABORTED = -signal.SIGABRT
+
+
+def work(place, how, env=None):
+    """A worker with the plugin, that ends; what it said."""
+    return place.weir("run", "--handle", "t=%s?how=%s" % (HOSTILE, how),
+                      "--until-empty", env=env)
+
+
+def expect_last(result, code, sentence):
+    expect((code, "weir: " + sentence),
+           (result.code, result.err.splitlines()[-1]))
+
+
+@test
+def a_plugin_that_ends_the_worker_is_named_and_loses_no_job(place):
+    place.add("t", "1")
+    for how, code, what in (
+            ("open_crash", ABORTED, "crashed: Aborted"),
+            ("open_exit", 1, "ended the program by exit()"),
+            ("run_crash", ABORTED, "crashed: Aborted"),
+            ("run_exit", 1, "ended the program by exit()")):
+        expect_last(work(place, how), code, HOSTILE + " " + what)
+    expect(0, place.weir("run", "--handle", "t=echo", "--until-empty").code)
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def one_that_crashes_when_it_is_closed_has_settled_its_jobs(place):
+    place.add("t", "1")
+    expect_last(work(place, "close_crash"), ABORTED,
+                HOSTILE + " crashed: Aborted")
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def one_that_ends_the_program_where_it_is_loaded_is_named(place):
+    config = place.path("weir.conf")
+    with open(config, "w") as file:
+        file.write('topic t { handler = "%s" }\n' % HOSTILE)
+    for args in (("plugin", "info", HOSTILE), ("check", "--config", config),
+                 ("run", "--config", config)):
+        for how, code, what in (
+                ("load_crash", ABORTED, "crashed: Aborted"),
+                ("load_exit", 1, "ended the program by exit()")):
+            result = place.weir(*args, env={"HOSTILE": how})
+            result.expect_complaint(code, HOSTILE + " " + what)
+
+
+@test
+def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
+    for env, how in (({"HOSTILE": "load_exit"}, "well"), ({}, "open_exit"),
+                     ({}, "run_exit")):
+        result = place.weir("plugin", "try", HOSTILE, "--option",
+                            "how=" + how, env=env)
+        result.expect_complaint(1, "ended the program with exit code 0")
+
+
+@test
+def what_is_no_verdict_fails_the_job(place):
+    for how, number in (("verdict_77", "77"), ("verdict_minus", "-1"),
+                        ("verdict_each", "6")):
+        place.add("t", how)
+        result = work(place, how)
+        expect(0, result.code)
+        expect_in("t %s: the handler gave %s, which is no verdict"
+                  % (how, number), result.err)
+        expect("the handler returned no verdict",
+               place.ok("show", "t", how)["error"])
+
+
+@test
+def a_run_that_is_finished_before_it_returns_is_finished_once(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle",
+                         "t=%s?how=finish_early" % HOSTILE)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
+    stop_cleanly(worker)
+    stats = place.stats("t")
+    expect((1, 0, 1), (stats["done_total"], stats["failed_total"],
+                       stats["scheduled"]))
+    expect("scheduled", place.ok("show", "t", "next")["state"])
+
+
+@test
+def what_it_logs_stays_one_line_and_cannot_be_forged(place):
+    place.add("t", "1")
+    result = work(place, "log_bytes")
+    expect(0, result.code)
+    expect_in("info t 1: one?weir: forged?[31m\n", result.err)
+    expect_in("error t 1: no level\n", result.err)
+    expect_true("\033" not in result.err, repr(result.err))
+    result = work(place, "open_bytes")
+    expect(2, result.code)
+    expect_in("weir: t: plugin hostile: ????", result.err)
+    expect_true("\033" not in result.err, repr(result.err))
+
+
+@test
+def a_descriptor_that_is_not_open_gets_no_watch(place):
+    place.add("t", "1")
+    result = work(place, "watch_none")
+    expect_in("t: plugin hostile wants to watch -1, which is no open "
+              "descriptor", result.err)
+    expect(1, place.stats("t")["done_total"])
+
+
+@test
+def a_timer_that_is_started_at_the_close_never_fires(place):
+    place.add("t", "1")
+    result = work(place, "close_timer")
+    expect(0, result.code)
+    expect_in("t: plugin hostile was closed and left 1 timers and 0 watched",
+              result.err)
+    result = place.weir("plugin", "try", HOSTILE, "--option",
+                        "how=close_timer")
+    expect(0, result.code)
+    expect_in("plugin hostile was closed and left 1 timers", result.err)
+
+
+@test
+def files_that_are_no_plugins_are_told_in_a_sentence(place):
+    with open(HOSTILE, "rb") as file:
+        whole = file.read()
+    for name, part in (("half.so", whole[:len(whole) // 3]),
+                       ("head.so", whole[:100]), ("empty.so", b"")):
+        with open(place.path(name), "wb") as file:
+            file.write(part)
+    os.mkfifo(place.path("pipe.so"))
+    for name, word in (("half.so", "ends too early"),
+                       ("head.so", "ends too early"),
+                       ("empty.so", "file too short"),
+                       ("pipe.so", "it is no file"),
+                       (".", "Is a directory")):
+        path = place.path(name)
+        for command in ("info", "try"):
+            place.weir("plugin", command, path) \
+                .expect_complaint(2, path, word)
+
+
+@test
+def a_library_that_is_missing_is_told_with_the_plugin_that_wants_it(place):
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "plugins", "hostile.c")
+    include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                           "..", "core", "include")
+    subprocess.run(
+        ["sh", "-euc", "echo 'int there(void) { return 1; }' > there.c; "
+         "cc -shared -fPIC -o libthere.so there.c; "
+         "cc -std=c11 -shared -fPIC -I %s -o wants.so %s "
+         "-Wl,--no-as-needed -L. -lthere; rm libthere.so"
+         % (include, source)], cwd=place.dir, check=True, timeout=60)
+    path = place.path("wants.so")
+    place.weir("plugin", "info", path).expect_complaint(
+        2, "plugin %s cannot be loaded: libthere.so: " % path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The manual pages say what the programs say: every command with every option,
+and nothing that is no more."""
+
+import os
+import re
+import subprocess
+
+from e2e import BUILD, WEIR, expect, expect_in, expect_true, main, test
+from prefix import ROOT
+
+BENCH = os.path.join(os.path.dirname(WEIR), "weir-bench")
+
+
+def page(name):
+    with open(os.path.join(os.path.abspath(BUILD), "man", name),
+              encoding="utf-8") as file:
+        return file.read()
+
+
+def help_of(program, *words):
+    return subprocess.run([program, *words, "--help"], text=True, check=True,
+                          capture_output=True, timeout=60).stdout
+
+
+def flags_of(text):
+    return set(re.findall(r"^  --([a-z-]+)", text, re.M))
+
+
+def commands_of(text):
+    """Names in the list of commands, or cases, that --help prints."""
+    listed = re.search(r"^(?:commands|cases) .*\n((?:  .*\n)+)", text, re.M)
+    return re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", listed.group(1), re.M)
+
+
+def items_of(text):
+    """{command: the flags in its item of the page}"""
+    items = {}
+    for item in re.split(r"^\.(?=It |El|Sh )", text, flags=re.M):
+        match = re.match(r"It Cm ([a-z]+(?: [a-z]+)?)(?: Ar| Op|$)", item,
+                         re.M)
+        if match:
+            items[match.group(1)] = set(re.findall(r"Fl Fl ([a-z-]+)", item))
+    return items
+
+
+def common_of(text):
+    """Those in the page's list of options."""
+    return set(re.findall(r"^\.It Fl Fl ([a-z-]+)", text, re.M)) | \
+        set(re.findall(r"^\.It Fl Fl [a-z-]+ , Fl Fl ([a-z-]+)", text, re.M))
+
+
+def compare(program, text):
+    common = flags_of(help_of(program))
+    expect(sorted(common), sorted(common_of(text)))
+    commands = commands_of(help_of(program))
+    items = items_of(text)
+    expect_true(len(commands) > 7, "commands: %r" % commands)
+    expect(sorted(commands), sorted(items))
+    for command in commands:
+        flags = flags_of(help_of(program, *command.split()))
+        expect(sorted(flags - common), sorted(items[command]), command)
+
+
+@test
+def weir_has_every_command_and_option_of_its_help(_):
+    compare(WEIR, page("weir.1"))
+
+
+@test
+def weir_bench_has_every_case_and_option_of_its_help(_):
+    compare(BENCH, page("weir-bench.1"))
+
+
+@test
+def weir_conf_has_every_option_of_the_configuration(_):
+    with open(os.path.join(ROOT, "docs", "configuration.md"),
+              encoding="utf-8") as file:
+        rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", file.read(), re.M)
+    expect_true(len(rows) > 40, "rows: %r" % rows)
+    text = page("weir.conf.5")
+    text = text[text.index(".Ss Sections"):text.index(".El")]
+    lists = re.findall(r"^\.Ic (?!weir )([a-z_ ,;]+)$", text, re.M)
+    named = {name for line in lists for name in re.findall(r"[a-z_]+", line)}
+    expect(sorted({option for _, option in rows}), sorted(named))
+    for section in {section for section, _ in rows}:
+        expect_in(".It Cm " + section, text)
+
+
+if __name__ == "__main__":
+    main()
