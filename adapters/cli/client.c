@@ -99,6 +99,11 @@ static bool is_denial(const char *text)
     return class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
 }
 
+static bool is_misled(const char *text)
+{
+    return weir__error_classify(text) == WEIR__ERROR_CLUSTER;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -107,6 +112,8 @@ static void on_connection(int code, const char *text, void *arg)
     if (code != WEIR_OK) {
         copy_text(client->connection, sizeof(client->connection), text);
         if (!client->was_connected && code == WEIR_ESERVER && is_denial(text))
+            weir__client_finish(client, WEIR_ECONN);
+        if (!client->is_working && code == WEIR_ESERVER && is_misled(text))
             weir__client_finish(client, WEIR_ECONN);
         return;
     }
@@ -233,6 +240,13 @@ static enum weir__exit unreachable(const struct weir__client *client)
     const char *why = client->connection[0] != '\0' ? client->connection
                                                     : "it does not answer";
 
+    if (client->connection_code == WEIR_ESERVER && is_misled(why)) {
+        weir__complain("redis at %s is a node of a Redis Cluster and does not "
+                       "serve all slots (%s); weir needs one server for all: "
+                       "give another address, or this node all slots",
+                       client->shown, why);
+        return WEIR__EXIT_USAGE;
+    }
     if (client->connection_code == WEIR_ESERVER)
         weir__complain("redis at %s turned us away: %s", client->shown, why);
     else if (client->is_private)

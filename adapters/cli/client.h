@@ -29,6 +29,7 @@ struct weir__client {
     const char *topic;    /* weir__client_know's */
     char kind[32];        /* of that topic; "": it does not exist */
     bool was_connected;   /* at least once */
+    bool is_working;      /* whatever is said of the connection, go on */
     bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;
     int code; /* WEIR_OK or WEIR_E... of what is waited for */

@@ -24,6 +24,10 @@ static void print_line(const struct weir_job_info *job)
 
     weir__print_text(job->id);
     (void)printf("  %s", weir_job_state_name(job->state));
+    if (job->group.len > 0) {
+        (void)printf("  group ");
+        weir__print_text(job->group);
+    }
     if (job->due_ms >= 0) {
         weir__time_print(job->due_ms, due);
         (void)printf("  %s %s", job->state == WEIR_JOB_DEAD ? "died" : "due",
@@ -99,10 +103,12 @@ const struct weir__command weir__cmd_list = {
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
     .summary = "List jobs of a topic",
-    .details = "Scheduled ones first, then ready, running and dead ones; those "
-               "that are\nscheduled or ready by due time. What changes "
-               "meanwhile may be missed or come\ntwice. With --json: an array "
-               "of what weir show prints.",
+    .details =
+        "Scheduled ones first, then ready, running and dead ones; those "
+        "that are\nscheduled or ready by due time. What changes "
+        "meanwhile may be missed or come\ntwice. Events of bounded topics "
+        "come by group,\nin the order of their turns, due when they "
+        "were added. With --json: an array\nof what weir show prints.",
     .example = "weir list order.close --state ready --limit 20",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"
              "  3 no such topic, 5 server unreachable",

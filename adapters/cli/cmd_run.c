@@ -376,6 +376,7 @@ static enum weir__exit work(struct run *run, bool until_empty)
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
     weir__notify_ready(&run->notify, run->client.loop);
+    run->client.is_working = true;
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
     if (code < 0)

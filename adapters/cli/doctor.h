@@ -52,6 +52,7 @@ struct weir__facts {
     char appendfsync[16]; /* "" when not known, as below */
     char save[128];       /* "-": known to be nothing */
     char min_replicas[16];
+    long slots;        /* of a node of a cluster; -1 */
     char refusal[160]; /* why there is no info */
 };
 
@@ -59,7 +60,7 @@ struct weir__facts {
 bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts);
 void weir__facts_fini(struct weir__facts *facts);
 
-/* Version, eviction, persistence, replication: what jobs depend on. */
+/* Version, eviction, persistence, replication, cluster: what jobs depend on. */
 void weir__doctor_essentials(struct weir__doctor *doctor,
                              const struct weir__facts *facts);
 

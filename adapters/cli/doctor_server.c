@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_TIGHT_PERCENT = 80, CLIENTS_TIGHT_PERCENT = 90 };
+enum {
+    MEMORY_TIGHT_PERCENT = 80,
+    CLIENTS_TIGHT_PERCENT = 90,
+    ALL_SLOTS = 16384
+};
 
 static const double MIB = 1024.0 * 1024.0;
 
@@ -36,10 +40,47 @@ static void read_setting(struct weir__probe *probe, const char *name,
                                                                          */
 }
 
+/* "7" or "0-5460"; what is in brackets is on its way. */
+static long count_slots(const char *text)
+{
+    char *end;
+    long count = 0;
+
+    while (*text == ' ') {
+        long first = strtol(text + 1, &end, 10), last = first;
+
+        if (end == text + 1)
+            break;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        count += last - first + 1;
+        text = end;
+    }
+    return count;
+}
+
+/* How many slots of a cluster the server has. Its line of CLUSTER NODES is "id
+ * address myself,flags primary ping pong epoch link slots". */
+static long read_slots(struct weir__probe *probe)
+{
+    static const char *const words[] = {"CLUSTER", "NODES", NULL};
+    const char *text;
+
+    if (weir__probe_ask(probe, words, &text) != WEIR_OK)
+        return -1;
+    text = strstr(text, " myself,");
+    for (int i = 0; i < 6 && text != NULL; i++) {
+        text += strcspn(text + 1, " \n") + 1;
+        if (*text != ' ')
+            return 0;
+    }
+    return text == NULL ? 0 : count_slots(text);
+}
+
 bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts)
 {
     static const char *const words[] = {"INFO", NULL};
-    struct weir__facts facts = {0};
+    struct weir__facts facts = {.slots = -1};
     const char *text;
 
     if (weir__probe_ask(probe, words, &text) == WEIR_OK) {
@@ -57,6 +98,8 @@ bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts)
     read_setting(probe, "save", facts.save, sizeof(facts.save));
     read_setting(probe, "min-replicas-to-write", facts.min_replicas,
                  sizeof(facts.min_replicas));
+    if (facts.info != NULL && weir__info_number(facts.info, "cluster_enabled"))
+        facts.slots = read_slots(probe);
     *ret_facts = facts;
     return facts.info != NULL;
 }
@@ -206,6 +249,37 @@ static void check_replication(struct weir__doctor *doctor,
                                     "lower min-replicas-to-write");
 }
 
+static void check_cluster(struct weir__doctor *doctor,
+                          const struct weir__facts *facts)
+{
+    enum weir__health health = WEIR__HEALTH_FAILED;
+
+    if (weir__info_number(facts->info, "cluster_enabled") == 0) {
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK,
+                          "no node of a cluster");
+        return;
+    }
+    if (facts->slots == ALL_SLOTS) {
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK,
+                          "a node of a Redis Cluster, with all slots; on_dead "
+                          "does not work there");
+        return;
+    }
+    if (facts->slots < 0) {
+        health = WEIR__HEALTH_WARNING;
+        weir__doctor_note(doctor, "cluster", health,
+                          "the server is a node of a Redis Cluster and does "
+                          "not tell which slots it has");
+    } else {
+        weir__doctor_note(doctor, "cluster", health,
+                          "the server is a node of a Redis Cluster and has "
+                          "%ld of %d slots",
+                          facts->slots, ALL_SLOTS);
+    }
+    weir__doctor_advise(doctor, "weir needs one server for all: give another "
+                                "address, or this node all slots");
+}
+
 void weir__doctor_essentials(struct weir__doctor *doctor,
                              const struct weir__facts *facts)
 {
@@ -213,6 +287,7 @@ void weir__doctor_essentials(struct weir__doctor *doctor,
     check_eviction(doctor, facts->info);
     check_persistence(doctor, facts);
     check_replication(doctor, facts);
+    check_cluster(doctor, facts);
 }
 
 /* --- room ---------------------------------------------------------------- */

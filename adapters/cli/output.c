@@ -103,7 +103,8 @@ struct json_object *weir__job_json(const char *topic,
         put_times(object, job) && put_text(object, "url", job->url) &&
         put_text(object, "retry", job->retry) &&
         put_text(object, "reason", job->reason) &&
-        put_text(object, "error", job->error) && put_body(object, job->body))
+        put_text(object, "error", job->error) && put_body(object, job->body) &&
+        (job->group.len == 0 || put_text(object, "group", job->group)))
         return object;
     (void)json_object_put(object);
     return NULL;

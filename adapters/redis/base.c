@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapters/redis/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -96,6 +97,8 @@ int weir__base_claim(struct weir__base_topic *topic,
 {
     if (topic->base->is_closed)
         return WEIR_ECANCELED;
+    if (topic->base->keeper != NULL)
+        weir__keeper_note(topic->base->keeper, claim->lease_ms);
     topic->claim = *claim;
     topic->wants_claim = true;
     weir__base_mark(topic);
@@ -153,6 +156,8 @@ void weir__base_close(struct weir__store *store)
     WEIR_ASSERT(base->kind != NULL && !base->is_closed);
     WEIR_ASSERT(base->options.depth == NULL || *base->options.depth == 0);
     base->is_closed = true;
+    weir__keeper_close(base->keeper);
+    base->keeper = NULL;
     if (base->kind->closing != NULL)
         base->kind->closing(base);
     weir__conn_close(base->wakes);

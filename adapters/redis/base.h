@@ -69,6 +69,9 @@ struct weir__base_topic {
     int64_t refused_ns; /* when refused verdicts were */
 };
 
+struct weir__kept;
+struct weir__keeper;
+
 /* Where a kind differs; what it has no use for is NULL. Each is called outside
  * of ops, but topic_init and flush_topic. */
 struct weir__base_kind {
@@ -76,6 +79,7 @@ struct weir__base_kind {
     const struct weir__store_ops *ops;
     const struct weir__script *const *scripts; /* that it calls */
     bool has_wakes;                            /* workers are woken by name */
+    const struct weir__kept *kept; /* keeper.h; NULL: none looks after leases */
     /* Connected, for the first time or again. */
     void (*connected)(struct weir__base *base);
     /* Somebody wakes a topic that has a user. NULL: tell the user. */
@@ -115,8 +119,10 @@ struct weir__base {
     struct weir__store_events events;
     char worker[WEIR__KEY_MAX];
     struct weir__conn *commands;
-    struct weir__conn *wakes; /* NULL: not of this kind */
-    uint64_t connections;     /* made so far */
+    struct weir__conn *wakes;    /* NULL: not of this kind */
+    uint64_t connections;        /* made so far */
+    struct weir__keeper *keeper; /* NULL: no topic is listened to, or the kind
+                                    has none */
 
     bool is_closed;
     struct weir__ask *failed; /* could not be sent; reported by the timer */
@@ -184,6 +190,12 @@ void weir__base_ask_fini(struct weir__base *base); /* fails them now */
 void weir__base_send(struct weir__base *base, struct weir__buf *bytes,
                      const struct weir__script *script, unsigned flags,
                      struct weir__ask *ask);
+
+/* The same by another connection of the store. */
+void weir__base_send_by(struct weir__base *base, struct weir__conn *conn,
+                        struct weir__buf *bytes,
+                        const struct weir__script *script, unsigned flags,
+                        struct weir__ask *ask);
 
 /* Have the ask done with an error code, a little later. */
 void weir__base_fail(struct weir__ask *ask, int code);

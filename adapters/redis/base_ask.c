@@ -62,9 +62,10 @@ void weir__base_fail(struct weir__ask *ask, int code)
         ev_timer_start(base->options.loop, &base->failing);
 }
 
-void weir__base_send(struct weir__base *base, struct weir__buf *bytes,
-                     const struct weir__script *script, unsigned flags,
-                     struct weir__ask *ask)
+void weir__base_send_by(struct weir__base *base, struct weir__conn *conn,
+                        struct weir__buf *bytes,
+                        const struct weir__script *script, unsigned flags,
+                        struct weir__ask *ask)
 {
     int rc = WEIR_ECANCELED;
 
@@ -73,10 +74,17 @@ void weir__base_send(struct weir__base *base, struct weir__buf *bytes,
     if (base->is_closed)
         weir__buf_fini(bytes);
     else
-        rc = weir__conn_send(base->commands, bytes, script, flags,
+        rc = weir__conn_send(conn, bytes, script, flags,
                              ask == NULL ? NULL : answered, ask);
     if (rc != WEIR_OK && ask != NULL)
         weir__base_fail(ask, rc);
+}
+
+void weir__base_send(struct weir__base *base, struct weir__buf *bytes,
+                     const struct weir__script *script, unsigned flags,
+                     struct weir__ask *ask)
+{
+    weir__base_send_by(base, base->commands, bytes, script, flags, ask);
 }
 
 void weir__base_ask_init(struct weir__base *base)

@@ -115,6 +115,7 @@ static const char *hint_of(enum weir__error_class class)
     case WEIR__ERROR_OTHER:
     case WEIR__ERROR_NOSCRIPT:
     case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_CLUSTER:
     case WEIR__ERROR_NOAUTH:
         break;
     }

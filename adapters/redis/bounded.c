@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/bounded_private.h"
+#include "adapters/redis/keeper.h"
 #include "adapters/redis/refuse.h"
 #include "core/assert.h"
 #include "core/text.h"
@@ -11,6 +12,11 @@
 /* Life of the store and of its topics. */
 
 static const struct weir__base_kind bounded_kind;
+
+static struct weir__bounded *store_of(struct weir__base *base)
+{
+    return (struct weir__bounded *)base; /* its first member */
+}
 
 static struct weir__bound_topic *topic_of(struct weir__base_topic *base)
 {
@@ -75,7 +81,7 @@ static void topic_init(struct weir__base_topic *base)
 {
     struct weir__bound_topic *topic = topic_of(base);
 
-    topic->store = (struct weir__bounded *)base->base; /* its first member */
+    topic->store = store_of(base->base);
     topic->spent_end = &topic->spent;
     topic->adds_end = &topic->adds;
 }
@@ -85,9 +91,11 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &bounded_kind);
+    bool was_in = weir__keeper_shut(base->keeper);
     struct weir__bound_topic *topic =
         topic_of(weir__base_topic_open(base, options->name));
 
+    weir__keeper_reopen(base->keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->bounded.length > 0) /* requests name none */
@@ -98,7 +106,30 @@ static int topic_open(struct weir__store *port,
 
 static void topic_listen(struct weir__store_topic *port, void *user)
 {
-    weir__base_topic_of(port, &bounded_kind)->user = user;
+    struct weir__base_topic *topic = weir__base_topic_of(port, &bounded_kind);
+
+    topic->user = user;
+    if (user != NULL)
+        weir__keep_begin(topic->base);
+}
+
+/* What has no lease is never lost. */
+static int64_t topic_kept_ns(const struct weir__store_topic *port)
+{
+    const struct weir__bound_topic *topic = (const void *)port;
+
+    return topic->options.is_unleased ? weir__base_now_ns(&topic->store->base)
+                                      : weir__keep_kept_ns(port);
+}
+
+static void topic_settle(struct weir__store_topic *port, struct weir__run *run)
+{
+    struct weir__keeper *keeper =
+        weir__bound_topic_of(port)->store->base.keeper;
+    bool was_in = weir__keeper_shut(keeper);
+
+    weir__bound_settle(port, run);
+    weir__keeper_reopen(keeper, was_in);
 }
 
 static int topic_claim(struct weir__store_topic *port,
@@ -149,8 +180,11 @@ static const struct weir__store_ops bounded_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
-    .settle = weir__bound_settle,
+    .settle = topic_settle,
     .start = weir__bound_start,
+    .enter = weir__keep_enter,
+    .leave = weir__keep_leave,
+    .kept_ns = topic_kept_ns,
     .renew = weir__bound_renew,
     .unsettled = weir__base_unsettled,
     .lateness = weir__base_lateness,
@@ -162,7 +196,7 @@ static const struct weir__store_ops bounded_ops = {
     .purge = weir__bound_purge,
     .forget = weir__refuse_count,
     .dead = weir__refuse_dead,
-    .list = weir__refuse_list,
+    .list = weir__bound_list,
     .pause = weir__refuse_pause,
     .set = weir__refuse_set,
     .settings = weir__refuse_settings,
@@ -173,12 +207,18 @@ static const struct weir__store_ops bounded_ops = {
     .close = weir__base_close,
 };
 
+static const struct weir__kept bounded_kept = {
+    .renew = &weir__script_bounded_renew,
+    .write_renewals = weir__bound_write_renewals,
+};
+
 static const struct weir__base_kind bounded_kind = {
     .size = sizeof(struct weir__bounded),
     .topic_size = sizeof(struct weir__bound_topic),
     .ops = &bounded_ops,
     .scripts = weir__scripts,
     .has_wakes = true,
+    .kept = &bounded_kept,
     .connected = weir__base_ask_number,
     .flush_topic = flush_topic,
     .numbered = numbered,

@@ -166,7 +166,15 @@ void weir__lot_free(struct weir__lot *lot);
 void weir__bound_settle(struct weir__store_topic *topic, struct weir__run *run);
 void weir__bound_flush_settles(struct weir__bound_topic *topic);
 void weir__bound_renew(struct weir__store_topic *topic, int64_t lease_ms);
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__bound_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
 void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* --- bounded_list.c ------------------------------------------------------ */
+
+int weir__bound_list(struct weir__store_topic *topic, enum weir_job_state state,
+                     size_t limit, weir_show_fn fn, void *arg);
 
 /* --- bounded_manage.c --------------------------------------------------- */
 

@@ -171,6 +171,48 @@ void weir__bound_renew(struct weir__store_topic *base, int64_t lease_ms)
         lot = renew_some(topic, lot, lease_ms);
 }
 
+static size_t count_leases(const struct weir__lot *out,
+                           const struct weir__lot *spent)
+{
+    size_t count = 0;
+
+    for (; out != NULL; out = out->next)
+        count += out->is_leased;
+    for (; spent != NULL; spent = spent->next_spent)
+        count += spent->is_leased && !spent->is_lost;
+    return count;
+}
+
+/* Also of lots whose verdicts wait for the end of the turn. One call: further
+ * than RENEW_MAX they are not kept. */
+void weir__bound_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *base)
+{
+    const struct weir__bound_topic *topic =
+        (const struct weir__bound_topic *)base; /* its first member */
+    size_t left = count_leases(topic->lots, topic->spent);
+
+    if (left == 0)
+        return;
+    left = left < RENEW_MAX ? left : RENEW_MAX;
+    weir__resp_eval(buf, &weir__script_bounded_renew, 2, 1 + 2 * left);
+    weir__prefix_keys(buf, &base->prefix, "lease out");
+    weir__resp_int(buf, base->claim.lease_ms);
+    for (const struct weir__lot *lot = topic->lots; lot != NULL && left > 0;
+         lot = lot->next)
+        if (lot->is_leased) {
+            write_lot(buf, lot);
+            left--;
+        }
+    for (const struct weir__lot *lot = topic->spent; lot != NULL && left > 0;
+         lot = lot->next_spent)
+        if (lot->is_leased && !lot->is_lost) {
+            write_lot(buf, lot);
+            left--;
+        }
+    weir__buf_append(buf, "", 1); /* ends the call */
+}
+
 /* --- suspects ----------------------------------------------------------- */
 
 static void on_started(struct weir__ask *ask, int code,

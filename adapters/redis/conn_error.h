@@ -9,6 +9,7 @@ enum weir__error_class {
     WEIR__ERROR_OTHER,       /* for the one who asked */
     WEIR__ERROR_NOSCRIPT,    /* load the script, send again */
     WEIR__ERROR_TURNED_AWAY, /* close, come back later, send again */
+    WEIR__ERROR_CLUSTER,     /* the same, later: a node that lacks our slots */
     WEIR__ERROR_NOAUTH,      /* the same; denied where a login was just tried */
     WEIR__ERROR_REFUSED,     /* takes no writes now: for the one who asked */
     WEIR__ERROR_FULL,        /* none that need room; likewise */

@@ -80,6 +80,7 @@ struct weir__conn {
     int lost_code;    /* not WEIR_OK: the connection is lost, and why */
     bool is_draining; /* turned away, but the replies under way still count */
     bool is_denied;   /* our login or rights are the reason */
+    bool is_misled;   /* a node of a cluster, said since it was last stable */
     char lost_text[WEIR__CONN_REASON_MAX];
 
     ev_timer soon;     /* zero delay: decisions */

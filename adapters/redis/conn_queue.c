@@ -123,6 +123,7 @@ static void take_error(struct weir__conn *conn, struct weir__request *request,
         keep(conn, request);
         return;
     case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_CLUSTER:
     case WEIR__ERROR_NOAUTH:
         weir__conn_note_turned_away(conn, reply->str);
         keep(conn, request);

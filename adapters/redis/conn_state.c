@@ -222,7 +222,8 @@ void weir__conn_become_ready(struct weir__conn *conn)
     (void)snprintf(text, sizeof(text), "connected to %s", url); /* fits */
     /* A subscriber stands beside a connection for commands, which says it. */
     weir__log(conn->options.log,
-              conn->channel == NULL ? WEIR_LEVEL_INFO : WEIR_LEVEL_DEBUG,
+              conn->channel == NULL && !conn->is_misled ? WEIR_LEVEL_INFO
+                                                        : WEIR_LEVEL_DEBUG,
               "redis: %s", text);
     weir__conn_queue_give_up(conn);
     report(conn, WEIR_OK, text);
@@ -252,12 +253,17 @@ static int64_t jitter_ms(struct weir__conn *conn, int64_t least, int64_t most)
                              (uint64_t)(most - least + 1));
 }
 
+static bool is_misled(const struct weir__conn *conn)
+{
+    return weir__error_classify(conn->lost_text) == WEIR__ERROR_CLUSTER;
+}
+
 /* Full jitter below a bound that doubles with each attempt. */
 static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 {
     int64_t bound = BACKOFF_FIRST_MS;
 
-    if (conn->is_denied)
+    if (conn->is_denied || is_misled(conn))
         return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
     if (was_stable)
         return jitter_ms(conn, 0, AT_ONCE_MS);
@@ -276,7 +282,14 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
     char url[URL_TEXT_MAX];
 
     print_url(conn, url);
-    if (conn->is_denied)
+    if (is_misled(conn))
+        weir__log(conn->options.log,
+                  conn->is_misled ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_ERROR,
+                  "redis: %s is a node of a Redis Cluster and does not serve "
+                  "all slots (%s); weir needs one server for all: give another "
+                  "address, or this node all slots; retry in %lld ms",
+                  url, conn->lost_text, (long long)backoff_ms);
+    else if (conn->is_denied)
         weir__log(conn->options.log, WEIR_LEVEL_ERROR,
                   "redis: %s denies us access (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
@@ -312,7 +325,10 @@ static void lose(struct weir__conn *conn)
     backoff_ms = next_backoff_ms(conn, was_stable);
     weir__conn_change_state(conn, WEIR__CONN_BACKOFF);
     weir__conn_arm(conn, &conn->deadline, backoff_ms);
+    if (was_stable)
+        conn->is_misled = false;
     log_loss(conn, was_ready, backoff_ms);
+    conn->is_misled = conn->is_misled || is_misled(conn);
     (void)snprintf(text, sizeof(text), "%s", conn->lost_text); /* fits */
     conn->lost_code = WEIR_OK;
     conn->is_draining = false;

@@ -52,10 +52,7 @@ static void fini(struct weir__base *base)
 
 static void closing(struct weir__base *base)
 {
-    struct weir__delay *store = delay_of(base);
-
-    weir__keeper_close(store->keeper);
-    store->keeper = NULL;
+    weir__fetchers_close(delay_of(base));
 }
 
 static void fail_adds(struct weir__base_topic *topic, int code)
@@ -91,12 +88,11 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &delay_kind);
-    struct weir__keeper *keeper = delay_of(base)->keeper;
-    bool was_in = weir__keeper_shut(keeper);
+    bool was_in = weir__keeper_shut(base->keeper);
     struct weir__store_topic *topic =
         topic_of(weir__base_topic_open(base, options->name));
 
-    weir__keeper_reopen(keeper, was_in);
+    weir__keeper_reopen(base->keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
     if (options->max_dead > 0) { /* requests name none */
@@ -110,45 +106,16 @@ static int topic_open(struct weir__store *port,
     return WEIR_OK;
 }
 
-/* Who listens claims: leases have to be kept while handlers run. */
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
-    struct weir__delay *store = topic->store;
-
     topic->base.user = user;
-    if (user == NULL || store->keeper != NULL)
-        return;
-    if (weir__keeper_open(store, &store->base.url, &store->keeper) < 0)
-        weir__log(
-            store->base.options.log, WEIR_LEVEL_WARN,
-            "redis: no thread to keep leases: those of jobs whose handler "
-            "holds the loop run out");
-}
-
-static void topic_enter(struct weir__store_topic *topic, struct weir__run *run,
-                        int64_t deadline_ns)
-{
-    if (topic->store->keeper != NULL)
-        weir__keeper_enter(topic->store->keeper, topic, run, deadline_ns);
-}
-
-static bool topic_leave(struct weir__store_topic *topic, struct weir__run *run)
-{
-    (void)run; /* the one that entered */
-    return topic->store->keeper != NULL &&
-           weir__keeper_leave(topic->store->keeper);
-}
-
-static int64_t topic_kept_ns(const struct weir__store_topic *topic)
-{
-    return topic->store->keeper == NULL
-               ? 0
-               : weir__keeper_kept_ns(topic->store->keeper);
+    if (user != NULL)
+        weir__keep_begin(topic->base.base);
 }
 
 static void topic_settle(struct weir__store_topic *topic, struct weir__run *run)
 {
-    struct weir__keeper *keeper = topic->store->keeper;
+    struct weir__keeper *keeper = topic->base.base->keeper;
     bool was_in = weir__keeper_shut(keeper);
 
     weir__topic_settle(topic, run);
@@ -159,8 +126,6 @@ static int topic_claim(struct weir__store_topic *topic,
                        const struct weir__claim *claim)
 {
     WEIR_ASSERT(claim->room <= WEIR__CALL_SLOTS);
-    if (topic->store->keeper != NULL)
-        weir__keeper_note(topic->store->keeper, claim->lease_ms);
     return weir__base_claim(&topic->base, claim);
 }
 
@@ -200,9 +165,9 @@ static const struct weir__store_ops delay_ops = {
     .claim = topic_claim,
     .start = weir__topic_start,
     .settle = topic_settle,
-    .enter = topic_enter,
-    .leave = topic_leave,
-    .kept_ns = topic_kept_ns,
+    .enter = weir__keep_enter,
+    .leave = weir__keep_leave,
+    .kept_ns = weir__keep_kept_ns,
     .renew = weir__topic_renew,
     .unsettled = weir__base_unsettled,
     .lateness = weir__base_lateness,
@@ -225,12 +190,19 @@ static const struct weir__store_ops delay_ops = {
     .close = weir__base_close,
 };
 
+static const struct weir__kept delay_kept = {
+    .renew = &weir__script_renew,
+    .write_renewals = weir__topic_write_renewals,
+    .overdue_new = weir__overdue_new,
+};
+
 static const struct weir__base_kind delay_kind = {
     .size = sizeof(struct weir__delay),
     .topic_size = sizeof(struct weir__store_topic),
     .ops = &delay_ops,
     .scripts = weir__scripts,
     .has_wakes = true,
+    .kept = &delay_kept,
     .connected = weir__base_ask_number,
     .flush_topic = flush_topic,
     .numbered = numbered,

@@ -141,22 +141,6 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
     return lease;
 }
 
-static void fetch(struct weir__lease *lease)
-{
-    struct weir__store_topic *topic = lease->topic;
-    struct weir__buf bytes = {0};
-
-    weir__resp_command(&bytes, 1 + lease->pack_count);
-    weir__resp_str(&bytes, "MGET");
-    for (size_t i = 0; i < lease->pack_count; i++)
-        weir__prefix_pack(&bytes, &topic->base.prefix,
-                          lease->packs[i].first->name);
-    lease->is_fetching = true;
-    lease->ask.done = weir__lease_fetched;
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &lease->ask);
-}
-
 /* --- the claim ---------------------------------------------------------- */
 
 /* WEIR_OK and what to report, or an error; the lease if there are jobs. */
@@ -233,7 +217,7 @@ static void on_claimed(struct weir__ask *ask, int code,
     }
     report(topic, &claimed);
     if (lease != NULL)
-        fetch(lease);
+        weir__lease_fetch(lease);
 }
 
 static size_t most_nodes(const struct weir__store_topic *topic)

@@ -97,6 +97,29 @@ void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
         renew_held(topic, settle, lease_ms);
 }
 
+/* One call for all leases of a topic; further than 1,024 they are not kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *base)
+{
+    const struct weir__store_topic *topic =
+        (const struct weir__store_topic *)base; /* its first member */
+    const struct weir__lease *lease = topic->leases;
+    size_t count = 0, written = 0;
+
+    for (; lease != NULL && count < WEIR__CALL_SLOTS; lease = lease->next)
+        count++;
+    if (count == 0)
+        return;
+    weir__resp_eval(buf, &weir__script_renew, 1, 1 + count);
+    weir__prefix_key(buf, &base->prefix, "lease");
+    weir__resp_int(buf, base->claim.lease_ms);
+    for (lease = topic->leases; written < count; lease = lease->next) {
+        weir__resp_int(buf, (int64_t)lease->token);
+        written++;
+    }
+    weir__buf_append(buf, "", 1); /* ends the call */
+}
+
 /* --- giving back -------------------------------------------------------- */
 
 static void send_release(struct release_ask *release)

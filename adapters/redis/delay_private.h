@@ -15,6 +15,7 @@ struct weir__delay;
 enum {
     WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
+    WEIR__FETCHERS = 2,      /* connections that only fetch packs */
     WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
 };
 
@@ -71,6 +72,7 @@ struct weir__lease {
     int64_t time_us; /* server time of the claim */
     int64_t claimed_ns;
     size_t jobs;
+    bool is_carried; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */
     size_t returned; /* runs that came back without having been started */
     bool is_fetching;
@@ -81,7 +83,6 @@ struct weir__lease {
 };
 
 struct weir__adds;
-struct weir__keeper;
 struct weir__settle;
 
 struct weir__store_topic {
@@ -90,6 +91,7 @@ struct weir__store_topic {
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__store_topic *grave;  /* that topic, during a flush */
+    bool has_no_grave;                /* it is in another slot of a cluster */
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
     int64_t limits_revision;
@@ -123,7 +125,8 @@ struct weir__delay {
     size_t collected;       /* bytes of jobs that wait to be sent */
     uint64_t random;        /* of jitter */
 
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
+    struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
+    size_t fetcher;                              /* the last one used */
 
     struct weir__buf scratch[4]; /* lists of one settle call */
     struct weir__parcels parcels;
@@ -153,6 +156,16 @@ void weir__topic_write_stage(struct weir__buf *buf,
 /* --- delay_claim.c ------------------------------------------------------ */
 
 void weir__topic_flush_claim(struct weir__store_topic *topic);
+
+/* --- delay_carry.c ------------------------------------------------------ */
+
+/* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
+void weir__lease_fetch(struct weir__lease *lease);
+
+/* That was answered with this code: true if it was asked once more. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code);
+
+void weir__fetchers_close(struct weir__delay *store);
 
 /* --- delay_fetch.c ------------------------------------------------------ */
 
@@ -187,6 +200,10 @@ void weir__topic_flush_settles(struct weir__store_topic *topic);
 /* --- delay_lease.c ------------------------------------------------------ */
 
 void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
+
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
 
 /* Give back what is left under a token; `returned` verdicts wait for it. */
 void weir__topic_release(struct weir__store_topic *topic, uint64_t token,

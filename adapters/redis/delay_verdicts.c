@@ -144,6 +144,20 @@ static bool is_final(struct weir__settle *settle, int code,
     return unkept == 0 || !weir__hold_push(settle, reply);
 }
 
+/* A script stays within one slot. */
+static void note_cluster(struct weir__store_topic *topic, int code,
+                         const struct redisReply *reply)
+{
+    if (code != WEIR_ESERVER || topic->has_no_grave ||
+        strncmp(reply->str, "CROSSSLOT", 9) != 0)
+        return;
+    topic->has_no_grave = true;
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: on_dead needs a server that is no node of a cluster; "
+              "dead jobs stay in their topic",
+              topic->base.name);
+}
+
 static void on_settled(struct weir__ask *ask, int code,
                        const struct redisReply *reply)
 {
@@ -160,6 +174,7 @@ static void on_settled(struct weir__ask *ask, int code,
         return;
     }
     weir__hold_note_error(topic, "settle", code, reply);
+    note_cluster(topic, code, reply);
     if (!is_final(settle, code, reply))
         return;
     rest = settle->verdicts - settle->told;
@@ -244,7 +259,8 @@ static void find_grave(struct weir__store_topic *topic)
     struct weir__store *store = &topic->store->base.port;
 
     topic->grave = NULL;
-    if (topic->endings.count == 0 || options.name.len == 0 ||
+    if (topic->endings.count == 0 || topic->has_no_grave ||
+        options.name.len == 0 ||
         store->ops->topic_open(store, &options, &topic->grave) < 0)
         return;
     weir__base_announce(&topic->grave->base);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/redis/feed_private.h"
+#include "adapters/redis/keeper.h"
 #include "adapters/redis/refuse.h"
 #include "core/assert.h"
 
@@ -137,13 +138,15 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__base *base = weir__base_of(port, &feed_kind);
+    bool was_in = weir__keeper_shut(base->keeper);
     struct weir__feed_topic *topic =
         topic_of(weir__base_topic_open(base, options->name));
 
+    if (topic != NULL && options->max_dead > 0) /* requests name none */
+        serve(topic, options);
+    weir__keeper_reopen(base->keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;
-    if (options->max_dead > 0) /* requests name none */
-        serve(topic, options);
     *ret_topic = (void *)topic;
     return WEIR_OK;
 }
@@ -155,6 +158,26 @@ static void topic_listen(struct weir__store_topic *base, void *user)
     topic->base.user = user;
     if (user == NULL)
         weir__feed_stop_waiting(topic);
+    else
+        weir__keep_begin(topic->base.base);
+}
+
+/* What is acknowledged was taken for good. */
+static int64_t topic_kept_ns(const struct weir__store_topic *port)
+{
+    const struct weir__feed_topic *topic = (const void *)port;
+
+    return topic->options.is_auto_ack ? weir__base_now_ns(&topic->store->base)
+                                      : weir__keep_kept_ns(port);
+}
+
+static void topic_settle(struct weir__store_topic *port, struct weir__run *run)
+{
+    struct weir__keeper *keeper = weir__feed_topic_of(port)->store->base.keeper;
+    bool was_in = weir__keeper_shut(keeper);
+
+    weir__feed_settle(port, run);
+    weir__keeper_reopen(keeper, was_in);
 }
 
 static int topic_claim(struct weir__store_topic *port,
@@ -184,8 +207,11 @@ static const struct weir__store_ops feed_ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = topic_claim,
-    .settle = weir__feed_settle,
+    .settle = topic_settle,
     .start = weir__feed_start,
+    .enter = weir__keep_enter,
+    .leave = weir__keep_leave,
+    .kept_ns = topic_kept_ns,
     .renew = weir__feed_renew,
     .unsettled = weir__base_unsettled,
     .lateness = weir__base_lateness,
@@ -208,11 +234,17 @@ static const struct weir__store_ops feed_ops = {
     .close = weir__base_close,
 };
 
+static const struct weir__kept feed_kept = {
+    .renew = &weir__script_feed_renew,
+    .write_renewals = weir__feed_write_renewals,
+};
+
 static const struct weir__base_kind feed_kind = {
     .size = sizeof(struct weir__feed),
     .topic_size = sizeof(struct weir__feed_topic),
     .ops = &feed_ops,
     .scripts = weir__scripts,
+    .kept = &feed_kept,
     .connected = connected,
     .flush_topic = flush_topic,
     .numbered = numbered,

@@ -38,6 +38,19 @@ static void on_renewed(struct weir__ask *ask, int code,
     }
 }
 
+/* All but the tokens. */
+static void write_renewal(struct weir__buf *buf,
+                          const struct weir__feed_topic *topic, size_t count,
+                          int64_t lease_ms)
+{
+    weir__resp_eval(buf, &weir__script_feed_renew, 3, 3 + count);
+    weir__prefix_keys(buf, &topic->base.prefix, "lease run");
+    weir__resp_str(buf, weir__feed_key(topic));
+    weir__resp_int(buf, lease_ms);
+    weir__resp_str(buf, weir__feed_group(topic));
+    weir__resp_str(buf, topic->consumer);
+}
+
 /* Renew up to 1,000 claims from `claim` on; returns the rest. */
 static const struct weir__feed_claim *
 renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
@@ -54,12 +67,7 @@ renew_some(struct weir__feed_topic *topic, const struct weir__feed_claim *claim,
         return end;
     renew->ask.done = on_renewed;
     renew->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_feed_renew, 3, 3 + count);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "lease run");
-    weir__resp_str(&bytes, weir__feed_key(topic));
-    weir__resp_int(&bytes, lease_ms);
-    weir__resp_str(&bytes, weir__feed_group(topic));
-    weir__resp_str(&bytes, topic->consumer);
+    write_renewal(&bytes, topic, count, lease_ms);
     for (; claim != end; claim = claim->next)
         weir__resp_int(&bytes, (int64_t)claim->token);
     weir__base_send(&topic->store->base, &bytes, &weir__script_feed_renew,
@@ -74,6 +82,25 @@ void weir__feed_renew(struct weir__store_topic *base, int64_t lease_ms)
 
     while (claim != NULL && !topic->store->base.is_closed)
         claim = renew_some(topic, claim, lease_ms);
+}
+
+/* One call; further than WEIR__FEED_CALL they are not kept. */
+void weir__feed_write_renewals(struct weir__buf *buf,
+                               const struct weir__base_topic *base)
+{
+    const struct weir__feed_topic *topic =
+        (const struct weir__feed_topic *)base; /* its first member */
+    const struct weir__feed_claim *claim = topic->claims;
+    size_t count = 0;
+
+    for (; claim != NULL && count < WEIR__FEED_CALL; claim = claim->next)
+        count++;
+    if (count == 0)
+        return;
+    write_renewal(buf, topic, count, base->claim.lease_ms);
+    for (claim = topic->claims; count > 0; claim = claim->next, count--)
+        weir__resp_int(buf, (int64_t)claim->token);
+    weir__buf_append(buf, "", 1); /* ends the call */
 }
 
 /* --- suspects ----------------------------------------------------------- */

@@ -158,6 +158,9 @@ bool weir__feed_lacks_number(struct weir__feed_topic *topic);
 /* --- feed_lease.c ------------------------------------------------------- */
 
 void weir__feed_renew(struct weir__store_topic *topic, int64_t lease_ms);
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__feed_write_renewals(struct weir__buf *buf,
+                               const struct weir__base_topic *topic);
 void weir__feed_start(struct weir__store_topic *topic, struct weir__run *run);
 
 /* --- feed_add.c --------------------------------------------------------- */

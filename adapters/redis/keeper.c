@@ -30,7 +30,8 @@ enum {
 #define MS_NS INT64_C(1000000)
 
 struct weir__keeper {
-    struct weir__delay *store;
+    const struct weir__base *base;
+    const struct weir__kept *kept;
     struct weir__redis_url url;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -52,7 +53,7 @@ struct weir__keeper {
 
     /* The keeper thread's. */
     struct weir__probe *probe;
-    struct weir__overdue *overdue;
+    struct weir__overdue *overdue; /* NULL: of a kind that has none */
     struct weir__buf renewals;
     uint64_t seen;    /* number of a run that was there at the last look */
     uint64_t decided; /* number of a run that is settled, or cannot be */
@@ -220,37 +221,12 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-/* One call for all leases of a topic; further than 1,024 they are not kept. */
-static void write_renewal(struct weir__buf *buf,
-                          const struct weir__store_topic *topic)
-{
-    size_t count = 0, written = 0;
-
-    for (const struct weir__lease *lease = topic->leases;
-         lease != NULL && count < WEIR__CALL_SLOTS; lease = lease->next)
-        count++;
-    if (count == 0)
-        return;
-    weir__resp_eval(buf, &weir__script_renew, 1, 1 + count);
-    weir__prefix_key(buf, &topic->base.prefix, "lease");
-    weir__resp_int(buf, topic->base.claim.lease_ms);
-    for (const struct weir__lease *lease = topic->leases; written < count;
-         lease = lease->next) {
-        weir__resp_int(buf, (int64_t)lease->token);
-        written++;
-    }
-    weir__buf_append(buf, "", 1); /* ends the call */
-}
-
 static void write_renewals(struct weir__keeper *keeper)
 {
-    const struct weir__delay *store = keeper->store;
-
     weir__buf_reset(&keeper->renewals);
-    for (const struct weir__base_topic *topic = store->base.topics;
+    for (const struct weir__base_topic *topic = keeper->base->topics;
          topic != NULL; topic = topic->next)
-        write_renewal(&keeper->renewals,
-                      (const struct weir__store_topic *)topic);
+        keeper->kept->write_renewals(&keeper->renewals, topic);
 }
 
 /* --- keeping -------------------------------------------------------------- */
@@ -272,7 +248,7 @@ static bool send_renewals(struct weir__keeper *keeper, bool *ret_is_kept)
         const char *call = (const char *)buf->ptr + at;
         size_t len = strlen(call);
         redisReply *reply =
-            run_script(keeper, &weir__script_renew, weir__slice_of(call, len));
+            run_script(keeper, keeper->kept->renew, weir__slice_of(call, len));
 
         if (reply == NULL)
             return false;
@@ -337,6 +313,10 @@ static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 {
     bool is_written;
 
+    if (keeper->overdue == NULL) {
+        keeper->decided = number;
+        return;
+    }
     keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
     if (!go_behind(keeper, number))
         return;
@@ -449,22 +429,30 @@ static void release(struct weir__keeper *keeper)
     weir__mem_free(keeper);
 }
 
-int weir__keeper_open(struct weir__delay *store,
-                      const struct weir__redis_url *url,
+/* Without the thread. */
+static int init(struct weir__keeper *keeper, struct weir__base *base,
+                const struct weir__kept *kept)
+{
+    keeper->base = base;
+    keeper->kept = kept;
+    keeper->url = base->url;
+    keeper->fd = -1;
+    atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
+    if (kept->overdue_new == NULL)
+        return make_lock(keeper);
+    keeper->overdue = kept->overdue_new(base);
+    return keeper->overdue == NULL ? WEIR_ENOMEM : make_lock(keeper);
+}
+
+int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
                       struct weir__keeper **ret_keeper)
 {
     struct weir__keeper *keeper = weir__mem_new(sizeof(*keeper));
-    int rc = WEIR_ENOMEM;
+    int rc;
 
     if (keeper == NULL)
         return WEIR_ENOMEM;
-    keeper->store = store;
-    keeper->url = *url;
-    keeper->fd = -1;
-    atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
-    keeper->overdue = weir__overdue_new(store);
-    if (keeper->overdue != NULL)
-        rc = make_lock(keeper);
+    rc = init(keeper, base, kept);
     if (rc < 0) {
         release(keeper);
         return rc;

@@ -3,9 +3,10 @@
 #define WEIR_REDIS_KEEPER_H
 
 /* The keeper: a thread that renews the leases of a store while a handler holds
- * the loop, up to the run's timeout, and then settles that run as timed out. It
- * has a connection of its own, made when it is first needed, blocks all signals
- * and never calls code of plugins or of the host.
+ * the loop, up to the run's timeout, and then settles that run as timed out, or
+ * lets its lease end where the kind has no such verdict. It has a connection of
+ * its own, made when it is first needed, blocks all signals and never calls
+ * code of plugins or of the host.
  *
  * It reads the store's leases and the run only while the loop thread is inside
  * a handler, and only behind the gate:
@@ -17,11 +18,25 @@
  * for the server. What a handler changes by calling into the store from inside
  * is done between weir__keeper_shut and weir__keeper_reopen. */
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/base.h"
+
+struct weir__keeper;
+struct weir__overdue;
+
+/* How the leases of a kind are kept; weir__base_kind has one. */
+struct weir__kept {
+    const struct weir__script *renew; /* answers with a list of what is gone */
+    /* Append the calls that renew what the topic holds, a NUL behind each and
+     * none in them. Behind the gate. */
+    void (*write_renewals)(struct weir__buf *buf,
+                           const struct weir__base_topic *topic);
+    /* NULL: an overdue run is not settled, but its leases are renewed no
+     * longer. */
+    struct weir__overdue *(*overdue_new)(struct weir__base *base);
+};
 
 /* WEIR_ENOMEM, WEIR_ESYSTEM (no thread). */
-int weir__keeper_open(struct weir__delay *store,
-                      const struct weir__redis_url *url,
+int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
                       struct weir__keeper **ret_keeper);
 
 /* Waits for the thread, which may be asking the server: 1 s at most. NULL is
@@ -45,11 +60,19 @@ int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
 bool weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
-/* --- keeper_overdue.c: the verdict on an overdue run --------------------- */
+/* --- keeper_ops.c: the ops of every kind that has a keeper ---------------- */
 
-struct weir__overdue;
+/* A topic is listened to: its leases have to be kept from now on. */
+void weir__keep_begin(struct weir__base *base);
 
-struct weir__overdue *weir__overdue_new(struct weir__delay *store);
+void weir__keep_enter(struct weir__store_topic *topic, struct weir__run *run,
+                      int64_t deadline_ns);
+bool weir__keep_leave(struct weir__store_topic *topic, struct weir__run *run);
+int64_t weir__keep_kept_ns(const struct weir__store_topic *topic);
+
+/* --- keeper_overdue.c: the verdict on an overdue run of a delay topic ----- */
+
+struct weir__overdue *weir__overdue_new(struct weir__base *base);
 void weir__overdue_free(struct weir__overdue *overdue);
 
 /* Write the commands that settle `run` as timed out, one behind the other; the

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay_draft.h"
+#include "adapters/redis/delay_private.h"
 #include "adapters/redis/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -24,7 +25,7 @@ struct weir__overdue {
     size_t count;
 };
 
-struct weir__overdue *weir__overdue_new(struct weir__delay *store)
+struct weir__overdue *weir__overdue_new(struct weir__base *base)
 {
     struct weir__overdue *overdue = weir__mem_new(sizeof(*overdue));
 
@@ -37,7 +38,7 @@ struct weir__overdue *weir__overdue_new(struct weir__delay *store)
         weir__mem_free(overdue);
         return NULL;
     }
-    overdue->store = store;
+    overdue->store = (struct weir__delay *)base; /* its first member */
     return overdue;
 }
 

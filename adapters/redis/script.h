@@ -55,6 +55,7 @@ extern const struct weir__script weir__script_bounded_claim;
 extern const struct weir__script weir__script_bounded_settle;
 extern const struct weir__script weir__script_bounded_renew;
 extern const struct weir__script weir__script_bounded_purge;
+extern const struct weir__script weir__script_bounded_list;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

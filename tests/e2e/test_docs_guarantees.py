@@ -68,7 +68,24 @@ def every_row_names_a_test(_place):
 def the_kinds_name_tests_that_exist(_place):
     text = page("kinds.md")
     expect([], missing(text))
-    expect_true(len(named_tests(text)) > 15, "tests are named")
+    expect_true(len(named_tests(text)) > 40, "tests are named")
+    found = rows(text)
+    expect_true(len(found) >= 8, "there are rows")
+    expect([], [row for row in found if not named_tests(row)])
+
+
+@test
+def what_the_grouped_kinds_guarantee_names_tests(_place):
+    text = page("kinds.md")
+    for kind, least in (("bounded", 10), ("list", 5), ("stream", 6)):
+        section = re.search(r"^## `%s`.*?(?=^## )" % kind, text, re.M | re.S)
+        expect_true(len(named_tests(section.group())) >= least, kind)
+    stream = re.search(r"^## `stream`.*?^The keys", text, re.M | re.S).group()
+    for bullet in ("Guarantee", "Retries", "Other consumers", "Dead",
+                   "Waiting"):
+        (words,) = re.findall(r"^- \*\*%s\*\*.*?(?=^- |^The)" % bullet, stream,
+                              re.M | re.S)
+        expect_true(named_tests(words), bullet)
 
 
 @test

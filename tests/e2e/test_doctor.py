@@ -8,59 +8,10 @@ import subprocess
 
 from e2e import (BUILD, TEST_PLUGINS, Redis, eventually, expect, expect_in,
                  expect_true, main, stop_cleanly, test)
+from server import Server, use_good_plugins
 
-GOOD = ("connection", "version", "replication", "memory", "clients", "clock",
+GOOD = ("connection", "version", "replication", "cluster", "memory", "clients", "clock",
         "scripts", "rights", "files", "plugins")
-
-
-class Server:
-    """A redis-server as somebody else would run it."""
-
-    def __init__(self, place, *args, waits_for="+PONG"):
-        directory = place.path("other")
-        self.path = os.path.join(directory, "redis.sock")
-        self.url = "unix://" + self.path
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        os.makedirs(directory, exist_ok=True)
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
-             "--unixsocket", self.path, "--dir", directory, "--save", "",
-             *args], text=True, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        place.started.append(self.process)
-        eventually(lambda: self.answer().startswith(waits_for), "it answers")
-
-    def url_of(self, login):
-        return "redis://%s@127.0.0.1:%d" % (login, self.port)
-
-    def answer(self):
-        try:
-            redis = Redis(self.path)
-        except OSError:
-            return ""
-        redis.send("PING")
-        line = redis.line()
-        redis.close()
-        return line
-
-    def tell(self, line):
-        redis = Redis(self.path)
-        redis.send(line)
-        answer = redis.line()
-        redis.close()
-        expect_true(answer[:1] != "-", "%s: %s" % (line, answer))
-        return answer
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def use_good_plugins(place):
-    place.env["WEIR_PLUGIN_PATH"] = os.path.abspath(
-        os.path.join(BUILD, "plugins"))
 
 
 def examine(place, code, *args):

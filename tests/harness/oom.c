@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/oom.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/mem.h"
@@ -12,23 +13,24 @@ void *__real_weir__mem_new(size_t size);
 void *__wrap_weir__mem_grow(void *ptr, size_t count, size_t size);
 void *__real_weir__mem_grow(void *ptr, size_t count, size_t size);
 
-static bool is_on;
-static int left; /* allocations that still succeed */
+/* Of all threads. */
+static atomic_bool is_on;
+static atomic_int left; /* allocations that still succeed */
 
 void oom_after(int count)
 {
-    is_on = true;
-    left = count;
+    atomic_store(&left, count);
+    atomic_store(&is_on, true);
 }
 
 void oom_off(void)
 {
-    is_on = false;
+    atomic_store(&is_on, false);
 }
 
 static bool fails(void)
 {
-    return is_on && left-- <= 0;
+    return atomic_load(&is_on) && atomic_fetch_sub(&left, 1) <= 0;
 }
 
 void *__wrap_weir__mem_new(size_t size)

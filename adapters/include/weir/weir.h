@@ -331,6 +331,7 @@ struct weir_job_info {
                                  or was, where it came by on_dead; or empty */
     struct weir_slice error;  /* text of the last failed run; may be empty */
     struct weir_slice body;   /* msgpack */
+    struct weir_slice group;  /* of a bounded topic's event; else empty */
 };
 
 /* `job` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such job. */

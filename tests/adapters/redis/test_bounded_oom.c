@@ -33,6 +33,13 @@ static void on_count(int code, uint64_t count, void *arg)
     answers++;
 }
 
+static void on_listed(int code, const struct weir_job_info *job, void *arg)
+{
+    (void)code;
+    (void)arg;
+    answers += job == NULL;
+}
+
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
 {
     (void)code;
@@ -119,6 +126,8 @@ TEST(each_request_is_answered_once_or_refused)
         for (int i = 0; i < 100; i++)
             add(host, i);
         requests += ops->stats(host->topic, on_stats, NULL) == WEIR_OK;
+        requests += ops->list(host->topic, WEIR_JOB_READY, 50, on_listed,
+                              NULL) == WEIR_OK;
         requests +=
             ops->purge(host->topic, WEIR__PURGE_ALL, on_count, NULL) == WEIR_OK;
         turns(3);

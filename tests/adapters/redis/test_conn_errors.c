@@ -46,7 +46,7 @@ TEST(the_code_of_an_error_in_a_script_of_6_2_is_found)
 }
 
 /* The handshake is PING, the first command of a connection. */
-static void expect_long_wait_after(const char *bytes)
+static void expect_long_wait_after(const char *bytes, const char *text)
 {
     const struct resp_rule rule = {0, 1, bytes, false};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
@@ -55,19 +55,37 @@ static void expect_long_wait_after(const char *bytes)
     fixture_open(f);
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
-    EXPECT_CONTAINS("denies us access", f->log_text);
+    EXPECT_CONTAINS(text, f->log_text);
     EXPECT_TRUE(fixture_retry_ms(f) >= 5000);
     EXPECT_TRUE(fixture_retry_ms(f) <= 10000);
     fixture_free(f);
     resp_peer_stop(peer);
 }
 
+static void expect_denied_after(const char *bytes)
+{
+    expect_long_wait_after(bytes, "denies us access");
+}
+
 TEST(a_server_that_denies_access_is_tried_again_much_later)
 {
-    expect_long_wait_after("-WRONGPASS invalid username-password pair\r\n");
-    expect_long_wait_after("-NOAUTH Authentication required.\r\n");
-    expect_long_wait_after("-NOPERM this user has no permissions\r\n");
-    expect_long_wait_after("-NOPROTO unsupported protocol version\r\n");
+    expect_denied_after("-WRONGPASS invalid username-password pair\r\n");
+    expect_denied_after("-NOAUTH Authentication required.\r\n");
+    expect_denied_after("-NOPERM this user has no permissions\r\n");
+    expect_denied_after("-NOPROTO unsupported protocol version\r\n");
+}
+
+static void expect_misled_after(const char *bytes)
+{
+    expect_long_wait_after(bytes, "is a node of a Redis Cluster and does not");
+}
+
+TEST(a_node_of_a_cluster_that_lacks_slots_is_tried_again_much_later)
+{
+    expect_misled_after("-MOVED 3999 127.0.0.1:6381\r\n");
+    expect_misled_after("-ASK 3999 127.0.0.1:6381\r\n");
+    expect_misled_after("-TRYAGAIN Multiple keys request\r\n");
+    expect_misled_after("-CLUSTERDOWN The cluster is down\r\n");
 }
 
 TEST(a_subscriber_that_may_not_listen_is_tried_again_much_later)

@@ -68,8 +68,6 @@ TEST(what_a_server_refused_for_a_while_is_sent_again_whatever_its_flags)
     expect_sent_again_after("-READONLY You can't write. script: ab12\r\n");
     expect_sent_again_after("-BUSY Redis is busy running a script\r\n");
     expect_sent_again_after("-UNBLOCKED force unblock, now a replica\r\n");
-    expect_sent_again_after("-TRYAGAIN Multiple keys request\r\n");
-    expect_sent_again_after("-CLUSTERDOWN The cluster is down\r\n");
     expect_sent_again_after("-NOAUTH Authentication required.\r\n");
     expect_sent_again_after("-ERR Error running script (call to f_ab12): "
                             "@user_script:1: @user_script: 1: -READONLY You "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "adapters/redis/base.h"
@@ -299,6 +300,66 @@ TEST(closing_with_work_in_flight_leaves_nothing_behind)
     world_turn();
     host_add_numbered(host, 600, 700, 0);
     host_add(host, NULL, 0);
+    world_close();
+}
+
+static long long fetchers(struct redis_proc *proc)
+{
+    const char *list = redis_text(proc, "CLIENT LIST TYPE normal");
+    long long count = 0;
+
+    while ((list = strstr(list, "name=w1:fetch")) != NULL) {
+        list++;
+        count++;
+    }
+    return count;
+}
+
+TEST(large_fetches_go_by_connections_of_their_own)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    host_add_numbered(host, 0, 3000, 0);
+    AWAIT(host->added == 3000);
+    EXPECT_INT(100, host_claim(host, 100, 60000));
+    EXPECT_INT(0, fetchers(proc));
+    EXPECT_TRUE(host_claim(host, 1024, 60000) >= 512);
+    AWAIT(fetchers(proc) == 2);
+    while (host_claim(host, 1024, 60000) > 0)
+        continue;
+    EXPECT_INT(3000, host->arrived);
+    EXPECT_INT(0, host->lost);
+    world_close();
+}
+
+TEST(a_fetch_whose_connection_breaks_goes_by_another)
+{
+    struct weir__claim claim = {1024, 60000, 0};
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+    size_t first;
+
+    for (int i = 0; i < 3000; i++) {
+        char id[128];
+
+        (void)snprintf(id, sizeof(id), "%0100d", i);
+        host_add(host, id, 0);
+    }
+    AWAIT(host->added == 3000);
+    first = host_claim(host, 1024, 60000);
+    AWAIT(fetchers(proc) == 2);
+    /* The server hangs up on who is to get more than this at once. */
+    (void)redis_text(proc, "CONFIG SET client-output-buffer-limit %s",
+                     "normal 40000 0 0");
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    AWAIT(strstr(world_log, "connection lost") != NULL);
+    (void)redis_text(proc, "CONFIG SET client-output-buffer-limit %s",
+                     "normal 0 0 0");
+    AWAIT(host->claims == 2 &&
+          host->arrived + host->lost == first + host->claimed.count);
+    EXPECT_TRUE(host->claimed.count >= 512);
+    EXPECT_INT(0, host->lost);
     world_close();
 }
 

@@ -2,13 +2,15 @@
 
 /* Appends each batch to `file` as one line, "GROUP ATTEMPT NUMBER..." with the
  * bodies of its events, in one write. An event with the number `poison` ends
- * the process; `retry=N` has the first N batches retried as a whole. */
+ * the process; `retry=N` has the first N batches retried as a whole; each takes
+ * `work`, half before its line is written and half after. */
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/plugin.h>
@@ -18,6 +20,7 @@ struct batches {
     int64_t poison;
     int64_t retries;
     int64_t each;
+    int64_t work_ms;
 };
 
 static const struct weir_option options[] = {
@@ -25,6 +28,10 @@ static const struct weir_option options[] = {
     {.name = "poison", .type = WEIR_OPTION_INT, .fallback = "-1"},
     {.name = "retry", .type = WEIR_OPTION_INT, .fallback = "0"},
     {.name = "each", .type = WEIR_OPTION_BOOL, .fallback = "no"},
+    {.name = "work",
+     .type = WEIR_OPTION_DURATION,
+     .fallback = "0ms",
+     .max = 1000},
 };
 
 static int open_instance(const struct weir_open *open_with, void **ret_self)
@@ -38,12 +45,20 @@ static int open_instance(const struct weir_open *open_with, void **ret_self)
     self->poison = open_with->values[1].number;
     self->retries = open_with->values[2].number;
     self->each = open_with->values[3].number;
+    self->work_ms = open_with->values[4].number;
     if (self->fd < 0) {
         free(self);
         return WEIR_ESYSTEM;
     }
     *ret_self = self;
     return WEIR_OK;
+}
+
+static void spend_half(int64_t ms)
+{
+    struct timespec half = {.tv_nsec = (long)(ms * 500000)};
+
+    (void)nanosleep(&half, NULL); /* less will do */
 }
 
 static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
@@ -56,6 +71,7 @@ static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
                                   (int)group.len, (const char *)group.ptr,
                                   weir_job_counters(jobs[0]).attempt);
 
+    spend_half(self->work_ms);
     for (size_t i = 0; i < count && len < sizeof(line) - 32; i++) {
         int64_t number = -1;
 
@@ -70,6 +86,7 @@ static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
     line[len++] = '\n';
     if (write(self->fd, line, len) != (ssize_t)len)
         return weir_retry(jobs[0], "the file cannot be written");
+    spend_half(self->work_ms);
     if (self->retries > 0) {
         self->retries--;
         return weir_retry_after(jobs[0], 50, "as it was told");

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""A redis-server as somebody else would run it."""
+
+import os
+import socket
+import subprocess
+
+from e2e import BUILD, Redis, eventually, expect_in, expect_true
+
+
+def free_port():
+    """Nodes of a cluster use the one 10,000 above, too."""
+    while True:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        if port <= 55535:
+            return port
+
+
+class Server:
+    """Answers on a port and on a unix socket."""
+
+    def __init__(self, place, *args, waits_for="+PONG", name="other"):
+        directory = place.path(name)
+        self.path = os.path.join(directory, "redis.sock")
+        self.url = "unix://" + self.path
+        self.port = free_port()
+        os.makedirs(directory, exist_ok=True)
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+             "--unixsocket", self.path, "--dir", directory, "--save", "",
+             *args], text=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        place.started.append(self.process)
+        eventually(lambda: self.answer().startswith(waits_for), "it answers")
+
+    def url_of(self, login):
+        return "redis://%s@127.0.0.1:%d" % (login, self.port)
+
+    def answer(self):
+        try:
+            redis = Redis(self.path)
+        except OSError:
+            return ""
+        redis.send("PING")
+        line = redis.line()
+        redis.close()
+        return line
+
+    def tell(self, line):
+        redis = Redis(self.path)
+        redis.send(line)
+        answer = redis.line()
+        redis.close()
+        expect_true(answer[:1] != "-", "%s: %s" % (line, answer))
+        return answer
+
+    def told(self, line):
+        """A bulk answer."""
+        redis = Redis(self.path)
+        redis.send(line)
+        size = redis.line()
+        expect_in("$", size[:1])
+        text = redis.file.read(int(size[1:])).decode()
+        redis.close()
+        return text
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def use_good_plugins(place):
+    place.env["WEIR_PLUGIN_PATH"] = os.path.abspath(
+        os.path.join(BUILD, "plugins"))

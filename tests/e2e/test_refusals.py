@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: MIT
+"""Servers that refuse commands while a worker runs: rights that were taken
+away, and nodes of a Redis Cluster."""
+
+import time
+
+from e2e import (eventually, expect, expect_in, expect_true, main,
+                 stop_cleanly, test)
+from server import Server, use_good_plugins
+
+MISLED = "is a node of a Redis Cluster and does not serve all slots ("
+
+
+class Worker:
+    """weir run in the background, with what it logs in a file."""
+
+    def __init__(self, place, url):
+        use_good_plugins(place)
+        self.place, self.name = place, place.path("worker.log")
+        place.env["WEIR_REDIS"] = url
+        place.weir("add", "t", "--id", "0", "--redis", url)
+        self.process = place.start("run", "--handle", "t=echo?file=" +
+                                   place.path("ran"))
+        self.lines = []
+        self.wait_for("0")
+
+    def wait_for(self, job_id):
+        eventually(lambda: job_id in [line["id"] for line in
+                                      self.place.lines("ran")],
+                   "job %s runs" % job_id)
+
+    def log(self):
+        """What it said up to its end."""
+        self.process.terminate()
+        _, err = self.process.communicate()
+        expect(0, self.process.returncode, err)
+        return err
+
+
+def rejected(server):
+    """How many scripts were refused so far."""
+    for line in server.told("INFO commandstats").splitlines():
+        if line.startswith("cmdstat_evalsha:"):
+            return int(line.split("rejected_calls=")[1].split(",")[0])
+    return 0
+
+
+@test
+def a_right_that_is_taken_away_is_missed_now_and_then(place):
+    server = Server(place)
+    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all")
+    worker = Worker(place, server.url_of("w:pw"))
+    server.tell("ACL SETUSER w -evalsha")
+    result = place.weir("add", "t", "--id", "1", "--redis", server.url)
+    expect(0, result.code, result.err)
+    eventually(lambda: rejected(server) > 0, "it is refused")
+    before = rejected(server)
+    time.sleep(4)
+    expect_true(rejected(server) - before <= 1,
+                "%d more in 4 s" % (rejected(server) - before))
+    server.tell("ACL SETUSER w +evalsha")
+    worker.wait_for("1")
+    log = worker.log()
+    expect_true(1 <= log.count("see weir doctor") <= 4, log)
+
+
+def cluster_node(place, name="other"):
+    return Server(place, "--cluster-enabled", "yes", name=name)
+
+
+def give_slots(server, slots="0 16383"):
+    server.tell("CLUSTER ADDSLOTSRANGE " + slots)
+
+
+def await_cluster(server):
+    eventually(lambda: "cluster_state:ok" in server.told("CLUSTER INFO"),
+               "the cluster is up")
+
+
+def lone_node(place):
+    server = cluster_node(place)
+    give_slots(server)
+    await_cluster(server)
+    return server
+
+
+def add_second_node(place, server):
+    other = cluster_node(place, "second")
+    other.tell("CLUSTER MEET 127.0.0.1 %d" % server.port)
+    for node in server, other:
+        eventually(lambda: "cluster_known_nodes:2" in node.told("CLUSTER INFO"),
+                   "they met")
+    await_cluster(other)
+    return other
+
+
+@test
+def a_lone_node_of_a_cluster_is_a_server_like_others(place):
+    server = lone_node(place)
+    place.env["WEIR_REDIS"] = server.url
+    use_good_plugins(place)
+    found = {line["check"]: line for line in place.weir("doctor",
+                                                        "--json").json}
+    expect("ok", found["cluster"]["status"])
+    for job_id in "abcdef":
+        place.add("t", job_id)
+    place.ok("reschedule", "t", "f", "--delay", "1h")
+    expect(["f"], [job["id"] for job in
+                   place.ok("list", "t", "--state", "scheduled")])
+    place.ok("delete", "t", "f")
+    place.ok("delete", "t", "e")
+    place.ok("pause", "t")
+    place.ok("resume", "t")
+    place.ok("topic", "set", "t", "retry=10ms")
+    run(place, "t=flaky?fail=9")
+    for job_id in "abcd":
+        expect("dead", place.ok("show", "t", job_id)["state"])
+    place.ok("dead", "purge", "t", "d")
+    place.ok("dead", "requeue", "t", "--all")
+    run(place, "t=echo")
+    expect(3, place.stats("t")["done_total"])
+    place.add("t", "g", "--delay", "1h")
+    place.ok("purge", "t", "--yes")
+    expect(0, place.stats("t")["scheduled"])
+
+
+def run(place, *handles):
+    args = [word for handle in handles for word in ("--handle", handle)]
+    result = place.weir("run", *args, "--until-empty")
+    expect(0, result.code, result.err)
+
+
+@test
+def every_kind_works_on_a_lone_node_of_a_cluster(place):
+    server = lone_node(place)
+    place.env["WEIR_REDIS"] = server.url
+    use_good_plugins(place)
+    for kind in ("bounded", "list", "stream", "sync", "concurrent"):
+        place.ok("topic", "set", kind, "kind=" + kind)
+        for i in range(3):
+            place.ok("add", kind, "--body", str(i),
+                     *(("--group", "g") if kind == "bounded" else ()))
+        worker = place.start("run", "--handle", kind + "=echo?file=" +
+                             place.path(kind))
+        eventually(lambda: len(place.lines(kind)) == 3, kind + " runs")
+        stop_cleanly(worker)
+
+
+@test
+def dead_jobs_stay_on_a_lone_node_of_a_cluster(place):
+    server = lone_node(place)
+    place.env["WEIR_REDIS"] = server.url
+    use_good_plugins(place)
+    place.ok("topic", "set", "t", "retry=none", "on_dead=graves",
+             "lease=300ms")
+    place.add("t", "a")
+    place.add("t", "b")
+    result = place.weir("run", "--handle", "t=flaky?fail=9", "--until-empty")
+    expect(0, result.code, result.err)
+    expect(2, place.stats("t")["dead"])
+    expect(1, result.err.count("on_dead needs a server that is no node"))
+
+
+@test
+def a_cluster_without_slots_is_refused(place):
+    server = cluster_node(place)
+    use_good_plugins(place)
+    place.weir("add", "t", "--redis", server.url).expect_complaint(
+        2, server.url, MISLED, "CLUSTERDOWN", "give another address")
+    result = place.weir("run", "--handle", "t=echo", "--redis", server.url)
+    expect(2, result.code, result.err)
+    expect_in("has 0 of 16384 slots", result.err.splitlines()[-1])
+    result = place.weir("doctor", "--redis", server.url, "--json")
+    found = {line["check"]: line for line in result.json}
+    expect("failed", found["cluster"]["status"])
+    expect_in("give another address", found["cluster"]["advice"])
+
+
+@test
+def a_node_whose_slots_are_elsewhere_is_refused(place):
+    other = add_second_node(place, lone_node(place))
+    use_good_plugins(place)
+    for command in ("add", "show", "stats"):
+        args = ("t", "x") if command == "show" else ("t",)
+        place.weir(command, *args, "--redis", other.url).expect_complaint(
+            2, other.url, MISLED, "MOVED")
+    result = place.weir("run", "--handle", "t=echo", "--redis", other.url)
+    expect(2, result.code, result.err)
+    expect_in("has 0 of 16384 slots", result.err.splitlines()[-1])
+
+
+def slot_of_topic(server):
+    return server.tell("CLUSTER KEYSLOT {t}")[1:]
+
+
+def goes_on(place, server, worker, word):
+    """It said once what was wrong, and works again."""
+    eventually(lambda: "ERR" not in server.answer(), "it answers")
+    result = place.weir("add", "t", "--id", "1")
+    expect(0, result.code, result.err)
+    worker.wait_for("1")
+    log = worker.log()
+    expect(1, log.count(MISLED), log)
+    expect_in(MISLED + word, log)
+
+
+@test
+def a_worker_whose_slot_is_taken_away_waits_for_it(place):
+    server = lone_node(place)
+    worker = Worker(place, server.url)
+    server.tell("CONFIG SET cluster-require-full-coverage no")
+    slot = slot_of_topic(server)
+    server.tell("CLUSTER DELSLOTS " + slot)
+    before = commands(server)
+    time.sleep(8)
+    expect_true(commands(server) - before < 120,
+                "%d commands in 8 s" % (commands(server) - before))
+    server.tell("CLUSTER ADDSLOTS " + slot)
+    goes_on(place, server, worker, "CLUSTERDOWN")
+
+
+def commands(server):
+    for line in server.told("INFO stats").splitlines():
+        if line.startswith("total_commands_processed:"):
+            return int(line.split(":")[1])
+    return 0
+
+
+@test
+def a_worker_whose_slot_moves_waits_for_its_end(place):
+    server = lone_node(place)
+    other = add_second_node(place, server)
+    worker = Worker(place, server.url)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is settled")
+    slot = slot_of_topic(server)
+    server.tell("CLUSTER SETSLOT %s MIGRATING %s" % (slot,
+                                                     other.told("CLUSTER MYID")))
+    time.sleep(8)
+    server.tell("CLUSTER SETSLOT %s STABLE" % slot)
+    goes_on(place, server, worker, "")
+
+
+if __name__ == "__main__":
+    main()
