@@ -569,10 +569,10 @@ struct weir_plugin {
 /* For `flags`: `run` may block. It is then called by threads beside the loop,
  * several at once; `open` and `close` are not. All that it may do with its job
  * works there, but for WEIR_PENDING, which counts as WEIR_RETRY, and what comes
- * with it. The threads block all signals. When a run is given up (see
- * weir_job_canceled) its thread goes on with a copy of the job until `run`
- * returns, and `close` waits for that. Not together with `flush` or without
- * `run`: `run_batch` is not used then. */
+ * with it. The threads block all signals but those of faults. When a run is
+ * given up (see weir_job_canceled) its thread goes on with a copy of the job
+ * until `run` returns, and `close` waits for that. Not together with `flush` or
+ * without `run`: `run_batch` is not used then. */
 #define WEIR_PLUGIN_BLOCKING 1
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"
