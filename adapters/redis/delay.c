@@ -26,6 +26,7 @@ static void topic_fini(struct weir__base_topic *base)
 {
     struct weir__store_topic *topic = topic_of(base);
 
+    weir__topic_clear_verdicts(topic);
     while (topic->leases != NULL)
         weir__lease_free(topic->leases);
     while (topic->spent_leases != NULL) {
@@ -85,6 +86,7 @@ static void topic_init(struct weir__base_topic *base)
 
     topic->store = delay_of(base->base);
     topic->touched_end = &topic->touched;
+    topic->number = ++topic->store->topics_made;
     weir__hold_init(topic);
 }
 

@@ -6,7 +6,7 @@ import time
 
 from e2e import (eventually, expect, expect_in, expect_true, main,
                  stop_cleanly, test)
-from server import Server, use_good_plugins
+from redis_server import Server, use_good_plugins
 
 MISLED = "is a node of a Redis Cluster and does not serve all slots ("
 
