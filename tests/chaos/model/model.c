@@ -343,6 +343,12 @@ static struct worker *last_sleeper(struct model *model)
 
 void model_wake(struct model *model, int64_t due_ms)
 {
+    char lone[SEQ_LEN + 2] = "";
+
+    if (model->lone != 0 && due_ms <= model_now_ms(model)) {
+        lone[0] = ':';
+        seq_text(model->lone, lone + 1);
+    }
     for (;;) {
         struct worker *last = last_sleeper(model);
 
@@ -351,7 +357,7 @@ void model_wake(struct model *model, int64_t due_ms)
         last->is_idle = false;
         if (!last->is_subscribed)
             continue;
-        text_format(&model->woken, "%d ", (int)(last - model->workers));
+        text_format(&model->woken, "%d%s ", (int)(last - model->workers), lone);
         return;
     }
 }

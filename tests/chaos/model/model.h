@@ -133,7 +133,8 @@ struct model {
     size_t dead_count, dead_cap;
     struct lease *leases;
     size_t lease_count, lease_cap;
-    struct text woken; /* workers told since the last look, "3 1 " */
+    struct text woken; /* workers told since the last look, "3 1:SEQ " */
+    uint32_t lone;     /* a pack that is added alone; 0: none */
 };
 
 void model_init(struct model *model, int64_t now_us);

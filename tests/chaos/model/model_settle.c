@@ -128,8 +128,10 @@ void model_add(struct model *model, const struct add_call *call,
             added += add_pack(model, pack, i, &seat->refusals, &first_ms);
     }
     model->count.added += added;
+    model->lone = call->count == 1 ? call->packs[0]->number : 0;
     if (added > 0)
         model_wake(model, first_ms);
+    model->lone = 0;
     say_added(added, &seat->refusals, model->revision, answer);
 }
 

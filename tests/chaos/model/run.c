@@ -110,7 +110,20 @@ void run_check(struct run *run)
     run_compare(run);
 }
 
-/* Appends "3 " for a message to worker 3; false: it was the PONG. */
+static const char *message_text(const char *message)
+{
+    static char text[SEQ_LEN + 2];
+
+    if (strcmp(message, "t") == 0)
+        return "";
+    if (strncmp(message, "t ", 2) != 0)
+        return "?";
+    (void)snprintf(text, sizeof(text), ":%s", message + 2);
+    return text;
+}
+
+/* Appends "3 " for a message to worker 3, "3:SEQ " where it names a pack;
+ * false: it was the PONG. */
 static bool read_message(struct run *run, struct text *woken)
 {
     static const char channel[] = "weir:wake:w";
@@ -126,7 +139,8 @@ static bool read_message(struct run *run, struct text *woken)
     is_pong = strcmp(array->element[0]->str, "pong") == 0;
     if (strcmp(array->element[0]->str, "message") == 0) {
         text_str(woken, array->element[1]->str + strlen(channel));
-        text_str(woken, strcmp(array->element[2]->str, "t") == 0 ? " " : "? ");
+        text_str(woken, message_text(array->element[2]->str));
+        text_str(woken, " ");
     }
     freeReplyObject(reply);
     return !is_pong;
