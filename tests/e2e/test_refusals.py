@@ -235,9 +235,10 @@ def a_worker_whose_slot_moves_waits_for_its_end(place):
     slot = slot_of_topic(server)
     server.tell("CLUSTER SETSLOT %s MIGRATING %s" % (slot,
                                                      other.told("CLUSTER MYID")))
-    time.sleep(8)
+    place.weir("add", "t").expect_complaint(2, server.url, MISLED + "ASK")
+    time.sleep(7)  # a worker looks each 5 s
     server.tell("CLUSTER SETSLOT %s STABLE" % slot)
-    goes_on(place, server, worker, "")
+    goes_on(place, server, worker, "TRYAGAIN")
 
 
 if __name__ == "__main__":
