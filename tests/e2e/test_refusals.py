@@ -159,6 +159,7 @@ def dead_jobs_stay_on_a_lone_node_of_a_cluster(place):
     expect(0, result.code, result.err)
     expect(2, place.stats("t")["dead"])
     expect(1, result.err.count("on_dead needs a server that is no node"))
+    expect_true("another program" not in result.err, result.err)
 
 
 @test
