@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/facade.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/ladder.h"
@@ -251,6 +252,18 @@ void weir__facade_close_plugin(struct weir__bound_plugin *bound)
     weir__mem_free(bound);
 }
 
+static int find_plugin(const struct weir_topic_options *options,
+                       const char *topic, struct weir__plugin_file *ret_file,
+                       struct weir_error *err)
+{
+    char name[sizeof("the table of topic ") + WEIR_MAX_TOPIC];
+
+    if (options->table == NULL)
+        return weir__plugin_load(options->plugin, ret_file, err);
+    (void)snprintf(name, sizeof(name), "the table of topic %s", topic);
+    return weir__plugin_check(options->table, name, ret_file, err); /* fits */
+}
+
 static int open_plugin(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir__bound_plugin *bound, struct weir_error *err)
@@ -266,8 +279,9 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
         .options = options->plugin_options,
         .option_count = options->plugin_option_count,
         .host = &weir__host,
+        .self = options->table == NULL ? NULL : options->self,
     };
-    int rc = weir__plugin_load(options->plugin, &bound->file, err);
+    int rc = find_plugin(options, topic, &bound->file, err);
 
     if (rc < 0)
         return rc;
@@ -279,13 +293,14 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
 }
 
-/* Exactly one of function and plugin. */
+/* Exactly one of function, plugin and table. */
 static int check_handler(const char *topic,
                          const struct weir_topic_options *options,
                          struct weir_error *err)
 {
-    if ((options->run == NULL && options->run_batch == NULL) ==
-        (options->plugin == NULL))
+    if ((options->run != NULL || options->run_batch != NULL) +
+            (options->plugin != NULL) + (options->table != NULL) !=
+        1)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: give it either a function or a "
                                "plugin",
@@ -294,7 +309,7 @@ static int check_handler(const char *topic,
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: a handler of many jobs cannot block",
                                topic);
-    if (options->plugin != NULL && options->blocking)
+    if (options->blocking && options->run == NULL)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: blocking is for functions; a plugin "
                                "says it itself",
@@ -378,7 +393,7 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
         rc = fit_lane(reactor, options, &lane, err);
     if (rc < 0)
         return rc;
-    if (options->plugin != NULL)
+    if (options->plugin != NULL || options->table != NULL)
         return serve_plugin(reactor, options, topic, &lane, err);
     return serve_lane(reactor, &lane, topic, err);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <weir/test.h>
+#include "adapters/trial_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/ev/loop.h"
-#include "adapters/ev/plugin_loop.h"
-#include "adapters/facade.h"
 #include "adapters/msgpack/origin.h"
-#include "adapters/trial/loop.h"
-#include "adapters/trial/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -23,41 +18,6 @@
 #define MS_NS         INT64_C(1000000)
 #define LONGEST_MS    (INT64_C(36500) * 24 * 3600 * 1000)
 
-/* What happened, each with its texts behind it. */
-struct noted_run {
-    struct weir_trial_run run;
-    char text[];
-};
-
-struct noted_line {
-    struct weir_trial_line line;
-    char text[];
-};
-
-struct weir_trial {
-    char topic[WEIR_MAX_TOPIC + 1];
-    int64_t start_ms;
-    int64_t now_ns;
-    bool is_running; /* inside weir_trial_advance */
-    struct weir__log log;
-    weir_log_fn on_line;
-    void *on_line_arg;
-    struct ev_loop *loop; /* for what other threads and descriptors bring */
-    int depth;            /* callbacks of it on the stack */
-    struct weir_loop *watches;
-    struct weir__trial_loop *timers;
-    struct weir__ev_mailbox *mailbox;
-    struct weir__reactor *core;
-    struct weir__trial_store *store;
-    struct weir__plugin_file file;
-    struct weir__instance instance;
-    uint64_t made_ids;
-    struct noted_run **runs;
-    size_t run_count;
-    struct noted_line **lines;
-    size_t line_count;
-};
-
 static int64_t clock_ns(void *arg)
 {
     return ((const struct weir_trial *)arg)->now_ns;
@@ -68,180 +28,6 @@ static int64_t clock_ms(void *arg)
     const struct weir_trial *trial = arg;
 
     return trial->start_ms + trial->now_ns / MS_NS;
-}
-
-/* --- what happened ----------------------------------------------------- */
-
-/* Append a copy; without memory the line is only passed on. */
-static void note_line(struct weir_trial *trial, enum weir_level level,
-                      const char *text)
-{
-    size_t len = strlen(text);
-    struct noted_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
-    struct noted_line **lines = weir__mem_grow(
-        trial->lines, trial->line_count + 1, sizeof(struct noted_line *));
-
-    if (lines != NULL)
-        trial->lines = lines;
-    if (lines == NULL || noted == NULL) {
-        weir__mem_free(noted);
-        return;
-    }
-    memcpy(noted->text, text, len + 1);
-    noted->line = (struct weir_trial_line){level, noted->text};
-    trial->lines[trial->line_count++] = noted;
-}
-
-static void on_log(enum weir_level level, const char *text, void *arg)
-{
-    struct weir_trial *trial = arg;
-
-    note_line(trial, level, text);
-    if (trial->on_line != NULL)
-        trial->on_line(level, text, trial->on_line_arg);
-}
-
-/* Copy `from` to `*to` with a NUL and move on. */
-static const char *put_text(char **to, struct weir_slice from)
-{
-    char *start = *to;
-
-    if (from.len > 0)
-        memcpy(start, from.ptr, from.len);
-    start[from.len] = '\0';
-    *to += from.len + 1;
-    return start;
-}
-
-/* The number of the run whose counters these are: failures counted it already,
- * and the store counts what is done. */
-static uint32_t attempt_of(const struct weir__trial_job *job,
-                           const struct weir__run *run)
-{
-    uint32_t attempt = job->record.counters.attempt;
-
-    return run->outcome == WEIR__OUTCOME_SNOOZE ? attempt + 1 : attempt;
-}
-
-static struct noted_run *copy_run(const struct weir_trial *trial,
-                                  const struct weir__trial_job *job,
-                                  const struct weir__run *run)
-{
-    struct weir_slice reason = weir__slice_str(run->reason);
-    struct weir_slice dead = {0};
-    struct noted_run *noted;
-    char *text;
-
-    if (run->outcome == WEIR__OUTCOME_DEAD)
-        dead = run->record.reason;
-    noted =
-        weir__mem_new(sizeof(*noted) + job->id.len + reason.len + dead.len + 3);
-    if (noted == NULL)
-        return NULL;
-    text = noted->text;
-    noted->run = (struct weir_trial_run){
-        .id = put_text(&text, job->id),
-        .attempt = attempt_of(job, run),
-        .verdict = run->verdict,
-        .reason = put_text(&text, reason),
-        .delay_ms = job->state == WEIR_TRIAL_WAITING ? run->delay_ms : -1,
-        .dead = put_text(&text, dead),
-        .timed_out = run->is_timed_out,
-        .elapsed_ms = weir_trial_elapsed_ms(trial),
-    };
-    return noted;
-}
-
-static void on_verdict(const struct weir__trial_job *job,
-                       const struct weir__run *run, void *arg)
-{
-    struct weir_trial *trial = arg;
-    struct noted_run *noted = copy_run(trial, job, run);
-    struct noted_run **runs = weir__mem_grow(trial->runs, trial->run_count + 1,
-                                             sizeof(struct noted_run *));
-
-    if (runs != NULL)
-        trial->runs = runs;
-    if (runs == NULL || noted == NULL) {
-        weir__mem_free(noted);
-        on_log(WEIR_LEVEL_ERROR, "out of memory: a run is not in the list",
-               trial);
-        return;
-    }
-    trial->runs[trial->run_count++] = noted;
-}
-
-static void free_notes(struct weir_trial *trial)
-{
-    for (size_t i = 0; i < trial->run_count; i++)
-        weir__mem_free(trial->runs[i]);
-    for (size_t i = 0; i < trial->line_count; i++)
-        weir__mem_free(trial->lines[i]);
-    weir__mem_free(trial->runs);
-    weir__mem_free(trial->lines);
-}
-
-size_t weir_trial_run_count(const struct weir_trial *trial)
-{
-    return trial->run_count;
-}
-
-const struct weir_trial_run *weir_trial_run_at(const struct weir_trial *trial,
-                                               size_t i)
-{
-    return i < trial->run_count ? &trial->runs[i]->run : NULL;
-}
-
-const struct weir_trial_run *weir_trial_last(const struct weir_trial *trial)
-{
-    return trial->run_count == 0 ? NULL
-                                 : &trial->runs[trial->run_count - 1]->run;
-}
-
-size_t weir_trial_line_count(const struct weir_trial *trial)
-{
-    return trial->line_count;
-}
-
-const struct weir_trial_line *weir_trial_line_at(const struct weir_trial *trial,
-                                                 size_t i)
-{
-    return i < trial->line_count ? &trial->lines[i]->line : NULL;
-}
-
-bool weir_trial_logged(const struct weir_trial *trial, const char *part)
-{
-    for (size_t i = 0; i < trial->line_count; i++)
-        if (strstr(trial->lines[i]->text, part) != NULL)
-            return true;
-    return false;
-}
-
-enum weir_trial_state weir_trial_state(const struct weir_trial *trial,
-                                       const char *id)
-{
-    const struct weir__trial_job *job =
-        weir__trial_store_find(trial->store, weir__slice_str(id));
-
-    return job == NULL ? WEIR_TRIAL_NONE : job->state;
-}
-
-struct weir_counters weir_trial_counters(const struct weir_trial *trial,
-                                         const char *id)
-{
-    const struct weir__trial_job *job =
-        weir__trial_store_find(trial->store, weir__slice_str(id));
-
-    return job == NULL ? (struct weir_counters){0} : job->record.counters;
-}
-
-void weir_trial_each_counter(const struct weir_trial *trial, weir_counter_fn fn,
-                             void *arg)
-{
-    int rc = weir__reactor_counters(trial->core, weir__slice_str(trial->topic),
-                                    fn, arg);
-
-    WEIR_ASSERT(rc == WEIR_OK); /* it serves that topic */
 }
 
 /* --- life -------------------------------------------------------------- */
@@ -280,7 +66,7 @@ static int open_parts(struct weir_trial *trial)
     struct weir__trial_store_options store = {
         .now_ms = clock_ms,
         .now_ns = clock_ns,
-        .verdict = on_verdict,
+        .verdict = weir__trial_verdict,
         .arg = trial,
     };
     struct weir__reactor_options core = {
@@ -325,7 +111,7 @@ void weir_trial_free(struct weir_trial *trial)
     weir__ev_loop_close(trial->watches);
     weir__mailbox_close(trial->mailbox, 0);
     weir__loop_free(trial->loop);
-    free_notes(trial);
+    weir__trial_free_notes(trial);
     weir__mem_free(trial);
 }
 
@@ -335,16 +121,17 @@ static int find_table(struct weir_trial *trial,
                       struct weir_error *err)
 {
     const struct weir_topic_options *serve = &options->serve;
+    const struct weir_plugin *table =
+        options->table == NULL ? serve->table : options->table;
     int handlers = (serve->run != NULL || serve->run_batch != NULL) +
-                   (serve->plugin != NULL) + (options->table != NULL);
+                   (serve->plugin != NULL) + (table != NULL);
 
     if (handlers != 1)
         return weir__error_set(err, WEIR_EINVAL,
                                "a trial needs one handler: a function, the "
                                "path of a plugin, or its table");
-    if (options->table != NULL)
-        return weir__plugin_check(options->table, "of the trial", &trial->file,
-                                  err);
+    if (table != NULL)
+        return weir__plugin_check(table, "of the trial", &trial->file, err);
     if (serve->plugin != NULL)
         return weir__plugin_load(serve->plugin, &trial->file, err);
     return WEIR_OK;
@@ -383,6 +170,7 @@ static int open_handler(struct weir_trial *trial,
         .options = options->serve.plugin_options,
         .option_count = options->serve.plugin_option_count,
         .host = &weir__host,
+        .self = options->serve.plugin == NULL ? options->serve.self : NULL,
     };
     int rc = find_table(trial, options, err);
 
@@ -434,7 +222,7 @@ int weir_trial_open(const struct weir_trial_options *options,
     if (trial == NULL)
         return out_of_memory(err);
     trial->start_ms = options->start_ms == 0 ? START_MS : options->start_ms;
-    trial->log = (struct weir__log){on_log, trial, WEIR_LEVEL_DEBUG};
+    trial->log = (struct weir__log){weir__trial_log, trial, WEIR_LEVEL_DEBUG};
     trial->on_line = options->log;
     trial->on_line_arg = options->log_arg;
     rc = serve(trial, options, err);

@@ -23,12 +23,12 @@ static struct weir_slice keep(uint8_t **to, struct weir_slice slice)
     return kept;
 }
 
-int weir__follow_add(struct weir__follows *follows,
+int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
                      const struct weir_follow *job)
 {
     struct weir_slice id = text_of(job->id), url = text_of(job->url);
     struct weir_slice retry = text_of(job->retry);
-    size_t bytes = id.len + url.len + retry.len + job->body.len;
+    size_t bytes = topic.len + id.len + url.len + retry.len + job->body.len;
     struct weir__follow *follow;
     uint8_t *to;
 
@@ -39,6 +39,7 @@ int weir__follow_add(struct weir__follows *follows,
     if (follow == NULL)
         return WEIR_ENOMEM;
     to = follow->bytes;
+    follow->topic = keep(&to, topic);
     follow->id = keep(&to, id);
     follow->record.url = keep(&to, url);
     follow->record.retry = keep(&to, retry);
@@ -52,6 +53,7 @@ int weir__follow_add(struct weir__follows *follows,
         follows->last->next = follow;
     follows->last = follow;
     follows->count++;
+    follows->away += topic.len > 0;
     follows->bytes += bytes;
     return WEIR_OK;
 }

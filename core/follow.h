@@ -13,7 +13,8 @@ enum { WEIR__FOLLOWS_MAX = 64, WEIR__FOLLOW_BYTES_MAX = 16 * 1024 * 1024 };
 
 struct weir__follow {
     struct weir__follow *next;
-    struct weir_slice id; /* empty: the store makes one */
+    struct weir_slice topic; /* empty: that of the run */
+    struct weir_slice id;    /* empty: the store makes one */
     struct weir__record record;
     int64_t delay_ms; /* used when at_ms is 0 */
     int64_t at_ms;
@@ -24,10 +25,12 @@ struct weir__follow {
 struct weir__follows {
     struct weir__follow *first, *last;
     size_t count, bytes;
+    size_t away; /* of these for other topics */
 };
 
-/* A checked job. WEIR_EFULL (more than may be), WEIR_ENOMEM. */
-int weir__follow_add(struct weir__follows *follows,
+/* A checked job, for a checked topic or, where that is empty, the run's own.
+ * WEIR_EFULL (more than may be), WEIR_ENOMEM. */
+int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
                      const struct weir_follow *job);
 
 /* Forget them. */

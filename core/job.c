@@ -213,8 +213,8 @@ static bool job_canceled(const struct weir_job *job)
 }
 
 /* `size`: of the caller's struct, which may be an older or newer one. */
-static int job_follow(struct weir_job *job, const struct weir_follow *follow,
-                      size_t size)
+static int follow_to(struct weir_job *job, struct weir_slice topic,
+                     const struct weir_follow *follow, size_t size)
 {
     struct weir__run *run = weir__run_of(job);
     const struct weir__lane *lane = run->lane;
@@ -235,7 +235,25 @@ static int job_follow(struct weir_job *job, const struct weir_follow *follow,
         .url = own.url,
     };
     rc = lane->reactor->options.codec->check(&checked, NULL);
-    return rc < 0 ? rc : weir__follow_add(&run->follows, &own);
+    return rc < 0 ? rc : weir__follow_add(&run->follows, topic, &own);
+}
+
+static int job_follow(struct weir_job *job, const struct weir_follow *follow,
+                      size_t size)
+{
+    return follow_to(job, (struct weir_slice){0}, follow, size);
+}
+
+static int job_follow_to(struct weir_job *job, const char *topic,
+                         const struct weir_follow *follow, size_t size)
+{
+    struct weir_slice name = weir__slice_str(topic == NULL ? "" : topic);
+
+    if (weir__topic_check(name, NULL) < 0)
+        return WEIR_EINVAL;
+    if (weir__slice_equal(name, job_topic(job)))
+        name.len = 0;
+    return follow_to(job, name, follow, size);
 }
 
 static int complete(struct weir_handle handle, enum weir_verdict verdict,
@@ -272,4 +290,5 @@ const struct weir_host weir__host = {
     .job_group = job_group,
     .job_follow = job_follow,
     .job_count = weir__run_count,
+    .job_follow_to = job_follow_to,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/assert.h"
 #include "core/lane.h"
-#include "core/random.h"
 #include "core/text.h"
 #include "core/verdict.h"
 
@@ -232,26 +231,7 @@ void weir__lane_time_out(struct weir__lane *lane)
 /* Only what the handler cannot change is read. */
 void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
 {
-    const struct weir__lane_options *options = run->lane->options;
-    uint64_t random = run->token ^ (uint64_t)run->node << 32 ^ run->slot;
-
-    *ret_copy = (struct weir__run){
-        .job = {&weir__host},
-        .magic = WEIR__RUN_MAGIC,
-        .lane = run->lane,
-        .batch = run->batch,
-        .node = run->node,
-        .slot = run->slot,
-        .id = run->id,
-        .record = run->record,
-        .token = run->token,
-        .due_ms = run->due_ms,
-        .verdict = WEIR_RETRY,
-        .is_timed_out = true,
-    };
-    weir__run_decide(ret_copy, &options->ladder, options->retry_jitter,
-                     weir__random_next(&random));
-    ret_copy->record.error = weir__slice_str(TIMEOUT_TEXT);
+    weir__run_instead(run, true, TIMEOUT_TEXT, ret_copy);
 }
 
 static void give_up_all(struct weir__lane *lane, enum weir_cancel why,

@@ -2,6 +2,9 @@
 #include "core/verdict.h"
 
 #include "core/assert.h"
+#include "core/error.h"
+#include "core/lane.h"
+#include "core/random.h"
 #include "core/text.h"
 
 static void die(struct weir__run *run, const char *reason)
@@ -89,4 +92,45 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
         /* Dispatch replaces what is no verdict. */
         WEIR_UNREACHABLE("a verdict that dispatch let through");
     }
+}
+
+void weir__run_instead(const struct weir__run *run, bool is_timed_out,
+                       const char *error, struct weir__run *ret_copy)
+{
+    const struct weir__lane_options *options = run->lane->options;
+    uint64_t random = run->token ^ (uint64_t)run->node << 32 ^ run->slot;
+
+    *ret_copy = (struct weir__run){
+        .job = {&weir__host},
+        .magic = WEIR__RUN_MAGIC,
+        .lane = run->lane,
+        .batch = run->batch,
+        .node = run->node,
+        .slot = run->slot,
+        .id = run->id,
+        .record = run->record,
+        .token = run->token,
+        .due_ms = run->due_ms,
+        .start_late_us = run->start_late_us,
+        .verdict = WEIR_RETRY,
+        .is_timed_out = is_timed_out,
+    };
+    weir__run_decide(ret_copy, &options->ladder, options->retry_jitter,
+                     weir__random_next(&random));
+    ret_copy->record.error = weir__slice_str(error);
+}
+
+void weir__run_unmet(const struct weir__run *run, struct weir_error *ret_text,
+                     struct weir__run *ret_copy)
+{
+    const struct weir__follow *follow = run->follows.first;
+
+    WEIR_ASSERT(run->outcome == WEIR__OUTCOME_DONE && run->follows.away > 0);
+    while (follow->topic.len == 0)
+        follow = follow->next;
+    (void)weir__error_set(
+        ret_text, WEIR_EKIND, "%.*s%s did not take the jobs it adds",
+        (int)follow->topic.len, (const char *)follow->topic.ptr,
+        run->follows.away > 1 ? " or another topic" : "");
+    weir__run_instead(run, false, ret_text->text, ret_copy);
 }

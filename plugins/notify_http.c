@@ -10,7 +10,11 @@
 /* libcurl tells which descriptors it waits for and until when; the loop tells
  * libcurl when that has happened. Connections are kept and used again. */
 
-enum { ANSWER_MAX = 1024 * 1024, REDIRECTS_MAX = 5 };
+enum {
+    ANSWER_MAX = 1024 * 1024,
+    REDIRECTS_MAX = 5,
+    RETRY_AFTER_MAX_S = 365 * 24 * 3600 /* max_wait is no longer */
+};
 
 struct http {
     struct http_settings settings;
@@ -88,6 +92,8 @@ static void end(struct http *http, CURL *easy, CURLcode code)
     /* What it says is not needed to the end. */
     if (code == CURLE_WRITE_ERROR && post->answered > ANSWER_MAX)
         post->code = CURLE_OK;
+    if (retry_after_s > RETRY_AFTER_MAX_S)
+        retry_after_s = RETRY_AFTER_MAX_S;
     post->retry_after_ms = (int64_t)retry_after_s * 1000;
     http_cancel(http, post);
     http->done(post);

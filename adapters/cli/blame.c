@@ -4,16 +4,18 @@
 #include "adapters/cli/cli.h"
 
 #include <dlfcn.h>
+#include <ev.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { FRAMES_MAX = 64 };
+enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
 
 static void *base_of(const void *code, const char **ret_name)
 {
@@ -26,7 +28,7 @@ static void *base_of(const void *code, const char **ret_name)
 }
 
 /* Of a function where its code is, which C has no cast for. */
-static const void *code_of(pid_t (*fn)(void))
+static const void *code_of(int (*fn)(void))
 {
     const void *code;
 
@@ -41,12 +43,13 @@ static const char *called(void)
 {
     static const char here;
     /* One that no sanitizer has a version of. */
-    pid_t (*const part_of_libc)(void) = getppid;
+    int (*const part_of_libc)(void) = getpagesize;
     void *frames[FRAMES_MAX];
     int count = backtrace(frames, FRAMES_MAX), i = 0;
     const char *name = NULL, *found = NULL;
     const void *weir = base_of(&here, &name);
     const void *libc = base_of(code_of(part_of_libc), &name);
+    const void *libev = base_of(code_of(ev_version_major), &name);
     const void *loader = (const void *)getauxval(AT_BASE);
 
     while (i < count && base_of(frames[i], &name) != weir)
@@ -60,7 +63,7 @@ static const char *called(void)
             return i < count - 1 ? found : NULL;
         if (base == loader && found != NULL)
             return found; /* it was being loaded */
-        if (base != NULL && base != libc && base != loader)
+        if (base != NULL && base != libc && base != libev && base != loader)
             found = name;
     }
     return found;
@@ -115,6 +118,17 @@ static void on_exit_called(void)
     _exit(WEIR__EXIT_FAILED);
 }
 
+/* A handler without an end leaves no room on the stack to say so. */
+static void make_room(void)
+{
+    stack_t stack = {.ss_size = STACK_SIZE};
+
+    stack.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp != MAP_FAILED)
+        (void)sigaltstack(&stack, NULL); /* then it has none */
+}
+
 void weir__blame_listen(void)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -122,9 +136,10 @@ void weir__blame_listen(void)
     void *frame;
 
     (void)backtrace(&frame, 1); /* what it loads is there by then */
+    make_room();
     memset(&act, 0, sizeof(act));
     act.sa_handler = on_fatal;
-    act.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+    act.sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             (void)sigaction(numbers[i], &act, NULL);

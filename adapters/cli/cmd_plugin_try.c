@@ -5,6 +5,7 @@
  * returns is told of like any other. */
 
 #include "adapters/cli/counted.h"
+#include "adapters/cli/followed.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/plugin_path.h"
@@ -134,6 +135,8 @@ static bool print_json(const struct try *try, const struct outcome *outcome)
         weir__json_put(object, "time_ms", time_json(outcome->time_ms)) &&
         weir__json_put(object, "counters",
                        weir__counted_json(outcome->trial)) &&
+        weir__json_put(object, "follows",
+                       weir__followed_json(outcome->trial)) &&
         weir__json_put(object, "log", lines_json(outcome->trial)))
         return weir__json_print_line(object);
     (void)json_object_put(object);
@@ -159,6 +162,7 @@ static bool print(const struct try *try, const struct outcome *outcome)
     if (*outcome->dead != '\0')
         (void)printf("dead     %s\n", outcome->dead);
     (void)printf("time     %.3f ms\n", outcome->time_ms);
+    weir__followed_print(outcome->trial);
     weir__counted_print(outcome->trial);
     return true;
 }
@@ -259,7 +263,7 @@ static enum weir__exit run_plugin(struct try *try)
     if (!weir_trial_wait(trial, try->timeout_ms))
         weir_trial_advance(trial, 1); /* its timeout has passed by then */
     outcome = (struct outcome){.trial = trial, .time_ms = now_ms() - start_ms};
-    run = weir_trial_last(trial);
+    run = weir_trial_run_at(trial, 0); /* others are of jobs that it added */
     restore_output(try);
     if (run == NULL) {
         weir__complain("the job did not run: out of memory");
@@ -408,11 +412,12 @@ const struct weir__command weir__cmd_plugin_try = {
     .summary = "Run one job through a plugin, without a server",
     .details = "F.so is a file, or the name of a plugin as weir run takes it. "
                "Prints the\nverdict, the delay until the next attempt, the "
-               "reason, how long it took, and what\nthe plugin counted; what "
-               "it logs goes to stderr. With --json: {\"verdict\",\n"
-               "\"attempt\",\"delay_ms\",\"reason\",\"dead\",\"time_ms\","
-               "\"counters\":{},\n\"log\":[{\"level\",\"text\"}]}; what the "
-               "plugin itself prints then goes to stderr.",
+               "reason, how long it took, the\njobs that it adds, and what the "
+               "plugin counted; what it logs goes to stderr.\nWith --json: "
+               "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\",\n"
+               "\"time_ms\",\"counters\":{},\"follows\":[{\"topic\",\"id\","
+               "\"delay_ms\",\"body\"}],\n\"log\":[{\"level\",\"text\"}]}; "
+               "what the plugin itself prints then goes to stderr.",
     .example = "weir plugin try ./close_order.so --topic order.close "
                "--body '{\"order\":42}'",
     .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"

@@ -181,8 +181,9 @@ int weir__instance_open(const struct weir__plugin_file *file,
         .host = options->host,
         .topic = options->topic,
         .loop = options->loop,
+        .self = options->self,
     };
-    void *self = NULL;
+    void *self = options->self;
     int rc;
 
     WEIR_ASSERT(file->table != NULL &&

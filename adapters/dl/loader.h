@@ -43,6 +43,7 @@ struct weir__instance_options {
     size_t option_count;
     const struct weir_host *host; /* kept until the instance is closed */
     struct weir_loop *loop;       /* kept likewise; NULL: there is none */
+    void *self;                   /* of a table that is linked in; or NULL */
 };
 
 /* Check the options against the plugin's table, fill in defaults and open an

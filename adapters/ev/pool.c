@@ -8,6 +8,7 @@
 #include <weir/base.h>
 
 #include "adapters/ev/driver.h"
+#include "adapters/ev/signals.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -148,11 +149,10 @@ static void *work(void *arg)
 /* The new thread must not see a signal before it blocks them. */
 static int start_thread(struct weir__ev_pool *pool)
 {
-    sigset_t all, before;
+    sigset_t before;
     int rc;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    weir__ev_signals_block(&before);
     rc = pthread_create(&pool->threads[pool->started], NULL, work, pool);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)

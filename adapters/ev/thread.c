@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <weir/base.h>
 
+#include "adapters/ev/signals.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -63,14 +64,13 @@ int weir__ev_thread_start(struct weir__ev_thread *thread,
                           void (*begun)(void *arg), void (*ended)(void *arg),
                           void *arg)
 {
-    sigset_t all, before;
+    sigset_t before;
     int rc;
 
     thread->begun = begun;
     thread->ended = ended;
     thread->arg = arg;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    weir__ev_signals_block(&before);
     rc = pthread_create(&thread->thread, NULL, work, thread);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc == 0 ? WEIR_OK : WEIR_ESYSTEM;

@@ -2,7 +2,8 @@
 #ifndef WEIR_EV_THREAD_H
 #define WEIR_EV_THREAD_H
 
-/* A loop with a thread of its own, which blocks all signals. */
+/* A loop with a thread of its own, which blocks all signals but those of
+ * faults. */
 
 struct ev_loop;
 struct weir__ev_thread;

@@ -84,6 +84,8 @@ struct weir__base_kind {
     void (*connected)(struct weir__base *base);
     /* Somebody wakes a topic that has a user. NULL: tell the user. */
     void (*woken)(struct weir__base_topic *topic);
+    /* Before that: a pack of this name is there (WEIR__SEQ_LEN bytes). */
+    void (*hinted)(struct weir__base_topic *topic, const char *seq);
     void (*flush_topic)(struct weir__base_topic *topic);
     /* The producer number is known, or will not be with this code. */
     void (*numbered)(struct weir__base_topic *topic, int code);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "adapters/redis/base.h"
 #include "core/random.h"
 
@@ -137,12 +139,21 @@ static void on_wakes(int code, const char *text, void *arg)
         wake(topic);
 }
 
+/* A topic, and behind a blank the name of its new pack where there is one. */
 static void on_message(struct weir_slice payload, void *arg)
 {
-    struct weir__base_topic *topic = weir__base_find(arg, payload);
+    const uint8_t *blank =
+        payload.len == 0 ? NULL : memchr(payload.ptr, ' ', payload.len);
+    size_t len = blank == NULL ? payload.len : (size_t)(blank - payload.ptr);
+    struct weir_slice name = {payload.ptr, len};
+    struct weir__base_topic *topic = weir__base_find(arg, name);
 
-    if (topic != NULL) /* else of another kind, or an earlier life */
-        wake(topic);
+    if (topic == NULL)
+        return; /* of another kind, or an earlier life */
+    if (payload.len == len + 1 + WEIR__SEQ_LEN && topic->user != NULL &&
+        topic->base->kind->hinted != NULL)
+        topic->base->kind->hinted(topic, (const char *)blank + 1);
+    wake(topic);
 }
 
 int weir__base_connect(struct weir__base *base)

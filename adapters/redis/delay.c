@@ -26,6 +26,7 @@ static void topic_fini(struct weir__base_topic *base)
 {
     struct weir__store_topic *topic = topic_of(base);
 
+    weir__topic_clear_verdicts(topic);
     while (topic->leases != NULL)
         weir__lease_free(topic->leases);
     while (topic->spent_leases != NULL) {
@@ -55,6 +56,11 @@ static void closing(struct weir__base *base)
     weir__fetchers_close(delay_of(base));
 }
 
+static void hinted(struct weir__base_topic *topic, const char *seq)
+{
+    weir__hint_note(topic_of(topic), seq);
+}
+
 static void fail_adds(struct weir__base_topic *topic, int code)
 {
     weir__topic_fail_adds(topic_of(topic), code);
@@ -80,6 +86,7 @@ static void topic_init(struct weir__base_topic *base)
 
     topic->store = delay_of(base->base);
     topic->touched_end = &topic->touched;
+    topic->number = ++topic->store->topics_made;
     weir__hold_init(topic);
 }
 
@@ -206,6 +213,7 @@ static const struct weir__base_kind delay_kind = {
     .connected = weir__base_ask_number,
     .flush_topic = flush_topic,
     .numbered = numbered,
+    .hinted = hinted,
     .fail_adds = fail_adds,
     .closing = closing,
     .topic_init = topic_init,

@@ -121,7 +121,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
     weir__seat_write(buf, call->ask.base, call->seat, call->number);
     for (size_t i = 0; i < call->parcel_count; i++) {
         const struct weir__parcel *parcel = &call->parcels[i];
-        uint32_t group = items->list[parcel->first].group;
+        uint64_t group = items->list[parcel->first].group;
 
         weir__buf_reset(when);
         weir__parcel_when(when, items, parcel,

@@ -216,7 +216,7 @@ static void on_claimed(struct weir__ask *ask, int code,
         return;
     }
     report(topic, &claimed);
-    if (lease != NULL)
+    if (!weir__hint_takes(topic, lease) && lease != NULL)
         weir__lease_fetch(lease);
 }
 
@@ -275,4 +275,5 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     weir__resp_str(&bytes, "delay");
     weir__base_send(&store->base, &bytes, &weir__script_claim, WEIR__SEND_ONCE,
                     &claim->ask);
+    weir__hint_send(topic);
 }

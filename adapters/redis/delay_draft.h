@@ -16,11 +16,12 @@ struct weir__draft {
     uint32_t number; /* of the call */
     struct weir__held *first, *end;
     size_t nodes, slots, verdicts, packs;
-    size_t first_item, end_item; /* of the topic's endings */
-    size_t end_move, end_dead;   /* moves and follow-ups before the one, dead
-                                    jobs before the other, burials behind */
-    size_t moves;                /* parcels of the store that are moves; the
-                                    others are burials, two each */
+    size_t first_item, end_item;           /* of the topic's endings */
+    size_t end_move, end_dead, end_burial; /* moves and follow-ups before the
+                                              first, then dead jobs, burials,
+                                              follow-ups to other topics */
+    size_t moves, graves; /* of the store's parcels: moves before the one,
+                             burials before the other, two each */
     bool is_last;
 };
 
@@ -38,6 +39,18 @@ void weir__draft_endings(struct weir__draft *draft, size_t first);
 
 /* Name the new packs of the call: the store's parcels. False: no memory. */
 bool weir__draft_plan(struct weir__draft *draft);
+
+/* The topic that a parcel of the store goes to. */
+struct weir__store_topic *weir__draft_home(const struct weir__draft *draft,
+                                           size_t parcel);
+
+/* What lists say of a parcel: its key, where that of the first one is
+ * `first_key`, jobs, header length, when; and the sources of its jobs. */
+void weir__draft_write_pack(struct weir__buf *list,
+                            const struct weir__draft *draft, uint64_t first_key,
+                            size_t parcel);
+void weir__draft_write_sources(struct weir__buf *list,
+                               const struct weir__draft *draft, size_t parcel);
 
 /* Write the call; the store's parcels are its new packs. With `leaves_out` it
  * settles the others where one of them is not there. */

@@ -14,11 +14,12 @@
 #include "core/buf.h"
 
 struct weir__held;
+struct weir__store_topic;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
 struct weir__item {
     int64_t ms;     /* due: a delay, or a server time */
-    uint32_t group; /* only items of one group share packs */
+    uint64_t group; /* only items of one group share packs */
     uint32_t index; /* order of arrival */
     size_t id_at;   /* the id is NUL-terminated */
     size_t record_at;
@@ -32,6 +33,8 @@ struct weir__item {
     uint32_t slot;
     uint32_t outcome;
     bool is_absolute; /* a follow-up's ms is a server time */
+    bool is_instead;  /* where follow-ups cannot be added elsewhere */
+    struct weir__store_topic *away; /* a follow-up's topic; NULL: this one */
 };
 
 /* Items and their bytes; zeroed: empty. */

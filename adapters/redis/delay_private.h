@@ -37,6 +37,9 @@ struct weir__held {
     struct weir__held *next; /* in the topic's list of touched nodes */
     uint32_t call;           /* the settle call that takes it */
     uint32_t index;          /* and where in it */
+    /* Until the flush: further verdicts, where one call would be too large. A
+     * part is a node like this one with slots of its own. */
+    struct weir__held *part;
 };
 
 /* One pack as it was fetched: runs, ids and the bytes they point into, all in
@@ -83,12 +86,14 @@ struct weir__lease {
 };
 
 struct weir__adds;
+struct weir__hint;
 struct weir__settle;
 
 struct weir__store_topic {
     struct weir__base_topic base; /* first */
     struct weir__delay *store;
     uint32_t max_dead;
+    uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__store_topic *grave;  /* that topic, during a flush */
     bool has_no_grave;                /* it is in another slot of a cluster */
@@ -99,6 +104,10 @@ struct weir__store_topic {
 
     struct weir__adds *adds; /* being collected */
     size_t add_calls;        /* on their way */
+
+    struct weir__hint *hint;      /* sent with the claim that is out */
+    char hint_seq[WEIR__SEQ_LEN]; /* of a pack that is to be fetched */
+    bool has_hint;
 
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
@@ -111,6 +120,7 @@ struct weir__store_topic {
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;
+    int64_t unmet_ns; /* when jobs that a topic did not take were last logged */
 
     struct weir__settle *held, **held_end; /* calls, see delay_hold.h */
     size_t held_cost;                      /* also of those sent again */
@@ -123,7 +133,8 @@ struct weir__store_topic {
 struct weir__delay {
     struct weir__base base; /* first */
     size_t collected;       /* bytes of jobs that wait to be sent */
-    uint64_t random;        /* of jitter */
+    uint32_t topics_made;
+    uint64_t random; /* of jitter */
 
     struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
     size_t fetcher;                              /* the last one used */
@@ -167,6 +178,19 @@ bool weir__lease_fetch_again(struct weir__lease *lease, int code);
 
 void weir__fetchers_close(struct weir__delay *store);
 
+/* --- delay_hint.c ------------------------------------------------------- */
+
+/* A wake-up said that this pack is to be claimed. */
+void weir__hint_note(struct weir__store_topic *topic, const char *seq);
+
+/* Behind a claim: fetch the pack right away. */
+void weir__hint_send(struct weir__store_topic *topic);
+
+/* That claim was answered; `lease` may be NULL. True if the pack is what it
+ * got: weir__lease_fetched is called when it comes. */
+bool weir__hint_takes(struct weir__store_topic *topic,
+                      struct weir__lease *lease);
+
 /* --- delay_fetch.c ------------------------------------------------------ */
 
 /* The reply to the fetch of a lease's packs; `ask` is the lease. */
@@ -192,6 +216,9 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run);
 
 /* Settle all slots of a node whose pack is lost. */
 void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held);
+
+/* Forget the verdicts that are collected. */
+void weir__topic_clear_verdicts(struct weir__store_topic *topic);
 
 /* --- delay_verdicts.c --------------------------------------------------- */
 

@@ -11,6 +11,8 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay_draft.c. */
 
+#define UNMET_NS INT64_C(1000000000)
+
 /* --- sending again ------------------------------------------------------ */
 
 void weir__settle_free(struct weir__settle *settle)
@@ -48,27 +50,25 @@ void weir__settle_send(struct weir__settle *settle)
 
 /* --- replies ------------------------------------------------------------ */
 
-/* Jobs that runs added, whose ids existed already: what comes last, behind the
- * node -1. */
-static size_t count_twins(const struct redisReply *reply)
+/* Behind the pairs of nodes and slots come those that begin below 0: -1, how
+ * many jobs that runs added have ids that exist; -2 or -3, a topic that does
+ * not take jobs from here. Returns where these begin. */
+static size_t end_of_slots(const struct redisReply *reply)
 {
-    size_t count = (size_t)reply->elements;
-    int64_t node = 0, twins = 0;
+    size_t end = (size_t)reply->elements;
+    int64_t node;
 
-    if (count < 3 || !weir__reply_int(reply, count - 2, &node) || node != -1 ||
-        !weir__reply_int(reply, count - 1, &twins))
-        return 0;
-    return twins > 0 ? (size_t)twins : 0;
+    while (end >= 3 && weir__reply_int(reply, end - 2, &node) && node < 0)
+        end -= 2;
+    return end;
 }
 
 /* Verdicts whose new pack was not there at the second time either. */
 static size_t count_left_out(const struct redisReply *reply)
 {
-    size_t count = 0, end = (size_t)reply->elements;
+    size_t count = 0, end = end_of_slots(reply);
     int64_t slot;
 
-    if (count_twins(reply) > 0)
-        end -= 2;
     for (size_t i = 2; i < end; i += 2)
         count += weir__reply_int(reply, i, &slot) && slot >= WEIR__SLOTS_MAX;
     return count;
@@ -83,13 +83,46 @@ static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
                   topic->base.name, unkept);
 }
 
-static void note_twins(const struct weir__store_topic *topic, size_t twins)
+static void note_twins(const struct weir__store_topic *topic, int64_t twins)
 {
-    if (twins > 0)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
-                  "redis: %s: %zu jobs that handlers added with their verdicts "
-                  "exist already",
-                  topic->base.name, twins);
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %lld jobs that handlers added with their verdicts "
+              "exist already",
+              topic->base.name, (long long)twins);
+}
+
+/* Once in a second. */
+static void note_unmet(struct weir__store_topic *topic, struct weir_slice away,
+                       bool is_full)
+{
+    int64_t now_ns = weir__base_now_ns(&topic->store->base);
+
+    if (topic->unmet_ns != 0 && now_ns - topic->unmet_ns < UNMET_NS)
+        return;
+    topic->unmet_ns = now_ns;
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %.*s %s; handlers that add jobs there with DONE run "
+              "again",
+              topic->base.name, (int)away.len, (const char *)away.ptr,
+              is_full ? "is full (max_pending)" : "is not of kind delay");
+}
+
+/* What the reply says of jobs that runs add. */
+static void note_follows(struct weir__store_topic *topic,
+                         const struct redisReply *reply)
+{
+    size_t count = (size_t)reply->elements;
+    struct weir_slice away;
+    int64_t node, twins;
+
+    for (size_t i = end_of_slots(reply); i + 1 < count; i += 2) {
+        if (!weir__reply_int(reply, i, &node))
+            continue;
+        if (node == -1 && weir__reply_int(reply, i + 1, &twins))
+            note_twins(topic, twins);
+        if (node < -1 && weir__reply_str(reply, i + 1, &away))
+            note_unmet(topic, away, node == -3);
+    }
 }
 
 /* So many verdicts more are answered for good. */
@@ -108,8 +141,7 @@ static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
 static void read_answer(struct weir__settle *settle,
                         const struct redisReply *reply, size_t unkept)
 {
-    size_t twins = count_twins(reply);
-    size_t pairs = ((size_t)reply->elements - 1) / 2 - (twins > 0 ? 1 : 0);
+    size_t pairs = (end_of_slots(reply) - 1) / 2;
     size_t settled = settle->verdicts - settle->told;
     size_t refused =
         pairs > unkept + settle->told ? pairs - unkept - settle->told : 0;
@@ -117,7 +149,7 @@ static void read_answer(struct weir__settle *settle,
     settled -= unkept < settled ? unkept : settled;
     if (refused > settled)
         refused = settled;
-    note_twins(settle->topic, twins);
+    note_follows(settle->topic, reply);
     weir__base_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
 }
@@ -238,8 +270,11 @@ static void send_call(struct weir__draft *draft)
         return;
     }
     for (size_t i = 0; i < parcels->count; i++) {
-        weir__topic_write_stage(&bytes, i < draft->moves ? topic : topic->grave,
-                                &topic->endings, &parcels->list[i]);
+        struct weir__store_topic *home = weir__draft_home(draft, i);
+
+        weir__base_announce(&home->base);
+        weir__topic_write_stage(&bytes, home, &topic->endings,
+                                &parcels->list[i]);
         send_stage(settle, &bytes);
     }
     if (parcels->count > 0)
@@ -284,30 +319,12 @@ static void send_all(struct weir__store_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
-static void clear_touched(struct weir__store_topic *topic)
-{
-    struct weir__held *held = topic->touched;
-
-    while (held != NULL) {
-        struct weir__held *next = held->next;
-
-        held->next = NULL;
-        held->verdicts = 0;
-        held->endings = 0;
-        memset(held->slots, 0, sizeof(held->slots));
-        held = next;
-    }
-    topic->touched = NULL;
-    topic->touched_end = &topic->touched;
-    weir__items_reset(&topic->endings);
-}
-
 void weir__topic_flush_settles(struct weir__store_topic *topic)
 {
     if (topic->endings.count > 0 && !topic->store->base.has_number)
         return; /* its answer flushes them */
     send_all(topic);
-    clear_touched(topic);
+    weir__topic_clear_verdicts(topic);
     while (topic->spent_leases != NULL) {
         struct weir__lease *lease = topic->spent_leases;
 

@@ -144,8 +144,7 @@ static bool write_call(struct weir__overdue *overdue)
     if (!weir__draft_plan(&draft))
         return false;
     for (size_t i = 0; i < parcels->count; i++) {
-        weir__topic_write_stage(&overdue->bytes,
-                                i < draft.moves ? topic : topic->grave,
+        weir__topic_write_stage(&overdue->bytes, weir__draft_home(&draft, i),
                                 &topic->endings, &parcels->list[i]);
         end_command(overdue);
     }

@@ -359,7 +359,8 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     }
 }
 
-/* Jobs that the handler added: those whose id was there before are left out. */
+/* Jobs that the handler added to this topic: those whose id was there before
+ * are left out. As retries, they never run in the same instant. */
 static void add_follows(struct weir__trial_store *store,
                         const struct weir__run *run)
 {
@@ -373,8 +374,12 @@ static void add_follows(struct weir__trial_store *store,
             .delay_ms = follow->delay_ms,
         };
 
+        if (follow->topic.len > 0)
+            continue;
         if (follow->at_ms != 0)
             job.delay_ms = follow->at_ms - now_ms(store);
+        if (job.delay_ms < 1)
+            job.delay_ms = 1;
         if (job.id.len == 0) {
             (void)snprintf(made, sizeof(made), "~f%zu",
                            store->job_count + 1); /* fits */

@@ -111,12 +111,14 @@ static void note_most(int now)
         continue;
 }
 
+/* All but those with which a fault of the thread's own comes. */
 static bool is_signal_blocked(void)
 {
     sigset_t set;
 
     (void)pthread_sigmask(SIG_SETMASK, NULL, &set);
-    return sigismember(&set, SIGTERM) == 1 && sigismember(&set, SIGCHLD) == 1;
+    return sigismember(&set, SIGTERM) == 1 && sigismember(&set, SIGCHLD) == 1 &&
+           sigismember(&set, SIGSEGV) == 0 && sigismember(&set, SIGBUS) == 0;
 }
 
 static enum weir_verdict run_quick(void *self, struct weir_job *job)

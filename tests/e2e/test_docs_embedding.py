@@ -51,6 +51,11 @@ def a_host_with_a_thread_hears_of_what_it_adds(place):
 
 
 @test
+def a_handler_waits_on_the_loop_of_a_thread(place):
+    expect("greet: no error\n", run_host(place, 2))
+
+
+@test
 def its_links_lead_somewhere(place):
     for link in re.findall(r"\]\(([^)]*)\)", page()):
         expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)

@@ -58,9 +58,21 @@ def the_example_of_verdicts_gives_each_of_them(place):
 
 
 @test
+def the_example_of_jobs_that_follow_adds_one(place):
+    path = compile_plugin(place, blocks("c")[1], "follows")
+    expect_in("adds     order.ship (made id) in 1s: {\"n\":1}",
+              place.weir("plugin", "try", path, "--body", '{"n":1}').out)
+    place.add("order.close", "1")
+    expect(0, place.weir("run", "--handle", "order.close=" + path,
+                         "--until-empty").code)
+    expect(1, place.stats("order.close")["done_total"])
+    expect(1, place.stats("order.ship")["added_total"])
+
+
+@test
 def the_example_of_a_test_passes(place):
     with open(place.path("test.c"), "w") as file:
-        file.write(blocks("c")[1])
+        file.write(blocks("c")[2])
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
                  "-I %s/core/include -I %s/adapters/include -o test test.c "
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir && ./test"
@@ -69,7 +81,7 @@ def the_example_of_a_test_passes(place):
 
 @test
 def the_example_of_waiting_is_done_later(place):
-    path = compile_plugin(place, blocks("c")[2], "waits")
+    path = compile_plugin(place, blocks("c")[3], "waits")
     result = place.weir("plugin", "try", path, "--json")
     expect((0, "DONE"), (result.code, result.json["verdict"]))
     expect(13, place.weir("plugin", "try", path, "--timeout", "10ms").code)
@@ -89,7 +101,7 @@ def the_example_of_an_archive_makes_a_row(place):
 
 @test
 def nothing_on_the_page_is_left_out(place):
-    expect([6, 3, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
+    expect([6, 4, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
 
 
 if __name__ == "__main__":

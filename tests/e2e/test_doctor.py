@@ -8,10 +8,10 @@ import subprocess
 
 from e2e import (BUILD, TEST_PLUGINS, Redis, eventually, expect, expect_in,
                  expect_true, main, stop_cleanly, test)
-from server import Server, use_good_plugins
+from redis_server import Server, use_good_plugins
 
-GOOD = ("connection", "version", "replication", "cluster", "memory", "clients", "clock",
-        "scripts", "rights", "files", "plugins")
+GOOD = ("connection", "version", "replication", "cluster", "memory", "clients",
+        "clock", "scripts", "rights", "files", "plugins")
 
 
 def examine(place, code, *args):

@@ -133,13 +133,16 @@ def retry_after_is_followed_up_to_a_bound(place):
 def retry_after_may_be_a_date_and_nonsense_means_the_ladder(place):
     peer = HttpPeer()
     for job_id, after in (("date", "@200"), ("past", "@-100"),
-                          ("nonsense", "soon"), ("negative", "-5")):
+                          ("nonsense", "soon"), ("negative", "-5"),
+                          ("endless", "9223372036854775807")):
         add(place, job_id, peer.url("/429?after=" + after), "--retry", "1h")
     worker = place.start("run", "--handle", notify())
-    eventually(lambda: place.stats("t")["retried_total"] == 4, "all came")
+    eventually(lambda: place.stats("t")["retried_total"] == 5, "all came")
     stop_cleanly(worker)
     due = {name: place.ok("show", "t", name)["due_ms"]
-           for name in ("date", "past", "nonsense", "negative")}
+           for name in ("date", "past", "nonsense", "negative", "endless")}
+    waits = due["endless"] - due["date"]
+    expect_true(86195000 <= waits <= 86205000, "1 d, not 200 s: %r" % due)
     for name in ("past", "nonsense", "negative"):
         waits = due[name] - due["date"]
         expect_true(3395000 <= waits <= 3405000,

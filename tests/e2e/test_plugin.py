@@ -89,6 +89,22 @@ def a_run_that_is_finished_later_is_waited_for(place):
 
 
 @test
+def the_jobs_that_it_adds_are_printed(place):
+    args = ["ledger", "--option", "file=" + place.path("record"), "--option",
+            "follow_to=other"]
+    result = place.weir("plugin", "try", *args, "--id", "7")
+    expect(["adds     trial 7.here in 0ms: null",
+            "adds     other 7.there in 0ms: null"],
+           result.out.splitlines()[-2:])
+    code, got = attempt(place, *args)
+    expect((0, "DONE"), (code, got["verdict"]))
+    expect([{"topic": "trial", "id": "1.here", "delay_ms": 0, "body": None},
+            {"topic": "other", "id": "1.there", "delay_ms": 0, "body": None}],
+           got["follows"])
+    expect([], attempt(place, "flaky")[1]["follows"])
+
+
+@test
 def what_the_plugin_counted_is_printed(place):
     result = place.weir("plugin", "try", "notify", "--url",
                         "http://127.0.0.1:1/")

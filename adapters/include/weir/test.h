@@ -117,6 +117,26 @@ weir_trial_run_at(const struct weir_trial *trial, size_t i);
 WEIR_API const struct weir_trial_run *
 weir_trial_last(const struct weir_trial *trial);
 
+/* A job that a run added with its verdict (weir_job_follow and
+ * weir_job_follow_to). Strings as above. */
+struct weir_trial_follow {
+    const char *topic;
+    const char *by;   /* id of the job whose run added it */
+    const char *id;   /* "": weir makes one */
+    const char *json; /* the body as JSON */
+    int64_t delay_ms; /* from the verdict on */
+    const char *retry;
+    int64_t ttl_ms;
+    const char *url;
+};
+
+/* In the order in which they were added. Those for the trial's own topic run in
+ * it as well (after 1 ms at least), unless their id was there before; those for
+ * other topics do not. */
+WEIR_API size_t weir_trial_follow_count(const struct weir_trial *trial);
+WEIR_API const struct weir_trial_follow *
+weir_trial_follow_at(const struct weir_trial *trial, size_t i);
+
 enum weir_trial_state {
     WEIR_TRIAL_NONE,    /* no such job was added */
     WEIR_TRIAL_WAITING, /* scheduled, or due and not run yet */

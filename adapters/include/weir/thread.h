@@ -18,7 +18,8 @@
  * on other threads use weir_reactor_call, weir_reactor_submit, weir_complete
  * and the functions below, nothing else.
  *
- * The reactor's thread blocks all signals. Nothing here prints or exits. */
+ * The reactor's thread blocks all signals but those of faults (SIGSEGV, SIGBUS,
+ * SIGFPE, SIGILL). Nothing here prints or exits. */
 
 #include <weir/weir.h>
 

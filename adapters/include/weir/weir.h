@@ -99,7 +99,7 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
 struct weir_topic_options {
     const char *kind; /* [as declared, or "delay"] */
     /* A function or a plugin: `run` or `run_batch` (then `run` is not used), or
-     * `plugin`. */
+     * `plugin`, or `table`. */
     weir_run_fn run;
     void *self;         /* handed to the function; kept */
     const char *plugin; /* path of a shared object, with a slash */
@@ -151,6 +151,14 @@ struct weir_topic_options {
     const char *const *hot; /* each "PATTERN[:WEIGHT]"; borrowed [none] */
     size_t hot_count;
     bool is_unleased; /* lease = none: a crash loses the batch */
+
+    /* A plugin's table that is linked into the program, for functions that want
+     * timers and descriptors of the loop (weir_open_loop), options, a flush, or
+     * to be closed; kept. `self` is then what weir_open_self returns, and what
+     * `run` gets where the table has no `open`. It is opened in
+     * weir_reactor_serve and closed when the reactor is freed, on the loop's
+     * thread. */
+    const struct weir_plugin *table;
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored

@@ -24,6 +24,7 @@
 --#include due
 --#include topic
 --#include wake
+--#include room
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -52,14 +53,7 @@ local stored = known[1] or topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 
 -- How many more jobs may wait; nil: no bound.
-local function room_left(most)
-  local count = call('HMGET', meta, 'added', 'retried', 'snoozed', 'returned',
-                     'requeued', 'claimed', 'delwait')
-  for i = 1, 7 do count[i] = tonumber(count[i] or 0) end
-  return most - (count[1] + count[2] + count[3] + count[4] + count[5] -
-                 count[6] - count[7])
-end
-local left = known[2] and math.max(room_left(tonumber(known[2])), 0)
+local left = known[2] and math.max(room_left(meta, tonumber(known[2])), 0)
 
 -- Point the ids of a pack at it. Returns the set of slots whose id exists
 -- already (in the index or earlier in this pack) and its size; nil, 0 if none.
@@ -174,7 +168,8 @@ if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
   call('HINCRBY', meta, 'added', added)
-  wake_one(idle, topic, first)
+  local lone = #KEYS == first_pack and first <= now
+  wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end
 if known[3] then reply[#reply + 1] = tonumber(known[3]) end
 return reply

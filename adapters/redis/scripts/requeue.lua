@@ -14,10 +14,8 @@ local wait, ids, meta, dead, rec, idle, pack = unpack(KEYS)
 local topic, jobs, header_len = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local died = cmsgpack.unpack(ARGV[4])
 
-if call('PERSIST', pack) == 0 then
-  if call('EXISTS', pack) == 0 then return { -1 } end
-  return { jobs - byte(call('GETRANGE', pack, 3, 3)) } -- a repeat
-end
+local is_repeat = call('PERSIST', pack) == 0
+if is_repeat and call('EXISTS', pack) == 0 then return { -1 } end
 
 local seq = sub(pack, -12)
 local names = cmsgpack.unpack(call('GETRANGE', pack, 8, header_len - 1))
@@ -35,17 +33,20 @@ for slot = 0, jobs - 1 do
   end
 end
 if count == jobs then
+  if is_repeat then return { jobs - byte(call('GETRANGE', pack, 3, 3)) } end
   call('DEL', pack)
   return { 0 }
 end
 
-call('ZREM', dead, unpack(moved))
-call('HDEL', rec, unpack(moved))
+-- Jobs leave the dead when they wait: should this end in between, a repeat finds
+-- them still dead and does it again.
 call('HSET', ids, unpack(fields))
 if count > 0 then call('SETRANGE', pack, 3, char(count)) end
 local entries = {}
 enter(entries, seq, jobs, 'r0', now, count > 0 and gone or nil)
 call_list('ZADD', wait, entries)
+call('ZREM', dead, unpack(moved))
+call('HDEL', rec, unpack(moved))
 call('HINCRBY', meta, 'requeued', #moved)
 wake_one(idle, topic, now)
 return { #moved }

@@ -6,8 +6,9 @@
 -- A source names one slot of one of the nodes: (node - 1) * 256 + slot, nodes
 -- counted from 1. All lists are msgpack, flat, or '' when empty.
 --
--- KEYS  run lease ids meta wait dead rec idle, old packs..., new packs...; and
---       with burials wait ids meta idle of the topic that takes them
+-- KEYS  run lease ids meta wait dead rec idle, old packs..., new packs...; then
+--       wait ids meta idle of each other topic that takes new jobs, and with
+--       burials those of the topic that takes them
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node
@@ -24,16 +25,27 @@
 --                the same jobs staged as a pack with their ids and as one
 --                without, for those whose id exists there
 --       8 that topic, 9 its kind; '' for 7 to 9 is absent, too
---      10 '1': jobs whose new pack was not staged are left out; or absent
+--      10 '1': jobs whose new pack was not staged are left out; or absent, ''
+--      11 aways [ key, jobs, header length, when, topic, sources, ... ] or
+--                absent: new jobs of other topics, staged there, added as those
+--                of moves are. Where one of these topics does not take all that
+--                a source adds to it, none of the source's new jobs is added,
+--                and what names the source + 2^20 in moves, ends and burials
+--                comes instead of its verdict; else that is left out
+--      12 topics [ name, number of the first of its keys, ... ] for aways, which
+--                count them from 1
+--      13 their kind
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before. With 256 added to the
---       slot: left out, still under its token. The pair -1, n comes last
---       where the ids of n new jobs exist.
+--       slot: left out, still under its token. Last come the pair -1, n where
+--       the ids of n new jobs exist, and -2, topic (of another kind) or -3,
+--       topic (as many jobs wait as may) where one does not take new jobs.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include due
 --#include topic
 --#include wake
+--#include room
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
@@ -43,11 +55,12 @@ local nodes, closed = list_of(ARGV[2]), list_of(ARGV[3])
 local moves, ends = list_of(ARGV[4]), list_of(ARGV[5])
 local burials = ARGV[7] and list_of(ARGV[7]) or {}
 
+local INSTEAD = 2 ^ 20
 local left_out
 local function leave_out(sources)
   if ARGV[10] ~= '1' then return false end
   left_out = left_out or {}
-  for _, source in ipairs(sources) do left_out[source] = true end
+  for _, source in ipairs(sources) do left_out[source % INSTEAD] = true end
   return true
 end
 
@@ -75,6 +88,50 @@ for b = 1, #burials, 5 do
     return { -1 }
   end
   is_dug[b] = named >= 0 and made >= 0
+end
+
+-- Which topics take what: what each source adds to one of them, all or nothing.
+local aways, topics = {}, {}
+local is_sent, unmet, refusals = {}, nil, {}
+
+local function look_at_topic(number)
+  local meta = KEYS[topics[2 * number] + 2]
+  local known, left = call('HMGET', meta, 'kind', 'max_pending'), nil
+  local reason = -3
+  if known[1] and known[1] ~= ARGV[13] then
+    left, reason = 0, -2
+  elseif known[2] then
+    left = room_left(meta, tonumber(known[2]))
+  end
+  if not left then return end
+  local wanted, order = {}, {}
+  for a = 1, #aways, 6 do
+    for _, source in ipairs(aways[a + 4] == number and aways[a + 5] or {}) do
+      if not wanted[source] then order[#order + 1] = source end
+      wanted[source] = (wanted[source] or 0) + 1
+    end
+  end
+  for _, source in ipairs(order) do
+    if wanted[source] <= left then
+      left = left - wanted[source]
+    else
+      unmet = unmet or {}
+      unmet[source] = true
+      if keeps_id and keeps_id[source + INSTEAD] then keeps_id[source] = true end
+      refusals[number] = refusals[number] or { reason }
+      table.insert(refusals[number], source)
+    end
+  end
+end
+
+if (ARGV[11] or '') ~= '' then
+  aways, topics = cmsgpack.unpack(ARGV[11]), cmsgpack.unpack(ARGV[12])
+  for a = 1, #aways, 6 do
+    local ttl = call('PTTL', KEYS[aways[a]])
+    if ttl == -2 and not leave_out(aways[a + 5]) then return { -1 } end
+    is_sent[a] = ttl >= 0
+  end
+  for number = 1, #topics / 2 do look_at_topic(number) end
 end
 
 -- First decide, without writing anything.
@@ -197,6 +254,14 @@ for index, name in ipairs(node_names) do
   end
 end
 
+for a = 1, #aways, 6 do
+  for _, source in ipairs(aways[a + 5]) do
+    if refused[source] or not (unmet and unmet[source]) then
+      refused[source + INSTEAD] = true
+    end
+  end
+end
+
 -- Then write: what goes first, what moves afterwards.
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
@@ -214,16 +279,17 @@ for _, token in ipairs(closed) do
   if left == 0 then call('ZREM', lease, digits(token)) end
 end
 
-local entries, first, twins = {}, nil, 0
+local here, twins = { ids = ids, meta = meta, entries = {} }, 0
 local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
-local function move(key, jobs, header_len, when, form, sources)
+local function move(place, key, jobs, header_len, when, form, sources)
   local seq, fields, gone, count = sub(key, -12), {}, nil, 0
   local names = header_len > 8 and
                 cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
   for slot = 0, jobs - 1 do
     local is_gone = refused[sources[slot + 1]]
+    if unmet and form == 2 and unmet[sources[slot + 1]] then is_gone = true end
     if not is_gone and names and form == 2 then
-      is_gone = call('HSETNX', ids, names[slot + 1], seq) == 0
+      is_gone = call('HSETNX', place.ids, names[slot + 1], seq) == 0
       if is_gone then twins = twins + 1 end
     elseif not is_gone and names then
       fields[#fields + 1] = names[slot + 1]
@@ -241,18 +307,34 @@ local function move(key, jobs, header_len, when, form, sources)
   end
   call('PERSIST', key)
   if gone then call('SETRANGE', key, 3, char(count)) end
-  if #fields > 0 then call('HSET', ids, unpack(fields)) end
-  call('HINCRBY', meta, COUNTERS[form], jobs - count)
-  local due = enter(entries, seq, jobs, when, now, gone)
-  if not first or due < first then first = due end
+  if #fields > 0 then call('HSET', place.ids, unpack(fields)) end
+  call('HINCRBY', place.meta, COUNTERS[form], jobs - count)
+  local due = enter(place.entries, seq, jobs, when, now, gone)
+  if not place.first or due < place.first then place.first = due end
 end
 for m = 1, #moves, 6 do
   if is_new[m] then
-    move(KEYS[moves[m]], moves[m + 1], moves[m + 2], moves[m + 3],
+    move(here, KEYS[moves[m]], moves[m + 1], moves[m + 2], moves[m + 3],
          moves[m + 4], moves[m + 5])
   end
 end
-call_list('ZADD', wait, entries)
+call_list('ZADD', wait, here.entries)
+
+for number = 1, #topics / 2 do
+  local key = topics[2 * number]
+  local place = { ids = KEYS[key + 1], meta = KEYS[key + 2], entries = {} }
+  for a = 1, #aways, 6 do
+    if is_sent[a] and aways[a + 4] == number then
+      move(place, KEYS[aways[a]], aways[a + 1], aways[a + 2], aways[a + 3], 2,
+           aways[a + 5])
+    end
+  end
+  if place.first then
+    topic_kind(place.meta, place.ids, ARGV[13])
+    call_list('ZADD', KEYS[key], place.entries)
+    wake_one(KEYS[key + 3], topics[2 * number - 1], place.first)
+  end
+end
 
 local failed, expired = 0, 0
 local places, deaths, records = {}, {}, {} -- of those that die
@@ -366,10 +448,20 @@ if failed > 0 then
     call('HINCRBY', meta, 'dropped', #dropped)
   end
 end
-if first then wake_one(idle, topic, first) end
+if here.first then wake_one(idle, topic, here.first) end
 reply[1] = settled
 if twins > 0 then
   reply[#reply + 1] = -1
   reply[#reply + 1] = twins
+end
+for number = 1, #topics / 2 do
+  local list = refusals[number] or {}
+  for i = 2, #list do
+    if not refused[list[i]] then -- it would have been added
+      reply[#reply + 1] = list[1]
+      reply[#reply + 1] = topics[2 * number - 1]
+      break
+    end
+  end
 end
 return reply

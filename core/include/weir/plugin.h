@@ -116,8 +116,7 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
-/* A job that a handler adds, to the topic of its own job; zero means "not
- * given". As struct weir_new_job of <weir/weir.h>. */
+/* A job that a handler adds: as struct weir_new_job. Zero means "not given". */
 struct weir_follow {
     const char *id;         /* NULL: weir makes one */
     struct weir_slice body; /* one msgpack value; empty: null */
@@ -184,6 +183,8 @@ struct weir_host {
     int (*job_follow)(struct weir_job *job, const struct weir_follow *follow,
                       size_t size);
     void (*job_count)(struct weir_job *job, const char *name, uint64_t by);
+    int (*job_follow_to)(struct weir_job *job, const char *topic,
+                         const struct weir_follow *follow, size_t size);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -407,6 +408,18 @@ static inline int weir_job_follow(struct weir_job *job,
     return job->host->job_follow(job, follow, sizeof(*follow));
 }
 
+/* The same, to another topic of kind delay, there or not yet, whose max_pending
+ * does hold. Where it is of another kind or full, nothing that the run adds is
+ * added, which is logged, and WEIR_DONE counts as WEIR_RETRY; another verdict
+ * stands. WEIR_EINVAL also for what is no topic's name. */
+static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
+                                     const struct weir_follow *follow)
+{
+    if (job->host->size <= offsetof(struct weir_host, job_follow_to))
+        return WEIR_EKIND;
+    return job->host->job_follow_to(job, topic, follow, sizeof(*follow));
+}
+
 /* --- finishing later ----------------------------------------------------- */
 
 /* The handle of this run: take it inside `run`, before you return
@@ -505,12 +518,18 @@ struct weir_open {
     size_t error_cap; /* bytes at `error`, with the NUL */
     /* The instance's timers and descriptors, valid until `close` returned. */
     struct weir_loop *loop;
+    void *self; /* what a program served the table with, else NULL */
 };
 
-/* The instance's share of the loop; NULL in a host that has none to give. */
+/* The instance's share of the loop; NULL: this host has none to give. */
 static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
 {
     return open->size <= offsetof(struct weir_open, loop) ? NULL : open->loop;
+}
+
+static inline void *weir_open_self(const struct weir_open *open)
+{
+    return open->size <= offsetof(struct weir_open, self) ? NULL : open->self;
 }
 
 /* The exported table. Only `abi`, `size`, `name` and one of `run` and
@@ -527,7 +546,7 @@ struct weir_plugin {
     uint32_t option_size; /* sizeof(struct weir_option) */
 
     /* Make an instance. Returns 0 and writes `ret_self`, or a negative
-     * WEIR_E... code with a sentence in open->error. NULL: self is NULL. */
+     * WEIR_E... code with a sentence in open->error. May be NULL. */
     int (*open)(const struct weir_open *open, void **ret_self);
 
     weir_run_fn run;
@@ -550,10 +569,10 @@ struct weir_plugin {
 /* For `flags`: `run` may block. It is then called by threads beside the loop,
  * several at once; `open` and `close` are not. All that it may do with its job
  * works there, but for WEIR_PENDING, which counts as WEIR_RETRY, and what comes
- * with it. The threads block all signals. When a run is given up (see
- * weir_job_canceled) its thread goes on with a copy of the job until `run`
- * returns, and `close` waits for that. Not together with `flush` or without
- * `run`: `run_batch` is not used then. */
+ * with it. The threads block all signals but those of faults. When a run is
+ * given up (see weir_job_canceled) its thread goes on with a copy of the job
+ * until `run` returns, and `close` waits for that. Not together with `flush` or
+ * without `run`: `run_batch` is not used then. */
 #define WEIR_PLUGIN_BLOCKING 1
 
 #define WEIR_PLUGIN_SYMBOL "weir_plugin_1"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -232,6 +233,64 @@ TEST(an_add_wakes_one_sleeping_worker)
     AWAIT(sleeper->wakes == 2);
     EXPECT_INT(1, host_claim(sleeper, 10, 60000));
     EXPECT_INT(1, producer->wakes);
+    world_close();
+}
+
+static long long fetches(struct redis_proc *proc)
+{
+    const char *text = redis_text(proc, "INFO commandstats");
+    const char *at = strstr(text, "cmdstat_mget:calls=");
+
+    return at == NULL ? 0 : atoll(at + strlen("cmdstat_mget:calls="));
+}
+
+TEST(a_woken_worker_fetches_with_its_claim)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    AWAIT(one->wakes == 1);
+    EXPECT_INT(0, host_claim(one, 1, 60000)); /* sleeps from now on */
+    host_add(other, "a", 0);
+    AWAIT(one->wakes == 2);
+    EXPECT_INT(1, host_claim(one, 1, 60000));
+    EXPECT_STR("a", run_id(one->runs));
+    EXPECT_INT(1, fetches(proc));
+    world_close();
+}
+
+TEST(what_a_woken_worker_fetches_may_be_anothers)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    AWAIT(one->wakes == 1);
+    EXPECT_INT(0, host_claim(one, 1, 60000));
+    host_add(other, "a", 0);
+    AWAIT(one->wakes == 2);
+    EXPECT_INT(1, host_claim(other, 1, 60000));
+    EXPECT_INT(1, fetches(proc));
+    EXPECT_INT(0, host_claim(one, 1, 60000));
+    AWAIT(fetches(proc) == 2);
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
+    EXPECT_INT(0, other->refused);
+    world_close();
+}
+
+TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    AWAIT(one->wakes == 1);
+    EXPECT_INT(0, host_claim(one, 1, 60000));
+    host_add(other, "a", 0);
+    AWAIT(one->wakes == 2 && other->added == 1);
+    host_add(other, "b", 0);
+    AWAIT(other->added == 2);
+    EXPECT_INT(2, host_claim(one, 10, 60000));
+    EXPECT_INT(2, fetches(proc));
     world_close();
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "core/mem.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
@@ -108,6 +110,55 @@ TEST(jobs_survive_a_worker_without_memory)
     }
     AWAIT(done_count(host) == 20);
     EXPECT_INT(0, host->stats.running + host->stats.ready);
+    world_close();
+}
+
+/* Settles what was claimed, with 50 jobs more for each, with memory for `n`
+ * allocations; returns how many verdicts were taken. */
+static size_t settle_with_follows(struct host *host, int n)
+{
+    const struct weir_slice here = {0};
+    const struct weir_follow follow = {.delay_ms = 3600000};
+
+    for (struct weir__run *run = host->runs; run != NULL; run = run->next)
+        for (int i = 0; i < 50; i++)
+            EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+    oom_after(n);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host->store->ops->flush(host->store);
+    oom_off();
+    return host->store->ops->unsettled(host->topic);
+}
+
+/* In a topic of its own, whose lists are still to grow: how many are done. */
+static uint64_t try_follows(struct host *host, int n)
+{
+    size_t settled = host->settled;
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "o%d", n);
+    host_use(host, name);
+    for (int i = 0; i < 100; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == 100 * (n + 1));
+    EXPECT_INT(100, host_claim(host, 100, 3600000));
+    settled += settle_with_follows(host, n);
+    host_await_settled(host);
+    EXPECT_INT(settled, host->settled);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(50 * host->stats.done_total, host->stats.scheduled);
+    return host->stats.done_total;
+}
+
+TEST(jobs_and_what_they_add_come_together_whatever_fails)
+{
+    int failures = 0;
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    while (try_follows(host, failures) < 100)
+        failures++;
+    EXPECT_TRUE(failures > 10);
     world_close();
 }
 

@@ -62,6 +62,8 @@ TEST(a_job_runs_at_its_due_time_and_not_before)
     weir_trial_free(trial);
 }
 
+static const uint8_t one_seven[] = {0x81, 0xa1, 'n', 7};
+
 static enum weir_verdict add_next(void *self, struct weir_job *job)
 {
     struct weir_follow next = {.id = "next", .delay_ms = 500};
@@ -72,6 +74,12 @@ static enum weir_verdict add_next(void *self, struct weir_job *job)
     EXPECT_INT(WEIR_OK, weir_job_follow(job, &next));
     next = (struct weir_follow){.id = "a"}; /* it was there before */
     EXPECT_INT(WEIR_OK, weir_job_follow(job, &next));
+    next = (struct weir_follow){.body = {one_seven, sizeof(one_seven)},
+                                .retry = "1s",
+                                .url = "http://h/",
+                                .ttl_ms = 7};
+    EXPECT_INT(WEIR_OK, weir_job_follow_to(job, "other", &next));
+    EXPECT_INT(WEIR_EINVAL, weir_job_follow_to(job, "no topic", &next));
     return WEIR_DONE;
 }
 
@@ -87,6 +95,53 @@ TEST(jobs_that_a_handler_adds_run_when_they_are_due)
     weir_trial_advance(trial, 1);
     EXPECT_INT(2, weir_trial_run_count(trial));
     EXPECT_STR("next", weir_trial_last(trial)->id);
+    weir_trial_free(trial);
+}
+
+TEST(jobs_that_a_handler_adds_are_listed_those_for_other_topics_too)
+{
+    struct weir_trial *trial =
+        open_trial(&(struct weir_trial_options){.serve = {.run = add_next}});
+    const struct weir_trial_follow *follow;
+
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 1000);
+    EXPECT_INT(3, weir_trial_follow_count(trial));
+    follow = weir_trial_follow_at(trial, 0);
+    EXPECT_STR("trial", follow->topic);
+    EXPECT_STR("next", follow->id);
+    EXPECT_STR("a", follow->by);
+    EXPECT_STR("null", follow->json);
+    EXPECT_INT(500, follow->delay_ms);
+    follow = weir_trial_follow_at(trial, 2);
+    EXPECT_STR("other", follow->topic);
+    EXPECT_STR("", follow->id);
+    EXPECT_STR("{\"n\":7}", follow->json);
+    EXPECT_STR("1s", follow->retry);
+    EXPECT_STR("http://h/", follow->url);
+    EXPECT_INT(7, follow->ttl_ms);
+    EXPECT_TRUE(weir_trial_follow_at(trial, 3) == NULL);
+    EXPECT_INT(2, weir_trial_run_count(trial)); /* of "a" and "next" */
+    weir_trial_free(trial);
+}
+
+static enum weir_verdict add_endlessly(void *self, struct weir_job *job)
+{
+    const struct weir_follow again = {0};
+
+    (void)self;
+    EXPECT_INT(WEIR_OK, weir_job_follow(job, &again));
+    return WEIR_DONE;
+}
+
+TEST(a_job_that_adds_one_each_time_lets_time_pass)
+{
+    struct weir_trial *trial = open_trial(
+        &(struct weir_trial_options){.serve = {.run = add_endlessly}});
+
+    add(trial, "a", 0);
+    weir_trial_advance(trial, 10);
+    EXPECT_INT(11, weir_trial_run_count(trial));
     weir_trial_free(trial);
 }
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
 
 from account import Account, Fault, Job, read_runs  # noqa: E402
 from e2e import PATIENCE, WEIR, eventually, expect, expect_true  # noqa: E402

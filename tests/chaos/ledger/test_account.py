@@ -4,7 +4,7 @@
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
 
 from account import Account, Fault, Job, read_runs  # noqa: E402
 from e2e import expect, expect_in, expect_true, main, test  # noqa: E402

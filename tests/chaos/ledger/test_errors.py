@@ -70,6 +70,25 @@ def contents(client):
             for key in client.call("KEYS", "*")}
 
 
+def jobs(client):
+    """How often each slot lies in `wait` or `run`, and who is dead."""
+    found = {}
+    for key in client.call("KEYS", "weir:{*"):
+        topic, name = key.decode().rsplit(":", 1)
+        if name not in ("wait", "run", "dead"):
+            continue
+        for member in client.call("ZRANGE", key, 0, -1):
+            slots = [member] if name == "dead" else slots_of(member)
+            for slot in slots:
+                found[topic, slot] = found.get((topic, slot), 0) + 1
+    return found
+
+
+def slots_of(node):
+    low, high = ((node[at] - 48) * 16 + node[at + 1] - 48 for at in (12, 14))
+    return [(node[:12], slot) for slot in range(low, high + 1)]
+
+
 class Trial:
     """A server with the keys that another one has now."""
 
@@ -109,6 +128,8 @@ class Examiner:
         self.texts = script_texts()
         self.seen = {}     # name -> the numbers of commands of its calls
         self.partial = {}  # name -> positions behind the first write
+        self.missing = {}  # name -> of these, jobs that a repeat leaves nowhere
+        self.doubled = {}  # name -> of these, jobs that it leaves twice
         self.refusals = {"full": 0, "replicas": 0}
 
     def look(self, words):
@@ -138,12 +159,27 @@ class Examiner:
         """Returns how many commands the call has. One that leaves a part of its
         writes behind is only counted: see refuse."""
         at = 1
+        self.run(text, rest, trial)
+        wanted = jobs(self.client)
         while True:
             error, changed = self.run(FAILING % at + text, rest, trial)
             if "injected" not in error:
                 return at - 1
             self.partial[name] = self.partial.get(name, 0) + bool(changed)
+            if changed:
+                self.repeat(name, text, rest, wanted)
             at += 1
+
+    def repeat(self, name, text, rest, wanted):
+        """The call is made again after an error behind its first write."""
+        try:
+            self.client.call("EVAL", text, *rest)
+        except Refused as refused:
+            expect("", str(refused), name)
+        got = jobs(self.client)
+        for count, is_so in ((self.missing, bool(wanted.keys() - got.keys())),
+                             (self.doubled, max(got.values(), default=0) > 1)):
+            count[name] = count.get(name, 0) + is_so
 
     def refuse(self, name, text, rest, trial):
         """What a server refuses of itself comes before the first write."""
@@ -237,9 +273,16 @@ def what_a_server_refuses_in_a_script_leaves_no_half_state(place):
         for name, counts in sorted(examiner.seen.items())))
     print("commands that come after a write: " + ", ".join(
         "%s %d" % item for item in sorted(examiner.partial.items())))
+    for what, counts in (("nowhere", examiner.missing),
+                         ("twice", examiner.doubled)):
+        print("after the call was made again jobs were %s: " % what + ", ".join(
+            "%s %d" % item for item in sorted(counts.items()) if item[1]))
     print("refused by a full server %(full)d, for lack of replicas "
           "%(replicas)d: nothing was written" % examiner.refusals)
     expect(set(), DELAY - set(examiner.seen), "scripts never called")
+    expect(0, sum(examiner.doubled.values()), "jobs were twice")
+    expect(set(), {name for name, count in examiner.missing.items() if count} -
+           {"add", "claim", "release", "settle", "slot"}, "jobs were nowhere")
     expect_true(min(examiner.refusals.values()) > 10, "calls were refused")
 
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../e2e"))
+sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
 
 from e2e import PATIENCE, expect, expect_true, main, test  # noqa: E402
 

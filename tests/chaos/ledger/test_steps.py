@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A worker dies at its n-th step, for n = 1, 2, 3 ... until there is none left:
 before and after each run of a handler, each write to the server and each answer
-from it. Whatever n is, another worker finishes all jobs."""
+from it. Whatever n is, another worker finishes all jobs, and those that each of
+them adds to its topic and to another one are there exactly once."""
 
 import collections
 import json
@@ -26,6 +27,7 @@ class Walk:
     def __init__(self, place, server, steps):
         self.place, self.server, self.steps = place, server, steps
         self.topic = "t" + "-".join(map(str, steps))
+        self.other = self.topic + "-other"
         self.jobs, self.faults, self.names = {}, [], []
         self.process = None
         self.is_left = True  # it was killed each time
@@ -37,8 +39,9 @@ class Walk:
                  for name, body in plans]
         lines.append(json.dumps({"id": "6", "delay": "50ms"}))
         for name in "123456":
-            self.jobs[name] = Job(name)
-            self.jobs[name].is_acknowledged = True
+            for each in (name, name + ".here"):
+                self.jobs[each] = Job(each)
+                self.jobs[each].is_acknowledged = True
         result = self.place.weir("add", self.topic, "--redis", self.server.url,
                                  "--jsonl", "-", stdin="\n".join(lines) + "\n")
         expect(0, result.code, result.err)
@@ -53,7 +56,8 @@ class Walk:
             self.process = subprocess.Popen(
                 [STEP_WORKER, self.server.url, self.topic,
                  os.path.join(TEST_PLUGINS, "ledger.so"), str(LEASE_MS),
-                 "file=" + self.record(worker), "retry_every=3"],
+                 "file=" + self.record(worker), "retry_every=3",
+                 "follow_to=" + self.other],
                 env={**self.place.env, "WEIR_CHAOS_STEP": str(step)},
                 stdin=subprocess.DEVNULL, stderr=log)
         self.place.started.append(self.process)
@@ -83,7 +87,9 @@ class Walk:
         self.process = self.place.start(
             "run", "--redis", self.server.url, "--until-empty", "--lease",
             "%dms" % LEASE_MS, "--retry", "20ms ...", "--handle",
-            "%s=ledger?file=%s" % (self.topic, self.record("last")))
+            "%s=ledger?file=%s&follow_to=%s"
+            % (self.topic, self.record("last"), self.other), "--handle",
+            "%s=ledger?file=%s" % (self.other, self.record("other")))
 
     def judge(self):
         _, err = self.process.communicate(timeout=PATIENCE)
@@ -97,13 +103,20 @@ class Walk:
                           self.faults)
         expect([], account.wrong, "steps %r (%s)" % (self.steps, self.names))
         expect(["3"], dead, "steps %r" % self.steps)
+        expect([name + ".there" for name in "123456"],
+               sorted(run.job for run in self.read("other")),
+               "steps %r, the other topic" % self.steps)
+        for topic in (self.topic, self.other):
+            self.expect_nothing_left(topic)
+        return account
+
+    def expect_nothing_left(self, topic):
         for key in ("run", "wait", "lease"):
             expect(0, self.server.call("EXISTS", "weir:{%s}:%s"
-                                       % (self.topic, key)), key)
-        for key in self.server.call("KEYS", "weir:{%s}:p:*" % self.topic):
+                                       % (topic, key)), key)
+        for key in self.server.call("KEYS", "weir:{%s}:p:*" % topic):
             expect_true(self.server.call("PTTL", key) != -1,
                         "steps %r leave pack %s" % (self.steps, key))
-        return account
 
     def read(self, worker):
         try:

@@ -102,7 +102,7 @@ struct pack *model_pack_new(struct model *model, unsigned count, bool has_ids)
     return pack;
 }
 
-static bool same_id(struct id one, struct id other)
+bool same_id(struct id one, struct id other)
 {
     return one.pack == other.pack && one.number == other.number;
 }
@@ -146,12 +146,19 @@ static void enter_job(struct model *model, struct job *job)
     job->pack->live++;
 }
 
+int64_t model_due_ms(const struct model *model, const struct job *job)
+{
+    bool is_delay = job->pack->form == 'r' || job->pack->form == 'p';
+    int64_t now_ms = model_now_ms(model);
+    int64_t due_ms = is_delay ? now_ms + job->ms : job->ms;
+
+    return due_ms < now_ms ? now_ms : due_ms;
+}
+
 void model_enter(struct model *model, struct pack *pack, const bool *refused,
                  int64_t *first_ms)
 {
     bool is_one_time = pack->form == 'r' || pack->form == 'a';
-    bool is_delay = pack->form == 'r' || pack->form == 'p';
-    int64_t now_ms = model_now_ms(model);
 
     pack->is_staged = false;
     pack->is_in_use = true;
@@ -161,9 +168,7 @@ void model_enter(struct model *model, struct pack *pack, const bool *refused,
         if (refused[slot])
             continue;
         enter_job(model, job);
-        job->due_ms = is_delay ? now_ms + job->ms : job->ms;
-        if (job->due_ms < now_ms)
-            job->due_ms = now_ms;
+        job->due_ms = model_due_ms(model, job);
         if (job->due_ms < *first_ms)
             *first_ms = job->due_ms;
         job->lo = is_one_time ? 0 : slot;
@@ -338,6 +343,12 @@ static struct worker *last_sleeper(struct model *model)
 
 void model_wake(struct model *model, int64_t due_ms)
 {
+    char lone[SEQ_LEN + 2] = "";
+
+    if (model->lone != 0 && due_ms <= model_now_ms(model)) {
+        lone[0] = ':';
+        seq_text(model->lone, lone + 1);
+    }
     for (;;) {
         struct worker *last = last_sleeper(model);
 
@@ -346,7 +357,7 @@ void model_wake(struct model *model, int64_t due_ms)
         last->is_idle = false;
         if (!last->is_subscribed)
             continue;
-        text_format(&model->woken, "%d ", (int)(last - model->workers));
+        text_format(&model->woken, "%d%s ", (int)(last - model->workers), lone);
         return;
     }
 }

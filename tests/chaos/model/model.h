@@ -133,7 +133,8 @@ struct model {
     size_t dead_count, dead_cap;
     struct lease *leases;
     size_t lease_count, lease_cap;
-    struct text woken; /* workers told since the last look, "3 1 " */
+    struct text woken; /* workers told since the last look, "3 1:SEQ " */
+    uint32_t lone;     /* a pack that is added alone; 0: none */
 };
 
 void model_init(struct model *model, int64_t now_us);
@@ -189,17 +190,21 @@ struct entry {
     uint64_t token;
     bool is_whole; /* all slots */
     bool slots[SLOTS];
-    bool refused[SLOTS]; /* written by model_settle */
+    bool refused[SLOTS];        /* written by model_settle */
+    unsigned char unmet[SLOTS]; /* likewise: topics that do not take what it
+                                   adds, one bit each */
 };
 
 /* The job in a slot of an entry; `entry` counts from 0. */
 struct source {
     unsigned entry, slot;
+    bool is_instead; /* comes only where that slot is unmet */
 };
 
 struct move {
     struct pack *pack;
     bool is_retry;
+    bool is_new; /* jobs that the sources add */
     struct source sources[SLOTS];
 };
 
@@ -219,13 +224,33 @@ struct burial {
     bool in_made[SLOTS];
 };
 
+/* Jobs that the sources add to one of two topics of which the model knows no
+ * more; they are empty but for some ids before a call that has any. */
+struct away {
+    struct pack *pack;
+    unsigned topic;
+    struct source sources[SLOTS];
+    bool is_taken[SLOTS]; /* the id exists there */
+    bool is_there[SLOTS]; /* written by model_settle */
+};
+
+enum { AWAY_TOPICS = 2 };
+
+struct away_topic {
+    bool is_other_kind;
+    bool has_sleeper; /* the worker 0 */
+    long long max_pending;
+};
+
 struct settle_call {
-    size_t entries, moves, ends, closed, burials;
+    size_t entries, moves, ends, closed, burials, aways;
     long long most_dead;
     bool is_other_kind; /* the grave: the dead stay here */
     struct burial burial[CALL_PACKS];
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
+    struct away away[CALL_PACKS];
+    struct away_topic topic[AWAY_TOPICS];
     struct end end[CALL_SLOTS];
     uint64_t close[CALL_NODES];
 };
@@ -293,6 +318,11 @@ void id_text(struct id id, char ret_text[24]);
 void node_text(struct node node, char ret_text[SEQ_LEN + 5]);
 void seq_text(uint32_t pack, char ret_text[SEQ_LEN + 1]);
 
+bool same_id(struct id one, struct id other);
+
+/* Topics that take jobs of settle calls: "g", "h". */
+char away_name(unsigned topic);
+
 /* Where lo..hi of a tree splits: the size of its left part. */
 unsigned left_part(unsigned lo, unsigned hi);
 
@@ -303,6 +333,20 @@ enum { MOST_EXPIRED = 256, MOST_RELEASED = 500, MOST_ENDED = 127 };
 /* A job enters: waits in a node of its own, or in that of a whole pack. */
 void model_enter(struct model *model, struct pack *pack, const bool *refused,
                  int64_t *first_ms);
+
+/* When a job of a pack is due that enters now. */
+int64_t model_due_ms(const struct model *model, const struct job *job);
+
+/* model_follow.c: which slots of the call are unmet; whether what a source
+ * writes back comes to nothing, and what it adds; may a new job have this id?
+ * Then what is added elsewhere; returns how many ids exist there. */
+void model_look_away(struct settle_call *call);
+bool model_is_out(const struct settle_call *call, struct source source);
+bool model_adds_nothing(const struct settle_call *call, struct source source);
+bool model_is_free(const struct model *model, const struct settle_call *call,
+                   struct id id);
+long long model_send_away(struct model *model, struct settle_call *call);
+void model_say_unmet(const struct settle_call *call, struct text *answer);
 
 /* A job leaves for good. */
 void model_drop(struct model *model, struct job *job);

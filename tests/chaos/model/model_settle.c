@@ -19,8 +19,17 @@ static void refuse(struct text *answer, size_t index, int slot)
 static bool is_earlier_in_pack(const struct pack *pack, unsigned slot)
 {
     for (unsigned i = 0; i < slot; i++)
-        if (pack->jobs[i].id.pack == pack->jobs[slot].id.pack &&
-            pack->jobs[i].id.number == pack->jobs[slot].id.number)
+        if (same_id(pack->jobs[i].id, pack->jobs[slot].id))
+            return true;
+    return false;
+}
+
+/* Likewise, where those of `refused` do not count. */
+static bool comes_twice(const struct pack *pack, unsigned slot,
+                        const bool *refused)
+{
+    for (unsigned i = 0; i < slot; i++)
+        if (!refused[i] && same_id(pack->jobs[i].id, pack->jobs[slot].id))
             return true;
     return false;
 }
@@ -119,8 +128,10 @@ void model_add(struct model *model, const struct add_call *call,
             added += add_pack(model, pack, i, &seat->refusals, &first_ms);
     }
     model->count.added += added;
+    model->lone = call->count == 1 ? call->packs[0]->number : 0;
     if (added > 0)
         model_wake(model, first_ms);
+    model->lone = 0;
     say_added(added, &seat->refusals, model->revision, answer);
 }
 
@@ -213,29 +224,39 @@ static void take_out(struct deciding *deciding)
 
 /* --- settle: what becomes of them --------------------------------------- */
 
-static bool is_refused(const struct settle_call *call, struct source source)
-{
-    return call->entry[source.entry].refused[source.slot];
-}
-
-static void move_pack(struct model *model, const struct settle_call *call,
-                      const struct move *move, int64_t *first_ms)
+/* Returns how many of the jobs are not new although they should be. */
+static long long move_pack(struct model *model, const struct settle_call *call,
+                           const struct move *move, int64_t *first_ms)
 {
     bool refused[SLOTS] = {false};
     unsigned moved = 0;
+    long long twins = 0;
 
     for (unsigned slot = 0; slot < move->pack->count; slot++) {
-        refused[slot] = is_refused(call, move->sources[slot]);
+        struct job *job = &move->pack->jobs[slot];
+        struct source source = move->sources[slot];
+
+        refused[slot] = move->is_new ? model_adds_nothing(call, source)
+                                     : model_is_out(call, source);
+        if (!refused[slot] && move->is_new && move->pack->has_ids &&
+            (!model_is_free(model, call, job->id) ||
+             comes_twice(move->pack, slot, refused))) {
+            refused[slot] = true;
+            twins++;
+        }
         moved += !refused[slot];
     }
     move->pack->is_staged = false;
     if (moved == 0)
-        return;
+        return twins;
     model_enter(model, move->pack, refused, first_ms);
-    if (move->is_retry)
+    if (move->is_new)
+        model->count.added += moved;
+    else if (move->is_retry)
         model->count.retried += moved;
     else
         model->count.snoozed += moved;
+    return twins;
 }
 
 static int by_death(const void *left, const void *right)
@@ -281,7 +302,7 @@ static void bury(struct model *model, const struct settle_call *call,
         return;
     for (unsigned slot = 0; slot < burial->named->count; slot++) {
         const struct job *job = &burial->named->jobs[slot];
-        bool is_ours = !is_refused(call, burial->sources[slot]);
+        bool is_ours = !model_is_out(call, burial->sources[slot]);
 
         if (is_ours && call->is_other_kind) {
             die(model, job->id, job->body);
@@ -304,7 +325,7 @@ static void end_jobs(struct model *model, struct settle_call *call)
     for (size_t i = 0; i < call->ends; i++) {
         const struct end *end = &call->end[i];
 
-        if (is_refused(call, end->source))
+        if (model_is_out(call, end->source))
             continue;
         if (end->body == 0) {
             model->count.expired++;
@@ -346,6 +367,9 @@ static bool all_are_staged(const struct settle_call *call)
     for (size_t i = 0; i < call->burials; i++)
         if (!is_there(call->burial[i].named) || !is_there(call->burial[i].made))
             return false;
+    for (size_t i = 0; i < call->aways; i++)
+        if (!is_there(call->away[i].pack))
+            return false;
     return true;
 }
 
@@ -355,6 +379,7 @@ void model_settle(struct model *model, struct settle_call *call,
     struct deciding deciding = {.model = model};
     bool is_new[CALL_PACKS];
     int64_t first_ms = INT64_MAX;
+    long long twins = 0;
 
     if (!all_are_staged(call)) {
         text_str(answer, "(-1)");
@@ -362,6 +387,7 @@ void model_settle(struct model *model, struct settle_call *call,
     }
     for (size_t i = 0; i < call->moves; i++)
         is_new[i] = !call->move[i].pack->is_in_use;
+    model_look_away(call);
     for (size_t i = 0; i < call->entries; i++)
         decide_entry(&deciding, i, &call->entry[i]);
     take_out(&deciding);
@@ -371,12 +397,16 @@ void model_settle(struct model *model, struct settle_call *call,
             model_lease_end(model, call->close[i]);
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
-            move_pack(model, call, &call->move[i], &first_ms);
+            twins += move_pack(model, call, &call->move[i], &first_ms);
+    twins += model_send_away(model, call);
     end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);
     text_add(answer, text_of(&deciding.refusals), deciding.refusals.len);
+    if (twins > 0)
+        text_format(answer, " -1 %lld", twins);
+    model_say_unmet(call, answer);
     text_str(answer, ")");
     text_free(&deciding.refusals);
 }

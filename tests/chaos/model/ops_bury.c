@@ -14,17 +14,16 @@ enum { MOST_NODES = 12 };
 
 /* --- the call ----------------------------------------------------------- */
 
-static struct id source_id(const struct run *run,
-                           const struct settle_call *call, struct source source)
+struct id run_source_id(const struct run *run, const struct settle_call *call,
+                        struct source source)
 {
     uint32_t pack = call->entry[source.entry].node.pack;
 
     return job_id(&run->model.packs[pack - 1]->jobs[source.slot]);
 }
 
-/* Some held nodes, all or some of their slots; returns how many sources. */
-static size_t draft_entries(struct run *run, struct settle_call *call,
-                            struct source sources[CALL_SLOTS])
+size_t run_draft_entries(struct run *run, struct settle_call *call, size_t most,
+                         struct source sources[CALL_SLOTS])
 {
     unsigned nodes = 1 + pick(run, MOST_NODES);
     size_t count = 0;
@@ -35,7 +34,7 @@ static size_t draft_entries(struct run *run, struct settle_call *call,
         unsigned lo = held->node.lo, hi = held->node.hi;
         struct entry *entry = &call->entry[call->entries];
 
-        if (count + hi - lo + 1 > CALL_SLOTS)
+        if (count + hi - lo + 1 > most)
             return count;
         *entry = (struct entry){.node = held->node, .token = held->token};
         entry->is_whole = chance(run, 60);
@@ -44,7 +43,7 @@ static size_t draft_entries(struct run *run, struct settle_call *call,
                 entry->is_whole || slot == lo || chance(run, 50);
             if (entry->slots[slot])
                 sources[count++] =
-                    (struct source){(unsigned)call->entries, slot};
+                    (struct source){(unsigned)call->entries, slot, false};
         }
     }
     return count;
@@ -57,7 +56,7 @@ static struct pack *pack_of(struct run *run, const struct settle_call *call,
     struct pack *pack = model_pack_new(&run->model, count, has_ids);
 
     for (unsigned slot = 0; slot < count && has_ids; slot++)
-        pack->jobs[slot].id = source_id(run, call, sources[slot]);
+        pack->jobs[slot].id = run_source_id(run, call, sources[slot]);
     return pack;
 }
 
@@ -73,11 +72,6 @@ static void take_id(struct run *run, struct id id)
     call_queue(&run->caller);
 }
 
-static bool is_same(struct id one, struct id other)
-{
-    return one.pack == other.pack && one.number == other.number;
-}
-
 /* An id comes again where a node does, and is taken for all of these. */
 static bool is_taken(const struct settle_call *call, struct id id)
 {
@@ -86,7 +80,7 @@ static bool is_taken(const struct settle_call *call, struct id id)
 
         for (unsigned slot = 0; slot < burial->named->count; slot++)
             if (burial->is_taken[slot] &&
-                is_same(burial->named->jobs[slot].id, id))
+                same_id(burial->named->jobs[slot].id, id))
                 return true;
     }
     return false;
@@ -120,7 +114,7 @@ static void draft(struct run *run, struct settle_call *call)
     call->entries = call->burials = 0;
     call->most_dead = 40;
     call->is_other_kind = chance(run, 20);
-    count = draft_entries(run, call, sources);
+    count = run_draft_entries(run, call, CALL_SLOTS, sources);
     while (at < count) {
         size_t most = count - at > SLOTS ? SLOTS : count - at;
 
@@ -247,15 +241,17 @@ static void check_grave(struct run *run, const struct settle_call *call)
     run_check(run);
 }
 
-static void empty_grave(struct run *run)
+void run_empty(struct run *run, char topic)
 {
     static const char script[] =
-        "for _, key in ipairs(redis.call('KEYS', 'weir:{g}:*')) do "
-        "redis.call('DEL', key) end return 1";
+        "for _, key in ipairs(redis.call('KEYS', 'weir:{' .. ARGV[1] .. '}:*'))"
+        " do redis.call('DEL', key) end return 1";
+    const char name[] = {topic, '\0'};
 
-    call_command(&run->caller, "EVAL", 2);
+    call_command(&run->caller, "EVAL", 3);
     call_str(&run->caller, script);
     call_int(&run->caller, 0);
+    call_str(&run->caller, name);
     call_queue(&run->caller);
 }
 
@@ -285,5 +281,5 @@ void op_bury(struct run *run)
         run_settle(run, call);
         check_grave(run, call);
     }
-    empty_grave(run);
+    run_empty(run, 'g');
 }

@@ -57,9 +57,10 @@ static void write_closed(const struct settle_call *call, struct weir__buf *list)
         weir__pack_uint(list, call->close[i]);
 }
 
-static uint64_t source_number(struct source source)
+uint64_t run_source_number(struct source source)
 {
-    return (uint64_t)source.entry * SLOTS + source.slot;
+    return (uint64_t)source.entry * SLOTS + source.slot +
+           (source.is_instead ? 1 << 20 : 0);
 }
 
 static void write_moves(const struct settle_call *call, size_t first_key,
@@ -78,10 +79,10 @@ static void write_moves(const struct settle_call *call, size_t first_key,
         weir__pack_uint(list, move->pack->count);
         weir__pack_uint(list, move->pack->header_len);
         weir__pack_str(list, when.ptr, when.len);
-        weir__pack_uint(list, move->is_retry);
+        weir__pack_uint(list, move->is_new ? 2 : move->is_retry);
         weir__pack_array(list, move->pack->count);
         for (unsigned slot = 0; slot < move->pack->count; slot++)
-            weir__pack_uint(list, source_number(move->sources[slot]));
+            weir__pack_uint(list, run_source_number(move->sources[slot]));
     }
     weir__buf_fini(&when);
 }
@@ -94,7 +95,7 @@ static void write_ends(const struct settle_call *call, struct weir__buf *list)
         return;
     weir__pack_array(list, 3 * call->ends);
     for (size_t i = 0; i < call->ends; i++) {
-        weir__pack_uint(list, source_number(call->end[i].source));
+        weir__pack_uint(list, run_source_number(call->end[i].source));
         id_text(call->end[i].id, text);
         weir__pack_str(list, text, strlen(text));
         body_text(call->end[i].body, text);
@@ -116,7 +117,7 @@ static void write_burials(const struct settle_call *call, size_t first_key,
         weir__pack_uint(list, burial->named->header_len);
         weir__pack_array(list, burial->named->count);
         for (unsigned slot = 0; slot < burial->named->count; slot++)
-            weir__pack_uint(list, source_number(burial->sources[slot]));
+            weir__pack_uint(list, run_source_number(burial->sources[slot]));
     }
 }
 
@@ -127,8 +128,11 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
 
     call_script(caller, SCRIPT_SETTLE,
                 8 + keys->count + call->moves + 2 * call->burials +
-                    (buries ? 4 : 0),
-                buries ? 9 : 6);
+                    (buries ? 4 : 0) + call->aways +
+                    (call->aways > 0 ? 4 * AWAY_TOPICS : 0),
+                call->aways > 0 ? 13
+                : buries        ? 9
+                                : 6);
     call_keys(caller, "run lease ids meta wait dead rec idle");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
@@ -138,6 +142,7 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
         call_grave_pack_key(caller, call->burial[i].named->number);
         call_grave_pack_key(caller, call->burial[i].made->number);
     }
+    run_write_away_keys(caller, call);
     if (buries)
         call_grave_keys(caller, "wait ids meta idle");
 }
@@ -175,6 +180,10 @@ void run_settle(struct run *run, struct settle_call *call)
         call_str(caller, "g");
         call_str(caller, "delay");
         weir__buf_fini(&burials);
+    } else if (call->aways > 0) {
+        for (int i = 0; i < 4; i++)
+            call_str(caller, "");
+        run_write_aways(caller, call, new_packs + call->moves);
     }
     call_queue(caller);
     model_settle(&run->model, call, &run->wanted);
@@ -239,7 +248,8 @@ static bool add_entry(struct draft *draft, const struct held *held,
             continue;
         listed++;
         entry->slots[slot] = true;
-        give_verdict(draft, (struct source){(unsigned)call->entries, slot},
+        give_verdict(draft,
+                     (struct source){(unsigned)call->entries, slot, false},
                      percent_done);
     }
     entry->is_whole = listed == size;

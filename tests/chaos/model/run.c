@@ -25,6 +25,7 @@ static const struct operation {
     {"settle", op_settle, 260, false},
     {"settle again", op_settle_again, 20, false},
     {"bury", op_bury, 12, false},
+    {"follow", op_follow, 25, true},
     {"slot", op_slot, 120, false},
     {"slot late", op_slot_late, 20, false},
     {"requeue", op_requeue, 14, true},
@@ -109,7 +110,20 @@ void run_check(struct run *run)
     run_compare(run);
 }
 
-/* Appends "3 " for a message to worker 3; false: it was the PONG. */
+static const char *message_text(const char *message)
+{
+    static char text[SEQ_LEN + 2];
+
+    if (strcmp(message, "t") == 0)
+        return "";
+    if (strncmp(message, "t ", 2) != 0)
+        return "?";
+    (void)snprintf(text, sizeof(text), ":%s", message + 2);
+    return text;
+}
+
+/* Appends "3 " for a message to worker 3, "3:SEQ " where it names a pack;
+ * false: it was the PONG. */
 static bool read_message(struct run *run, struct text *woken)
 {
     static const char channel[] = "weir:wake:w";
@@ -125,7 +139,8 @@ static bool read_message(struct run *run, struct text *woken)
     is_pong = strcmp(array->element[0]->str, "pong") == 0;
     if (strcmp(array->element[0]->str, "message") == 0) {
         text_str(woken, array->element[1]->str + strlen(channel));
-        text_str(woken, strcmp(array->element[2]->str, "t") == 0 ? " " : "? ");
+        text_str(woken, message_text(array->element[2]->str));
+        text_str(woken, " ");
     }
     freeReplyObject(reply);
     return !is_pong;
@@ -194,8 +209,7 @@ void run_when(const struct pack *pack, struct weir__buf *ret_buf)
         weir__pack_uint(ret_buf, (uint64_t)pack->jobs[slot].ms);
 }
 
-static void stage(struct run *run, struct pack *pack,
-                  void (*write_key)(struct caller *caller, uint32_t pack))
+void run_stage_in(struct run *run, char topic, struct pack *pack)
 {
     struct weir__pack_job jobs[SLOTS];
     char ids[SLOTS][24], bodies[SLOTS][64];
@@ -214,7 +228,7 @@ static void stage(struct run *run, struct pack *pack,
         (unsigned)weir__pack_measure(jobs, pack->count, pack->has_ids)
             .header_len;
     call_command(&run->caller, "SET", 5);
-    write_key(&run->caller, pack->number);
+    call_topic_pack_key(&run->caller, topic, pack->number);
     call_bytes(&run->caller, &bytes);
     call_str(&run->caller, "NX");
     call_str(&run->caller, "PX");
@@ -227,12 +241,12 @@ static void stage(struct run *run, struct pack *pack,
 
 void run_stage(struct run *run, struct pack *pack)
 {
-    stage(run, pack, call_pack_key);
+    run_stage_in(run, 't', pack);
 }
 
 void run_stage_grave(struct run *run, struct pack *pack)
 {
-    stage(run, pack, call_grave_pack_key);
+    run_stage_in(run, 'g', pack);
 }
 
 void run_hold(struct run *run, struct node node, uint64_t token)
@@ -276,6 +290,7 @@ static void start(struct run *run, const struct redis_proc *proc)
     run->settle = settle_new();
     run->last_settle = settle_new();
     run->burial = settle_new();
+    run->follow = settle_new();
     run->random = run->options->seed;
     caller_open(&run->caller, proc, run->options->fault);
     run->listener = redisConnectUnix(redis_socket(proc));
@@ -294,6 +309,7 @@ static void finish(struct run *run)
     free(run->settle);
     free(run->last_settle);
     free(run->burial);
+    free(run->follow);
     text_free(&run->wanted);
     text_free(&run->got);
 }

@@ -113,7 +113,7 @@ void call_command(struct caller *caller, const char *name, size_t args)
     weir__resp_str(&caller->bytes, name);
 }
 
-static void write_keys(struct caller *caller, char topic, const char *names)
+void call_topic_keys(struct caller *caller, char topic, const char *names)
 {
     while (*names != '\0') {
         size_t len = strcspn(names, " ");
@@ -129,28 +129,31 @@ static void write_keys(struct caller *caller, char topic, const char *names)
 
 void call_keys(struct caller *caller, const char *names)
 {
-    write_keys(caller, 't', names);
+    call_topic_keys(caller, 't', names);
 }
 
 void call_grave_keys(struct caller *caller, const char *names)
 {
-    write_keys(caller, 'g', names);
+    call_topic_keys(caller, 'g', names);
+}
+
+void call_topic_pack_key(struct caller *caller, char topic, uint32_t pack)
+{
+    char key[16 + SEQ_LEN];
+
+    (void)snprintf(key, sizeof(key), "weir:{%c}:p:", topic);
+    seq_text(pack, key + strlen(key));
+    weir__resp_str(&caller->bytes, key);
 }
 
 void call_grave_pack_key(struct caller *caller, uint32_t pack)
 {
-    char key[16 + SEQ_LEN] = "weir:{g}:p:";
-
-    seq_text(pack, key + strlen(key));
-    weir__resp_str(&caller->bytes, key);
+    call_topic_pack_key(caller, 'g', pack);
 }
 
 void call_pack_key(struct caller *caller, uint32_t pack)
 {
-    char key[16 + SEQ_LEN] = "weir:{t}:p:";
-
-    seq_text(pack, key + strlen(key));
-    weir__resp_str(&caller->bytes, key);
+    call_topic_pack_key(caller, 't', pack);
 }
 
 void call_str(struct caller *caller, const char *str)

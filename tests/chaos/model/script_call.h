@@ -71,6 +71,11 @@ void call_pack_key(struct caller *caller, uint32_t pack);
 /* Of the topic "g", to which dead jobs go. */
 void call_grave_keys(struct caller *caller, const char *names);
 void call_grave_pack_key(struct caller *caller, uint32_t pack);
+
+/* Of the topic with this name. */
+void call_topic_keys(struct caller *caller, char topic, const char *names);
+void call_topic_pack_key(struct caller *caller, char topic, uint32_t pack);
+
 void call_str(struct caller *caller, const char *str);
 void call_int(struct caller *caller, int64_t value);
 void call_bytes(struct caller *caller, const struct weir__buf *buf);

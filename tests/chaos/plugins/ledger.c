@@ -6,7 +6,9 @@
  *     S ID TOKEN ATTEMPT MS      the run starts
  *     E ID TOKEN VERDICT MS      it returns done, retry or fail
  *
- * A job whose body has "fail": true fails. */
+ * A job whose body has "fail": true fails. With follow_to, a job ID that is
+ * done or fails adds ID.here to its topic and ID.there to that one; these add
+ * none. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { FILE_NAME, WORK, RETRY_EVERY, BLOCK, BLOCK_ID, CRASH_ID };
+enum { FILE_NAME, WORK, RETRY_EVERY, BLOCK, BLOCK_ID, CRASH_ID, FOLLOW_TO };
 
 static const struct weir_option options[] = {
     [FILE_NAME] = {.name = "file",
@@ -48,12 +50,16 @@ static const struct weir_option options[] = {
                   .type = WEIR_OPTION_TEXT,
                   .fallback = "-",
                   .help = "The job that crashes the process."},
+    [FOLLOW_TO] = {.name = "follow_to",
+                   .type = WEIR_OPTION_TEXT,
+                   .fallback = "",
+                   .help = "Topic for jobs that jobs add; empty: none do."},
 };
 
 struct ledger {
     int fd;
     int64_t work_ms, block_ms, retry_every, runs;
-    char *block_id, *crash_id;
+    char *block_id, *crash_id, *follow_to;
 };
 
 static char *copy_of(const char *text)
@@ -71,6 +77,7 @@ static void close_ledger(void *self)
     (void)close(ledger->fd);
     free(ledger->block_id);
     free(ledger->crash_id);
+    free(ledger->follow_to);
     free(ledger);
 }
 
@@ -88,8 +95,9 @@ static int open_ledger(const struct weir_open *open_args, void **ret_self)
     ledger->retry_every = values[RETRY_EVERY].number;
     ledger->block_id = copy_of(values[BLOCK_ID].text);
     ledger->crash_id = copy_of(values[CRASH_ID].text);
+    ledger->follow_to = copy_of(values[FOLLOW_TO].text);
     if (ledger->fd < 0 || ledger->block_id == NULL ||
-        ledger->crash_id == NULL) {
+        ledger->crash_id == NULL || ledger->follow_to == NULL) {
         (void)snprintf(open_args->error, open_args->error_cap,
                        "cannot open %s: %s", values[FILE_NAME].text,
                        strerror(errno));
@@ -132,6 +140,31 @@ static bool is_called(const struct weir_job *job, const char *name)
     return id.len == strlen(name) && memcmp(id.ptr, name, id.len) == 0;
 }
 
+static void add_one(struct weir_job *job, const char *topic, const char *end)
+{
+    struct weir_slice own = weir_job_id(job);
+    char id[160];
+    struct weir_follow follow = {.id = id};
+    int rc;
+
+    (void)snprintf(id, sizeof(id), "%.*s.%s", (int)own.len,
+                   (const char *)own.ptr, end);
+    rc = topic == NULL ? weir_job_follow(job, &follow)
+                       : weir_job_follow_to(job, topic, &follow);
+    if (rc != 0)
+        abort(); /* as above */
+}
+
+static void add_follows(const struct ledger *ledger, struct weir_job *job)
+{
+    struct weir_slice own = weir_job_id(job);
+
+    if (*ledger->follow_to == '\0' || memchr(own.ptr, '.', own.len) != NULL)
+        return;
+    add_one(job, NULL, "here");
+    add_one(job, ledger->follow_to, "there");
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     struct ledger *ledger = self;
@@ -148,6 +181,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     ledger->runs++;
     if (weir_job_bool(job, "fail", &fails) && fails) {
         write_down(ledger, job, 'E', "fail");
+        add_follows(ledger, job);
         return weir_fail(job, "told to fail");
     }
     if (ledger->retry_every > 0 && ledger->runs % ledger->retry_every == 0) {
@@ -155,6 +189,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         return weir_retry(job, "told to retry");
     }
     write_down(ledger, job, 'E', "done");
+    add_follows(ledger, job);
     return WEIR_DONE;
 }
 
