@@ -16,7 +16,7 @@
 #include <weir/weir.h>
 
 enum { GROUPS = 1000, HOT_GROUPS = 10 };
-enum { WINDOW_BATCHES = 32, IDLE_NAME = 64 };
+enum { WINDOW_BATCHES = 32, WINDOW_JOBS = 1024, IDLE_NAME = 64 };
 
 struct member {
     const struct bench_role *role;
@@ -216,6 +216,14 @@ static void all_added(struct member *self)
     atomic_store(&self->out->state, BENCH_DONE);
 }
 
+/* How many jobs a producer has that are not acknowledged. */
+static int64_t window_of(const struct bench_role *role)
+{
+    int64_t jobs = role->batch * WINDOW_BATCHES;
+
+    return jobs < WINDOW_JOBS ? WINDOW_JOBS : jobs;
+}
+
 static void on_added(int code, const char *id, void *arg)
 {
     struct member *self = arg;
@@ -231,8 +239,7 @@ static void on_added(int code, const char *id, void *arg)
         all_added(self);
     else if (self->role->pause_ms == 0 && self->role->per_s == 0 &&
              self->sent < self->role->jobs &&
-             self->sent - self->acknowledged <=
-                 self->role->batch * WINDOW_BATCHES / 2)
+             self->sent - self->acknowledged <= window_of(self->role) / 2)
         ev_idle_start(self->loop, &self->producer);
 }
 
@@ -297,7 +304,7 @@ static void produce(struct ev_loop *loop, ev_idle *watcher, int events)
         if (self->sent == self->role->jobs || !add_one(self))
             break;
     if (self->sent == self->role->jobs ||
-        self->sent - self->acknowledged > self->role->batch * WINDOW_BATCHES)
+        self->sent - self->acknowledged > window_of(self->role))
         ev_idle_stop(loop, watcher);
 }
 

@@ -102,9 +102,12 @@ static bool is_news(struct weir__base_topic *topic, const char *text)
 }
 
 /* What to add to an error that only people can end. */
-static const char *hint_of(enum weir__error_class class)
+static const char *hint_of(const char *text)
 {
-    switch (class) {
+    if (strncmp(text, "CROSSSLOT", 9) == 0)
+        return "; this node of a cluster cannot do that, see "
+               "docs/guarantees.md";
+    switch (weir__error_classify(text)) {
     case WEIR__ERROR_REFUSED:
     case WEIR__ERROR_FULL:
         return "; no writes until that is over, see weir doctor";
@@ -129,7 +132,7 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
     bool is_told = code == WEIR_ESERVER && reply != NULL &&
                    reply->type == REDIS_REPLY_ERROR;
     const char *text = is_told ? reply->str : weir_error_text(code);
-    const char *hint = is_told ? hint_of(weir__error_classify(text)) : NULL;
+    const char *hint = is_told ? hint_of(text) : NULL;
 
     if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
         return;
