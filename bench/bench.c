@@ -42,6 +42,13 @@ const struct bench_variant bench_variants[] = {
 const size_t bench_variant_count =
     sizeof(bench_variants) / sizeof(bench_variants[0]);
 
+const char *const bench_handler_names[] = {
+    [BENCH_HANDLER_SYNC] = "sync",
+    [BENCH_HANDLER_PENDING] = "pending",
+    [BENCH_HANDLER_BLOCKING] = "blocking",
+    NULL,
+};
+
 const struct bench_kind *bench_kind_find(const char *name)
 {
     for (size_t i = 0; i < bench_kind_count; i++)

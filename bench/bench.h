@@ -8,6 +8,7 @@
 #include "bench/row.h"
 #include "bench/say.h"
 #include "bench/server.h"
+#include "bench/team.h"
 
 #include <weir/base.h>
 
@@ -42,9 +43,13 @@ struct bench_variant {
 extern const struct bench_variant bench_variants[];
 extern const size_t bench_variant_count;
 
+/* Their names, in the order of enum bench_handler, and NULL. */
+extern const char *const bench_handler_names[];
+
 struct bench_options {
     struct bench_server_options server;
     const struct bench_kind *kind;
+    enum bench_handler handler;
     int64_t jobs, payload_bytes, batch, consumers, repeat;
     int64_t delay_ms, window_ms, backlog, topics, span_ms;
     bool makes_ids, one_process, json;
@@ -69,7 +74,8 @@ enum {
     BENCH_FLAG_SPAN = 32,
     BENCH_FLAG_REPORT = 64,
     BENCH_FLAG_ONE_PROCESS = 128,
-    BENCH_FLAG_CONSUMERS = 256 /* others refuse what is not their default */
+    BENCH_FLAG_CONSUMERS = 256, /* others refuse what is not their default */
+    BENCH_FLAG_HANDLER = 512
 };
 
 struct bench_case {
@@ -82,7 +88,7 @@ struct bench_case {
 };
 extern const struct bench_case bench_case_compare, bench_case_throughput,
     bench_case_floor, bench_case_lateness, bench_case_wake, bench_case_idle,
-    bench_case_scale, bench_case_crash, bench_case_groups;
+    bench_case_scale, bench_case_crash, bench_case_groups, bench_case_handlers;
 
 /* A row with the labels that the options give it. */
 void bench_row_label(const struct bench *bench, struct bench_row *row,

@@ -28,20 +28,7 @@ enum { COUNTS = sizeof(consumers) / sizeof(consumers[0]) };
 static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
                   struct weir_error *err)
 {
-    const struct bench_load *load = arg;
-    char topic[BENCH_TOPIC_CAP];
-    int64_t due_ns = 0;
-    int rc = bench_load_prepare(bench, load, topic, err);
-
-    if (rc == WEIR_OK)
-        rc = bench_load_fill(bench, load, topic, row, &due_ns, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_drain(bench, load, topic, due_ns, row, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_prepare(bench, load, topic, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_flow(bench, load, topic, row, err);
-    return rc;
+    return bench_load_run(bench, arg, row, err);
 }
 
 static int measure(struct bench *bench, const struct bench_variant *variant,

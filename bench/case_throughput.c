@@ -44,21 +44,11 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
                   struct weir_error *err)
 {
     const struct bench_load *load = arg;
-    char topic[BENCH_TOPIC_CAP];
     double floor_per_s, floor_us;
-    int64_t due_ns = 0;
     int rc = look_at_floor(bench, &floor_per_s, &floor_us, err);
 
     if (rc == WEIR_OK)
-        rc = bench_load_prepare(bench, load, topic, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_fill(bench, load, topic, row, &due_ns, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_drain(bench, load, topic, due_ns, row, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_prepare(bench, load, topic, err);
-    if (rc == WEIR_OK)
-        rc = bench_load_flow(bench, load, topic, row, err);
+        rc = bench_load_run(bench, load, row, err);
     if (rc < 0)
         return rc;
     row->figure[BENCH_floor_share] =
@@ -72,14 +62,17 @@ static int run(struct bench *bench, struct weir_error *err)
 {
     struct bench_load load = bench_load_of(bench);
     struct bench_plan plan = {.fn = repeat, .arg = &load, .warm_ups = 1};
+    bool is_sync = load.handler == BENCH_HANDLER_SYNC;
     struct bench_row row;
 
     bench->progress.steps = (int)bench->options.repeat;
     bench_row_label(bench, &row, "throughput");
-    (void)snprintf(row.label, sizeof(row.label), "%s%s%s, batch %lld, %s",
+    row.handler = bench_handler_names[load.handler];
+    (void)snprintf(row.label, sizeof(row.label), "%s%s%s, batch %lld, %s%s%s",
                    row.kind, row.ids != NULL ? ", ids " : "",
                    row.ids != NULL ? row.ids : "", (long long)load.batch,
-                   row.transport);
+                   row.transport, is_sync ? "" : ", ",
+                   is_sync ? "" : row.handler);
     return bench_row_report(bench, &row, &plan, err);
 }
 
@@ -94,7 +87,7 @@ const struct bench_case bench_case_throughput = {
         "same run. Lost and duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS |
-             BENCH_FLAG_CONSUMERS,
+             BENCH_FLAG_CONSUMERS | BENCH_FLAG_HANDLER,
     .fallback = {.jobs = 500000,
                  .payload_bytes = 100,
                  .batch = 256,

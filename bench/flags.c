@@ -29,6 +29,11 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [CONSUMERS] = {"consumers", "C", "how many consumers, 1 to 60", 0},
     [REPEAT] = {"repeat", "R", "how often; medians are shown, 1 to 100", 0},
     [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
+    [HANDLER] = {"handler", "HOW",
+                 "what the handler is: sync, pending (finished in\n"
+                 "the next turn of the loop) or blocking (called by\n"
+                 "threads)",
+                 BENCH_FLAG_HANDLER},
     [DELAY] = {"delay", "D", "delay of every job", BENCH_FLAG_DELAY},
     [WINDOW] = {"window", "D", "jobs are due at random within it",
                 BENCH_FLAG_WINDOW},

@@ -18,6 +18,7 @@ enum bench_flag {
     CONSUMERS,
     REPEAT,
     KIND,
+    HANDLER,
     DELAY,
     WINDOW,
     BACKLOG,

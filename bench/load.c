@@ -26,6 +26,7 @@ struct bench_load bench_load_of(const struct bench *bench)
         .delay_ms = options->delay_ms,
         .makes_ids = options->makes_ids,
         .one_process = options->one_process,
+        .handler = options->handler,
     };
 }
 
@@ -110,6 +111,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .id_base = load->id_base,
         .lease_ms = load->lease_ms,
         .idle_topics = load->idle_topics,
+        .handler = load->handler,
     };
 }
 
@@ -407,5 +409,23 @@ int bench_load_flow(struct bench *bench, const struct bench_load *load,
     if (rc == WEIR_OK)
         rc = flow(bench, &team, &wait, row, err);
     bench_team_fini(&team);
+    return rc;
+}
+
+int bench_load_run(struct bench *bench, const struct bench_load *load,
+                   struct bench_row *row, struct weir_error *err)
+{
+    char topic[BENCH_TOPIC_CAP];
+    int64_t due_ns = 0;
+    int rc = bench_load_prepare(bench, load, topic, err);
+
+    if (rc == WEIR_OK)
+        rc = bench_load_fill(bench, load, topic, row, &due_ns, err);
+    if (rc == WEIR_OK)
+        rc = bench_load_drain(bench, load, topic, due_ns, row, err);
+    if (rc == WEIR_OK)
+        rc = bench_load_prepare(bench, load, topic, err);
+    if (rc == WEIR_OK)
+        rc = bench_load_flow(bench, load, topic, row, err);
     return rc;
 }

@@ -15,6 +15,7 @@ struct bench_load {
     int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */
+    enum bench_handler handler;
 };
 
 /* The load that the options describe. */
@@ -46,6 +47,10 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
 int bench_load_flow(struct bench *bench, const struct bench_load *load,
                     const char *topic, struct bench_row *row,
                     struct weir_error *err);
+
+/* All three: fill and drain a topic, then both at once with another one. */
+int bench_load_run(struct bench *bench, const struct bench_load *load,
+                   struct bench_row *row, struct weir_error *err);
 
 /* The parts, for cases that put them together in another way. */
 struct bench_role bench_load_role(const struct bench *bench,

@@ -3,6 +3,7 @@
 /* A member's process: a loop, a reactor, a producer, a handler. */
 
 #include "bench/body.h"
+#include "bench/later.h"
 #include "bench/say.h"
 #include "bench/team.h"
 #include "core/error.h"
@@ -24,6 +25,7 @@ struct member {
     struct ev_loop *loop;
     struct weir_reactor *weir;
     struct bench_body body;
+    struct bench_later later;
     ev_io orders;
     ev_idle producer;
     ev_timer pacer;
@@ -101,6 +103,43 @@ static enum weir_verdict handle(void *arg, struct weir_job *job)
     return WEIR_DONE;
 }
 
+static enum weir_verdict handle_later(void *arg, struct weir_job *job)
+{
+    struct member *self = arg;
+
+    (void)handle(arg, job);
+    if (bench_later_put(&self->later, job))
+        return WEIR_PENDING;
+    fail(self, "out of memory");
+    return WEIR_RETRY;
+}
+
+/* On any thread. */
+static enum weir_verdict handle_blocking(void *arg, struct weir_job *job)
+{
+    struct member *self = arg;
+    int64_t number = -1;
+
+    (void)weir_job_i64(job, "n", &number);
+    if (bench_tally_mark(self->arena->tally, number))
+        atomic_fetch_add(&self->out->fresh, 1);
+    atomic_fetch_add(&self->out->handled, 1);
+    return WEIR_DONE;
+}
+
+static weir_run_fn handler_of(const struct member *self)
+{
+    switch (self->role->handler) {
+    case BENCH_HANDLER_PENDING:
+        return handle_later;
+    case BENCH_HANDLER_BLOCKING:
+        return handle_blocking;
+    case BENCH_HANDLER_SYNC:
+    default:
+        return handle;
+    }
+}
+
 static enum weir_verdict handle_backlog(void *arg, struct weir_job *job)
 {
     struct member *self = arg;
@@ -130,17 +169,21 @@ static void on_idle(const char *topic, void *arg)
 static enum weir_verdict handle_batch(void *arg, struct weir_job *const *jobs,
                                       size_t count_of, enum weir_verdict *each)
 {
+    weir_run_fn run = handler_of(arg);
+
     for (size_t i = 0; i < count_of; i++)
-        each[i] = handle(arg, jobs[i]);
+        each[i] = run(arg, jobs[i]);
     return WEIR_EACH;
 }
 
 static bool serve(struct member *self, const char *topic, weir_run_fn run)
 {
+    bool blocks = run == handle_blocking;
     struct weir_topic_options options = {
         .kind = self->role->kind,
         .run = run,
-        .run_batch = self->role->has_groups ? handle_batch : NULL,
+        .run_batch = self->role->has_groups && !blocks ? handle_batch : NULL,
+        .blocking = blocks,
         .self = self,
         .lease_ms = self->role->lease_ms,
     };
@@ -313,7 +356,7 @@ static void go(struct member *self)
     self->out->begun_ns = bench_now_ns();
     atomic_store(&self->out->state, BENCH_RUNNING);
     if (self->role->handles && !self->role->handles_at_once)
-        (void)serve(self, self->role->topic, handle);
+        (void)serve(self, self->role->topic, handler_of(self));
     if (!self->role->adds)
         return;
     if (self->role->per_s > 0) {
@@ -390,7 +433,7 @@ static void on_connection(int code, const char *text, void *arg)
     if (self->role->handles)
         serve_idle(self);
     if (self->role->handles_at_once)
-        (void)serve(self, self->role->topic, handle);
+        (void)serve(self, self->role->topic, handler_of(self));
     else if (atomic_load(&self->out->state) == BENCH_STARTING)
         atomic_store(&self->out->state, BENCH_READY);
 }
@@ -437,6 +480,7 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
     init_watchers(&self, orders);
+    bench_later_init(&self.later, self.loop);
     if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
         weir_reactor_declare(self.weir, role->topic, role->kind, &err) < 0) {
         fail(&self, err.text);
@@ -445,6 +489,7 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
         ev_run(self.loop, 0);
     }
     weir_reactor_free(self.weir);
+    bench_later_fini(&self.later);
     bench_body_fini(&self.body);
     ev_loop_destroy(self.loop);
 }

@@ -95,6 +95,11 @@ static int set_words(enum bench_flag flag, struct bench_options *options,
         if (i >= 0)
             options->server.persistence = syncs[i];
         return i;
+    case HANDLER:
+        i = choice("--handler", optarg, bench_handler_names, err);
+        if (i >= 0)
+            options->handler = (enum bench_handler)i;
+        return i;
     case KIND:
         return read_kind(options, err);
     default:

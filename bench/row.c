@@ -185,6 +185,8 @@ static void put_labels(struct json_object *object, const struct bench_row *row)
     put_number(object, "jobs", row->jobs);
     put_number(object, "payload_bytes", row->payload_bytes);
     put_number(object, "repeat", row->repeat);
+    if (row->handler != NULL)
+        put_text(object, "handler", row->handler);
     if (row->topics >= 0)
         put_number(object, "topics", row->topics);
     if (row->backlog >= 0)

@@ -51,7 +51,9 @@ struct json_object;
     X(handled, "handled", 0, MEDIAN)                  \
     X(misordered, "misordered", 0, WORST)             \
     X(killed, "killed", 0, WORST)                     \
-    X(ran_dropped, "ran, dropped", 0, WORST)
+    X(ran_dropped, "ran, dropped", 0, WORST)          \
+    X(drain_of_sync, "of sync", 2, MEDIAN)            \
+    X(end_to_end_of_sync, "of sync", 2, MEDIAN)
 
 enum bench_figure {
 #define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,
@@ -70,6 +72,7 @@ struct bench_row {
     const char *parking;  /* "atomic", "two-step" */
     const char *auto_ack; /* "yes", "no" */
     const char *ids, *transport, *persistence;
+    const char *handler; /* "sync", ...; NULL: left out */
     int64_t batch, jobs, payload_bytes, topics, backlog, repeat;
     double figure[BENCH_FIGURE_COUNT];
 };

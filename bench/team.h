@@ -58,6 +58,13 @@ enum bench_stamps {
     BENCH_STAMP_ORDER /* the monotonic time in ns */
 };
 
+/* How a handler finishes its jobs. */
+enum bench_handler {
+    BENCH_HANDLER_SYNC,
+    BENCH_HANDLER_PENDING, /* in the next turn of the loop */
+    BENCH_HANDLER_BLOCKING /* threads call it */
+};
+
 struct bench_role {
     const char *url, *topic, *kind;
     bool adds, handles;
@@ -81,8 +88,9 @@ struct bench_role {
     int64_t idle_topics;       /* other topics that it serves */
     const char *backlog_topic; /* served when ordered so, or NULL */
     int64_t backlog_jobs;
-    int64_t clock_ahead_us; /* the server's clock before ours */
-    enum bench_stamps stamps;
+    int64_t clock_ahead_us;   /* the server's clock before ours */
+    enum bench_stamps stamps; /* none where the handler is blocking */
+    enum bench_handler handler;
 };
 
 struct bench_team {

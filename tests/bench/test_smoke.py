@@ -23,7 +23,7 @@ FIELDS = """
     server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
-         "scale", "crash", "groups"]
+         "scale", "crash", "groups", "handlers"]
 
 
 def environment(place):
@@ -105,6 +105,30 @@ def throughput_measures_kinds_without_delays(place):
         row, = rows(place, "throughput", "--jobs", "1000", "--kind", kind)
         nothing_lost(row)
         expect((kind, None), (row["kind"], row["ids"]))
+
+
+@test
+def throughput_knows_handlers_that_finish_later(place):
+    for how in ("sync", "pending", "blocking"):
+        row, = rows(place, "throughput", "--jobs", "1000", "--handler", how)
+        nothing_lost(row)
+        expect(how, row["handler"])
+        expect(how != "sync", row["label"].endswith(how), row["label"])
+
+
+@test
+def handlers_compares_each_with_the_one_that_returns(place):
+    for kind in ("delay", "list", "stream", "bounded", "concurrent"):
+        found = rows(place, "handlers", "--jobs", "1000", "--kind", kind)
+        expect([(kind, "sync"), (kind, "pending"), (kind, "blocking")],
+               [(row["kind"], row["handler"]) for row in found])
+        for row in found:
+            nothing_lost(row)
+            expect_true(row["server_us_per_job"] > 0, row["label"])
+            for name in ("drain", "end_to_end"):
+                ratio = row[name + "_per_s"] / found[0][name + "_per_s"]
+                expect_true(abs(row[name + "_of_sync"] - ratio) < 0.01,
+                            "%s of %s" % (name, row["label"]))
 
 
 @test
@@ -307,6 +331,10 @@ def mistakes_are_one_sentence(place):
     refused(place, "wake", "--redis", "nowhere", words=["--redis"])
     refused(place, "wake", "me", words=["me"])
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
+    refused(place, "throughput", "--handler", "slow",
+            words=["--handler", "sync, pending or blocking"])
+    refused(place, "handlers", "--handler", "sync",
+            words=["takes no --handler"])
     refused(place, "throughput", "--one-process", "--consumers", "2",
             words=["--one-process"])
     refused(place, "throughput", "--kind", "list", "--delay", "1s",

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_BENCH_LATER_H
+#define WEIR_BENCH_LATER_H
+
+/* Pending jobs that are done in the next turn of the loop, all at once: as
+ * early as a handler that asks somebody else can be. */
+
+#include <ev.h>
+#include <weir/plugin.h>
+
+struct bench_later {
+    struct ev_loop *loop; /* borrowed */
+    ev_idle next;         /* its turn; runs while there is one */
+    struct weir_handle *handles;
+    size_t count, cap;
+};
+
+void bench_later_init(struct bench_later *later, struct ev_loop *loop);
+void bench_later_fini(struct bench_later *later);
+
+/* Called by a handler that is about to return WEIR_PENDING. False: out of
+ * memory. */
+bool bench_later_put(struct bench_later *later, struct weir_job *job);
+
+#endif
