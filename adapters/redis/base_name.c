@@ -131,7 +131,8 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
     const struct weir__log *log = topic->base->options.log;
     bool is_told = code == WEIR_ESERVER && reply != NULL &&
                    reply->type == REDIS_REPLY_ERROR;
-    const char *text = is_told ? reply->str : weir_error_text(code);
+    const char *text =
+        is_told ? weir__error_core(reply->str) : weir_error_text(code);
     const char *hint = is_told ? hint_of(text) : NULL;
 
     if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))

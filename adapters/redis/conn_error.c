@@ -58,28 +58,26 @@ static enum weir__error_class class_of_code(const char *text)
 /* Redis 6.2 hides the code of an error inside a script:
  * "ERR Error running script (call to f_<sha>): @user_script:1: -READONLY ..."
  */
-static enum weir__error_class class_within(const char *text)
+const char *weir__error_core(const char *text)
 {
-    enum weir__error_class class = WEIR__ERROR_OTHER;
+    const char *core = text;
 
-    for (text = strstr(text, ": -"); text != NULL && class == WEIR__ERROR_OTHER;
-         text = strstr(text, ": -")) {
-        text += 3;
-        class = class_of_code(text);
+    if (strncmp(text, "ERR Error running script", 24) != 0)
+        return text;
+    while ((core = strstr(core, ": -")) != NULL) {
+        core += 3;
+        if (class_of_code(core) != WEIR__ERROR_OTHER)
+            return core;
     }
-    return class;
+    return text;
 }
 
 enum weir__error_class weir__error_classify(const char *text)
 {
-    enum weir__error_class class = class_of_code(text);
+    enum weir__error_class class = class_of_code(weir__error_core(text));
     const struct meaning *phrase = phrases;
 
-    if (strncmp(text, "ERR ", 4) != 0)
-        return class;
-    if (strncmp(text, "ERR Error running script", 24) == 0)
-        class = class_within(text);
-    if (class != WEIR__ERROR_OTHER)
+    if (strncmp(text, "ERR ", 4) != 0 || class != WEIR__ERROR_OTHER)
         return class;
     while (phrase->text != NULL && strstr(text, phrase->text) == NULL)
         phrase++;

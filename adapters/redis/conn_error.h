@@ -19,4 +19,7 @@ enum weir__error_class {
 
 enum weir__error_class weir__error_classify(const char *text);
 
+/* The text from its own code on, where a script's error is around it. */
+const char *weir__error_core(const char *text);
+
 #endif

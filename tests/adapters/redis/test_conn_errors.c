@@ -6,6 +6,16 @@
 
 #define OLD "ERR Error running script (call to f_ab12): @user_script:1: "
 
+TEST(the_code_of_an_error_is_found_within_a_scripts)
+{
+    EXPECT_STR("READONLY You can't",
+               weir__error_core("ERR Error running script (call to f_1): "
+                                "@user_script:1: -READONLY You can't"));
+    EXPECT_STR("ERR Error running script: x: -1",
+               weir__error_core("ERR Error running script: x: -1"));
+    EXPECT_STR("ERR x: -READONLY", weir__error_core("ERR x: -READONLY"));
+}
+
 TEST(an_error_is_known_by_its_code)
 {
     EXPECT_INT(WEIR__ERROR_NOSCRIPT, weir__error_classify("NOSCRIPT No"));
