@@ -36,7 +36,8 @@ static const struct meaning codes[] = {
 
 /* What has no code of its own in scripts. */
 static const struct meaning phrases[] = {
-    {"The user executing the script can't", WEIR__ERROR_DENIED},
+    {"The user executing the script can't", WEIR__ERROR_DENIED}, /* to 7.0 */
+    {"ACL failure in script", WEIR__ERROR_DENIED},
     {"attempted to access a non local key", WEIR__ERROR_MISTAKE},
     {NULL, WEIR__ERROR_OTHER},
 };

@@ -327,7 +327,7 @@ def an_add_that_is_not_allowed_or_not_taken_says_why(place):
     server = Server(place)
     server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd")
     place.weir("add", "t", "--redis", server.url_of("w:pw")).expect_complaint(
-        1, "can't run this command", "weir doctor")
+        1, "t add: ERR", "weir doctor")
     server.tell("CONFIG SET min-replicas-to-write 1")
     place.weir("add", "t", "--redis", server.url).expect_complaint(
         1, "NOREPLICAS", "weir doctor")

@@ -18,6 +18,8 @@ TEST(the_code_of_an_error_is_found_within_a_scripts)
 
 TEST(an_error_is_known_by_its_code)
 {
+    EXPECT_INT(WEIR__ERROR_DENIED,
+               weir__error_classify("ERR ACL failure in script: User w has"));
     EXPECT_INT(WEIR__ERROR_NOSCRIPT, weir__error_classify("NOSCRIPT No"));
     EXPECT_INT(WEIR__ERROR_TURNED_AWAY, weir__error_classify("READONLY You"));
     EXPECT_INT(WEIR__ERROR_TURNED_AWAY, weir__error_classify("UNBLOCKED f"));
