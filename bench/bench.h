@@ -50,7 +50,7 @@ struct bench_options {
     struct bench_server_options server;
     const struct bench_kind *kind;
     enum bench_handler handler;
-    int64_t jobs, payload_bytes, batch, consumers, repeat;
+    int64_t jobs, payload_bytes, batch, consumers, concurrency, repeat;
     int64_t delay_ms, window_ms, backlog, topics, span_ms;
     bool makes_ids, one_process, json;
     const char *report;
@@ -75,7 +75,8 @@ enum {
     BENCH_FLAG_REPORT = 64,
     BENCH_FLAG_ONE_PROCESS = 128,
     BENCH_FLAG_CONSUMERS = 256, /* others refuse what is not their default */
-    BENCH_FLAG_HANDLER = 512
+    BENCH_FLAG_HANDLER = 512,
+    BENCH_FLAG_CONCURRENCY = 1024
 };
 
 struct bench_case {

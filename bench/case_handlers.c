@@ -35,6 +35,7 @@ static void label(const struct bench *bench, struct bench_row *row,
 {
     bench_row_label(bench, row, "handlers");
     row->handler = bench_handler_names[handler];
+    row->concurrency = bench->options.concurrency;
     (void)snprintf(row->label, sizeof(row->label), "%s, %s", row->kind,
                    row->handler);
 }
@@ -131,15 +132,18 @@ const struct bench_case bench_case_handlers = {
     .details =
         "The same jobs with three handlers that do nothing: sync returns its "
         "verdict, pending completes all jobs of a turn of the loop in the "
-        "next one, blocking is called by 8 threads. Each repeat has all three; "
+        "next one (--concurrency: how many may be), blocking is called by 8 "
+        "threads. Each repeat has all three; "
         "of sync, after the drain and after the figure end to end, is the "
         "ratio to sync in the same repeat. The rows are printed at the end.",
     .example = "weir-bench handlers --ids made --repeat 3",
-    .flags = BENCH_FLAG_KIND | BENCH_FLAG_CONSUMERS | BENCH_FLAG_ONE_PROCESS,
+    .flags = BENCH_FLAG_KIND | BENCH_FLAG_CONSUMERS | BENCH_FLAG_ONE_PROCESS |
+             BENCH_FLAG_CONCURRENCY,
     .fallback = {.jobs = 500000,
                  .payload_bytes = 100,
                  .batch = 256,
                  .consumers = 1,
+                 .concurrency = 256,
                  .repeat = 5},
     .columns = columns,
     .column_count = sizeof(columns) / sizeof(columns[0]),

@@ -34,6 +34,10 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                  "the next turn of the loop) or blocking (called by\n"
                  "threads)",
                  BENCH_FLAG_HANDLER},
+    [CONCURRENCY] = {"concurrency", "N",
+                     "jobs of a worker that may be pending at once,\n"
+                     "1 to 100,000",
+                     BENCH_FLAG_CONCURRENCY},
     [DELAY] = {"delay", "D", "delay of every job", BENCH_FLAG_DELAY},
     [WINDOW] = {"window", "D", "jobs are due at random within it",
                 BENCH_FLAG_WINDOW},
@@ -144,7 +148,8 @@ static void print_defaults(const struct bench_options *fallback)
         {BATCH, fallback->batch},      {CONSUMERS, fallback->consumers},
         {REPEAT, fallback->repeat},    {DELAY, fallback->delay_ms},
         {WINDOW, fallback->window_ms}, {BACKLOG, fallback->backlog},
-        {TOPICS, fallback->topics},    {SECONDS, fallback->span_ms}};
+        {TOPICS, fallback->topics},    {CONCURRENCY, fallback->concurrency},
+        {SECONDS, fallback->span_ms}};
     char text[400] = "defaults: --ids caller --transport unix --persistence "
                      "none";
     size_t at = strlen(text);

@@ -19,6 +19,7 @@ enum bench_flag {
     REPEAT,
     KIND,
     HANDLER,
+    CONCURRENCY,
     DELAY,
     WINDOW,
     BACKLOG,

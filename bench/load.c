@@ -23,6 +23,7 @@ struct bench_load bench_load_of(const struct bench *bench)
         .payload_bytes = options->payload_bytes,
         .batch = options->batch,
         .consumers = options->consumers,
+        .concurrency = options->concurrency,
         .delay_ms = options->delay_ms,
         .makes_ids = options->makes_ids,
         .one_process = options->one_process,
@@ -112,6 +113,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .lease_ms = load->lease_ms,
         .idle_topics = load->idle_topics,
         .handler = load->handler,
+        .concurrency = load->concurrency,
     };
 }
 

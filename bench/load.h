@@ -11,7 +11,7 @@
 struct bench_load {
     const struct bench_kind *kind;
     const char *lock, *parking, *auto_ack; /* as in struct bench_row */
-    int64_t jobs, payload_bytes, batch, consumers;
+    int64_t jobs, payload_bytes, batch, consumers, concurrency;
     int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */

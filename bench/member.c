@@ -184,6 +184,7 @@ static bool serve(struct member *self, const char *topic, weir_run_fn run)
         .run = run,
         .run_batch = self->role->has_groups && !blocks ? handle_batch : NULL,
         .blocking = blocks,
+        .concurrency = (uint32_t)self->role->concurrency,
         .self = self,
         .lease_ms = self->role->lease_ms,
     };

@@ -127,6 +127,8 @@ static int set_number(enum bench_flag flag, struct bench_options *options,
         return number("--batch", batch, &options->batch, err);
     case CONSUMERS:
         return number("--consumers", few, &options->consumers, err);
+    case CONCURRENCY:
+        return number("--concurrency", batch, &options->concurrency, err);
     case REPEAT:
         return number("--repeat", times, &options->repeat, err);
     case BACKLOG:

@@ -34,6 +34,7 @@ void bench_row_init(struct bench_row *row, const char *case_name)
         .payload_bytes = -1,
         .topics = -1,
         .backlog = -1,
+        .concurrency = -1,
         .repeat = -1,
     };
     for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++)
@@ -187,6 +188,8 @@ static void put_labels(struct json_object *object, const struct bench_row *row)
     put_number(object, "repeat", row->repeat);
     if (row->handler != NULL)
         put_text(object, "handler", row->handler);
+    if (row->concurrency >= 0)
+        put_number(object, "concurrency", row->concurrency);
     if (row->topics >= 0)
         put_number(object, "topics", row->topics);
     if (row->backlog >= 0)

@@ -73,7 +73,7 @@ struct bench_row {
     const char *auto_ack; /* "yes", "no" */
     const char *ids, *transport, *persistence;
     const char *handler; /* "sync", ...; NULL: left out */
-    int64_t batch, jobs, payload_bytes, topics, backlog, repeat;
+    int64_t batch, jobs, payload_bytes, topics, backlog, concurrency, repeat;
     double figure[BENCH_FIGURE_COUNT];
 };
 

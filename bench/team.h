@@ -85,6 +85,7 @@ struct bench_role {
     /* Handling. */
     bool handles_at_once;      /* READY when it waits for jobs */
     int64_t lease_ms;          /* 0: the default */
+    int64_t concurrency;       /* of the topic; 0: the default */
     int64_t idle_topics;       /* other topics that it serves */
     const char *backlog_topic; /* served when ordered so, or NULL */
     int64_t backlog_jobs;

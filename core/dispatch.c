@@ -230,8 +230,12 @@ static void after_visit(struct weir__lane *lane)
 {
     weir__lane_list_push(lane, WEIR__LANES_RAN);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0 && !weir__lane_is_full(lane))
+    if (lane->ready.count == 0)
+        return;
+    if (!weir__lane_is_full(lane))
         weir__lane_list_push(lane, WEIR__LANES_READY);
+    else if (weir__errand_is_full(lane))
+        lane->reactor->is_awaiting_errands = true;
 }
 
 /* The suspect whose start is noted goes before everything else. */

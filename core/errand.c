@@ -136,6 +136,9 @@ static void one_less(struct weir__reactor *reactor)
 {
     WEIR_ASSERT(reactor->errands > 0);
     reactor->errands--;
+    if (!reactor->is_awaiting_errands)
+        return;
+    reactor->is_awaiting_errands = false;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         if (lane->ready.count > 0 && lane->options->blocks)

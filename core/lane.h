@@ -161,9 +161,10 @@ struct weir__reactor {
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     struct weir_totals totals; /* those that are counted, not those of now */
-    size_t errands;      /* that threads have, also of runs that are over */
-    bool has_lost_track; /* of handles: more orphans than are kept */
-    uint64_t canceling;  /* whose cancel callback is on the stack; 0: none */
+    size_t errands; /* that threads have, also of runs that are over */
+    bool is_awaiting_errands; /* a lane with ready runs waits for some */
+    bool has_lost_track;      /* of handles: more orphans than are kept */
+    uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;

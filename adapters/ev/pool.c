@@ -35,6 +35,7 @@ struct weir__ev_pool {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t work;  /* something waits, or it closes */
     uint32_t idle;        /* threads that wait */
+    bool is_waking;       /* one of them is on its way */
     struct queue waiting;
     struct queue done;
     struct line *lines, **lines_end;
@@ -111,6 +112,22 @@ static void tell(struct weir__ev_pool *pool)
     ev_async_send(pool->options.loop, &pool->arrived);
 }
 
+/* Under the lock: whether to signal `work`, after it. Threads are woken one by
+ * one, each by the one before: where handlers are quick the first ones do it
+ * all, and the others sleep on. */
+static bool wakes_one(struct weir__ev_pool *pool)
+{
+    if (pool->waiting.first == NULL || pool->idle == 0 || pool->is_waking)
+        return false;
+    pool->is_waking = true;
+    return true;
+}
+
+static void wake_one(struct weir__ev_pool *pool)
+{
+    (void)pthread_cond_signal(&pool->work); /* cannot fail */
+}
+
 /* Under the lock; NULL: it closes. */
 static struct weir__errand *await_work(struct weir__ev_pool *pool)
 {
@@ -120,6 +137,7 @@ static struct weir__errand *await_work(struct weir__ev_pool *pool)
         pool->idle++;
         rc = pthread_cond_wait(&pool->work, &pool->lock);
         pool->idle--;
+        pool->is_waking = false;
         WEIR_ASSERT(rc == 0);
     }
     return pool->is_closing ? NULL : pop(&pool->waiting);
@@ -129,6 +147,7 @@ static void *work(void *arg)
 {
     struct weir__ev_pool *pool = arg;
     struct weir__errand *errand;
+    bool wakes;
 
     lock(pool);
     for (;;) {
@@ -136,7 +155,10 @@ static void *work(void *arg)
         if (errand == NULL)
             break;
         errand->began_ns = weir__driver_clock(NULL);
+        wakes = wakes_one(pool);
         unlock(pool);
+        if (wakes)
+            wake_one(pool);
         weir__errand_do(errand);
         lock(pool);
         push(&pool->done, errand);
@@ -167,15 +189,16 @@ static int start_thread(struct weir__ev_pool *pool)
 static void start(struct weir__pool *port, struct weir__errand *errand)
 {
     struct weir__ev_pool *pool = pool_of(port);
-    bool wants_thread;
+    bool wants_thread, wakes;
     int rc;
 
     lock(pool);
     push(&pool->waiting, errand);
     wants_thread = pool->waiting.count > pool->idle;
-    if (pool->idle > 0)
-        (void)pthread_cond_signal(&pool->work); /* cannot fail */
+    wakes = wakes_one(pool);
     unlock(pool);
+    if (wakes)
+        wake_one(pool);
     if (!wants_thread || pool->started == port->threads)
         return;
     rc = start_thread(pool);

@@ -119,11 +119,13 @@ def throughput_knows_handlers_that_finish_later(place):
 @test
 def handlers_compares_each_with_the_one_that_returns(place):
     for kind in ("delay", "list", "stream", "bounded", "concurrent"):
-        found = rows(place, "handlers", "--jobs", "1000", "--kind", kind)
+        found = rows(place, "handlers", "--jobs", "1000", "--kind", kind,
+                     "--concurrency", "100")
         expect([(kind, "sync"), (kind, "pending"), (kind, "blocking")],
                [(row["kind"], row["handler"]) for row in found])
         for row in found:
             nothing_lost(row)
+            expect(100, row["concurrency"])
             expect_true(row["server_us_per_job"] > 0, row["label"])
             for name in ("drain", "end_to_end"):
                 ratio = row[name + "_per_s"] / found[0][name + "_per_s"]
