@@ -173,9 +173,11 @@ void weir__topic_flush_claim(struct weir__store_topic *topic);
 /* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
 void weir__lease_fetch(struct weir__lease *lease);
 
-/* That was answered with this code: true if it was asked once more. */
-bool weir__lease_fetch_again(struct weir__lease *lease, int code);
+/* That was answered so: true if it was asked once more. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+                             const struct redisReply *reply);
 
+/* The next large fetch opens new ones. */
 void weir__fetchers_close(struct weir__delay *store);
 
 /* --- delay_hint.c ------------------------------------------------------- */
