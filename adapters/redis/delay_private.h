@@ -15,8 +15,10 @@ struct weir__delay;
 enum {
     WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
-    WEIR__FETCHERS = 2,      /* connections that only fetch packs */
-    WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
+    WEIR__CALL_BYTES = 4 * 1024 * 1024, /* of what one settle call writes, but
+                                           for that of a single run */
+    WEIR__FETCHERS = 2,                 /* connections that only fetch packs */
+    WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
 /* One claimed node. */
@@ -31,6 +33,7 @@ struct weir__held {
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
     uint32_t endings;  /* of these what is written somewhere else */
+    size_t bytes;      /* of that, about */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those slots, one bit each */
     struct weir__lease *lease;
