@@ -125,3 +125,63 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
         EXPECT_INT(1, ran[i]);
     world_close();
 }
+
+/* --- together with a claim ---------------------------------------------- */
+
+/* `one` sleeps, is woken by a job of `other`, and has sent its claim and the
+ * fetch behind it. */
+static void claim_woken(struct host *one, struct host *other)
+{
+    struct weir__claim claim = {10, 60000, 0};
+    int wakes;
+
+    AWAIT(one->wakes > 0);
+    wakes = one->wakes;
+    EXPECT_INT(0, host_claim(one, 10, 60000));
+    host_add(other, "a", 0);
+    AWAIT(one->wakes > wakes && other->added == 1);
+    (void)redis_text(world_server(), "SCRIPT FLUSH");
+    EXPECT_INT(WEIR_OK, one->store->ops->claim(one->topic, &claim));
+    one->store->ops->flush(one->store);
+}
+
+TEST(a_claim_that_misses_its_script_fetches_afterwards)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    claim_woken(one, other);
+    AWAIT(one->arrived == 1);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+    world_close();
+}
+
+TEST(a_woken_worker_is_closed_before_its_answers_come)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    claim_woken(one, other);
+    host_close(one);
+    EXPECT_INT(1, host_claim(other, 10, 60000));
+    world_close();
+}
+
+TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    int ups = one->ups, claims = one->claims;
+
+    claim_woken(one, other);
+    cut(delay_of(one)->base.commands);
+    AWAIT(one->ups > ups && one->claims > claims + 1);
+    EXPECT_INT(WEIR_EUNKNOWN, one->claimed.code);
+    EXPECT_INT(0, one->arrived + one->lost);
+    EXPECT_INT(1, host_claim(one, 10, 60000));
+    world_close();
+}
