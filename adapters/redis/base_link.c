@@ -101,11 +101,23 @@ void weir__base_announce(struct weir__base_topic *topic)
 
 /* --- connections -------------------------------------------------------- */
 
+/* What was not sent yet waits for a new number, from now on: not only when what
+ * was sent is given up. */
+static void mark_all(struct weir__base *base)
+{
+    for (struct weir__base_topic *topic = base->topics; topic != NULL;
+         topic = topic->next)
+        weir__base_mark(topic);
+}
+
 static void on_commands(int code, const char *text, void *arg)
 {
     struct weir__base *base = arg;
+    bool had_number = base->has_number;
 
     base->has_number = false;
+    if (code != WEIR_OK && had_number)
+        mark_all(base);
     if (code == WEIR_OK) {
         base->connections++;
         base->kind->connected(base);

@@ -51,6 +51,13 @@ static void fini(struct weir__base *base)
     weir__adds_fini(store);
 }
 
+/* It may be another server than the one before. */
+static void connected(struct weir__base *base)
+{
+    weir__fetchers_close(delay_of(base));
+    weir__base_ask_number(base);
+}
+
 static void closing(struct weir__base *base)
 {
     weir__fetchers_close(delay_of(base));
@@ -210,7 +217,7 @@ static const struct weir__base_kind delay_kind = {
     .scripts = weir__scripts,
     .has_wakes = true,
     .kept = &delay_kept,
-    .connected = weir__base_ask_number,
+    .connected = connected,
     .flush_topic = flush_topic,
     .numbered = numbered,
     .hinted = hinted,

@@ -81,11 +81,25 @@ void weir__lease_fetch(struct weir__lease *lease)
     weir__conn_flush(conn);
 }
 
-bool weir__lease_fetch_again(struct weir__lease *lease, int code)
+static bool has_all(const struct redisReply *reply)
+{
+    struct weir_slice pack;
+
+    for (size_t i = 0; i < (size_t)reply->elements; i++)
+        if (!weir__reply_str(reply, i, &pack))
+            return false;
+    return true;
+}
+
+/* A fetcher may be with a server that commands have left, or not reached: that
+ * a pack is gone only the connection that claimed it can say. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+                             const struct redisReply *reply)
 {
     struct weir__buf bytes = {0};
 
-    if (!lease->is_carried || code == WEIR_OK || code == WEIR_ESERVER ||
+    if (!lease->is_carried || code == WEIR_ESERVER ||
+        (code == WEIR_OK && has_all(reply)) ||
         lease->topic->store->base.is_closed)
         return false;
     lease->is_carried = false;
@@ -97,6 +111,10 @@ bool weir__lease_fetch_again(struct weir__lease *lease, int code)
 
 void weir__fetchers_close(struct weir__delay *store)
 {
-    for (size_t i = 0; i < WEIR__FETCHERS; i++)
-        weir__conn_close(store->fetchers[i]);
+    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
+        struct weir__conn *conn = store->fetchers[i];
+
+        store->fetchers[i] = NULL;
+        weir__conn_close(conn);
+    }
 }

@@ -45,7 +45,15 @@ static struct weir__fetched *pack_of(const struct weir__held *held)
     return &held->lease->packs[held->pack];
 }
 
-/* Take nodes from `first` on into the next call, up to its bound, and number
+static bool fits(const struct weir__draft *draft, const struct weir__held *held)
+{
+    return draft->nodes < WEIR__CALL_NODES &&
+           draft->slots + cost_of(held) <= WEIR__CALL_SLOTS &&
+           (draft->bytes == 0 ||
+            draft->bytes + held->bytes <= WEIR__CALL_BYTES);
+}
+
+/* Take nodes from `first` on into the next call, up to its bounds, and number
  * nodes and packs. */
 struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
                                      struct weir__held *first)
@@ -54,8 +62,7 @@ struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
     struct weir__held *held = first;
 
     draft.number = ++topic->calls;
-    while (held != NULL && draft.nodes < WEIR__CALL_NODES &&
-           draft.slots + cost_of(held) <= WEIR__CALL_SLOTS) {
+    while (held != NULL && fits(&draft, held)) {
         struct weir__fetched *fetched = pack_of(held);
 
         if (fetched->call != draft.number) {
@@ -67,6 +74,7 @@ struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
         held->index = (uint32_t)draft.nodes;
         draft.nodes++;
         draft.slots += cost_of(held);
+        draft.bytes += held->bytes;
         draft.verdicts += held->verdicts;
         held = held->next;
     }

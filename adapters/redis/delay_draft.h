@@ -15,7 +15,7 @@ struct weir__draft {
     struct weir__store_topic *topic;
     uint32_t number; /* of the call */
     struct weir__held *first, *end;
-    size_t nodes, slots, verdicts, packs;
+    size_t nodes, slots, bytes, verdicts, packs;
     size_t first_item, end_item;           /* of the topic's endings */
     size_t end_move, end_dead, end_burial; /* moves and follow-ups before the
                                               first, then dead jobs, burials,
@@ -29,7 +29,7 @@ struct weir__draft {
 void weir__draft_sort_endings(struct weir__store_topic *topic,
                               struct weir__held *first);
 
-/* Take nodes from `first` on into the next call, up to its bound, and number
+/* Take nodes from `first` on into the next call, up to its bounds, and number
  * nodes and packs. */
 struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
                                      struct weir__held *first);

@@ -263,7 +263,7 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     struct arrival arrival = {NULL, &arrival.first, 0};
     size_t jobs = lease->jobs;
 
-    if (weir__lease_fetch_again(lease, code))
+    if (weir__lease_fetch_again(lease, code, reply))
         return;
     lease->is_fetching = false;
     weir__base_log_error(&topic->base, "fetch", code, reply);

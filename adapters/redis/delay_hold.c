@@ -11,7 +11,8 @@ enum {
     CALM_MS = 1000,   /* at least, before claims go on */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     VERDICT_COST = 1024,
-    COST_MAX = 4 * 1024 * 1024 /* of a topic; beyond it no claims */
+    QUEUED_MAX = 32 * 1024 * 1024, /* of the connection's 64 MiB */
+    COST_MAX = 4 * 1024 * 1024     /* of a topic; beyond it no claims */
 };
 
 #define MS_NS INT64_C(1000000)
@@ -90,6 +91,36 @@ static int64_t next_ms(struct weir__store_topic *topic)
     return jitter_ms(topic->store, topic->hold_ms);
 }
 
+static void append(struct weir__settle *settle, int64_t wait_ms)
+{
+    struct weir__store_topic *topic = settle->topic;
+
+    if (!settle->is_held) {
+        settle->cost = settle->call.len + settle->verdicts * VERDICT_COST;
+        for (size_t i = 0; i < settle->copy_count; i++)
+            settle->cost += settle->copies[i].len;
+        topic->held_cost += settle->cost;
+    }
+    settle->is_held = true;
+    settle->is_second = true;
+    settle->next = NULL;
+    *topic->held_end = settle;
+    topic->held_end = &settle->next;
+    arm(topic, wait_ms);
+}
+
+bool weir__hold_is_crowded(const struct weir__store_topic *topic)
+{
+    const struct weir__base *base = &topic->store->base;
+
+    return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
+}
+
+void weir__hold_crowded(struct weir__settle *settle)
+{
+    append(settle, FIRST_MS);
+}
+
 bool weir__hold_push(struct weir__settle *settle,
                      const struct redisReply *reply)
 {
@@ -102,21 +133,11 @@ bool weir__hold_push(struct weir__settle *settle,
         (!is_error && settle->copy_count == 0) || topic->base.user == NULL ||
         settle->verdicts == 0 || topic->store->base.is_closed)
         return false;
-    settle->is_second = true;
     if (settle->copy_count == 0)
         weir__conn_take_back(topic->store->base.commands, &settle->call);
-    if (!settle->is_held) {
-        settle->cost = settle->call.len + settle->verdicts * VERDICT_COST;
-        for (size_t i = 0; i < settle->copy_count; i++)
-            settle->cost += settle->copies[i].len;
-        topic->held_cost += settle->cost;
-    }
-    settle->is_held = true;
-    settle->next = NULL;
-    *topic->held_end = settle;
-    topic->held_end = &settle->next;
-    arm(topic, class == WEIR__ERROR_DENIED ? jitter_ms(topic->store, DENIED_MS)
-                                           : next_ms(topic));
+    append(settle, class == WEIR__ERROR_DENIED
+                       ? jitter_ms(topic->store, DENIED_MS)
+                       : next_ms(topic));
     return true;
 }
 
@@ -136,8 +157,11 @@ void weir__hold_release(struct weir__store_topic *topic)
     struct weir__settle *settle;
 
     topic->hold_ms = 0;
-    while ((settle = take_first(topic)) != NULL)
+    while (!weir__hold_is_crowded(topic) &&
+           (settle = take_first(topic)) != NULL)
         weir__settle_send(settle);
+    if (topic->held != NULL)
+        arm(topic, FIRST_MS);
     if (!topic->store->base.is_closed)
         weir__conn_flush(topic->store->base.commands);
 }
@@ -150,6 +174,10 @@ static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     if (topic->held == NULL)
         return;
+    if (weir__hold_is_crowded(topic)) {
+        arm(topic, next_ms(topic));
+        return;
+    }
     weir__topic_renew(topic, topic->base.claim.lease_ms);
     weir__settle_send(take_first(topic));
     weir__conn_flush(topic->store->base.commands);

@@ -3,9 +3,10 @@
 #define WEIR_REDIS_DELAY_HOLD_H
 
 /* Verdicts that the server does not take for a while: it is full, cannot save,
- * lacks replicas, or took a right away. Their calls are held here and repeated,
- * one of them after 50 ms to 500 ms (where a right is missing, 5 s to 10 s); as
- * soon as it is taken the others follow. Their leases are renewed meanwhile.
+ * lacks replicas, took a right away, or is behind with what it was sent. Their
+ * calls are held here and repeated, one of them after 50 ms to 500 ms (where a
+ * right is missing, 5 s to 10 s); as soon as it is taken the others follow.
+ * Their leases are renewed meanwhile.
  *
  * Who claims before these and their renewals went through would take jobs whose
  * lease only looks as if it had ended. So a worker that was refused asks at
@@ -54,6 +55,12 @@ void weir__hold_note_error(struct weir__store_topic *topic, const char *what,
  * Only in the callback of that answer. */
 bool weir__hold_push(struct weir__settle *settle,
                      const struct redisReply *reply);
+
+/* So much waits for the server that a part of the next call might not be taken
+ * any more. Then the call is held at once; its commands are its copies, or
+ * `call`. */
+bool weir__hold_is_crowded(const struct weir__store_topic *topic);
+void weir__hold_crowded(struct weir__settle *settle);
 
 /* A call that was held was answered for good: the others may go, too. */
 void weir__hold_release(struct weir__store_topic *topic);

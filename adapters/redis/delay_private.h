@@ -15,8 +15,10 @@ struct weir__delay;
 enum {
     WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
-    WEIR__FETCHERS = 2,      /* connections that only fetch packs */
-    WEIR__NODE_STATES = 256  /* of a node: the fraction of its score */
+    WEIR__CALL_BYTES = 4 * 1024 * 1024, /* of what one settle call writes, but
+                                           for that of a single run */
+    WEIR__FETCHERS = 2,                 /* connections that only fetch packs */
+    WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
 /* One claimed node. */
@@ -31,6 +33,7 @@ struct weir__held {
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
     uint32_t endings;  /* of these what is written somewhere else */
+    size_t bytes;      /* of that, about */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those slots, one bit each */
     struct weir__lease *lease;
@@ -173,9 +176,11 @@ void weir__topic_flush_claim(struct weir__store_topic *topic);
 /* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
 void weir__lease_fetch(struct weir__lease *lease);
 
-/* That was answered with this code: true if it was asked once more. */
-bool weir__lease_fetch_again(struct weir__lease *lease, int code);
+/* That was answered so: true if it was asked once more. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+                             const struct redisReply *reply);
 
+/* The next large fetch opens new ones. */
 void weir__fetchers_close(struct weir__delay *store);
 
 /* --- delay_hint.c ------------------------------------------------------- */

@@ -167,6 +167,23 @@ static uint32_t endings_of(const struct weir__run *run)
     return (uint32_t)run->follows.count + is_written;
 }
 
+/* In bytes, but for ids and what is small. */
+static size_t bytes_of(const struct weir__run *run)
+{
+    bool is_written =
+        run->outcome != WEIR__OUTCOME_DONE || run->follows.away > 0;
+
+    return (is_written ? run->record.body.len : 0) + run->follows.bytes;
+}
+
+static bool has_room(const struct weir__held *held, const struct weir__run *run)
+{
+    return held->verdicts + held->endings + 1 + endings_of(run) <=
+               WEIR__CALL_SLOTS &&
+           (held->bytes == 0 ||
+            held->bytes + bytes_of(run) <= WEIR__CALL_BYTES);
+}
+
 /* The part of the node that takes the run's verdict: no part is too large for
  * one call. NULL when out of memory. */
 static struct weir__held *part_for(struct weir__held *held,
@@ -174,8 +191,7 @@ static struct weir__held *part_for(struct weir__held *held,
 {
     struct weir__held *last = held->part == NULL ? held : held->part, *part;
 
-    if (last->verdicts + last->endings + 1 + endings_of(run) <=
-        WEIR__CALL_SLOTS)
+    if (has_room(last, run))
         return last;
     part = weir__mem_new(sizeof(*part));
     if (part == NULL)
@@ -215,6 +231,7 @@ static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
     held->slots[run->slot >> 6] |= bit;
     held->verdicts++;
     held->endings += endings_of(run);
+    held->bytes += bytes_of(run);
     topic->base.unsettled++;
 }
 
@@ -262,6 +279,7 @@ void weir__topic_clear_verdicts(struct weir__store_topic *topic)
             held->part = NULL;
             held->verdicts = 0;
             held->endings = 0;
+            held->bytes = 0;
             memset(held->slots, 0, sizeof(held->slots));
         }
         held = next;

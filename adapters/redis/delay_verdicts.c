@@ -24,19 +24,35 @@ void weir__settle_free(struct weir__settle *settle)
 }
 
 /* The copies stay: it may have to be repeated. */
+static void send_copy(struct weir__settle *settle, size_t index,
+                      struct weir__ask *ask)
+{
+    const struct weir__buf *copy = &settle->copies[index];
+    struct weir__buf bytes = {0};
+
+    weir__buf_append(&bytes, copy->ptr, copy->len);
+    bytes.failed = bytes.failed || copy->failed;
+    weir__base_send(&settle->topic->store->base, &bytes,
+                    ask == NULL ? NULL : &weir__script_settle, WEIR__SEND_AGAIN,
+                    ask);
+}
+
 static void send_copies(struct weir__settle *settle)
 {
-    struct weir__base *base = &settle->topic->store->base;
     size_t last = settle->copy_count - 1;
 
-    for (size_t i = 0; i <= last; i++) {
-        struct weir__buf bytes = {0};
+    for (size_t i = 0; i < last; i++)
+        send_copy(settle, i, NULL);
+    send_copy(settle, last, &settle->ask);
+}
 
-        weir__buf_append(&bytes, settle->copies[i].ptr, settle->copies[i].len);
-        bytes.failed = bytes.failed || settle->copies[i].failed;
-        weir__base_send(base, &bytes, i == last ? &weir__script_settle : NULL,
-                        WEIR__SEND_AGAIN, i == last ? &settle->ask : NULL);
-    }
+/* The first time all of it has to be there. */
+static void send_first(struct weir__settle *settle)
+{
+    for (size_t i = 0; i + 1 < settle->copy_count; i++)
+        send_copy(settle, i, NULL);
+    weir__base_send(&settle->topic->store->base, &settle->call,
+                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
 }
 
 void weir__settle_send(struct weir__settle *settle)
@@ -220,15 +236,25 @@ static void on_settled(struct weir__ask *ask, int code,
 
 /* --- sending ------------------------------------------------------------ */
 
-/* Stage a pack, and keep a copy: it may have to be repeated. */
-static void send_stage(struct weir__settle *settle, struct weir__buf *bytes)
+/* What it would repeat: its packs, and the call without those that are not
+ * there. Nothing where there are none. */
+static void write_copies(struct weir__settle *settle,
+                         const struct weir__draft *draft)
 {
-    struct weir__buf *copy = &settle->copies[settle->copy_count];
+    struct weir__store_topic *topic = draft->topic;
+    const struct weir__parcels *parcels = &topic->store->parcels;
 
-    weir__buf_append(copy, bytes->ptr, bytes->len);
-    settle->copy_count++;
-    weir__base_send(&settle->topic->store->base, bytes, NULL, WEIR__SEND_AGAIN,
-                    NULL);
+    for (size_t i = 0; i < parcels->count; i++) {
+        struct weir__store_topic *home = weir__draft_home(draft, i);
+
+        weir__base_announce(&home->base);
+        weir__topic_write_stage(&settle->copies[i], home, &topic->endings,
+                                &parcels->list[i]);
+    }
+    if (parcels->count == 0)
+        return;
+    weir__draft_write(&settle->copies[parcels->count], draft, true);
+    settle->copy_count = parcels->count + 1;
 }
 
 /* With room for the copies, and tokens of the nodes. */
@@ -259,29 +285,22 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
 static void send_call(struct weir__draft *draft)
 {
     struct weir__store_topic *topic = draft->topic;
-    const struct weir__parcels *parcels = &topic->store->parcels;
     struct weir__settle *settle =
         weir__draft_plan(draft) ? settle_new(draft) : NULL;
-    struct weir__buf bytes = {0};
+    bool is_crowded = weir__hold_is_crowded(topic);
 
     if (settle == NULL) { /* the leases run out */
         WEIR_ASSERT(topic->base.unsettled >= draft->verdicts);
         topic->base.unsettled -= draft->verdicts;
         return;
     }
-    for (size_t i = 0; i < parcels->count; i++) {
-        struct weir__store_topic *home = weir__draft_home(draft, i);
-
-        weir__base_announce(&home->base);
-        weir__topic_write_stage(&bytes, home, &topic->endings,
-                                &parcels->list[i]);
-        send_stage(settle, &bytes);
-    }
-    if (parcels->count > 0)
-        weir__draft_write(&settle->copies[settle->copy_count++], draft, true);
-    weir__draft_write(&bytes, draft, false);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_settle,
-                    WEIR__SEND_AGAIN, &settle->ask);
+    write_copies(settle, draft);
+    if (!is_crowded || settle->copy_count == 0)
+        weir__draft_write(&settle->call, draft, false);
+    if (is_crowded)
+        weir__hold_crowded(settle);
+    else
+        send_first(settle);
 }
 
 /* --- flushing ----------------------------------------------------------- */
