@@ -11,8 +11,10 @@ enum {
     CALM_MS = 1000,   /* at least, before claims go on */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     VERDICT_COST = 1024,
-    QUEUED_MAX = 32 * 1024 * 1024, /* of the connection's 64 MiB */
-    COST_MAX = 4 * 1024 * 1024     /* of a topic; beyond it no claims */
+    /* Bytes that wait: with those of adds (delay_add.c) the connection takes
+     * all. */
+    QUEUED_MAX = 24 * 1024 * 1024,
+    COST_MAX = 4 * 1024 * 1024 /* of a topic; beyond it no claims */
 };
 
 #define MS_NS INT64_C(1000000)

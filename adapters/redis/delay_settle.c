@@ -61,7 +61,8 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
         run->outcome == WEIR__OUTCOME_DEAD &&
         weir__slice_equal(run->record.reason, weir__slice_str("expired"));
 
-    if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0')
+    if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0' &&
+        !topic->has_no_grave)
         prepare_burial(topic, run, &topic->store->scratch[0]);
     weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
     if (!is_expired)

@@ -197,7 +197,7 @@ static void note_cluster(struct weir__store_topic *topic, int code,
                          const struct redisReply *reply)
 {
     if (code != WEIR_ESERVER || topic->has_no_grave ||
-        strncmp(reply->str, "CROSSSLOT", 9) != 0)
+        topic->on_dead[0] == '\0' || strncmp(reply->str, "CROSSSLOT", 9) != 0)
         return;
     topic->has_no_grave = true;
     weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,

@@ -139,6 +139,42 @@ TEST(the_last_retry_times_out_into_the_dead)
     world_close();
 }
 
+/* A node of a cluster takes no script that names two topics. */
+TEST(what_times_out_stays_where_dead_jobs_cannot_move)
+{
+    static const char *const args[] = {"--cluster-enabled", "yes", NULL};
+    static const struct redis_options cluster = {.args = args};
+    struct weir__store_topic_options options = {.on_dead =
+                                                    weir__slice_str("graves")};
+    struct weir__record record = {.retry = weir__slice_str("none")};
+    struct redis_proc *server = world_open(&cluster);
+    struct host *one, *other;
+    struct weir__run *run;
+
+    EXPECT_STR("OK", redis_text(server, "CLUSTER ADDSLOTSRANGE 0 16383"));
+    while (strstr(redis_text(server, "CLUSTER INFO"), "state:ok") == NULL)
+        continue;
+    one = host_open("w1");
+    other = host_open("w2");
+    host_serve(one, &options);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    one->runs->record.reason = weir__slice_str("failed");
+    host_settle_all(one, WEIR__OUTCOME_DEAD); /* now it knows */
+    host_await_settled(one);
+    EXPECT_CONTAINS("dead jobs stay in their topic", world_log);
+    host_add_record(one, "b", &record, 0);
+    AWAIT(one->added == 2);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "b") == WEIR_OK &&
+          other->info.state == WEIR_JOB_DEAD);
+    EXPECT_TRUE(leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    world_close();
+}
+
 TEST(a_verdict_that_comes_after_the_timeout_is_refused)
 {
     world_open(NULL);
