@@ -238,6 +238,24 @@ static int check_fit(const struct weir__setting *settings, size_t count,
     return WEIR_OK;
 }
 
+/* Options that topics of the kind do not have are removed: an earlier kind may
+ * have left them. Returns how many settings there are then; `list` has room. */
+static size_t drop_unfit(struct weir__setting *list, size_t count,
+                         const char *kind)
+{
+    struct weir_error unused;
+
+    for (int i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
+        if (weir__topic_option_fits((enum weir__topic_option)i, kind,
+                                    &unused) == WEIR_OK)
+            continue;
+        list[count].name = weir__slice_str(weir__topic_options[i].name);
+        list[count].value = weir__slice_str("");
+        count++;
+    }
+    return count;
+}
+
 /* A set that changes the kind. */
 struct change {
     struct weir_reactor *reactor;
@@ -280,9 +298,10 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
 {
-    struct weir__setting list[2 * WEIR__TOPIC_OPTIONS];
+    enum { MOST = 2 * WEIR__TOPIC_OPTIONS };
+    struct weir__setting list[MOST + WEIR__TOPIC_OPTIONS];
     struct weir__place place, common;
-    size_t most = sizeof(list) / sizeof(list[0]), count = 0;
+    size_t most = MOST, count = 0;
     int rc = weir__facade_common(reactor, topic, &common, err);
 
     for (; rc == WEIR_OK && settings[count] != NULL; count++)
@@ -305,6 +324,7 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
         memcpy(change.topic, topic, strlen(topic)); /* checked */
         memcpy(change.kind, kind_among(list, count),
                strlen(kind_among(list, count))); /* one that there is */
+        count = drop_unfit(list, count, change.kind);
         rc = set_kind(reactor, &common, list, count, &change);
     }
     if (rc < 0)

@@ -216,9 +216,9 @@ static enum weir__exit set(struct topic *topic, const char *const *settings)
     }
     rc = weir__client_wait(&topic->client);
     if (rc == WEIR_EKIND) {
-        weir__complain("topic set: %s", topic->text[0] != '\0'
-                                            ? topic->text
-                                            : weir_error_text(rc));
+        weir__complain("topic set: %s: %s", topic->name,
+                       topic->text[0] != '\0' ? topic->text
+                                              : weir_error_text(rc));
         return WEIR__EXIT_USAGE;
     }
     if (rc < 0)
@@ -335,7 +335,10 @@ const struct weir__command weir__cmd_topic_set = {
         "one. They beat what workers are configured with; a worker\nfollows "
         "within 5 s. All are set or none. The topic is made when it does not\n"
         "exist. Prints what is stored then, as weir topic show does. Which "
-        "kind has\nwhich is in docs/kinds.md.",
+        "kind has\nwhich is in docs/kinds.md. The kind changes only where "
+        "there "
+        "are no jobs; totals\nbegin again then, and options that the new kind "
+        "does not have are removed.",
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
     .exits = "0 set, 2 wrong usage, or jobs of another kind are there,\n"
              "  5 server unreachable",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/delay_private.h"
@@ -23,6 +24,8 @@ static void on_changed(struct weir__ask *ask, int code,
 {
     struct change *change = (struct change *)ask; /* its first member */
     const char *text = NULL;
+    char kept[100];
+    struct weir_slice kind;
     int64_t result;
 
     if (code == WEIR_ESERVER && reply != NULL &&
@@ -32,6 +35,14 @@ static void on_changed(struct weir__ask *ask, int code,
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && result < 0)
         code = WEIR_EKIND;
+    if (code == WEIR_EKIND && weir__reply_str(reply, 1, &kind)) {
+        (void)snprintf(kept, sizeof(kept),
+                       "the topic holds jobs and stays of kind %.*s: let it "
+                       "run empty, or purge it",
+                       kind.len < 16 ? (int)kind.len : 16,
+                       (const char *)kind.ptr);
+        text = kept;
+    }
     if (text == NULL)
         text = weir_error_text(code);
     if (change->fn != NULL)

@@ -191,6 +191,50 @@ def another_kind_is_refused_by_workers(place):
               "version of weir can work with", result.err)
 
 
+@test
+def a_topic_that_changes_its_kind_begins_again(place):
+    place.ok("topic", "set", "t", "kind=concurrent", "delay=0ms", "weight=3",
+             "consumers=2", "parking=two-step")
+    place.add_many("t", 3)
+    expect(0, place.weir("run", "--until-empty", "--handle", "t=echo").code)
+    stored = place.ok("topic", "set", "t", "kind=delay")
+    expect({"kind": "delay", "weight": "3"}, stored["options"])
+    (stats,) = place.ok("stats", "t")["topics"]
+    expect([0, 0, 0, 0, 0], [stats[name] for name in (
+        "scheduled", "ready", "running", "added_total", "done_total")])
+    place.add("t", "1")
+    result = place.weir("run", "--until-empty", "--handle", "t=echo")
+    expect(0, result.code)
+    (stats,) = place.ok("stats", "t")["topics"]
+    expect([0, 0, 1], [stats[name] for name in (
+        "ready", "running", "done_total")])
+
+
+@test
+def a_topic_that_changes_its_kind_goes_on_with_its_tokens(place):
+    def token(job_id):
+        place.add("t", job_id)
+        exec_it = "t=exec?command=grep%20-o%20token.:%5B0-9%5D*"
+        said = place.weir("run", "--until-empty", "--handle", exec_it).err
+        return int(said.split('token":')[1].split()[0])
+
+    tokens = [token("1"), token("2")]
+    place.ok("topic", "set", "t", "kind=sync", "delay=0ms")
+    tokens.append(token("3"))
+    place.ok("topic", "set", "t", "kind=delay")
+    tokens.append(token("4"))
+    expect(sorted(set(tokens)), tokens)
+
+
+@test
+def a_topic_with_jobs_says_why_it_keeps_its_kind(place):
+    place.add("t", "1", "--delay", "1h")
+    result = place.weir("topic", "set", "t", "kind=list")
+    expect(2, result.code)
+    expect(["weir: topic set: t: the topic holds jobs and stays of kind delay: "
+            "let it run empty, or purge it"], result.sentences)
+    expect("delay", place.ok("topic", "show", "t")["kind"])
+
 
 @test
 def watched_stats_are_a_block_each_second_when_piped(place):

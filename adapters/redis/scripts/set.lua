@@ -6,13 +6,34 @@
 -- ARGV  kind of a topic that is made, then option, value ('' = remove it), ...
 -- Reply { revision }, or { -1, kind } when the topic is to become of another
 --       kind and has jobs: nothing was done
+--
+-- A topic that becomes of another kind has no jobs, so its totals begin again:
+-- each kind counts its own way. Tokens go on, by what `claimed` and `token` of
+-- either kind had reached; for `delay` all of these count as given back.
 local call = redis.call
 --#include topic
 local options, ids, meta = unpack(KEYS, 1, 3)
 local kind = topic_kind(meta, ids, ARGV[1])
+local KEPT = { kind = true, paused = true, revision = true, max_pending = true }
+
+local function begin_again(new_kind)
+  local claimed, token = unpack(call('HMGET', meta, 'claimed', 'token'))
+  local last = math.max(tonumber(claimed or 0), tonumber(token or 0))
+  for _, field in ipairs(call('HKEYS', meta)) do
+    if not KEPT[field] then call('HDEL', meta, field) end
+  end
+  last = string.format('%.0f', last)
+  call('HSET', meta, 'claimed', last, 'returned', last, 'token', last)
+  if new_kind ~= 'bounded' and call('HGET', options, 'lease') == 'none' then
+    call('HDEL', options, 'lease')
+  end
+end
+
 for i = 2, #ARGV, 2 do
   if ARGV[i] == 'kind' and ARGV[i + 1] ~= '' and ARGV[i + 1] ~= kind then
     if call('EXISTS', unpack(KEYS, 4)) > 0 then return { -1, kind } end
+    begin_again(ARGV[i + 1])
+    kind = ARGV[i + 1]
   end
 end
 for i = 2, #ARGV, 2 do
