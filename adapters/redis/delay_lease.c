@@ -97,26 +97,33 @@ void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
         renew_held(topic, settle, lease_ms);
 }
 
-/* One call for all leases of a topic; further than 1,024 they are not kept. */
+/* One call for all leases of a topic, also those whose verdicts wait for the
+ * end of the turn; further than 1,024 they are not kept. */
 void weir__topic_write_renewals(struct weir__buf *buf,
                                 const struct weir__base_topic *base)
 {
     const struct weir__store_topic *topic =
         (const struct weir__store_topic *)base; /* its first member */
-    const struct weir__lease *lease = topic->leases;
-    size_t count = 0, written = 0;
+    const struct weir__lease *lease;
+    size_t left = 0;
 
-    for (; lease != NULL && count < WEIR__CALL_SLOTS; lease = lease->next)
-        count++;
-    if (count == 0)
+    for (lease = topic->leases; lease != NULL; lease = lease->next)
+        left++;
+    for (lease = topic->spent_leases; lease != NULL; lease = lease->next_spent)
+        left++;
+    if (left == 0)
         return;
-    weir__resp_eval(buf, &weir__script_renew, 1, 1 + count);
+    if (left > WEIR__CALL_SLOTS)
+        left = WEIR__CALL_SLOTS;
+    weir__resp_eval(buf, &weir__script_renew, 1, 1 + left);
     weir__prefix_key(buf, &base->prefix, "lease");
     weir__resp_int(buf, base->claim.lease_ms);
-    for (lease = topic->leases; written < count; lease = lease->next) {
+    for (lease = topic->leases; lease != NULL && left > 0;
+         lease = lease->next, left--)
         weir__resp_int(buf, (int64_t)lease->token);
-        written++;
-    }
+    for (lease = topic->spent_leases; lease != NULL && left > 0;
+         lease = lease->next_spent, left--)
+        weir__resp_int(buf, (int64_t)lease->token);
     weir__buf_append(buf, "", 1); /* ends the call */
 }
 

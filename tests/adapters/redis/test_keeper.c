@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -62,6 +63,36 @@ TEST(a_lease_outlives_a_handler_that_holds_the_loop)
     EXPECT_INT(WEIR_OK, host_stats(one));
     EXPECT_INT(1, one->stats.done_total);
     EXPECT_INT(0, one->stats.crashed_total);
+    world_close();
+}
+
+/* What came before in the same turn. */
+TEST(a_lease_whose_verdicts_wait_outlives_it_too)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1");
+    char token[24], score[32];
+    struct weir__run *run;
+
+    for (int i = 0; i < 2; i++) {
+        host_add(one, NULL, 0);
+        AWAIT(one->added == i + 1);
+        EXPECT_INT(1, host_claim(one, 1, 60000));
+    }
+    (void)snprintf(token, sizeof(token), "%llu",
+                   (unsigned long long)one->runs->token);
+    host_settle(one, host_take(one), WEIR__OUTCOME_DONE);
+    (void)snprintf(score, sizeof(score), "%s",
+                   redis_text(server, "ZSCORE weir:{t}:lease %s", token));
+    run = enter(one, 60000);
+    while (strcmp(redis_text(server, "ZSCORE weir:{t}:lease %s", token),
+                  score) == 0)
+        continue;
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(2, one->settled);
+    EXPECT_INT(0, one->refused);
     world_close();
 }
 
