@@ -302,8 +302,8 @@ static int check_handler(const char *topic,
             (options->plugin != NULL) + (options->table != NULL) !=
         1)
         return weir__error_set(err, WEIR_EINVAL,
-                               "topic %s: give it either a function or a "
-                               "plugin",
+                               "topic %s: give it one of a function, a "
+                               "plugin, a table",
                                topic);
     if (options->blocking && options->run == NULL && options->run_batch != NULL)
         return weir__error_set(err, WEIR_EINVAL,

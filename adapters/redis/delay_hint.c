@@ -26,10 +26,10 @@ static void on_fetched(struct weir__ask *ask, int code,
     weir__mem_free(hint);
     if (lease == NULL)
         return;
-    if (code == WEIR_ECONN || code == WEIR_EUNKNOWN)
-        weir__lease_fetch(lease);
-    else
+    if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ECANCELED)
         weir__lease_fetched(&lease->ask, code, reply);
+    else
+        weir__lease_fetch(lease); /* this one did not get there */
 }
 
 void weir__hint_note(struct weir__store_topic *topic, const char *seq)

@@ -110,7 +110,8 @@ void weir__keeper_enter(struct weir__keeper *keeper,
 
 bool weir__keeper_leave(struct weir__keeper *keeper)
 {
-    WEIR_ASSERT(keeper->is_in);
+    if (!keeper->is_in)
+        return false; /* it was opened while the handler ran */
     close_gate(keeper);
     keeper->is_in = false;
     return atomic_load_explicit(&keeper->taken, memory_order_acquire) ==

@@ -300,7 +300,7 @@ TEST(a_table_that_cannot_be_served_is_refused_with_a_sentence)
     EXPECT_CONTAINS("the table of topic t", err.text);
     topic = (struct weir_topic_options){.table = &table, .run = done};
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "t", &topic, &err));
-    EXPECT_CONTAINS("either a function or a plugin", err.text);
+    EXPECT_CONTAINS("one of a function, a plugin, a table", err.text);
     topic = (struct weir_topic_options){.table = &table, .blocking = true};
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "t", &topic, &err));
     EXPECT_CONTAINS("blocking is for functions", err.text);
