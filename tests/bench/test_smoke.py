@@ -234,7 +234,7 @@ def crash_loses_or_repeats_what_the_kind_says(place):
             expect(0, row["duplicated"])
         if row["kind"] == "bounded":
             no_drops(row)
-        expect_true(row["killed_at"] >= 1000, "the worker had begun")
+        expect_true(row["killed_at"] > 0, "the worker had begun")
         expect_true(row["recovered_ms"] is not None, "another one went on")
 
 
