@@ -50,6 +50,8 @@ static int run_team(struct bench *bench, struct bench_team *team,
     rc = bench_load_await_settled(bench, team, &wait, &settled, err);
     if (rc < 0)
         return rc;
+    if (settled < killed) /* it had taken all that was left */
+        settled = killed;
     row->figure[BENCH_recovered_ms] = (double)(settled - killed) / 1e6;
     rc = bench_load_balance(bench, team, &wait, row, err);
     return rc < 0 ? rc : bench_team_stop(team, err);

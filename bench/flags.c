@@ -18,7 +18,7 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
               "(default: $TMPDIR, else /tmp)",
               0},
     [JOBS] = {"jobs", "N", "how many jobs", 0},
-    [PAYLOAD] = {"payload", "BYTES", "size of a body: 16 to 1MiB", 0},
+    [PAYLOAD] = {"payload", "BYTES", "size of a body, 16 to 1048576", 0},
     [BATCH] = {"batch", "K", "jobs that are added at once, 1 to 100,000", 0},
     [IDS] = {"ids", "WHO", "who makes ids: caller or made (by weir)", 0},
     [TRANSPORT] = {"transport", "HOW", "unix or tcp (private server)", 0},
@@ -26,7 +26,10 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                      "append-only file of the private server: none,\n"
                      "everysec or always",
                      0},
-    [CONSUMERS] = {"consumers", "C", "how many consumers, 1 to 60", 0},
+    [CONSUMERS] = {"consumers", "C",
+                   "workers of throughput, 1 to 60; other cases say\n"
+                   "themselves how many",
+                   0},
     [REPEAT] = {"repeat", "R", "how often; medians are shown, 1 to 100", 0},
     [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
     [HANDLER] = {"handler", "HOW",

@@ -68,7 +68,8 @@ static int read_kind(struct bench_options *options, struct weir_error *err)
     if (options->kind != NULL)
         return WEIR_OK;
     return weir__error_set(err, WEIR_EINVAL,
-                           "--kind: \"%.60s\" is no kind that is measured",
+                           "--kind: \"%.60s\" is not a kind: write delay, "
+                           "bounded, list, stream, sync or concurrent",
                            optarg);
 }
 

@@ -107,8 +107,8 @@ const struct weir__command weir__cmd_list = {
         "Scheduled ones first, then ready, running and dead ones; those "
         "that are\nscheduled or ready by due time. What changes "
         "meanwhile may be missed or come\ntwice. Events of bounded topics "
-        "come by group,\nin the order of their turns, due when they "
-        "were added. With --json: an array\nof what weir show prints.",
+        "come by group, in the order of their turns,\ndue when they were "
+        "added. With --json: an array of what weir show prints.",
     .example = "weir list order.close --state ready --limit 20",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"
              "  3 no such topic, 5 server unreachable",

@@ -6,9 +6,12 @@
 #include "adapters/cli/output.h"
 #include "adapters/cli/plugin_path.h"
 #include "adapters/dl/loader.h"
+#include "core/text.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+static const int64_t MIB = 1024 * 1024;
 
 static const char *type_name(enum weir_option_type type)
 {
@@ -131,6 +134,29 @@ static struct json_object *plugin_json(const char *path,
 
 /* --- text ------------------------------------------------------------- */
 
+static void print_bound(enum weir_option_type type, int64_t bound)
+{
+    char duration[24];
+
+    if (type == WEIR_OPTION_DURATION) {
+        (void)weir__duration_format(bound, duration);
+        (void)printf("%s", duration);
+    } else if (type == WEIR_OPTION_SIZE && bound > 0 && bound % MIB == 0) {
+        (void)printf("%" PRId64 "MiB", bound / MIB);
+    } else {
+        (void)printf("%" PRId64 "%s", bound,
+                     type == WEIR_OPTION_SIZE ? " bytes" : "");
+    }
+}
+
+static void print_bounds(const struct weir_option *option)
+{
+    (void)printf(", ");
+    print_bound(option->type, option->min);
+    (void)printf(" to ");
+    print_bound(option->type, option->max);
+}
+
 static void print_option(const struct weir_option *option)
 {
     const char *secret = is_secret(option) ? ", secret" : "";
@@ -139,7 +165,7 @@ static void print_option(const struct weir_option *option)
     if (option->choices != NULL)
         (void)printf(": %s", option->choices);
     if (is_bounded(option))
-        (void)printf(", %" PRId64 " to %" PRId64, option->min, option->max);
+        print_bounds(option);
     if (option->fallback == NULL)
         (void)printf(", required%s)", secret);
     else

@@ -57,7 +57,7 @@ static const struct weir__flag flags[] = {
                "how long a claim lasts without sign of life, 300ms\n"
                "to 1h (default: 5s)"},
     [MAX_DEAD] = {"max-dead", "N",
-                  "dead jobs kept in a topic, 1 to 1000000\n"
+                  "dead jobs kept in a topic, 1 to 4294967295\n"
                   "(default: 10000)"},
     [ALLOW_EVICTION] = {"allow-eviction", NULL,
                         "serve also where the server may drop jobs: its\n"
@@ -101,9 +101,9 @@ static bool read_numbers(const struct weir__args *args,
             "prefetch", prefetch_text,
             (struct weir__bounds){0, 100000, "auto or 0 to 100000"},
             &prefetch) ||
-        !weir__flag_number("max-dead", args->value[MAX_DEAD],
-                           (struct weir__bounds){1, 1000000, "1 to 1000000"},
-                           &max_dead))
+        !weir__flag_number(
+            "max-dead", args->value[MAX_DEAD],
+            (struct weir__bounds){1, UINT32_MAX, "1 to 4294967295"}, &max_dead))
         return false;
     options->retry_jitter = (uint32_t)jitter;
     options->concurrency = (uint32_t)concurrency;

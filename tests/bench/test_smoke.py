@@ -235,7 +235,7 @@ def crash_loses_or_repeats_what_the_kind_says(place):
         if row["kind"] == "bounded":
             no_drops(row)
         expect_true(row["killed_at"] > 0, "the worker had begun")
-        expect_true(row["recovered_ms"] is not None, "another one went on")
+        expect_true(row["recovered_ms"] >= 0, "another one went on")
 
 
 @test

@@ -289,7 +289,7 @@ USAGE = [
     ("run --handle t=echo --retry-jitter 51",
      "--retry-jitter: 51 is out of bounds; it takes 0 to 50"),
     ("run --handle t=echo --max-dead 0",
-     "--max-dead: 0 is out of bounds; it takes 1 to 1000000"),
+     "--max-dead: 0 is out of bounds; it takes 1 to 4294967295"),
     ("run --handle t=echo --retry 15",
      '--retry: step 1: "15" is not a duration: write digits and one of ms, '
      "s, m, h, d, for example 15s"),

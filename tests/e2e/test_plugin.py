@@ -191,5 +191,14 @@ def a_name_that_is_none_is_refused(place):
         expect_in("cannot be a plugin's name", done.stderr)
 
 
+@test
+def info_tells_bounds_with_their_units(place):
+    said = place.weir("plugin", "info", "exec").out
+    expect_in("max_output (size, 0 bytes to 16MiB, ", said)
+    expect_in("grace (duration, 0ms to 1h, ", said)
+    expect_in("per_host (integer, 1 to 10000, ",
+              place.weir("plugin", "info", "notify").out)
+
+
 if __name__ == "__main__":
     main()
