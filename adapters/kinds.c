@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "adapters/redis/bounded.h"
-#include "adapters/redis/delay.h"
-#include "adapters/redis/feed.h"
-#include "adapters/redis/fifo.h"
+#include "adapters/redis/bounded/bounded.h"
+#include "adapters/redis/delay/delay.h"
+#include "adapters/redis/feed/feed.h"
+#include "adapters/redis/fifo/fifo.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"

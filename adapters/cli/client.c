@@ -3,7 +3,7 @@
 
 #include "adapters/cli/data_dir.h"
 #include "adapters/cli/options.h"
-#include "adapters/redis/conn_error.h"
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/url.h"
 #include "core/assert.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "adapters/redis/compat.h"
+#include "adapters/redis/conn/compat.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"

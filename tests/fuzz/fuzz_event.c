@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "adapters/msgpack/scan.h"
-#include "adapters/redis/bounded_private.h"
+#include "adapters/redis/bounded/private.h"
 #include "tests/fuzz/fuzz.h"
 
 struct event {

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adapters/redis/delay.h"
-#include "adapters/redis/feed.h"
+#include "adapters/redis/delay/delay.h"
+#include "adapters/redis/feed/feed.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"

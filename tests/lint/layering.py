@@ -171,12 +171,12 @@ CASES = {
         "core/include/weir/plugin.h": "#include <weir/base.h>\n",
         "core/error.c": '#include "core/error.h"\n#include <stdio.h>\n',
         "core/run.h": "#include <weir/weir.h>\n#include <string.h>\n",
-        "adapters/redis/conn.c":
+        "adapters/redis/conn/conn.c":
             '#include "adapters/msgpack/scan.h"\n#include "core/buf.h"\n'
             '#include <ev.h>\n#include <hiredis/async.h>\n'
             '#include <sys/socket.h>\n/* #include <dlfcn.h> */\n',
         "adapters/json/json.c": "#include <json-c/json.h>\n",
-        "adapters/cli/run.c": '#include "adapters/redis/delay.h"\n'
+        "adapters/cli/run.c": '#include "adapters/redis/delay/delay.h"\n'
                               "#include <ev.h>\n",
         "adapters/weir.c": '#include "adapters/ev/driver.h"\n'
                            '#include "adapters/facade.h"\n',
@@ -188,12 +188,12 @@ CASES = {
         "bench/floor.c": '#include "adapters/server/ask.h"\n'
                          '#include "bench/floor.h"\n#include "core/error.h"\n'
                          "#include <hiredis.h>\n#include <weir/weir.h>\n",
-        "tests/core/test_x.c": '#include "adapters/redis/conn.h"\n',
+        "tests/core/test_x.c": '#include "adapters/redis/conn/conn.h"\n',
     }, []),
     "core reaches up": (
         {"core/run.c": '#include "core/run.h"\n'
-                       '#include "adapters/redis/conn.h"\n'},
-        ['core/run.c:2: core does not include "adapters/redis/conn.h"']),
+                       '#include "adapters/redis/conn/conn.h"\n'},
+        ['core/run.c:2: core does not include "adapters/redis/conn/conn.h"']),
     "core knows a library": (
         {"core/run.c": "#  include  <hiredis/hiredis.h>\n"},
         ["core/run.c:1: core does not include <hiredis/hiredis.h>"]),
@@ -216,9 +216,9 @@ CASES = {
         ["core/include/weir/plugin.h:1: "
          "core's public headers do not know <weir/weir.h>"]),
     "an adapter includes another": (
-        {"adapters/ev/driver.c": '#include "adapters/redis/conn.h"\n'},
+        {"adapters/ev/driver.c": '#include "adapters/redis/conn/conn.h"\n'},
         ['adapters/ev/driver.c:1: '
-         'adapters/ev does not include "adapters/redis/conn.h"']),
+         'adapters/ev does not include "adapters/redis/conn/conn.h"']),
     "an adapter includes what puts it together": (
         {"adapters/ev/driver.c": '#include "adapters/facade.h"\n'},
         ['adapters/ev/driver.c:1: '
@@ -242,10 +242,10 @@ CASES = {
         ['plugins/echo.c:1: a plugin does not include "notify.h"',
          "plugins/echo.c:2: a plugin does not include <curl/curl.h>"]),
     "the benchmark looks inside": (
-        {"bench/load.c": '#include "adapters/redis/delay.h"\n'
+        {"bench/load.c": '#include "adapters/redis/delay/delay.h"\n'
                          "#include <msgpack.h>\n"},
         ['bench/load.c:1: the benchmark does not include '
-         '"adapters/redis/delay.h"',
+         '"adapters/redis/delay/delay.h"',
          "bench/load.c:2: the benchmark does not include <msgpack.h>"]),
     "a plugin takes another's library": (
         {"plugins/echo.c": "#include <sqlite3.h>\n"},

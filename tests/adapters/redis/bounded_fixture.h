@@ -4,7 +4,7 @@
 
 /* Bounded stores with the topic "t"; the body of an event is a number. */
 
-#include "adapters/redis/bounded.h"
+#include "adapters/redis/bounded/bounded.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
 /* The usual options; `length` 1,000, batches of 128. */

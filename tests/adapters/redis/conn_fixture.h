@@ -7,7 +7,7 @@
 
 #include <ev.h>
 
-#include "adapters/redis/conn.h"
+#include "adapters/redis/conn/conn.h"
 #include "tests/harness/test.h"
 
 enum { FIXTURE_REPLIES_MAX = 256, FIXTURE_TEXT_MAX = 512 };

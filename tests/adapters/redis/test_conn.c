@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/conn.h"
+#include "adapters/redis/conn/conn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

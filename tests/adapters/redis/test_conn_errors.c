@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/conn_error.h"
+#include "adapters/redis/conn/error.h"
 #include "tests/adapters/redis/conn_fixture.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/harness/resp_peer.h"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "adapters/redis/conn_private.h"
+#include "adapters/redis/conn/private.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "tests/harness/test.h"

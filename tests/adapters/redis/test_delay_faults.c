@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "adapters/redis/base.h"
-#include "adapters/redis/conn_private.h"
+#include "adapters/redis/base/base.h"
+#include "adapters/redis/conn/private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

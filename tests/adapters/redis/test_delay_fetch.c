@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "adapters/redis/conn_private.h"
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/conn/private.h"
+#include "adapters/redis/delay/private.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
 /* The connections that only fetch, where they break or lead astray. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay/private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

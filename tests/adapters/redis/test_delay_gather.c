@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/base.h"
-#include "adapters/redis/conn_private.h"
+#include "adapters/redis/base/base.h"
+#include "adapters/redis/conn/private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/delay_private.h"
+#include "adapters/redis/delay/private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

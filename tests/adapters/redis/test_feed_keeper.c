@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <time.h>
 
-#include "adapters/redis/feed.h"
+#include "adapters/redis/feed/feed.h"
 #include "core/lane.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

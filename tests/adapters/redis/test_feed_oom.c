@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "adapters/redis/feed.h"
+#include "adapters/redis/feed/feed.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 #include "tests/harness/oom.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/fifo.h"
+#include "adapters/redis/fifo/fifo.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 #include "tests/harness/oom.h"

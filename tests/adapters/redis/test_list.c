@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "adapters/redis/feed.h"
+#include "adapters/redis/feed/feed.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

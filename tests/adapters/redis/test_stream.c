@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "adapters/redis/feed.h"
+#include "adapters/redis/feed/feed.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 

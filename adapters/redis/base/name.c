@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/base/base.h"
+#include "adapters/redis/conn/error.h"
+#include "core/assert.h"
+
+/* Names on the server, and what is logged of its errors. */
+
+#define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
+#define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
+
+void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
+{
+    int len = snprintf(prefix->text, sizeof(prefix->text),
+                       "weir:{%.*s}:", (int)topic.len, (const char *)topic.ptr);
+
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(prefix->text));
+    prefix->len = (size_t)len;
+}
+
+void weir__base_topic_name(struct weir__base_topic *topic,
+                           struct weir_slice name)
+{
+    WEIR_ASSERT(name.len < sizeof(topic->name));
+    memset(topic->name, 0, sizeof(topic->name));
+    if (name.len > 0)
+        memcpy(topic->name, name.ptr, name.len);
+    weir__prefix_init(&topic->prefix, name);
+}
+
+static void append_key(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *name, size_t len)
+{
+    char key[WEIR__KEY_MAX];
+
+    WEIR_ASSERT(prefix->len + len <= sizeof(key));
+    memcpy(key, prefix->text, prefix->len);
+    memcpy(key + prefix->len, name, len);
+    weir__resp_bytes(
+        buf, (struct weir_slice){(const uint8_t *)key, prefix->len + len});
+}
+
+void weir__prefix_key(struct weir__buf *buf, const struct weir__prefix *prefix,
+                      const char *name)
+{
+    append_key(buf, prefix, name, strlen(name));
+}
+
+void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *names)
+{
+    while (*names != '\0') {
+        size_t len = strcspn(names, " ");
+
+        append_key(buf, prefix, names, len);
+        names += len + (names[len] == ' ');
+    }
+}
+
+void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *seq)
+{
+    char name[2 + WEIR__SEQ_LEN] = "p:";
+
+    memcpy(name + 2, seq, WEIR__SEQ_LEN);
+    append_key(buf, prefix, name, sizeof(name));
+}
+
+int64_t weir__digits_read(struct weir_slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len && i < 18; i++)
+        number = number * 10 + (digits.ptr[i] - '0');
+    return number;
+}
+
+void weir__wake_channel(char *buf, size_t cap, const char *worker)
+{
+    int len = snprintf(buf, cap, "weir:wake:%s", worker);
+
+    WEIR_ASSERT(len > 0 && (size_t)len < cap);
+}
+
+/* --- errors ------------------------------------------------------------- */
+
+/* An error that begins like this one was not logged for a while. */
+static bool is_news(struct weir__base_topic *topic, const char *text)
+{
+    int64_t now_ns = weir__base_now_ns(topic->base);
+    char begin[sizeof(topic->error)];
+
+    (void)snprintf(begin, sizeof(begin), "%s", text); /* cut */
+    if (strcmp(begin, topic->error) == 0 &&
+        now_ns - topic->error_ns < LOG_EVERY_NS)
+        return false;
+    memcpy(topic->error, begin, sizeof(begin));
+    topic->error_ns = now_ns;
+    return true;
+}
+
+/* What to add to an error that only people can end. */
+static const char *hint_of(const char *text)
+{
+    if (strncmp(text, "CROSSSLOT", 9) == 0)
+        return "; this node of a cluster cannot do that, see "
+               "docs/guarantees.md";
+    switch (weir__error_classify(text)) {
+    case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
+        return "; no writes until that is over, see weir doctor";
+    case WEIR__ERROR_DENIED:
+        return "; see weir doctor";
+    case WEIR__ERROR_MISTAKE:
+        return "; does another program write these keys?";
+    case WEIR__ERROR_OTHER:
+    case WEIR__ERROR_NOSCRIPT:
+    case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_CLUSTER:
+    case WEIR__ERROR_NOAUTH:
+        break;
+    }
+    return NULL;
+}
+
+void weir__base_log_error(struct weir__base_topic *topic, const char *what,
+                          int code, const struct redisReply *reply)
+{
+    const struct weir__log *log = topic->base->options.log;
+    bool is_told = code == WEIR_ESERVER && reply != NULL &&
+                   reply->type == REDIS_REPLY_ERROR;
+    const char *text =
+        is_told ? weir__error_core(reply->str) : weir_error_text(code);
+    const char *hint = is_told ? hint_of(text) : NULL;
+
+    if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
+        return;
+    weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
+              "redis: %s %s: %s%s", topic->name, what, text,
+              hint != NULL ? hint : "");
+}
+
+void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)
+{
+    int64_t now_ns = weir__base_now_ns(topic->base);
+
+    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
+                         now_ns - topic->refused_ns < REFUSED_NS))
+        return;
+    topic->refused_ns = now_ns;
+    weir__log(topic->base->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %zu verdicts came too late and were refused",
+              topic->name, refused);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/bounded/private.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Claiming: the script takes from groups that it offered before, and offers the
+ * next ones. Where a claim got offers only, the next one goes at once. */
+
+enum {
+    HEAD_KEYS = 8,
+    HEAD_ARGS = 8,
+    TIME = 0,
+    NEXT,
+    STATE,
+    OFFERS,
+    BATCHES,
+    DROPS,
+    TRIES_MAX = 4
+};
+
+#define HELD_NS INT64_C(45000000) /* that the server keeps offers for us */
+
+struct weir__bound_claim {
+    struct weir__ask ask;
+    struct weir__bound_topic *topic;
+    bool is_look; /* asked for no event */
+    bool is_leased;
+    int64_t revision;
+    int64_t time_us;
+    struct weir__claimed claimed;
+    struct weir__lot *first, *last; /* linked by next_spent */
+};
+
+/* --- lots --------------------------------------------------------------- */
+
+static struct weir__lot *lot_new(struct weir__bound_topic *topic, size_t count)
+{
+    struct weir__lot *lot = weir__mem_new(
+        sizeof(*lot) + count * (sizeof(lot->events[0]) + sizeof(lot->runs[0])));
+
+    if (lot == NULL)
+        return NULL;
+    lot->topic = topic;
+    lot->runs = (struct weir__run *)(void *)(lot->events + count);
+    lot->next = topic->lots;
+    if (lot->next != NULL)
+        lot->next->previous = lot;
+    topic->lots = lot;
+    return lot;
+}
+
+/* It is on the list of those that are out, or was taken off to be settled. */
+void weir__lot_free(struct weir__lot *lot)
+{
+    if (lot->previous != NULL)
+        lot->previous->next = lot->next;
+    else if (lot->topic->lots == lot)
+        lot->topic->lots = lot->next;
+    if (lot->next != NULL)
+        lot->next->previous = lot->previous;
+    for (size_t i = 0; i < lot->count; i++)
+        if (lot->runs[i].magic == WEIR__RUN_MAGIC)
+            weir__run_fini(&lot->runs[i]);
+    weir__buf_fini(&lot->bytes);
+    weir__buf_fini(&lot->rewritten);
+    weir__mem_free(lot);
+}
+
+/* --- reading the reply -------------------------------------------------- */
+
+static const struct redisReply *list_at(const struct redisReply *reply,
+                                        size_t index)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || index >= (size_t)reply->elements ||
+        reply->element[index]->type != REDIS_REPLY_ARRAY)
+        return NULL;
+    return reply->element[index];
+}
+
+/* The events' bytes first, made ids behind them: then nothing moves. */
+static bool copy_events(struct weir__lot *lot, const struct redisReply *events)
+{
+    size_t count = (size_t)events->elements, len = 0;
+    struct weir_slice event;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!weir__reply_str(events, i, &event))
+            return false;
+        lot->events[i].at = len;
+        lot->events[i].len = event.len;
+        len += event.len;
+    }
+    if (weir__buf_reserve(&lot->bytes, len + count * (WEIR__MADE_ID_LEN + 1)) ==
+        NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        (void)weir__reply_str(events, i, &event);
+        weir__buf_append(&lot->bytes, event.ptr, event.len);
+    }
+    return true;
+}
+
+static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
+                     int64_t now_ns)
+{
+    struct weir__run *run = &lot->runs[index];
+    struct weir_slice event = {lot->bytes.ptr + lot->events[index].at,
+                               lot->events[index].len};
+    char *id = (char *)lot->bytes.ptr + lot->bytes.len +
+               index * (WEIR__MADE_ID_LEN + 1);
+
+    run->job.host = &weir__host;
+    run->magic = WEIR__RUN_MAGIC;
+    run->batch = lot;
+    run->node = (uint32_t)index;
+    run->group = weir__slice_str(lot->group);
+    run->token = lot->token;
+    run->claimed_ns = now_ns;
+    run->is_malformed = weir__event_read(event, run, id) < 0;
+    run->late_us = time_us - run->due_ms * 1000;
+    if (run->late_us < 0)
+        run->late_us = 0;
+    run->record.reason = (struct weir_slice){0};
+    run->record.error = (struct weir_slice){0}; /* of an earlier run */
+    run->record.counters.crashes += lot->ended;
+    run->is_suspect = lot->ended > 0;
+    run->blamed = lot->ended > 0 ? lot->ended - 1 : 0;
+    if (index + 1 < lot->count)
+        run->next = run + 1;
+}
+
+/* NULL: out of memory, or not an answer of the script. */
+static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
+                                  const struct redisReply *batch)
+{
+    struct weir__bound_topic *topic = asked->topic;
+    const struct redisReply *events = list_at(batch, 3);
+    int64_t now_ns = weir__base_now_ns(&topic->store->base), ended;
+    struct weir_slice group, token;
+    struct weir__lot *lot;
+
+    if (events == NULL || !weir__reply_str(batch, 0, &group) ||
+        group.len > WEIR_MAX_ID || !weir__reply_str(batch, 1, &token) ||
+        !weir__reply_int(batch, 2, &ended) || ended < 0 ||
+        events->elements == 0 || events->elements > WEIR__BOUND_EVENTS)
+        return NULL;
+    lot = lot_new(topic, (size_t)events->elements);
+    if (lot == NULL)
+        return NULL;
+    memcpy(lot->group, group.ptr, group.len);
+    lot->token = strtoull((const char *)token.ptr, NULL, 10);
+    lot->ended = (uint32_t)ended;
+    lot->is_leased = asked->is_leased;
+    if (!copy_events(lot, events)) {
+        weir__lot_free(lot);
+        return NULL;
+    }
+    lot->count = (size_t)events->elements;
+    lot->out = lot->count;
+    for (size_t i = 0; i < lot->count; i++)
+        fill_run(lot, i, asked->time_us, now_ns);
+    return lot;
+}
+
+static void read_lots(struct weir__bound_claim *asked,
+                      const struct redisReply *batches)
+{
+    for (size_t i = 0; i < (size_t)batches->elements; i++) {
+        const struct redisReply *batch = list_at(batches, i);
+        struct weir__lot *lot = batch == NULL ? NULL : read_lot(asked, batch);
+
+        if (lot == NULL)
+            continue; /* its lease runs out */
+        if (asked->first == NULL)
+            asked->first = lot;
+        else {
+            asked->last->next_spent = lot;
+            asked->last->runs[asked->last->count - 1].next = lot->runs;
+        }
+        asked->last = lot;
+        asked->claimed.count += lot->count;
+    }
+}
+
+static void note_batches(struct weir__bound_topic *topic, size_t events,
+                         size_t batches)
+{
+    if (batches == 0)
+        return;
+    events = events / batches + 1;
+    if (topic->per_group == 0)
+        topic->per_group = events;
+    topic->per_group = (3 * topic->per_group + events + 3) / 4;
+}
+
+static void read_offers(struct weir__bound_topic *topic,
+                        const struct redisReply *offers)
+{
+    struct weir_slice group;
+
+    weir__buf_reset(&topic->offers);
+    topic->offer_count = 0;
+    topic->offered_ns = weir__base_now_ns(&topic->store->base);
+    for (size_t i = 0; i < (size_t)offers->elements; i++) {
+        if (!weir__reply_str(offers, i, &group) || group.len > WEIR_MAX_ID)
+            continue;
+        weir__buf_append(&topic->offers, group.ptr, group.len);
+        weir__buf_append(&topic->offers, "", 1);
+        topic->offer_count++;
+    }
+    if (topic->offers.failed) /* they are offered again */
+        topic->offer_count = 0;
+}
+
+static void tell_drops(const struct weir__bound_topic *topic,
+                       const struct redisReply *drops)
+{
+    for (size_t i = 0; i < (size_t)drops->elements; i++) {
+        const struct redisReply *drop = list_at(drops, i);
+        struct weir_slice group, reason;
+        int64_t count;
+
+        if (drop != NULL && weir__reply_str(drop, 0, &group) &&
+            weir__reply_str(drop, 1, &reason) &&
+            weir__reply_int(drop, 2, &count) && count > 0)
+            weir__bound_tell_drop(
+                topic, group,
+                weir__slice_equal(reason, weir__slice_str("ttl"))
+                    ? WEIR_DROP_TTL
+                    : WEIR_DROP_OVERFLOW,
+                (uint64_t)count);
+    }
+}
+
+/* False: not an answer of the script. */
+static bool read_lists(struct weir__bound_claim *asked,
+                       const struct redisReply *reply)
+{
+    const struct redisReply *offers = list_at(reply, OFFERS);
+    const struct redisReply *batches = list_at(reply, BATCHES);
+    const struct redisReply *drops = list_at(reply, DROPS);
+
+    if (offers == NULL || batches == NULL || drops == NULL)
+        return false;
+    read_lots(asked, batches);
+    note_batches(asked->topic, asked->claimed.count, (size_t)batches->elements);
+    read_offers(asked->topic, offers);
+    tell_drops(asked->topic, drops);
+    return true;
+}
+
+static int read_reply(struct weir__bound_claim *asked,
+                      const struct redisReply *reply)
+{
+    int64_t state;
+
+    if (!weir__reply_int(reply, TIME, &asked->time_us))
+        return WEIR_ESERVER;
+    if (asked->time_us < 0)
+        return WEIR_EKIND;
+    if (!weir__reply_int(reply, NEXT, &asked->claimed.next_due_us) ||
+        !weir__reply_int(reply, STATE, &state))
+        return WEIR_ESERVER;
+    asked->claimed.is_paused = (state & 1) != 0;
+    asked->revision = state >> 1;
+    return read_lists(asked, reply) ? WEIR_OK : WEIR_ESERVER;
+}
+
+/* --- delivering --------------------------------------------------------- */
+
+/* Nobody is there to run them: their leases run out. */
+static void drop_lots(struct weir__bound_claim *asked)
+{
+    while (asked->first != NULL) {
+        struct weir__lot *lot = asked->first;
+
+        asked->first = lot->next_spent;
+        weir__lot_free(lot);
+    }
+}
+
+/* Ends the ask. */
+static void deliver(struct weir__bound_claim *asked)
+{
+    struct weir__bound_topic *topic = asked->topic;
+    const struct weir__store_events *events = &topic->store->base.events;
+    struct weir__claimed claimed = asked->claimed;
+    struct weir__run *first = asked->first == NULL ? NULL : asked->first->runs;
+
+    if (topic->base.user == NULL) {
+        drop_lots(asked);
+        weir__mem_free(asked);
+        return;
+    }
+    for (struct weir__lot *lot = asked->first, *next; lot != NULL; lot = next) {
+        next = lot->next_spent;
+        lot->next_spent = NULL;
+    }
+    weir__mem_free(asked);
+    events->claimed(topic->base.user, &claimed);
+    if (first != NULL)
+        events->arrived(topic->base.user, first, claimed.count, 0);
+}
+
+void weir__bound_followed(struct weir__bound_topic *topic)
+{
+    struct weir__bound_claim *asked = topic->claimed;
+
+    topic->claimed = NULL;
+    if (asked != NULL)
+        deliver(asked);
+}
+
+static bool tries_again(struct weir__bound_claim *asked)
+{
+    struct weir__bound_topic *topic = asked->topic;
+
+    if (asked->is_look || asked->claimed.count > 0 || topic->offer_count == 0 ||
+        topic->tries >= TRIES_MAX || topic->base.user == NULL ||
+        asked->revision != topic->base.revision || topic->store->base.is_closed)
+        return false;
+    topic->tries++;
+    topic->base.wants_claim = true;
+    weir__mem_free(asked);
+    weir__bound_flush_claim(topic);
+    weir__conn_flush(topic->store->base.commands);
+    return true;
+}
+
+static void on_claimed(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__bound_claim *asked =
+        (struct weir__bound_claim *)ask; /* its first member */
+    struct weir__bound_topic *topic = asked->topic;
+
+    weir__base_log_error(&topic->base, "claim", code, reply);
+    asked->claimed.next_due_us = -1;
+    asked->revision = topic->base.revision;
+    if (code == WEIR_OK)
+        code = read_reply(asked, reply);
+    asked->claimed.code = code;
+    if (code != WEIR_OK)
+        drop_lots(asked);
+    else if (!asked->is_look)
+        topic->is_idle = asked->claimed.count == 0 && topic->offer_count == 0;
+    if (code == WEIR_OK && tries_again(asked))
+        return;
+    if (topic->offer_count > 0 && asked->claimed.count == 0)
+        asked->claimed.next_due_us = 0;
+    if (code != WEIR_OK || asked->revision == topic->base.revision ||
+        topic->base.user == NULL) {
+        deliver(asked);
+        return;
+    }
+    /* What was claimed waits for the options that were changed before it. */
+    topic->claimed = asked;
+    weir__base_follow(&topic->base, asked->revision);
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static size_t offers_wanted(const struct weir__bound_topic *topic)
+{
+    size_t per_group = topic->per_group == 0 ? 1 : topic->per_group;
+    size_t count = topic->base.claim.room / per_group + 2;
+
+    if (topic->base.claim.room == 0)
+        return 0;
+    return count > WEIR__BOUND_OFFERS ? WEIR__BOUND_OFFERS : count;
+}
+
+static void write_bounds(struct weir__buf *buf,
+                         const struct weir__bounded_options *options)
+{
+    char text[WEIR__HOT_MAX + 100];
+
+    if (options->length == 0) {
+        weir__resp_str(buf, "");
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "%" PRIu32 " %d %" PRId64 " %" PRIu32 " %" PRId64 " %s",
+                   options->length, (int)options->overflow, options->linger_ms,
+                   options->batch, options->group_ttl_ms,
+                   options->hot); /* it fits */
+    weir__resp_str(buf, text);
+}
+
+static void write_claim(struct weir__buf *buf,
+                        const struct weir__bound_topic *topic, bool is_look)
+{
+    bool is_fresh =
+        topic->offer_count > 0 &&
+        weir__base_now_ns(&topic->store->base) - topic->offered_ns < HELD_NS;
+    size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
+    const char *at = (const char *)topic->offers.ptr;
+
+    weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count,
+                    HEAD_ARGS + count);
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "rot hot lease out meta idle options "
+                      "ttl");
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1) {
+        weir__bound_group_key(buf, topic, 'g', weir__slice_str(at));
+        weir__bound_group_key(buf, topic, 'l', weir__slice_str(at));
+    }
+    weir__resp_str(buf, topic->base.name);
+    weir__resp_str(buf, "bounded");
+    weir__resp_int(buf, (int64_t)topic->base.claim.room);
+    weir__resp_int(buf,
+                   topic->options.is_unleased ? 0 : topic->base.claim.lease_ms);
+    weir__resp_str(buf, is_look ? "" : topic->store->base.worker);
+    weir__resp_int(buf, topic->is_idle);
+    weir__resp_int(buf, (int64_t)offers_wanted(topic));
+    write_bounds(buf, &topic->options);
+    at = (const char *)topic->offers.ptr;
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+        weir__resp_str(buf, at);
+}
+
+void weir__bound_flush_claim(struct weir__bound_topic *topic)
+{
+    struct weir__buf bytes = {0};
+    struct weir__bound_claim *asked;
+
+    if (!topic->base.wants_claim)
+        return;
+    asked = weir__mem_new(sizeof(*asked));
+    if (asked == NULL) {
+        weir__base_mark(&topic->base); /* the next flush tries again */
+        return;
+    }
+    topic->base.wants_claim = false;
+    asked->ask.done = on_claimed;
+    asked->topic = topic;
+    asked->is_look = topic->base.claim.room == 0;
+    asked->is_leased = !topic->options.is_unleased;
+    write_claim(&bytes, topic, asked->is_look);
+    if (!asked->is_look)
+        topic->offer_count = 0; /* the reply brings others */
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
+                    WEIR__SEND_ONCE, &asked->ask);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/msgpack/record.h"
+#include "adapters/redis/bounded/private.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+/* An event's bytes:
+ *   1   flags: 1 = it has an id of its own
+ *  12   name of the call that added it (docs/packs.md, Names): tells the time
+ *   1   its place there
+ *   1   length of the id, and the id; only with the flag
+ *       record */
+
+enum { HAS_ID = 1, SEQ_AT = 1, SLOT_AT = 13, HEAD = 14 };
+
+_Static_assert((int)WEIR__EVENT_ID_AT == (int)HEAD + 1, "behind its length");
+
+void weir__event_write(struct weir__buf *buf, struct weir_slice id,
+                       const struct weir__record *record)
+{
+    uint8_t head[HEAD + 1] = {0};
+
+    WEIR_ASSERT(id.len <= WEIR_MAX_ID);
+    head[0] = id.len > 0 ? HAS_ID : 0;
+    head[HEAD] = (uint8_t)id.len;
+    weir__buf_append(buf, head, HEAD + (id.len > 0));
+    weir__buf_append(buf, id.ptr, id.len);
+    weir__record_write(buf, record);
+}
+
+void weir__event_name(uint8_t *event, const char *seq, unsigned slot)
+{
+    memcpy(event + SEQ_AT, seq, WEIR__SEQ_LEN);
+    event[SLOT_AT] = (uint8_t)slot;
+}
+
+/* 0: it is none. */
+static size_t head_len(struct weir_slice event)
+{
+    size_t len = HEAD;
+
+    if (event.len <= HEAD)
+        return 0;
+    if ((event.ptr[0] & HAS_ID) != 0)
+        len += 1 + (size_t)event.ptr[HEAD];
+    return len >= event.len ? 0 : len;
+}
+
+void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
+                         const struct weir__record *record)
+{
+    weir__buf_append(buf, event.ptr, head_len(event));
+    weir__record_write(buf, record);
+}
+
+int weir__event_read(struct weir_slice event, struct weir__run *run,
+                     char ret_id[WEIR__MADE_ID_LEN + 1])
+{
+    size_t head = head_len(event);
+    struct weir_slice record;
+
+    if (head == 0)
+        return WEIR_EMALFORMED;
+    run->due_ms = weir__seq_ms((const char *)event.ptr + SEQ_AT);
+    if ((event.ptr[0] & HAS_ID) != 0) {
+        run->id = (struct weir_slice){event.ptr + HEAD + 1, event.ptr[HEAD]};
+    } else {
+        weir__made_id((const char *)event.ptr + SEQ_AT, event.ptr[SLOT_AT],
+                      ret_id);
+        run->id = (struct weir_slice){(uint8_t *)ret_id, WEIR__MADE_ID_LEN};
+    }
+    record = (struct weir_slice){event.ptr + head, event.len - head};
+    return weir__record_read(record, &run->record);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/bounded/private.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Counts of a topic, and deleting what is in it. */
+
+enum { PURGE_GROUPS = 200 }; /* of one list, named by one call */
+
+/* --- statistics --------------------------------------------------------- */
+
+/* 0 where there is none. */
+static uint64_t number_at(const struct redisReply *reply, size_t index)
+{
+    struct weir_slice digits;
+
+    if (!weir__reply_str(reply, index, &digits) || digits.len > 18 ||
+        digits.len == 0 || digits.ptr[0] == '-')
+        return 0;
+    return (uint64_t)weir__digits_read(digits);
+}
+
+static void read_counts(struct weir_stats *stats,
+                        const struct redisReply *reply)
+{
+    *stats = (struct weir_stats){
+        .paused = number_at(reply, 1) != 0,
+        .ready_is_exact = true,
+        .ready = number_at(reply, 2),
+        .running = number_at(reply, 3),
+        .added_total = number_at(reply, 4),
+        .done_total = number_at(reply, 5),
+        .retried_total = number_at(reply, 6),
+        .failed_total = number_at(reply, 7),
+        .crashed_total = number_at(reply, 8),
+        .dropped_overflow = number_at(reply, 9),
+        .dropped_age = number_at(reply, 10),
+        .dropped_ttl = number_at(reply, 11),
+    };
+    stats->dropped_total =
+        stats->dropped_overflow + stats->dropped_age + stats->dropped_ttl;
+}
+
+static int read_reply(struct weir__stats_ask *ask,
+                      const struct redisReply *reply)
+{
+    struct weir_slice kind;
+
+    if (!weir__reply_str(reply, 0, &kind))
+        return WEIR_ENOTFOUND;
+    if (!weir__slice_equal(kind, weir__slice_str("bounded")))
+        return WEIR_EKIND;
+    memcpy(ask->kind, "bounded", sizeof("bounded"));
+    ask->now_ms = weir__base_server_ms(ask->topic->base);
+    read_counts(&ask->stats, reply);
+    return WEIR_OK;
+}
+
+int weir__bound_stats(struct weir__store_topic *port, weir_stats_fn fn,
+                      void *arg)
+{
+    static const char *const fields[] = {
+        "kind",    "paused", "waiting", "running",  "added", "done",
+        "retried", "failed", "crashed", "overflow", "age",   "ttl"};
+    struct weir__base_topic *topic = &weir__bound_topic_of(port)->base;
+    size_t count = sizeof(fields) / sizeof(fields[0]);
+    struct weir__buf bytes = {0};
+    struct weir__stats_ask *stats;
+    int rc = weir__stats_new(topic, read_reply, fn, arg, &stats);
+
+    if (rc != WEIR_OK)
+        return rc;
+    weir__resp_command(&bytes, 2 + count);
+    weir__resp_str(&bytes, "HMGET");
+    weir__prefix_key(&bytes, &topic->prefix, "meta");
+    for (size_t i = 0; i < count; i++)
+        weir__resp_str(&bytes, fields[i]);
+    weir__base_send(topic->base, &bytes, NULL, WEIR__SEND_AGAIN, &stats->ask);
+    return WEIR_OK;
+}
+
+/* --- deleting ----------------------------------------------------------- */
+
+struct purge_ask {
+    struct weir__ask ask;
+    struct weir__bound_topic *topic;
+    weir_count_fn fn;
+    void *arg;
+    uint64_t deleted;
+};
+
+static void send_purge(struct purge_ask *purge, const struct redisReply *names)
+{
+    struct weir__bound_topic *topic = purge->topic;
+    size_t count = names == NULL ? 0 : (size_t)names->elements - 1;
+    struct weir__buf bytes = {0};
+    struct weir_slice group;
+
+    weir__resp_eval(&bytes, &weir__script_bounded_purge, 6 + 2 * count,
+                    2 + count);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "rot hot lease out meta ttl");
+    for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++) {
+        weir__bound_group_key(&bytes, topic, 'g', group);
+        weir__bound_group_key(&bytes, topic, 'l', group);
+    }
+    weir__resp_str(&bytes, "bounded");
+    weir__resp_int(&bytes, PURGE_GROUPS);
+    for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++)
+        weir__resp_bytes(&bytes, group);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_purge,
+                    WEIR__SEND_AGAIN, &purge->ask);
+}
+
+static bool are_names(const struct redisReply *reply)
+{
+    struct weir_slice group;
+
+    for (size_t i = 1; i < (size_t)reply->elements; i++)
+        if (!weir__reply_str(reply, i, &group) || group.len > WEIR_MAX_ID)
+            return false;
+    return true;
+}
+
+static void on_purged(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    struct purge_ask *purge = (struct purge_ask *)ask; /* its first member */
+    int64_t deleted = 0;
+
+    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    if (code == WEIR_OK &&
+        (!weir__reply_int(reply, 0, &deleted) || !are_names(reply)))
+        code = WEIR_ESERVER;
+    else if (code == WEIR_OK && deleted < 0)
+        code = deleted == -1 ? WEIR_ENOTFOUND : WEIR_EKIND;
+    if (code == WEIR_OK) {
+        purge->deleted += (uint64_t)deleted;
+        if (reply->elements > 1) {
+            send_purge(purge, reply);
+            weir__conn_flush(purge->topic->store->base.commands);
+            return;
+        }
+    }
+    purge->fn(code, purge->deleted, purge->arg);
+    weir__mem_free(purge);
+}
+
+int weir__bound_purge(struct weir__store_topic *base, enum weir__purge what,
+                      weir_count_fn fn, void *arg)
+{
+    struct weir__bound_topic *topic = weir__bound_topic_of(base);
+    struct purge_ask *purge;
+
+    if (what == WEIR__PURGE_DEAD)
+        return WEIR_EKIND; /* none are kept */
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    purge = weir__mem_new(sizeof(*purge));
+    if (purge == NULL)
+        return WEIR_ENOMEM;
+    purge->ask.done = on_purged;
+    purge->topic = topic;
+    purge->fn = fn;
+    purge->arg = arg;
+    send_purge(purge, NULL);
+    return WEIR_OK;
+}

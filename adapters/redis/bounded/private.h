@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_BOUNDED_PRIVATE_H
+#define WEIR_BOUNDED_PRIVATE_H
+
+/* What the files of the bounded store share. Events that leave in one call are
+ * one struct weir__bound_adds; events of one group that were claimed together
+ * are one struct weir__lot, and settled together. */
+
+#include "adapters/redis/base/base.h"
+#include "adapters/redis/bounded/bounded.h"
+
+struct weir__bounded;
+struct weir__bound_topic;
+
+enum {
+    WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
+    WEIR__BOUND_COLLECT = 8192, /* most events that are sorted into calls */
+    WEIR__BOUND_OFFERS = 128,   /* most groups that a claim asks for */
+    WEIR__BOUND_BYTES = 1 << 20 /* of events in one call, about */
+};
+
+/* An event on its way to the server. */
+struct weir__event {
+    weir_added_fn fn;
+    void *arg;
+    size_t at; /* in the bytes of its adds */
+    uint32_t len;
+    uint32_t next; /* of its group: place + 1; 0: none */
+    uint32_t id_len;
+    int code;
+};
+
+struct weir__event_group {
+    size_t name_at;
+    uint32_t name_len;
+    uint32_t hash;
+    uint32_t first, last; /* places of events + 1 */
+    uint32_t count;
+    size_t len; /* bytes of its events */
+};
+
+enum { WEIR__EVENT_SEQS = WEIR__BOUND_COLLECT / WEIR__SLOTS_MAX };
+
+/* Events that were collected together. They leave by groups, as the server's
+ * work is for each group of a call: all of a group's are in the same one. */
+struct weir__bound_adds {
+    struct weir__ask ask; /* first */
+    struct weir__bound_topic *topic;
+    struct weir__bound_adds *next;
+    struct weir__event *events;
+    struct weir__event_group *groups;
+    size_t count, cap, group_count, group_cap;
+    uint16_t *index; /* hash of a name: place of a group + 1 */
+    size_t index_size;
+    struct weir__buf bytes;
+    struct weir__add_call *calls;
+    size_t left;                                /* of them, not answered yet */
+    char seqs[WEIR__EVENT_SEQS][WEIR__SEQ_LEN]; /* one for 256 events */
+};
+
+/* One claimed event besides its run. */
+struct weir__lot_event {
+    size_t at, len; /* of its bytes; in `rewritten` if is_rewritten */
+    bool is_rewritten;
+    bool is_back; /* goes back to its group */
+};
+
+/* A claimed batch. */
+struct weir__lot {
+    struct weir__ask start; /* noting that a suspect starts */
+    struct weir__run *starting;
+    struct weir__bound_topic *topic;
+    struct weir__lot *previous, *next; /* all that are out */
+    struct weir__lot *next_spent;      /* all its runs came back */
+    char group[WEIR_MAX_ID + 1];
+    uint64_t token;
+    uint32_t ended; /* leases */
+    bool is_leased;
+    bool is_lost;
+    size_t count, out;
+    uint32_t done, failed, aged, retried, snoozed, back;
+    int64_t wait_ms; /* until the group's next turn */
+    struct weir__buf bytes, rewritten;
+    struct weir__run *runs; /* behind the events */
+    struct weir__lot_event events[];
+};
+
+struct weir__bound_topic {
+    struct weir__base_topic base; /* first */
+    struct weir__bounded *store;
+    struct weir__bounded_options options; /* length 0: not served here */
+
+    bool is_idle;                      /* registered as an idle worker */
+    struct weir__bound_claim *claimed; /* waits for the stored options */
+    unsigned tries;          /* claims in a row that were only offered groups */
+    struct weir__buf offers; /* names, a NUL behind each */
+    size_t offer_count;
+    int64_t offered_ns;
+    size_t per_group; /* events of a batch, running mean */
+    struct weir__lot *lots;
+    struct weir__lot *spent, **spent_end;
+
+    struct weir__bound_adds *adds, **adds_end; /* being collected */
+    struct weir__bound_adds *last_adds;
+};
+
+struct weir__bounded {
+    struct weir__base base; /* first */
+    size_t collected;       /* bytes of events that wait to be sent */
+};
+
+/* --- bounded/bounded.c ---------------------------------------------------- */
+
+struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *port);
+
+/* The key of a group's list ("g") or its leased batch ("l"). */
+void weir__bound_group_key(struct weir__buf *buf,
+                           const struct weir__bound_topic *topic, char list,
+                           struct weir_slice group);
+
+void weir__bound_tell_drop(const struct weir__bound_topic *topic,
+                           struct weir_slice group, enum weir_drop reason,
+                           uint64_t count);
+
+/* --- bounded/event.c ---------------------------------------------------- */
+
+/* Append an event whose name is filled in when it leaves. */
+void weir__event_write(struct weir__buf *buf, struct weir_slice id,
+                       const struct weir__record *record);
+void weir__event_name(uint8_t *event, const char *seq, unsigned slot);
+
+/* Where the id that its caller chose begins. */
+enum { WEIR__EVENT_ID_AT = 15 };
+
+/* The same event with another record. */
+void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
+                         const struct weir__record *record);
+
+/* Fill the run. The made id goes to `ret_id`. WEIR_EMALFORMED, WEIR_ENEWER. */
+int weir__event_read(struct weir_slice event, struct weir__run *run,
+                     char ret_id[WEIR__MADE_ID_LEN + 1]);
+
+/* --- bounded/add.c, bounded/send.c -------------------------------------- */
+
+int weir__bound_add(struct weir__store_topic *topic,
+                    const struct weir__new_job *job, weir_added_fn fn,
+                    void *arg);
+void weir__bound_flush_adds(struct weir__bound_topic *topic);
+void weir__bound_fail_adds(struct weir__bound_topic *topic, int code);
+void weir__bound_adds_free(struct weir__bound_adds *adds);
+
+/* Answer all of its events, and free it. */
+void weir__bound_adds_answer(struct weir__bound_adds *adds, int code);
+void weir__bound_adds_send(struct weir__bound_adds *adds);
+
+/* --- bounded/claim.c ---------------------------------------------------- */
+
+/* The stored options were read, or not: what was claimed is delivered. */
+void weir__bound_followed(struct weir__bound_topic *topic);
+
+void weir__bound_flush_claim(struct weir__bound_topic *topic);
+void weir__lot_free(struct weir__lot *lot);
+
+/* --- bounded/settle.c, bounded/verdicts.c ------------------------------- */
+
+void weir__bound_settle(struct weir__store_topic *topic, struct weir__run *run);
+void weir__bound_flush_settles(struct weir__bound_topic *topic);
+void weir__bound_renew(struct weir__store_topic *topic, int64_t lease_ms);
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__bound_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
+void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* --- bounded/list.c ------------------------------------------------------ */
+
+int weir__bound_list(struct weir__store_topic *topic, enum weir_job_state state,
+                     size_t limit, weir_show_fn fn, void *arg);
+
+/* --- bounded/manage.c --------------------------------------------------- */
+
+int weir__bound_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                      void *arg);
+int weir__bound_purge(struct weir__store_topic *topic, enum weir__purge what,
+                      weir_count_fn fn, void *arg);
+
+#endif

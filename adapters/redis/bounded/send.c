@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/bounded/private.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
+
+/* Calls of the bounded_add script: each adds some groups with all their
+ * events. */
+
+struct weir__add_call {
+    struct weir__ask ask; /* first */
+    struct weir__bound_adds *adds;
+    size_t first, end; /* its groups */
+    size_t events;
+    uint32_t seat;
+    uint64_t number; /* grows from call to call */
+};
+
+static struct weir_slice name_of(const struct weir__bound_adds *adds,
+                                 const struct weir__event_group *group)
+{
+    return (struct weir_slice){adds->bytes.ptr + group->name_at,
+                               group->name_len};
+}
+
+/* --- answering ---------------------------------------------------------- */
+
+void weir__bound_adds_free(struct weir__bound_adds *adds)
+{
+    weir__buf_fini(&adds->bytes);
+    weir__mem_free(adds->events);
+    weir__mem_free(adds->groups);
+    weir__mem_free(adds->index);
+    weir__mem_free(adds->calls);
+    weir__mem_free(adds);
+}
+
+static void answer_event(const struct weir__bound_adds *adds, size_t place,
+                         int code)
+{
+    const struct weir__event *event = &adds->events[place];
+    char id[WEIR_MAX_ID + 1] = "";
+
+    if (event->fn == NULL)
+        return;
+    if (event->id_len > 0)
+        memcpy(id, adds->bytes.ptr + event->at + WEIR__EVENT_ID_AT,
+               event->id_len);
+    else if (adds->seqs[0][0] != '\0')
+        weir__made_id(adds->seqs[place / WEIR__SLOTS_MAX],
+                      (unsigned)(place % WEIR__SLOTS_MAX), id);
+    event->fn(code == WEIR_OK ? event->code : code, id, event->arg);
+}
+
+void weir__bound_adds_answer(struct weir__bound_adds *adds, int code)
+{
+    for (size_t i = 0; i < adds->count; i++)
+        answer_event(adds, i, code);
+    weir__bound_adds_free(adds);
+}
+
+/* The last `count` events of the group came to nothing. */
+static void refuse_last(struct weir__bound_adds *adds,
+                        const struct weir__event_group *group, size_t count,
+                        int code)
+{
+    uint32_t number = group->first;
+
+    for (size_t i = 0; i < group->count; i++) {
+        struct weir__event *event = &adds->events[number - 1];
+
+        if (i + count >= group->count)
+            event->code = code;
+        number = event->next;
+    }
+}
+
+static void note_drops(const struct weir__add_call *call,
+                       const struct redisReply *reply)
+{
+    struct weir__bound_adds *adds = call->adds;
+    int64_t mode, place, count;
+
+    if (!weir__reply_int(reply, 0, &mode))
+        return;
+    for (size_t i = 1; i + 1 < (size_t)reply->elements; i += 2) {
+        const struct weir__event_group *group;
+
+        if (!weir__reply_int(reply, i, &place) ||
+            !weir__reply_int(reply, i + 1, &count) || place < 0 ||
+            (size_t)place >= call->end - call->first || count < 0)
+            return;
+        group = &adds->groups[call->first + (size_t)place];
+        if (mode != WEIR__DROP_OLDEST)
+            refuse_last(adds, group, (size_t)count,
+                        mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
+        if (mode != WEIR__REJECT)
+            weir__bound_tell_drop(adds->topic, name_of(adds, group),
+                                  WEIR_DROP_OVERFLOW, (uint64_t)count);
+    }
+}
+
+/* Ends the call, and with the last one its adds. */
+static void answer_call(struct weir__add_call *call, int code)
+{
+    struct weir__bound_adds *adds = call->adds;
+
+    for (size_t i = call->first; i < call->end; i++)
+        for (uint32_t number = adds->groups[i].first; number != 0;
+             number = adds->events[number - 1].next)
+            answer_event(adds, number - 1, code);
+    adds->left--;
+    if (adds->left == 0)
+        weir__bound_adds_free(adds);
+}
+
+static void on_added(struct weir__ask *ask, int code,
+                     const struct redisReply *reply)
+{
+    struct weir__add_call *call =
+        (struct weir__add_call *)ask; /* its first member */
+    int64_t mode;
+
+    weir__base_log_error(&call->adds->topic->base, "add", code, reply);
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && mode < 0)
+        code = WEIR_EKIND;
+    if (code == WEIR_OK)
+        note_drops(call, reply);
+    weir__seat_leave(ask->base, call->seat);
+    answer_call(call, code);
+}
+
+static void on_unseated(struct weir__ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    (void)reply; /* none was asked for */
+    answer_call((struct weir__add_call *)ask, code);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+static void name_events(struct weir__bound_adds *adds)
+{
+    for (size_t i = 0; i * WEIR__SLOTS_MAX < adds->count; i++)
+        weir__base_next_seq(adds->topic->base.base, adds->seqs[i]);
+    for (size_t i = 0; i < adds->count; i++)
+        weir__event_name(adds->bytes.ptr + adds->events[i].at,
+                         adds->seqs[i / WEIR__SLOTS_MAX],
+                         (unsigned)(i % WEIR__SLOTS_MAX));
+}
+
+static void write_group(struct weir__buf *buf,
+                        const struct weir__bound_adds *adds,
+                        const struct weir__event_group *group)
+{
+    weir__resp_bytes(buf, name_of(adds, group));
+    weir__resp_int(buf, group->count);
+    for (uint32_t number = group->first; number != 0;
+         number = adds->events[number - 1].next) {
+        const struct weir__event *event = &adds->events[number - 1];
+
+        weir__resp_bytes(
+            buf, weir__slice_of(adds->bytes.ptr + event->at, event->len));
+    }
+}
+
+static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
+                       size_t len)
+{
+    const struct weir__bound_adds *adds = call->adds;
+    const struct weir__bound_topic *topic = adds->topic;
+    size_t groups = call->end - call->first;
+
+    /* The events and what is around them. */
+    (void)weir__buf_reserve(buf, len + 16 * call->events + 120 * groups + 512);
+    weir__resp_eval(buf, &weir__script_bounded_add, HEAD_KEYS + groups,
+                    HEAD_ARGS + 2 * groups + call->events);
+    weir__prefix_keys(buf, &topic->base.prefix,
+                      "rot hot out meta idle options seen ttl");
+    for (size_t i = call->first; i < call->end; i++)
+        weir__bound_group_key(buf, topic, 'g', name_of(adds, &adds->groups[i]));
+    weir__resp_str(buf, topic->base.name);
+    weir__resp_str(buf, "bounded");
+    weir__seat_write(buf, call->ask.base, call->seat, call->number);
+    for (size_t i = call->first; i < call->end; i++)
+        write_group(buf, adds, &adds->groups[i]);
+}
+
+static void send_call(struct weir__add_call *call, size_t len)
+{
+    struct weir__bounded *store = call->adds->topic->store;
+    struct weir__buf bytes = {0};
+    char seq[WEIR__SEQ_LEN];
+
+    call->ask.base = &store->base;
+    call->ask.done = on_added;
+    if (!weir__seat_take(&store->base, &call->seat)) {
+        call->ask.done = on_unseated;
+        weir__base_fail(&call->ask, WEIR_ENOMEM);
+        return;
+    }
+    weir__seq_next(&store->base.seqs, 0, seq);
+    call->number = store->base.seqs.last;
+    write_call(&bytes, call, len);
+    weir__base_send(&store->base, &bytes, &weir__script_bounded_add,
+                    WEIR__SEND_AGAIN, &call->ask);
+}
+
+/* The groups from `first` on that fit into one call, one at least. */
+static size_t plan(const struct weir__bound_adds *adds, size_t first,
+                   size_t *ret_events, size_t *ret_len)
+{
+    size_t at = first, events = 0, len = 0;
+
+    for (; at < adds->group_count; at++) {
+        const struct weir__event_group *group = &adds->groups[at];
+
+        if (at > first && (events + group->count > WEIR__BOUND_EVENTS ||
+                           len + group->len > WEIR__BOUND_BYTES))
+            break;
+        events += group->count;
+        len += group->len;
+    }
+    *ret_events = events;
+    *ret_len = len;
+    return at;
+}
+
+static void on_unsent(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    (void)reply; /* none was asked for */
+    weir__bound_adds_answer((struct weir__bound_adds *)ask, code);
+}
+
+void weir__bound_adds_send(struct weir__bound_adds *adds)
+{
+    size_t count = 0, events, len;
+
+    for (size_t at = 0; at < adds->group_count; count++)
+        at = plan(adds, at, &events, &len);
+    if (adds->count == 0) {
+        weir__bound_adds_free(adds);
+        return;
+    }
+    adds->ask.base = adds->topic->base.base;
+    adds->ask.done = on_unsent;
+    adds->calls = weir__mem_new(count * sizeof(struct weir__add_call));
+    if (adds->calls == NULL) {
+        weir__base_fail(&adds->ask, WEIR_ENOMEM);
+        return;
+    }
+    name_events(adds);
+    adds->left = count;
+    for (size_t at = 0, i = 0; i < count; i++) {
+        struct weir__add_call *call = &adds->calls[i];
+
+        call->adds = adds;
+        call->first = at;
+        at = plan(adds, at, &call->events, &len);
+        call->end = at;
+        send_call(call, len);
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/conn/conn.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "adapters/redis/conn/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+enum {
+    DEFAULT_QUEUED = 64 * 1024 * 1024,
+    DEFAULT_WAIT_MS = 10000,
+    DEFAULT_CONNECT_MS = 3000,
+    DEFAULT_HANDSHAKE_MS = 3000,
+    DEFAULT_REPLY_MS = 10000,
+    DEFAULT_STABLE_MS = 5000,
+    DEFAULT_AGAIN_MS = 60000
+};
+
+struct weir__conn *weir__conn_of(void *arg)
+{
+    struct weir__conn *conn = arg;
+
+    WEIR_ASSERT(conn != NULL && conn->magic == WEIR__CONN_MAGIC);
+    return conn;
+}
+
+void weir__conn_look_at_clock(struct weir__conn *conn)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
+    conn->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void destroy(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->depth == 0 && conn->queued_bytes == 0);
+    weir__conn_drop_context(conn);
+    weir__conn_queue_fini(conn);
+    weir__mem_free(conn->name);
+    weir__mem_free(conn->channel);
+    conn->magic = 0;
+    weir__mem_free(conn);
+}
+
+void weir__conn_enter(struct weir__conn *conn)
+{
+    conn->depth++;
+    if (conn->options.depth != NULL)
+        (*conn->options.depth)++;
+}
+
+void weir__conn_leave(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->depth > 0);
+    conn->depth--;
+    if (conn->options.depth != NULL)
+        (*conn->options.depth)--;
+    if (conn->depth == 0 && conn->state == WEIR__CONN_CLOSED)
+        destroy(conn);
+}
+
+/* --- opening and closing ------------------------------------------------- */
+
+static int copy(const char *text, char **ret_text)
+{
+    size_t size;
+
+    if (text == NULL)
+        return WEIR_OK; /* stays NULL */
+    size = strlen(text) + 1;
+    *ret_text = weir__mem_new(size);
+    if (*ret_text == NULL)
+        return WEIR_ENOMEM;
+    memcpy(*ret_text, text, size);
+    return WEIR_OK;
+}
+
+static void default_ms(int64_t *value, int64_t fallback)
+{
+    if (*value == 0)
+        *value = fallback;
+}
+
+static void take_options(struct weir__conn *conn,
+                         const struct weir__conn_options *options)
+{
+    conn->options = *options;
+    if (conn->options.max_queued == 0)
+        conn->options.max_queued = DEFAULT_QUEUED;
+    default_ms(&conn->options.wait_ms, DEFAULT_WAIT_MS);
+    default_ms(&conn->options.connect_ms, DEFAULT_CONNECT_MS);
+    default_ms(&conn->options.handshake_ms, DEFAULT_HANDSHAKE_MS);
+    default_ms(&conn->options.reply_ms, DEFAULT_REPLY_MS);
+    default_ms(&conn->options.stable_ms, DEFAULT_STABLE_MS);
+    default_ms(&conn->options.again_ms, DEFAULT_AGAIN_MS);
+    conn->url = *options->url;
+    conn->options.url = &conn->url;
+    conn->random = options->seed;
+}
+
+int weir__conn_open(const struct weir__conn_options *options,
+                    struct weir__conn **ret_conn)
+{
+    struct weir__conn *conn = weir__mem_new(sizeof(*conn));
+    int rc = WEIR_ENOMEM;
+
+    WEIR_ASSERT(options->loop != NULL && options->url != NULL);
+    if (conn == NULL)
+        return rc;
+    conn->magic = WEIR__CONN_MAGIC;
+    take_options(conn, options);
+    rc = copy(options->name, &conn->name);
+    if (rc == WEIR_OK)
+        rc = copy(options->channel, &conn->channel);
+    if (rc != WEIR_OK) {
+        destroy(conn);
+        return rc;
+    }
+    weir__conn_look_at_clock(conn);
+    weir__conn_state_init(conn);
+    weir__conn_queue_init(conn);
+    weir__conn_connect(conn);
+    *ret_conn = conn;
+    return WEIR_OK;
+}
+
+void weir__conn_close(struct weir__conn *conn)
+{
+    if (conn == NULL || conn->state == WEIR__CONN_CLOSED)
+        return;
+    weir__conn_of(conn);
+    weir__conn_enter(conn);
+    weir__conn_change_state(conn, WEIR__CONN_CLOSED);
+    weir__conn_stop_timers(conn);
+    weir__conn_queue_cancel(conn);
+    weir__conn_leave(conn);
+}
+
+/* --- using --------------------------------------------------------------- */
+
+bool weir__conn_is_ready(const struct weir__conn *conn)
+{
+    return conn->state == WEIR__CONN_READY && conn->lost_code == WEIR_OK;
+}
+
+/* Whether the request may be queued. The bytes get the NUL behind their end
+ * that hiredis looks for. */
+static int admit(struct weir__conn *conn, struct weir__buf *bytes)
+{
+    size_t cost = bytes->len + sizeof(struct weir__request);
+
+    if (conn->state == WEIR__CONN_CLOSED)
+        return WEIR_ECANCELED;
+    if (!bytes->failed &&
+        (cost > conn->options.max_queued ||
+         conn->queued_bytes > conn->options.max_queued - cost))
+        return WEIR_EFULL;
+    weir__buf_append(bytes, "", 1);
+    if (bytes->failed)
+        return WEIR_ENOMEM;
+    bytes->len--;
+    return WEIR_OK;
+}
+
+int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
+                    const struct weir__script *script, unsigned flags,
+                    weir__reply_fn fn, void *arg)
+{
+    struct weir__request *request = NULL;
+    int rc;
+
+    WEIR_ASSERT(conn->channel == NULL);
+    WEIR_ASSERT(bytes->failed || bytes->len > 0);
+    rc = admit(conn, bytes);
+    if (rc == WEIR_OK) {
+        request = weir__conn_request_new(conn);
+        rc = request == NULL ? WEIR_ENOMEM : WEIR_OK;
+    }
+    if (rc != WEIR_OK) {
+        weir__buf_fini(bytes);
+        return rc;
+    }
+    request->bytes = *bytes;
+    *bytes = (struct weir__buf){0};
+    request->script = script;
+    request->flags = flags;
+    request->fn = fn;
+    request->arg = arg;
+    if (conn->state != WEIR__CONN_READY)
+        weir__conn_look_at_clock(conn);
+    request->queued_ms = conn->now_ms;
+    conn->queued_bytes += request->bytes.len + sizeof(*request);
+    weir__request_append(&conn->waiting, request);
+    weir__conn_arm_patience(conn);
+    return WEIR_OK;
+}
+
+void weir__conn_flush(struct weir__conn *conn)
+{
+    if (conn->state == WEIR__CONN_CLOSED)
+        return;
+    conn->wants_flush = true;
+    if (conn->is_in_hiredis) /* whoever called it pumps afterwards */
+        return;
+    weir__conn_enter(conn);
+    weir__conn_pump(conn);
+    weir__conn_leave(conn);
+}
+
+size_t weir__conn_queued(const struct weir__conn *conn)
+{
+    return conn->queued_bytes;
+}
+
+uint64_t weir__conn_sent(const struct weir__conn *conn)
+{
+    return conn->sent_total;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CONN_H
+#define WEIR_CONN_H
+
+/* One connection to a Redis server, kept up for ever. The only place that uses
+ * hiredis' asynchronous half.
+ *
+ *   IDLE --> CONNECTING --> HANDSHAKE --> READY
+ *              |               |            |
+ *              +-------<-- BACKOFF --<------+    any loss or deadline
+ *   any --> CLOSED
+ *
+ * Handshake: AUTH, SELECT, CLIENT SETNAME, SCRIPT LOAD of every script; users'
+ * commands wait until it is through. Back-off is jittered, 50 ms to 5 s, and
+ * starts over only after the connection was READY for 5 s; then the first one
+ * is 50 ms at most. Where login or rights are refused, it is 5 s to 10 s and
+ * each attempt is logged as an error; likewise where a node of a cluster lacks
+ * our slots, which is logged once. Every wait has a deadline of its own:
+ * connecting and handshake 3 s each, a reply 10 s after its command was handed
+ * to the socket; when one passes, the connection is closed, since replies are
+ * positional.
+ *
+ * Commands are queued here and handed to hiredis in bounded portions, written
+ * at flush. A command lives here until its reply came: with WEIR__SEND_AGAIN it
+ * is sent again after a reconnect (same order), for a minute; otherwise its
+ * callback gets WEIR_EUNKNOWN when it had been sent. Where no connection comes
+ * for `wait_ms` it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A
+ * NOSCRIPT answer makes the script load again and the command go out once more.
+ * Replies LOADING, READONLY, BUSY and the like (conn/error.c) close the
+ * connection, once the replies under way have come, and count as "not run": the
+ * command is sent again, whatever its flags. Other errors are for the one who
+ * asked.
+ *
+ * hiredis' callbacks only note what happened; decisions are taken in our own
+ * zero-delay timer, because 0.14 frees its context around them. SIGPIPE is
+ * blocked around writes. Not thread-safe. */
+
+#include "adapters/redis/script.h"
+#include "adapters/redis/url.h"
+#include "core/buf.h"
+#include "core/error.h"
+
+struct ev_loop;
+struct redisReply;
+struct weir__conn;
+
+struct weir__conn_options {
+    struct ev_loop *loop;              /* kept */
+    const struct weir__redis_url *url; /* copied */
+    const char *name;                  /* CLIENT SETNAME; copied */
+    /* SCRIPT LOAD in each handshake; ended by NULL, kept; NULL: none. */
+    const struct weir__script *const *scripts;
+    const char *channel; /* SUBSCRIBE to it, copied; NULL: a normal one */
+    uint64_t seed;       /* of back-off jitter */
+    size_t max_queued;   /* bytes waiting or unanswered; 0: 64 MiB */
+    int64_t wait_ms;     /* how long a command may wait while the connection
+                            is not READY; 0: 10,000 */
+    int64_t connect_ms;  /* deadlines; 0: 3,000, 3,000, 10,000 */
+    int64_t handshake_ms;
+    int64_t reply_ms;
+    int64_t stable_ms; /* READY for so long, back-off starts over; 0: 5,000 */
+    int64_t again_ms;  /* how long after its first time a command that may have
+                          run is sent again; 0: 60,000 */
+    const struct weir__log *log; /* kept */
+    /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
+     * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
+     * Never runs inside a call into this module. May be NULL. */
+    void (*on_state)(int code, const char *text, void *arg);
+    /* A message on `channel`. May be NULL. */
+    void (*on_message)(struct weir_slice payload, void *arg);
+    void *arg;
+    int *depth; /* counts our callbacks on the stack; kept; may be NULL */
+};
+
+/* Allocate and start to connect. WEIR_ENOMEM. */
+int weir__conn_open(const struct weir__conn_options *options,
+                    struct weir__conn **ret_conn);
+
+/* Close for good: every pending callback runs with WEIR_ECANCELED, in order,
+ * before this returns; on_state does not. Safe inside any callback of this
+ * connection. NULL is fine. */
+void weir__conn_close(struct weir__conn *conn);
+
+bool weir__conn_is_ready(const struct weir__conn *conn);
+
+/* `reply` is borrowed and NULL unless code is WEIR_OK or WEIR_ESERVER (an
+ * error reply; its text is reply->str). Other codes: WEIR_ECONN (never sent),
+ * WEIR_EUNKNOWN (sent, no answer), WEIR_ECANCELED. */
+typedef void (*weir__reply_fn)(int code, const struct redisReply *reply,
+                               void *arg);
+
+enum weir__send_flags {
+    WEIR__SEND_ONCE = 0,
+    WEIR__SEND_AGAIN =
+        1 /* idempotent: send again when its outcome is unknown */
+};
+
+/* Queue one command. Takes `bytes` (exactly one RESP command) and leaves it
+ * empty, also on failure. `script` is what the command runs (kept), or
+ * NULL. `fn` may be NULL. Not for connections with a channel. WEIR_EFULL,
+ * WEIR_ENOMEM (also when bytes->failed), WEIR_ECANCELED inside
+ * weir__conn_close. */
+int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
+                    const struct weir__script *script, unsigned flags,
+                    weir__reply_fn fn, void *arg);
+
+/* Inside the callback of an answer: the command that was answered. The caller
+ * owns the bytes; a second call gets none. */
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes);
+
+/* Write what is queued, as far as bounds and the socket allow; the rest goes
+ * by itself as the socket drains. Call it at the end of each turn. */
+void weir__conn_flush(struct weir__conn *conn);
+
+/* Bytes of the commands that wait or are not answered yet. */
+size_t weir__conn_queued(const struct weir__conn *conn);
+
+/* Commands handed to the socket since open, the handshakes' included; for tests
+ * and statistics. */
+uint64_t weir__conn_sent(const struct weir__conn *conn);
+
+#endif

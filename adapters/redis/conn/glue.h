@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CONN_GLUE_H
+#define WEIR_CONN_GLUE_H
+
+/* hiredis on libev: the hooks that hiredis calls, and two watchers embedded in
+ * the owner. Unlike the adapter that comes with hiredis it lets the owner write
+ * at a moment of its choice; the write watcher runs only until the connection
+ * stands and while the socket is full. Knows nothing of commands. */
+
+#include <ev.h>
+#include <stdbool.h>
+
+#include "adapters/redis/conn/compat.h"
+
+struct weir__glue {
+    struct ev_loop *loop;
+    struct redisAsyncContext *context; /* NULL: nothing attached */
+    ev_io read;
+    ev_io write;
+    bool is_writing; /* inside weir__glue_write */
+    /* The socket is ready; call weir__glue_read or weir__glue_write. */
+    void (*on_ready)(bool is_writable, void *arg);
+    void *arg;
+};
+
+/* Attach a fresh context without error; before its callbacks are set. The
+ * context detaches itself when hiredis frees it. */
+void weir__glue_attach(struct weir__glue *glue,
+                       struct redisAsyncContext *context);
+
+/* Read and run reply callbacks. The context may be gone afterwards. */
+void weir__glue_read(struct weir__glue *glue);
+
+/* Write what hiredis buffered, without ever raising SIGPIPE; on a partial write
+ * the write watcher is left running. The context may be gone afterwards. */
+void weir__glue_write(struct weir__glue *glue);
+
+/* Bytes that hiredis holds back for the socket. */
+size_t weir__glue_buffered(const struct weir__glue *glue);
+
+/* The socket is full: the write watcher will say when it drained. */
+bool weir__glue_is_stuck(struct weir__glue *glue);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CONN_PRIVATE_H
+#define WEIR_CONN_PRIVATE_H
+
+/* The inside of a connection, shared by
+ *   conn/conn.c        what others call,
+ *   conn/state.c  the state machine: connecting, losing, backing off,
+ *   conn/queue.c  requests on their way: sending, matching replies, giving up,
+ *   conn/handshake.c   from a connected socket to READY.
+ *
+ * Requests live on one of five lists. They go out in the order `returned`,
+ * `again`, `waiting`, and each list is in the order in which it is to go out:
+ *
+ *   waiting --> sent --> (answered)
+ *                |
+ *                +--> returned   answered, but did not run: NOSCRIPT, LOADING
+ *                |
+ *   on a loss:   +--> again      WEIR__SEND_AGAIN; takes `returned` in, too
+ *                +--> failed     the others; their callbacks run next
+ *
+ * Whatever may run a user's callback stands between weir__conn_enter and
+ * weir__conn_leave, which frees a connection that was closed in between. */
+
+#include <ev.h>
+
+#include "adapters/redis/conn/conn.h"
+#include "adapters/redis/conn/error.h"
+#include "adapters/redis/conn/glue.h"
+#include "adapters/redis/conn/reply_guard.h"
+
+enum { WEIR__CONN_MAGIC = 0x636f6e6e, WEIR__CONN_REASON_MAX = 240 };
+
+enum weir__conn_state {
+    WEIR__CONN_IDLE,
+    WEIR__CONN_CONNECTING,
+    WEIR__CONN_HANDSHAKE,
+    WEIR__CONN_READY,
+    WEIR__CONN_BACKOFF,
+    WEIR__CONN_CLOSED,
+    WEIR__CONN_STATES
+};
+
+struct weir__request {
+    struct weir__request *next;
+    struct weir__buf bytes; /* without the NUL that follows them */
+    const struct weir__script *script;
+    weir__reply_fn fn;
+    void *arg;
+    int64_t queued_ms;
+    int64_t sent_ms;
+    int64_t first_ms; /* when it was sent for the first time; 0: never */
+    unsigned flags;
+    unsigned noscripts; /* NOSCRIPT answers so far */
+    bool wants_script;  /* load the script before it goes out */
+    bool may_have_run;  /* it was sent and the connection lost */
+};
+
+struct weir__request_list {
+    struct weir__request *first;
+    struct weir__request *last; /* undefined while first is NULL */
+};
+
+struct weir__conn {
+    uint32_t magic;
+    int depth; /* enters without their leave */
+    enum weir__conn_state state;
+    struct weir__conn_options options; /* defaults filled in */
+    struct weir__redis_url url;
+    char *name;    /* owned; NULL: none */
+    char *channel; /* owned; NULL: none */
+
+    struct redisAsyncContext *context; /* NULL: none that can be used */
+    struct weir__glue glue;
+    struct weir__reply_guard guard;
+    bool is_in_hiredis; /* below one of its Handle functions */
+    bool is_dropping;   /* we free the context: its callbacks are no news */
+
+    /* What hiredis' callbacks noted for `soon`. */
+    bool is_connected;
+    int lost_code;    /* not WEIR_OK: the connection is lost, and why */
+    bool is_draining; /* turned away, but the replies under way still count */
+    bool is_denied;   /* our login or rights are the reason */
+    bool is_misled;   /* a node of a cluster, said since it was last stable */
+    char lost_text[WEIR__CONN_REASON_MAX];
+
+    ev_timer soon;     /* zero delay: decisions */
+    ev_timer deadline; /* of connecting and handshake; end of back-off */
+    ev_timer overdue;  /* the oldest reply */
+    ev_timer patience; /* the oldest request without a connection */
+
+    size_t handshake_left; /* replies to come */
+    unsigned attempts;     /* since the connection was last stable */
+    uint64_t random;
+    int64_t now_ms; /* monotonic, as of the last look */
+    int64_t ready_ms;
+    int64_t down_ms; /* since when there is no stable connection */
+
+    struct weir__request_list waiting, sent, returned, again, failed;
+    struct weir__buf *answered; /* the command whose callback runs, or NULL */
+    struct weir__request *spare;
+    size_t spares;
+    size_t queued_bytes; /* of all requests on the lists */
+    bool wants_flush;    /* asked for and not finished yet */
+    uint64_t sent_total;
+};
+
+struct weir__conn *weir__conn_of(void *arg);
+
+void weir__conn_enter(struct weir__conn *conn);
+
+/* `conn` may be gone afterwards. */
+void weir__conn_leave(struct weir__conn *conn);
+
+/* Read the clock into conn->now_ms. */
+void weir__conn_look_at_clock(struct weir__conn *conn);
+
+/* Start `timer` anew, `ms` from the real now. */
+void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms);
+
+/* --- conn/state.c ------------------------------------------------------- */
+
+void weir__conn_state_init(struct weir__conn *conn);
+void weir__conn_change_state(struct weir__conn *conn,
+                             enum weir__conn_state state);
+void weir__conn_connect(struct weir__conn *conn);
+
+/* Note that the connection is lost; the first reason counts. It is acted upon
+ * in the next turn, so this fits any place. */
+WEIR_PRINTF(3, 4)
+void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
+                          ...);
+
+/* The same after a server turned us away: first take the replies under way. */
+void weir__conn_note_turned_away(struct weir__conn *conn, const char *text);
+
+/* The same for a step of the handshake that the server refused. */
+void weir__conn_note_handshake_refused(struct weir__conn *conn,
+                                       const char *text);
+
+/* Free the context, if any; not below hiredis. */
+void weir__conn_drop_context(struct weir__conn *conn);
+
+/* The handshake is through. */
+void weir__conn_become_ready(struct weir__conn *conn);
+
+void weir__conn_stop_timers(struct weir__conn *conn);
+
+/* --- conn/queue.c ------------------------------------------------------- */
+
+void weir__conn_queue_init(struct weir__conn *conn);
+
+/* Send what bounds and socket allow; the rest when the socket drained or
+ * replies came. Not below hiredis. */
+void weir__conn_pump(struct weir__conn *conn);
+
+/* Write what hiredis has buffered. */
+void weir__conn_write(struct weir__conn *conn);
+
+/* The connection is gone: sort `sent` and `returned` into `again` and `failed`.
+ */
+void weir__conn_queue_lost(struct weir__conn *conn);
+
+/* Move what may have run and is too old to be sent again to `failed`. */
+void weir__conn_queue_give_up(struct weir__conn *conn);
+
+/* Run the callbacks of `failed` with WEIR_EUNKNOWN. */
+void weir__conn_queue_report(struct weir__conn *conn);
+
+/* Wait for a connection only so long. */
+void weir__conn_arm_patience(struct weir__conn *conn);
+
+/* Run all callbacks with WEIR_ECANCELED. */
+void weir__conn_queue_cancel(struct weir__conn *conn);
+
+void weir__conn_queue_fini(struct weir__conn *conn);
+
+/* Hand one command to hiredis. False: it refused, and the loss is noted. The
+ * byte behind `bytes` is 0, hiredis looks at it. */
+bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
+                     redisCallbackFn *fn);
+
+/* Book the arrival of a reply; false when it is to be ignored: NULL, for the
+ * context is being freed, or the connection was closed. */
+bool weir__conn_take_reply(struct weir__conn *conn, const void *reply);
+
+/* A new or recycled request; NULL when out of memory. */
+struct weir__request *weir__conn_request_new(struct weir__conn *conn);
+void weir__conn_request_free(struct weir__conn *conn,
+                             struct weir__request *request);
+void weir__request_append(struct weir__request_list *list,
+                          struct weir__request *request);
+
+/* --- conn/handshake.c ----------------------------------------------------- */
+
+/* Send it; its last reply calls weir__conn_become_ready by way of `soon`. */
+void weir__handshake_begin(struct weir__conn *conn);
+
+/* Receives what is pushed to a subscriber. Not booked as a reply: hiredis keeps
+ * it apart from the replies that are to come. */
+void weir__handshake_on_push(redisAsyncContext *context, void *answer,
+                             void *arg);
+
+/* SCRIPT LOAD, appended with its NUL. */
+void weir__handshake_write_script(struct weir__buf *buf,
+                                  const struct weir__script *script);
+
+/* --- conn/socket.c ------------------------------------------------------- */
+
+/* Options of a fresh socket: not inherited, dead peers are noticed. */
+void weir__socket_prepare(int fd, bool is_unix);
+
+/* The socket is connected to itself: a closed port of the ephemeral range on
+ * this machine can do that. */
+bool weir__socket_is_own_peer(int fd);
+
+/* A server that turns us away says so and hangs up without reading; when our
+ * write fails first, its error is still unread. Takes it, without the '-'. */
+bool weir__socket_last_words(int fd, char *text, size_t cap);
+
+/* Bytes are waiting to be read. */
+bool weir__socket_is_readable(int fd);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/conn/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+enum {
+    MAX_BUFFERED = 1024 * 1024, /* hiredis moves the rest on a partial write */
+    MAX_OUTSTANDING = 8192,     /* bounds what the server holds for us */
+    MAX_SPARES = 1024,
+    MAX_NOSCRIPTS = 3 /* then something else is wrong */
+};
+
+/* --- lists --------------------------------------------------------------- */
+
+void weir__request_append(struct weir__request_list *list,
+                          struct weir__request *request)
+{
+    WEIR_ASSERT(request->next == NULL);
+    if (list->first == NULL)
+        list->first = request;
+    else
+        list->last->next = request;
+    list->last = request;
+}
+
+static struct weir__request *take_first(struct weir__request_list *list)
+{
+    struct weir__request *request = list->first;
+
+    if (request != NULL) {
+        list->first = request->next;
+        request->next = NULL;
+    }
+    return request;
+}
+
+struct weir__request *weir__conn_request_new(struct weir__conn *conn)
+{
+    struct weir__request *request = conn->spare;
+
+    if (request == NULL)
+        return weir__mem_new(sizeof(*request));
+    conn->spare = request->next;
+    conn->spares--;
+    *request = (struct weir__request){0};
+    return request;
+}
+
+void weir__conn_request_free(struct weir__conn *conn,
+                             struct weir__request *request)
+{
+    size_t cost = request->bytes.len + sizeof(*request);
+
+    WEIR_ASSERT(conn->queued_bytes >= cost);
+    conn->queued_bytes -= cost;
+    if (conn->spares == MAX_SPARES) {
+        weir__mem_free(request);
+        return;
+    }
+    request->next = conn->spare;
+    conn->spare = request;
+    conn->spares++;
+}
+
+/* Takes the request, which is on no list any more. Its bytes outlive its
+ * callback, which may want them back. */
+static void finish(struct weir__conn *conn, struct weir__request *request,
+                   int code, const redisReply *reply)
+{
+    struct weir__buf *outer = conn->answered, bytes = request->bytes;
+    weir__reply_fn fn = request->fn;
+    void *arg = request->arg;
+
+    weir__conn_request_free(conn, request);
+    conn->answered = &bytes;
+    if (fn != NULL)
+        fn(code, reply, arg);
+    conn->answered = outer;
+    weir__buf_fini(&bytes);
+}
+
+void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
+{
+    WEIR_ASSERT(conn->answered != NULL);
+    *ret_bytes = *conn->answered;
+    *conn->answered = (struct weir__buf){0};
+}
+
+/* --- replies ------------------------------------------------------------- */
+
+bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
+{
+    if (reply == NULL)
+        return false;
+    if (conn->guard.outstanding == 0) { /* a message for no channel of ours */
+        weir__conn_note_lost(conn, WEIR_ECONN, "unexpected message");
+        return false;
+    }
+    conn->guard.outstanding--;
+    if (conn->is_draining && conn->guard.outstanding == 0)
+        weir__conn_arm(conn, &conn->soon, 0);
+    return conn->state != WEIR__CONN_CLOSED;
+}
+
+/* The request did not run: it goes out again, whatever its flags. */
+static void keep(struct weir__conn *conn, struct weir__request *request)
+{
+    weir__request_append(&conn->returned, request);
+    conn->wants_flush = true;
+}
+
+static void take_error(struct weir__conn *conn, struct weir__request *request,
+                       const redisReply *reply)
+{
+    switch (weir__error_classify(reply->str)) {
+    case WEIR__ERROR_NOSCRIPT:
+        if (request->script == NULL || request->noscripts == MAX_NOSCRIPTS)
+            break;
+        request->noscripts++;
+        request->wants_script = true;
+        keep(conn, request);
+        return;
+    case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_CLUSTER:
+    case WEIR__ERROR_NOAUTH:
+        weir__conn_note_turned_away(conn, reply->str);
+        keep(conn, request);
+        return;
+    case WEIR__ERROR_OTHER:
+    case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
+    case WEIR__ERROR_DENIED:
+    case WEIR__ERROR_MISTAKE:
+        break;
+    }
+    finish(conn, request, WEIR_ESERVER, reply);
+}
+
+static void on_reply(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+    struct weir__request *request;
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, reply))
+        return;
+    request = take_first(&conn->sent); /* replies are positional */
+    WEIR_ASSERT(request != NULL);
+    if (reply->type == REDIS_REPLY_ERROR)
+        take_error(conn, request, reply);
+    else
+        finish(conn, request, WEIR_OK, reply);
+}
+
+/* Whether it worked shows in the answer to the command behind it. */
+static void on_script(redisAsyncContext *context, void *answer, void *arg)
+{
+    (void)context; /* the connection's own */
+    (void)weir__conn_take_reply(weir__conn_of(arg), answer);
+}
+
+/* --- sending ------------------------------------------------------------- */
+
+bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
+                     redisCallbackFn *fn)
+{
+    WEIR_ASSERT(!conn->is_in_hiredis && bytes->ptr[bytes->len] == '\0');
+    if (conn->context == NULL ||
+        redisAsyncFormattedCommand(conn->context, fn, conn,
+                                   (const char *)bytes->ptr,
+                                   bytes->len) != REDIS_OK) {
+        weir__conn_note_lost(conn, WEIR_ECONN, "hiredis takes no command");
+        return false;
+    }
+    /* hiredis keeps what is pushed apart from the replies to come. */
+    if (fn != weir__handshake_on_push)
+        conn->guard.outstanding++;
+    conn->sent_total++;
+    return true;
+}
+
+static bool hand_script(struct weir__conn *conn,
+                        const struct weir__script *script)
+{
+    struct weir__buf bytes = {0};
+    bool is_handed = false;
+
+    weir__handshake_write_script(&bytes, script);
+    if (bytes.failed)
+        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
+    else
+        is_handed = weir__conn_hand(conn, &bytes, on_script);
+    weir__buf_fini(&bytes);
+    return is_handed;
+}
+
+static bool has_room(const struct weir__conn *conn)
+{
+    return conn->context != NULL && conn->lost_code == WEIR_OK &&
+           conn->guard.outstanding < MAX_OUTSTANDING &&
+           weir__glue_buffered(&conn->glue) < MAX_BUFFERED;
+}
+
+/* The list whose first request goes out next, or NULL. */
+static struct weir__request_list *next_list(struct weir__conn *conn)
+{
+    if (conn->returned.first != NULL)
+        return &conn->returned;
+    if (conn->again.first != NULL)
+        return &conn->again;
+    return conn->waiting.first != NULL ? &conn->waiting : NULL;
+}
+
+/* Hand over as much as bounds allow; a script that several requests miss is
+ * loaded once. */
+static void feed(struct weir__conn *conn)
+{
+    const struct weir__script *loaded = NULL;
+    struct weir__request_list *list;
+
+    for (list = next_list(conn); list != NULL && has_room(conn);
+         list = next_list(conn)) {
+        struct weir__request *request = list->first;
+
+        if (request->wants_script && request->script != loaded) {
+            if (!hand_script(conn, request->script))
+                return;
+            loaded = request->script;
+        }
+        if (!weir__conn_hand(conn, &request->bytes, on_reply))
+            return;
+        request->wants_script = false;
+        request->sent_ms = conn->now_ms;
+        if (!request->may_have_run)
+            request->first_ms = conn->now_ms;
+        (void)take_first(list); /* the request, which now is sent */
+        weir__request_append(&conn->sent, request);
+    }
+}
+
+void weir__conn_write(struct weir__conn *conn)
+{
+    WEIR_ASSERT(!conn->is_in_hiredis);
+    if (conn->context == NULL || conn->glue.context == NULL)
+        return;
+    conn->is_in_hiredis = true;
+    weir__glue_write(&conn->glue);
+    conn->is_in_hiredis = false;
+}
+
+/* One look at the clock for all that goes out together. */
+void weir__conn_pump(struct weir__conn *conn)
+{
+    bool may_go_on = true;
+
+    if (conn->state != WEIR__CONN_READY)
+        return;
+    weir__conn_look_at_clock(conn);
+    while (may_go_on) {
+        feed(conn);
+        if (conn->context == NULL || weir__glue_is_stuck(&conn->glue))
+            break;
+        if (weir__glue_buffered(&conn->glue) > 0)
+            weir__conn_write(conn);
+        may_go_on = next_list(conn) != NULL && has_room(conn) &&
+                    !weir__glue_is_stuck(&conn->glue);
+    }
+    conn->wants_flush = next_list(conn) != NULL;
+    if (conn->sent.first != NULL && !ev_is_active(&conn->overdue))
+        weir__conn_arm(conn, &conn->overdue, conn->options.reply_ms);
+}
+
+/* --- giving up ----------------------------------------------------------- */
+
+void weir__conn_queue_lost(struct weir__conn *conn)
+{
+    struct weir__request_list rest = conn->again; /* not sent since long */
+    struct weir__request *request;
+
+    conn->again = conn->returned;
+    conn->returned.first = NULL;
+    for (request = take_first(&conn->sent); request != NULL;
+         request = take_first(&conn->sent)) {
+        request->may_have_run = true;
+        weir__request_append((request->flags & WEIR__SEND_AGAIN) != 0
+                                 ? &conn->again
+                                 : &conn->failed,
+                             request);
+    }
+    if (rest.first == NULL)
+        return;
+    if (conn->again.first == NULL)
+        conn->again.first = rest.first;
+    else
+        conn->again.last->next = rest.first;
+    conn->again.last = rest.last;
+}
+
+/* Whoever recognises a repeat does so for a while only, see scripts/add.lua. */
+void weir__conn_queue_give_up(struct weir__conn *conn)
+{
+    struct weir__request_list kept = {0};
+    struct weir__request *request;
+
+    for (request = take_first(&conn->again); request != NULL;
+         request = take_first(&conn->again))
+        weir__request_append(request->may_have_run &&
+                                     conn->now_ms - request->first_ms >
+                                         conn->options.again_ms
+                                 ? &conn->failed
+                                 : &kept,
+                             request);
+    conn->again = kept;
+}
+
+void weir__conn_queue_report(struct weir__conn *conn)
+{
+    while (conn->failed.first != NULL)
+        finish(conn, take_first(&conn->failed), WEIR_EUNKNOWN, NULL);
+}
+
+static int64_t patience_left_ms(const struct weir__conn *conn,
+                                const struct weir__request *request)
+{
+    int64_t since_ms =
+        request->queued_ms > conn->down_ms ? request->queued_ms : conn->down_ms;
+
+    return since_ms + conn->options.wait_ms - conn->now_ms;
+}
+
+void weir__conn_arm_patience(struct weir__conn *conn)
+{
+    const struct weir__request_list *list = next_list(conn);
+
+    if (list != NULL && conn->state != WEIR__CONN_READY &&
+        !ev_is_active(&conn->patience))
+        weir__conn_arm(conn, &conn->patience,
+                       patience_left_ms(conn, list->first));
+}
+
+static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__conn *conn = weir__conn_of(timer->data);
+    struct weir__request_list *list;
+    struct weir__request *request;
+
+    (void)loop; /* the connection's own */
+    (void)events;
+    weir__conn_enter(conn);
+    weir__conn_look_at_clock(conn);
+    for (list = next_list(conn);
+         list != NULL && patience_left_ms(conn, list->first) <= 0;
+         list = next_list(conn)) {
+        request = take_first(list);
+        finish(conn, request,
+               request->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN, NULL);
+    }
+    if (conn->state != WEIR__CONN_CLOSED)
+        weir__conn_arm_patience(conn);
+    weir__conn_leave(conn);
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+void weir__conn_queue_init(struct weir__conn *conn)
+{
+    ev_init(&conn->patience, on_patience);
+    ev_set_priority(&conn->patience, -1); /* below I/O of the same turn */
+    conn->patience.data = conn;
+}
+
+/* The lists by the age of their requests. */
+void weir__conn_queue_cancel(struct weir__conn *conn)
+{
+    struct weir__request_list *const lists[] = {&conn->failed, &conn->returned,
+                                                &conn->sent, &conn->again,
+                                                &conn->waiting};
+
+    WEIR_ASSERT(conn->state == WEIR__CONN_CLOSED);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        while (lists[i]->first != NULL)
+            finish(conn, take_first(lists[i]), WEIR_ECANCELED, NULL);
+}
+
+void weir__conn_queue_fini(struct weir__conn *conn)
+{
+    struct weir__request *request = conn->spare;
+
+    WEIR_ASSERT(conn->waiting.first == NULL && conn->sent.first == NULL);
+    while (request != NULL) {
+        struct weir__request *next = request->next;
+
+        weir__mem_free(request);
+        request = next;
+    }
+    conn->spare = NULL;
+}

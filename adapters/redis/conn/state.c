@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/conn/private.h"
+#include "core/assert.h"
+#include "core/random.h"
+
+enum {
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_FIRST_MS = 100, /* upper bound of the first one */
+    BACKOFF_MAX_MS = 5000,
+    AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
+    DENIED_MS = 5000, /* somebody has to change something; up to twice */
+    URL_TEXT_MAX = 480
+};
+
+/* Bit n of an entry: the state may become n. */
+#define TO(state) (1u << WEIR__CONN_##state)
+static const unsigned transitions[WEIR__CONN_STATES] = {
+    [WEIR__CONN_IDLE] = TO(CONNECTING) | TO(CLOSED),
+    [WEIR__CONN_CONNECTING] = TO(HANDSHAKE) | TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_HANDSHAKE] = TO(READY) | TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_READY] = TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_BACKOFF] = TO(CONNECTING) | TO(CLOSED),
+    [WEIR__CONN_CLOSED] = 0,
+};
+#undef TO
+
+void weir__conn_change_state(struct weir__conn *conn,
+                             enum weir__conn_state state)
+{
+    WEIR_ASSERT(state < WEIR__CONN_STATES);
+    WEIR_ASSERT((transitions[conn->state] >> state & 1u) != 0);
+    conn->state = state;
+}
+
+void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms)
+{
+    struct ev_loop *loop = conn->options.loop;
+
+    ev_now_update(loop); /* it may be as old as the turn */
+    ev_timer_stop(loop, timer);
+    ev_timer_set(timer, ms <= 0 ? 0. : (double)ms / 1000., 0.);
+    ev_timer_start(loop, timer);
+}
+
+void weir__conn_stop_timers(struct weir__conn *conn)
+{
+    ev_timer_stop(conn->options.loop, &conn->soon);
+    ev_timer_stop(conn->options.loop, &conn->deadline);
+    ev_timer_stop(conn->options.loop, &conn->overdue);
+    ev_timer_stop(conn->options.loop, &conn->patience);
+}
+
+static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
+{
+    weir__redis_url_print(&conn->url, text, URL_TEXT_MAX);
+}
+
+/* Text from a server, on one line. */
+static void clean(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ')
+            *text = ' ';
+}
+
+void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
+                          ...)
+{
+    va_list args;
+
+    WEIR_ASSERT(code != WEIR_OK);
+    if (conn->state == WEIR__CONN_CLOSED)
+        return;
+    conn->is_draining = false;
+    weir__conn_arm(conn, &conn->soon, 0);
+    if (conn->lost_code != WEIR_OK)
+        return;
+    conn->lost_code = code;
+    va_start(args, format);
+    (void)vsnprintf(conn->lost_text, sizeof(conn->lost_text), format,
+                    args); /* cut */
+    va_end(args);
+    clean(conn->lost_text);
+}
+
+void weir__conn_note_turned_away(struct weir__conn *conn, const char *text)
+{
+    bool is_first = conn->lost_code == WEIR_OK;
+    bool goes_on = is_first || conn->is_draining;
+
+    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
+    conn->is_draining = goes_on;
+}
+
+void weir__conn_note_handshake_refused(struct weir__conn *conn,
+                                       const char *text)
+{
+    enum weir__error_class class = weir__error_classify(text);
+
+    if (conn->lost_code == WEIR_OK)
+        conn->is_denied =
+            class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
+    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
+}
+
+/* --- what hiredis calls: these only note, its context is not to be touched  */
+
+/* After a failure the context frees itself, and nobody else tells us so. */
+static void on_connect(const redisAsyncContext *context, int status)
+{
+    struct weir__conn *conn = weir__conn_of(context->data);
+
+    if (status == REDIS_OK) {
+        conn->is_connected = true;
+        weir__conn_arm(conn, &conn->soon, 0);
+        return;
+    }
+    conn->context = NULL;
+    if (!conn->is_dropping) /* err is not set yet in 0.14, c.err is */
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s", context->c.errstr);
+}
+
+static void on_disconnect(const redisAsyncContext *context, int status)
+{
+    struct weir__conn *conn = weir__conn_of(context->data);
+    char words[WEIR__CONN_REASON_MAX];
+
+    (void)status; /* the text says more */
+    conn->context = NULL;
+    if (conn->is_dropping)
+        return;
+    if (conn->guard.has_refused)
+        weir__conn_note_lost(conn, WEIR_ECONN,
+                             "the server sent what nobody asked for");
+    else if (context->c.err == REDIS_ERR_IO &&
+             conn->state == WEIR__CONN_HANDSHAKE &&
+             weir__socket_last_words(context->c.fd, words, sizeof(words)))
+        weir__conn_note_handshake_refused(conn, words);
+    else if (context->c.err == REDIS_ERR_OTHER &&
+             conn->state == WEIR__CONN_HANDSHAKE)
+        weir__conn_note_handshake_refused(conn, context->c.errstr);
+    else if (context->c.err == REDIS_ERR_OTHER)
+        weir__conn_note_lost(conn, WEIR_ESERVER, "%s", context->c.errstr);
+    else
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s",
+                             context->c.err != 0 ? context->c.errstr
+                                                 : "closed");
+}
+
+/* --- connecting ---------------------------------------------------------- */
+
+static redisAsyncContext *open_context(const struct weir__redis_url *url)
+{
+    const char *host = url->host;
+
+    if (url->is_unix)
+        return redisAsyncConnectUnix(host);
+    if (strcmp(host, "localhost") == 0) /* names would be looked up */
+        host = "127.0.0.1";
+    return redisAsyncConnect(host, url->port);
+}
+
+void weir__conn_connect(struct weir__conn *conn)
+{
+    redisAsyncContext *context;
+
+    WEIR_ASSERT(conn->context == NULL && conn->sent.first == NULL);
+    weir__conn_change_state(conn, WEIR__CONN_CONNECTING);
+    conn->is_connected = false;
+    context = open_context(&conn->url);
+    if (context == NULL) {
+        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
+        return;
+    }
+    if (context->c.err != 0) { /* no callback will come, fd may be -1 */
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s", context->c.errstr);
+        redisAsyncFree(context);
+        return;
+    }
+    weir__socket_prepare(context->c.fd, conn->url.is_unix);
+    weir__reply_guard_install(&conn->guard, context);
+    conn->context = context;
+    context->data = conn;
+    weir__glue_attach(&conn->glue, context);
+    (void)redisAsyncSetDisconnectCallback(context, on_disconnect); /* first */
+    (void)redisAsyncSetConnectCallback(context, on_connect); /* and only one */
+    weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
+}
+
+static void begin_handshake(struct weir__conn *conn)
+{
+    if (weir__socket_is_own_peer(conn->context->c.fd)) {
+        weir__conn_note_lost(conn, WEIR_ECONN,
+                             "connected to itself, no server there");
+        return;
+    }
+    weir__conn_change_state(conn, WEIR__CONN_HANDSHAKE);
+    weir__conn_arm(conn, &conn->deadline, conn->options.handshake_ms);
+    weir__handshake_begin(conn);
+}
+
+static void report(struct weir__conn *conn, int code, const char *text)
+{
+    if (conn->options.on_state != NULL)
+        conn->options.on_state(code, text, conn->options.arg);
+}
+
+void weir__conn_become_ready(struct weir__conn *conn)
+{
+    char url[URL_TEXT_MAX], text[URL_TEXT_MAX + 32];
+
+    weir__conn_change_state(conn, WEIR__CONN_READY);
+    ev_timer_stop(conn->options.loop, &conn->deadline);
+    ev_timer_stop(conn->options.loop, &conn->patience);
+    conn->ready_ms = conn->now_ms;
+    conn->wants_flush = true; /* what waited goes out by itself */
+    print_url(conn, url);
+    (void)snprintf(text, sizeof(text), "connected to %s", url); /* fits */
+    /* A subscriber stands beside a connection for commands, which says it. */
+    weir__log(conn->options.log,
+              conn->channel == NULL && !conn->is_misled ? WEIR_LEVEL_INFO
+                                                        : WEIR_LEVEL_DEBUG,
+              "redis: %s", text);
+    weir__conn_queue_give_up(conn);
+    report(conn, WEIR_OK, text);
+    weir__conn_queue_report(conn);
+    weir__conn_pump(conn);
+}
+
+/* --- losing -------------------------------------------------------------- */
+
+void weir__conn_drop_context(struct weir__conn *conn)
+{
+    redisAsyncContext *context = conn->context;
+
+    WEIR_ASSERT(!conn->is_in_hiredis);
+    if (context == NULL)
+        return;
+    conn->is_dropping = true;
+    redisAsyncFree(context); /* callbacks with NULL are ignored */
+    conn->is_dropping = false;
+    conn->context = NULL; /* without on_disconnect while still connecting */
+}
+
+/* At random from `least` to `most`. */
+static int64_t jitter_ms(struct weir__conn *conn, int64_t least, int64_t most)
+{
+    return least + (int64_t)(weir__random_next(&conn->random) %
+                             (uint64_t)(most - least + 1));
+}
+
+static bool is_misled(const struct weir__conn *conn)
+{
+    return weir__error_classify(conn->lost_text) == WEIR__ERROR_CLUSTER;
+}
+
+/* Full jitter below a bound that doubles with each attempt. */
+static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
+{
+    int64_t bound = BACKOFF_FIRST_MS;
+
+    if (conn->is_denied || is_misled(conn))
+        return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
+    if (was_stable)
+        return jitter_ms(conn, 0, AT_ONCE_MS);
+    for (unsigned i = 0; i < conn->attempts && bound < BACKOFF_MAX_MS; i++)
+        bound *= 2;
+    if (bound > BACKOFF_MAX_MS)
+        bound = BACKOFF_MAX_MS;
+    conn->attempts++;
+    return jitter_ms(conn, BACKOFF_MIN_MS, bound);
+}
+
+/* Failed attempts after the first one are not worth a warning each. */
+static void log_loss(const struct weir__conn *conn, bool was_ready,
+                     int64_t backoff_ms)
+{
+    char url[URL_TEXT_MAX];
+
+    print_url(conn, url);
+    if (is_misled(conn))
+        weir__log(conn->options.log,
+                  conn->is_misled ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_ERROR,
+                  "redis: %s is a node of a Redis Cluster and does not serve "
+                  "all slots (%s); weir needs one server for all: give another "
+                  "address, or this node all slots; retry in %lld ms",
+                  url, conn->lost_text, (long long)backoff_ms);
+    else if (conn->is_denied)
+        weir__log(conn->options.log, WEIR_LEVEL_ERROR,
+                  "redis: %s denies us access (%s), retry in %lld ms", url,
+                  conn->lost_text, (long long)backoff_ms);
+    else if (was_ready)
+        weir__log(conn->options.log, WEIR_LEVEL_WARN,
+                  "redis: connection lost (%s), retry in %lld ms",
+                  conn->lost_text, (long long)backoff_ms);
+    else
+        weir__log(conn->options.log,
+                  conn->attempts <= 1 ? WEIR_LEVEL_WARN : WEIR_LEVEL_DEBUG,
+                  "redis: no connection to %s (%s), retry in %lld ms", url,
+                  conn->lost_text, (long long)backoff_ms);
+}
+
+/* The connection is gone, however it went. Pending callbacks run before the
+ * loss is reported. */
+static void lose(struct weir__conn *conn)
+{
+    bool was_ready = conn->state == WEIR__CONN_READY, was_stable;
+    char text[WEIR__CONN_REASON_MAX];
+    int code = conn->lost_code;
+    int64_t backoff_ms;
+
+    WEIR_ASSERT(code != WEIR_OK);
+    weir__conn_drop_context(conn);
+    weir__conn_stop_timers(conn);
+    was_stable =
+        was_ready && conn->now_ms - conn->ready_ms >= conn->options.stable_ms;
+    if (was_stable) {
+        conn->attempts = 0;
+        conn->down_ms = conn->now_ms;
+    }
+    backoff_ms = next_backoff_ms(conn, was_stable);
+    weir__conn_change_state(conn, WEIR__CONN_BACKOFF);
+    weir__conn_arm(conn, &conn->deadline, backoff_ms);
+    if (was_stable)
+        conn->is_misled = false;
+    log_loss(conn, was_ready, backoff_ms);
+    conn->is_misled = conn->is_misled || is_misled(conn);
+    (void)snprintf(text, sizeof(text), "%s", conn->lost_text); /* fits */
+    conn->lost_code = WEIR_OK;
+    conn->is_draining = false;
+    conn->is_denied = false;
+    weir__conn_queue_lost(conn);
+    weir__conn_arm_patience(conn);
+    weir__conn_queue_report(conn);
+    if (conn->state != WEIR__CONN_CLOSED)
+        report(conn, code, text);
+}
+
+/* --- timers -------------------------------------------------------------- */
+
+static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__conn *conn = weir__conn_of(timer->data);
+
+    (void)loop; /* the connection's own */
+    (void)events;
+    weir__conn_enter(conn);
+    weir__conn_look_at_clock(conn);
+    if (conn->lost_code != WEIR_OK) {
+        if (!conn->is_draining || conn->guard.outstanding == 0)
+            lose(conn);
+    } else if (conn->state == WEIR__CONN_CONNECTING && conn->is_connected) {
+        begin_handshake(conn);
+    } else if (conn->state == WEIR__CONN_HANDSHAKE &&
+               conn->handshake_left == 0) {
+        weir__conn_become_ready(conn);
+    }
+    weir__conn_leave(conn);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__conn *conn = weir__conn_of(timer->data);
+
+    (void)loop; /* the connection's own */
+    (void)events;
+    weir__conn_look_at_clock(conn);
+    if (conn->state == WEIR__CONN_BACKOFF)
+        weir__conn_connect(conn);
+    else if (conn->state == WEIR__CONN_CONNECTING)
+        weir__conn_note_lost(conn, WEIR_ECONN, "no connection within %lld ms",
+                             (long long)conn->options.connect_ms);
+    else if (conn->state == WEIR__CONN_HANDSHAKE)
+        weir__conn_note_lost(conn, WEIR_ECONN,
+                             "no answer to the handshake within %lld ms",
+                             (long long)conn->options.handshake_ms);
+}
+
+/* Runs below I/O, so what had arrived when the loop polled was read before; but
+ * each read takes only a portion of it. */
+static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__conn *conn = weir__conn_of(timer->data);
+    int64_t left_ms;
+
+    (void)loop; /* the connection's own */
+    (void)events;
+    weir__conn_look_at_clock(conn);
+    if (conn->sent.first == NULL || conn->context == NULL)
+        return;
+    left_ms = conn->sent.first->sent_ms + conn->options.reply_ms - conn->now_ms;
+    if (left_ms > 0)
+        weir__conn_arm(conn, &conn->overdue, left_ms);
+    else if (weir__socket_is_readable(conn->context->c.fd))
+        weir__conn_arm(conn, &conn->overdue, 1);
+    else
+        weir__conn_note_lost(conn, WEIR_ECONN, "no reply within %lld ms",
+                             (long long)conn->options.reply_ms);
+}
+
+static void on_ready(bool is_writable, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+
+    weir__conn_enter(conn);
+    if (is_writable) {
+        weir__conn_write(conn);
+    } else {
+        conn->is_in_hiredis = true;
+        weir__glue_read(&conn->glue);
+        conn->is_in_hiredis = false;
+    }
+    if (conn->wants_flush)
+        weir__conn_pump(conn);
+    weir__conn_leave(conn);
+}
+
+static void prepare_timer(struct weir__conn *conn, ev_timer *timer,
+                          void (*fn)(struct ev_loop *, ev_timer *, int))
+{
+    ev_init(timer, fn);
+    ev_set_priority(timer, -1); /* below I/O of the same turn */
+    timer->data = conn;
+}
+
+void weir__conn_state_init(struct weir__conn *conn)
+{
+    prepare_timer(conn, &conn->soon, on_soon);
+    prepare_timer(conn, &conn->deadline, on_deadline);
+    prepare_timer(conn, &conn->overdue, on_overdue);
+    conn->glue.loop = conn->options.loop;
+    conn->glue.on_ready = on_ready;
+    conn->glue.arg = conn;
+    conn->down_ms = conn->now_ms;
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/hold.h"
+#include "core/mem.h"
+
+/* Claiming: one call of the claim script, whose reply names nodes, then one
+ * MGET of their packs (their names are not known when the script is called).
+ * delay/fetch.c makes runs of what comes back. */
+
+enum {
+    REPLY_BYTES = 4 * 1024 * 1024, /* that a fetch may bring, about */
+    HEAD = 5,                      /* elements before the nodes */
+    PLACES = 2048 /* of the table below: more than twice as many as packs */
+};
+
+#define DUE_MAX_MS INT64_C(9999999999999) /* the year 2286 */
+_Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
+
+struct claim_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    size_t room;
+    bool is_look; /* asked for no job */
+    enum weir__hold_claim go;
+};
+
+static void report(struct weir__store_topic *topic,
+                   const struct weir__claimed *claimed)
+{
+    if (topic->base.user != NULL)
+        topic->store->base.events.claimed(topic->base.user, claimed);
+}
+
+/* --- reading the reply -------------------------------------------------- */
+
+static bool read_node(struct weir__lease *lease, const struct redisReply *reply,
+                      size_t index)
+{
+    struct weir__held *held = &lease->nodes[index];
+    struct weir_slice name;
+    int64_t score, due_ms;
+    unsigned lo, hi;
+
+    if (!weir__reply_str(reply, HEAD + 2 * index, &name) ||
+        !weir__reply_int(reply, HEAD + 2 * index + 1, &score) || score < 0 ||
+        weir__node_read(name, &lo, &hi) != WEIR_OK)
+        return false;
+    memcpy(held->name, name.ptr, sizeof(held->name));
+    held->lo = lo;
+    held->size = hi - lo + 1;
+    /* A time that only somebody else can have written is moved to a bound. */
+    due_ms = score / WEIR__NODE_STATES;
+    held->due_ms = due_ms < DUE_MAX_MS ? due_ms : DUE_MAX_MS;
+    held->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
+    held->lease = lease;
+    lease->jobs += held->size;
+    return held->ended == 0 || held->size == 1; /* suspects come one by one */
+}
+
+static size_t place_of(const char *seq)
+{
+    uint64_t bits;
+
+    memcpy(&bits, seq + 2, sizeof(bits)); /* the part that varies most */
+    return (size_t)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 53);
+}
+_Static_assert(PLACES == 1 << (64 - 53), "place_of fits the table");
+
+/* Number the packs in the order of their first node. */
+static void number_packs(struct weir__lease *lease)
+{
+    uint16_t table[PLACES] = {0}; /* pack + 1 */
+
+    for (size_t i = 0; i < lease->node_count; i++) {
+        struct weir__held *held = &lease->nodes[i];
+        struct weir__fetched *fetched;
+        size_t place = place_of(held->name);
+
+        while (table[place] != 0 &&
+               memcmp(lease->packs[table[place] - 1].first->name, held->name,
+                      WEIR__SEQ_LEN) != 0)
+            place = (place + 1) % PLACES;
+        if (table[place] == 0) {
+            lease->packs[lease->pack_count].first = held;
+            lease->pack_count++;
+            table[place] = (uint16_t)lease->pack_count;
+        }
+        held->pack = (uint32_t)(table[place] - 1);
+        fetched = &lease->packs[held->pack];
+        fetched->jobs += held->size;
+        if (held->lo + held->size > fetched->end)
+            fetched->end = held->lo + held->size;
+    }
+}
+
+static struct weir__lease *lease_new(struct weir__store_topic *topic,
+                                     size_t nodes)
+{
+    struct weir__lease *lease =
+        weir__mem_new(sizeof(*lease) + nodes * sizeof(lease->nodes[0]) +
+                      nodes * sizeof(lease->packs[0]));
+
+    if (lease == NULL)
+        return NULL;
+    lease->ask.base = topic->base.base;
+    lease->topic = topic;
+    lease->node_count = nodes;
+    lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
+    lease->next = topic->leases;
+    if (lease->next != NULL)
+        lease->next->previous = lease;
+    topic->leases = lease;
+    return lease;
+}
+
+/* NULL when out of memory or not an answer of the script. */
+static struct weir__lease *read_lease(struct weir__store_topic *topic,
+                                      const struct redisReply *reply,
+                                      size_t jobs)
+{
+    size_t nodes = ((size_t)reply->elements - HEAD) / 2;
+    struct weir__lease *lease =
+        nodes == 0 || nodes > WEIR__CALL_SLOTS ? NULL : lease_new(topic, nodes);
+    int64_t token;
+    bool is_sound;
+
+    if (lease == NULL)
+        return NULL;
+    is_sound = weir__reply_int(reply, 0, &lease->time_us) &&
+               weir__reply_int(reply, 1, &token) && token > 0;
+    for (size_t i = 0; i < nodes && is_sound; i++)
+        is_sound = read_node(lease, reply, i);
+    if (!is_sound || lease->jobs != jobs) {
+        weir__lease_free(lease);
+        return NULL;
+    }
+    lease->token = (uint64_t)token;
+    lease->claimed_ns = weir__base_now_ns(&topic->store->base);
+    number_packs(lease);
+    return lease;
+}
+
+/* --- the claim ---------------------------------------------------------- */
+
+/* WEIR_OK and what to report, or an error; the lease if there are jobs. */
+static int read_reply(struct weir__store_topic *topic,
+                      const struct redisReply *reply,
+                      struct weir__claimed *claimed,
+                      struct weir__lease **ret_lease)
+{
+    int64_t time_us, jobs, state;
+
+    if (!weir__reply_int(reply, 0, &time_us))
+        return WEIR_ESERVER;
+    if (time_us < 0)
+        return WEIR_EKIND;
+    if (!weir__reply_int(reply, 2, &claimed->next_due_us) ||
+        !weir__reply_int(reply, 3, &jobs) ||
+        !weir__reply_int(reply, 4, &state) || jobs < 0)
+        return WEIR_ESERVER;
+    claimed->is_paused = (state & 1) != 0;
+    if (topic->base.user != NULL) /* before jobs are fetched */
+        weir__base_follow(&topic->base, state >> 1);
+    if (jobs == 0)
+        return WEIR_OK;
+    *ret_lease = read_lease(topic, reply, (size_t)jobs);
+    if (*ret_lease == NULL)
+        return WEIR_ESERVER; /* what was claimed comes back by itself */
+    claimed->count = (size_t)jobs;
+    return WEIR_OK;
+}
+
+/* It was not sent: the worker comes again a second later. */
+static void on_put_off(struct claim_ask *claim, int code,
+                       const struct redisReply *reply)
+{
+    const struct weir__claimed claimed = {
+        .code = code == WEIR_OK ? WEIR_ESERVER : code, .next_due_us = -1};
+    struct weir__store_topic *topic = claim->topic;
+    bool is_probe = claim->go == WEIR__CLAIM_PROBE;
+
+    weir__mem_free(claim);
+    if (is_probe) {
+        weir__hold_note_error(topic, "claim", code, reply);
+        if (code == WEIR_OK)
+            weir__hold_probed(topic);
+    }
+    report(topic, &claimed);
+}
+
+static void on_claimed(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct claim_ask *claim = (struct claim_ask *)ask; /* its first member */
+    struct weir__store_topic *topic = claim->topic;
+    struct weir__claimed claimed = {.next_due_us = -1};
+    struct weir__lease *lease = NULL;
+    size_t room = claim->room;
+    bool is_look = claim->is_look;
+
+    if (claim->go != WEIR__CLAIM_GO) {
+        on_put_off(claim, code, reply);
+        return;
+    }
+    weir__mem_free(claim);
+    weir__hold_note_error(topic, "claim", code, reply);
+    if (code == WEIR_OK)
+        code = read_reply(topic, reply, &claimed, &lease);
+    claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
+    claimed.code = code;
+    if (code == WEIR_OK && !is_look)
+        topic->is_idle = claimed.count == 0 || claimed.will_wake;
+    if (lease != NULL && topic->base.user == NULL) {
+        weir__lease_free(lease); /* it runs out, nobody is there to run it */
+        return;
+    }
+    report(topic, &claimed);
+    if (!weir__hint_takes(topic, lease) && lease != NULL)
+        weir__lease_fetch(lease);
+}
+
+static size_t most_nodes(const struct weir__store_topic *topic)
+{
+    size_t bytes = topic->pack_bytes > 0 ? topic->pack_bytes : 256 * 1024;
+    size_t most = REPLY_BYTES / bytes;
+
+    return most < 1 ? 1 : most > WEIR__CALL_NODES ? WEIR__CALL_NODES : most;
+}
+
+/* What goes out in place of a claim that has to wait, if it has to. */
+static bool send_instead(struct claim_ask *claim)
+{
+    struct weir__base *base = &claim->topic->store->base;
+
+    if (claim->go == WEIR__CLAIM_PROBE)
+        weir__base_announce_to(base, claim->topic->base.name, &claim->ask);
+    else if (claim->go == WEIR__CLAIM_PUT_OFF)
+        weir__base_fail(&claim->ask, WEIR_ESERVER);
+    return claim->go != WEIR__CLAIM_GO;
+}
+
+void weir__topic_flush_claim(struct weir__store_topic *topic)
+{
+    struct weir__delay *store = topic->store;
+    struct weir__buf bytes = {0};
+    struct claim_ask *claim;
+
+    if (!topic->base.wants_claim)
+        return;
+    claim = weir__mem_new(sizeof(*claim));
+    if (claim == NULL) {
+        weir__base_mark(&topic->base); /* the next flush tries again */
+        return;
+    }
+    if (!topic->has_recalled && topic->base.user != NULL)
+        weir__topic_recall(topic);
+    topic->base.wants_claim = false;
+    claim->ask.done = on_claimed;
+    claim->topic = topic;
+    claim->room = topic->base.claim.room;
+    claim->is_look = topic->base.claim.room == 0;
+    claim->go = weir__hold_claim(topic);
+    claim->ask.base = &store->base;
+    if (send_instead(claim))
+        return;
+    weir__resp_eval(&bytes, &weir__script_claim, 6, 6);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "wait run lease ids meta idle");
+    weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
+    weir__resp_int(&bytes, topic->base.claim.lease_ms);
+    weir__resp_int(&bytes, (int64_t)most_nodes(topic));
+    weir__resp_str(&bytes, claim->is_look ? "" : store->base.worker);
+    weir__resp_int(&bytes, topic->is_idle);
+    weir__resp_str(&bytes, "delay");
+    weir__base_send(&store->base, &bytes, &weir__script_claim, WEIR__SEND_ONCE,
+                    &claim->ask);
+    weir__hint_send(topic);
+}

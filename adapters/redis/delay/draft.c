@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/draft.h"
+
+#include "adapters/redis/delay/away.h"
+#include "core/assert.h"
+
+enum {
+    FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
+    KINDS = 16,         /* of endings: those below */
+    KIND_RETRY = 0,
+    KIND_SNOOZE = 1,
+    KIND_FOLLOW = 2,  /* to 5: with made ids, at times of the server */
+    KIND_INSTEAD = 6, /* retries */
+    KIND_DEAD = 7,
+    KIND_BURIAL = 8,
+    KIND_AWAY = 9, /* to 12: as KIND_FOLLOW, to other topics */
+    KIND_AWAY_LAST = 12,
+    INSTEAD = 1 << 20 /* is added to sources */
+};
+
+#define GROUP_CALLS   ((uint64_t)1 << 36) /* topics are below */
+#define GROUP_NUMBERS ((uint64_t)KINDS)
+
+/* Lists of a call, in the order of the script's arguments. */
+enum { NODES, CLOSED, MOVES, ENDS };
+
+/* --- drafting ----------------------------------------------------------- */
+
+static size_t slots_of(const struct weir__held *held)
+{
+    return held->is_dropped ? held->size : held->verdicts;
+}
+
+/* In slots of a call: what is written somewhere else counts twice. */
+static size_t cost_of(const struct weir__held *held)
+{
+    size_t cost = slots_of(held) + held->endings;
+
+    WEIR_ASSERT(cost <= WEIR__CALL_SLOTS);
+    return cost;
+}
+
+static struct weir__fetched *pack_of(const struct weir__held *held)
+{
+    return &held->lease->packs[held->pack];
+}
+
+static bool fits(const struct weir__draft *draft, const struct weir__held *held)
+{
+    return draft->nodes < WEIR__CALL_NODES &&
+           draft->slots + cost_of(held) <= WEIR__CALL_SLOTS &&
+           (draft->bytes == 0 ||
+            draft->bytes + held->bytes <= WEIR__CALL_BYTES);
+}
+
+/* Take nodes from `first` on into the next call, up to its bounds, and number
+ * nodes and packs. */
+struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+                                     struct weir__held *first)
+{
+    struct weir__draft draft = {.topic = topic, .first = first};
+    struct weir__held *held = first;
+
+    draft.number = ++topic->calls;
+    while (held != NULL && fits(&draft, held)) {
+        struct weir__fetched *fetched = pack_of(held);
+
+        if (fetched->call != draft.number) {
+            fetched->call = draft.number;
+            fetched->key = (uint32_t)(FIRST_PACK_KEY + draft.packs);
+            draft.packs++;
+        }
+        held->call = draft.number;
+        held->index = (uint32_t)draft.nodes;
+        draft.nodes++;
+        draft.slots += cost_of(held);
+        draft.bytes += held->bytes;
+        draft.verdicts += held->verdicts;
+        held = held->next;
+    }
+    draft.end = held;
+    draft.is_last = held == NULL;
+    return draft;
+}
+
+static uint32_t kind_of(const struct weir__item *item, bool has_grave)
+{
+    switch (item->outcome) {
+    case WEIR__OUTCOME_RETRY:
+        return item->is_instead ? KIND_INSTEAD : KIND_RETRY;
+    case WEIR__OUTCOME_SNOOZE:
+        return KIND_SNOOZE;
+    case WEIR__OUTCOME_FOLLOW:
+        return (item->away == NULL ? KIND_FOLLOW : KIND_AWAY) +
+               (item->id_len == 0 ? 1u : 0u) + (item->is_absolute ? 2u : 0u);
+    default:
+        WEIR_ASSERT(item->outcome == WEIR__OUTCOME_DEAD);
+        return has_grave && item->record_len > 0 ? KIND_BURIAL : KIND_DEAD;
+    }
+}
+
+static uint64_t group_of(const struct weir__item *item, uint32_t call,
+                         bool has_grave)
+{
+    uint64_t number = item->away == NULL ? 0 : item->away->number;
+
+    return call * GROUP_CALLS + number * GROUP_NUMBERS +
+           kind_of(item, has_grave);
+}
+
+/* Order the endings by the call that takes them. Calls are drafted twice for
+ * that; the numbers come out the same. */
+void weir__draft_sort_endings(struct weir__store_topic *topic,
+                              struct weir__held *first)
+{
+    uint32_t before = topic->calls;
+    struct weir__items *items = &topic->endings;
+
+    if (items->count == 0)
+        return;
+    while (first != NULL)
+        first = weir__draft_nodes(topic, first).end;
+    for (size_t i = 0; i < items->count; i++) {
+        struct weir__item *item = &items->list[i];
+
+        item->group =
+            group_of(item, item->held->call - before, topic->grave != NULL);
+    }
+    topic->calls = before;
+    for (struct weir__held *held = topic->touched; held != NULL;
+         held = held->next)
+        pack_of(held)->call = before;
+    weir__items_sort(items);
+}
+
+/* Behind the call's endings of kinds up to `kind`, from `at` on. */
+static size_t end_of(const struct weir__draft *draft, size_t at, uint32_t kind)
+{
+    const struct weir__items *items = &draft->topic->endings;
+
+    while (at < items->count && items->list[at].held->call == draft->number &&
+           items->list[at].group % KINDS <= kind)
+        at++;
+    return at;
+}
+
+/* Give the call its endings: those from `first` on that are of its nodes. */
+void weir__draft_endings(struct weir__draft *draft, size_t first)
+{
+    draft->first_item = first;
+    draft->end_move = end_of(draft, first, KIND_INSTEAD);
+    draft->end_dead = end_of(draft, draft->end_move, KIND_DEAD);
+    draft->end_burial = end_of(draft, draft->end_dead, KIND_BURIAL);
+    draft->end_item = end_of(draft, draft->end_burial, KIND_AWAY_LAST);
+}
+
+/* --- naming ------------------------------------------------------------- */
+
+static bool plan_parcels(const struct weir__draft *draft, size_t at, size_t end)
+{
+    struct weir__delay *store = draft->topic->store;
+
+    while (at < end) {
+        struct weir__parcel parcel;
+
+        weir__parcel_plan(&draft->topic->endings, at, end, &parcel);
+        weir__base_next_seq(&store->base, parcel.seq);
+        if (!weir__parcels_push(&store->parcels, &parcel))
+            return false;
+        at += parcel.count;
+    }
+    return true;
+}
+
+/* Each parcel twice: with the jobs' ids, and without. */
+static bool plan_burials(const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    struct weir__delay *store = draft->topic->store;
+    size_t at = draft->end_dead;
+
+    while (at < draft->end_burial) {
+        struct weir__parcel parcel, unnamed;
+
+        weir__parcel_plan(items, at, draft->end_burial, &parcel);
+        unnamed = weir__parcel_unnamed(items, &parcel);
+        weir__base_next_seq(&store->base, parcel.seq);
+        weir__base_next_seq(&store->base, unnamed.seq);
+        if (!weir__parcels_push(&store->parcels, &parcel) ||
+            !weir__parcels_push(&store->parcels, &unnamed))
+            return false;
+        at += parcel.count;
+    }
+    return true;
+}
+
+bool weir__draft_plan(struct weir__draft *draft)
+{
+    struct weir__parcels *parcels = &draft->topic->store->parcels;
+
+    parcels->count = 0;
+    if (!plan_parcels(draft, draft->first_item, draft->end_move))
+        return false;
+    draft->moves = parcels->count;
+    if (!plan_burials(draft))
+        return false;
+    draft->graves = parcels->count;
+    return plan_parcels(draft, draft->end_burial, draft->end_item);
+}
+
+struct weir__store_topic *weir__draft_home(const struct weir__draft *draft,
+                                           size_t parcel)
+{
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+
+    if (parcel < draft->moves)
+        return draft->topic;
+    if (parcel < draft->graves)
+        return draft->topic->grave;
+    return draft->topic->endings.list[parcels->list[parcel].first].away;
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+static void write_slots(struct weir__buf *list, const struct weir__held *held)
+{
+    uint8_t slots[WEIR__SLOTS_MAX];
+    size_t count = 0;
+
+    if (slots_of(held) < held->size)
+        for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++)
+            if ((held->slots[slot >> 6] >> (slot & 63) & 1) != 0)
+                slots[count++] = (uint8_t)slot;
+    weir__pack_str(list, slots, count);
+}
+
+static void write_nodes(struct weir__buf *list, const struct weir__draft *draft)
+{
+    weir__pack_array(list, 5 * draft->nodes);
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next) {
+        const struct weir__fetched *fetched = pack_of(held);
+
+        weir__pack_uint(list, fetched->key);
+        weir__pack_str(list, held->name, sizeof(held->name));
+        weir__pack_uint(list, held->lease->token);
+        weir__pack_uint(list, fetched->batch == NULL
+                                  ? WEIR__PACK_HEAD
+                                  : fetched->batch->header_len);
+        write_slots(list, held);
+    }
+}
+
+/* A lease with runs that were not started is released instead. */
+static void write_closed(struct weir__buf *list,
+                         const struct weir__draft *draft)
+{
+    const struct weir__lease *lease;
+    size_t count = 0;
+
+    if (!draft->is_last)
+        return;
+    for (lease = draft->topic->spent_leases; lease != NULL;
+         lease = lease->next_spent)
+        count += lease->returned == 0;
+    if (count == 0)
+        return;
+    weir__pack_array(list, count);
+    for (lease = draft->topic->spent_leases; lease != NULL;
+         lease = lease->next_spent)
+        if (lease->returned == 0)
+            weir__pack_uint(list, lease->token);
+}
+
+static uint64_t source_of(const struct weir__item *item)
+{
+    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot +
+           (item->is_instead ? INSTEAD : 0);
+}
+
+void weir__draft_write_sources(struct weir__buf *list,
+                               const struct weir__draft *draft, size_t parcel)
+{
+    const struct weir__parcel *these =
+        &draft->topic->store->parcels.list[parcel];
+    const struct weir__item *first = &draft->topic->endings.list[these->first];
+
+    weir__pack_array(list, these->count);
+    for (size_t slot = 0; slot < these->count; slot++)
+        weir__pack_uint(list, source_of(&first[slot]));
+}
+
+void weir__draft_write_pack(struct weir__buf *list,
+                            const struct weir__draft *draft, uint64_t first_key,
+                            size_t parcel)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    const struct weir__parcel *these =
+        &draft->topic->store->parcels.list[parcel];
+    struct weir__buf when = {0};
+
+    weir__parcel_when(&when, items, these,
+                      items->list[these->first].is_absolute);
+    weir__pack_uint(list, first_key + parcel);
+    weir__pack_uint(list, these->count);
+    weir__pack_uint(list, these->size.header_len);
+    weir__pack_str(list, when.ptr, when.len);
+    list->failed = list->failed || when.failed;
+    weir__buf_fini(&when);
+}
+
+static uint64_t counted_as(const struct weir__item *item)
+{
+    if (item->outcome == WEIR__OUTCOME_FOLLOW)
+        return 2;
+    return item->outcome == WEIR__OUTCOME_RETRY ? 1 : 0;
+}
+
+static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+
+    if (draft->moves == 0)
+        return;
+    weir__pack_array(list, 6 * draft->moves);
+    for (size_t i = 0; i < draft->moves; i++) {
+        weir__draft_write_pack(list, draft, FIRST_PACK_KEY + draft->packs, i);
+        weir__pack_uint(list, counted_as(&items->list[parcels->list[i].first]));
+        weir__draft_write_sources(list, draft, i);
+    }
+}
+
+static void write_ends(struct weir__buf *list, const struct weir__draft *draft)
+{
+    const struct weir__items *items = &draft->topic->endings;
+
+    if (draft->end_move == draft->end_dead)
+        return;
+    weir__pack_array(list, 3 * (draft->end_dead - draft->end_move));
+    for (size_t at = draft->end_move; at < draft->end_dead; at++) {
+        const struct weir__item *item = &items->list[at];
+        struct weir_slice id = weir__item_id(items, item);
+        struct weir_slice record = weir__item_record(items, item);
+
+        weir__pack_uint(list, source_of(item));
+        weir__pack_str(list, id.ptr, id.len);
+        weir__pack_str(list, record.ptr, record.len);
+    }
+}
+
+static void write_burials(struct weir__buf *list,
+                          const struct weir__draft *draft)
+{
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    uint64_t key = FIRST_PACK_KEY + draft->packs;
+
+    weir__buf_reset(list);
+    weir__pack_array(list, 5 * (draft->graves - draft->moves) / 2);
+    for (size_t i = draft->moves; i < draft->graves; i += 2) {
+        const struct weir__parcel *parcel = &parcels->list[i];
+
+        weir__pack_uint(list, key + i);
+        weir__pack_uint(list, key + i + 1);
+        weir__pack_uint(list, parcel->count);
+        weir__pack_uint(list, parcel->size.header_len);
+        weir__draft_write_sources(list, draft, i);
+    }
+}
+
+/* What comes behind the call's usual arguments. */
+static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
+{
+    struct weir__buf *list = draft->topic->store->scratch;
+
+    write_burials(list, draft);
+    weir__resp_bytes(buf, weir__buf_slice(list));
+    buf->failed = buf->failed || list->failed;
+    weir__resp_str(buf, draft->topic->grave->base.name);
+    weir__resp_str(buf, "delay");
+}
+
+static void write_absent_grave(struct weir__buf *buf)
+{
+    for (int i = 0; i < 3; i++)
+        weir__resp_str(buf, "");
+}
+
+static bool has_burials(const struct weir__draft *draft)
+{
+    return draft->graves > draft->moves;
+}
+
+static bool has_aways(const struct weir__draft *draft)
+{
+    return draft->topic->store->parcels.count > draft->graves;
+}
+
+/* The script and its keys. */
+static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
+                       size_t args)
+{
+    const struct weir__prefix *prefix = &draft->topic->base.prefix;
+    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    uint32_t key = FIRST_PACK_KEY;
+
+    weir__resp_eval(buf, &weir__script_settle,
+                    FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
+                        weir__away_key_count(draft) +
+                        (has_burials(draft) ? 4 : 0),
+                    args);
+    weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next)
+        if (pack_of(held)->key == key) { /* its first node */
+            weir__prefix_pack(buf, prefix, held->name);
+            key++;
+        }
+    for (size_t i = 0; i < parcels->count; i++)
+        weir__prefix_pack(buf, &weir__draft_home(draft, i)->base.prefix,
+                          parcels->list[i].seq);
+    weir__away_write_keys(buf, draft);
+    if (has_burials(draft))
+        weir__prefix_keys(buf, &draft->topic->grave->base.prefix,
+                          "wait ids meta idle");
+}
+
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out)
+{
+    struct weir__store_topic *topic = draft->topic;
+    struct weir__buf *lists = topic->store->scratch;
+    size_t args = has_aways(draft)     ? 13
+                  : leaves_out         ? 10
+                  : has_burials(draft) ? 9
+                                       : 6;
+
+    for (size_t i = 0; i < 4; i++)
+        weir__buf_reset(&lists[i]);
+    write_nodes(&lists[NODES], draft);
+    write_closed(&lists[CLOSED], draft);
+    write_moves(&lists[MOVES], draft);
+    write_ends(&lists[ENDS], draft);
+    write_keys(buf, draft, args);
+    weir__resp_str(buf, topic->base.name);
+    for (size_t i = 0; i < 4; i++) {
+        weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
+        buf->failed = buf->failed || lists[i].failed;
+    }
+    weir__resp_int(buf, topic->max_dead);
+    if (has_burials(draft))
+        write_grave(buf, draft);
+    else if (args > 9)
+        write_absent_grave(buf);
+    if (args > 9)
+        weir__resp_str(buf, leaves_out ? "1" : "");
+    if (has_aways(draft))
+        weir__away_write(buf, draft, FIRST_PACK_KEY + (uint32_t)draft->packs);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_DELAY_DRAFT_H
+#define WEIR_DELAY_DRAFT_H
+
+/* What one call of the settle script says: which nodes it names, which of the
+ * topic's endings go with them, and its bytes. */
+
+#include "adapters/redis/delay/private.h"
+
+/* Among outcomes of the topic's endings: a job that a run adds. */
+enum { WEIR__OUTCOME_FOLLOW = 100 };
+
+/* One call while it is being put together. */
+struct weir__draft {
+    struct weir__store_topic *topic;
+    uint32_t number; /* of the call */
+    struct weir__held *first, *end;
+    size_t nodes, slots, bytes, verdicts, packs;
+    size_t first_item, end_item;           /* of the topic's endings */
+    size_t end_move, end_dead, end_burial; /* moves and follow-ups before the
+                                              first, then dead jobs, burials,
+                                              follow-ups to other topics */
+    size_t moves, graves; /* of the store's parcels: moves before the one,
+                             burials before the other, two each */
+    bool is_last;
+};
+
+/* Order the topic's endings by the call that will take them. */
+void weir__draft_sort_endings(struct weir__store_topic *topic,
+                              struct weir__held *first);
+
+/* Take nodes from `first` on into the next call, up to its bounds, and number
+ * nodes and packs. */
+struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+                                     struct weir__held *first);
+
+/* Give the call its endings: those from `first` on that are of its nodes. */
+void weir__draft_endings(struct weir__draft *draft, size_t first);
+
+/* Name the new packs of the call: the store's parcels. False: no memory. */
+bool weir__draft_plan(struct weir__draft *draft);
+
+/* The topic that a parcel of the store goes to. */
+struct weir__store_topic *weir__draft_home(const struct weir__draft *draft,
+                                           size_t parcel);
+
+/* What lists say of a parcel: its key, where that of the first one is
+ * `first_key`, jobs, header length, when; and the sources of its jobs. */
+void weir__draft_write_pack(struct weir__buf *list,
+                            const struct weir__draft *draft, uint64_t first_key,
+                            size_t parcel);
+void weir__draft_write_sources(struct weir__buf *list,
+                               const struct weir__draft *draft, size_t parcel);
+
+/* Write the call; the store's parcels are its new packs. With `leaves_out` it
+ * settles the others where one of them is not there. */
+void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
+                       bool leaves_out);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/hold.h"
+
+#include "adapters/redis/conn/error.h"
+#include "core/assert.h"
+#include "core/random.h"
+
+enum {
+    FIRST_MS = 50,
+    MOST_MS = 500,
+    CALM_MS = 1000,   /* at least, before claims go on */
+    DENIED_MS = 5000, /* somebody has to change something; up to twice */
+    VERDICT_COST = 1024,
+    /* Bytes that wait: with those of adds (delay/add.c) the connection takes
+     * all. */
+    QUEUED_MAX = 24 * 1024 * 1024,
+    COST_MAX = 4 * 1024 * 1024 /* of a topic; beyond it no claims */
+};
+
+#define MS_NS INT64_C(1000000)
+
+/* At random from `ms` to twice as much. */
+static int64_t jitter_ms(struct weir__delay *store, int64_t ms)
+{
+    return ms +
+           (int64_t)(weir__random_next(&store->random) % (uint64_t)(ms + 1));
+}
+
+/* --- errors -------------------------------------------------------------- */
+
+static enum weir__error_class class_of(int code, const struct redisReply *reply)
+{
+    if (code != WEIR_ESERVER || reply == NULL ||
+        reply->type != REDIS_REPLY_ERROR)
+        return WEIR__ERROR_OTHER;
+    return weir__error_classify(reply->str);
+}
+
+/* A full server takes claims and renewals: these need no room. */
+void weir__hold_note_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply)
+{
+    struct weir__delay *store = topic->store;
+    enum weir__error_class class = class_of(code, reply);
+
+    weir__base_log_error(&topic->base, what, code, reply);
+    if (class == WEIR__ERROR_REFUSED)
+        topic->is_refused = true;
+    else if (class == WEIR__ERROR_DENIED)
+        topic->claims_from_ns = weir__base_now_ns(&store->base) +
+                                jitter_ms(store, DENIED_MS) * MS_NS;
+}
+
+/* --- claims -------------------------------------------------------------- */
+
+enum weir__hold_claim weir__hold_claim(const struct weir__store_topic *topic)
+{
+    if (topic->held_cost > COST_MAX ||
+        weir__base_now_ns(&topic->store->base) < topic->claims_from_ns)
+        return WEIR__CLAIM_PUT_OFF;
+    return topic->is_refused ? WEIR__CLAIM_PROBE : WEIR__CLAIM_GO;
+}
+
+void weir__hold_probed(struct weir__store_topic *topic)
+{
+    int64_t lease_ms = topic->base.claim.lease_ms;
+    int64_t calm_ms = lease_ms / 2 > CALM_MS ? lease_ms / 2 : CALM_MS;
+
+    topic->is_refused = false;
+    topic->claims_from_ns =
+        weir__base_now_ns(&topic->store->base) + calm_ms * MS_NS;
+    weir__topic_renew(topic, lease_ms);
+}
+
+/* --- holding ------------------------------------------------------------- */
+
+static void arm(struct weir__store_topic *topic, int64_t ms)
+{
+    struct ev_loop *loop = topic->store->base.options.loop;
+
+    if (ev_is_active(&topic->hold))
+        return;
+    ev_now_update(loop); /* it may be as old as the turn */
+    ev_timer_set(&topic->hold, (double)ms / 1000., 0.);
+    ev_timer_start(loop, &topic->hold);
+}
+
+static int64_t next_ms(struct weir__store_topic *topic)
+{
+    topic->hold_ms = topic->hold_ms == 0 ? FIRST_MS : topic->hold_ms * 2;
+    if (topic->hold_ms > MOST_MS / 2)
+        topic->hold_ms = MOST_MS / 2;
+    return jitter_ms(topic->store, topic->hold_ms);
+}
+
+static void append(struct weir__settle *settle, int64_t wait_ms)
+{
+    struct weir__store_topic *topic = settle->topic;
+
+    if (!settle->is_held) {
+        settle->cost = settle->call.len + settle->verdicts * VERDICT_COST;
+        for (size_t i = 0; i < settle->copy_count; i++)
+            settle->cost += settle->copies[i].len;
+        topic->held_cost += settle->cost;
+    }
+    settle->is_held = true;
+    settle->is_second = true;
+    settle->next = NULL;
+    *topic->held_end = settle;
+    topic->held_end = &settle->next;
+    arm(topic, wait_ms);
+}
+
+bool weir__hold_is_crowded(const struct weir__store_topic *topic)
+{
+    const struct weir__base *base = &topic->store->base;
+
+    return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
+}
+
+void weir__hold_crowded(struct weir__settle *settle)
+{
+    append(settle, FIRST_MS);
+}
+
+bool weir__hold_push(struct weir__settle *settle,
+                     const struct redisReply *reply)
+{
+    struct weir__store_topic *topic = settle->topic;
+    enum weir__error_class class = class_of(WEIR_ESERVER, reply);
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+
+    if ((is_error && class != WEIR__ERROR_REFUSED &&
+         class != WEIR__ERROR_FULL && class != WEIR__ERROR_DENIED) ||
+        (!is_error && settle->copy_count == 0) || topic->base.user == NULL ||
+        settle->verdicts == 0 || topic->store->base.is_closed)
+        return false;
+    if (settle->copy_count == 0)
+        weir__conn_take_back(topic->store->base.commands, &settle->call);
+    append(settle, class == WEIR__ERROR_DENIED
+                       ? jitter_ms(topic->store, DENIED_MS)
+                       : next_ms(topic));
+    return true;
+}
+
+static struct weir__settle *take_first(struct weir__store_topic *topic)
+{
+    struct weir__settle *settle = topic->held;
+
+    if (settle != NULL)
+        topic->held = settle->next;
+    if (topic->held == NULL)
+        topic->held_end = &topic->held;
+    return settle;
+}
+
+void weir__hold_release(struct weir__store_topic *topic)
+{
+    struct weir__settle *settle;
+
+    topic->hold_ms = 0;
+    while (!weir__hold_is_crowded(topic) &&
+           (settle = take_first(topic)) != NULL)
+        weir__settle_send(settle);
+    if (topic->held != NULL)
+        arm(topic, FIRST_MS);
+    if (!topic->store->base.is_closed)
+        weir__conn_flush(topic->store->base.commands);
+}
+
+static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__store_topic *topic = timer->data;
+
+    (void)loop; /* the store's own */
+    (void)events;
+    if (topic->held == NULL)
+        return;
+    if (weir__hold_is_crowded(topic)) {
+        arm(topic, next_ms(topic));
+        return;
+    }
+    weir__topic_renew(topic, topic->base.claim.lease_ms);
+    weir__settle_send(take_first(topic));
+    weir__conn_flush(topic->store->base.commands);
+}
+
+void weir__hold_init(struct weir__store_topic *topic)
+{
+    topic->held_end = &topic->held;
+    ev_timer_init(&topic->hold, on_hold, 0., 0.);
+    topic->hold.data = topic;
+}
+
+void weir__hold_fini(struct weir__store_topic *topic)
+{
+    struct weir__settle *settle;
+
+    ev_timer_stop(topic->store->base.options.loop, &topic->hold);
+    while ((settle = take_first(topic)) != NULL)
+        weir__settle_free(settle);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_DELAY_HOLD_H
+#define WEIR_DELAY_HOLD_H
+
+/* Verdicts that the server does not take for a while: it is full, cannot save,
+ * lacks replicas, took a right away, or is behind with what it was sent. Their
+ * calls are held here and repeated, one of them after 50 ms to 500 ms (where a
+ * right is missing, 5 s to 10 s); as soon as it is taken the others follow.
+ * Their leases are renewed meanwhile.
+ *
+ * Who claims before these and their renewals went through would take jobs whose
+ * lease only looks as if it had ended. So a worker that was refused asks at
+ * first whether writes are taken, and claims half a lease after the first that
+ * was, a second at least. */
+
+#include "adapters/redis/delay/private.h"
+
+/* One call of the settle script. */
+struct weir__settle {
+    struct weir__ask ask; /* first */
+    struct weir__store_topic *topic;
+    struct weir__settle *next; /* of those that are held */
+    size_t verdicts;
+    size_t told;           /* of these what was answered for good */
+    bool is_second;        /* leaves out what is not staged */
+    bool is_held;          /* or was */
+    size_t cost;           /* of holding it, in bytes */
+    struct weir__buf call; /* while it is held; empty: it is among the copies */
+    uint64_t *tokens;      /* that it names; behind the copies */
+    size_t token_count;
+    /* Commands to send when a pack was not staged: to stage them all once more,
+     * then the call, which leaves out what cannot be staged. */
+    size_t copy_count;
+    struct weir__buf copies[];
+};
+
+/* --- delay/verdicts.c ---------------------------------------------------- */
+
+/* Send a held call once more. */
+void weir__settle_send(struct weir__settle *settle);
+
+void weir__settle_free(struct weir__settle *settle);
+
+/* --- delay/hold.c -------------------------------------------------------- */
+
+void weir__hold_init(struct weir__store_topic *topic);
+void weir__hold_fini(struct weir__store_topic *topic);
+
+/* Log an error, and draw conclusions for the next claims. */
+void weir__hold_note_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply);
+
+/* Take a call whose answer is `reply`: an error of the server, or that what it
+ * writes back cannot be staged. False: this is for good, the caller keeps it.
+ * Only in the callback of that answer. */
+bool weir__hold_push(struct weir__settle *settle,
+                     const struct redisReply *reply);
+
+/* So much waits for the server that a part of the next call might not be taken
+ * any more. Then the call is held at once; its commands are its copies, or
+ * `call`. */
+bool weir__hold_is_crowded(const struct weir__store_topic *topic);
+void weir__hold_crowded(struct weir__settle *settle);
+
+/* A call that was held was answered for good: the others may go, too. */
+void weir__hold_release(struct weir__store_topic *topic);
+
+enum weir__hold_claim {
+    WEIR__CLAIM_GO,
+    WEIR__CLAIM_PROBE,  /* ask first whether writes are taken */
+    WEIR__CLAIM_PUT_OFF /* not yet */
+};
+enum weir__hold_claim weir__hold_claim(const struct weir__store_topic *topic);
+
+/* The server takes writes again. */
+void weir__hold_probed(struct weir__store_topic *topic);
+
+#endif

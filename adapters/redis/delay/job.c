@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/msgpack/record.h"
+#include "adapters/redis/delay/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* One job by its id: show, delete, reschedule. First the index says where the
+ * job is (or the id itself, where weir made it), then the slot script looks
+ * there; to show it, its bytes are fetched as well. When the job moved in
+ * between, everything starts over. */
+
+enum { TRIES = 5 };
+
+struct job_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    weir_show_fn show_fn; /* exactly one of the three */
+    weir_delete_fn delete_fn;
+    weir_reschedule_fn reschedule_fn;
+    void *arg;
+    int64_t delay_ms, at_ms; /* to reschedule */
+    int tries;
+    size_t id_len;
+    char id[WEIR_MAX_ID + 1];
+    char place[WEIR__SEQ_LEN + 1]; /* seq, or "D": dead */
+    char slot_text[4];             /* "": by the index */
+    enum weir_job_state state;
+    struct weir_job_info info;
+    uint32_t crashes;
+    size_t slot;
+};
+
+static void look_up(struct job_ask *job);
+
+static void finish(struct job_ask *job, int code,
+                   const struct weir_job_info *info)
+{
+    weir_show_fn show_fn = job->show_fn;
+    weir_delete_fn delete_fn = job->delete_fn;
+    weir_reschedule_fn reschedule_fn = job->reschedule_fn;
+    enum weir_job_state state = job->state;
+    int64_t due_ms = job->info.due_ms;
+    void *arg = job->arg;
+
+    if (code != WEIR_OK)
+        info = NULL;
+    if (show_fn != NULL)
+        show_fn(code, info, arg);
+    weir__mem_free(job);
+    if (delete_fn != NULL)
+        delete_fn(code, state, arg);
+    if (reschedule_fn != NULL)
+        reschedule_fn(code, state, due_ms, arg);
+}
+
+static void start_over(struct job_ask *job)
+{
+    job->tries++;
+    if (job->tries < TRIES)
+        look_up(job);
+    else
+        finish(job, WEIR_ESERVER, NULL);
+}
+
+/* --- show: the record --------------------------------------------------- */
+
+int weir__job_read(struct weir_slice bytes, struct weir_job_info *info)
+{
+    struct weir__record record;
+    int rc = weir__record_read(bytes, &record);
+
+    if (rc == WEIR_ENEWER)
+        return rc;
+    if (rc != WEIR_OK)
+        record = (struct weir__record){
+            .reason = weir__slice_str("malformed")}; /* there, but unreadable */
+    info->counters = record.counters;
+    info->url = record.url;
+    info->retry = record.retry;
+    info->ttl_ms = record.ttl_ms;
+    info->reason = record.reason;
+    info->error = record.error;
+    info->body = record.body;
+    return WEIR_OK;
+}
+
+static void show_record(struct job_ask *job, struct weir_slice bytes)
+{
+    struct weir_job_info *info = &job->info;
+    int rc = weir__job_read(bytes, info);
+
+    info->id = weir__slice_of(job->id, job->id_len);
+    info->state = job->state;
+    info->counters.crashes += job->crashes;
+    finish(job, rc, info);
+}
+
+static void on_bytes(struct weir__ask *ask, int code,
+                     const struct redisReply *reply)
+{
+    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+    struct weir__pack pack;
+    struct weir_slice bytes;
+
+    if (code != WEIR_OK) {
+        finish(job, code, NULL);
+        return;
+    }
+    if (reply->type != REDIS_REPLY_STRING) { /* it left in between */
+        start_over(job);
+        return;
+    }
+    bytes = weir__slice_of(reply->str, (size_t)reply->len);
+    if (job->state != WEIR_JOB_DEAD) {
+        code = weir__pack_read(bytes, &pack);
+        bytes = code == WEIR_OK && job->slot < pack.count
+                    ? weir__pack_record(&pack, job->slot)
+                    : (struct weir_slice){0};
+    }
+    if (code == WEIR_ENEWER)
+        finish(job, code, NULL);
+    else
+        show_record(job, bytes);
+}
+
+static void fetch(struct job_ask *job)
+{
+    struct weir__buf bytes = {0};
+
+    job->ask.done = on_bytes;
+    if (job->state == WEIR_JOB_DEAD) {
+        weir__resp_command(&bytes, 3);
+        weir__resp_str(&bytes, "HGET");
+        weir__prefix_key(&bytes, &job->topic->base.prefix, "rec");
+        weir__resp_str(&bytes, job->id);
+    } else {
+        weir__resp_command(&bytes, 2);
+        weir__resp_str(&bytes, "GET");
+        weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
+    }
+    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &job->ask);
+}
+
+/* --- the slot script ---------------------------------------------------- */
+
+/* False if the script knows no such state. */
+static bool read_state(struct job_ask *job, const struct redisReply *reply)
+{
+    static const enum weir_job_state states[] = {
+        WEIR_JOB_SCHEDULED, WEIR_JOB_READY, WEIR_JOB_RUNNING, WEIR_JOB_DEAD};
+    struct weir_slice name;
+    int64_t crashes, slot;
+
+    if (!weir__reply_str(reply, 0, &name) ||
+        !weir__reply_int(reply, 1, &job->info.due_ms) ||
+        !weir__reply_int(reply, 2, &crashes) ||
+        !weir__reply_int(reply, 3, &slot))
+        return false;
+    job->crashes = (uint32_t)crashes;
+    job->slot = (size_t)slot;
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        const char *state = weir_job_state_name(states[i]);
+
+        if (weir__slice_equal(name, weir__slice_str(state))) {
+            job->state = states[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_slot(struct weir__ask *ask, int code,
+                    const struct redisReply *reply)
+{
+    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+    struct weir_slice word;
+
+    if (code != WEIR_OK)
+        finish(job, code, NULL);
+    else if (!weir__reply_str(reply, 0, &word))
+        finish(job, WEIR_ESERVER, NULL);
+    else if (weir__slice_equal(word, weir__slice_str("none")))
+        finish(job, WEIR_ENOTFOUND, NULL);
+    else if (weir__slice_equal(word, weir__slice_str("moved")))
+        start_over(job);
+    else if (!read_state(job, reply))
+        finish(job, WEIR_ESERVER, NULL);
+    else if (job->show_fn != NULL)
+        fetch(job);
+    else if (job->reschedule_fn != NULL && job->state != WEIR_JOB_SCHEDULED &&
+             job->state != WEIR_JOB_READY)
+        finish(job, WEIR_EINVAL, NULL);
+    else
+        finish(job, WEIR_OK, NULL);
+}
+
+static void write_when(struct weir__buf *bytes, const struct job_ask *job)
+{
+    char when[24];
+    int len =
+        snprintf(when, sizeof(when), "%c%" PRId64, job->at_ms != 0 ? 'a' : 'r',
+                 job->at_ms != 0 ? job->at_ms : job->delay_ms);
+
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(when));
+    weir__resp_str(bytes, when);
+}
+
+static const char *verb_of(const struct job_ask *job)
+{
+    return job->delete_fn != NULL       ? "delete"
+           : job->reschedule_fn != NULL ? "reschedule"
+                                        : "show";
+}
+
+/* A delete that is repeated would not find its job, and a delay would begin
+ * anew: these are sent once. */
+static void ask_slot(struct job_ask *job)
+{
+    bool is_again = job->show_fn != NULL;
+    struct weir__buf bytes = {0};
+
+    job->ask.done = on_slot;
+    weir__resp_eval(&bytes, &weir__script_slot, 8, 6);
+    weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
+    if (strcmp(job->place, "D") == 0)
+        weir__prefix_key(&bytes, &job->topic->base.prefix,
+                         "p:"); /* no pack is looked at */
+    else
+        weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
+    weir__prefix_keys(&bytes, &job->topic->base.prefix, "dead rec idle");
+    weir__resp_str(&bytes, verb_of(job));
+    weir__resp_str(&bytes, job->id);
+    weir__resp_str(&bytes, job->place);
+    weir__resp_str(&bytes, job->slot_text);
+    weir__resp_str(&bytes, job->topic->base.name);
+    write_when(&bytes, job);
+    weir__base_send(&job->topic->store->base, &bytes, &weir__script_slot,
+                    is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE, &job->ask);
+}
+
+/* --- the index ---------------------------------------------------------- */
+
+/* Where a made id says that its job was put. */
+static bool read_place(struct job_ask *job)
+{
+    const char *seq;
+    unsigned slot;
+
+    if (!weir__made_id_read(weir__slice_of(job->id, job->id_len), &seq, &slot))
+        return false;
+    memcpy(job->place, seq, WEIR__SEQ_LEN);
+    job->place[WEIR__SEQ_LEN] = '\0';
+    job->slot_text[0] = (char)('0' + slot / 100);
+    job->slot_text[1] = (char)('0' + slot / 10 % 10);
+    job->slot_text[2] = (char)('0' + slot % 10);
+    job->slot_text[3] = '\0';
+    return true;
+}
+
+static void on_index(struct weir__ask *ask, int code,
+                     const struct redisReply *reply)
+{
+    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+
+    if (code != WEIR_OK) {
+        finish(job, code, NULL);
+        return;
+    }
+    if (reply->type == REDIS_REPLY_STRING &&
+        (size_t)reply->len < sizeof(job->place)) {
+        memcpy(job->place, reply->str, (size_t)reply->len + 1);
+        job->slot_text[0] = '\0';
+    } else if (!read_place(job)) {
+        finish(job, WEIR_ENOTFOUND, NULL);
+        return;
+    }
+    ask_slot(job);
+}
+
+static void look_up(struct job_ask *job)
+{
+    struct weir__buf bytes = {0};
+
+    job->ask.done = on_index;
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HGET");
+    weir__prefix_key(&bytes, &job->topic->base.prefix, "ids");
+    weir__resp_str(&bytes, job->id);
+    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &job->ask);
+}
+
+/* --- the port ----------------------------------------------------------- */
+
+/* NULL when out of memory. */
+static struct job_ask *job_new(struct weir__store_topic *topic,
+                               struct weir_slice id, void *arg)
+{
+    struct job_ask *job = weir__mem_new(sizeof(*job));
+
+    WEIR_ASSERT(id.len > 0 && id.len <= WEIR_MAX_ID);
+    if (job == NULL)
+        return NULL;
+    job->topic = topic;
+    job->arg = arg;
+    memcpy(job->id, id.ptr, id.len);
+    job->id_len = id.len;
+    return job;
+}
+
+int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
+                     weir_show_fn fn, void *arg)
+{
+    struct job_ask *job;
+
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    job = job_new(topic, id, arg);
+    if (job == NULL)
+        return WEIR_ENOMEM;
+    job->show_fn = fn;
+    look_up(job);
+    return WEIR_OK;
+}
+
+int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_delete_fn fn, void *arg)
+{
+    struct job_ask *job;
+
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    job = job_new(topic, id, arg);
+    if (job == NULL)
+        return WEIR_ENOMEM;
+    job->delete_fn = fn;
+    look_up(job);
+    return WEIR_OK;
+}
+
+int weir__topic_reschedule(struct weir__store_topic *topic,
+                           const struct weir__reschedule *what,
+                           weir_reschedule_fn fn, void *arg)
+{
+    struct job_ask *job;
+
+    WEIR_ASSERT(what->delay_ms >= 0 && what->at_ms >= 0);
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    job = job_new(topic, what->id, arg);
+    if (job == NULL)
+        return WEIR_ENOMEM;
+    job->reschedule_fn = fn;
+    job->delay_ms = what->delay_ms;
+    job->at_ms = what->at_ms;
+    look_up(job);
+    return WEIR_OK;
+}

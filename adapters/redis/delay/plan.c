@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/mem.h"
+
+enum {
+    PACK_BYTES = 256 * 1024, /* a larger job goes alone */
+    JOB_OVERHEAD = 8,        /* offset and head of the id, about */
+    SCATTERED_MAX = 16,
+    STRING_OVERHEAD = 16, /* what the server puts around a string, about */
+    PACK_OVERHEAD = 160,  /* what a pack costs it besides its bytes, about */
+    TRIMMED_MIN = 64,     /* mean bytes of a job */
+    FIRST_CAP = 64,
+    KEPT_BYTES = 1024 * 1024
+};
+
+/* --- items -------------------------------------------------------------- */
+
+void weir__items_fini(struct weir__items *items)
+{
+    weir__mem_free(items->list);
+    weir__buf_fini(&items->bytes);
+    *items = (struct weir__items){0};
+}
+
+void weir__items_reset(struct weir__items *items)
+{
+    if (items->bytes.cap > KEPT_BYTES || items->cap > KEPT_BYTES / 64) {
+        weir__items_fini(items);
+        return;
+    }
+    items->count = 0;
+    weir__buf_reset(&items->bytes);
+}
+
+struct weir__item *weir__items_push(struct weir__items *items)
+{
+    if (items->count == items->cap) {
+        size_t cap = items->cap == 0 ? FIRST_CAP : items->cap * 2;
+        struct weir__item *list =
+            weir__mem_grow(items->list, cap, sizeof(*list));
+
+        if (list == NULL)
+            return NULL;
+        items->list = list;
+        items->cap = cap;
+    }
+    items->list[items->count] =
+        (struct weir__item){.index = (uint32_t)items->count};
+    return &items->list[items->count++];
+}
+
+static int compare(uint64_t one, uint64_t other)
+{
+    return one < other ? -1 : one > other;
+}
+
+static int by_group(const void *left, const void *right)
+{
+    const struct weir__item *one = left, *other = right;
+
+    if (one->group != other->group)
+        return compare(one->group, other->group);
+    if (one->ms != other->ms)
+        return one->ms < other->ms ? -1 : 1;
+    return compare(one->index, other->index);
+}
+
+void weir__items_sort(struct weir__items *items)
+{
+    if (items->count > 1)
+        qsort(items->list, items->count, sizeof(items->list[0]), by_group);
+}
+
+struct weir_slice weir__item_id(const struct weir__items *items,
+                                const struct weir__item *item)
+{
+    WEIR_ASSERT(item->id_at + item->id_len <= items->bytes.len);
+    return (struct weir_slice){items->bytes.ptr + item->id_at, item->id_len};
+}
+
+struct weir_slice weir__item_record(const struct weir__items *items,
+                                    const struct weir__item *item)
+{
+    WEIR_ASSERT(item->record_at + item->record_len <= items->bytes.len);
+    return (struct weir_slice){items->bytes.ptr + item->record_at,
+                               item->record_len};
+}
+
+/* For qsort, which hands no context to its comparison. */
+struct id_entry {
+    struct weir_slice id;
+    struct weir__item *item;
+};
+
+static int by_id(const void *left, const void *right)
+{
+    const struct id_entry *one = left, *other = right;
+    size_t len = one->id.len < other->id.len ? one->id.len : other->id.len;
+    int order = len == 0 ? 0 : memcmp(one->id.ptr, other->id.ptr, len);
+
+    if (order != 0)
+        return order;
+    if (one->id.len != other->id.len)
+        return compare(one->id.len, other->id.len);
+    return compare(one->item->index, other->item->index);
+}
+
+void weir__items_find_twins(struct weir__items *items)
+{
+    struct id_entry *entries =
+        weir__mem_grow(NULL, items->count, sizeof(*entries));
+    size_t count = 0;
+
+    if (entries == NULL)
+        return; /* then the pack that comes first on the server wins */
+    for (size_t i = 0; i < items->count; i++)
+        if (items->list[i].code == WEIR_OK)
+            entries[count++] = (struct id_entry){
+                weir__item_id(items, &items->list[i]), &items->list[i]};
+    if (count > 1)
+        qsort(entries, count, sizeof(*entries), by_id);
+    for (size_t i = 1; i < count; i++) {
+        struct weir_slice id = entries[i].id, last = entries[i - 1].id;
+
+        if (id.len == 0 || id.len != last.len ||
+            memcmp(id.ptr, last.ptr, id.len) != 0)
+            continue;
+        entries[i].item->code = WEIR_EEXISTS;
+        entries[i].item->group = UINT32_MAX;
+    }
+    weir__mem_free(entries);
+}
+
+/* --- parcels ------------------------------------------------------------ */
+
+/* How many items from `first` on fit into one pack; those must be of the same
+ * group and, if `is_equal`, due at the same time. */
+static size_t fitting(const struct weir__items *items, size_t first, size_t end,
+                      bool is_equal)
+{
+    const struct weir__item *one = &items->list[first];
+    size_t bytes = 0, most = is_equal ? WEIR__SLOTS_MAX : SCATTERED_MAX;
+    size_t count = 0;
+
+    while (first + count < end && count < most) {
+        const struct weir__item *item = &one[count];
+
+        if (item->group != one->group || (is_equal && item->ms != one->ms))
+            break;
+        bytes += item->id_len + item->record_len + JOB_OVERHEAD;
+        if (count > 0 && bytes > PACK_BYTES)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static void jobs_of(const struct weir__items *items,
+                    const struct weir__parcel *parcel,
+                    struct weir__pack_job jobs[WEIR__SLOTS_MAX])
+{
+    WEIR_ASSERT(parcel->count > 0 && parcel->count <= WEIR__SLOTS_MAX);
+    for (size_t i = 0; i < parcel->count; i++) {
+        const struct weir__item *item = &items->list[parcel->first + i];
+
+        jobs[i].id = weir__item_id(items, item);
+        jobs[i].record = weir__item_record(items, item);
+    }
+}
+
+static void measure(const struct weir__items *items,
+                    struct weir__parcel *parcel)
+{
+    struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+
+    jobs_of(items, parcel, jobs);
+    parcel->size = weir__pack_measure(jobs, parcel->count, parcel->has_ids);
+}
+
+/* The server's allocator rounds up to one of four sizes in each doubling, which
+ * would waste up to a fifth: the largest such size that is not above `len`. */
+static size_t size_below(size_t len)
+{
+    size_t power = 1;
+
+    while (power * 2 <= len)
+        power *= 2;
+    return power + (len - power) / (power / 4) * (power / 4);
+}
+
+/* How many jobs of the parcel fit into `len` bytes. */
+static size_t count_within(const struct weir__items *items,
+                           const struct weir__parcel *parcel, size_t len)
+{
+    size_t left = parcel->size.len + STRING_OVERHEAD, count = parcel->count;
+
+    while (count > 0 && left > len) {
+        const struct weir__item *item = &items->list[parcel->first + count - 1];
+
+        left -= item->record_len + sizeof(uint32_t) +
+                (parcel->has_ids ? item->id_len + 1 : 0);
+        count--;
+    }
+    return count;
+}
+
+/* Leave some jobs to the next parcel where that saves the server memory, and
+ * enough come for another one. */
+static void trim(const struct weir__items *items, size_t end,
+                 struct weir__parcel *parcel)
+{
+    size_t len = parcel->size.len + STRING_OVERHEAD, below, above, count;
+    size_t most = parcel->is_scattered ? SCATTERED_MAX : WEIR__SLOTS_MAX;
+
+    if (len < TRIMMED_MIN * most || parcel->count < most)
+        return;
+    below = size_below(len);
+    above = size_below(below + below / 4);
+    count = count_within(items, parcel, below);
+    if (end - parcel->first - count < most / 4 ||
+        (below + PACK_OVERHEAD) * parcel->count * 20 >
+            (above + PACK_OVERHEAD) * count * 19)
+        return;
+    parcel->count = count;
+    measure(items, parcel);
+}
+
+void weir__parcel_plan(const struct weir__items *items, size_t first,
+                       size_t end, struct weir__parcel *ret_parcel)
+{
+    struct weir__parcel parcel = {.first = first};
+    size_t mixed = fitting(items, first, end, false);
+
+    WEIR_ASSERT(first < end && end <= items->count);
+    parcel.count = fitting(items, first, end, true);
+    if (parcel.count < mixed) {
+        parcel.count = mixed;
+        parcel.is_scattered = true;
+    }
+    parcel.has_ids = items->list[first].id_len > 0;
+    measure(items, &parcel);
+    trim(items, end, &parcel);
+    *ret_parcel = parcel;
+}
+
+struct weir__parcel weir__parcel_unnamed(const struct weir__items *items,
+                                         const struct weir__parcel *parcel)
+{
+    struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+    struct weir__parcel unnamed = *parcel;
+
+    jobs_of(items, parcel, jobs);
+    unnamed.has_ids = false;
+    unnamed.size = weir__pack_measure(jobs, parcel->count, false);
+    return unnamed;
+}
+
+void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,
+                        const struct weir__parcel *parcel)
+{
+    struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+
+    jobs_of(items, parcel, jobs);
+    weir__pack_write(buf, jobs, parcel->count, parcel->has_ids);
+}
+
+void weir__parcel_when(struct weir__buf *buf, const struct weir__items *items,
+                       const struct weir__parcel *parcel, bool is_absolute)
+{
+    const struct weir__item *first = &items->list[parcel->first];
+    char text[32];
+    int len;
+
+    WEIR_ASSERT(first->ms >= 0);
+    if (parcel->is_scattered) {
+        weir__buf_append(buf, is_absolute ? "q" : "p", 1);
+        weir__pack_array(buf, parcel->count);
+        for (size_t i = 0; i < parcel->count; i++)
+            weir__pack_uint(buf, (uint64_t)first[i].ms);
+        return;
+    }
+    len = snprintf(text, sizeof(text), "%c%" PRId64, is_absolute ? 'a' : 'r',
+                   first->ms);
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(text));
+    weir__buf_append(buf, text, (size_t)len);
+}
+
+bool weir__parcels_push(struct weir__parcels *parcels,
+                        const struct weir__parcel *parcel)
+{
+    if (parcels->count == parcels->cap) {
+        size_t cap = parcels->cap == 0 ? FIRST_CAP : parcels->cap * 2;
+        struct weir__parcel *list =
+            weir__mem_grow(parcels->list, cap, sizeof(*list));
+
+        if (list == NULL)
+            return false;
+        parcels->list = list;
+        parcels->cap = cap;
+    }
+    parcels->list[parcels->count++] = *parcel;
+    return true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_DELAY_PLAN_H
+#define WEIR_DELAY_PLAN_H
+
+/* Which jobs share a pack: new ones, and those that a verdict writes back. Jobs
+ * that are due together share packs of up to 256 jobs; where due times differ,
+ * up to 16, since each slot is a node of its own then and a large pack would be
+ * fetched once for each of them. Knows no connection. */
+
+#include <weir/weir.h>
+
+#include "adapters/redis/node.h"
+#include "adapters/redis/pack.h"
+#include "core/buf.h"
+
+struct weir__held;
+struct weir__store_topic;
+
+/* A job on its way into a pack. Places are positions in the list's bytes. */
+struct weir__item {
+    int64_t ms;     /* due: a delay, or a server time */
+    uint64_t group; /* only items of one group share packs */
+    uint32_t index; /* order of arrival */
+    size_t id_at;   /* the id is NUL-terminated */
+    size_t record_at;
+    uint32_t id_len; /* 0: the id is made */
+    uint32_t record_len;
+    uint32_t body_len;
+    int code; /* the answer, once it is known */
+    weir_added_fn fn;
+    void *arg;
+    struct weir__held *held; /* the node a run was claimed with */
+    uint32_t slot;
+    uint32_t outcome;
+    bool is_absolute; /* a follow-up's ms is a server time */
+    bool is_instead;  /* where follow-ups cannot be added elsewhere */
+    struct weir__store_topic *away; /* a follow-up's topic; NULL: this one */
+};
+
+/* Items and their bytes; zeroed: empty. */
+struct weir__items {
+    struct weir__item *list;
+    size_t count, cap;
+    struct weir__buf bytes;
+};
+
+void weir__items_fini(struct weir__items *items);
+
+/* Empty it; keeps the memory unless that is much. */
+void weir__items_reset(struct weir__items *items);
+
+/* Room for one more item, zeroed, its index set; NULL when out of memory. */
+struct weir__item *weir__items_push(struct weir__items *items);
+
+/* Order by group, due time, arrival. */
+void weir__items_sort(struct weir__items *items);
+
+/* Mark all but the first of equal ids with WEIR_EEXISTS, and put them into
+ * group UINT32_MAX. Leaves the items in no particular order. */
+void weir__items_find_twins(struct weir__items *items);
+
+struct weir_slice weir__item_id(const struct weir__items *items,
+                                const struct weir__item *item);
+struct weir_slice weir__item_record(const struct weir__items *items,
+                                    const struct weir__item *item);
+
+/* Consecutive items that make up one pack. */
+struct weir__parcel {
+    size_t first, count;
+    bool has_ids;
+    bool is_scattered; /* each slot has its own due time */
+    struct weir__pack_size size;
+    char seq[WEIR__SEQ_LEN];
+};
+
+struct weir__parcels {
+    struct weir__parcel *list;
+    size_t count, cap;
+};
+
+/* The next parcel from item `first` on, which ends before item `end`. */
+void weir__parcel_plan(const struct weir__items *items, size_t first,
+                       size_t end, struct weir__parcel *ret_parcel);
+
+/* The same jobs in a pack without ids. */
+struct weir__parcel weir__parcel_unnamed(const struct weir__items *items,
+                                         const struct weir__parcel *parcel);
+
+/* Append the pack's bytes. */
+void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,
+                        const struct weir__parcel *parcel);
+
+/* Append when its slots are due, as the scripts read it. */
+void weir__parcel_when(struct weir__buf *buf, const struct weir__items *items,
+                       const struct weir__parcel *parcel, bool is_absolute);
+
+/* False when out of memory. */
+bool weir__parcels_push(struct weir__parcels *parcels,
+                        const struct weir__parcel *parcel);
+
+#endif

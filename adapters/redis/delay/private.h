@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_DELAY_PRIVATE_H
+#define WEIR_DELAY_PRIVATE_H
+
+/* What the files of the delay store share: the store and its topics.
+ * delay/delay.c opens and closes; then there is one file for each thing that a
+ * topic does. */
+
+#include "adapters/redis/base/base.h"
+#include "adapters/redis/delay/delay.h"
+#include "adapters/redis/delay/plan.h"
+#include "core/shelf.h"
+
+struct weir__delay;
+
+enum {
+    WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
+    WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
+    WEIR__CALL_BYTES = 4 * 1024 * 1024, /* of what one settle call writes, but
+                                           for that of a single run */
+    WEIR__FETCHERS = 2,                 /* connections that only fetch packs */
+    WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
+};
+
+/* One claimed node. */
+struct weir__held {
+    struct weir__ask start;     /* of a suspect: its node has one slot */
+    struct weir__run *starting; /* NULL: none is on its way */
+    char name[WEIR__NODE_LEN];
+    uint32_t size;     /* slots */
+    uint32_t lo;       /* first slot */
+    uint32_t pack;     /* index into its lease's packs */
+    uint32_t ended;    /* leases that count and are not in the record yet */
+    int64_t due_ms;    /* server time */
+    uint32_t verdicts; /* collected since the last flush */
+    uint32_t endings;  /* of these what is written somewhere else */
+    size_t bytes;      /* of that, about */
+    bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
+    uint64_t slots[4]; /* those slots, one bit each */
+    struct weir__lease *lease;
+    struct weir__held *next; /* in the topic's list of touched nodes */
+    uint32_t call;           /* the settle call that takes it */
+    uint32_t index;          /* and where in it */
+    /* Until the flush: further verdicts, where one call would be too large. A
+     * part is a node like this one with slots of its own. */
+    struct weir__held *part;
+};
+
+/* One pack as it was fetched: runs, ids and the bytes they point into, all in
+ * one allocation. */
+struct weir__batch {
+    size_t size; /* of the allocation */
+    size_t header_len;
+    struct weir__run *runs;
+    size_t run_count;
+    struct weir_slice *ids; /* one for each slot; NULL: they are made */
+    char (*made)[WEIR__MADE_ID_LEN + 1]; /* one for each run */
+    uint8_t *bytes;
+};
+
+struct weir__fetched {
+    size_t jobs;  /* of all nodes in this pack */
+    uint32_t end; /* behind the last slot that the nodes name */
+    const struct weir__held *first;
+    struct weir__pack pack;    /* of the batch's bytes; no slots: unreadable */
+    struct weir__batch *batch; /* NULL: not fetched, gone, or left alone */
+    bool is_gone;
+    uint32_t call; /* the last settle call that named the pack */
+    uint32_t key;  /* and as which of its keys */
+};
+
+/* One claim under its token, from its reply until nothing of it is out. */
+struct weir__lease {
+    struct weir__ask ask; /* of the fetch */
+    struct weir__store_topic *topic;
+    struct weir__lease *previous, *next; /* in the topic's list */
+    struct weir__lease *next_spent;
+    uint64_t token;
+    int64_t time_us; /* server time of the claim */
+    int64_t claimed_ns;
+    size_t jobs;
+    bool is_carried; /* fetched by one of the store's fetchers */
+    size_t out;      /* runs that core has */
+    size_t returned; /* runs that came back without having been started */
+    bool is_fetching;
+    size_t node_count;
+    size_t pack_count;
+    struct weir__fetched *packs; /* behind the nodes */
+    struct weir__held nodes[];
+};
+
+struct weir__adds;
+struct weir__hint;
+struct weir__settle;
+
+struct weir__store_topic {
+    struct weir__base_topic base; /* first */
+    struct weir__delay *store;
+    uint32_t max_dead;
+    uint32_t number; /* topics of the store are numbered from 1 */
+    char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
+    struct weir__store_topic *grave;  /* that topic, during a flush */
+    bool has_no_grave;                /* it is in another slot of a cluster */
+    uint64_t limits_of; /* connection on which max_body was read */
+    bool asks_limits;
+    int64_t limits_revision;
+    size_t max_body; /* bytes */
+
+    struct weir__adds *adds; /* being collected */
+    size_t add_calls;        /* on their way */
+
+    struct weir__hint *hint;      /* sent with the claim that is out */
+    char hint_seq[WEIR__SEQ_LEN]; /* of a pack that is to be fetched */
+    bool has_hint;
+
+    bool has_recalled; /* what ran when this worker died */
+    bool is_idle;      /* registered as an idle worker */
+    bool warned_newer; /* about records of a newer version */
+    size_t pack_bytes; /* what a fetched pack costs, running mean */
+    struct weir__lease *leases;
+
+    struct weir__held *touched; /* nodes with verdicts to flush, in order */
+    struct weir__held **touched_end;
+    struct weir__items endings; /* runs that are not just done */
+    uint32_t calls;             /* settle calls so far */
+    struct weir__lease *spent_leases;
+    int64_t unmet_ns; /* when jobs that a topic did not take were last logged */
+
+    struct weir__settle *held, **held_end; /* calls, see delay/hold.h */
+    size_t held_cost;                      /* also of those sent again */
+    ev_timer hold;                         /* when the first goes out again */
+    int64_t hold_ms;                       /* the wait before the last one */
+    bool is_refused;        /* writes were not taken the last time */
+    int64_t claims_from_ns; /* no claims before */
+};
+
+struct weir__delay {
+    struct weir__base base; /* first */
+    size_t collected;       /* bytes of jobs that wait to be sent */
+    uint32_t topics_made;
+    uint64_t random; /* of jitter */
+
+    struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
+    size_t fetcher;                              /* the last one used */
+
+    struct weir__buf scratch[4]; /* lists of one settle call */
+    struct weir__parcels parcels;
+    struct weir__shelf batches; /* freed ones */
+    struct weir__adds *spare_adds;
+    size_t spare_count;
+};
+
+/* --- delay/add.c -------------------------------------------------------- */
+
+int weir__topic_add(struct weir__store_topic *topic,
+                    const struct weir__new_job *job, weir_added_fn fn,
+                    void *arg);
+void weir__topic_flush_adds(struct weir__store_topic *topic);
+
+void weir__adds_fini(struct weir__delay *store);
+
+/* Answer what is collected with an error, now; only outside of ops. */
+void weir__topic_fail_adds(struct weir__store_topic *topic, int code);
+
+/* Store a pack under its name for a minute, unless that is taken already. */
+void weir__topic_write_stage(struct weir__buf *buf,
+                             const struct weir__store_topic *topic,
+                             const struct weir__items *items,
+                             const struct weir__parcel *parcel);
+
+/* --- delay/claim.c ------------------------------------------------------ */
+
+void weir__topic_flush_claim(struct weir__store_topic *topic);
+
+/* --- delay/carry.c ------------------------------------------------------ */
+
+/* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
+void weir__lease_fetch(struct weir__lease *lease);
+
+/* That was answered so: true if it was asked once more. */
+bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+                             const struct redisReply *reply);
+
+/* The next large fetch opens new ones. */
+void weir__fetchers_close(struct weir__delay *store);
+
+/* --- delay/hint.c ------------------------------------------------------- */
+
+/* A wake-up said that this pack is to be claimed. */
+void weir__hint_note(struct weir__store_topic *topic, const char *seq);
+
+/* Behind a claim: fetch the pack right away. */
+void weir__hint_send(struct weir__store_topic *topic);
+
+/* That claim was answered; `lease` may be NULL. True if the pack is what it
+ * got: weir__lease_fetched is called when it comes. */
+bool weir__hint_takes(struct weir__store_topic *topic,
+                      struct weir__lease *lease);
+
+/* --- delay/fetch.c ------------------------------------------------------ */
+
+/* The reply to the fetch of a lease's packs; `ask` is the lease. */
+void weir__lease_fetched(struct weir__ask *ask, int code,
+                         const struct redisReply *reply);
+
+/* Nothing of it is out any more: the next flush frees it. */
+void weir__lease_spend(struct weir__lease *lease);
+
+/* With its batches and whatever runs are still out. */
+void weir__lease_free(struct weir__lease *lease);
+
+/* --- delay/start.c ------------------------------------------------------ */
+
+void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Log which suspect was running when a worker of this name died. */
+void weir__topic_recall(struct weir__store_topic *topic);
+
+/* --- delay/settle.c ----------------------------------------------------- */
+
+void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Settle all slots of a node whose pack is lost. */
+void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held);
+
+/* Forget the verdicts that are collected. */
+void weir__topic_clear_verdicts(struct weir__store_topic *topic);
+
+/* --- delay/verdicts.c --------------------------------------------------- */
+
+void weir__topic_flush_settles(struct weir__store_topic *topic);
+
+/* --- delay/lease.c ------------------------------------------------------ */
+
+void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
+
+/* The same as bytes that a thread of its own sends; for weir__kept. */
+void weir__topic_write_renewals(struct weir__buf *buf,
+                                const struct weir__base_topic *topic);
+
+/* Give back what is left under a token; `returned` verdicts wait for it. */
+void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
+                         size_t returned);
+
+/* --- delay/topic.c ------------------------------------------------------ */
+
+/* Are the limits of adds known? If not, what tells them flushes the adds. */
+bool weir__topic_knows_limits(struct weir__store_topic *topic);
+
+int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
+                      weir_code_fn fn, void *arg);
+int weir__topic_set(struct weir__store_topic *topic,
+                    const struct weir__setting *settings, size_t count,
+                    weir_code_fn fn, void *arg);
+int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
+                         void *arg);
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg);
+
+/* --- delay/requeue.c, delay/purge.c, delay/page.c ----------------------- */
+
+int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
+                        weir_count_fn fn, void *arg);
+int weir__topic_purge(struct weir__store_topic *topic, enum weir__purge what,
+                      weir_count_fn fn, void *arg);
+int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_count_fn fn, void *arg);
+int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
+                     size_t limit, weir_show_fn fn, void *arg);
+
+/* --- delay/job.c, delay/list.c, delay/stats.c --------------------------- */
+
+/* Fill in what a record says of a job; of an unreadable one that it is
+ * malformed. WEIR_ENEWER. */
+int weir__job_read(struct weir_slice bytes, struct weir_job_info *info);
+
+int weir__topic_reschedule(struct weir__store_topic *topic,
+                           const struct weir__reschedule *what,
+                           weir_reschedule_fn fn, void *arg);
+int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
+                     weir_show_fn fn, void *arg);
+int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_delete_fn fn, void *arg);
+int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
+                     weir_show_fn fn, void *arg);
+int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                      void *arg);
+int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Deleting in steps that each hold the server for a moment only: what waits,
+ * what runs, what is dead. What waits or runs is found by reading names of
+ * nodes; the script that deletes them is told their packs. */
+
+enum {
+    DEAD_STEP = 200,
+    NODES = 100,        /* read at a time; as many packs at most */
+    ADDED_MAX = 100000, /* deleted beyond what there was at the beginning */
+    IDLE_STEPS = 1000   /* without any effect, before giving up */
+};
+
+struct purge {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    weir_count_fn fn;
+    void *arg;
+    uint64_t count;    /* deleted so far */
+    uint64_t most;     /* of those that wait or run */
+    bool is_running;   /* looking at what runs */
+    int empty;         /* reads in a row that found nothing */
+    int idle;          /* steps in a row that did nothing */
+    size_t skipped;    /* names at the front that are no nodes */
+    int64_t latest_ms; /* who died later stays; 0: not known yet */
+};
+
+static void ask_nodes(struct purge *purge);
+static void ask_dead(struct purge *purge);
+
+static void finish(struct purge *purge, int code)
+{
+    purge->fn(code, purge->count, purge->arg);
+    weir__mem_free(purge);
+}
+
+/* --- dead jobs ---------------------------------------------------------- */
+
+static void on_dead(struct weir__ask *ask, int code,
+                    const struct redisReply *reply)
+{
+    struct purge *purge = (struct purge *)ask; /* its first member */
+    int64_t count, has_more;
+
+    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &count))
+        code = WEIR_ESERVER;
+    else if (code == WEIR_OK && count < 0)
+        code = WEIR_ENOTFOUND;
+    if (code == WEIR_OK && (!weir__reply_int(reply, 1, &has_more) ||
+                            !weir__reply_int(reply, 2, &purge->latest_ms)))
+        code = WEIR_ESERVER;
+    if (code != WEIR_OK) {
+        finish(purge, code);
+        return;
+    }
+    purge->count += (uint64_t)count;
+    if (has_more != 0)
+        ask_dead(purge);
+    else
+        finish(purge, WEIR_OK);
+}
+
+static void ask_dead(struct purge *purge)
+{
+    struct weir__buf bytes = {0};
+
+    purge->ask.done = on_dead;
+    weir__resp_eval(&bytes, &weir__script_forget, 4, 2);
+    weir__prefix_keys(&bytes, &purge->topic->base.prefix, "ids meta dead rec");
+    if (purge->latest_ms == 0)
+        weir__resp_str(&bytes, "");
+    else
+        weir__resp_int(&bytes, purge->latest_ms);
+    weir__resp_int(&bytes, DEAD_STEP);
+    weir__base_send(&purge->topic->store->base, &bytes, &weir__script_forget,
+                    WEIR__SEND_AGAIN, &purge->ask);
+}
+
+/* --- what waits or runs ------------------------------------------------- */
+
+static void on_purged(struct weir__ask *ask, int code,
+                      const struct redisReply *reply)
+{
+    struct purge *purge = (struct purge *)ask; /* its first member */
+    int64_t count;
+
+    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
+        code = WEIR_ESERVER;
+    if (code != WEIR_OK) {
+        finish(purge, code);
+        return;
+    }
+    purge->count += (uint64_t)count;
+    purge->idle = count > 0 ? 0 : purge->idle + 1;
+    if (purge->idle > IDLE_STEPS)
+        finish(purge, WEIR_ESERVER);
+    else if (purge->count >= purge->most)
+        ask_dead(purge);
+    else
+        ask_nodes(purge);
+}
+
+/* How many of the names that were read make up one call; `first` is the first
+ * that is a node. */
+static size_t take_nodes(struct purge *purge, const struct redisReply *reply,
+                         size_t *ret_first)
+{
+    size_t count = 0, slots = 0, all = (size_t)reply->elements;
+    struct weir_slice name;
+    unsigned lo, hi;
+
+    *ret_first = 0;
+    for (size_t i = 0; i < all; i++) {
+        bool is_node = weir__reply_str(reply, i, &name) &&
+                       weir__node_read(name, &lo, &hi) == WEIR_OK;
+
+        if (!is_node && count > 0)
+            break;
+        if (!is_node) {
+            purge->skipped++;
+            *ret_first = i + 1;
+            continue;
+        }
+        if (slots + hi - lo + 1 > WEIR__CALL_SLOTS)
+            break;
+        slots += hi - lo + 1;
+        count++;
+    }
+    return count;
+}
+
+static void send_nodes(struct purge *purge, const struct redisReply *reply,
+                       size_t first, size_t count)
+{
+    struct weir__store_topic *topic = purge->topic;
+    struct weir__buf bytes = {0};
+    struct weir_slice name = {0};
+    const uint8_t *packs[NODES];
+    size_t pack_of[NODES], pack_count = 0;
+
+    WEIR_ASSERT(count > 0 && count <= NODES);
+    for (size_t i = 0; i < count; i++) {
+        size_t pack = 0;
+
+        if (!weir__reply_str(reply, first + i, &name))
+            WEIR_UNREACHABLE("names were checked");
+        while (pack < pack_count &&
+               memcmp(packs[pack], name.ptr, WEIR__SEQ_LEN) != 0)
+            pack++;
+        if (pack == pack_count)
+            packs[pack_count++] = name.ptr;
+        pack_of[i] = pack;
+    }
+    purge->ask.done = on_purged;
+    weir__resp_eval(&bytes, &weir__script_purge, 5 + pack_count, 2 * count);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
+    for (size_t i = 0; i < pack_count; i++)
+        weir__prefix_pack(&bytes, &topic->base.prefix, (const char *)packs[i]);
+    for (size_t i = 0; i < count; i++) {
+        weir__resp_int(&bytes, (int64_t)pack_of[i] + 1);
+        (void)weir__reply_str(reply, first + i, &name);
+        weir__resp_bytes(&bytes, name);
+    }
+    weir__base_send(&topic->store->base, &bytes, &weir__script_purge,
+                    WEIR__SEND_AGAIN, &purge->ask);
+}
+
+static void on_nodes(struct weir__ask *ask, int code,
+                     const struct redisReply *reply)
+{
+    struct purge *purge = (struct purge *)ask; /* its first member */
+    size_t first, count;
+
+    if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
+        code = WEIR_ESERVER;
+    if (code != WEIR_OK) {
+        finish(purge, code);
+        return;
+    }
+    count = take_nodes(purge, reply, &first);
+    if (count > 0) {
+        purge->empty = 0;
+        send_nodes(purge, reply, first, count);
+        return;
+    }
+    if (reply->elements > 0) { /* no nodes: go on behind them */
+        ask_nodes(purge);
+        return;
+    }
+    /* What ran may wait again, and the other way round. */
+    purge->is_running = !purge->is_running;
+    purge->skipped = 0;
+    purge->empty++;
+    if (purge->empty == 3)
+        ask_dead(purge);
+    else
+        ask_nodes(purge);
+}
+
+static void ask_nodes(struct purge *purge)
+{
+    struct weir__buf bytes = {0};
+
+    purge->ask.done = on_nodes;
+    weir__resp_command(&bytes, 4);
+    weir__resp_str(&bytes, "ZRANGE");
+    weir__prefix_key(&bytes, &purge->topic->base.prefix,
+                     purge->is_running ? "run" : "wait");
+    weir__resp_int(&bytes, (int64_t)purge->skipped);
+    weir__resp_int(&bytes, (int64_t)purge->skipped + NODES - 1);
+    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &purge->ask);
+}
+
+/* --- the port ----------------------------------------------------------- */
+
+static int64_t number_at(const struct redisReply *reply, size_t index)
+{
+    struct weir_slice text;
+    int64_t number = 0;
+
+    if (!weir__reply_str(reply, index, &text))
+        return 0;
+    for (size_t i = 0; i < text.len && i < 18; i++)
+        number = number * 10 + (text.ptr[i] - '0');
+    return number;
+}
+
+/* Counters of the topic: what waits or runs is in none of the last three. */
+static void on_counters(struct weir__ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct weir_slice kind;
+    int64_t present;
+
+    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
+        code = WEIR_ENOTFOUND;
+    if (code != WEIR_OK) {
+        finish(purge, code);
+        return;
+    }
+    present = number_at(reply, 1) + number_at(reply, 2) + number_at(reply, 3) +
+              number_at(reply, 4) - number_at(reply, 5) - number_at(reply, 6) -
+              number_at(reply, 7);
+    purge->most = (uint64_t)(present < 0 ? 0 : present) + ADDED_MAX;
+    ask_nodes(purge);
+}
+
+static void ask_counters(struct purge *purge)
+{
+    static const char *const fields[] = {"kind",    "added",    "retried",
+                                         "snoozed", "requeued", "settled",
+                                         "delwait", "delrun"};
+    enum { COUNT = sizeof(fields) / sizeof(fields[0]) };
+    struct weir__buf bytes = {0};
+
+    purge->ask.done = on_counters;
+    weir__resp_command(&bytes, 2 + COUNT);
+    weir__resp_str(&bytes, "HMGET");
+    weir__prefix_key(&bytes, &purge->topic->base.prefix, "meta");
+    for (size_t i = 0; i < COUNT; i++)
+        weir__resp_str(&bytes, fields[i]);
+    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &purge->ask);
+}
+
+/* NULL when out of memory. */
+static struct purge *purge_new(struct weir__store_topic *topic,
+                               weir_count_fn fn, void *arg)
+{
+    struct purge *purge = weir__mem_new(sizeof(*purge));
+
+    if (purge == NULL)
+        return NULL;
+    purge->topic = topic;
+    purge->fn = fn;
+    purge->arg = arg;
+    return purge;
+}
+
+int weir__topic_purge(struct weir__store_topic *topic, enum weir__purge what,
+                      weir_count_fn fn, void *arg)
+{
+    struct purge *purge;
+
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    purge = purge_new(topic, fn, arg);
+    if (purge == NULL)
+        return WEIR_ENOMEM;
+    if (what == WEIR__PURGE_DEAD)
+        ask_dead(purge);
+    else
+        ask_counters(purge);
+    return WEIR_OK;
+}
+
+static void on_forgotten(struct weir__ask *ask, int code,
+                         const struct redisReply *reply)
+{
+    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct weir_slice word;
+
+    if (code == WEIR_OK && !weir__reply_str(reply, 0, &word))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && !weir__slice_equal(word, weir__slice_str("dead")))
+        code = WEIR_ENOTFOUND; /* there is none, or it is not dead */
+    purge->count = code == WEIR_OK;
+    finish(purge, code);
+}
+
+int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_count_fn fn, void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct purge *purge;
+
+    if (topic->store->base.is_closed)
+        return WEIR_ECANCELED;
+    purge = purge_new(topic, fn, arg);
+    if (purge == NULL)
+        return WEIR_ENOMEM;
+    purge->ask.done = on_forgotten;
+    weir__resp_eval(&bytes, &weir__script_slot, 8, 4);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "wait run ids meta p: dead rec idle");
+    weir__resp_str(&bytes, "delete");
+    weir__resp_bytes(&bytes, id);
+    weir__resp_str(&bytes, "D");
+    weir__resp_str(&bytes, "");
+    weir__base_send(&topic->store->base, &bytes, &weir__script_slot,
+                    WEIR__SEND_ONCE, &purge->ask);
+    return WEIR_OK;
+}

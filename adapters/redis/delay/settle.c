@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/msgpack/origin.h"
+#include "adapters/msgpack/record.h"
+#include "adapters/redis/delay/draft.h"
+#include "adapters/redis/delay/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Taking runs back. A run that is done costs one bit in its node; what is to
+ * be written (retries, snoozes, dead jobs) is encoded at once, since its slices
+ * end with the run. delay/verdicts.c sends it all at flush. */
+
+static void touch(struct weir__held *held)
+{
+    struct weir__store_topic *topic = held->lease->topic;
+
+    WEIR_ASSERT(held->next == NULL);
+    *topic->touched_end = held;
+    topic->touched_end = &held->next;
+    weir__base_mark(&topic->base);
+}
+
+/* A dead job that moves to another topic: retries start over there, and where
+ * it comes from is in its headers, unless it moved before. `headers` keeps
+ * them. */
+static void prepare_burial(const struct weir__store_topic *topic,
+                           struct weir__run *run, struct weir__buf *headers)
+{
+    struct weir__record *record = &run->record;
+    struct weir_origin origin = {
+        .topic = weir__slice_str(topic->base.name),
+        .id = run->id,
+        .token = run->token,
+        .died_ms = run->due_ms + run->start_late_us / 1000,
+        .error = record->error,
+    };
+    bool is_moved = record->spent > 0;
+
+    record->spent = record->counters.attempt;
+    if (is_moved)
+        return;
+    weir__buf_reset(headers);
+    if (weir__origin_write(headers, &origin, record->headers) &&
+        !headers->failed) /* else it goes without */
+        record->headers = weir__buf_slice(headers);
+    headers->failed = false;
+}
+
+/* Remember what is to be written; false when out of memory. */
+static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
+                        struct weir__held *held, bool is_instead)
+{
+    struct weir__items *items = &topic->endings;
+    size_t start = items->bytes.len;
+    struct weir__item *item;
+    /* Counted, not kept. */
+    bool is_expired =
+        run->outcome == WEIR__OUTCOME_DEAD &&
+        weir__slice_equal(run->record.reason, weir__slice_str("expired"));
+
+    if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0' &&
+        !topic->has_no_grave)
+        prepare_burial(topic, run, &topic->store->scratch[0]);
+    weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
+    if (!is_expired)
+        weir__record_write(&items->bytes, &run->record);
+    item = items->bytes.failed ? NULL : weir__items_push(items);
+    if (item == NULL) {
+        items->bytes.len = start;
+        items->bytes.failed = false;
+        return false;
+    }
+    item->is_instead = is_instead;
+    item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
+    item->id_at = start;
+    item->id_len = (uint32_t)run->id.len;
+    item->record_at = start + run->id.len;
+    item->record_len = (uint32_t)(items->bytes.len - item->record_at);
+    item->held = held;
+    item->slot = run->slot;
+    item->outcome = run->outcome;
+    return true;
+}
+
+/* A run that is done, and what becomes of it where another topic does not take
+ * the jobs that it adds. */
+static bool note_unmet(struct weir__store_topic *topic,
+                       const struct weir__run *run, struct weir__held *held)
+{
+    struct weir__run instead;
+    struct weir_error text;
+
+    weir__run_unmet(run, &text, &instead);
+    return note_ending(topic, &instead, held, true);
+}
+
+/* The topic that a follow-up goes to. */
+static struct weir__store_topic *open_away(struct weir__store_topic *topic,
+                                           struct weir_slice name)
+{
+    struct weir__base *base = &topic->store->base;
+
+    return (struct weir__store_topic *)weir__base_topic_open(base, name);
+}
+
+/* Likewise the jobs that the run adds: all of them, or false. */
+static bool note_follows(struct weir__store_topic *topic,
+                         const struct weir__run *run, struct weir__held *held)
+{
+    struct weir__items *items = &topic->endings;
+
+    for (const struct weir__follow *follow = run->follows.first; follow != NULL;
+         follow = follow->next) {
+        bool is_away = follow->topic.len > 0;
+        struct weir__store_topic *away =
+            is_away ? open_away(topic, follow->topic) : NULL;
+        size_t start = items->bytes.len;
+        struct weir__item *item;
+
+        weir__buf_append(&items->bytes, follow->id.ptr, follow->id.len);
+        weir__record_write(&items->bytes, &follow->record);
+        item = items->bytes.failed ? NULL : weir__items_push(items);
+        if (item == NULL || (is_away && away == NULL))
+            return false;
+        item->away = away;
+        item->is_absolute = follow->at_ms != 0;
+        item->ms = item->is_absolute ? follow->at_ms : follow->delay_ms;
+        item->id_at = start;
+        item->id_len = (uint32_t)follow->id.len;
+        item->record_at = start + follow->id.len;
+        item->record_len = (uint32_t)(items->bytes.len - item->record_at);
+        item->held = held;
+        item->slot = run->slot;
+        item->outcome = WEIR__OUTCOME_FOLLOW;
+    }
+    return true;
+}
+
+static bool note_all(struct weir__store_topic *topic, struct weir__run *run,
+                     struct weir__held *held)
+{
+    struct weir__items *items = &topic->endings;
+    size_t count = items->count, len = items->bytes.len;
+
+    bool is_noted;
+
+    if (run->outcome != WEIR__OUTCOME_DONE)
+        is_noted = note_ending(topic, run, held, false);
+    else
+        is_noted = run->follows.away == 0 || note_unmet(topic, run, held);
+    if (is_noted && note_follows(topic, run, held))
+        return true;
+    items->count = count;
+    items->bytes.len = len;
+    items->bytes.failed = false;
+    return false;
+}
+
+/* What the run's verdict writes somewhere else, in jobs. */
+static uint32_t endings_of(const struct weir__run *run)
+{
+    bool is_written =
+        run->outcome != WEIR__OUTCOME_DONE || run->follows.away > 0;
+
+    return (uint32_t)run->follows.count + is_written;
+}
+
+/* In bytes, but for ids and what is small. */
+static size_t bytes_of(const struct weir__run *run)
+{
+    bool is_written =
+        run->outcome != WEIR__OUTCOME_DONE || run->follows.away > 0;
+
+    return (is_written ? run->record.body.len : 0) + run->follows.bytes;
+}
+
+static bool has_room(const struct weir__held *held, const struct weir__run *run)
+{
+    return held->verdicts + held->endings + 1 + endings_of(run) <=
+               WEIR__CALL_SLOTS &&
+           (held->bytes == 0 ||
+            held->bytes + bytes_of(run) <= WEIR__CALL_BYTES);
+}
+
+/* The part of the node that takes the run's verdict: no part is too large for
+ * one call. NULL when out of memory. */
+static struct weir__held *part_for(struct weir__held *held,
+                                   const struct weir__run *run)
+{
+    struct weir__held *last = held->part == NULL ? held : held->part, *part;
+
+    if (has_room(last, run))
+        return last;
+    part = weir__mem_new(sizeof(*part));
+    if (part == NULL)
+        return NULL;
+    memcpy(part->name, held->name, sizeof(part->name));
+    part->size = held->size;
+    part->lo = held->lo;
+    part->pack = held->pack;
+    part->lease = held->lease;
+    part->part = part; /* tells it from a claimed node */
+    held->part = part;
+    return part;
+}
+
+/* Unless it has verdicts. */
+static void forget_part(struct weir__held *held)
+{
+    if (held->part == NULL || held->part->verdicts > 0)
+        return;
+    weir__mem_free(held->part);
+    held->part = NULL;
+}
+
+static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
+                         struct weir__held *node)
+{
+    uint64_t bit = UINT64_C(1) << (run->slot & 63);
+    struct weir__held *held = part_for(node, run);
+
+    if (held == NULL || !note_all(topic, run, held)) {
+        forget_part(node);
+        return; /* its lease runs out */
+    }
+    WEIR_ASSERT((held->slots[run->slot >> 6] & bit) == 0);
+    if (held->verdicts == 0)
+        touch(held);
+    held->slots[run->slot >> 6] |= bit;
+    held->verdicts++;
+    held->endings += endings_of(run);
+    held->bytes += bytes_of(run);
+    topic->base.unsettled++;
+}
+
+void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__lease *lease = run->batch;
+    struct weir__held *held = &lease->nodes[run->node];
+
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
+    WEIR_ASSERT(lease->topic == topic && lease->out > 0);
+    WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
+    WEIR_ASSERT(held->starting == NULL);
+    if (run->outcome == WEIR__OUTCOME_RETURN) {
+        lease->returned++;
+        topic->base.unsettled++;
+    } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
+        take_verdict(topic, run, held);
+    }
+    weir__run_fini(run);
+    lease->out--;
+    if (lease->out == 0) {
+        weir__lease_spend(lease);
+        weir__base_mark(&topic->base);
+    }
+}
+
+void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held)
+{
+    WEIR_ASSERT(held->lease->topic == topic && held->verdicts == 0);
+    held->is_dropped = true;
+    touch(held);
+}
+
+void weir__topic_clear_verdicts(struct weir__store_topic *topic)
+{
+    struct weir__held *held = topic->touched;
+
+    while (held != NULL) {
+        struct weir__held *next = held->next;
+
+        if (held->part == held) {
+            weir__mem_free(held);
+        } else {
+            held->next = NULL;
+            held->part = NULL;
+            held->verdicts = 0;
+            held->endings = 0;
+            held->bytes = 0;
+            memset(held->slots, 0, sizeof(held->slots));
+        }
+        held = next;
+    }
+    topic->touched = NULL;
+    topic->touched_end = &topic->touched;
+    weir__items_reset(&topic->endings);
+}

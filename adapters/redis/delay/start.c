@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/pack.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Suspects: noting on the server that one is about to run, and saying which one
+ * ran when this worker died. */
+
+/* --- starting ----------------------------------------------------------- */
+
+static void on_started(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__held *held = (struct weir__held *)ask; /* its first member */
+    struct weir__store_topic *topic = held->lease->topic;
+    struct weir__run *run = held->starting;
+    int64_t is_noted;
+
+    WEIR_ASSERT(run != NULL);
+    held->starting = NULL;
+    weir__hold_note_error(topic, "start", code, reply);
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_noted))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && is_noted == 0)
+        code = WEIR_ENOTFOUND;
+    if (topic->base.user != NULL)
+        topic->store->base.events.started(topic->base.user, run, code);
+}
+
+void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__lease *lease = run->batch;
+    struct weir__held *held = &lease->nodes[run->node];
+    struct weir__buf bytes = {0};
+
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && lease->topic == topic);
+    WEIR_ASSERT(run->is_suspect && held->size == 1);
+    WEIR_ASSERT(held->starting == NULL);
+    held->start.done = on_started;
+    held->starting = run;
+    weir__resp_eval(&bytes, &weir__script_start, 2, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "run started");
+    weir__resp_bytes(&bytes, weir__slice_of(held->name, sizeof(held->name)));
+    weir__resp_int(&bytes, (int64_t)lease->token);
+    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_start,
+                    WEIR__SEND_AGAIN, &held->start);
+}
+
+/* --- recalling ---------------------------------------------------------- */
+
+struct recall_ask {
+    struct weir__ask ask;
+    struct weir__store_topic *topic;
+    char node[WEIR__NODE_LEN];
+    unsigned slot;
+};
+
+static void say_id(const struct recall_ask *recall, struct weir_slice bytes)
+{
+    struct weir_slice ids[WEIR__SLOTS_MAX], id;
+    char made[WEIR__MADE_ID_LEN + 1];
+    struct weir__pack pack;
+
+    if (weir__pack_read(bytes, &pack) != WEIR_OK || recall->slot >= pack.count)
+        return;
+    weir__made_id(recall->node, recall->slot, made);
+    id = weir__slice_str(made);
+    if (pack.has_ids) {
+        weir__pack_ids(&pack, ids);
+        id = ids[recall->slot];
+    }
+    weir__log(recall->topic->store->base.options.log, WEIR_LEVEL_WARN,
+              "redis: %s: when this worker died last time it was running job "
+              "%.*s",
+              recall->topic->base.name, (int)id.len, (const char *)id.ptr);
+}
+
+static void on_pack(struct weir__ask *ask, int code,
+                    const struct redisReply *reply)
+{
+    struct recall_ask *recall = (struct recall_ask *)ask; /* first member */
+
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_STRING)
+        say_id(recall, weir__slice_of(reply->str, (size_t)reply->len));
+    weir__mem_free(recall);
+}
+
+static void on_recalled(struct weir__ask *ask, int code,
+                        const struct redisReply *reply)
+{
+    struct recall_ask *recall = (struct recall_ask *)ask; /* first member */
+    struct weir__buf bytes = {0};
+    struct weir_slice node;
+    unsigned hi;
+
+    weir__base_log_error(&recall->topic->base, "recall", code, reply);
+    if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
+        weir__node_read(node, &recall->slot, &hi) != WEIR_OK) {
+        weir__mem_free(recall);
+        return;
+    }
+    memcpy(recall->node, node.ptr, sizeof(recall->node));
+    recall->ask.done = on_pack;
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "GET");
+    weir__prefix_pack(&bytes, &recall->topic->base.prefix, recall->node);
+    weir__base_send(&recall->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+                    &recall->ask);
+}
+
+void weir__topic_recall(struct weir__store_topic *topic)
+{
+    struct recall_ask *recall = weir__mem_new(sizeof(*recall));
+    struct weir__buf bytes = {0};
+
+    if (recall == NULL)
+        return; /* the next claim tries again */
+    topic->has_recalled = true;
+    recall->ask.done = on_recalled;
+    recall->topic = topic;
+    weir__resp_eval(&bytes, &weir__script_recall, 3, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
+    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__base_send(&topic->store->base, &bytes, &weir__script_recall,
+                    WEIR__SEND_ONCE, &recall->ask);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/private.h"
+
+/* Counts of a topic. */
+
+enum { MOST_NODES = 2000 }; /* that one stats call looks at */
+
+/* The script counts what waits, ready or not. */
+static int read_counts(struct weir__stats_ask *ask,
+                       const struct redisReply *reply)
+{
+    struct weir_stats *stats = &ask->stats;
+    int rc = weir__stats_read(ask, reply);
+
+    if (rc != WEIR_OK)
+        return rc;
+    if (ask->kind[0] == '\0')
+        return WEIR_ENOTFOUND;
+    stats->scheduled -=
+        stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
+    return WEIR_OK;
+}
+
+int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                      void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct weir__stats_ask *stats;
+    int rc = weir__stats_new(&topic->base, read_counts, fn, arg, &stats);
+
+    if (rc != WEIR_OK)
+        return rc;
+    weir__resp_eval(&bytes, &weir__script_stats, 3, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait meta dead");
+    weir__resp_int(&bytes, MOST_NODES);
+    weir__base_send(topic->base.base, &bytes, &weir__script_stats,
+                    WEIR__SEND_AGAIN, &stats->ask);
+    return WEIR_OK;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/draft.h"
+#include "adapters/redis/delay/hold.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Sending verdicts: calls of the settle script with up to 1,024 slots each.
+ * What a verdict writes back is staged as packs before the call, like new jobs.
+ * What a call says is put together in delay/draft.c. */
+
+#define UNMET_NS INT64_C(1000000000)
+
+/* --- sending again ------------------------------------------------------ */
+
+void weir__settle_free(struct weir__settle *settle)
+{
+    for (size_t i = 0; i < settle->copy_count; i++)
+        weir__buf_fini(&settle->copies[i]);
+    weir__buf_fini(&settle->call);
+    weir__mem_free(settle);
+}
+
+/* The copies stay: it may have to be repeated. */
+static void send_copy(struct weir__settle *settle, size_t index,
+                      struct weir__ask *ask)
+{
+    const struct weir__buf *copy = &settle->copies[index];
+    struct weir__buf bytes = {0};
+
+    weir__buf_append(&bytes, copy->ptr, copy->len);
+    bytes.failed = bytes.failed || copy->failed;
+    weir__base_send(&settle->topic->store->base, &bytes,
+                    ask == NULL ? NULL : &weir__script_settle, WEIR__SEND_AGAIN,
+                    ask);
+}
+
+static void send_copies(struct weir__settle *settle)
+{
+    size_t last = settle->copy_count - 1;
+
+    for (size_t i = 0; i < last; i++)
+        send_copy(settle, i, NULL);
+    send_copy(settle, last, &settle->ask);
+}
+
+/* The first time all of it has to be there. */
+static void send_first(struct weir__settle *settle)
+{
+    for (size_t i = 0; i + 1 < settle->copy_count; i++)
+        send_copy(settle, i, NULL);
+    weir__base_send(&settle->topic->store->base, &settle->call,
+                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+}
+
+void weir__settle_send(struct weir__settle *settle)
+{
+    if (settle->copy_count > 0)
+        send_copies(settle);
+    else
+        weir__base_send(&settle->topic->store->base, &settle->call,
+                        &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+}
+
+/* --- replies ------------------------------------------------------------ */
+
+/* Behind the pairs of nodes and slots come those that begin below 0: -1, how
+ * many jobs that runs added have ids that exist; -2 or -3, a topic that does
+ * not take jobs from here. Returns where these begin. */
+static size_t end_of_slots(const struct redisReply *reply)
+{
+    size_t end = (size_t)reply->elements;
+    int64_t node;
+
+    while (end >= 3 && weir__reply_int(reply, end - 2, &node) && node < 0)
+        end -= 2;
+    return end;
+}
+
+/* Verdicts whose new pack was not there at the second time either. */
+static size_t count_left_out(const struct redisReply *reply)
+{
+    size_t count = 0, end = end_of_slots(reply);
+    int64_t slot;
+
+    for (size_t i = 2; i < end; i += 2)
+        count += weir__reply_int(reply, i, &slot) && slot >= WEIR__SLOTS_MAX;
+    return count;
+}
+
+static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
+{
+    if (unkept > 0)
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: the server did not keep what %zu verdicts write "
+                  "back (is it full?); they are told again",
+                  topic->base.name, unkept);
+}
+
+static void note_twins(const struct weir__store_topic *topic, int64_t twins)
+{
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %lld jobs that handlers added with their verdicts "
+              "exist already",
+              topic->base.name, (long long)twins);
+}
+
+/* Once in a second. */
+static void note_unmet(struct weir__store_topic *topic, struct weir_slice away,
+                       bool is_full)
+{
+    int64_t now_ns = weir__base_now_ns(&topic->store->base);
+
+    if (topic->unmet_ns != 0 && now_ns - topic->unmet_ns < UNMET_NS)
+        return;
+    topic->unmet_ns = now_ns;
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %.*s %s; handlers that add jobs there with DONE run "
+              "again",
+              topic->base.name, (int)away.len, (const char *)away.ptr,
+              is_full ? "is full (max_pending)" : "is not of kind delay");
+}
+
+/* What the reply says of jobs that runs add. */
+static void note_follows(struct weir__store_topic *topic,
+                         const struct redisReply *reply)
+{
+    size_t count = (size_t)reply->elements;
+    struct weir_slice away;
+    int64_t node, twins;
+
+    for (size_t i = end_of_slots(reply); i + 1 < count; i += 2) {
+        if (!weir__reply_int(reply, i, &node))
+            continue;
+        if (node == -1 && weir__reply_int(reply, i + 1, &twins))
+            note_twins(topic, twins);
+        if (node < -1 && weir__reply_str(reply, i + 1, &away))
+            note_unmet(topic, away, node == -3);
+    }
+}
+
+/* So many verdicts more are answered for good. */
+static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
+{
+    struct weir__store_topic *topic = settle->topic;
+
+    WEIR_ASSERT(topic->base.unsettled >= verdicts);
+    topic->base.unsettled -= verdicts;
+    settle->told += verdicts;
+    if (topic->base.user != NULL && verdicts > 0)
+        topic->store->base.events.settled(topic->base.user, verdicts, refused);
+}
+
+/* Verdicts that a repeat settled before are refused when it comes again. */
+static void read_answer(struct weir__settle *settle,
+                        const struct redisReply *reply, size_t unkept)
+{
+    size_t pairs = (end_of_slots(reply) - 1) / 2;
+    size_t settled = settle->verdicts - settle->told;
+    size_t refused =
+        pairs > unkept + settle->told ? pairs - unkept - settle->told : 0;
+
+    settled -= unkept < settled ? unkept : settled;
+    if (refused > settled)
+        refused = settled;
+    note_follows(settle->topic, reply);
+    weir__base_log_refused(&settle->topic->base, refused);
+    tell(settle, settled, refused);
+}
+
+/* False: it is held, and this runs again. */
+static bool is_final(struct weir__settle *settle, int code,
+                     const struct redisReply *reply)
+{
+    int64_t settled = -1;
+    size_t unkept = 0;
+
+    if (code == WEIR_ESERVER)
+        return !weir__hold_push(settle, reply);
+    if (code != WEIR_OK)
+        return true;
+    if (!weir__reply_int(reply, 0, &settled) || settled < 0) {
+        unkept = settle->verdicts - settle->told;
+    } else {
+        unkept = count_left_out(reply);
+        read_answer(settle, reply, unkept);
+    }
+    if (unkept > 0 && !settle->is_held)
+        note_unkept(settle->topic, unkept);
+    return unkept == 0 || !weir__hold_push(settle, reply);
+}
+
+/* A script stays within one slot. */
+static void note_cluster(struct weir__store_topic *topic, int code,
+                         const struct redisReply *reply)
+{
+    if (code != WEIR_ESERVER || topic->has_no_grave ||
+        topic->on_dead[0] == '\0' || strncmp(reply->str, "CROSSSLOT", 9) != 0)
+        return;
+    topic->has_no_grave = true;
+    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: on_dead needs a server that is no node of a cluster; "
+              "dead jobs stay in their topic",
+              topic->base.name);
+}
+
+static void on_settled(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__settle *settle = (struct weir__settle *)ask; /* first member */
+    struct weir__store_topic *topic = settle->topic;
+    bool was_held = settle->is_held;
+    int64_t settled = 0;
+    size_t rest;
+
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
+        settled == -1 && settle->copy_count > 0 && !settle->is_second) {
+        settle->is_second = true;
+        send_copies(settle);
+        return;
+    }
+    weir__hold_note_error(topic, "settle", code, reply);
+    note_cluster(topic, code, reply);
+    if (!is_final(settle, code, reply))
+        return;
+    rest = settle->verdicts - settle->told;
+    tell(settle, rest, rest);
+    if (was_held) {
+        topic->held_cost -= settle->cost;
+        weir__hold_release(topic);
+    }
+    weir__settle_free(settle);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+/* What it would repeat: its packs, and the call without those that are not
+ * there. Nothing where there are none. */
+static void write_copies(struct weir__settle *settle,
+                         const struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    const struct weir__parcels *parcels = &topic->store->parcels;
+
+    for (size_t i = 0; i < parcels->count; i++) {
+        struct weir__store_topic *home = weir__draft_home(draft, i);
+
+        weir__base_announce(&home->base);
+        weir__topic_write_stage(&settle->copies[i], home, &topic->endings,
+                                &parcels->list[i]);
+    }
+    if (parcels->count == 0)
+        return;
+    weir__draft_write(&settle->copies[parcels->count], draft, true);
+    settle->copy_count = parcels->count + 1;
+}
+
+/* With room for the copies, and tokens of the nodes. */
+static struct weir__settle *settle_new(const struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    size_t parcels = topic->store->parcels.count;
+    size_t copies = parcels == 0 ? 0 : parcels + 1;
+    struct weir__settle *settle =
+        weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]) +
+                      draft->nodes * sizeof(settle->tokens[0]));
+
+    if (settle == NULL)
+        return NULL;
+    settle->ask.done = on_settled;
+    settle->ask.base = topic->base.base;
+    settle->topic = topic;
+    settle->verdicts = draft->verdicts;
+    settle->tokens = (uint64_t *)(void *)(settle->copies + copies);
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next)
+        if (settle->token_count == 0 ||
+            settle->tokens[settle->token_count - 1] != held->lease->token)
+            settle->tokens[settle->token_count++] = held->lease->token;
+    return settle;
+}
+
+static void send_call(struct weir__draft *draft)
+{
+    struct weir__store_topic *topic = draft->topic;
+    struct weir__settle *settle =
+        weir__draft_plan(draft) ? settle_new(draft) : NULL;
+    bool is_crowded = weir__hold_is_crowded(topic);
+
+    if (settle == NULL) { /* the leases run out */
+        WEIR_ASSERT(topic->base.unsettled >= draft->verdicts);
+        topic->base.unsettled -= draft->verdicts;
+        return;
+    }
+    write_copies(settle, draft);
+    if (!is_crowded || settle->copy_count == 0)
+        weir__draft_write(&settle->call, draft, false);
+    if (is_crowded)
+        weir__hold_crowded(settle);
+    else
+        send_first(settle);
+}
+
+/* --- flushing ----------------------------------------------------------- */
+
+/* Where dead jobs go. Without memory for it they stay. */
+static void find_grave(struct weir__store_topic *topic)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic->on_dead)};
+    struct weir__store *store = &topic->store->base.port;
+
+    topic->grave = NULL;
+    if (topic->endings.count == 0 || topic->has_no_grave ||
+        options.name.len == 0 ||
+        store->ops->topic_open(store, &options, &topic->grave) < 0)
+        return;
+    weir__base_announce(&topic->grave->base);
+}
+
+static void send_all(struct weir__store_topic *topic)
+{
+    struct weir__held *held = topic->touched;
+    size_t item = 0;
+
+    find_grave(topic);
+    weir__draft_sort_endings(topic, held);
+    while (held != NULL) {
+        struct weir__draft draft = weir__draft_nodes(topic, held);
+
+        weir__draft_endings(&draft, item);
+        send_call(&draft);
+        item = draft.end_item;
+        held = draft.end;
+    }
+    WEIR_ASSERT(item == topic->endings.count);
+}
+
+void weir__topic_flush_settles(struct weir__store_topic *topic)
+{
+    if (topic->endings.count > 0 && !topic->store->base.has_number)
+        return; /* its answer flushes them */
+    send_all(topic);
+    weir__topic_clear_verdicts(topic);
+    while (topic->spent_leases != NULL) {
+        struct weir__lease *lease = topic->spent_leases;
+
+        topic->spent_leases = lease->next_spent;
+        if (lease->returned > 0)
+            weir__topic_release(topic, lease->token, lease->returned);
+        weir__lease_free(lease);
+    }
+}
