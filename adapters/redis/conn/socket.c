@@ -12,7 +12,11 @@ enum {
     KEEPALIVE_IDLE_S = 15,
     KEEPALIVE_STEP_S = 5,
     KEEPALIVE_STEPS = 3,
-    USER_TIMEOUT_MS = 20000 /* keepalive is silent while data is in flight */
+    USER_TIMEOUT_MS = 20000, /* keepalive is silent while data is in flight */
+    /* The server reads all that a unix socket holds in one turn of its loop,
+     * but answers others with 64 KiB each: a producer that keeps it full would
+     * leave its workers behind. */
+    SEND_BYTES = 65536
 };
 
 static void set_option(int fd, int level, int option, int value)
@@ -24,8 +28,10 @@ static void set_option(int fd, int level, int option, int value)
 void weir__socket_prepare(int fd, bool is_unix)
 {
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail on an open socket */
-    if (is_unix)
+    if (is_unix) {
+        set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
         return;
+    }
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 #ifdef TCP_KEEPIDLE

@@ -18,7 +18,7 @@ enum {
     WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
     WEIR__CALL_BYTES = 4 * 1024 * 1024, /* of what one settle call writes, but
                                            for that of a single run */
-    WEIR__FETCHERS = 2,                 /* connections that only fetch packs */
+    WEIR__FETCHERS = 4,                 /* connections that only fetch packs */
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
@@ -172,7 +172,7 @@ void weir__topic_write_stage(struct weir__buf *buf,
 
 void weir__topic_flush_claim(struct weir__store_topic *topic);
 
-/* --- delay/carry.c ------------------------------------------------------ */
+/* --- delay/fetchers.c --------------------------------------------------- */
 
 /* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
 void weir__lease_fetch(struct weir__lease *lease);

@@ -7,6 +7,7 @@
 
 #include "adapters/redis/base/base.h"
 #include "adapters/redis/conn/private.h"
+#include "adapters/redis/delay/private.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
@@ -384,7 +385,7 @@ TEST(large_fetches_go_by_connections_of_their_own)
     EXPECT_INT(100, host_claim(host, 100, 60000));
     EXPECT_INT(0, fetchers(proc));
     EXPECT_TRUE(host_claim(host, 1024, 60000) >= 512);
-    AWAIT(fetchers(proc) == 2);
+    AWAIT(fetchers(proc) == WEIR__FETCHERS);
     while (host_claim(host, 1024, 60000) > 0)
         continue;
     EXPECT_INT(3000, host->arrived);
@@ -407,7 +408,7 @@ TEST(a_fetch_whose_connection_breaks_goes_by_another)
     }
     AWAIT(host->added == 3000);
     first = host_claim(host, 1024, 60000);
-    AWAIT(fetchers(proc) == 2);
+    AWAIT(fetchers(proc) == WEIR__FETCHERS);
     /* The server hangs up on who is to get more than this at once. */
     (void)redis_text(proc, "CONFIG SET client-output-buffer-limit %s",
                      "normal 40000 0 0");
