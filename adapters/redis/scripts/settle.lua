@@ -158,6 +158,7 @@ end
 -- in `slots`; what is left of it stays under the token.
 local function settle_node(index, name, lo, hi, slots, score)
   if met[name] then return false end -- twice in one call: too late
+  met[name] = true
   local count = hi - lo + 1
   if slots then
     count = 0
@@ -167,7 +168,6 @@ local function settle_node(index, name, lo, hi, slots, score)
     if count == 0 then return true end
     carve(to_keep, score, sub(name, 1, 12), lo, hi, slots)
   end
-  met[name] = true
   to_remove[#to_remove + 1] = name
   local at = index * 5 - 4
   local pack = pack_of(KEYS[nodes[at]], nodes[at + 3])
@@ -190,20 +190,10 @@ local function settle_node(index, name, lo, hi, slots, score)
 end
 
 -- The node is not under its token as a whole: part of it was deleted or settled
--- meanwhile, or the lease is lost. Look for what is left below it, but not where
--- no slot is to be settled: a node that is settled slot by slot comes here each
--- time.
+-- meanwhile, or the lease is lost. Look for what is left below it.
 local function settle_below(index, name, token, lo, hi, slots, alive)
-  local seq, first, last = sub(name, 1, 12), lo, hi
-  while slots and first < hi and not slots[first] do first = first + 1 end
-  while slots and last > first and not slots[last] do last = last - 1 end
-  local function wants(from, to)
-    for slot = math.max(from, first), min(to, last) do
-      if not slots or slots[slot] then return true end
-    end
-  end
+  local seq = sub(name, 1, 12)
   local function descend(from, to)
-    if not wants(from, to) then return end
     local below = node_name(seq, from, to)
     local score = alive and call('ZSCORE', run, below)
     score = score and tonumber(score)

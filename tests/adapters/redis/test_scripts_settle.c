@@ -37,45 +37,6 @@ TEST(what_is_not_settled_stays_under_its_token)
     script_teardown();
 }
 
-static long long lookups(void)
-{
-    const char *text = script_text("INFO commandstats");
-    const char *at = strstr(text, "cmdstat_zscore:calls=");
-
-    return at == NULL ? 0 : atoll(at + strlen("cmdstat_zscore:calls="));
-}
-
-static const char *settle_range(unsigned lo, unsigned hi)
-{
-    char slots[256];
-
-    for (unsigned slot = lo; slot <= hi; slot++)
-        slots[slot - lo] = (char)slot;
-    script_settle_begin();
-    script_settle_node("a00??", slots, hi - lo + 1);
-    script_settle_close();
-    return script_settle('a', 0, "10");
-}
-
-/* Else each of many settles of a node would look for all that went before. */
-TEST(settled_slots_are_not_looked_for_again)
-{
-    long long before;
-
-    script_setup();
-    (void)script_add('a', "256", "r0");
-    EXPECT_STR("a00??+0", script_claim("256", "9000"));
-    EXPECT_STR("100", settle_range(0, 99));
-    EXPECT_STR("99", settle_range(102, 200));
-    before = lookups();
-    EXPECT_STR("2", settle_range(100, 101));
-    EXPECT_TRUE(lookups() - before <= 10); /* the lease, nodes of 256 to 2 */
-    EXPECT_STR("aaaaaaaaaaaa<9<9 aaaaaaaaaaaa<:<; aaaaaaaaaaaa<<<? "
-               "aaaaaaaaaaaa=0=? aaaaaaaaaaaa>0??",
-               script_text("ZRANGEBYLEX weir:{t}:run - +"));
-    script_teardown();
-}
-
 TEST(a_stale_token_changes_nothing)
 {
     char stale[24];

@@ -146,30 +146,20 @@ struct deciding {
     struct model *model;
     struct text refusals;
     long long settled;
-    struct job **met; /* first jobs of the nodes that entries settled */
+    struct job **met; /* first jobs of the nodes that entries reached */
     size_t met_count, met_cap;
     bool (*gone)[SLOTS]; /* settled slots of each node in `met` */
     size_t gone_cap;
 };
 
-static bool is_any_listed(const struct entry *entry, const struct job *first)
-{
-    for (unsigned slot = first->lo; slot <= first->hi; slot++)
-        if (is_listed(entry, slot))
-            return true;
-    return false;
-}
-
-/* The slots of a node that still lies under the token. A node of which an
- * earlier entry of the call has settled any is too late for this one. */
+/* The slots of a node that still lies under the token. A node that an earlier
+ * entry of the call has reached is too late for this one. */
 static void decide_node(struct deciding *deciding, size_t index,
                         struct entry *entry, struct job *first)
 {
     bool is_late = first->is_met;
     size_t at = deciding->met_count;
 
-    if (!is_any_listed(entry, first))
-        return;
     if (!is_late) {
         deciding->met = list_room(deciding->met, at, &deciding->met_cap,
                                   sizeof(struct job *));
