@@ -236,7 +236,7 @@ end
 
 local node_names = {}
 for i = 2, #nodes, 5 do node_names[#node_names + 1] = nodes[i] end
-local scores = call('ZMSCORE', run, unpack(node_names))
+local scores = node_names[1] and call('ZMSCORE', run, unpack(node_names))
 for index, name in ipairs(node_names) do
   local token, listed = nodes[index * 5 - 2], nodes[index * 5]
   local score = scores[index] and tonumber(scores[index])
