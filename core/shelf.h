@@ -4,7 +4,7 @@
 
 /* A few freed blocks, kept for the next that are wanted. The C library gives
  * large ones back to the system at once, and each page of the next one is a
- * fault again: a fifth of a worker's time before there were shelves. */
+ * fault again. */
 
 #include <stddef.h>
 

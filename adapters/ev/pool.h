@@ -5,8 +5,7 @@
 /* Threads for handlers that block: errands are queued under a lock, a thread
  * takes one at a time, and the loop is told once for all that came back since
  * it last looked. Threads are started when there is work for them, up to the
- * bound, and block all signals but those of
- * faults. */
+ * bound, and block all signals but those of faults. */
 
 #include "core/errand.h"
 #include "core/error.h"

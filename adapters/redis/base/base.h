@@ -79,8 +79,7 @@ struct weir__base_kind {
     const struct weir__store_ops *ops;
     const struct weir__script *const *scripts; /* that it calls */
     bool has_wakes;                            /* workers are woken by name */
-    const struct weir__kept
-        *kept; /* keeper/keeper.h; NULL: none looks after leases */
+    const struct weir__kept *kept; /* NULL: nobody looks after leases */
     /* Connected, for the first time or again. */
     void (*connected)(struct weir__base *base);
     /* Somebody wakes a topic that has a user. NULL: tell the user. */

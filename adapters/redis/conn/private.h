@@ -3,10 +3,10 @@
 #define WEIR_CONN_PRIVATE_H
 
 /* The inside of a connection, shared by
- *   conn/conn.c        what others call,
- *   conn/state.c  the state machine: connecting, losing, backing off,
- *   conn/queue.c  requests on their way: sending, matching replies, giving up,
- *   conn/handshake.c   from a connected socket to READY.
+ *   conn.c       what others call,
+ *   state.c      the state machine: connecting, losing, backing off,
+ *   queue.c      requests on their way: sending, matching replies, giving up,
+ *   handshake.c  from a connected socket to READY.
  *
  * Requests live on one of five lists. They go out in the order `returned`,
  * `again`, `waiting`, and each list is in the order in which it is to go out:

@@ -2,9 +2,10 @@
 #ifndef WEIR_DELAY_H
 #define WEIR_DELAY_H
 
-/* The store of `delay` topics on a Redis server: two connections, one for
- * commands and one subscribed to this worker's wake-up channel. The data model
- * is in docs/packs.md. */
+/* The store of `delay` topics on a Redis server. One connection is for commands
+ * and one is subscribed to this worker's wake-up channel; serving a topic takes
+ * another for the keeper's thread, and large fetches a few of their own. The
+ * data model is in docs/packs.md. */
 
 #include "adapters/redis/store.h"
 

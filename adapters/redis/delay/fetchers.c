@@ -70,7 +70,7 @@ void weir__lease_fetch(struct weir__lease *lease)
         open_fetchers(store);
         conn = next_fetcher(store);
     }
-    lease->is_carried = conn != NULL;
+    lease->by_fetcher = conn != NULL;
     if (conn == NULL) {
         weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN,
                         &lease->ask);
@@ -98,11 +98,11 @@ bool weir__lease_fetch_again(struct weir__lease *lease, int code,
 {
     struct weir__buf bytes = {0};
 
-    if (!lease->is_carried || code == WEIR_ESERVER ||
+    if (!lease->by_fetcher || code == WEIR_ESERVER ||
         (code == WEIR_OK && has_all(reply)) ||
         lease->topic->store->base.is_closed)
         return false;
-    lease->is_carried = false;
+    lease->by_fetcher = false;
     write_fetch(&bytes, lease);
     weir__base_send(&lease->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
                     &lease->ask);

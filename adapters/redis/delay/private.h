@@ -79,7 +79,7 @@ struct weir__lease {
     int64_t time_us; /* server time of the claim */
     int64_t claimed_ns;
     size_t jobs;
-    bool is_carried; /* fetched by one of the store's fetchers */
+    bool by_fetcher; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */
     size_t returned; /* runs that came back without having been started */
     bool is_fetching;
