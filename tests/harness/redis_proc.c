@@ -357,3 +357,13 @@ const char *redis_text(struct redis_proc *proc, const char *format, ...)
     freeReplyObject(reply);
     return is_nil ? NULL : proc->text;
 }
+
+long long redis_calls(struct redis_proc *proc, const char *command)
+{
+    char start[64];
+    const char *text = redis_text(proc, "INFO commandstats"), *at;
+
+    (void)snprintf(start, sizeof(start), "cmdstat_%s:calls=", command);
+    at = strstr(text, start);
+    return at == NULL ? 0 : atoll(at + strlen(start));
+}

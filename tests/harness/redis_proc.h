@@ -54,4 +54,7 @@ long long redis_int(struct redis_proc *proc, const char *format, ...);
  * decimal, arrays joined by blanks, errors as they came, nil as NULL. */
 const char *redis_text(struct redis_proc *proc, const char *format, ...);
 
+/* How often it ran a command, named as INFO does ("zadd"), in scripts, too. */
+long long redis_calls(struct redis_proc *proc, const char *command);
+
 #endif

@@ -137,68 +137,85 @@ end
 -- First decide, without writing anything.
 local reply, settled, refused = { 0 }, 0, {}
 local to_remove, to_keep, to_unindex = {}, {}, {}
-local packs, met = {}, {}
+local packs = {}
+local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
 local function pack_of(key, header_len)
   local pack = packs[key]
   if pack then return pack end
   local header = call('GETRANGE', key, 0, header_len - 1)
   if #header < 8 then
-    pack = { lost = true, gone = 0, last = 0 }
+    pack = { gone = 0, was = 0, last = 0 }
   else
     local _, _, last, gone = byte(header, 1, 4)
-    pack = { last = last, gone = gone }
+    pack = { gone = gone, was = gone, last = last }
     if header_len > 8 then _, pack.names = cmsgpack.unpack_one(header, 8) end
   end
   packs[key] = pack
   return pack
 end
 
+local function refuse(index, slot)
+  refused[(index - 1) * 256 + slot] = true
+  reply[#reply + 1] = index - 1
+  reply[#reply + 1] = slot
+end
+
 -- lo..hi is in `run` under the right token: settle all of its slots, or those
--- in `slots`; what is left of it stays under the token.
+-- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
-  if met[name] then return false end -- twice in one call: too late
-  met[name] = true
-  local count = hi - lo + 1
-  if slots then
-    count = 0
-    for slot = lo, hi do
-      if slots[slot] then count = count + 1 end
+  local at, base = index * 5 - 4, (index - 1) * 256
+  local pack, part = pack_of(KEYS[nodes[at]], nodes[at + 3]), parts[name]
+  local names, last, count = pack.names, #to_unindex, 0
+  if not slots and not part and not keeps_id then -- the usual case
+    count = hi - lo + 1
+    for slot = lo, names and hi or -1 do
+      to_unindex[last + slot - lo + 1] = names[slot + 1]
     end
-    if count == 0 then return true end
-    carve(to_keep, score, sub(name, 1, 12), lo, hi, slots)
-  end
-  to_remove[#to_remove + 1] = name
-  local at = index * 5 - 4
-  local pack = pack_of(KEYS[nodes[at]], nodes[at + 3])
-  local names, last = pack.names, #to_unindex
-  if names and not slots and not keeps_id then -- the usual case
-    for slot = lo, hi do to_unindex[last + slot - lo + 1] = names[slot + 1] end
-  elseif names then
-    local base = (index - 1) * 256
+  else
     for slot = lo, hi do
-      if (not slots or slots[slot]) and
-         not (keeps_id and keeps_id[base + slot]) then
-        last = last + 1
-        to_unindex[last] = names[slot + 1]
+      if slots and not slots[slot] then
+        -- it stays
+      elseif part == 'whole' or part and part[slot] then
+        refuse(index, slot)
+      else
+        count = count + 1
+        if part then part[slot] = true end
+        if names and not (keeps_id and keeps_id[base + slot]) then
+          last = last + 1
+          to_unindex[last] = names[slot + 1]
+        end
       end
     end
   end
-  settled = settled + count
-  pack.gone = pack.gone + count
-  return true
+  if count == 0 then return end
+  settled, pack.gone = settled + count, pack.gone + count
+  if part then return end
+  parts[name] = slots or 'whole'
+  to_remove[#to_remove + 1] = name
+  if slots then to_carve[#to_carve + 1] = { name, lo, hi, score } end
 end
 
 -- The node is not under its token as a whole: part of it was deleted or settled
--- meanwhile, or the lease is lost. Look for what is left below it.
+-- meanwhile, or the lease is lost. Look for what is left below it, but not where
+-- no slot is to be settled: a node that is settled slot by slot comes here each
+-- time.
 local function settle_below(index, name, token, lo, hi, slots, alive)
-  local seq = sub(name, 1, 12)
+  local seq, first, last = sub(name, 1, 12), lo, hi
+  while slots and first < hi and not slots[first] do first = first + 1 end
+  while slots and last > first and not slots[last] do last = last - 1 end
+  local function wants(from, to)
+    for slot = math.max(from, first), min(to, last) do
+      if not slots or slots[slot] then return true end
+    end
+  end
   local function descend(from, to)
+    if not wants(from, to) then return end
     local below = node_name(seq, from, to)
     local score = alive and call('ZSCORE', run, below)
     score = score and tonumber(score)
-    if score and floor(score) == token and
-       settle_node(index, below, from, to, slots, score) then
+    if score and floor(score) == token then
+      settle_node(index, below, from, to, slots, score)
       return
     end
     if alive and from < to then
@@ -208,11 +225,7 @@ local function settle_below(index, name, token, lo, hi, slots, alive)
       return
     end
     for slot = from, to do
-      if not slots or slots[slot] then
-        refused[(index - 1) * 256 + slot] = true
-        reply[#reply + 1] = index - 1
-        reply[#reply + 1] = slot
-      end
+      if not slots or slots[slot] then refuse(index, slot) end
     end
   end
   descend(lo, hi)
@@ -247,11 +260,16 @@ for index, name in ipairs(node_names) do
     for i = 1, #listed do slots[byte(listed, i)] = true end
   end
   if left_out then slots = all_but_left_out(index, lo, hi, slots) end
-  if not (score and floor(score) == token and
-          settle_node(index, name, lo, hi, slots, score)) then
+  if score and floor(score) == token then
+    settle_node(index, name, lo, hi, slots, score)
+  else
     local alive = call('ZSCORE', lease, digits(token))
     settle_below(index, name, token, lo, hi, slots, alive)
   end
+end
+for _, node in ipairs(to_carve) do
+  local name, lo, hi, score = unpack(node)
+  carve(to_keep, score, sub(name, 1, 12), lo, hi, parts[name])
 end
 
 for a = 1, #aways, 6 do
@@ -269,7 +287,7 @@ call_list('HDEL', ids, to_unindex)
 for key, pack in pairs(packs) do
   if pack.gone > pack.last then
     call('DEL', key)
-  elseif not pack.lost then
+  elseif pack.gone > pack.was then
     call('SETRANGE', key, 3, char(pack.gone))
   end
 end

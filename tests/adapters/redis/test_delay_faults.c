@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -237,14 +236,6 @@ TEST(an_add_wakes_one_sleeping_worker)
     world_close();
 }
 
-static long long fetches(struct redis_proc *proc)
-{
-    const char *text = redis_text(proc, "INFO commandstats");
-    const char *at = strstr(text, "cmdstat_mget:calls=");
-
-    return at == NULL ? 0 : atoll(at + strlen("cmdstat_mget:calls="));
-}
-
 TEST(a_woken_worker_fetches_with_its_claim)
 {
     struct redis_proc *proc = world_open(NULL);
@@ -256,7 +247,7 @@ TEST(a_woken_worker_fetches_with_its_claim)
     AWAIT(one->wakes == 2);
     EXPECT_INT(1, host_claim(one, 1, 60000));
     EXPECT_STR("a", run_id(one->runs));
-    EXPECT_INT(1, fetches(proc));
+    EXPECT_INT(1, redis_calls(proc, "mget"));
     world_close();
 }
 
@@ -270,9 +261,9 @@ TEST(what_a_woken_worker_fetches_may_be_anothers)
     host_add(other, "a", 0);
     AWAIT(one->wakes == 2);
     EXPECT_INT(1, host_claim(other, 1, 60000));
-    EXPECT_INT(1, fetches(proc));
+    EXPECT_INT(1, redis_calls(proc, "mget"));
     EXPECT_INT(0, host_claim(one, 1, 60000));
-    AWAIT(fetches(proc) == 2);
+    AWAIT(redis_calls(proc, "mget") == 2);
     host_settle_all(other, WEIR__OUTCOME_DONE);
     host_await_settled(other);
     EXPECT_INT(0, other->refused);
@@ -291,7 +282,7 @@ TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
     host_add(other, "b", 0);
     AWAIT(other->added == 2);
     EXPECT_INT(2, host_claim(one, 10, 60000));
-    EXPECT_INT(2, fetches(proc));
+    EXPECT_INT(2, redis_calls(proc, "mget"));
     world_close();
 }
 

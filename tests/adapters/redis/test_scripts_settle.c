@@ -37,6 +37,59 @@ TEST(what_is_not_settled_stays_under_its_token)
     script_teardown();
 }
 
+static const char *settle_range(unsigned lo, unsigned hi)
+{
+    char slots[256];
+
+    for (unsigned slot = lo; slot <= hi; slot++)
+        slots[slot - lo] = (char)slot;
+    script_settle_begin();
+    script_settle_node("a00??", slots, hi - lo + 1);
+    script_settle_close();
+    return script_settle('a', 0, "10");
+}
+
+/* Else each of many settles of a node would look for all that went before. */
+TEST(settled_slots_are_not_looked_for_again)
+{
+    long long before;
+
+    script_setup();
+    (void)script_add('a', "256", "r0");
+    EXPECT_STR("a00??+0", script_claim("256", "9000"));
+    EXPECT_STR("100", settle_range(0, 99));
+    EXPECT_STR("99", settle_range(102, 200));
+    before = redis_calls(script_proc, "zscore");
+    EXPECT_STR("2", settle_range(100, 101));
+    EXPECT_TRUE(redis_calls(script_proc, "zscore") - before <=
+                10); /* the lease, nodes of 256 to 2 */
+    EXPECT_STR("aaaaaaaaaaaa<9<9 aaaaaaaaaaaa<:<; aaaaaaaaaaaa<<<? "
+               "aaaaaaaaaaaa=0=? aaaaaaaaaaaa>0??",
+               script_text("ZRANGEBYLEX weir:{t}:run - +"));
+    script_teardown();
+}
+
+/* The first that names a slot settles it. */
+TEST(entries_of_one_node_share_a_call)
+{
+    script_setup();
+    (void)script_add('a', "v w x y z", "r0");
+    EXPECT_STR("a0004+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_node("a0004", "\x01\x03", 2);
+    script_settle_node("a0004", "\x02\x03", 2);
+    script_settle_node("a0004", NULL, 0);
+    script_settle_close();
+    EXPECT_STR("5 1 3 2 1 2 2 2 3", script_settle('a', 0, "10"));
+    EXPECT_STR("0 0 1 0 3 1 2 1 3 2 0 2 1 2 2 2 3 2 4",
+               script_settle('a', 0, "10"));
+    EXPECT_INT(5, script_stat(STAT_DONE));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
+    script_teardown();
+}
+
 TEST(a_stale_token_changes_nothing)
 {
     char stale[24];

@@ -56,7 +56,6 @@ struct job {
     unsigned ended;   /* leases that count */
     bool is_started;  /* RUNS: its start was noted */
     bool is_indexed;  /* `ids` points here */
-    bool is_met;      /* only while its settle is worked out */
     size_t at;        /* place in the list of all */
 };
 

@@ -152,34 +152,41 @@ struct deciding {
     size_t gone_cap;
 };
 
-/* The slots of a node that still lies under the token. A node that an earlier
- * entry of the call has reached is too late for this one. */
+static size_t place_of(struct deciding *deciding, struct job *first)
+{
+    size_t at = 0;
+
+    while (at < deciding->met_count && deciding->met[at] != first)
+        at++;
+    if (at < deciding->met_count)
+        return at;
+    deciding->met =
+        list_room(deciding->met, at, &deciding->met_cap, sizeof(struct job *));
+    deciding->gone = list_room(deciding->gone, at, &deciding->gone_cap,
+                               sizeof(deciding->gone[0]));
+    memset(deciding->gone[at], 0, sizeof(deciding->gone[at]));
+    deciding->met[at] = first;
+    deciding->met_count++;
+    return at;
+}
+
+/* The slots of a node that still lies under the token, but for those that an
+ * entry before this one settles. */
 static void decide_node(struct deciding *deciding, size_t index,
                         struct entry *entry, struct job *first)
 {
-    bool is_late = first->is_met;
-    size_t at = deciding->met_count;
+    size_t at = place_of(deciding, first);
+    bool *gone = deciding->gone[at];
 
-    if (!is_late) {
-        deciding->met = list_room(deciding->met, at, &deciding->met_cap,
-                                  sizeof(struct job *));
-        deciding->gone = list_room(deciding->gone, at, &deciding->gone_cap,
-                                   sizeof(deciding->gone[0]));
-        memset(deciding->gone[at], 0, sizeof(deciding->gone[at]));
-        deciding->met[at] = first;
-        deciding->met_count++;
-        first->is_met = true;
-    }
     for (unsigned slot = first->lo; slot <= first->hi; slot++) {
         if (!is_listed(entry, slot))
             continue;
-        entry->refused[slot] = is_late;
-        if (is_late) {
+        entry->refused[slot] = gone[slot];
+        if (gone[slot])
             refuse(&deciding->refusals, index, (int)slot);
-        } else {
-            deciding->gone[at][slot] = true;
+        else
             deciding->settled++;
-        }
+        gone[slot] = true;
     }
 }
 
@@ -212,7 +219,6 @@ static void take_out(struct deciding *deciding)
         struct pack *pack = first->pack;
         unsigned lo = first->lo, hi = first->hi;
 
-        first->is_met = false;
         model_split(pack, lo, hi, deciding->gone[i]);
         for (unsigned slot = lo; slot <= hi; slot++)
             if (deciding->gone[i][slot])
