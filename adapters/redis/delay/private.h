@@ -121,6 +121,8 @@ struct weir__store_topic {
 
     struct weir__held *touched; /* nodes with verdicts to flush, in order */
     struct weir__held **touched_end;
+    size_t touched_slots;
+    size_t settles_out;         /* calls that are on their way */
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
     struct weir__lease *spent_leases;

@@ -233,6 +233,7 @@ static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
     held->verdicts++;
     held->endings += endings_of(run);
     held->bytes += bytes_of(run);
+    topic->touched_slots += 1 + endings_of(run);
     topic->base.unsettled++;
 }
 
@@ -263,6 +264,7 @@ void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held)
 {
     WEIR_ASSERT(held->lease->topic == topic && held->verdicts == 0);
     held->is_dropped = true;
+    topic->touched_slots += held->size;
     touch(held);
 }
 
@@ -287,5 +289,6 @@ void weir__topic_clear_verdicts(struct weir__store_topic *topic)
     }
     topic->touched = NULL;
     topic->touched_end = &topic->touched;
+    topic->touched_slots = 0;
     weir__items_reset(&topic->endings);
 }

@@ -11,6 +11,8 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay/draft.c. */
 
+enum { CALLS_AHEAD = 2 /* on their way while less than a full call waits */ };
+
 #define UNMET_NS INT64_C(1000000000)
 
 /* --- sending again ------------------------------------------------------ */
@@ -43,7 +45,15 @@ static void send_copies(struct weir__settle *settle)
 
     for (size_t i = 0; i < last; i++)
         send_copy(settle, i, NULL);
+    settle->topic->settles_out++;
     send_copy(settle, last, &settle->ask);
+}
+
+static void send_kept(struct weir__settle *settle)
+{
+    settle->topic->settles_out++;
+    weir__base_send(&settle->topic->store->base, &settle->call,
+                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
 }
 
 /* The first time all of it has to be there. */
@@ -51,8 +61,7 @@ static void send_first(struct weir__settle *settle)
 {
     for (size_t i = 0; i + 1 < settle->copy_count; i++)
         send_copy(settle, i, NULL);
-    weir__base_send(&settle->topic->store->base, &settle->call,
-                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+    send_kept(settle);
 }
 
 void weir__settle_send(struct weir__settle *settle)
@@ -60,8 +69,7 @@ void weir__settle_send(struct weir__settle *settle)
     if (settle->copy_count > 0)
         send_copies(settle);
     else
-        weir__base_send(&settle->topic->store->base, &settle->call,
-                        &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+        send_kept(settle);
 }
 
 /* --- replies ------------------------------------------------------------ */
@@ -215,6 +223,10 @@ static void on_settled(struct weir__ask *ask, int code,
     int64_t settled = 0;
     size_t rest;
 
+    WEIR_ASSERT(topic->settles_out > 0);
+    topic->settles_out--;
+    if (topic->touched != NULL || topic->spent_leases != NULL)
+        weir__base_mark(&topic->base);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
         settled == -1 && settle->copy_count > 0 && !settle->is_second) {
         settle->is_second = true;
@@ -338,10 +350,21 @@ static void send_all(struct weir__store_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
+/* While the server is busy with calls that were sent, verdicts gather: full
+ * calls, and whole nodes of runs that ended one after the other, cost it less.
+ * Answers flush them. */
+static bool gathers(const struct weir__store_topic *topic)
+{
+    return topic->settles_out >= CALLS_AHEAD &&
+           topic->touched_slots < WEIR__CALL_SLOTS;
+}
+
 void weir__topic_flush_settles(struct weir__store_topic *topic)
 {
     if (topic->endings.count > 0 && !topic->store->base.has_number)
         return; /* its answer flushes them */
+    if (gathers(topic))
+        return;
     send_all(topic);
     weir__topic_clear_verdicts(topic);
     while (topic->spent_leases != NULL) {
