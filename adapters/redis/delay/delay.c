@@ -32,7 +32,7 @@ static void topic_fini(struct weir__base_topic *base)
     while (topic->spent_leases != NULL) {
         struct weir__lease *lease = topic->spent_leases;
 
-        topic->spent_leases = lease->next_spent;
+        topic->spent_leases = lease->next;
         weir__lease_free(lease);
     }
     weir__items_fini(&topic->endings);

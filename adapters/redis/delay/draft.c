@@ -260,14 +260,12 @@ static void write_closed(struct weir__buf *list,
 
     if (!draft->is_last)
         return;
-    for (lease = draft->topic->spent_leases; lease != NULL;
-         lease = lease->next_spent)
+    for (lease = draft->topic->spent_leases; lease != NULL; lease = lease->next)
         count += lease->returned == 0;
     if (count == 0)
         return;
     weir__pack_array(list, count);
-    for (lease = draft->topic->spent_leases; lease != NULL;
-         lease = lease->next_spent)
+    for (lease = draft->topic->spent_leases; lease != NULL; lease = lease->next)
         if (lease->returned == 0)
             weir__pack_uint(list, lease->token);
 }

@@ -51,7 +51,7 @@ void weir__lease_spend(struct weir__lease *lease)
 {
     WEIR_ASSERT(lease->out == 0);
     unlink_lease(lease);
-    lease->next_spent = lease->topic->spent_leases;
+    lease->next = lease->topic->spent_leases;
     lease->topic->spent_leases = lease;
 }
 

@@ -82,35 +82,52 @@ static void renew_held(struct weir__store_topic *topic,
                     WEIR__SEND_AGAIN, NULL);
 }
 
-/* The list holds what is being fetched or has runs out. Of held calls the
- * answer does not matter: a lease that is gone shows when they are repeated. */
-void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
+static void renew_list(struct weir__store_topic *topic,
+                       const struct weir__lease *lease, int64_t lease_ms)
 {
-    const struct weir__lease *lease = topic->leases;
-
-    if (topic->store->base.is_closed)
-        return;
     while (lease != NULL)
         lease = renew_some(topic, lease, lease_ms);
+}
+
+/* What is being fetched or has runs out, what gathers for the next settle, and
+ * what is held. Of held calls the answer does not matter: a lease that is gone
+ * shows when they are repeated. */
+void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms)
+{
+    if (topic->store->base.is_closed)
+        return;
+    renew_list(topic, topic->leases, lease_ms);
+    renew_list(topic, topic->spent_leases, lease_ms);
     for (const struct weir__settle *settle = topic->held; settle != NULL;
          settle = settle->next)
         renew_held(topic, settle, lease_ms);
 }
 
-/* One call for all leases of a topic, also those whose verdicts wait for the
- * end of the turn; further than 1,024 they are not kept. */
+static size_t write_tokens(struct weir__buf *buf,
+                           const struct weir__lease *lease, size_t left)
+{
+    for (; lease != NULL && left > 0; lease = lease->next, left--)
+        weir__resp_int(buf, (int64_t)lease->token);
+    return left;
+}
+
+static size_t count_of(const struct weir__lease *lease)
+{
+    size_t count = 0;
+
+    for (; lease != NULL; lease = lease->next)
+        count++;
+    return count;
+}
+
+/* One call for all leases of a topic; further than 1,024 they are not kept. */
 void weir__topic_write_renewals(struct weir__buf *buf,
                                 const struct weir__base_topic *base)
 {
     const struct weir__store_topic *topic =
         (const struct weir__store_topic *)base; /* its first member */
-    const struct weir__lease *lease;
-    size_t left = 0;
+    size_t left = count_of(topic->leases) + count_of(topic->spent_leases);
 
-    for (lease = topic->leases; lease != NULL; lease = lease->next)
-        left++;
-    for (lease = topic->spent_leases; lease != NULL; lease = lease->next_spent)
-        left++;
     if (left == 0)
         return;
     if (left > WEIR__CALL_SLOTS)
@@ -118,12 +135,8 @@ void weir__topic_write_renewals(struct weir__buf *buf,
     weir__resp_eval(buf, &weir__script_renew, 1, 1 + left);
     weir__prefix_key(buf, &base->prefix, "lease");
     weir__resp_int(buf, base->claim.lease_ms);
-    for (lease = topic->leases; lease != NULL && left > 0;
-         lease = lease->next, left--)
-        weir__resp_int(buf, (int64_t)lease->token);
-    for (lease = topic->spent_leases; lease != NULL && left > 0;
-         lease = lease->next_spent, left--)
-        weir__resp_int(buf, (int64_t)lease->token);
+    left = write_tokens(buf, topic->leases, left);
+    (void)write_tokens(buf, topic->spent_leases, left);
     weir__buf_append(buf, "", 1); /* ends the call */
 }
 

@@ -73,8 +73,7 @@ struct weir__fetched {
 struct weir__lease {
     struct weir__ask ask; /* of the fetch */
     struct weir__store_topic *topic;
-    struct weir__lease *previous, *next; /* in the topic's list */
-    struct weir__lease *next_spent;
+    struct weir__lease *previous, *next; /* in one of the topic's lists */
     uint64_t token;
     int64_t time_us; /* server time of the claim */
     int64_t claimed_ns;

@@ -370,7 +370,7 @@ void weir__topic_flush_settles(struct weir__store_topic *topic)
     while (topic->spent_leases != NULL) {
         struct weir__lease *lease = topic->spent_leases;
 
-        topic->spent_leases = lease->next_spent;
+        topic->spent_leases = lease->next;
         if (lease->returned > 0)
             weir__topic_release(topic, lease->token, lease->returned);
         weir__lease_free(lease);
