@@ -193,17 +193,20 @@ def a_missing_redis_server_is_named(place):
 
 @test
 def a_worker_outlives_a_restart_of_its_server(place):
-    place.add("t", "1")
+    place.ok("add", "t", "--jsonl", "-", stdin="{}\n" * 3000)
     worker = place.start("run", "--handle",
                          "t=echo?file=" + place.path("out"))
-    eventually(lambda: len(place.lines("out")) == 1, "the first job ran")
+    eventually(lambda: len(place.lines("out")) == 3000, "the first jobs ran")
     os.kill(place.server_pid(), signal.SIGKILL)
     eventually(lambda: not is_alive(place.server_pid()), "the server is dead")
     place.add("t", "2")  # starts it again
-    eventually(lambda: len(place.lines("out")) == 2, "the second job ran")
+    eventually(lambda: len(place.lines("out")) == 3001, "the last job ran")
     worker.send_signal(signal.SIGTERM)
-    worker.communicate(timeout=PATIENCE)
+    _, err = worker.communicate(timeout=PATIENCE)
     expect(0, worker.returncode)
+    # It has several connections and speaks of one.
+    expect(1, err.count("connection lost"), err)
+    expect(2, err.count("redis: connected to"), err)
 
 
 if __name__ == "__main__":

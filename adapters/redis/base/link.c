@@ -194,5 +194,6 @@ int weir__base_connect(struct weir__base *base)
     conn.seed = options->seed + 1;
     conn.on_state = on_wakes;
     conn.on_message = on_message;
+    conn.is_beside = true;
     return weir__conn_open(&conn, &base->wakes);
 }

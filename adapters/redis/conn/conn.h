@@ -62,6 +62,9 @@ struct weir__conn_options {
     int64_t again_ms;  /* how long after its first time a command that may have
                           run is sent again; 0: 60,000 */
     const struct weir__log *log; /* kept */
+    /* It stands beside another one to the same server, which tells what becomes
+     * of that: of this one only debug messages say that it came or was lost. */
+    bool is_beside;
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
      * Never runs inside a call into this module. May be NULL. */

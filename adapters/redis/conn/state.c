@@ -220,10 +220,9 @@ void weir__conn_become_ready(struct weir__conn *conn)
     conn->wants_flush = true; /* what waited goes out by itself */
     print_url(conn, url);
     (void)snprintf(text, sizeof(text), "connected to %s", url); /* fits */
-    /* A subscriber stands beside a connection for commands, which says it. */
     weir__log(conn->options.log,
-              conn->channel == NULL && !conn->is_misled ? WEIR_LEVEL_INFO
-                                                        : WEIR_LEVEL_DEBUG,
+              conn->options.is_beside || conn->is_misled ? WEIR_LEVEL_DEBUG
+                                                         : WEIR_LEVEL_INFO,
               "redis: %s", text);
     weir__conn_queue_give_up(conn);
     report(conn, WEIR_OK, text);
@@ -280,6 +279,9 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
                      int64_t backoff_ms)
 {
     char url[URL_TEXT_MAX];
+    bool is_quiet =
+        conn->options.is_beside || (!was_ready && conn->attempts > 1);
+    enum weir_level level = is_quiet ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_WARN;
 
     print_url(conn, url);
     if (is_misled(conn))
@@ -294,12 +296,11 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
                   "redis: %s denies us access (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
     else if (was_ready)
-        weir__log(conn->options.log, WEIR_LEVEL_WARN,
+        weir__log(conn->options.log, level,
                   "redis: connection lost (%s), retry in %lld ms",
                   conn->lost_text, (long long)backoff_ms);
     else
-        weir__log(conn->options.log,
-                  conn->attempts <= 1 ? WEIR_LEVEL_WARN : WEIR_LEVEL_DEBUG,
+        weir__log(conn->options.log, level,
                   "redis: no connection to %s (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
 }

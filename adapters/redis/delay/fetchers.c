@@ -22,6 +22,7 @@ static void open_fetchers(struct weir__delay *store)
         .name = name,
         .wait_ms = options->wait_ms,
         .log = options->log,
+        .is_beside = true,
         .depth = options->depth,
     };
 
