@@ -56,6 +56,7 @@ struct add {
     struct weir__client client;
     const char *topic;
     struct weir_new_job job;
+    uint64_t dropped; /* of the job's group, which is full */
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -242,13 +243,21 @@ static enum weir__exit say_limit(struct add *add, int code)
 static void on_drop(const char *topic, const char *group, enum weir_drop reason,
                     uint64_t count, void *arg)
 {
-    const struct add *add = arg;
+    struct add *add = arg;
 
+    (void)topic;
+    (void)group;
     (void)reason; /* overflow: nothing else comes with an add */
-    if (add->job.group != NULL)
+    add->dropped += count;
+}
+
+/* Where the new event itself is dropped, the answer says so. */
+static void note_dropped(const struct add *add)
+{
+    if (add->dropped > 0)
         weir__note(add->client.cli,
                    "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,
-                   group, topic, count);
+                   add->job.group, add->topic, add->dropped);
 }
 
 static enum weir__exit ask(struct add *add)
@@ -267,6 +276,8 @@ static enum weir__exit ask(struct add *add)
     rc = weir__client_wait(&add->client);
     if (weir__is_limit(rc))
         return say_limit(add, rc);
+    if (rc == WEIR_OK)
+        note_dropped(add);
     if (rc != WEIR_EEXISTS)
         return weir__client_exit(&add->client, rc, "add");
     weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "

@@ -89,6 +89,19 @@ def a_full_group_that_refuses_says_which_line(place):
 
 
 @test
+def one_event_for_a_full_group_gets_one_sentence(place):
+    make(place, "length=1", "overflow=drop-new")
+    place.ok("add", "t", "--group", "a")
+    place.weir("add", "t", "--group", "a").expect_complaint(
+        1, 'its group is full and topic "t" drops new events', "raise length")
+    place.ok("topic", "set", "t", "overflow=drop-oldest")
+    result = place.weir("add", "t", "--group", "a")
+    expect(0, result.code)
+    expect(['weir: group "a" of topic "t" is full: dropped 1'],
+           result.sentences)
+
+
+@test
 def events_above_their_age_are_dropped_when_they_would_start(place):
     make(place, "max_age=300ms")
     add(place, [("a", 1), ("b", 2)])
