@@ -48,6 +48,14 @@ def expect_true(condition, what):
         raise AssertionError("not true: " + what)
 
 
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # gone before, or meanwhile
+        return False
+
+
 def eventually(condition, what, patience=PATIENCE):
     """Wait until condition() is true; returns what it returned."""
     deadline = time.monotonic() + patience

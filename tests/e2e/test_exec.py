@@ -7,8 +7,8 @@ import signal
 import time
 from urllib.parse import quote
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
-                 stop_cleanly, test)
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
+                 is_alive, main, stop_cleanly, test)
 
 
 def execute(command, **options):
@@ -37,14 +37,6 @@ def dead(place, job_id):
     job = place.ok("show", "t", job_id)
     expect("dead", job["state"])
     return [job["reason"], job["error"]]
-
-
-def is_alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def pids(place, name):

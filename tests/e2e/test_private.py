@@ -8,15 +8,7 @@ import subprocess
 import time
 
 from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, main, test)
-
-
-def is_alive(pid):
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # gone before, or meanwhile
-        return False
+                 expect_true, is_alive, main, test)
 
 
 @test
