@@ -155,6 +155,10 @@ void weir__base_close(struct weir__store *store)
 
     WEIR_ASSERT(base->kind != NULL && !base->is_closed);
     WEIR_ASSERT(base->options.depth == NULL || *base->options.depth == 0);
+    if (base->kind->leaving != NULL) {
+        base->kind->leaving(base);
+        weir__conn_flush(base->commands);
+    }
     base->is_closed = true;
     weir__keeper_close(base->keeper);
     base->keeper = NULL;

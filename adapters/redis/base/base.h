@@ -93,6 +93,9 @@ struct weir__base_kind {
     void (*followed)(struct weir__base_topic *topic, int code);
     /* Answer all jobs that are not sent yet, now. */
     void (*fail_adds)(struct weir__base_topic *topic, int code);
+    /* The store is about to be closed: send what need not be answered. NULL:
+     * nothing. */
+    void (*leaving)(struct weir__base *base);
     /* The store is being closed; its connections still stand. */
     void (*closing)(struct weir__base *base);
     /* The topic is zeroed behind its base. */

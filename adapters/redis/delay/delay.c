@@ -58,6 +58,13 @@ static void connected(struct weir__base *base)
     weir__base_ask_number(base);
 }
 
+static void leaving(struct weir__base *base)
+{
+    for (struct weir__base_topic *topic = base->topics; topic != NULL;
+         topic = topic->next)
+        weir__topic_send_settles(topic_of(topic));
+}
+
 static void closing(struct weir__base *base)
 {
     weir__fetchers_close(delay_of(base));
@@ -222,6 +229,7 @@ static const struct weir__base_kind delay_kind = {
     .numbered = numbered,
     .hinted = hinted,
     .fail_adds = fail_adds,
+    .leaving = leaving,
     .closing = closing,
     .topic_init = topic_init,
     .topic_fini = topic_fini,

@@ -120,7 +120,7 @@ struct weir__store_topic {
 
     struct weir__held *touched; /* nodes with verdicts to flush, in order */
     struct weir__held **touched_end;
-    size_t touched_slots;
+    size_t touched_slots;       /* of them; a suspect fills a call */
     size_t settles_out;         /* calls that are on their way */
     struct weir__items endings; /* runs that are not just done */
     uint32_t calls;             /* settle calls so far */
@@ -229,7 +229,11 @@ void weir__topic_clear_verdicts(struct weir__store_topic *topic);
 
 /* --- delay/verdicts.c --------------------------------------------------- */
 
+/* Send the verdicts, unless they wait for more. */
 void weir__topic_flush_settles(struct weir__store_topic *topic);
+
+/* In any case. */
+void weir__topic_send_settles(struct weir__store_topic *topic);
 
 /* --- delay/lease.c ------------------------------------------------------ */
 

@@ -233,7 +233,8 @@ static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
     held->verdicts++;
     held->endings += endings_of(run);
     held->bytes += bytes_of(run);
-    topic->touched_slots += 1 + endings_of(run);
+    /* Another suspect starts at once: this one must not be under way then. */
+    topic->touched_slots += run->is_suspect ? WEIR__CALL_SLOTS : 1;
     topic->base.unsettled++;
 }
 

@@ -350,21 +350,10 @@ static void send_all(struct weir__store_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
-/* While the server is busy with calls that were sent, verdicts gather: full
- * calls, and whole nodes of runs that ended one after the other, cost it less.
- * Answers flush them. */
-static bool gathers(const struct weir__store_topic *topic)
-{
-    return topic->settles_out >= CALLS_AHEAD &&
-           topic->touched_slots < WEIR__CALL_SLOTS;
-}
-
-void weir__topic_flush_settles(struct weir__store_topic *topic)
+void weir__topic_send_settles(struct weir__store_topic *topic)
 {
     if (topic->endings.count > 0 && !topic->store->base.has_number)
         return; /* its answer flushes them */
-    if (gathers(topic))
-        return;
     send_all(topic);
     weir__topic_clear_verdicts(topic);
     while (topic->spent_leases != NULL) {
@@ -375,4 +364,22 @@ void weir__topic_flush_settles(struct weir__store_topic *topic)
             weir__topic_release(topic, lease->token, lease->returned);
         weir__lease_free(lease);
     }
+}
+
+/* While the server is busy with calls that were sent, runs that are just done
+ * gather: full calls, and whole nodes of runs that ended one after the other,
+ * cost it less. Answers flush them. They stay ahead of a claim, which would
+ * give back what it finds under a lease that ended. */
+static bool gathers(const struct weir__store_topic *topic)
+{
+    return topic->settles_out >= CALLS_AHEAD && topic->endings.count == 0 &&
+           topic->touched_slots < WEIR__CALL_SLOTS &&
+           !topic->base.wants_claim &&
+           weir__conn_is_ready(topic->store->base.commands);
+}
+
+void weir__topic_flush_settles(struct weir__store_topic *topic)
+{
+    if (!gathers(topic))
+        weir__topic_send_settles(topic);
 }

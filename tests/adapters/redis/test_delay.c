@@ -87,49 +87,6 @@ TEST(jobs_that_come_while_calls_are_out_share_a_pack)
     world_close();
 }
 
-TEST(verdicts_that_come_while_calls_are_out_share_one)
-{
-    struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open("w1");
-
-    host_add_numbered(host, 0, 100, 0);
-    AWAIT(host->added == 100);
-    EXPECT_INT(100, host_claim(host, 100, 60000));
-    while (host->runs != NULL) {
-        host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
-        host->store->ops->flush(host->store);
-    }
-    EXPECT_INT(100, host->store->ops->unsettled(host->topic));
-    host_await_settled(host);
-    EXPECT_INT(100, host->settled);
-    EXPECT_INT(0, host->refused);
-    /* Two settles at once, then one of all that waited. */
-    EXPECT_INT(3, redis_calls(proc, "zmscore"));
-    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:lease"));
-    world_close();
-}
-
-TEST(leases_are_renewed_while_their_last_verdicts_gather)
-{
-    struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open("w1");
-    long long scripts;
-
-    host_add_numbered(host, 0, 3, 0);
-    AWAIT(host->added == 3);
-    EXPECT_INT(3, host_claim(host, 3, 60000));
-    scripts = redis_calls(proc, "evalsha");
-    while (host->runs != NULL) {
-        host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
-        host->store->ops->flush(host->store);
-    }
-    host->store->ops->renew(host->topic, 60000);
-    host_await_settled(host);
-    EXPECT_INT(0, host->refused);
-    EXPECT_INT(scripts + 4, redis_calls(proc, "evalsha"));
-    world_close();
-}
-
 TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
 {
     world_open(NULL);
