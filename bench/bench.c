@@ -45,6 +45,7 @@ const size_t bench_variant_count =
 const char *const bench_handler_names[] = {
     [BENCH_HANDLER_SYNC] = "sync",
     [BENCH_HANDLER_PENDING] = "pending",
+    [BENCH_HANDLER_RANDOM] = "random",
     [BENCH_HANDLER_BLOCKING] = "blocking",
     NULL,
 };

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HANDLERS = 3 };
+enum { HANDLERS = 4 };
 
 static const enum bench_figure columns[] = {
     BENCH_drain_per_s,       BENCH_drain_of_sync,
@@ -130,10 +130,12 @@ const struct bench_case bench_case_handlers = {
     .name = "handlers",
     .summary = "handlers that return, are pending, block",
     .details =
-        "The same jobs with three handlers that do nothing: sync returns its "
+        "The same jobs with four handlers that do nothing: sync returns its "
         "verdict, pending completes all jobs of a turn of the loop in the "
-        "next one (--concurrency: how many may be), blocking is called by 8 "
-        "threads. Each repeat has all three; "
+        "next one (--concurrency: how many may be), random half of them, in "
+        "any "
+        "order, as answers come that take their time, blocking is called by 8 "
+        "threads. Each repeat has all four; "
         "of sync, after the drain and after the figure end to end, is the "
         "ratio to sync in the same repeat. The rows are printed at the end.",
     .example = "weir-bench handlers --ids made --repeat 3",

@@ -34,8 +34,9 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
     [HANDLER] = {"handler", "HOW",
                  "what the handler is: sync, pending (finished in\n"
-                 "the next turn of the loop) or blocking (called by\n"
-                 "threads)",
+                 "the next turn of the loop), random (half of those\n"
+                 "that are pending, in any order) or blocking (called\n"
+                 "by threads)",
                  BENCH_FLAG_HANDLER},
     [CONCURRENCY] = {"concurrency", "N",
                      "jobs of a worker that may be pending at once,\n"

@@ -5,24 +5,35 @@
 
 enum { FIRST_HANDLES = 256 };
 
+static bool is_done(struct bench_later *later)
+{
+    return !later->is_random || nrand48(later->random) % 2 == 0;
+}
+
 /* What a handle finds no more is counted as lost or duplicated. */
-static void complete_all(struct ev_loop *loop, ev_idle *next, int events)
+static void complete_some(struct ev_loop *loop, ev_idle *next, int events)
 {
     struct bench_later *later = next->data;
+    size_t kept = 0;
 
     (void)events;
-    ev_idle_stop(loop, next);
     for (size_t i = 0; i < later->count; i++)
-        (void)weir_complete(later->handles[i], WEIR_DONE, 0, NULL);
-    later->count = 0;
+        if (is_done(later))
+            (void)weir_complete(later->handles[i], WEIR_DONE, 0, NULL);
+        else
+            later->handles[kept++] = later->handles[i];
+    later->count = kept;
+    if (kept == 0)
+        ev_idle_stop(loop, next);
 }
 
 /* An idle watcher, since a loop with a timer of 0 s waits for a millisecond; of
  * the highest priority, so that no I/O puts it off. */
-void bench_later_init(struct bench_later *later, struct ev_loop *loop)
+void bench_later_init(struct bench_later *later, struct ev_loop *loop,
+                      bool is_random)
 {
-    *later = (struct bench_later){.loop = loop};
-    ev_idle_init(&later->next, complete_all);
+    *later = (struct bench_later){.loop = loop, .is_random = is_random};
+    ev_idle_init(&later->next, complete_some);
     ev_set_priority(&later->next, EV_MAXPRI);
     later->next.data = later;
 }

@@ -2,8 +2,8 @@
 #ifndef WEIR_BENCH_LATER_H
 #define WEIR_BENCH_LATER_H
 
-/* Pending jobs that are done in the next turn of the loop, all at once: as
- * early as a handler that asks somebody else can be. */
+/* Pending jobs that are done in the next turn of the loop, as early as those of
+ * a handler that asks somebody else can be: all, or each with even chances. */
 
 #include <ev.h>
 #include <weir/plugin.h>
@@ -13,9 +13,12 @@ struct bench_later {
     ev_idle next;         /* its turn; runs while there is one */
     struct weir_handle *handles;
     size_t count, cap;
+    bool is_random;
+    unsigned short random[3]; /* nrand48 */
 };
 
-void bench_later_init(struct bench_later *later, struct ev_loop *loop);
+void bench_later_init(struct bench_later *later, struct ev_loop *loop,
+                      bool is_random);
 void bench_later_fini(struct bench_later *later);
 
 /* Called by a handler that is about to return WEIR_PENDING. False: out of

@@ -131,6 +131,7 @@ static weir_run_fn handler_of(const struct member *self)
 {
     switch (self->role->handler) {
     case BENCH_HANDLER_PENDING:
+    case BENCH_HANDLER_RANDOM:
         return handle_later;
     case BENCH_HANDLER_BLOCKING:
         return handle_blocking;
@@ -481,7 +482,8 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
     init_watchers(&self, orders);
-    bench_later_init(&self.later, self.loop);
+    bench_later_init(&self.later, self.loop,
+                     role->handler == BENCH_HANDLER_RANDOM);
     if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
         weir_reactor_declare(self.weir, role->topic, role->kind, &err) < 0) {
         fail(&self, err.text);

@@ -62,6 +62,7 @@ enum bench_stamps {
 enum bench_handler {
     BENCH_HANDLER_SYNC,
     BENCH_HANDLER_PENDING, /* in the next turn of the loop */
+    BENCH_HANDLER_RANDOM,  /* half of what is pending in each turn */
     BENCH_HANDLER_BLOCKING /* threads call it */
 };
 

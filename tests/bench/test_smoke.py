@@ -109,7 +109,7 @@ def throughput_measures_kinds_without_delays(place):
 
 @test
 def throughput_knows_handlers_that_finish_later(place):
-    for how in ("sync", "pending", "blocking"):
+    for how in ("sync", "pending", "random", "blocking"):
         row, = rows(place, "throughput", "--jobs", "1000", "--handler", how)
         nothing_lost(row)
         expect(how, row["handler"])
@@ -121,7 +121,8 @@ def handlers_compares_each_with_the_one_that_returns(place):
     for kind in ("delay", "list", "stream", "bounded", "concurrent"):
         found = rows(place, "handlers", "--jobs", "1000", "--kind", kind,
                      "--concurrency", "100")
-        expect([(kind, "sync"), (kind, "pending"), (kind, "blocking")],
+        expect([(kind, how) for how in
+                ("sync", "pending", "random", "blocking")],
                [(row["kind"], row["handler"]) for row in found])
         for row in found:
             nothing_lost(row)
@@ -334,7 +335,7 @@ def mistakes_are_one_sentence(place):
     refused(place, "wake", "me", words=["me"])
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
     refused(place, "throughput", "--handler", "slow",
-            words=["--handler", "sync, pending or blocking"])
+            words=["--handler", "sync, pending, random or blocking"])
     refused(place, "handlers", "--handler", "sync",
             words=["takes no --handler"])
     refused(place, "throughput", "--one-process", "--consumers", "2",
