@@ -11,8 +11,6 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay/draft.c. */
 
-enum { CALLS_AHEAD = 2 /* on their way while less than a full call waits */ };
-
 #define UNMET_NS INT64_C(1000000000)
 
 /* --- sending again ------------------------------------------------------ */
@@ -366,13 +364,13 @@ void weir__topic_send_settles(struct weir__store_topic *topic)
     }
 }
 
-/* While the server is busy with calls that were sent, runs that are just done
+/* While the server is busy with a call that was sent, runs that are just done
  * gather: full calls, and whole nodes of runs that ended one after the other,
- * cost it less. Answers flush them. They stay ahead of a claim, which would
+ * cost it less. The answer flushes them. They stay ahead of a claim, which would
  * give back what it finds under a lease that ended. */
 static bool gathers(const struct weir__store_topic *topic)
 {
-    return topic->settles_out >= CALLS_AHEAD && topic->endings.count == 0 &&
+    return topic->settles_out > 0 && topic->endings.count == 0 &&
            topic->touched_slots < WEIR__CALL_SLOTS &&
            !topic->base.wants_claim &&
            weir__conn_is_ready(topic->store->base.commands);
