@@ -366,8 +366,8 @@ void weir__topic_send_settles(struct weir__store_topic *topic)
 
 /* While the server is busy with a call that was sent, runs that are just done
  * gather: full calls, and whole nodes of runs that ended one after the other,
- * cost it less. The answer flushes them. They stay ahead of a claim, which would
- * give back what it finds under a lease that ended. */
+ * cost it less. The answer flushes them. They stay ahead of a claim, which
+ * would give back what it finds under a lease that ended. */
 static bool gathers(const struct weir__store_topic *topic)
 {
     return topic->settles_out > 0 && topic->endings.count == 0 &&

@@ -6,8 +6,8 @@
 #include "adapters/redis/conn/private.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
-/* Verdicts that gather behind a call that is out: one leaves at once, the others
- * wait for the answer. */
+/* Verdicts that gather behind a call that is out: one leaves at once, the
+ * others wait for the answer. */
 
 enum { LEASE_MS = 300 };
 
