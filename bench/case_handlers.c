@@ -132,12 +132,11 @@ const struct bench_case bench_case_handlers = {
     .details =
         "The same jobs with four handlers that do nothing: sync returns its "
         "verdict, pending completes all jobs of a turn of the loop in the "
-        "next one (--concurrency: how many may be), random half of them, in "
-        "any "
+        "next one (--concurrency: how many may be), random half of them in any "
         "order, as answers come that take their time, blocking is called by 8 "
-        "threads. Each repeat has all four; "
-        "of sync, after the drain and after the figure end to end, is the "
-        "ratio to sync in the same repeat. The rows are printed at the end.",
+        "threads. Each repeat has all four; of sync, after the drain and after "
+        "the figure end to end, is the ratio to sync in the same repeat. The "
+        "rows are printed at the end.",
     .example = "weir-bench handlers --ids made --repeat 3",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_CONSUMERS | BENCH_FLAG_ONE_PROCESS |
              BENCH_FLAG_CONCURRENCY,
