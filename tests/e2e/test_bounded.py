@@ -3,6 +3,7 @@
 every event is accounted for whoever is killed is in chaos/ledger."""
 
 import json
+import os
 import signal
 import time
 
@@ -33,15 +34,23 @@ def drain(place, *args):
     return result
 
 
-def batches(place):
-    """(group, attempt, numbers) of each batch, in their order."""
+def lines(place):
+    """The words of each batch's line, in their order."""
     try:
         with open(place.path("out")) as file:
-            words = [line.split() for line in file if line.endswith("\n")]
+            return [line.split() for line in file if line.endswith("\n")]
     except FileNotFoundError:
         return []
-    return [(line[0], int(line[1]), [int(word) for word in line[2:]])
-            for line in words]
+
+
+def batches(place):
+    """(group, attempt, numbers) of each batch, in their order."""
+    return [(line[0], int(line[1]), [int(word) for word in line[3:]])
+            for line in lines(place)]
+
+
+def tokens(place):
+    return [int(line[2]) for line in lines(place)]
 
 
 @test
@@ -186,6 +195,30 @@ def a_handler_that_holds_the_loop_keeps_its_batches(place):
     expect([0, 1, 2, 3], sorted(n for _, _, numbers in batches(place)
                                 for n in numbers))
     expect(0, place.stats("t")["crashed_total"])
+
+
+@test
+def what_a_worker_that_stood_still_had_begun_has_an_older_token(place):
+    make(place, "lease=300ms", "length=2", "batch=2")
+    add(place, [("a", 0)])
+    os.mkfifo(place.path("gate"))
+    still = place.start("run", "--handle",
+                        handler(place, gate=place.path("gate")))
+    with open(place.path("gate"), "wb") as gate:  # when it has begun
+        still.send_signal(signal.SIGSTOP)
+        add(place, [("a", 1), ("a", 2)])
+        place.start("run", "--handle", handler(place))
+        eventually(lambda: place.stats("t")["done_total"] == 2, "later ones")
+        gate.write(b"!")
+    still.send_signal(signal.SIGCONT)
+    eventually(lambda: len(batches(place)) == 2, "the rest of its run")
+    still.send_signal(signal.SIGTERM)
+    expect(0, still.wait(PATIENCE))
+    expect([("a", 1, [1, 2]), ("a", 1, [0])], batches(place))
+    later, earlier = tokens(place)
+    expect_true(earlier < later, "tokens %d, %d" % (earlier, later))
+    stats = place.stats("t")
+    expect([0, 0, 2, 0, 1], [stats[name] for name in COUNTS])
 
 
 @test

@@ -26,6 +26,7 @@ class Groups:
         self.handle = "t=batches?work=4ms&file=" + place.path("out")
         self.added = collections.defaultdict(list)
         self.count = 0
+        self.freezes = 0
         self.workers = []
         place.ok("topic", "set", "t", "kind=bounded", "length=200", "batch=16",
                  "lease=%dms" % LEASE_MS, "max_crashes=100", "linger=20ms")
@@ -50,6 +51,7 @@ class Groups:
         worker = self.random.choice(self.workers)
         what = self.random.choice(["kill"] * 6 + ["stop", "freeze"])
         if what == "freeze":
+            self.freezes += 1
             worker.send_signal(signal.SIGSTOP)
             time.sleep(1.5 * LEASE_MS / 1000)
             worker.send_signal(signal.SIGCONT)
@@ -66,7 +68,7 @@ class Groups:
         expect(0, worker.wait(PATIENCE), "a worker that was told to stop")
 
     def close(self):
-        """Stop everybody, handle what is left; (group, numbers) of each
+        """Stop everybody, handle what is left; (group, token, numbers) of each
         batch."""
         for worker in self.workers:
             self.end(worker)
@@ -74,21 +76,27 @@ class Groups:
         expect(0, last.code, last.err)
         with open(self.place.path("out")) as file:
             lines = [line.split() for line in file]
-        return [(line[0], [int(word) for word in line[2:]]) for line in lines]
+        return [(line[0], int(line[2]), [int(word) for word in line[3:]])
+                for line in lines]
+
+
+def split_late(batches):
+    """Batches under tokens that grow in each group, and the others: a worker
+    that stood still in the middle of a run ends it after what began since."""
+    newest, in_time, late = collections.defaultdict(int), [], []
+    for group, token, numbers in batches:
+        (late if token < newest[group] else in_time).append((group, numbers))
+        newest[group] = max(newest[group], token)
+    return in_time, late
 
 
 def first_runs(batches):
-    """Each group's events in the order in which they first ran, and how many
-    runs were not the first of their event."""
-    first, seen, repeated = collections.defaultdict(list), set(), 0
+    """Each group's events in the order in which they first ran."""
+    first, seen = collections.defaultdict(list), set()
     for group, numbers in batches:
-        for number in numbers:
-            if number in seen:
-                repeated += 1
-                continue
-            seen.add(number)
-            first[group].append(number)
-    return first, seen, repeated
+        first[group].extend(n for n in numbers if n not in seen)
+        seen.update(numbers)
+    return first, seen
 
 
 @test
@@ -99,7 +107,8 @@ def killed_workers_lose_no_event_and_change_no_order(place):
         groups.add(groups.random.randrange(200, 1500))
         time.sleep(groups.random.random() * 0.15)
         groups.strike()
-    first, seen, repeated = first_runs(groups.close())
+    in_time, late = split_late(groups.close())
+    first, seen = first_runs(in_time)
     stats = place.stats("t")
     dropped = stats["dropped_total"]
     expect([0, 0, 0], [stats["ready"], stats["running"],
@@ -110,6 +119,12 @@ def killed_workers_lose_no_event_and_change_no_order(place):
         expect([], [pair for pair in zip(
             (number for number in numbers if number in seen), first[group])
             if pair[0] != pair[1]][:3], "added, first run of " + group)
+    expect_true(len(late) <= groups.freezes,
+                "%d late runs, but only %d workers stood still"
+                % (len(late), groups.freezes))
+    runs = sum(len(numbers) for _, numbers in in_time + late)
+    seen.update(number for _, numbers in late for number in numbers)
+    repeated = runs - len(seen)
     expect_true(len(seen) >= stats["done_total"], "what is done has run")
     expect_true(groups.count - len(seen) <= dropped,
                 "%d never ran, %d were dropped"
@@ -118,8 +133,9 @@ def killed_workers_lose_no_event_and_change_no_order(place):
                 "%d runs again, but only %d events came back after a lease"
                 % (repeated, stats["crashed_total"]))
     expect_true(stats["crashed_total"] > 0, "leases ended")
-    print("%d events, %d faults: %d ran, %d of them again, %d were dropped"
-          % (groups.count, KILLS, len(seen), repeated, dropped))
+    print("%d events, %d faults: %d ran, %d of them again, %d batches late, "
+          "%d were dropped" % (groups.count, KILLS, len(seen), repeated,
+                               len(late), dropped))
 
 
 if __name__ == "__main__":

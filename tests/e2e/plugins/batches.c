@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Appends each batch to `file` as one line, "GROUP ATTEMPT NUMBER..." with the
- * bodies of its events, in one write. An event with the number `poison` ends
- * the process; `retry=N` has the first N batches retried as a whole; each takes
- * `work`, half before its line is written and half after. */
+/* Appends each batch to `file` as one line, "GROUP ATTEMPT TOKEN NUMBER..."
+ * with the bodies of its events, in one write. An event with the number
+ * `poison` ends the process; `retry=N` has the first N batches retried as a
+ * whole; each takes `work`, half before its line is written and half after.
+ * Before that it waits for a byte from the FIFO `gate`. */
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +20,7 @@
 
 struct batches {
     int fd;
+    char *gate;
     int64_t poison;
     int64_t retries;
     int64_t each;
@@ -32,6 +36,7 @@ static const struct weir_option options[] = {
      .type = WEIR_OPTION_DURATION,
      .fallback = "0ms",
      .max = 1000},
+    {.name = "gate", .type = WEIR_OPTION_TEXT, .fallback = ""},
 };
 
 static int open_instance(const struct weir_open *open_with, void **ret_self)
@@ -46,7 +51,11 @@ static int open_instance(const struct weir_open *open_with, void **ret_self)
     self->retries = open_with->values[2].number;
     self->each = open_with->values[3].number;
     self->work_ms = open_with->values[4].number;
-    if (self->fd < 0) {
+    self->gate = strdup(open_with->values[5].text);
+    if (self->gate == NULL || self->fd < 0) {
+        if (self->fd >= 0)
+            (void)close(self->fd);
+        free(self->gate);
         free(self);
         return WEIR_ESYSTEM;
     }
@@ -61,16 +70,30 @@ static void spend_half(int64_t ms)
     (void)nanosleep(&half, NULL); /* less will do */
 }
 
+static bool pass_gate(const char *gate)
+{
+    char byte;
+    int fd = open(gate, O_RDONLY | O_CLOEXEC);
+    bool is_open = fd >= 0 && read(fd, &byte, 1) == 1;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return is_open;
+}
+
 static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
                                    size_t count, enum weir_verdict *verdicts)
 {
     struct batches *self = arg;
     struct weir_slice group = weir_job_group(jobs[0]);
     char line[16384];
-    size_t len = (size_t)snprintf(line, sizeof(line), "%.*s %" PRIu32,
-                                  (int)group.len, (const char *)group.ptr,
-                                  weir_job_counters(jobs[0]).attempt);
+    size_t len = (size_t)snprintf(
+        line, sizeof(line), "%.*s %" PRIu32 " %" PRIu64, (int)group.len,
+        (const char *)group.ptr, weir_job_counters(jobs[0]).attempt,
+        weir_job_token(jobs[0]));
 
+    if (*self->gate != '\0' && !pass_gate(self->gate))
+        return weir_retry(jobs[0], "the gate cannot be read");
     spend_half(self->work_ms);
     for (size_t i = 0; i < count && len < sizeof(line) - 32; i++) {
         int64_t number = -1;
@@ -99,6 +122,7 @@ static void close_instance(void *arg)
     struct batches *self = arg;
 
     (void)close(self->fd);
+    free(self->gate);
     free(self);
 }
 
