@@ -104,7 +104,7 @@ static bool is_news(struct weir__base_topic *topic, const char *text)
 /* What to add to an error that only people can end. */
 static const char *hint_of(const char *text)
 {
-    if (strncmp(text, "CROSSSLOT", 9) == 0)
+    if (weir__error_is_cross_slot(text))
         return "; this node of a cluster cannot do that, see "
                "docs/guarantees.md";
     switch (weir__error_classify(text)) {

@@ -73,6 +73,11 @@ const char *weir__error_core(const char *text)
     return text;
 }
 
+bool weir__error_is_cross_slot(const char *text)
+{
+    return strncmp(text, "CROSSSLOT", 9) == 0;
+}
+
 enum weir__error_class weir__error_classify(const char *text)
 {
     enum weir__error_class class = class_of_code(weir__error_core(text));

@@ -2,6 +2,8 @@
 #ifndef WEIR_CONN_ERROR_H
 #define WEIR_CONN_ERROR_H
 
+#include <stdbool.h>
+
 /* What the text of an error reply means, on every version of the server. But
  * for WEIR__ERROR_MISTAKE nothing was done when it comes. */
 
@@ -18,6 +20,9 @@ enum weir__error_class {
 };
 
 enum weir__error_class weir__error_classify(const char *text);
+
+/* A mistake that only a node of a cluster minds: keys in two of its slots. */
+bool weir__error_is_cross_slot(const char *text);
 
 /* The text from its own code on, where a script's error is around it. */
 const char *weir__error_core(const char *text);

@@ -99,7 +99,7 @@ struct weir__store_topic {
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__store_topic *grave;  /* that topic, during a flush */
-    bool has_no_grave;                /* it is in another slot of a cluster */
+    bool stays_in_slot; /* of a cluster: nothing goes to another topic */
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
     int64_t limits_revision;

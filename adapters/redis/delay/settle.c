@@ -62,7 +62,7 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
         weir__slice_equal(run->record.reason, weir__slice_str("expired"));
 
     if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0' &&
-        !topic->has_no_grave)
+        !topic->stays_in_slot)
         prepare_burial(topic, run, &topic->store->scratch[0]);
     weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
     if (!is_expired)
@@ -86,15 +86,16 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
 }
 
 /* A run that is done, and what becomes of it where another topic does not take
- * the jobs that it adds. */
+ * the jobs that it adds: certainly not, or only `is_instead`. */
 static bool note_unmet(struct weir__store_topic *topic,
-                       const struct weir__run *run, struct weir__held *held)
+                       const struct weir__run *run, struct weir__held *held,
+                       bool is_instead)
 {
     struct weir__run instead;
     struct weir_error text;
 
     weir__run_unmet(run, &text, &instead);
-    return note_ending(topic, &instead, held, true);
+    return note_ending(topic, &instead, held, is_instead);
 }
 
 /* The topic that a follow-up goes to. */
@@ -139,19 +140,27 @@ static bool note_follows(struct weir__store_topic *topic,
     return true;
 }
 
+static bool note_verdict(struct weir__store_topic *topic, struct weir__run *run,
+                         struct weir__held *held)
+{
+    bool is_unmet = topic->stays_in_slot && run->follows.away > 0;
+    bool is_noted = true;
+
+    if (run->outcome != WEIR__OUTCOME_DONE)
+        is_noted = note_ending(topic, run, held, false);
+    else if (run->follows.away > 0)
+        is_noted = note_unmet(topic, run, held, !is_unmet);
+    return is_noted && (is_unmet || note_follows(topic, run, held));
+}
+
+/* All of it, or nothing and false. */
 static bool note_all(struct weir__store_topic *topic, struct weir__run *run,
                      struct weir__held *held)
 {
     struct weir__items *items = &topic->endings;
     size_t count = items->count, len = items->bytes.len;
 
-    bool is_noted;
-
-    if (run->outcome != WEIR__OUTCOME_DONE)
-        is_noted = note_ending(topic, run, held, false);
-    else
-        is_noted = run->follows.away == 0 || note_unmet(topic, run, held);
-    if (is_noted && note_follows(topic, run, held))
+    if (note_verdict(topic, run, held))
         return true;
     items->count = count;
     items->bytes.len = len;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/delay/draft.h"
 #include "adapters/redis/delay/hold.h"
 #include "core/assert.h"
@@ -198,17 +199,19 @@ static bool is_final(struct weir__settle *settle, int code,
     return unkept == 0 || !weir__hold_push(settle, reply);
 }
 
-/* A script stays within one slot. */
+/* A script stays within one slot. What this call settled comes back when its
+ * leases end. */
 static void note_cluster(struct weir__store_topic *topic, int code,
                          const struct redisReply *reply)
 {
-    if (code != WEIR_ESERVER || topic->has_no_grave ||
-        topic->on_dead[0] == '\0' || strncmp(reply->str, "CROSSSLOT", 9) != 0)
+    if (code != WEIR_ESERVER || topic->stays_in_slot ||
+        !weir__error_is_cross_slot(reply->str))
         return;
-    topic->has_no_grave = true;
+    topic->stays_in_slot = true;
     weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: on_dead needs a server that is no node of a cluster; "
-              "dead jobs stay in their topic",
+              "redis: %s: on_dead and jobs that handlers add to other topics "
+              "need a server that is no node of a cluster; dead jobs stay, and "
+              "such handlers run again",
               topic->base.name);
 }
 
@@ -323,7 +326,7 @@ static void find_grave(struct weir__store_topic *topic)
     struct weir__store *store = &topic->store->base.port;
 
     topic->grave = NULL;
-    if (topic->endings.count == 0 || topic->has_no_grave ||
+    if (topic->endings.count == 0 || topic->stays_in_slot ||
         options.name.len == 0 ||
         store->ops->topic_open(store, &options, &topic->grave) < 0)
         return;

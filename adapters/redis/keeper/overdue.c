@@ -73,7 +73,7 @@ static void prepare_topic(struct weir__overdue *overdue,
     weir__base_topic_name(&copy->base, weir__slice_str(topic->base.name));
     copy->touched_end = &copy->touched;
     weir__items_reset(&copy->endings);
-    if (topic->on_dead[0] == '\0' || topic->has_no_grave)
+    if (topic->on_dead[0] == '\0' || topic->stays_in_slot)
         return;
     memcpy(copy->on_dead, topic->on_dead, sizeof(copy->on_dead));
     overdue->grave = (struct weir__store_topic){

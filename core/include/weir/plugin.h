@@ -409,9 +409,9 @@ static inline int weir_job_follow(struct weir_job *job,
 }
 
 /* The same, to another topic of kind delay, there or not yet, whose max_pending
- * does hold. Where it is of another kind or full, nothing that the run adds is
- * added, which is logged, and WEIR_DONE counts as WEIR_RETRY; another verdict
- * stands. WEIR_EINVAL also for what is no topic's name. */
+ * does hold. Where it is full, of another kind or in another slot of a cluster,
+ * nothing that the run adds is added, which is logged, and WEIR_DONE counts as
+ * WEIR_RETRY; another verdict stands. WEIR_EINVAL also for no topic's name. */
 static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
                                      const struct weir_follow *follow)
 {

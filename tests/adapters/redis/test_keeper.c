@@ -193,7 +193,7 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
     one->runs->record.reason = weir__slice_str("failed");
     host_settle_all(one, WEIR__OUTCOME_DEAD); /* now it knows */
     host_await_settled(one);
-    EXPECT_CONTAINS("dead jobs stay in their topic", world_log);
+    EXPECT_CONTAINS("dead jobs stay", world_log);
     host_add_record(one, "b", &record, 0);
     AWAIT(one->added == 2);
     EXPECT_INT(1, host_claim(one, 1, 5000));
