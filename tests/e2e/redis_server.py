@@ -66,6 +66,16 @@ class Server:
         redis.close()
         return text
 
+    def log_in(self, rights="", keys="~weir:*"):
+        """Make the login w:pw, which has these alone."""
+        self.tell("ACL SETUSER w on >pw resetchannels &weir:* %s +@all %s"
+                  % (keys, rights))
+
+    def give_slots(self, first, last):
+        for at in range(first, last + 1, 1024):  # a line holds 64 KiB
+            self.tell("CLUSTER ADDSLOTS " + " ".join(
+                str(slot) for slot in range(at, min(at + 1024, last + 1))))
+
     def kill(self):
         self.process.kill()
         self.process.wait()

@@ -75,7 +75,7 @@ def an_append_only_file_that_nobody_syncs_is_a_warning(place):
 
 @test
 def snapshots_alone_are_a_warning(place):
-    server = Server(place, "--save", "3600 1")
+    server = Server(place, "--save", "3600", "1")
     expect_finding(examine(place, 0, "--redis", server.url), "persistence",
                    "warning", "since the last snapshot")
 
@@ -91,7 +91,7 @@ def a_server_near_its_maxmemory_is_named(place):
 @test
 def a_user_without_commands_hears_which(place):
     server = Server(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd -zmscore")
+    server.log_in("-zadd -zmscore")
     mine = server.url_of("w:pw")
     findings = examine(place, 1, "--redis", mine)
     expect_finding(findings, "rights", "failed", "ZADD, ZMSCORE",
@@ -107,7 +107,7 @@ def a_user_without_commands_hears_which(place):
 @test
 def a_user_without_keys_or_channels_is_told(place):
     server = Server(place)
-    server.tell("ACL SETUSER w on >pw ~other:* &weir:* +@all")
+    server.log_in(keys="~other:*")
     mine = server.url_of("w:pw")
     expect_finding(examine(place, 1, "--redis", mine), "rights", "failed",
                    "~weir:*")
@@ -146,7 +146,7 @@ def a_missing_password_is_told(place):
 
 @test
 def a_replica_takes_no_jobs(place):
-    server = Server(place, "--replicaof", "127.0.0.1 1")
+    server = Server(place, "--replicaof", "127.0.0.1", "1")
     findings = examine(place, 1, "--redis", server.url)
     expect_finding(findings, "replication", "failed",
                    "replica of 127.0.0.1 port 1", "link down", "primary")
@@ -161,19 +161,18 @@ def a_primary_without_the_replicas_it_wants_is_named(place):
 
 @test
 def a_server_that_is_loading_is_named(place):
-    server = Server(place)
+    # While it loads it answers after each 2 MiB.
+    server = Server(place, "--rdbcompression", "no")
     redis = Redis(server.path)
-    for i in range(3000):
-        redis.send("SET key:%d %s" % (i, "x" * 100))
-    for i in range(3000):
+    for i in range(1000):
+        redis.send("SET key:%d %s" % (i, "x" * 50000))
+    for i in range(1000):
         expect("+OK", redis.line())
     redis.send("SAVE")
     expect("+OK", redis.line())
     redis.close()
     server.kill()
-    server = Server(place, "--key-load-delay", "5000",
-                    "--loading-process-events-interval-bytes", "1024",
-                    waits_for="-LOADING")
+    server = Server(place, "--key-load-delay", "15000", waits_for="-LOADING")
     findings = examine(place, 1, "--redis", server.url)
     expect_finding(findings, "loading", "failed", "wait")
     expect_true("rights" not in findings, "nothing that cannot be known")
@@ -265,7 +264,7 @@ def a_worker_says_once_that_nothing_is_kept(place):
 
 @test
 def a_worker_on_a_replica_says_so(place):
-    server = Server(place, "--replicaof", "127.0.0.1 1")
+    server = Server(place, "--replicaof", "127.0.0.1", "1")
     use_good_plugins(place)
     worker = place.start("run", "--redis", server.url, "--handle", "t=echo")
     line = worker.stderr.readline()
@@ -280,7 +279,7 @@ def a_worker_on_a_replica_says_so(place):
 def a_worker_who_may_not_ask_says_so_and_works(place):
     server = Server(place)
     use_good_plugins(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -info")
+    server.log_in("-info")
     result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
                         "t=echo", "--until-empty")
     expect(0, result.code, result.err)
@@ -291,7 +290,7 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
 def a_worker_without_the_right_to_run_scripts_ends(place):
     server = Server(place)
     use_good_plugins(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -evalsha")
+    server.log_in("-evalsha")
     place.weir("run", "--redis", server.url_of("w:pw"), "--handle", "t=echo",
                "--log-level", "error").expect_complaint(1, "NOPERM",
                                                         "EVALSHA")
@@ -301,7 +300,7 @@ def a_worker_without_the_right_to_run_scripts_ends(place):
 def a_worker_without_a_command_hears_which(place):
     server = Server(place)
     use_good_plugins(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -hkeys")
+    server.log_in("-hkeys")
     result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
                         "t=echo", "--until-empty")
     expect(0, result.code, result.err)
@@ -325,7 +324,7 @@ def who_is_not_let_in_hears_why(place):
 @test
 def an_add_that_is_not_allowed_or_not_taken_says_why(place):
     server = Server(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all -zadd")
+    server.log_in("-zadd")
     place.weir("add", "t", "--redis", server.url_of("w:pw")).expect_complaint(
         1, "t add: ERR", "weir doctor")
     server.tell("CONFIG SET min-replicas-to-write 1")

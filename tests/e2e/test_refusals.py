@@ -48,7 +48,7 @@ def rejected(server):
 @test
 def a_right_that_is_taken_away_is_missed_now_and_then(place):
     server = Server(place)
-    server.tell("ACL SETUSER w on >pw ~weir:* &weir:* +@all")
+    server.log_in()
     worker = Worker(place, server.url_of("w:pw"))
     server.tell("ACL SETUSER w -evalsha")
     result = place.weir("add", "t", "--id", "1", "--redis", server.url)
@@ -68,10 +68,6 @@ def cluster_node(place, name="other"):
     return Server(place, "--cluster-enabled", "yes", name=name)
 
 
-def give_slots(server, slots="0 16383"):
-    server.tell("CLUSTER ADDSLOTSRANGE " + slots)
-
-
 def await_cluster(server):
     eventually(lambda: "cluster_state:ok" in server.told("CLUSTER INFO"),
                "the cluster is up")
@@ -79,7 +75,7 @@ def await_cluster(server):
 
 def lone_node(place):
     server = cluster_node(place)
-    give_slots(server)
+    server.give_slots(0, 16383)
     await_cluster(server)
     return server
 
