@@ -108,14 +108,19 @@ void weir__keeper_enter(struct weir__keeper *keeper,
     open_gate(keeper);
 }
 
+bool weir__keeper_has_taken(const struct weir__keeper *keeper)
+{
+    return atomic_load_explicit(&keeper->taken, memory_order_acquire) ==
+           keeper->number;
+}
+
 bool weir__keeper_leave(struct weir__keeper *keeper)
 {
     if (!keeper->is_in)
         return false; /* it was opened while the handler ran */
     close_gate(keeper);
     keeper->is_in = false;
-    return atomic_load_explicit(&keeper->taken, memory_order_acquire) ==
-           keeper->number;
+    return weir__keeper_has_taken(keeper);
 }
 
 int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper)

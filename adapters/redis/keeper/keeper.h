@@ -50,6 +50,9 @@ void weir__keeper_enter(struct weir__keeper *keeper,
                         struct weir__store_topic *topic, struct weir__run *run,
                         int64_t deadline_ns);
 
+/* Does the keeper know that the run is settled as timed out? */
+bool weir__keeper_has_taken(const struct weir__keeper *keeper);
+
 /* True: the run was settled as timed out. */
 bool weir__keeper_leave(struct weir__keeper *keeper);
 

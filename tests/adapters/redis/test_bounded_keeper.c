@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include <time.h>
-
 #include "core/lane.h"
 #include "tests/adapters/redis/bounded_fixture.h"
+#include "tests/adapters/redis/lease_fixture.h"
 
 /* What happens to batches while a handler holds the loop. The test is the
  * handler: between enter and leave it uses the other worker's store only. */
 
-enum { LEASE_MS = 300 };
-
 static struct weir__bounded_options options;
 
-static int64_t time_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    (void)clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static int64_t now_ns(void)
-{
-    return time_ns(CLOCK_MONOTONIC);
-}
-
 /* Two workers; the first has claimed what was added. */
-static struct host *open_two(struct host **ret_other)
+static struct host *open_two(struct host **ret_other, int64_t lease_ms)
 {
     struct host *one;
 
@@ -33,9 +17,10 @@ static struct host *open_two(struct host **ret_other)
     options = bounded_options();
     one = bounded_open("one", &options);
     *ret_other = bounded_open("two", &options);
+    lease_look(one);
     events_add(one, "a", 1, 3);
     event_add(one, "b", 1);
-    AWAIT(host_claim(one, 300, LEASE_MS) > 0);
+    AWAIT(host_claim(one, 300, lease_ms) > 0);
     EXPECT_STR("a:1-3 b:1 ", events_text(one));
     return one;
 }
@@ -44,30 +29,10 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
 {
     struct weir__run *run = host->runs;
 
-    run->started_ns = now_ns();
+    run->started_ns = world_clock(NULL);
     host->store->ops->enter(host->topic, run,
                             run->started_ns + timeout_ms * 1000000);
     return run;
-}
-
-/* For four leases nobody else gets anything. */
-static void hold(struct host *other)
-{
-    int64_t until_ns = now_ns() + INT64_C(4000000) * LEASE_MS;
-
-    while (now_ns() < until_ns)
-        EXPECT_INT(0, host_claim(other, 300, LEASE_MS));
-}
-
-/* For four leases both of them stand; nothing is flushed meanwhile. */
-static void hold_still(void)
-{
-    int64_t until_ns = now_ns() + INT64_C(4000000) * LEASE_MS;
-
-    while (now_ns() < until_ns)
-        EXPECT_INT(2,
-                   redis_int(world_server(), "ZCOUNT weir:{t}:lease %lld +inf",
-                             (long long)time_ns(CLOCK_REALTIME) / 1000000));
 }
 
 static void expect_all_done(struct host *one)
@@ -83,10 +48,11 @@ static void expect_all_done(struct host *one)
 
 TEST(leases_outlive_a_handler_that_holds_the_loop)
 {
-    struct host *other, *one = open_two(&other);
+    struct host *other, *one = open_two(&other, LEASE_LONG_MS);
     struct weir__run *run = enter(one, 60000);
 
-    hold(other);
+    lease_hold("a", 2, other);
+    lease_hold("b", 1, other);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > run->started_ns);
     EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
     expect_all_done(one);
@@ -94,20 +60,21 @@ TEST(leases_outlive_a_handler_that_holds_the_loop)
 
 TEST(a_batch_whose_verdict_has_not_left_is_kept_as_well)
 {
-    struct host *other, *one = open_two(&other);
+    struct host *other, *one = open_two(&other, LEASE_LONG_MS);
     struct weir__run *run;
 
     for (int i = 0; i < 3; i++) /* all of `a` */
         host_settle(one, host_take(one), WEIR__OUTCOME_DONE);
     run = enter(one, 60000);
-    hold_still();
+    lease_hold("a", 2, NULL); /* nothing is flushed meanwhile */
+    lease_hold("b", 1, NULL);
     EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
     expect_all_done(one);
 }
 
 TEST(a_handler_beyond_its_timeout_loses_its_batches)
 {
-    struct host *other, *one = open_two(&other);
+    struct host *other, *one = open_two(&other, LEASE_SHORT_MS);
     struct weir__run *run = enter(one, 50);
 
     AWAIT(host_claim(other, 300, 60000) > 0);

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include <time.h>
-
 #include "adapters/redis/feed/feed.h"
 #include "core/lane.h"
-#include "tests/adapters/redis/delay_fixture.h"
+#include "tests/adapters/redis/lease_fixture.h"
 
 /* What happens to entries of lists and streams while a handler holds the loop.
  * The test is the handler: between enter and leave it uses the other worker's
  * store only. */
 
-enum { LEASE_MS = 300 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static struct weir__run *enter(struct host *host, int64_t timeout_ms)
 {
     struct weir__run *run = host->runs;
 
-    run->started_ns = now_ns();
+    run->started_ns = world_clock(NULL);
     host->store->ops->enter(host->topic, run,
                             run->started_ns + timeout_ms * 1000000);
     return run;
@@ -31,13 +19,11 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
 
 static void outlive(struct host *one, struct host *other)
 {
-    int64_t until_ns = now_ns() + INT64_C(4000000) * LEASE_MS;
     struct weir__run *run;
 
-    EXPECT_INT(2, host_claim(one, 10, LEASE_MS));
+    EXPECT_INT(2, host_claim(one, 10, LEASE_LONG_MS));
     run = enter(one, 60000);
-    while (now_ns() < until_ns)
-        EXPECT_INT(0, host_claim(other, 10, LEASE_MS));
+    lease_hold(lease_name(run), 2, other);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > run->started_ns);
     EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
     host_settle_all(one, WEIR__OUTCOME_DONE);
@@ -52,6 +38,7 @@ TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
     struct host *one = host_open_kind("w1", weir__list_open);
     struct host *other = host_open_kind("w2", weir__list_open);
 
+    lease_look(one);
     EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
     outlive(one, other);
 }
@@ -62,6 +49,7 @@ TEST(entries_of_a_stream_outlive_a_handler_that_holds_the_loop)
     struct host *one = host_open_kind("w1", weir__stream_open);
     struct host *other = host_open_kind("w2", weir__stream_open);
 
+    lease_look(one);
     EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 7"));
     EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 body 7"));
     outlive(one, other);
@@ -75,7 +63,7 @@ TEST(a_handler_beyond_its_timeout_loses_its_entries)
     struct weir__run *run;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
-    EXPECT_INT(1, host_claim(one, 10, LEASE_MS));
+    EXPECT_INT(1, host_claim(one, 10, LEASE_SHORT_MS));
     run = enter(one, 50);
     AWAIT(host_claim(other, 10, 60000) == 1);
     EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
