@@ -5,6 +5,7 @@
 #include "adapters/redis/script.h"
 #include "core/text.h"
 #include "tests/adapters/redis/bounded_fixture.h"
+#include "tests/adapters/redis/lease_fixture.h"
 
 /* The store of bounded topics: groups, batches, what is dropped, leases. */
 
@@ -176,7 +177,7 @@ TEST(a_retried_batch_goes_back_to_the_head_and_waits)
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
     for (int i = 0; i < 2; i++) {
         run = host_take(host);
-        run->delay_ms = 300;
+        run->delay_ms = 60000;
         run->record.counters.attempt = 1;
         host_settle(host, run, WEIR__OUTCOME_RETRY);
     }
@@ -184,9 +185,11 @@ TEST(a_retried_batch_goes_back_to_the_head_and_waits)
     bounded_walk();
     EXPECT_INT(0, host_claim(host, 300, 5000));
     EXPECT_TRUE(host->claimed.next_due_us > 0 &&
-                host->claimed.next_due_us <= 300000);
+                host->claimed.next_due_us <= 60000000);
     event_add(host, "a", 6); /* does not shorten it */
     EXPECT_INT(0, host_claim(host, 300, 5000));
+    (void)redis_int(world_server(), "HSET weir:{t}:out a %s", "~ 0 0 0");
+    due_now("rot", "a");
     AWAIT(host_claim(host, 300, 5000) > 0);
     EXPECT_STR("a:2-4 ", events_text(host));
     EXPECT_INT(1, host->runs->record.counters.attempt);
@@ -243,12 +246,13 @@ TEST(a_dead_workers_batch_returns_to_its_head_one_by_one)
     struct host *host = open_one(), *other = bounded_open("two", &options);
 
     events_add(host, "a", 1, 3);
-    EXPECT_INT(3, host_claim(host, 300, 300));
+    EXPECT_INT(3, host_claim(host, 300, 60000));
     host_close(host);
     event_add(other, "a", 4);
-    EXPECT_INT(0, host_claim(other, 300, 300));
+    EXPECT_INT(0, host_claim(other, 300, 60000));
     EXPECT_TRUE(other->claimed.next_due_us > 0);
-    AWAIT(host_claim(other, 300, 300) > 0);
+    leases_pass();
+    AWAIT(host_claim(other, 300, 60000) > 0);
     EXPECT_STR("a:1 ", events_text(other));
     EXPECT_TRUE(other->runs->is_suspect);
     EXPECT_INT(0, other->runs->blamed);
@@ -257,12 +261,12 @@ TEST(a_dead_workers_batch_returns_to_its_head_one_by_one)
     EXPECT_INT(WEIR_OK, host_start(other, other->runs));
     bounded_walk();
     settle_all(other, WEIR__OUTCOME_DONE);
-    EXPECT_INT(1, host_claim(other, 300, 300));
+    EXPECT_INT(1, host_claim(other, 300, 60000));
     EXPECT_STR("a:2 ", events_text(other));
     settle_all(other, WEIR__OUTCOME_DONE);
-    EXPECT_INT(1, host_claim(other, 300, 300));
+    EXPECT_INT(1, host_claim(other, 300, 60000));
     settle_all(other, WEIR__OUTCOME_DONE);
-    EXPECT_INT(1, host_claim(other, 300, 300)); /* no suspect any more */
+    EXPECT_INT(1, host_claim(other, 300, 60000)); /* no suspect any more */
     EXPECT_STR("a:4 ", events_text(other));
     EXPECT_TRUE(!other->runs->is_suspect);
     world_close();
@@ -275,7 +279,8 @@ static uint32_t die_once(struct host *host, bool is_started)
         EXPECT_INT(WEIR_OK, host_start(host, host->runs));
     while (host->runs != NULL) /* it forgets them */
         (void)host_take(host);
-    AWAIT(host_claim(host, 300, 300) > 0);
+    leases_pass();
+    AWAIT(host_claim(host, 300, 60000) > 0);
     return host->runs->blamed;
 }
 
@@ -284,7 +289,7 @@ TEST(only_noted_starts_are_blamed)
     struct host *host = open_one();
 
     events_add(host, "a", 1, 2);
-    EXPECT_INT(2, host_claim(host, 300, 300));
+    EXPECT_INT(2, host_claim(host, 300, 60000));
     EXPECT_INT(0, die_once(host, false));
     EXPECT_INT(1, die_once(host, true));
     EXPECT_INT(1, die_once(host, false));
@@ -314,18 +319,19 @@ TEST(a_verdict_after_the_lease_ended_is_refused)
 TEST(a_lease_that_is_renewed_does_not_end)
 {
     struct host *host = open_one(), *other = bounded_open("two", &options);
-    double until = ev_time() + .9;
 
     event_add(host, "a", 1);
-    EXPECT_INT(1, host_claim(host, 300, 300));
-    while (ev_time() < until) {
-        host->store->ops->renew(host->topic, 300);
+    EXPECT_INT(1, host_claim(host, 300, 20000));
+    for (int lease_ms = 40000; lease_ms <= 80000; lease_ms += 20000) {
+        int64_t end = lease_end("a");
+
+        host->store->ops->renew(host->topic, lease_ms);
+        AWAIT(lease_end("a") >= end + 20000);
         EXPECT_INT(0, host_claim(other, 300, 300));
-        world_give_up_at = ev_time() + 30.;
-        world_turn();
     }
     EXPECT_INT(0, host->lost_token);
-    AWAIT(host_claim(other, 300, 5000) > 0); /* not renewed any more */
+    leases_pass(); /* not renewed any more */
+    AWAIT(host_claim(other, 300, 5000) > 0);
     host->store->ops->renew(host->topic, 300);
     AWAIT(host->lost_token == host->runs->token);
     settle_all(host, WEIR__OUTCOME_TAKEN);
@@ -349,85 +355,6 @@ TEST(without_leases_what_is_taken_is_gone)
     settle_all(host, WEIR__OUTCOME_RETURN); /* but may be given back */
     AWAIT(host_claim(host, 300, 300) > 0);
     settle_all(host, WEIR__OUTCOME_DONE);
-    bounded_walk();
-    world_close();
-}
-
-TEST(a_group_lingers_until_its_batch_is_full)
-{
-    struct host *host = open_one();
-
-    options.linger_ms = 400;
-    options.batch = 3;
-    bounded_serve(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
-    event_add(host, "a", 1);
-    events_add(host, "b", 1, 2);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
-    EXPECT_TRUE(host->claimed.next_due_us > 0 &&
-                host->claimed.next_due_us <= 400000);
-    event_add(host, "b", 3);
-    EXPECT_INT(3, host_claim(host, 300, 5000));
-    EXPECT_STR("b:1-3 ", events_text(host));
-    settle_all(host, WEIR__OUTCOME_DONE);
-    AWAIT(host_claim(host, 300, 5000) > 0);
-    EXPECT_STR("a:1 ", events_text(host));
-    bounded_walk();
-    world_close();
-}
-
-TEST(a_group_comes_along_when_its_linger_is_nearly_over)
-{
-    struct host *host = open_one();
-    double until;
-
-    options.linger_ms = 800;
-    bounded_serve(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
-    event_add(host, "a", 1);
-    until = ev_time() + .03;
-    AWAIT(ev_time() > until);
-    event_add(host, "b", 1);
-    AWAIT(host_claim(host, 300, 5000) > 0);
-    EXPECT_STR("a:1 b:1 ", events_text(host));
-    settle_all(host, WEIR__OUTCOME_DONE);
-    bounded_walk();
-    world_close();
-}
-
-TEST(a_group_that_events_are_added_to_is_not_idle)
-{
-    struct host *host = open_one();
-
-    options.group_ttl_ms = 60000;
-    bounded_serve(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
-    events_add(host, "a", 1, 2); /* and the first of them seems old */
-    EXPECT_INT(0, redis_int(world_server(), "ZADD weir:{t}:ttl 1000 a"));
-    AWAIT(host_claim(host, 300, 5000) > 0);
-    EXPECT_STR("a:1-2 ", events_text(host));
-    settle_all(host, WEIR__OUTCOME_DONE);
-    EXPECT_INT(0, bounded_count("ttl"));
-    bounded_walk();
-    world_close();
-}
-
-TEST(an_idle_group_is_dropped_as_a_whole)
-{
-    struct host *host = open_one();
-    double until;
-
-    options.group_ttl_ms = 300;
-    bounded_serve(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
-    events_add(host, "a", 1, 5);
-    until = ev_time() + .4;
-    AWAIT(ev_time() > until);
-    events_add(host, "b", 1, 2);
-    EXPECT_INT(2, host_claim(host, 300, 5000));
-    EXPECT_STR("b:1-2 ", events_text(host));
-    EXPECT_INT(5, host->dropped[WEIR_DROP_TTL]);
-    EXPECT_INT(5, bounded_count("ttl"));
     bounded_walk();
     world_close();
 }
