@@ -42,7 +42,7 @@ TEST(a_renewed_lease_does_not_run_out)
 
     host_add(one, "a", 0);
     AWAIT(one->added == 1);
-    EXPECT_INT(1, host_claim(one, 1, 500));
+    EXPECT_INT(1, host_claim(one, 1, 30000));
     one->store->ops->renew(one->topic, 60000);
     EXPECT_INT(0, host_claim(other, 1, 500));
     AWAIT(host_claim(other, 1, 500) > 0 ||

@@ -93,7 +93,7 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
     struct host *host = open_one();
     struct weir__base *base = (struct weir__base *)host->store; /* its begin */
 
-    base->commands->options.wait_ms = 300;
+    base->commands->options.wait_ms = 2000;
     redis_kill(proc, SIGSTOP);
     add_in_turns(host, 1, 100);
     redis_kill(proc, SIGKILL);
@@ -108,7 +108,8 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
 
 TEST(adds_that_gather_outlive_a_restart)
 {
-    static const struct redis_options aof = {.appendonly = true};
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    static const struct redis_options aof = {.args = args, .appendonly = true};
     struct redis_proc *proc = world_open(&aof);
     struct host *host = open_one();
 

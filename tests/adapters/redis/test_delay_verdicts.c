@@ -4,7 +4,7 @@
 
 #include "adapters/redis/base/base.h"
 #include "adapters/redis/conn/private.h"
-#include "tests/adapters/redis/delay_fixture.h"
+#include "tests/adapters/redis/lease_fixture.h"
 
 /* Verdicts that gather behind a call that is out: one leaves at once, the
  * others wait for the answer. */
@@ -110,7 +110,8 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_hangs)
 
 TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
 {
-    const struct redis_options aof = {.appendonly = true};
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    const struct redis_options aof = {.args = args, .appendonly = true};
     struct redis_proc *proc = world_open(&aof);
     struct host *host = host_open("w1");
 
@@ -154,11 +155,11 @@ static struct host *claim_suspects(void)
     host_add(first, "a", 0);
     host_add(first, "b", 0);
     AWAIT(first->added == 2);
-    EXPECT_INT(2, host_claim(first, 10, LEASE_MS));
+    EXPECT_INT(2, host_claim(first, 10, 60000));
     host_close(first);
+    leases_pass();
     host = host_open("w1");
-    AWAIT(host_claim(host, 10, LEASE_MS) > 0);
-    EXPECT_INT(2, host->arrived);
+    EXPECT_INT(2, host_claim(host, 10, 60000));
     return host;
 }
 
@@ -173,7 +174,7 @@ TEST(a_suspect_that_ended_does_not_gather)
 
     EXPECT_TRUE(one->is_suspect && next->is_suspect);
     EXPECT_INT(WEIR_OK, host_start(host, one));
-    claim_jobs(host, 2, LEASE_MS);
+    claim_jobs(host, 2, 60000);
     redis_kill(proc, SIGSTOP);
     settle_in_turns(host);
     host_settle(host, one, WEIR__OUTCOME_DONE);
@@ -184,9 +185,9 @@ TEST(a_suspect_that_ended_does_not_gather)
     AWAIT(host->starts > starts);
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:run"));
     host_close(host);
+    leases_pass();
     other = host_open("w2");
-    AWAIT(host_claim(other, 10, 60000) > 0);
-    EXPECT_INT(1, other->arrived);
+    EXPECT_INT(1, host_claim(other, 10, 60000));
     EXPECT_INT(1, other->runs->blamed);
     world_close();
 }

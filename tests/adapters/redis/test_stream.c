@@ -4,7 +4,7 @@
 
 #include "adapters/redis/feed/feed.h"
 #include "core/text.h"
-#include "tests/adapters/redis/delay_fixture.h"
+#include "tests/adapters/redis/lease_fixture.h"
 
 /* The store of stream topics: an existing stream, read through a group that
  * other consumers may share. */
@@ -110,14 +110,15 @@ TEST(a_retry_stays_pending_until_it_runs_again)
     EXPECT_INT(1, host_claim(host, 10, 60000));
     run = host_take(host);
     run->record.counters.attempt = 2;
-    run->delay_ms = 80;
+    run->delay_ms = 60000;
     host_settle(host, run, WEIR__OUTCOME_RETRY);
     host_await_settled(host);
     EXPECT_INT(1, pending(proc));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:held"));
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->claimed.next_due_us > 0);
-    AWAIT(host_claim(host, 10, 60000) == 1);
+    due_now("wait", "5-1");
+    EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_INT(2, host->runs->record.counters.attempt);
     EXPECT_TRUE(body_is(host->runs, "\x07"));
     host_settle_all(host, WEIR__OUTCOME_DONE);
