@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
 
+#include "adapters/redis/conn/private.h"
 #include "tests/adapters/redis/conn_fixture.h"
 #include "tests/harness/redis_proc.h"
 
@@ -195,19 +196,21 @@ TEST(a_server_that_does_not_answer_is_left_after_the_deadline)
 {
     struct redis_proc *redis = redis_start(NULL);
     struct fixture *f = fixture_new(redis_socket(redis));
+    size_t before;
 
     f->options.reply_ms = 300;
     f->options.handshake_ms = 300;
     fixture_open(f);
     FIXTURE_WAIT(f, f->readies == 1);
+    before = f->losses;
     redis_kill(redis, SIGSTOP);
     fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
     fixture_send(f, WEIR__SEND_AGAIN, 2, "PING", NULL);
     weir__conn_flush(f->conn);
-    FIXTURE_WAIT(f, f->losses == 1);
+    FIXTURE_WAIT(f, f->losses == before + 1);
     EXPECT_CONTAINS("no reply within 300 ms", f->lost_text);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
-    FIXTURE_WAIT(f, f->losses == 2); /* the kernel still accepts for it */
+    FIXTURE_WAIT(f, f->losses == before + 2); /* the kernel accepts for it */
     EXPECT_CONTAINS("no answer to the handshake within 300 ms", f->lost_text);
     redis_kill(redis, SIGCONT);
     FIXTURE_WAIT(f, f->replies == 2);
@@ -229,6 +232,7 @@ TEST(what_may_have_run_is_not_sent_again_after_a_long_time)
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->losses == 1);
     fixture_send(f, WEIR__SEND_AGAIN, 2, "INCR", "m", NULL); /* not sent yet */
+    f->conn->options.reply_ms = 30000;
     redis_kill(redis, SIGCONT);
     FIXTURE_WAIT(f, f->replies == 2);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
@@ -241,15 +245,19 @@ TEST(an_idle_connection_has_no_reply_deadline)
 {
     struct redis_proc *redis = redis_start(NULL);
     struct fixture *f = fixture_new(redis_socket(redis));
+    size_t losses;
     double until;
 
     f->options.reply_ms = 50;
     fixture_open(f);
-    fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
-    weir__conn_flush(f->conn);
-    FIXTURE_WAIT(f, f->replies == 1);
+    for (int i = 1; i == 1 || f->reply[i - 2].code != WEIR_OK; i++) {
+        fixture_send(f, WEIR__SEND_ONCE, i, "PING", NULL);
+        weir__conn_flush(f->conn);
+        FIXTURE_WAIT(f, f->replies == (size_t)i);
+    }
+    losses = f->losses;
     until = ev_time() + .3;
     FIXTURE_WAIT(f, ev_time() > until);
-    EXPECT_INT(0, f->losses);
+    EXPECT_INT(losses, f->losses);
     fixture_free(f);
 }

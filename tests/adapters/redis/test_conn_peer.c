@@ -17,7 +17,6 @@ static struct fixture *peer_fixture(struct resp_peer **ret_peer,
 
     *ret_peer = resp_peer_start(rule, 1);
     f = fixture_new(resp_peer_socket(*ret_peer));
-    f->options.reply_ms = 300;
     fixture_open(f);
     return f;
 }
@@ -121,9 +120,11 @@ TEST(half_a_reply_and_a_hang_up_is_an_unknown_outcome)
 TEST(a_reply_that_never_comes_closes_the_connection)
 {
     static const struct resp_rule rule = {1, 2, NULL, false};
-    struct resp_peer *peer;
-    struct fixture *f = peer_fixture(&peer, &rule);
+    struct resp_peer *peer = resp_peer_start(&rule, 1);
+    struct fixture *f = fixture_new(resp_peer_socket(peer));
 
+    f->options.reply_ms = 300;
+    fixture_open(f);
     fixture_send(f, WEIR__SEND_AGAIN, 1, "GET", "k", NULL);
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->replies == 1);
