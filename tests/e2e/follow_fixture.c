@@ -21,7 +21,7 @@ static void log_line(enum weir_level level, const char *text, void *arg)
 
 void open_as(const struct weir_topic_options *topic)
 {
-    struct weir_options options = {.log = log_line};
+    struct weir_options options = {.log = log_line, .block_warn_ms = 3600000};
 
     server = redis_start(NULL);
     loop = ev_loop_new(0);

@@ -174,7 +174,8 @@ TEST(a_function_waits_on_the_loop_of_a_reactor_on_a_thread_of_its_own)
     struct waiter waiter = {.ends = {-1, -1}};
     struct redis_proc *server = redis_start(NULL);
     struct weir_options options = {.redis_url = redis_url(server),
-                                   .log = log_line};
+                                   .log = log_line,
+                                   .block_warn_ms = 3600000};
     struct weir_topic_options topic = {.table = &table, .self = &waiter};
     struct weir_thread *thread;
 
@@ -233,8 +234,10 @@ static enum weir_verdict done(void *self, struct weir_job *job)
 
 static void open_reactor(struct ev_loop *loop, const char *url)
 {
-    struct weir_options options = {
-        .redis_url = url, .log = log_line, .loop = loop};
+    struct weir_options options = {.redis_url = url,
+                                   .log = log_line,
+                                   .loop = loop,
+                                   .block_warn_ms = 3600000};
 
     EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
 }
