@@ -262,6 +262,7 @@ TEST(what_is_pending_is_given_back_when_the_host_waits_no_longer)
     start();
     submit("orders", "a");
     await_atomic(&runs, 1);
+    await(&answers, 1); /* nothing is left to wait for but the stop */
     EXPECT_INT(WEIR_OK, weir_thread_stop(weir, on_stopped, NULL));
     EXPECT_INT(WEIR_ETIMEDOUT, weir_thread_wait(weir, 50));
     EXPECT_INT(WEIR_OK, weir_thread_give_back(weir));

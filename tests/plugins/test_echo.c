@@ -221,12 +221,16 @@ static void fill(int fd)
         continue;
 }
 
-static _Noreturn void read_for_ever(int fd)
+/* Once there is a byte in the pipe `go`, until all writers are gone. */
+static _Noreturn void read_for_ever(const int ends[2], const int go[2])
 {
     char text[4096];
 
-    while (read(fd, text, sizeof(text)) > 0)
-        continue;
+    (void)close(ends[1]);
+    (void)close(go[1]);
+    if (read(go[0], text, 1) == 1)
+        while (read(ends[0], text, sizeof(text)) > 0)
+            continue;
     _exit(0);
 }
 
@@ -235,17 +239,19 @@ TEST(echo_waits_for_a_reader_that_is_slow)
     struct bound bound;
     struct fake_job job = job_of("a", "1");
     const char *const options[3] = {NULL};
-    int ends[2], old = dup(STDOUT_FILENO), rc;
+    int ends[2], go[2], old = dup(STDOUT_FILENO), rc;
 
     EXPECT_INT(0, pipe(ends));
+    EXPECT_INT(0, pipe(go));
+    if (fork() == 0)
+        read_for_ever(ends, go);
     EXPECT_INT(0, fcntl(ends[1], F_SETFL, O_NONBLOCK));
     bind_plugin(&bound, "echo", options);
     (void)dup2(ends[1],
                STDOUT_FILENO); /* nothing is printed until it is back */
     fill(STDOUT_FILENO);
     (void)run(&bound, &job);
-    if (fork() == 0)
-        read_for_ever(ends[0]);
+    EXPECT_INT(1, write(go[1], "x", 1));
     rc = flush(&bound);
     (void)dup2(old, STDOUT_FILENO);
     EXPECT_INT(0, rc);
