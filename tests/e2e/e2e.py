@@ -198,9 +198,25 @@ class Redis:
         self.socket.close()
 
 
+def hears_sigterm(process):
+    """Whether it has a handler for SIGTERM, or is over."""
+    if process.poll() is not None:
+        return True
+    with open("/proc/%d/status" % process.pid) as file:
+        status = dict(line.split(":", 1) for line in file)
+    return int(status.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
+
+
+def terminate(process):
+    """SIGTERM for one that may have been started just now: without its handler
+    it would die of it."""
+    eventually(lambda: hears_sigterm(process), "it has a handler for SIGTERM")
+    process.send_signal(signal.SIGTERM)
+
+
 def stop_cleanly(process):
     """SIGTERM, and the exit code must be 0."""
-    process.send_signal(signal.SIGTERM)
+    terminate(process)
     out, err = process.communicate(timeout=PATIENCE)
     expect(0, process.returncode, "exit code, stderr %r" % err)
     return out

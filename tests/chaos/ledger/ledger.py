@@ -15,7 +15,8 @@ import time
 sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
 
 from account import Account, Fault, Job, read_runs  # noqa: E402
-from e2e import PATIENCE, WEIR, eventually, expect, expect_true  # noqa: E402
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_true,  # noqa: E402
+                 terminate)
 from server import Client, Refused  # noqa: E402
 
 TOPIC = "t"
@@ -76,7 +77,7 @@ class Worker:
 
     def end(self):
         """SIGTERM, and the exit code must be 0."""
-        self.process.send_signal(signal.SIGTERM)
+        terminate(self.process)
         expect(0, self.process.wait(PATIENCE), "exit code of " + self.name)
 
 

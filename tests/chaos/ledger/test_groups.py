@@ -11,7 +11,8 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
 
-from e2e import PATIENCE, expect, expect_true, main, test  # noqa: E402
+from e2e import (PATIENCE, expect, expect_true, main, terminate,  # noqa: E402
+                 test)
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("WEIR_CHAOS_SEED", "1"))
@@ -64,7 +65,7 @@ class Groups:
             self.end(worker)
 
     def end(self, worker):
-        worker.send_signal(signal.SIGTERM)
+        terminate(worker)
         expect(0, worker.wait(PATIENCE), "a worker that was told to stop")
 
     def close(self):
