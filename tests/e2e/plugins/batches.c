@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Appends each batch to `file` as one line, "GROUP ATTEMPT TOKEN NUMBER..."
- * with the bodies of its events, in one write. An event with the number
- * `poison` ends the process; `retry=N` has the first N batches retried as a
- * whole; each takes `work`, half before its line is written and half after.
- * Before that it waits for a byte from the FIFO `gate`. */
+/* Appends each batch to `file` as one line, "GROUP ATTEMPT TOKEN MS NUMBER..."
+ * with the bodies of its events, in one write; MS is the time from its call to
+ * that line. An event with the number `poison` ends the process; `retry=N` has
+ * the first N batches retried as a whole; each takes `work`, half before its
+ * line is written and half after. Before that it waits for a byte from the FIFO
+ * `gate`. */
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +36,7 @@ static const struct weir_option options[] = {
     {.name = "work",
      .type = WEIR_OPTION_DURATION,
      .fallback = "0ms",
-     .max = 1000},
+     .max = 10000},
     {.name = "gate", .type = WEIR_OPTION_TEXT, .fallback = ""},
 };
 
@@ -65,7 +66,8 @@ static int open_instance(const struct weir_open *open_with, void **ret_self)
 
 static void spend_half(int64_t ms)
 {
-    struct timespec half = {.tv_nsec = (long)(ms * 500000)};
+    struct timespec half = {.tv_sec = ms / 2000,
+                            .tv_nsec = (long)(ms % 2000 * 500000)};
 
     (void)nanosleep(&half, NULL); /* less will do */
 }
@@ -81,20 +83,38 @@ static bool pass_gate(const char *gate)
     return is_open;
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The line's first words. */
+static size_t begin_line(char *line, size_t cap, const struct weir_job *job,
+                         int64_t ms)
+{
+    struct weir_slice group = weir_job_group(job);
+
+    return (size_t)snprintf(line, cap, "%.*s %" PRIu32 " %" PRIu64 " %" PRId64,
+                            (int)group.len, (const char *)group.ptr,
+                            weir_job_counters(job).attempt, weir_job_token(job),
+                            ms);
+}
+
 static enum weir_verdict run_batch(void *arg, struct weir_job *const *jobs,
                                    size_t count, enum weir_verdict *verdicts)
 {
     struct batches *self = arg;
-    struct weir_slice group = weir_job_group(jobs[0]);
+    int64_t begin_ms = now_ms();
     char line[16384];
-    size_t len = (size_t)snprintf(
-        line, sizeof(line), "%.*s %" PRIu32 " %" PRIu64, (int)group.len,
-        (const char *)group.ptr, weir_job_counters(jobs[0]).attempt,
-        weir_job_token(jobs[0]));
+    size_t len;
 
     if (*self->gate != '\0' && !pass_gate(self->gate))
         return weir_retry(jobs[0], "the gate cannot be read");
     spend_half(self->work_ms);
+    len = begin_line(line, sizeof(line), jobs[0], now_ms() - begin_ms);
     for (size_t i = 0; i < count && len < sizeof(line) - 32; i++) {
         int64_t number = -1;
 
