@@ -81,15 +81,28 @@ class Worker:
         expect(0, self.process.wait(PATIENCE), "exit code of " + self.name)
 
 
+def waits_of(pid):
+    """By thread of a process: how many ns it has waited for a CPU so far."""
+    threads, waits = "/proc/%d/task" % pid, {}
+    try:
+        for thread in os.listdir(threads):
+            with open(os.path.join(threads, thread, "schedstat")) as file:
+                waits[thread] = int(file.read().split()[1])
+    except OSError:  # it is over, or the kernel does not count
+        pass
+    return waits
+
+
 class Heart(threading.Thread):
-    """Notes when the machine or the server stood still for so long that a
-    lease may have ended without anybody's fault."""
+    """Notes when the machine, the server or a worker stood still for so long
+    that a lease may have ended without anybody's fault."""
 
     def __init__(self, ledger):
         super().__init__(daemon=True)
         self.ledger = ledger
         self.is_over = threading.Event()
         self.client = None
+        self.waited = {}  # by thread
 
     def beat(self):
         try:
@@ -99,19 +112,40 @@ class Heart(threading.Thread):
         except (OSError, Refused):
             self.client = None
 
-    def run(self):
+    def note(self, worker, begin, end):
         lease_ms = self.ledger.lease_ms
+        if end - begin > lease_ms / 3:
+            self.ledger.note("stall", worker, begin, end + lease_ms)
+
+    def feel(self, worker):
+        """It stood still when a thread of it waited for a CPU."""
+        for thread, ns in waits_of(worker.pid).items():
+            now, waited = now_ms(), ns - self.waited.get(thread, ns)
+            self.note(worker, now - waited // 1000000, now)
+            self.waited[thread] = ns
+
+    def run(self):
         while not self.is_over.is_set():
             begin = now_ms()
             time.sleep(0.02)
             self.beat()
-            end = now_ms()
-            if end - begin > lease_ms / 3:
-                self.ledger.note("stall", None, begin, end + lease_ms)
+            self.note(None, begin, now_ms())
+            for worker in list(self.ledger.alive):
+                self.feel(worker)
+
+    def stop(self):
+        self.is_over.set()
+        self.join()
+
+    def stalled_ms(self, since):
+        """How long all stood still since then."""
+        return sum(fault.end - self.ledger.lease_ms - fault.begin
+                   for fault in self.ledger.faults
+                   if fault.what == "stall" and fault.end >= since)
 
 
 class Ledger:
-    def __init__(self, place, server, lease_ms=1000, options=("work=1ms",),
+    def __init__(self, place, server, lease_ms=2000, options=("work=1ms",),
                  url=None):
         self.place, self.server, self.lease_ms = place, server, lease_ms
         self.url = url or server.url
@@ -310,9 +344,9 @@ class Ledger:
     def close(self, what):
         """Wait for the end, end the workers, and make the account."""
         self.drain()
-        self.heart.is_over.set()
         for worker in self.alive:
             worker.end()
+        self.heart.stop()
         self.check_server()
         account = Account(self.jobs, self.runs(), self.dead(), self.faults)
         print("%s (seed %d): %s" % (what, SEED, account.summary()))
@@ -321,7 +355,7 @@ class Ledger:
         return account
 
 
-def expect_alive(ledger, what, patience=15.0):
+def expect_alive(ledger, what, patience=PATIENCE):
     """Every worker runs jobs again."""
     ledger.is_watched = True
     for worker in ledger.alive:

@@ -12,11 +12,10 @@ commands rely on that.
 import hashlib
 import os
 import re
-import signal
 import time
 
 from ledger import Ledger
-from e2e import PATIENCE, eventually, expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, main, test
 from server import Client, Refused, Server
 from tap import Tap
 
@@ -228,10 +227,9 @@ def work(place, ledger):
     holder = ledger.start_worker("--prefetch", "50",
                                  options=["work=300ms"])
     ledger.alive[0].end()
-    ledger.add(["now"] * 8)
+    ledger.add(["now"] * 20)
     eventually(lambda: len(holder.runs()) > 5, "it renews its lease")
-    holder.process.send_signal(signal.SIGTERM)
-    expect(0, holder.process.wait(PATIENCE))
+    holder.end()
     time.sleep(1.1)  # lateness is told once a second
 
 

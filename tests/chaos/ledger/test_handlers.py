@@ -8,7 +8,7 @@ from ledger import TOPIC, Ledger, now_ms
 from e2e import eventually, expect, expect_in, expect_true, main, test
 from server import Server
 
-LEASE_MS = 500
+LEASE_MS = 2000
 BLOCK_MS = 4 * LEASE_MS
 
 
@@ -44,10 +44,10 @@ def a_handler_that_blocks_for_four_leases_runs_once_and_is_named(place):
 
 @test
 def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
-    ledger = Ledger(place, Server(place).start(), LEASE_MS, options=[])
+    ledger = Ledger(place, Server(place).start(), 3000, options=[])
     ledger.add(["now"])
     set_options(ledger, "timeout=600ms")
-    victim = ledger.start_worker(options=["block=4s", "block_id=0"])
+    victim = ledger.start_worker(options=["block=6s", "block_id=0"])
     ledger.has_runs(1)
     ledger.start_worker()
     ledger.note("timeout", victim)
@@ -57,8 +57,8 @@ def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
     expect([1, 2], [first.attempt, second.attempt])
     took = second.start - first.start
     print("a run with timeout 600 ms, lease %d ms, was settled and began "
-          "elsewhere after %d ms, while it blocked for 4000 ms"
-          % (LEASE_MS, took))
+          "elsewhere after %d ms, while it blocked for 6000 ms"
+          % (ledger.lease_ms, took))
     expect_true(took >= 600, "not before its timeout")
     eventually(lambda: runs_of(victim, "0")[0].end, "the first run ends")
     eventually(lambda: "timed out" in victim.log_text(), "it is told")

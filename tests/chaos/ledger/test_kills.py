@@ -10,7 +10,7 @@ from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
 LEASE_MS = int(os.environ.get("WEIR_CHAOS_LEASE_MS", "1000"))
-KILL_LEASE_MS = int(os.environ.get("WEIR_CHAOS_KILL_LEASE_MS", "1000"))
+KILL_LEASE_MS = int(os.environ.get("WEIR_CHAOS_KILL_LEASE_MS", "2000"))
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
 
 
@@ -41,10 +41,10 @@ def workers_killed_at_random_moments_lose_no_job(place):
 
 def last_job_back_ms(place, lease_ms):
     """From the kill of a worker until the last of the jobs that it had claimed
-    and not finished runs at another one."""
+    and not finished runs at another one; and how long all stood still."""
     ledger = Ledger(place, Server(place).start(), lease_ms, options=[])
-    ledger.add(["now"] * 200)
-    victim = ledger.start_worker("--prefetch", "200", options=[
+    ledger.add(["now"] * 400)
+    victim = ledger.start_worker("--prefetch", "400", options=[
         "work=%dms" % (lease_ms / 50)])
     ledger.has_runs(10)
     ledger.start_worker()
@@ -52,17 +52,18 @@ def last_job_back_ms(place, lease_ms):
     at = ledger.kill(victim)
     account = ledger.close("one kill, lease %d ms" % lease_ms)
     rescued = [run.start - at for run in ledger.workers[1].runs()]
-    expect(200, account.counts["done"])
+    expect(400, account.counts["done"])
     expect_true(len(rescued) > 50, "the victim left much behind")
-    return max(rescued)
+    return max(rescued), ledger.heart.stalled_ms(at)
 
 
 @test
 def jobs_of_a_killed_worker_are_back_a_second_after_their_lease(place):
-    took = last_job_back_ms(place, LEASE_MS)
+    took, stalled = last_job_back_ms(place, LEASE_MS)
     print("the last job was back %d ms after the kill, lease %d ms"
           % (took, LEASE_MS))
-    expect_true(took <= LEASE_MS + 1000, "%d ms" % took)
+    expect_true(took <= LEASE_MS + 1000 + stalled,
+                "%d ms, of these %d in stalls" % (took, stalled))
 
 
 @test
@@ -73,7 +74,7 @@ def a_worker_stopped_beyond_its_lease_repeats_only_what_it_held(place):
     ledger.produce(60)
     ledger.has_runs(100)
     for _ in range(ROUNDS):
-        ledger.freeze(victim, 2 * ledger.lease_ms / 1000)
+        ledger.freeze(victim, 1.5 * ledger.lease_ms / 1000)
         time.sleep(0.3)
     before = len(victim.runs())
     eventually(lambda: len(victim.runs()) > before, "it works again")
@@ -106,11 +107,10 @@ def after_everything_idle_workers_are_quiet(place):
     ledger.has_runs(20)
     server.call("CLIENT", "KILL", "TYPE", "normal")
     server.call("SCRIPT", "FLUSH")
-    ledger.freeze(ledger.alive[0], 1.5)
+    ledger.freeze(ledger.alive[0], 1.5 * ledger.lease_ms / 1000)
     ledger.add(["now"] * 20)
     ledger.drain()
-    ledger.heart.is_over.set()
-    ledger.heart.join()
+    ledger.heart.stop()
     time.sleep(1.0)
     cpu = [cpu_seconds(worker.pid) for worker in ledger.alive]
     commands = server.command_count()

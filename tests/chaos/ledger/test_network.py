@@ -11,7 +11,7 @@ from server import Server
 
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
 # A connection without answers is given up after 10 s.
-BLACK_S = int(os.environ.get("WEIR_CHAOS_BLACK_SECONDS", "2"))
+BLACK_S = int(os.environ.get("WEIR_CHAOS_BLACK_SECONDS", "3"))
 
 
 def start(place, workers=2, **options):

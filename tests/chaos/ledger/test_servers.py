@@ -10,6 +10,7 @@ from server import Server
 
 RESTARTS = int(os.environ.get("WEIR_CHAOS_RESTARTS", "2"))
 JOBS = int(os.environ.get("WEIR_CHAOS_JOBS", "2000"))
+AWAY_S = 3.0  # longer than a lease
 ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
 
 
@@ -31,13 +32,13 @@ def a_server_that_stands_still_for_seconds_loses_nothing(place):
     def stand_still():
         server.freeze()
         with Outage(ledger):
-            time.sleep(2.0)
+            time.sleep(AWAY_S)
         server.thaw()
 
     for _ in range(ROUNDS):
         ledger.during("server stop", stand_still)
         expect_alive(ledger, "the server stood still")
-    ledger.close("server stopped for 2 s, %d times" % ROUNDS)
+    ledger.close("server stopped for %d s, %d times" % (AWAY_S, ROUNDS))
 
 
 @test
@@ -81,7 +82,7 @@ def a_full_server_takes_no_jobs_and_loses_none(place):
     def fill():
         server.call("CONFIG", "SET", "maxmemory", "1")
         with Outage(ledger):
-            time.sleep(2.0)
+            time.sleep(AWAY_S)
         result = place.weir("add", "t", "--redis", server.url)
         expect_true(result.code in (1, 5), "an add fails: %r" % result.err)
         server.call("CONFIG", "SET", "maxmemory", "0")
@@ -89,7 +90,7 @@ def a_full_server_takes_no_jobs_and_loses_none(place):
     for _ in range(ROUNDS):
         ledger.during("server full", fill)
         expect_alive(ledger, "the server was full")
-    ledger.close("server full for 2 s, %d times" % ROUNDS)
+    ledger.close("server full for %d s, %d times" % (AWAY_S, ROUNDS))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ class Storm:
         self.ledger.start_worker()
 
     def freeze_worker(self):
-        self.ledger.freeze(self.random.choice(self.ledger.alive), 2.0)
+        self.ledger.freeze(self.random.choice(self.ledger.alive),
+                           1.5 * self.ledger.lease_ms / 1000)
 
     def kill_clients(self):
         self.ledger.during("clients", lambda: self.server.call(
