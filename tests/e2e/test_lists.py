@@ -194,33 +194,55 @@ def feed(place, entries):
     redis.close()
 
 
-def kill_at_random(place, plugin):
-    """Feed entries while two workers are killed and started again."""
+class Traced:
+    """A worker that writes down in a file of its own what it begins."""
+
+    def __init__(self, place, name, more=""):
+        self.place, self.name = place, name
+        self.process = place.start("run", "--handle", "t=trace?ms=1&file=" +
+                                   place.path(name) + more)
+
+    def has_begun(self):
+        return self.place.lines(self.name)
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate(timeout=PATIENCE)
+
+
+def kill_at_random(place):
+    """Feed entries while two workers are killed and started again, each when it
+    works; the first one is certain to hold an entry. Returns the ids of what
+    was begun."""
     feeder = threading.Thread(target=feed, args=(place, ENTRIES))
     random.seed(7)
     feeder.start()
-    workers = [place.start("run", "--handle", plugin) for _ in range(2)]
-    kills = 0
-    while feeder.is_alive():
-        time.sleep(random.uniform(0.05, 0.25))
+    held = Traced(place, "0", "&verdict=hold&fail=9")
+    eventually(held.has_begun, "it holds one")
+    held.kill()
+    workers = [Traced(place, str(i)) for i in (1, 2)]
+    count = 3
+    while feeder.is_alive() or count < 6:
         which = random.randrange(2)
-        workers[which].send_signal(signal.SIGKILL)
-        workers[which].communicate(timeout=PATIENCE)
-        kills += 1
-        workers[which] = place.start("run", "--handle", plugin)
+        eventually(lambda: workers[which].has_begun() or
+                   not feeder.is_alive(), "it works")
+        time.sleep(random.uniform(0.05, 0.25))
+        workers[which].kill()
+        workers[which] = Traced(place, str(count))
+        count += 1
     feeder.join()
     for worker in workers:
         worker.kill()
-    expect_true(kills >= 3, "workers were killed")
-    expect(0, place.weir("run", "--until-empty", "--handle", plugin).code)
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=trace?file=" + place.path(str(count))).code)
+    return [line["id"] for i in range(count + 1)
+            for line in place.lines(str(i))]
 
 
 @test
 def killed_workers_lose_nothing_in_safe_mode(place):
-    redis = make(place, "lease=300ms")
-    kill_at_random(place, "t=trace?ms=1&file=" + place.path("out"))
-    ids = {line["id"] for line in place.lines("out")}
-    expect(ENTRIES, len(ids))
+    redis = make(place, "lease=1500ms")
+    expect(ENTRIES, len(set(kill_at_random(place))))
     stats = place.stats("t")
     expect([ENTRIES, ENTRIES, 0, 0],
            [stats["added_total"], stats["done_total"], stats["dropped_total"],
@@ -251,10 +273,9 @@ def an_entry_that_kills_its_workers_dies_alone(place):
 
 @test
 def with_auto_ack_every_lost_entry_is_counted(place):
-    make(place, "lease=300ms", "auto_ack=yes")
-    kill_at_random(place, "t=trace?ms=1&file=" + place.path("out"))
+    make(place, "lease=1500ms", "auto_ack=yes")
+    ids = kill_at_random(place)
     stats = place.stats("t")
-    ids = [line["id"] for line in place.lines("out")]
     expect(len(ids), len(set(ids)), "none was handled twice")
     expect_true(stats["dropped_total"] > 0, "something was lost")
     expect(ENTRIES, stats["done_total"] + stats["dropped_total"])

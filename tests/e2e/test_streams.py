@@ -3,7 +3,6 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -66,14 +65,14 @@ def an_idle_worker_survives_cuts_and_sees_entries_at_once(place):
     stop_cleanly(worker)
 
 
-def waiting(redis):
+def waiting(redis, command="xread"):
     return [line for line in redis("CLIENT", "LIST").decode().splitlines()
-            if "cmd=xread " in line and "flags=b" in line]
+            if "cmd=%s " % command in line and "flags=b" in line]
 
 
 @test
 def a_failing_entry_stays_pending_then_dies_and_is_requeued(place):
-    redis = make(place, "retry=300ms")
+    redis = make(place, "retry=3s")
     entry = redis("XADD", "t", "*", "n", "1").decode()
     worker = place.start("run", "--handle", "t=flaky?fail=9&verdict=retry")
     eventually(lambda: place.stats("t")["scheduled"] == 1, "it waits")
@@ -153,6 +152,7 @@ def a_stream_is_shared_with_another_consumer_and_nothing_runs_twice(place):
                          "t=trace?file=" + place.path("out"))
     eventually(lambda: waiting(redis), "weir waits")
     consumer = start_consumer(place, "python")
+    eventually(lambda: waiting(redis, "xreadgroup"), "the other one waits")
     fed = feed(redis, ENTRIES)
     eventually(lambda: redis("XPENDING", "t", "weir")[0] == 0 and
                place.stats("t")["ready"] == 0, "all were acknowledged")
@@ -183,24 +183,39 @@ def what_a_killed_consumer_held_is_not_lost(place):
     expect(85, len(weir))
 
 
+def start_traced(place, name, more=""):
+    return place.start("run", "--handle", "t=trace?ms=1&file=%s%s"
+                       % (place.path(name), more))
+
+
+def kill_at_work(place, worker, name):
+    """Kill it when it has begun an entry, if there is one left."""
+    eventually(lambda: place.lines(name) or place.stats("t")["ready"] == 0,
+               "it works")
+    worker.kill()
+    worker.communicate(timeout=PATIENCE)
+
+
 @test
 def killed_workers_lose_nothing(place):
-    redis = make(place, "lease=300ms")
-    handler = "t=trace?ms=1&file=" + place.path("out")
+    redis = make(place, "lease=1500ms")
     random.seed(7)
-    workers = [place.start("run", "--handle", handler) for _ in range(2)]
-    fed = []
-    for part in range(8):
+    names = [str(i) for i in range(11)]
+    fed = feed(redis, 300)
+    workers = [start_traced(place, names[0], "&verdict=hold&fail=9")]
+    kill_at_work(place, workers.pop(), names[0])  # it has one in hand
+    workers = [start_traced(place, name) for name in names[1:3]]
+    for killed, begun in zip(names[1:], names[3:]):
         fed += feed(redis, 300)
-        which = part % 2
         time.sleep(random.uniform(0, 0.1))
-        workers[which].send_signal(signal.SIGKILL)
-        workers[which].communicate(timeout=PATIENCE)
-        workers[which] = place.start("run", "--handle", handler)
+        kill_at_work(place, workers.pop(0), killed)
+        workers.append(start_traced(place, begun))
     for worker in workers:
         worker.kill()
-    expect(0, place.weir("run", "--until-empty", "--handle", handler).code)
-    expect(sorted(fed), sorted({line["id"] for line in place.lines("out")}))
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=trace?file=" + place.path("last")).code)
+    expect(sorted(fed), sorted({line["id"] for name in names + ["last"]
+                                for line in place.lines(name)}))
     stats = place.stats("t")
     expect([len(fed), 0, 0], [stats["done_total"], stats["dropped_total"],
                               stats["dead"]])

@@ -141,7 +141,8 @@ class Heart(threading.Thread):
         """How long all stood still since then."""
         return sum(fault.end - self.ledger.lease_ms - fault.begin
                    for fault in self.ledger.faults
-                   if fault.what == "stall" and fault.end >= since)
+                   if fault.what == "stall" and fault.worker is None and
+                   fault.end >= since)
 
 
 class Ledger:
@@ -206,6 +207,12 @@ class Ledger:
     def has_runs(self, count, what="runs"):
         eventually(lambda: len(self.runs()) >= count,
                    "%d %s were written down" % (count, what))
+
+    def waited_ms(self):
+        """How long the server and the workers have waited for a CPU so far."""
+        pids = [self.server.process.pid] + [worker.pid for worker in self.alive]
+        return sum(ns for pid in pids
+                   for ns in waits_of(pid).values()) // 1000000
 
     # --- the producer -----------------------------------------------------
 
