@@ -182,12 +182,20 @@ def an_event_that_kills_its_worker_is_found_and_given_up(place):
     expect([0, 1, 2, 4, 5], first)
 
 
+def taken(place):
+    stats = place.stats("t")
+    return stats["running"] + stats["done_total"]
+
+
 @test
 def a_handler_that_holds_the_loop_keeps_its_batches(place):
-    make(place, "lease=2s")
-    add(place, [("g%d" % i, i) for i in range(2)])
-    workers = [place.start("run", "--handle", handler(place, work="3s"))
-               for _ in range(2)]
+    make(place, "lease=3s")
+    workers = []
+    for i in range(2):
+        add(place, [("g%d" % i, i)])
+        workers.append(place.start("run", "--handle",
+                                   handler(place, work="4s")))
+        eventually(lambda: taken(place) == i + 1, "it holds one")
     eventually(lambda: place.stats("t")["done_total"] == 2, "all are done")
     for worker in workers:
         stop_cleanly(worker)
