@@ -7,6 +7,7 @@ The path says how it answers:
                       where N is @M the HTTP date in M seconds
     /slow, /brief     200 after 200 ms, 20 ms
     /hang             never
+    /gate             200 when open_gate() was called
     /close            by closing the connection
     /half             with a part of an answer, then it closes
     /to/PATH          with a redirect to /PATH
@@ -40,11 +41,15 @@ class HttpPeer:
 
     def serve(self, started):
         asyncio.set_event_loop(self.loop)
+        self.gate = asyncio.Event()
         server = self.loop.run_until_complete(asyncio.start_server(
             self.talk, "127.0.0.1", 0, ssl=self.context, backlog=1024))
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         self.loop.run_forever()
+
+    def open_gate(self):
+        self.loop.call_soon_threadsafe(self.gate.set)
 
     def url(self, path):
         return "%s://127.0.0.1:%d%s" % ("https" if self.context else "http",
@@ -77,6 +82,8 @@ class HttpPeer:
         headers, body = "", b"said so\n"
         if what == "hang":
             await asyncio.sleep(3600)
+        if what == "gate":
+            await self.gate.wait()
         if what == "close":
             return False
         if what == "half":

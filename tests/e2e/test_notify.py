@@ -106,7 +106,7 @@ def what_the_network_does_is_retried(place):
     add(place, "refuses", refusing, "--retry", "none")
     for what in ("close", "half", "hang"):
         add(place, what, peer.url("/" + what), "--retry", "none")
-    result = drain(place, timeout="700ms")
+    result = drain(place, timeout="5s")
     expect_in("t counters: errors=3 sent=4 timeouts=1\n", result.err)
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
                           ("half", "closed"), ("hang", "timed out")):
@@ -125,7 +125,7 @@ def retry_after_is_followed_up_to_a_bound(place):
     stop_cleanly(worker)
     due = {name: place.ok("show", "t", name)["due_ms"]
            for name in ("short", "long")}
-    expect_true(199000 <= due["long"] - due["short"] <= 201000,
+    expect_true(180000 <= due["long"] - due["short"] <= 220000,
                 "300 s and 100 s: %r" % due)
 
 
@@ -142,10 +142,10 @@ def retry_after_may_be_a_date_and_nonsense_means_the_ladder(place):
     due = {name: place.ok("show", "t", name)["due_ms"]
            for name in ("date", "past", "nonsense", "negative", "endless")}
     waits = due["endless"] - due["date"]
-    expect_true(86195000 <= waits <= 86205000, "1 d, not 200 s: %r" % due)
+    expect_true(86180000 <= waits <= 86220000, "1 d, not 200 s: %r" % due)
     for name in ("past", "nonsense", "negative"):
         waits = due[name] - due["date"]
-        expect_true(3395000 <= waits <= 3405000,
+        expect_true(3380000 <= waits <= 3420000,
                     "%s: 1 h, not 200 s: %r" % (name, due))
 
 
@@ -219,21 +219,21 @@ def add_lines(place, count, url):
 @test
 def thousands_are_notified_with_hundreds_at_once_on_one_thread(place):
     peer = HttpPeer()
-    add_lines(place, 10000, peer.url("/slow"))
+    add_lines(place, 10000, peer.url("/gate"))
     worker = place.start("run", "--until-empty", "--concurrency", "500",
                          "--handle", notify(per_host=500, total=500,
-                                            timeout="30s"))
-    eventually(lambda: peer.at_once >= 400, "hundreds are under way")
+                                            timeout="5m"))
+    eventually(lambda: peer.at_once == 500, "hundreds are under way")
     threads = len(os.listdir("/proc/%d/task" % worker.pid))
     expect_true(threads <= 3, "the loop's, the keeper, one of a sanitizer's: "
                 "%d threads" % threads)
+    peer.open_gate()
     expect(0, worker.wait(PATIENCE))
     expect(10000, place.stats("t")["done_total"])
     expect(10000, len({request.headers["Weir-Id"]
                        for request in peer.requests}))
     expect(10000, len(peer.requests), "each came once")
-    expect_true(400 <= peer.most_at_once <= 500,
-                "%d at once" % peer.most_at_once)
+    expect(500, peer.most_at_once, "at once")
     expect_true(peer.connections <= 1000,
                 "%d connections, they are used again" % peer.connections)
 
@@ -269,7 +269,7 @@ def a_request_under_way_is_finished_or_given_up_at_a_stop(place):
     peer = HttpPeer()
     add(place, "1", peer.url("/slow"))
     add(place, "2", peer.url("/hang"))
-    worker = place.start("run", "--handle", notify(timeout="2s"))
+    worker = place.start("run", "--handle", notify(timeout="5s"))
     eventually(lambda: len(peer.requests) == 2, "both are under way")
     stop_cleanly(worker)
     expect(1, place.stats("t")["done_total"])
