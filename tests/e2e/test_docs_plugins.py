@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, main, test
+from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, main, test
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -81,10 +81,14 @@ def the_example_of_a_test_passes(place):
 
 @test
 def the_example_of_waiting_is_done_later(place):
-    path = compile_plugin(place, blocks("c")[3], "waits")
+    source = blocks("c")[3]
+    path = compile_plugin(place, source, "waits")
     result = place.weir("plugin", "try", path, "--json")
     expect((0, "DONE"), (result.code, result.json["verdict"]))
-    expect(13, place.weir("plugin", "try", path, "--timeout", "10ms").code)
+    longer = source.replace("wait->timer, 100)", "wait->timer, 60000)")
+    expect_true(longer != source, "its timer is set")
+    longer = compile_plugin(place, longer, "waits_longer")
+    expect(13, place.weir("plugin", "try", longer, "--timeout", "10ms").code)
     place.add("t", "1")
     expect(0, place.weir("run", "--handle", "t=" + path,
                          "--until-empty").code)

@@ -245,8 +245,11 @@ def watched_stats_are_a_block_each_second_when_piped(place):
     expect("-", lines[1].split()[-1])
     expect("\n", lines[2])
     expect(0, place.weir("run", "--until-empty", "--handle", "t=echo").code)
-    lines = [watch.stdout.readline() for _ in range(3)]
-    expect_true(float(lines[1].split()[-1][:-2]) > 0, "a rate: " + lines[1])
+    rates = []
+    while not any(rates) and len(rates) < 60:
+        lines = [watch.stdout.readline() for _ in range(3)]
+        rates.append(float(lines[1].split()[-1][:-2]))
+    expect_true(rates[-1] > 0, "a rate: " + lines[1])
     watch.send_signal(signal.SIGINT)
     out, err = watch.communicate(timeout=PATIENCE)
     expect(0, watch.returncode, err)

@@ -107,7 +107,7 @@ def a_pending_job_times_out_and_is_retried(place):
 def what_completes_after_its_timeout_is_ignored(place):
     with open(place.path("conf"), "w", encoding="utf-8") as file:
         file.write('topic "t" { handler = later timeout = 100ms retry = 1h\n'
-                   '            options = { "file=%s", "after=600ms" } }\n'
+                   '            options = { "file=%s", "after=3s" } }\n'
                    % place.path("trace"))
     place.add("t", "1")
     worker = place.start("run", "--config", place.path("conf"))

