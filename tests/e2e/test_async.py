@@ -53,7 +53,7 @@ def many_runs_are_pending_at_once(place):
 @test
 def a_worker_that_stops_waits_for_what_is_pending(place):
     place.add("t", "1")
-    worker = running(place, "--handle", pending(how="thread", after="4s"))
+    worker = running(place, "--handle", pending(how="thread", after="3s"))
     stop_cleanly(worker)
     expect(1, place.stats("t")["done_total"])
 
@@ -111,14 +111,14 @@ def handlers_that_block_run_on_threads_beside_the_loop(place):
     config = place.path("weir.conf")
     with open(config, "w", encoding="utf-8") as file:
         file.write('worker { threads = 20 }\n'
-                   'topic "t" { handler = blocking  options = "for=3s" }\n'
+                   'topic "t" { handler = blocking  options = "for=2s" }\n'
                    'topic "u" { handler = pending  options = "after=1ms" }\n')
     add_lines(place, 40)
     place.add("u", "1")
     worker = place.start("run", "--config", config, "--until-empty")
     eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
     expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
-    expect(0, worker.wait(PATIENCE))  # one at a time they take 120 s
+    expect(0, worker.wait(PATIENCE))  # one at a time they take 80 s
     expect(40, place.stats("t")["done_total"])
 
 

@@ -162,7 +162,7 @@ def a_timeout_ends_the_whole_group_even_one_that_ignores_it(place):
                      "echo $$ $! >>%s\nsleep 1000\nsleep 1000\n"
                      % place.path("pids"))
     place.add("t", "1")
-    config = write_config(place, command, "4s")
+    config = write_config(place, command, "3s")
     worker = place.start("run", "--config", config)
     group = eventually(lambda: pids(place, "pids"), "it runs")
     expect(2, len(group))

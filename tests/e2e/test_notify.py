@@ -106,7 +106,7 @@ def what_the_network_does_is_retried(place):
     add(place, "refuses", refusing, "--retry", "none")
     for what in ("close", "half", "hang"):
         add(place, what, peer.url("/" + what), "--retry", "none")
-    result = drain(place, timeout="5s")
+    result = drain(place, timeout="3s")
     expect_in("t counters: errors=3 sent=4 timeouts=1\n", result.err)
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
                           ("half", "closed"), ("hang", "timed out")):
@@ -269,7 +269,7 @@ def a_request_under_way_is_finished_or_given_up_at_a_stop(place):
     peer = HttpPeer()
     add(place, "1", peer.url("/slow"))
     add(place, "2", peer.url("/hang"))
-    worker = place.start("run", "--handle", notify(timeout="5s"))
+    worker = place.start("run", "--handle", notify(timeout="3s"))
     eventually(lambda: len(peer.requests) == 2, "both are under way")
     stop_cleanly(worker)
     expect(1, place.stats("t")["done_total"])

@@ -59,7 +59,7 @@ def no_job_starts_before_its_due_time_on_the_clock(place):
 @test
 def jobs_run_in_the_order_of_their_due_times(place):
     base = datetime.datetime.now(datetime.timezone.utc)
-    for job_id, seconds in (("c", 3.4), ("a", 3), ("b", 3.2)):
+    for job_id, seconds in (("c", 2.4), ("a", 2), ("b", 2.2)):
         due = base + datetime.timedelta(seconds=seconds)
         place.add("t", job_id, "--at", due.strftime("%Y-%m-%dT%H:%M:%S.") +
                   "%03dZ" % (due.microsecond // 1000))
@@ -215,9 +215,11 @@ def two_workers_share_the_work_and_no_job_runs_twice(place):
 @test
 def until_empty_waits_for_what_another_worker_runs(place):
     place.add("t", "42")
-    holder = place.start("run", "--handle", trace(place, verdict="hold"))
+    holder = place.start("run", "--handle", trace(place, verdict="hold"),
+                         "--lease", "3s")
     eventually(lambda: place.lines("trace"), "the job is held")
-    waiter = place.start("run", "--until-empty", "--handle", echo(place))
+    waiter = place.start("run", "--until-empty", "--handle", echo(place),
+                         "--lease", "3s")
     time.sleep(1.0)
     expect(None, waiter.poll(), "it waits")
     holder.kill()

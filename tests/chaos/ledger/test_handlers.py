@@ -47,7 +47,7 @@ def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
     ledger = Ledger(place, Server(place).start(), 3000, options=[])
     ledger.add(["now"])
     set_options(ledger, "timeout=600ms")
-    victim = ledger.start_worker(options=["block=6s", "block_id=0"])
+    victim = ledger.start_worker(options=["block=5s", "block_id=0"])
     ledger.has_runs(1)
     ledger.start_worker()
     ledger.note("timeout", victim)
@@ -57,7 +57,7 @@ def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
     expect([1, 2], [first.attempt, second.attempt])
     took = second.start - first.start
     print("a run with timeout 600 ms, lease %d ms, was settled and began "
-          "elsewhere after %d ms, while it blocked for 6000 ms"
+          "elsewhere after %d ms, while it blocked for 5000 ms"
           % (ledger.lease_ms, took))
     expect_true(took >= 600, "not before its timeout")
     eventually(lambda: runs_of(victim, "0")[0].end, "the first run ends")
