@@ -386,12 +386,14 @@ static void *keep(void *arg)
 
     (void)pthread_mutex_lock(&keeper->lock);
     while (!keeper->is_stopping) {
+        int64_t least_ms = atomic_load(&keeper->least_ms);
         struct timespec until;
 
         (void)pthread_mutex_unlock(&keeper->lock);
         until = timespec_of(look(keeper, monotonic_ns()));
         (void)pthread_mutex_lock(&keeper->lock);
-        if (!keeper->is_stopping)
+        /* Nobody waited when a shorter one was noted meanwhile. */
+        if (!keeper->is_stopping && atomic_load(&keeper->least_ms) == least_ms)
             (void)pthread_cond_timedwait(&keeper->changed, &keeper->lock,
                                          &until);
     }
