@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -283,24 +282,25 @@ static enum weir__exit run_plugin(struct try *try)
 
 /* --- waiting for it ---------------------------------------------------- */
 
-/* True when the other end of `pipe` was closed in time; a byte before tells
- * that the process goes to its own end. */
-static bool wait_closed(int pipe, int64_t timeout_ms, bool *ret_is_told)
+/* Whether the process ended in time; a signal that it did is blocked, and so is
+ * not lost between the two calls. What the process started itself may go on. */
+static bool wait_ended(pid_t child, int64_t timeout_ms, int *ret_status)
 {
     double until_ms = now_ms() + (double)timeout_ms;
-    struct pollfd end = {.fd = pipe, .events = POLLIN};
-    double left_ms;
-    char byte;
+    sigset_t ended;
+    int64_t left_ms;
 
+    (void)sigemptyset(&ended);
+    (void)sigaddset(&ended, SIGCHLD);
     do {
-        left_ms = until_ms - now_ms();
-        if (left_ms > 3600e3)
-            left_ms = 3600e3;
-        if (poll(&end, 1, left_ms > 0 ? (int)left_ms + 1 : 0) <= 0)
-            continue;
-        if (read(pipe, &byte, 1) != 1)
+        struct timespec left = {0};
+
+        if (waitpid(child, ret_status, WNOHANG) == child)
             return true;
-        *ret_is_told = true;
+        left_ms = (int64_t)(until_ms - now_ms());
+        if (left_ms > 0)
+            left = (struct timespec){left_ms / 1000, left_ms % 1000 * 1000000};
+        (void)sigtimedwait(&ended, NULL, &left); /* then it is looked again */
     } while (left_ms > 0);
     return false;
 }
@@ -327,18 +327,19 @@ static enum weir__exit say_timeout(const struct try *try)
     return print(try, &outcome) ? WEIR__EXIT_TIMED_OUT : WEIR__EXIT_FAILED;
 }
 
+/* A byte in `pipe` tells that the process came to the end of a command. */
 static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
 {
-    bool is_told = false;
-    bool is_over = wait_closed(pipe, try->timeout_ms + GRACE_MS, &is_told);
-    int status;
+    int status = 0;
+    bool is_told;
+    char byte;
 
-    (void)close(pipe);
-    if (!is_over)
+    if (!wait_ended(child, try->timeout_ms + GRACE_MS, &status)) {
         (void)kill(child, SIGKILL);
-    status = reap(child);
-    if (!is_over)
+        (void)reap(child);
         return say_timeout(try);
+    }
+    is_told = read(pipe, &byte, 1) == 1;
     if (WIFEXITED(status) && is_told)
         return (enum weir__exit)WEXITSTATUS(status);
     if (WIFEXITED(status)) {
@@ -351,34 +352,60 @@ static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
     return WEIR__EXIT_FAILED;
 }
 
+/* Block SIGCHLD, which must not be ignored either: then nobody would hear how
+ * the process ended. */
+static void await_children(sigset_t *ret_before)
+{
+    struct sigaction act;
+    sigset_t ended;
+
+    memset(&act, 0, sizeof(act));
+    act.sa_handler = SIG_DFL;
+    (void)sigaction(SIGCHLD, &act, NULL); /* cannot fail for SIGCHLD */
+    (void)sigemptyset(&ended);
+    (void)sigaddset(&ended, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &ended, ret_before);
+}
+
+/* In the plugin's process. */
+static enum weir__exit run_and_tell(struct try *try, int pipe)
+{
+    enum weir__exit rc = run_plugin(try);
+
+    if (write(pipe, "", 1) != 1)
+        weir__complain("cannot write to a pipe: %s", strerror(errno));
+    return rc;
+}
+
 /* Both processes return from here and end as any command does. */
 static enum weir__exit run_apart(struct try *try)
 {
+    enum weir__exit rc = WEIR__EXIT_FAILED;
+    sigset_t before;
     int ends[2];
     pid_t child;
 
     if (pipe(ends) < 0) {
         weir__complain("cannot make a pipe: %s", strerror(errno));
-        return WEIR__EXIT_FAILED;
+        return rc;
     }
     (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[0], F_SETFL,
+                O_NONBLOCK); /* others may have its other end */
+    await_children(&before);
     child = fork();
     if (child == 0) {
-        enum weir__exit rc;
-
-        (void)close(ends[0]);
-        rc = run_plugin(try); /* the other end closes where that ends it */
-        if (write(ends[1], "", 1) != 1)
-            weir__complain("cannot write to a pipe: %s", strerror(errno));
-        return rc;
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        return run_and_tell(try, ends[1]);
     }
-    (void)close(ends[1]);
     if (child > 0)
-        return wait_for(try, child, ends[0]);
-    weir__complain("cannot start a process: %s", strerror(errno));
+        rc = wait_for(try, child, ends[0]);
+    else
+        weir__complain("cannot start a process: %s", strerror(errno));
     (void)close(ends[0]);
-    return WEIR__EXIT_FAILED;
+    (void)close(ends[1]);
+    return rc;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,

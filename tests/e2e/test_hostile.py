@@ -69,6 +69,14 @@ def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
 
 
 @test
+def a_trial_ends_with_its_plugin_though_a_child_of_that_goes_on(place):
+    result = place.weir("plugin", "try", HOSTILE, "--option",
+                        "how=leave_child", "--timeout", "3s")
+    expect((0, 1), (result.code, result.out.count("verdict")))
+    expect_in("DONE", result.out)
+
+
+@test
 def what_is_no_verdict_fails_the_job(place):
     for how, number in (("verdict_77", "77"), ("verdict_minus", "-1"),
                         ("verdict_each", "6")):

@@ -3,8 +3,10 @@
 /* Does what a plugin must not do, where the option `how` says; at its loading
  * already, where the environment's HOSTILE does. */
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/plugin.h>
 
 struct hostile {
@@ -19,7 +21,8 @@ static const struct weir_option options[] = {
         .fallback = "well",
         .choices = "well|open_crash|open_exit|open_bytes|run_crash|"
                    "run_exit|close_crash|close_timer|verdict_77|verdict_minus|"
-                   "verdict_each|log_bytes|watch_none|finish_early",
+                   "verdict_each|log_bytes|watch_none|finish_early|spin|"
+                   "leave_child",
     },
 };
 
@@ -105,6 +108,30 @@ static enum weir_verdict run_finish_early(struct weir_job *job)
     return WEIR_PENDING;
 }
 
+static enum weir_verdict run_spin(struct weir_job *job)
+{
+    weir_job_log(job, WEIR_LEVEL_INFO, "it spins");
+    for (volatile int i = 0; i >= 0; i = 0)
+        ;
+    return WEIR_DONE;
+}
+
+/* It has all of the worker's descriptors for a while, but for those that
+ * somebody reads to their end. */
+static enum weir_verdict run_leave_child(struct weir_job *job)
+{
+    int child = fork();
+
+    if (child < 0)
+        return weir_fail(job, "no process can be started");
+    if (child > 0)
+        return WEIR_DONE;
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    (void)poll(NULL, 0, 10000);
+    _exit(0);
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     const struct hostile *hostile = self;
@@ -113,6 +140,10 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         abort();
     if (is(hostile, "run_exit"))
         exit(0);
+    if (is(hostile, "spin"))
+        return run_spin(job);
+    if (is(hostile, "leave_child"))
+        return run_leave_child(job);
     if (is(hostile, "verdict_77"))
         return (enum weir_verdict)77;
     if (is(hostile, "verdict_minus"))
