@@ -9,11 +9,11 @@
 #include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
+#include "adapters/cli/signals.h"
 #include "adapters/cli/until_empty.h"
 #include "core/error.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
 enum {
@@ -70,7 +70,6 @@ struct run {
     struct weir__services services;
     struct weir__watch watch;
     struct weir__notify notify;
-    struct ev_signal signals[2];
     struct ev_timer drain, hurry;
     double drain_s;
     bool is_stopping, is_hurrying;
@@ -199,14 +198,11 @@ static void stop(struct run *run, enum weir__exit exit_code)
     weir_reactor_stop(run->client.reactor, on_stopped, run);
 }
 
-static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
-                      int events)
+static void on_signal(int number, void *arg)
 {
-    struct run *run = watcher->data;
-    const char *name = watcher->signum == SIGINT ? "SIGINT" : "SIGTERM";
+    struct run *run = arg;
+    const char *name = weir__signal_name(number);
 
-    (void)loop;
-    (void)events;
     if (!run->is_stopping) {
         weir__log(&run->log, WEIR_LEVEL_INFO, "%s: finishing what runs", name);
         stop(run, WEIR__EXIT_DONE);
@@ -280,23 +276,16 @@ static enum weir__exit serve(struct run *run)
 
 static void listen_to_signals(struct run *run)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
-
-    for (size_t i = 0; i < 2; i++) {
-        ev_signal_init(&run->signals[i], on_signal, numbers[i]);
-        run->signals[i].data = run;
-        ev_signal_start(run->client.loop, &run->signals[i]);
-    }
     ev_timer_init(&run->drain, on_drained_too_long, run->drain_s, 0.0);
     run->drain.data = run;
     ev_timer_init(&run->hurry, on_hurry, HURRY_S, 0.0);
     run->hurry.data = run;
+    weir__signals_open(run->client.loop, on_signal, run);
 }
 
 static void close_signals(struct run *run)
 {
-    for (size_t i = 0; i < 2; i++)
-        ev_signal_stop(run->client.loop, &run->signals[i]);
+    weir__signals_close();
     ev_timer_stop(run->client.loop, &run->drain);
     ev_timer_stop(run->client.loop, &run->hurry);
 }
@@ -442,12 +431,13 @@ const struct weir__command weir__cmd_run = {
         "PLUGIN is a path with a slash, or a name that is looked up as "
         "NAME.so in\n$WEIR_PLUGIN_PATH (colon-separated), in the "
         "configuration's plugin_path, in\nplugins/ beside weir and in the "
-        "installed directory. SIGTERM or SIGINT: claim\nno more, finish what "
-        "runs (up to drain, 30 s), end; a second one: give back\nwhat is not "
-        "finished and end; a third one: end at once. When the server\ngoes "
-        "away "
-        "weir run reconnects for ever; only at the start it gives up after\n"
-        "3 s.",
+        "installed directory. SIGTERM, SIGINT or "
+        "SIGHUP:\nclaim no more, finish what runs (up to drain, 30 s), end; a "
+        "second one: give\nback what is not finished and end; a third one: end "
+        "at once, whatever a\nhandler does. Signals within 100 ms count as "
+        "one; "
+        "SIGUSR1 and SIGUSR2 do\nnothing. When the server goes away weir run "
+        "reconnects for ever; only at the\nstart it gives up after 3 s.",
     .example = "weir run --handle order.close=echo "
                "--handle 'order.notify=flaky?fail=2'",
     .exits = "0 stopped, or with --until-empty nothing is left,\n"

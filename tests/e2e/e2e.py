@@ -214,6 +214,12 @@ def terminate(process):
     process.send_signal(signal.SIGTERM)
 
 
+def signal_again(process, number=signal.SIGTERM):
+    """What comes within 100 ms of a signal counts as the same one."""
+    time.sleep(0.15)
+    process.send_signal(number)
+
+
 def stop_cleanly(process):
     """SIGTERM, and the exit code must be 0."""
     terminate(process)

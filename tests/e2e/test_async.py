@@ -6,7 +6,7 @@ import signal
 import time
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
-                 stop_cleanly, test)
+                 signal_again, stop_cleanly, test)
 
 
 def pending(**options):
@@ -101,7 +101,7 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: os.read(worker.stderr.fileno(), 4096).find(
         b"finishing what runs") >= 0, "it was told")
-    worker.send_signal(signal.SIGTERM)
+    signal_again(worker)
     expect(0, worker.wait(PATIENCE))
     expect([0, 1], [place.stats("t")[name] for name in ("done_total", "ready")])
 

@@ -8,7 +8,7 @@ import time
 from urllib.parse import quote
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
-                 is_alive, main, stop_cleanly, test)
+                 is_alive, main, signal_again, stop_cleanly, test)
 
 
 def execute(command, **options):
@@ -183,7 +183,7 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: b"finishing" in os.read(worker.stderr.fileno(), 4096),
                "it was told")
-    worker.send_signal(signal.SIGTERM)
+    signal_again(worker)
     expect(0, worker.wait(PATIENCE))
     for pid in group:
         eventually(lambda: not is_alive(pid), "process %d is ended" % pid)

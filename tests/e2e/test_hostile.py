@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 
-from e2e import (TEST_PLUGINS, eventually, expect, expect_in, expect_true,
-                 main, stop_cleanly, test)
+from e2e import (PATIENCE, TEST_PLUGINS, eventually, expect, expect_in,
+                 expect_true, main, signal_again, stop_cleanly, test)
 
 HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
 ABORTED = -signal.SIGABRT
@@ -66,6 +66,20 @@ def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
         result = place.weir("plugin", "try", HOSTILE, "--option",
                             "how=" + how, env=env)
         result.expect_complaint(1, "ended the program with exit code 0")
+
+
+@test
+def a_third_sigterm_ends_a_handler_without_an_end(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle", "t=%s?how=spin" % HOSTILE)
+    while "it spins" not in worker.stderr.readline():
+        expect_true(worker.poll() is None, "it waits")
+    for _ in range(3):
+        signal_again(worker)
+    _, err = worker.communicate(timeout=PATIENCE)
+    expect((1, "weir: SIGTERM for the third time: ending at once"),
+           (worker.returncode, err.splitlines()[-1]))
+    expect(1, place.stats("t")["running"])
 
 
 @test

@@ -5,7 +5,8 @@
 import signal
 
 import e2e
-from e2e import PATIENCE, eventually, expect, expect_in, expect_true, test
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
+                 signal_again, test)
 
 
 def later(place, after, **more):
@@ -58,7 +59,7 @@ def a_second_sigterm_gives_pending_jobs_back(place):
     worker.send_signal(signal.SIGTERM)
     while "finishing what runs" not in worker.stderr.readline():
         expect_true(worker.poll() is None, "it waits")
-    worker.send_signal(signal.SIGTERM)
+    signal_again(worker)
     _, err = worker.communicate(timeout=PATIENCE)
     expect(0, worker.returncode, err)
     expect(["start 1", "cancel 1 stop"], lines(place))

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in, expect_true,
-                 main, stop_cleanly, test)
+from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
+                 expect_true, hears_sigterm, main, stop_cleanly, test)
 
 
 def echo(place, topic="t"):
@@ -296,6 +296,41 @@ def sigint_ends_a_worker_with_exit_0(place):
     worker.send_signal(signal.SIGINT)
     worker.communicate(timeout=PATIENCE)
     expect(0, worker.returncode)
+
+
+@test
+def sighup_ends_a_worker_as_sigterm_does(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle", echo(place))
+    eventually(lambda: place.lines("out"), "the job ran")
+    worker.send_signal(signal.SIGHUP)
+    _, err = worker.communicate(timeout=PATIENCE)
+    expect(0, worker.returncode, err)
+    expect_in("info SIGHUP: finishing what runs", err)
+
+
+@test
+def sigusr1_and_sigusr2_do_nothing(place):
+    worker = place.start("run", "--handle", echo(place))
+    eventually(lambda: hears_sigterm(worker), "it has its handlers")
+    worker.send_signal(signal.SIGUSR1)
+    worker.send_signal(signal.SIGUSR2)
+    place.add("t", "1")
+    eventually(lambda: place.lines("out"), "the job ran")
+    stop_cleanly(worker)
+
+
+@test
+def a_signal_that_is_passed_on_twice_counts_once(place):
+    place.add("t", "1")
+    worker = place.start("run", "--handle", "t=blocking?for=1s")
+    eventually(lambda: place.stats("t")["running"], "the job runs")
+    worker.send_signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGINT)
+    _, err = worker.communicate(timeout=PATIENCE)
+    expect(0, worker.returncode, err)
+    expect(1, err.count("finishing what runs") + err.count(" again: "))
+    expect(1, place.stats("t")["done_total"])
 
 
 @test

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_SIGNALS_H
+#define WEIR_CLI_SIGNALS_H
+
+/* The signals that stop a worker: SIGTERM, SIGINT and SIGHUP. The loop hears of
+ * the first two; the third ends the process from whatever it does, exit 1: a
+ * handler without an end holds the loop, and the loop would hear of nothing.
+ *
+ * A signal within 100 ms of one that counted is the same one: timeout(1), npm
+ * and init programs pass on what the process group got already. SIGUSR1 and
+ * SIGUSR2 do nothing. A signal that was ignored at the start stays so (nohup).
+ */
+
+#include <ev.h>
+
+/* `number` is the signal; called from the loop, once for each. */
+typedef void (*weir__signal_fn)(int number, void *arg);
+
+/* A process has one set, so there is no object. `fn` and `arg` are kept until
+ * the close. Signals that come behind that change nothing, but for a third. */
+void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg);
+void weir__signals_close(void);
+
+/* "SIGTERM". */
+const char *weir__signal_name(int number);
+
+#endif
