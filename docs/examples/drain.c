@@ -4,6 +4,7 @@
  *
  * Adds made in one turn of the loop travel together; this program adds a batch
  * each turn, as a producer that reads from somewhere would. */
+#define _POSIX_C_SOURCE 200809L /* for -std=c11 */
 #include <ev.h>
 #include <msgpack.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * thread, what concerns the program runs in its loop. Adds an order that is due
  * in one second, closes it, stops; SIGTERM and SIGINT stop it, too.
  * Usage: embed_epoll redis://127.0.0.1:6379 */
+#define _POSIX_C_SOURCE 200809L /* for -std=c11 */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
  * (flock(1) does). A request whose account is locked becomes a job of the topic
  * "requests.later" in the step that takes it out of the list, due in 100 ms;
  * requests of other accounts do not wait for it. */
+#define _POSIX_C_SOURCE 200809L /* for -std=c11 */
 #include <errno.h>
 #include <ev.h>
 #include <fcntl.h>

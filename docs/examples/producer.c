@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that only adds jobs, and has no loop: each line of its input is the
  * JSON body of one. Usage: producer redis://127.0.0.1:6379 TOPIC < lines */
+#define _POSIX_C_SOURCE 200809L /* for -std=c11 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -56,6 +56,17 @@ def a_handler_waits_on_the_loop_of_a_thread(place):
 
 
 @test
+def the_examples_compile_as_the_page_says(place):
+    examples = os.path.join(ROOT, "docs", "examples")
+    names = [name for name in os.listdir(examples) if name.endswith(".c")]
+    expect_true(len(names) > 1, "there are examples")
+    for name in names:
+        shell(place, "${CC:-cc} -std=c11 -Wall -Wextra -Werror -c "
+                     "-I %s/core/include -I %s/adapters/include -o %s.o %s"
+              % (ROOT, ROOT, name, os.path.join(examples, name)))
+
+
+@test
 def its_links_lead_somewhere(place):
     for link in re.findall(r"\]\(([^)]*)\)", page()):
         expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)
