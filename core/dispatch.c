@@ -280,7 +280,7 @@ static void flush_failed(struct weir__lane *lane)
               lane->name);
     for (struct weir__run *run = lane->ran.first; run != NULL;
          run = run->next) {
-        if (run->verdict != WEIR_DONE || !may_run(run))
+        if (run->verdict != WEIR_DONE)
             continue;
         run->verdict = WEIR_RETRY;
         weir__follows_fini(&run->follows);

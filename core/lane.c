@@ -228,7 +228,7 @@ void weir__lane_give_back_stale(struct weir__lane *lane)
     if (lane->reactor->now_ns - lane->renewed_ns <= lease_ns)
         return;
     weir__lane_give_back(lane);
-    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    weir__lane_wake(lane); /* the server took this worker for gone */
 }
 
 /* A deadline passed; it has left the heap. */

@@ -61,6 +61,16 @@ static int post(struct weir__mailbox *mailbox, uint64_t ticket,
 
 static struct weir__mailbox mailbox = {post};
 
+/* Jobs that handlers add are fine; nothing else is asked. */
+static int check_job(const struct weir_new_job *job, struct weir_error *err)
+{
+    (void)err;
+    EXPECT_TRUE(job->id != NULL);
+    return WEIR_OK;
+}
+
+static const struct weir__codec codec = {.check = check_job};
+
 static void on_idle(const char *topic, void *arg)
 {
     (void)arg;
@@ -101,6 +111,7 @@ void open_reactor(const struct weir__lane_options *lane)
     store = mem_store_new();
     log_to = (struct weir__log){.fn = on_log};
     options = (struct weir__reactor_options){
+        .codec = &codec,
         .clock = mem_store_clock,
         .clock_arg = store,
         .seed = 7,

@@ -50,6 +50,19 @@ TEST(a_wake_up_that_overtakes_a_claims_answer_is_not_lost)
     close_reactor();
 }
 
+TEST(a_resumption_that_overtakes_a_claims_answer_is_not_lost)
+{
+    open_with_ladder("1s");
+    mem_store_pause(store, true);
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)turn(); /* the claim is out */
+    mem_store_pause(store, false);
+    (void)mem_store_answer(store); /* says: paused */
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+    close_reactor();
+}
+
 TEST(a_fast_handler_gets_batches_that_grow)
 {
     open_with_ladder("1s");
@@ -106,6 +119,77 @@ TEST(an_explicit_prefetch_bounds_what_is_held)
     (void)settle_down();
     EXPECT_INT(100, runs);
     EXPECT_INT(7, mem_store_largest_claim(store));
+    close_reactor();
+}
+
+TEST(claims_go_in_portions_of_half_of_what_is_held)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.concurrency = 1;
+    lane.prefetch = 11;
+    lane.has_prefetch = true;
+    open_reactor(&lane);
+    cost_ms = 20; /* one run fills a turn */
+    add_many(60);
+    (void)settle_down();
+    EXPECT_INT(60, runs);
+    EXPECT_TRUE(mem_store_claims(store) <= 12);
+    close_reactor();
+}
+
+static int64_t least_lease_ms;
+
+static enum weir_verdict note_lease(struct weir_job *job)
+{
+    const struct mem_job *own =
+        mem_store_job(store, (const char *)weir_job_id(job).ptr);
+    int64_t left_ms = own->lease_ms - mem_store_now_ms(store) + cost_ms;
+
+    if (runs > 3 && left_ms < least_lease_ms) /* that turns are long is known */
+        least_lease_ms = left_ms;
+    return WEIR_DONE;
+}
+
+TEST(where_turns_are_long_each_one_begins_with_a_renewal)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.has_prefetch = true; /* hold them all */
+    open_reactor(&lane);
+    cost_ms = 1000;
+    least_lease_ms = INT64_MAX;
+    behaviour = note_lease;
+    add_many(12);
+    (void)settle_down();
+    EXPECT_INT(12, runs);
+    EXPECT_INT(5000, least_lease_ms);
+    close_reactor();
+}
+
+TEST(a_new_claim_does_not_make_older_leases_younger)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.concurrency = 1;
+    lane.prefetch = 20;
+    lane.has_prefetch = true;
+    open_reactor(&lane);
+    cost_ms = 300;
+    add_many(10);
+    (void)turn();
+    (void)mem_store_answer(store); /* ten are under lease until 5,000 */
+    for (int i = 0; i < 5; i++)
+        (void)turn();
+    EXPECT_INT(5, runs); /* at 1,500, ahead of the first renewal */
+    EXPECT_INT(0, mem_store_renewals(store));
+    EXPECT_INT(2, mem_store_claims(store)); /* room enough for a second one */
+    (void)mem_store_answer(store);
+    mem_store_advance(store, 3600); /* stopped and continued */
+    (void)turn();
+    EXPECT_INT(5, runs);
+    (void)settle_down();
+    EXPECT_INT(10, runs);
     close_reactor();
 }
 

@@ -186,6 +186,25 @@ TEST(a_pending_run_times_out_as_a_retry)
     close_reactor();
 }
 
+static enum weir_verdict add_and_pend(struct weir_job *job)
+{
+    const struct weir_follow follow = {.id = "next"};
+
+    EXPECT_INT(WEIR_OK, weir_job_follow(job, &follow));
+    return pend(job);
+}
+
+TEST(a_run_that_times_out_adds_no_jobs)
+{
+    open_pending("1h", 256);
+    behaviour = add_and_pend;
+    add_many(1);
+    pass(31000); /* its timeout is 30 s */
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_INT(0, mem_store_job(store, "j0")->follows);
+    close_reactor();
+}
+
 TEST(each_pending_run_has_a_timeout_of_its_own)
 {
     open_pending("none", 256);
@@ -322,6 +341,27 @@ static enum weir_verdict pend_and_let_go(struct weir_job *job)
     (void)pend(job);
     weir_job_on_cancel(job, let_go, NULL);
     return WEIR_PENDING;
+}
+
+static enum weir_verdict pend_for_ever(struct weir_job *job)
+{
+    EXPECT_TRUE(weir_job_handle(job).ticket != 0);
+    return WEIR_PENDING;
+}
+
+TEST(of_handles_of_runs_that_are_over_so_many_are_kept)
+{
+    struct weir__lane_options lane = lane_options("1h");
+
+    lane.concurrency = 2 * WEIR__ORPHANS_MAX;
+    open_reactor(&lane);
+    behaviour = pend_for_ever;
+    add_many(WEIR__ORPHANS_MAX + 100);
+    pass(31000);
+    EXPECT_INT(WEIR__ORPHANS_MAX, reactor->tickets.orphans);
+    EXPECT_TRUE(reactor->has_lost_track);
+    EXPECT_INT(WEIR__ORPHANS_MAX + 1, weir__reactor_drop_pending(reactor));
+    close_reactor();
 }
 
 TEST(a_cancel_callback_that_completes_lets_go_of_the_handle)

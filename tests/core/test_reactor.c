@@ -174,6 +174,30 @@ TEST(what_was_not_durable_is_not_done)
     close_reactor();
 }
 
+static enum weir_verdict add_one_more(struct weir_job *job)
+{
+    const struct weir_follow follow = {.id = "next"};
+
+    EXPECT_INT(WEIR_OK, weir_job_follow(job, &follow));
+    return WEIR_DONE;
+}
+
+TEST(what_was_not_durable_adds_no_jobs)
+{
+    open_with_ladder("1s 1s");
+    behaviour = add_one_more;
+    flush_rc = -1;
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_STR("waiting", mem_store_job(store, "a")->state);
+    EXPECT_INT(0, mem_store_job(store, "a")->follows);
+    flush_rc = 0;
+    pass(1100);
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    EXPECT_INT(1, mem_store_job(store, "a")->follows);
+    close_reactor();
+}
+
 TEST(stopping_gives_back_what_did_not_start)
 {
     struct weir__lane_options lane = lane_options("1s");

@@ -20,18 +20,35 @@ struct mem_store {
     struct weir__store_topic topic;
     int64_t now_ns;
     struct mem_job jobs[JOBS_MAX];
-    int64_t lease_ms[JOBS_MAX]; /* end of the lease, while running */
     size_t job_count;
     uint64_t token;
-    bool is_claimed; /* a claim waits for its answer */
-    struct weir__claim claim;
-    int claim_code;
     struct weir__run *out[JOBS_MAX]; /* runs core holds, by job; or NULL */
-    size_t starting[JOBS_MAX];       /* jobs whose start is not answered yet */
+
+    /* Collected until the flush. */
+    bool is_asked; /* for a claim */
+    struct weir__claim claim;
+    struct weir__run *verdicts;
+    size_t verdict_count;
+    size_t starting[JOBS_MAX]; /* jobs */
     size_t starting_count;
+
+    /* Done with the flush, to be answered. */
+    bool is_claimed;
+    struct weir__claimed claimed;
+    struct weir__run *taken;
+    size_t settled_count, refused_count;
+    struct {
+        struct weir__run *run;
+        int code;
+    } started[JOBS_MAX];
+    size_t started_count;
+
+    bool is_paused;
+    int claim_code; /* of the next one */
     int start_code;
-    struct weir__run *settled; /* not answered yet */
-    size_t settled_count;
+    bool is_idle;    /* the worker is registered as such */
+    int64_t idle_ms; /* it would come by itself then */
+    bool is_waking;  /* a message to it is on its way */
     size_t claims, starts, renewals, flushed_renewals, largest_claim;
 };
 
@@ -75,13 +92,22 @@ static int claim(struct weir__store_topic *topic,
 {
     struct mem_store *store = store_of(topic);
 
-    WEIR_ASSERT(!store->is_claimed);
-    store->is_claimed = true;
+    WEIR_ASSERT(!store->is_asked && !store->is_claimed);
+    store->is_asked = true;
     store->claim = *asked;
     store->claims++;
     if (asked->room > store->largest_claim)
         store->largest_claim = asked->room;
     return WEIR_OK;
+}
+
+/* The registered worker, if it would come too late for something due then. */
+static bool take_idle(struct mem_store *store, int64_t due_ms)
+{
+    if (!store->is_idle || store->idle_ms <= due_ms)
+        return false;
+    store->is_idle = false;
+    return true;
 }
 
 static void copy(char *to, size_t cap, struct weir_slice from)
@@ -97,6 +123,7 @@ static void apply(struct mem_store *store, struct mem_job *job,
         job->suspicion = 0;
     }
     job->is_started = false;
+    job->follows += run->follows.count;
     copy(job->error, sizeof(job->error), run->record.error);
     copy(job->reason, sizeof(job->reason), run->record.reason);
     job->state = "waiting";
@@ -125,6 +152,9 @@ static bool is_starting(const struct mem_store *store, size_t slot)
 {
     for (size_t i = 0; i < store->starting_count; i++)
         if (store->starting[i] == slot)
+            return true;
+    for (size_t i = 0; i < store->started_count; i++)
+        if (store->started[i].run->slot == slot)
             return true;
     return false;
 }
@@ -156,9 +186,9 @@ static void settle(struct weir__store_topic *topic, struct weir__run *run)
         free_run(run);
         return;
     }
-    run->next = store->settled;
-    store->settled = run;
-    store->settled_count++;
+    run->next = store->verdicts;
+    store->verdicts = run;
+    store->verdict_count++;
 }
 
 static void renew(struct weir__store_topic *topic, int64_t lease_ms)
@@ -168,12 +198,12 @@ static void renew(struct weir__store_topic *topic, int64_t lease_ms)
     store->renewals++;
     for (size_t i = 0; i < store->job_count; i++)
         if (strcmp(store->jobs[i].state, "running") == 0)
-            store->lease_ms[i] = mem_store_now_ms(store) + lease_ms;
+            store->jobs[i].lease_ms = mem_store_now_ms(store) + lease_ms;
 }
 
 static size_t unsettled(const struct weir__store_topic *topic)
 {
-    return topic->store->settled_count;
+    return topic->store->verdict_count + topic->store->settled_count;
 }
 
 static void lateness(struct weir__store_topic *topic, const uint32_t *counts,
@@ -184,11 +214,169 @@ static void lateness(struct weir__store_topic *topic, const uint32_t *counts,
     WEIR_ASSERT(max_us >= 0);
 }
 
+static struct weir__run *make_run(struct mem_store *store,
+                                  const struct mem_job *job)
+{
+    struct weir__run *run = calloc(1, sizeof(*run));
+
+    WEIR_ASSERT(run != NULL);
+    run->magic = WEIR__RUN_MAGIC;
+    run->id = weir__slice_str(job->id);
+    run->group = weir__slice_str(job->group);
+    run->record.counters = job->counters;
+    run->record.counters.crashes += job->suspicion;
+    run->is_suspect = job->suspicion > 0;
+    run->blamed = job->suspicion > 0 ? job->suspicion - 1 : 0;
+    run->record.retry = weir__slice_str(job->retry);
+    run->record.ttl_ms = job->ttl_ms;
+    run->token = job->token;
+    run->due_ms = job->due_ms;
+    run->late_us = (mem_store_now_ms(store) - job->due_ms) * 1000;
+    run->claimed_ns = store->now_ns;
+    return run;
+}
+
+static void expire(struct mem_store *store)
+{
+    for (size_t i = 0; i < store->job_count; i++) {
+        struct mem_job *job = &store->jobs[i];
+
+        if (strcmp(job->state, "running") != 0 ||
+            store->jobs[i].lease_ms >= mem_store_now_ms(store))
+            continue;
+        job->state = "waiting";
+        job->due_ms = mem_store_now_ms(store);
+        if (job->suspicion == 0 || job->is_started)
+            job->suspicion++;
+        job->is_started = false;
+    }
+}
+
+static struct weir__run *take_due(struct mem_store *store, size_t *ret_count)
+{
+    struct weir__run *first = NULL, **end = &first;
+    size_t count = 0;
+
+    store->token++;
+    for (size_t i = 0; i < store->job_count && count < store->claim.room; i++) {
+        struct mem_job *job = &store->jobs[i];
+
+        if (strcmp(job->state, "waiting") != 0 ||
+            job->due_ms > mem_store_now_ms(store))
+            continue;
+        job->state = "running";
+        job->token = store->token;
+        store->jobs[i].lease_ms =
+            mem_store_now_ms(store) + store->claim.lease_ms;
+        *end = make_run(store, job);
+        (*end)->slot = (uint32_t)i;
+        store->out[i] = *end;
+        end = &(*end)->next;
+        count++;
+    }
+    *ret_count = count;
+    return first;
+}
+
+/* Until something is due, or a lease may have ended. */
+static int64_t next_due_us(const struct mem_store *store)
+{
+    int64_t next = -1, us;
+
+    for (size_t i = 0; i < store->job_count; i++) {
+        int64_t at_ms = -1;
+
+        if (strcmp(store->jobs[i].state, "waiting") == 0)
+            at_ms = store->jobs[i].due_ms;
+        else if (strcmp(store->jobs[i].state, "running") == 0)
+            at_ms = store->jobs[i].lease_ms + 1;
+        if (at_ms >= 0 && (next < 0 || at_ms < next))
+            next = at_ms;
+    }
+    us = (next - mem_store_now_ms(store)) * 1000;
+    return next < 0 ? -1 : us > 0 ? us : 0;
+}
+
+static void do_claim(struct mem_store *store)
+{
+    struct weir__claimed claimed = {.code = store->claim_code};
+    size_t room = store->claim.room;
+
+    store->is_asked = false;
+    store->is_claimed = true;
+    store->claim_code = WEIR_OK;
+    store->taken = NULL;
+    if (claimed.code == WEIR_OK && store->is_paused) {
+        claimed.is_paused = true;
+        claimed.next_due_us = -1;
+        store->is_idle = room > 0;
+        store->idle_ms = INT64_MIN; /* only resuming wakes it */
+    } else if (claimed.code == WEIR_OK) {
+        expire(store);
+        store->taken = take_due(store, &claimed.count);
+        claimed.next_due_us = next_due_us(store);
+        claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
+        if (room > 0)
+            store->is_idle = claimed.count == 0 || claimed.will_wake;
+        store->idle_ms =
+            claimed.next_due_us < 0
+                ? INT64_MAX
+                : mem_store_now_ms(store) + claimed.next_due_us / 1000;
+    }
+    store->claimed = claimed;
+}
+
+static void do_starts(struct mem_store *store)
+{
+    for (size_t i = 0; i < store->starting_count; i++) {
+        struct mem_job *job = &store->jobs[store->starting[i]];
+        struct weir__run *run = store->out[store->starting[i]];
+        int code = store->start_code;
+
+        if (code == WEIR_OK &&
+            (strcmp(job->state, "running") != 0 || job->token != run->token))
+            code = WEIR_ENOTFOUND;
+        job->is_started = code == WEIR_OK || job->is_started;
+        store->started[store->started_count].run = run;
+        store->started[store->started_count].code = code;
+        store->started_count++;
+    }
+    store->starting_count = 0;
+}
+
+static void do_settles(struct mem_store *store)
+{
+    store->settled_count += store->verdict_count;
+    store->verdict_count = 0;
+    while (store->verdicts != NULL) {
+        struct weir__run *run = store->verdicts;
+        struct mem_job *job = find(store, run->id);
+
+        store->verdicts = run->next;
+        WEIR_ASSERT(job != NULL);
+        if (strcmp(job->state, "running") == 0 && job->token == run->token) {
+            apply(store, job, run);
+            if (strcmp(job->state, "waiting") == 0 &&
+                take_idle(store, job->due_ms))
+                store->is_waking = true;
+        } else {
+            store->refused_count++;
+        }
+        free_run(run);
+    }
+}
+
+/* What the server does with what was collected, at once; only its answers take
+ * their time. */
 static void flush(struct weir__store *port)
 {
     struct mem_store *store = (struct mem_store *)port;
 
-    store->flushed_renewals = store->renewals; /* answers wait */
+    store->flushed_renewals = store->renewals;
+    do_settles(store);
+    do_starts(store);
+    if (store->is_asked)
+        do_claim(store);
 }
 
 static void close_store(struct weir__store *port)
@@ -222,6 +410,7 @@ struct mem_store *mem_store_new(void)
 
     WEIR_ASSERT(store != NULL);
     store->port.ops = &ops;
+    store->port.takes_follows = true;
     store->now_ns = INT64_C(1000000000000);
     return store;
 }
@@ -233,10 +422,10 @@ struct weir__store *mem_store_port(struct mem_store *store)
 
 void mem_store_free(struct mem_store *store)
 {
-    while (store->settled != NULL) {
-        struct weir__run *run = store->settled;
+    while (store->verdicts != NULL) {
+        struct weir__run *run = store->verdicts;
 
-        store->settled = run->next;
+        store->verdicts = run->next;
         free_run(run);
     }
     for (size_t i = 0; i < store->job_count; i++)
@@ -259,7 +448,6 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
                    const char *retry, bool wakes)
 {
     struct mem_job *job = &store->jobs[store->job_count++];
-    struct weir__store_events events = weir__lane_events();
 
     WEIR_ASSERT(store->job_count <= JOBS_MAX);
     (void)snprintf(job->id, sizeof(job->id), "%s", id);
@@ -267,8 +455,8 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
                    retry == NULL ? "" : retry);
     job->state = "waiting";
     job->due_ms = mem_store_now_ms(store) + delay_ms;
-    if (wakes)
-        events.wake(store->topic.user);
+    if (take_idle(store, job->due_ms) && wakes)
+        weir__lane_events().wake(store->topic.user);
 }
 
 void mem_store_group(struct mem_store *store, const char *group)
@@ -309,6 +497,15 @@ void mem_store_lose(struct mem_store *store, const char *id)
     events.lost(store->topic.user, job->token);
 }
 
+void mem_store_pause(struct mem_store *store, bool is_paused)
+{
+    store->is_paused = is_paused;
+    if (is_paused || !store->is_idle)
+        return;
+    store->is_idle = false;
+    weir__lane_events().wake(store->topic.user);
+}
+
 void mem_store_delete(struct mem_store *store, const char *id)
 {
     struct mem_job *job = find(store, weir__slice_str(id));
@@ -317,154 +514,55 @@ void mem_store_delete(struct mem_store *store, const char *id)
     job->state = "gone";
 }
 
-static struct weir__run *make_run(struct mem_store *store,
-                                  const struct mem_job *job)
-{
-    struct weir__run *run = calloc(1, sizeof(*run));
-
-    WEIR_ASSERT(run != NULL);
-    run->magic = WEIR__RUN_MAGIC;
-    run->id = weir__slice_str(job->id);
-    run->group = weir__slice_str(job->group);
-    run->record.counters = job->counters;
-    run->record.counters.crashes += job->suspicion;
-    run->is_suspect = job->suspicion > 0;
-    run->blamed = job->suspicion > 0 ? job->suspicion - 1 : 0;
-    run->record.retry = weir__slice_str(job->retry);
-    run->record.ttl_ms = job->ttl_ms;
-    run->token = job->token;
-    run->due_ms = job->due_ms;
-    run->late_us = (mem_store_now_ms(store) - job->due_ms) * 1000;
-    run->claimed_ns = store->now_ns;
-    return run;
-}
-
-static void expire(struct mem_store *store)
-{
-    for (size_t i = 0; i < store->job_count; i++) {
-        struct mem_job *job = &store->jobs[i];
-
-        if (strcmp(job->state, "running") != 0 ||
-            store->lease_ms[i] >= mem_store_now_ms(store))
-            continue;
-        job->state = "waiting";
-        job->due_ms = mem_store_now_ms(store);
-        if (job->suspicion == 0 || job->is_started)
-            job->suspicion++;
-        job->is_started = false;
-    }
-}
-
-static struct weir__run *take_due(struct mem_store *store, size_t *ret_count)
-{
-    struct weir__run *first = NULL, **end = &first;
-    size_t count = 0;
-
-    store->token++;
-    for (size_t i = 0; i < store->job_count && count < store->claim.room; i++) {
-        struct mem_job *job = &store->jobs[i];
-
-        if (strcmp(job->state, "waiting") != 0 ||
-            job->due_ms > mem_store_now_ms(store))
-            continue;
-        job->state = "running";
-        job->token = store->token;
-        store->lease_ms[i] = mem_store_now_ms(store) + store->claim.lease_ms;
-        *end = make_run(store, job);
-        (*end)->slot = (uint32_t)i;
-        store->out[i] = *end;
-        end = &(*end)->next;
-        count++;
-    }
-    *ret_count = count;
-    return first;
-}
-
-static int64_t next_due_us(const struct mem_store *store)
-{
-    int64_t next = -1;
-
-    for (size_t i = 0; i < store->job_count; i++)
-        if (strcmp(store->jobs[i].state, "waiting") == 0 &&
-            (next < 0 || store->jobs[i].due_ms < next))
-            next = store->jobs[i].due_ms;
-    return next < 0 ? -1 : (next - mem_store_now_ms(store)) * 1000;
-}
-
 static void answer_claim(struct mem_store *store)
 {
     struct weir__store_events events = weir__lane_events();
-    struct weir__claimed claimed = {.code = store->claim_code};
-    struct weir__run *first = NULL;
+    struct weir__run *first = store->taken;
+    size_t count = store->claimed.count;
 
     store->is_claimed = false;
-    store->claim_code = WEIR_OK;
-    expire(store);
-    if (claimed.code == WEIR_OK)
-        first = take_due(store, &claimed.count);
-    claimed.next_due_us = next_due_us(store);
-    claimed.will_wake =
-        claimed.count < store->claim.room && claimed.next_due_us != 0;
-    events.claimed(store->topic.user, &claimed);
-    if (claimed.count > 0)
-        events.arrived(store->topic.user, first, claimed.count, 0);
+    store->taken = NULL;
+    events.claimed(store->topic.user, &store->claimed);
+    if (count > 0)
+        events.arrived(store->topic.user, first, count, 0);
 }
 
 static void answer_starts(struct mem_store *store)
 {
     struct weir__store_events events = weir__lane_events();
-    size_t count = store->starting_count, slots[JOBS_MAX];
+    size_t count = store->started_count;
 
-    memcpy(slots, store->starting, count * sizeof(slots[0]));
-    store->starting_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct mem_job *job = &store->jobs[slots[i]];
-        struct weir__run *run = store->out[slots[i]];
-        int code = store->start_code;
-
-        store->start_code = WEIR_OK;
-        if (code == WEIR_OK &&
-            (strcmp(job->state, "running") != 0 || job->token != run->token))
-            code = WEIR_ENOTFOUND;
-        job->is_started = code == WEIR_OK || job->is_started;
-        events.started(store->topic.user, run, code);
-    }
+    store->started_count = 0;
+    for (size_t i = 0; i < count; i++)
+        events.started(store->topic.user, store->started[i].run,
+                       store->started[i].code);
 }
 
 static void answer_settles(struct mem_store *store)
 {
     struct weir__store_events events = weir__lane_events();
-    size_t count = store->settled_count, refused = 0;
-    bool is_waiting = false; /* one that was settled */
+    size_t count = store->settled_count, refused = store->refused_count;
 
-    while (store->settled != NULL) {
-        struct weir__run *run = store->settled;
-        struct mem_job *job = find(store, run->id);
-
-        store->settled = run->next;
-        WEIR_ASSERT(job != NULL);
-        if (strcmp(job->state, "running") == 0 && job->token == run->token)
-            apply(store, job, run);
-        else
-            refused++;
-        is_waiting = is_waiting || strcmp(job->state, "waiting") == 0;
-        free_run(run);
-    }
     store->settled_count = 0;
+    store->refused_count = 0;
     events.settled(store->topic.user, count, refused);
-    if (is_waiting)
-        events.wake(store->topic.user);
 }
 
+/* A wake-up has a connection of its own, and comes first. */
 size_t mem_store_answer(struct mem_store *store)
 {
     size_t answered = 0;
 
+    if (store->is_waking) {
+        store->is_waking = false;
+        weir__lane_events().wake(store->topic.user);
+        answered++;
+    }
     if (store->settled_count > 0) {
         answer_settles(store);
         answered++;
     }
-    if (store->starting_count > 0) {
+    if (store->started_count > 0) {
         answer_starts(store);
         answered++;
     }

@@ -3,8 +3,12 @@
 #define WEIR_MEM_STORE_H
 
 /* A store in memory with a clock that the test moves: core's rules are tested
- * against it in virtual time. It answers only when the test says so, so that
- * the order of events is the test's. One reactor at a time. */
+ * against it in virtual time. As a server would, it does what it is asked at the
+ * flush, and only its answers wait until the test says so: a claim sees the
+ * state of the moment in which it was made. A worker that claimed and got less
+ * than it has room for is registered as idle; whatever becomes due earlier than
+ * it would come by itself wakes it, once, be it added, retried or given back.
+ * One reactor at a time. */
 
 #include "core/reactor.h"
 
@@ -18,8 +22,9 @@ void mem_store_free(struct mem_store *store);
 int64_t mem_store_clock(void *store);
 void mem_store_advance(struct mem_store *store, int64_t ms);
 
-/* Add a job `id`, due after delay_ms; `retry` is its own ladder or NULL. Wakes
- * a sleeping topic when wakes is true. */
+/* Add a job `id`, due after delay_ms; `retry` is its own ladder or NULL. The
+ * wake-up of a registered worker comes at once, ahead of answers, or is lost
+ * where `wakes` is false. */
 void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
                    const char *retry, bool wakes);
 
@@ -36,16 +41,19 @@ void mem_store_suspect(struct mem_store *store, uint32_t blamed);
 /* The lease of this running job ends, and its worker hears of it. */
 void mem_store_lose(struct mem_store *store, const char *id);
 
+/* Paused, the topic gives out nothing; what is added wakes nobody. */
+void mem_store_pause(struct mem_store *store, bool is_paused);
+
 /* Delete a job, whatever its state. */
 void mem_store_delete(struct mem_store *store, const char *id);
 
-/* Answer what was flushed. Returns how many requests were answered. */
+/* Answer what was flushed, wake-ups first. Returns how many there were. */
 size_t mem_store_answer(struct mem_store *store);
 
 /* Fail the next claim with this code. */
 void mem_store_fail_claim(struct mem_store *store, int code);
 
-/* Fail the next start with this code: it is not noted. */
+/* Fail starts with this code, until it is WEIR_OK: none is noted. */
 void mem_store_fail_start(struct mem_store *store, int code);
 
 /* A job as it is now. */
@@ -61,6 +69,8 @@ struct mem_job {
     bool is_started;               /* noted by the run that is out */
     int64_t due_ms;
     int64_t ttl_ms;
+    int64_t lease_ms; /* end of the lease, while running */
+    size_t follows;   /* jobs that came with its verdicts */
     uint64_t token;
 };
 
