@@ -62,7 +62,7 @@ struct weir__store_events {
     void (*wake)(void *user);
     /* The answer to `start`. WEIR_OK: run it now. WEIR_ENOTFOUND: it is
      * somebody else's by now, or deleted; its verdict would be refused. Others:
-     * it could not be noted, give it back. */
+     * it could not be noted; its lease ends by itself. */
     void (*started)(void *user, struct weir__run *run, int code);
     /* A lease is gone: what is still out under this token runs elsewhere. */
     void (*lost)(void *user, uint64_t token);

@@ -58,26 +58,37 @@ void weir__suspect_put_aside(struct weir__run *run)
     weir__lane_list_push(lane, WEIR__LANES_SUSPECT);
 }
 
+/* The next one whose lane need not wait; NULL: none. Each lane is looked at
+ * once. */
+static struct weir__run *take_next(struct weir__reactor *reactor)
+{
+    struct weir__lane *lane, *first_waiting = NULL;
+    struct weir__run *run;
+
+    for (;;) {
+        lane = weir__lane_list_pop(reactor, WEIR__LANES_SUSPECT);
+        if (lane == NULL)
+            return NULL;
+        run = must_wait(lane) ? NULL : weir__run_pop(&lane->suspects);
+        if (lane->suspects.count > 0)
+            weir__lane_list_push(lane, WEIR__LANES_SUSPECT);
+        if (run != NULL || lane == first_waiting)
+            return run;
+        if (first_waiting == NULL && lane->suspects.count > 0)
+            first_waiting = lane;
+    }
+}
+
 /* Note the start of the next one, unless one is under way. */
 void weir__suspect_next(struct weir__reactor *reactor)
 {
     struct weir__lane *lane;
-    struct weir__run *run;
+    struct weir__run *run =
+        reactor->suspect != NULL ? NULL : take_next(reactor);
 
-    if (reactor->suspect != NULL)
-        return;
-    lane = weir__lane_list_pop(reactor, WEIR__LANES_SUSPECT);
-    if (lane == NULL)
-        return;
-    if (must_wait(lane)) {
-        weir__lane_list_push(lane, WEIR__LANES_SUSPECT);
-        return;
-    }
-    run = weir__run_pop(&lane->suspects);
-    if (lane->suspects.count > 0)
-        weir__lane_list_push(lane, WEIR__LANES_SUSPECT);
     if (run == NULL)
-        return; /* they were given back */
+        return;
+    lane = run->lane;
     WEIR_ASSERT(lane->store->ops->start != NULL);
     reactor->suspect = run;
     reactor->is_noting = true;
@@ -106,8 +117,11 @@ void weir__suspect_started(void *user, struct weir__run *run, int code)
     reactor->is_noting = false;
     if (code == WEIR_ENOTFOUND)
         forgo(run, WEIR__OUTCOME_TAKEN);
-    else if (code < 0 || reactor->is_stopping)
+    else if (reactor->is_stopping)
         forgo(run, WEIR__OUTCOME_RETURN);
+    else if (code < 0)
+        forgo(run, WEIR__OUTCOME_TAKEN); /* until its lease ends: what goes back
+                                            wakes, and comes again at once */
     else
         run->is_noted = true;
 }

@@ -66,12 +66,12 @@ class Server:
         return answer
 
     def told(self, line):
-        """A bulk answer."""
+        """A bulk answer; "" for none."""
         redis = Redis(self.path)
         redis.send(line)
         size = redis.line()
         expect_in("$", size[:1])
-        text = redis.file.read(int(size[1:])).decode()
+        text = redis.file.read(max(int(size[1:]), 0)).decode()
         redis.close()
         return text
 

@@ -65,6 +65,36 @@ def a_right_that_is_taken_away_is_missed_now_and_then(place):
     expect_true(1 <= log.count("see weir doctor") <= 4, log)
 
 
+def claimed(server):
+    return int(server.told("HGET weir:{t}:meta claimed") or 0)
+
+
+@test
+def a_suspect_that_a_full_server_cannot_note_comes_once_a_lease(place):
+    server = Server(place)
+    place.env["WEIR_REDIS"] = server.url
+    place.add("t", "1")
+    lease = ("--lease", "1s")
+    victim = place.start("run", *lease, "--handle", "t=blocking?for=1h")
+    eventually(lambda: claimed(server) == 1, "it is claimed")
+    victim.kill()
+    victim.wait()
+    server.tell("CONFIG SET maxmemory 1")
+    worker = place.start("run", *lease, "--handle", "t=echo?file=" +
+                         place.path("ran"))
+    eventually(lambda: claimed(server) >= 2, "its lease ended")
+    began = time.monotonic()
+    eventually(lambda: claimed(server) >= 4, "two leases more")
+    took = time.monotonic() - began
+    expect_true(took > 1, "two leases in %.3f s" % took)
+    server.tell("CONFIG SET maxmemory 0")
+    eventually(lambda: place.lines("ran"), "it runs")
+    stop_cleanly(worker)
+    stats = place.stats("t")
+    expect([1, 1, 0], [stats["done_total"], stats["crashed_total"],
+                       stats["running"]])
+
+
 def cluster_node(place, name="other"):
     return Server(place, "--cluster-enabled", "yes", name=name)
 
