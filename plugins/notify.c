@@ -14,6 +14,7 @@
  * newlines: what is in Weir-Timestamp, Weir-Topic and Weir-Id, and the body. */
 
 #include <inttypes.h>
+#include <limits.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
@@ -24,7 +25,11 @@
 
 #include "notify.h"
 
-enum { HEAD_CAP = 256, BODY_FIRST_CAP = 1024, HEADER_CAP = 4096 };
+enum {
+    HEAD_REST = 24, /* of what is signed: 20 digits, three newlines, a NUL */
+    BODY_FIRST_CAP = 1024,
+    HEADER_CAP = 4096
+};
 
 enum {
     OPTION_TIMEOUT,
@@ -189,26 +194,27 @@ static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
 
 /* --- the request ---------------------------------------------------------- */
 
-/* What is signed: "timestamp\ntopic\nid\nbody". Then the url. */
+/* What is signed: "timestamp\ntopic\nid\nbody". Then the url. Each may have any
+ * length. */
 static bool write_text(struct request *request, const struct weir_job *job,
                        int64_t now_s)
 {
     struct weir_slice id = weir_job_id(job), topic = weir_job_topic(job);
     struct weir_slice url = weir_job_url(job);
+    size_t head_cap = HEAD_REST + topic.len + id.len;
     size_t room = BODY_FIRST_CAP, len;
-    char *text = malloc(HEAD_CAP + room + url.len + 1), *more;
+    char *text = malloc(head_cap + room + url.len + 1), *more;
 
     if (text == NULL)
         return false;
     request->text = text;
-    request->head_len =
-        (size_t)snprintf(text, HEAD_CAP, "%" PRId64 "\n%.*s\n%.*s\n", now_s,
-                         (int)topic.len, (const char *)topic.ptr, (int)id.len,
-                         (const char *)id.ptr); /* fits: 20 + 40 + 128 */
+    request->head_len = (size_t)snprintf(
+        text, head_cap, "%" PRId64 "\n%.*s\n%.*s\n", now_s, (int)topic.len,
+        (const char *)topic.ptr, (int)id.len, (const char *)id.ptr); /* fits */
     len = weir_job_body_json(job, text + request->head_len, room);
     if (len >= room) {
         room = len + 1;
-        more = realloc(text, HEAD_CAP + room + url.len + 1);
+        more = realloc(text, head_cap + room + url.len + 1);
         if (more == NULL)
             return false;
         request->text = more;
@@ -257,27 +263,36 @@ static bool sign(struct request *request, int64_t now_s)
     return add_header(&request->post.headers, header);
 }
 
+static bool add_named(struct curl_slist **list, const char *name,
+                      struct weir_slice value)
+{
+    size_t size = strlen(name) + value.len + 3;
+    char *text = malloc(size);
+    bool is_added;
+
+    if (text == NULL)
+        return false;
+    (void)snprintf(text, size, "%s: %.*s", name, (int)value.len,
+                   (const char *)value.ptr); /* fits */
+    is_added = add_header(list, text);
+    free(text);
+    return is_added;
+}
+
 static bool write_headers(struct request *request, const struct weir_job *job)
 {
-    struct weir_slice id = weir_job_id(job), topic = weir_job_topic(job);
     struct curl_slist **list = &request->post.headers;
-    char header[HEAD_CAP];
+    char header[40];
 
     for (const struct curl_slist *common = request->notify->headers;
          common != NULL; common = common->next)
         if (!add_header(list, common->data))
             return false;
-    (void)snprintf(header, sizeof(header), "Weir-Topic: %.*s", (int)topic.len,
-                   (const char *)topic.ptr); /* fits */
-    if (!add_header(list, header))
-        return false;
-    (void)snprintf(header, sizeof(header), "Weir-Id: %.*s", (int)id.len,
-                   (const char *)id.ptr); /* fits */
-    if (!add_header(list, header))
-        return false;
     (void)snprintf(header, sizeof(header), "Weir-Attempt: %" PRIu32,
                    weir_job_counters(job).attempt); /* fits */
-    return add_header(list, header);
+    return add_named(list, "Weir-Topic", weir_job_topic(job)) &&
+           add_named(list, "Weir-Id", weir_job_id(job)) &&
+           add_header(list, header);
 }
 
 static bool is_http(const char *url)
@@ -311,20 +326,38 @@ static struct request *request_new(struct notify *notify,
     return NULL;
 }
 
+/* Would it arrive as it is, and as one header? So that what is signed can be
+ * split in one way only, too. */
+static bool is_header_value(struct weir_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] <= ' ' || text.ptr[i] > '~')
+            return false;
+    return text.len > 0 && text.len < INT_MAX;
+}
+
 /* What can be known before anything is sent; NULL: nothing speaks against it.
  */
-static const char *fault_of(struct weir_slice url)
+static const char *fault_of(const struct weir_job *job)
 {
+    struct weir_slice url = weir_job_url(job);
+
     if (url.len == 0)
         return "notify: the job has no url";
     if (memchr(url.ptr, '\0', url.len) != NULL)
         return "notify: the url has a NUL byte inside";
+    if (!is_header_value(weir_job_id(job)))
+        return "notify: the id is no header value: wanted printable ASCII "
+               "without blanks";
+    if (!is_header_value(weir_job_topic(job)))
+        return "notify: the topic is no header value: wanted printable ASCII "
+               "without blanks";
     return NULL;
 }
 
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
-    const char *fault = fault_of(weir_job_url(job));
+    const char *fault = fault_of(job);
     struct request *request;
     CURLcode code;
 
