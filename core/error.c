@@ -99,7 +99,9 @@ void weir__log_job(const struct weir__log *log, enum weir_level level,
                     (const char *)id.ptr);
     if (used < 0)
         used = 0;
-    va_start(args, format); /* topics and ids are short */
+    if (used > LINE_CAP - 1)
+        used = LINE_CAP - 1; /* an id that nobody checked */
+    va_start(args, format);
     (void)vsnprintf(text + used, sizeof(text) - (size_t)used, format,
                     args); /* cut */
     va_end(args);

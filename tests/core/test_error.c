@@ -100,6 +100,23 @@ TEST(one_line_stays_one_line_and_tells_a_terminal_nothing)
     EXPECT_STR("x?y", err.text);
 }
 
+TEST(an_id_that_is_longer_than_a_line_is_cut)
+{
+    static const size_t lens[] = {506, 507, 508, 509, 510, 2000};
+    static char id[2000];
+    struct heard heard = {0};
+    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+
+    memset(id, 'i', sizeof(id));
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        weir__log_job(&log, WEIR_LEVEL_WARN, "t",
+                      (struct weir_slice){(const uint8_t *)id, lens[i]}, "%s",
+                      "text");
+        EXPECT_INT(511, strlen(heard.text));
+        EXPECT_CONTAINS("t iii", heard.text);
+    }
+}
+
 TEST(what_is_no_level_is_an_error)
 {
     struct heard heard = {0};
