@@ -40,7 +40,8 @@ enum {
     OPTION_VERIFY,
     OPTION_CA_FILE,
     OPTION_HEADER,
-    OPTION_SECRET
+    OPTION_SECRET,
+    OPTION_ALLOW
 };
 
 #define OPTION_NUMBER(text, unit, fallback_text, least, most, help_text) \
@@ -62,7 +63,8 @@ static const struct weir_option options[] = {
         "Longest Retry-After that is followed; a longer one counts as this."),
     [OPTION_FOLLOW_REDIRECTS] = OPTION_NUMBER(
         "follow_redirects", WEIR_OPTION_BOOL, "no", 0, 0,
-        "Follow up to 5 redirects; a job that meets one fails otherwise."),
+        "Follow up to 5 redirects that keep scheme, host and port; a job that "
+        "meets another one fails."),
     [OPTION_VERIFY] = OPTION_NUMBER("verify", WEIR_OPTION_BOOL, "yes", 0, 0,
                                     "Check the certificates of https servers."),
     [OPTION_CA_FILE] = {.name = "ca_file",
@@ -80,6 +82,11 @@ static const struct weir_option options[] = {
                        .fallback = "",
                        .help = "Sign requests with this; not when empty.",
                        .flags = WEIR_OPTION_SECRET},
+    [OPTION_ALLOW] = {.name = "allow",
+                      .type = WEIR_OPTION_TEXT,
+                      .fallback = "",
+                      .help = "Hosts and networks that may be connected to; "
+                              "all but link-local ones when empty."},
 };
 
 struct notify {
@@ -87,6 +94,7 @@ struct notify {
     struct curl_slist *headers; /* the same for every request */
     char *secret;
     char *ca_file;
+    struct allow *allow;
     int64_t max_wait_ms;
 };
 
@@ -108,12 +116,6 @@ static bool is_retried(long status)
     return status == 408 || status == 429 || status >= 500;
 }
 
-static bool is_hopeless(CURLcode code)
-{
-    return code == CURLE_URL_MALFORMAT || code == CURLE_TOO_MANY_REDIRECTS ||
-           code == CURLE_UNSUPPORTED_PROTOCOL;
-}
-
 static void request_free(struct request *request)
 {
     curl_slist_free_all(request->post.headers);
@@ -129,7 +131,7 @@ static enum weir_verdict verdict_of_failure(const struct http_post *post,
         *post->said == '\0' ? curl_easy_strerror(post->code) : post->said;
 
     (void)snprintf(why, 200, "notify: %.180s", said); /* cut */
-    return is_hopeless(post->code) ? WEIR_FAIL : WEIR_RETRY;
+    return post->is_hopeless ? WEIR_FAIL : WEIR_RETRY;
 }
 
 static enum weir_verdict verdict_of(const struct http_post *post,
@@ -355,11 +357,19 @@ static const char *fault_of(const struct weir_job *job)
     return NULL;
 }
 
+static enum weir_verdict give_up(struct request *request, struct weir_job *job)
+{
+    char why[200];
+    enum weir_verdict verdict = verdict_of_failure(&request->post, why);
+
+    request_free(request);
+    return verdict == WEIR_FAIL ? weir_fail(job, why) : weir_retry(job, why);
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     const char *fault = fault_of(job);
     struct request *request;
-    CURLcode code;
 
     if (fault != NULL)
         return weir_fail(job, fault);
@@ -372,13 +382,10 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     }
     request->job = job;
     request->handle = weir_job_handle(job);
-    code = request->handle.ticket == 0
-               ? CURLE_OUT_OF_MEMORY
-               : http_start(request->notify->http, &request->post);
-    if (code != CURLE_OK) {
-        request_free(request);
-        return weir_retry(job, curl_easy_strerror(code));
-    }
+    request->post.code = CURLE_OUT_OF_MEMORY;
+    if (request->handle.ticket == 0 ||
+        !http_start(request->notify->http, &request->post))
+        return give_up(request, job);
     weir_job_count(job, "sent", 1);
     weir_job_on_cancel(job, on_cancel, request);
     return WEIR_PENDING;
@@ -433,6 +440,7 @@ static void close_notify(void *self)
 
     if (notify->http != NULL)
         http_close(notify->http);
+    allow_free(notify->allow);
     curl_slist_free_all(notify->headers);
     free(notify->secret);
     free(notify->ca_file);
@@ -462,6 +470,11 @@ static int fill(struct notify *notify, const struct weir_open *open)
         !add_header(&notify->headers, "Content-Type: application/json") ||
         !add_header(&notify->headers, "Expect:")) /* do not wait for a 100 */
         return refuse(open, WEIR_ENOMEM, "out of memory");
+    notify->allow =
+        allow_new(values[OPTION_ALLOW].text, open->error, open->error_cap);
+    if (notify->allow == NULL)
+        return WEIR_EINVAL;
+    settings.allow = notify->allow;
     notify->http = http_open(&settings, on_done);
     if (notify->http == NULL)
         return refuse(open, WEIR_ENOMEM, "libcurl cannot be started");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,6 +15,7 @@
 enum {
     ANSWER_MAX = 1024 * 1024,
     REDIRECTS_MAX = 5,
+    WHERE_CAP = 120, /* scheme, host and port; they may be cut */
     RETRY_AFTER_MAX_S = 365 * 24 * 3600 /* max_wait is no longer */
 };
 
@@ -69,34 +72,192 @@ static void unhush(const struct quiet *quiet)
 
 /* --- the loop ------------------------------------------------------------- */
 
-void http_cancel(struct http *http, struct http_post *post)
+static void forget(struct http_post *post)
+{
+    curl_easy_cleanup(post->easy);
+    curl_url_cleanup(post->at);
+    curl_free(post->host);
+    post->easy = NULL;
+    post->at = NULL;
+    post->host = NULL;
+}
+
+static void take_out(struct http *http, const struct http_post *post)
 {
     struct quiet quiet;
 
     hush(&quiet);
     (void)curl_multi_remove_handle(http->multi, post->easy); /* is in there */
     unhush(&quiet);
-    curl_easy_cleanup(post->easy);
-    post->easy = NULL;
 }
 
-static void end(struct http *http, CURL *easy, CURLcode code)
+void http_cancel(struct http *http, struct http_post *post)
 {
-    struct http_post *post = NULL;
+    take_out(http, post);
+    forget(post);
+}
+
+/* Control characters could forge lines of a log. */
+static char printable(char c)
+{
+    return c >= ' ' && c <= '~' ? c : ' ';
+}
+
+static void end(struct http *http, struct http_post *post)
+{
     curl_off_t retry_after_s = 0;
 
-    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &post);
-    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &post->status);
-    (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-    post->code = code;
-    /* What it says is not needed to the end. */
-    if (code == CURLE_WRITE_ERROR && post->answered > ANSWER_MAX)
-        post->code = CURLE_OK;
+    (void)curl_easy_getinfo(post->easy, CURLINFO_RESPONSE_CODE, &post->status);
+    (void)curl_easy_getinfo(post->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
     if (retry_after_s > RETRY_AFTER_MAX_S)
         retry_after_s = RETRY_AFTER_MAX_S;
     post->retry_after_ms = (int64_t)retry_after_s * 1000;
+    for (char *c = post->said; *c != '\0'; c++)
+        *c = printable(*c);
     http_cancel(http, post);
     http->done(post);
+}
+
+/* --- redirects ------------------------------------------------------------ */
+
+static CURLcode refuse(struct http_post *post, CURLcode code)
+{
+    post->is_hopeless = true;
+    return code;
+}
+
+/* Their scheme, host and port; false: some differ. */
+static bool is_there(CURLU *at, CURLU *to, char ret_where[WHERE_CAP])
+{
+    static const struct {
+        CURLUPart part;
+        const char *before;
+    } parts[] = {
+        {CURLUPART_SCHEME, ""}, {CURLUPART_HOST, "://"}, {CURLUPART_PORT, ":"}};
+    bool is_same = true;
+    size_t len = 0;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char *one = NULL, *other = NULL;
+
+        (void)curl_url_get(at, parts[i].part, &one, CURLU_DEFAULT_PORT);
+        (void)curl_url_get(to, parts[i].part, &other, CURLU_DEFAULT_PORT);
+        is_same = is_same && one != NULL && other != NULL &&
+                  strcasecmp(one, other) == 0;
+        if (other != NULL)
+            (void)snprintf(ret_where + len, WHERE_CAP - len, "%s%.80s",
+                           parts[i].before, other); /* cut */
+        len += strlen(ret_where + len);
+        curl_free(one);
+        curl_free(other);
+    }
+    return is_same;
+}
+
+/* Only these are taken from a redirect, so that the rest stays by itself, also
+ * who is let in. */
+static CURLUcode move(CURLU *at, CURLU *to)
+{
+    static const CURLUPart parts[] = {CURLUPART_PATH, CURLUPART_QUERY};
+    CURLUcode rc = CURLUE_OK;
+
+    for (size_t i = 0; i < 2 && rc == CURLUE_OK; i++) {
+        char *part = NULL;
+
+        (void)curl_url_get(to, parts[i], &part, 0); /* none is fine */
+        rc = curl_url_set(at, parts[i], part, 0);
+        curl_free(part);
+    }
+    return rc;
+}
+
+/* Why a redirect is not followed, or NULL: `post->at` is where it leads to. */
+static const char *fault_of(struct http_post *post, CURLU *to, const char *url,
+                            char where[WHERE_CAP])
+{
+    if (++post->redirects > REDIRECTS_MAX)
+        return "too many redirects";
+    if (curl_url_set(to, CURLUPART_URL, url, 0) != CURLUE_OK)
+        return "redirected to what is no url";
+    if (!is_there(post->at, to, where))
+        return "redirected to another scheme, host or port: ";
+    return move(post->at, to) == CURLUE_OK ? NULL : "out of memory";
+}
+
+static CURLcode redirect(struct http_post *post, const char *url)
+{
+    CURLU *to = curl_url();
+    char where[WHERE_CAP] = "";
+    const char *fault;
+
+    if (to == NULL)
+        return CURLE_OUT_OF_MEMORY;
+    fault = fault_of(post, to, url, where);
+    curl_url_cleanup(to);
+    if (fault == NULL)
+        return CURLE_OK;
+    (void)snprintf(post->said, sizeof(post->said), "%s%s", fault,
+                   where); /* fits */
+    return refuse(post, CURLE_TOO_MANY_REDIRECTS);
+}
+
+/* The same again, where it is now and in the time that is left. */
+static CURLcode go_on(struct http *http, struct http_post *post)
+{
+    int64_t left_ms = post->end_ms - weir_loop_now_ms(http->settings.loop);
+    CURLcode code = curl_easy_setopt(post->easy, CURLOPT_TIMEOUT_MS,
+                                     (long)(left_ms < 1 ? 1 : left_ms));
+
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(post->easy, CURLOPT_CURLU, post->at);
+    if (code != CURLE_OK)
+        return code;
+    post->answered = 0;
+    memset(post->answer, 0, sizeof(post->answer));
+    take_out(http, post);
+    return curl_multi_add_handle(http->multi, post->easy) == CURLM_OK
+               ? CURLE_OK
+               : CURLE_OUT_OF_MEMORY;
+}
+
+/* --- its end -------------------------------------------------------------- */
+
+/* What libcurl calls the end, by what was seen on the way. */
+static CURLcode code_of(struct http_post *post, CURLcode code)
+{
+    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+        return refuse(post, code);
+    if (code == CURLE_COULDNT_CONNECT && *post->refused != '\0' &&
+        !post->was_allowed) {
+        (void)snprintf(post->said, sizeof(post->said),
+                       "the address %s of host %.80s is not allowed",
+                       post->refused, post->host); /* fits */
+        return refuse(post, code);
+    }
+    if (code != CURLE_WRITE_ERROR)
+        return code;
+    /* What it says is not needed to the end. */
+    if (post->answered > ANSWER_MAX)
+        return CURLE_OK;
+    return code;
+}
+
+static void on_end(struct http *http, CURL *easy, CURLcode code)
+{
+    struct http_post *post = NULL;
+    char *to = NULL;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &post);
+    post->code = code_of(post, code);
+    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &to);
+    if (post->code == CURLE_OK && http->settings.follows && to != NULL) {
+        post->code = redirect(post, to);
+        if (post->code == CURLE_OK)
+            post->code = go_on(http, post);
+        if (post->code == CURLE_OK)
+            return;
+    }
+    end(http, post);
 }
 
 static void end_all(struct http *http)
@@ -109,7 +270,7 @@ static void end_all(struct http *http)
         if (message == NULL)
             return;
         if (message->msg == CURLMSG_DONE)
-            end(http, message->easy_handle, message->data.result);
+            on_end(http, message->easy_handle, message->data.result);
     }
 }
 
@@ -186,35 +347,43 @@ static size_t on_answer(char *bytes, size_t size, size_t count, void *arg)
     size_t len = size * count;
 
     for (size_t i = 0; i < len && post->answered + i < ANSWER_CAP - 1; i++)
-        post->answer[post->answered + i] =
-            bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : ' ';
+        post->answer[post->answered + i] = printable(bytes[i]);
     post->answered += len;
     return post->answered > ANSWER_MAX ? 0 : len;
+}
+
+/* Whatever name or number it came by, this is where it would go. */
+static curl_socket_t on_connect(void *arg, curlsocktype purpose,
+                                struct curl_sockaddr *to)
+{
+    struct http_post *post = arg;
+    const struct http *http = post->http;
+
+    (void)purpose;
+    if (allow_has(http->settings.allow, post->host, &to->addr)) {
+        post->was_allowed = true;
+        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    }
+    (void)getnameinfo(&to->addr, to->addrlen, post->refused,
+                      sizeof(post->refused), NULL, 0,
+                      NI_NUMERICHOST); /* then it stays unnamed */
+    return CURL_SOCKET_BAD;
 }
 
 static CURLcode set_protocols(CURL *easy)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-
-    return code != CURLE_OK
-               ? code
-               : curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
-                                  "http,https");
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    const long allowed = CURLPROTO_HTTP | CURLPROTO_HTTPS;
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS, allowed);
-
-    return code != CURLE_OK
-               ? code
-               : curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS, allowed);
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS,
+                            (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
 /* Those whose refusal would make the request another one. */
 static CURLcode set_request(CURL *easy, const struct http_post *post)
 {
-    CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, post->url);
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_CURLU, post->at);
 
     if (code == CURLE_OK)
         code = set_protocols(easy);
@@ -230,9 +399,11 @@ static CURLcode set_request(CURL *easy, const struct http_post *post)
     return code;
 }
 
-static CURLcode set_policy(CURL *easy, const struct http_settings *settings)
+static CURLcode set_policy(struct http_post *post)
 {
+    const struct http_settings *settings = &post->http->settings;
     long verifies = settings->verifies ? 1L : 0L;
+    CURL *easy = post->easy;
     CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, verifies);
 
     if (code == CURLE_OK)
@@ -240,8 +411,11 @@ static CURLcode set_policy(CURL *easy, const struct http_settings *settings)
     if (code == CURLE_OK && *settings->ca_file != '\0')
         code = curl_easy_setopt(easy, CURLOPT_CAINFO, settings->ca_file);
     if (code == CURLE_OK)
-        code = curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION,
-                                settings->follows ? 1L : 0L);
+        code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_connect);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
+    if (code == CURLE_OK && allow_is_given(settings->allow))
+        code = curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* would decide */
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                                 (long)settings->timeout_ms);
@@ -250,8 +424,6 @@ static CURLcode set_policy(CURL *easy, const struct http_settings *settings)
 
 static CURLcode set_rest(CURL *easy, struct http_post *post)
 {
-    (void)curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
-    (void)curl_easy_setopt(easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "weir/" WEIR_VERSION);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, post->said);
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, post);
@@ -261,26 +433,41 @@ static CURLcode set_rest(CURL *easy, struct http_post *post)
     return curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 }
 
-CURLcode http_start(struct http *http, struct http_post *post)
+/* Fills what the transfer has of its own. */
+static CURLcode prepare(struct http *http, struct http_post *post)
 {
-    CURLcode code;
+    CURLUcode rc;
 
+    post->http = http;
+    post->end_ms =
+        weir_loop_now_ms(http->settings.loop) + http->settings.timeout_ms;
     post->easy = curl_easy_init();
-    if (post->easy == NULL)
+    post->at = curl_url();
+    if (post->easy == NULL || post->at == NULL)
         return CURLE_OUT_OF_MEMORY;
-    code = set_request(post->easy, post);
-    if (code == CURLE_OK)
-        code = set_policy(post->easy, &http->settings);
-    if (code == CURLE_OK)
-        code = set_rest(post->easy, post);
-    if (code == CURLE_OK &&
+    rc = curl_url_set(post->at, CURLUPART_URL, post->url, 0);
+    if (rc == CURLUE_OK)
+        rc = curl_url_get(post->at, CURLUPART_HOST, &post->host, 0);
+    if (rc == CURLUE_OUT_OF_MEMORY)
+        return CURLE_OUT_OF_MEMORY;
+    return rc == CURLUE_OK ? CURLE_OK : refuse(post, CURLE_URL_MALFORMAT);
+}
+
+bool http_start(struct http *http, struct http_post *post)
+{
+    post->code = prepare(http, post);
+    if (post->code == CURLE_OK)
+        post->code = set_request(post->easy, post);
+    if (post->code == CURLE_OK)
+        post->code = set_policy(post);
+    if (post->code == CURLE_OK)
+        post->code = set_rest(post->easy, post);
+    if (post->code == CURLE_OK &&
         curl_multi_add_handle(http->multi, post->easy) != CURLM_OK)
-        code = CURLE_OUT_OF_MEMORY;
-    if (code != CURLE_OK) {
-        curl_easy_cleanup(post->easy);
-        post->easy = NULL;
-    }
-    return code;
+        post->code = CURLE_OUT_OF_MEMORY;
+    if (post->code != CURLE_OK)
+        forget(post);
+    return post->code == CURLE_OK;
 }
 
 /* --- all of them ---------------------------------------------------------- */

@@ -10,8 +10,9 @@ The path says how it answers:
     /gate             200 when open_gate() was called
     /close            by closing the connection
     /half             with a part of an answer, then it closes
-    /to/PATH          with a redirect to /PATH
-    /long             200 and more bytes than anybody wants
+    /to/PATH          with a redirect to /PATH, /late/PATH after 200 ms
+    /away/URL         with a redirect to URL, which is quoted; /302/URL with
+                      this status, and so on
 """
 
 import asyncio
@@ -20,8 +21,9 @@ import email.utils
 import ssl
 import threading
 import time
+from urllib.parse import unquote
 
-Request = collections.namedtuple("Request", "path headers body")
+Request = collections.namedtuple("Request", "path headers body method")
 
 
 class HttpPeer:
@@ -69,7 +71,8 @@ class HttpPeer:
         headers = dict(line.split(": ", 1) for line in head[1:] if line)
         body = await reader.readexactly(int(headers.get("Content-Length", 0)))
         path = head[0].split(" ")[1]
-        self.requests.append(Request(path, headers, body))
+        self.requests.append(Request(path, headers, body,
+                                     head[0].split(" ")[0]))
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -89,7 +92,7 @@ class HttpPeer:
         if what == "half":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
             return False
-        if what == "slow":
+        if what == "slow" or what.startswith("late/"):
             await asyncio.sleep(0.2)
         if what == "brief":
             await asyncio.sleep(0.02)
@@ -100,9 +103,11 @@ class HttpPeer:
                                            usegmt=True)
         if after:
             headers += "Retry-After: %s\r\n" % after
-        if what.startswith("to/"):
-            headers += "Location: /%s\r\n" % what[3:]
-            what = "307"
+        first, _, rest = what.partition("/")
+        if rest:
+            headers += "Location: %s\r\n" % (
+                "/" + rest if first in ("to", "late") else unquote(rest))
+            what = first if first.isdigit() else "307"
         status = what if what.isdigit() else "200"
         writer.write(("HTTP/1.1 %s X\r\nContent-Length: %d\r\n%s\r\n"
                       % (status, len(body), headers)).encode() + body)

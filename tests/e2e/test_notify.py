@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+from urllib.parse import quote
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
                  stop_cleanly, test)
@@ -173,6 +174,154 @@ def redirects_are_followed_when_told_to(place):
 
 
 @test
+def a_redirect_keeps_method_headers_and_body_whatever_its_status(place):
+    peer = HttpPeer()
+    for status in ("301", "302", "303", "307", "308"):
+        to = quote(peer.url("/200?after=0"))
+        add(place, status, peer.url("/%s/%s" % (status, to)).replace(
+            "//", "//me:hush@"), "--body", "[7]")
+    drain(place, follow_redirects="yes", secret="hush", header="X-Key: mine")
+    expect(5, place.stats("t")["done_total"])
+    arrived = [request for request in peer.requests
+               if request.path == "/200?after=0"]
+    expect(5, len(arrived))
+    for request in arrived:
+        expect(["POST", b"[7]", "mine", "Basic bWU6aHVzaA=="],
+               [request.method, request.body, request.headers.get("X-Key"),
+                request.headers.get("Authorization")])
+        expect_in("Weir-Signature", request.headers)
+
+
+def make_certificate(place):
+    """The files with key and certificate, and with the certificate alone."""
+    both, key = place.path("both.pem"), place.path("key.pem")
+    certificate = place.path("certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+                    "-subj", "/CN=127.0.0.1", "-days", "2", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                    certificate], check=True, capture_output=True)
+    with open(both, "w", encoding="utf-8") as file:
+        for part in (key, certificate):
+            with open(part, encoding="utf-8") as source:
+                file.write(source.read())
+    return both, certificate
+
+
+@test
+def a_redirect_that_leaves_scheme_host_or_port_fails(place):
+    peer, other = HttpPeer(), HttpPeer()
+    both, certificate = make_certificate(place)
+    secure = HttpPeer(both)
+    away = {
+        "port": (peer, other.url("/200?key=hush")),
+        "host": (peer, "http://localhost:%d/200?key=hush" % peer.port),
+        "up": (peer, "https://me:hush@127.0.0.1:%d/200" % peer.port),
+        "down": (secure, "http://127.0.0.1:%d/200#hush" % secure.port),
+        "default": (peer, "http://127.0.0.1/hush"),
+        "file": (peer, "file:///etc/hush"),
+        "other": (peer, "//127.0.0.1:%d/hush" % other.port),
+        "nothing": (peer, "http://"),
+    }
+    for job_id, (start, url) in away.items():
+        add(place, job_id, start.url("/away/" + quote(url)), "--retry", "none")
+    drain(place, follow_redirects="yes", ca_file=certificate)
+    for job_id, where in (
+            ("port", other.url("")), ("host", "http://localhost:"),
+            ("up", "https://127.0.0.1:%d" % peer.port),
+            ("down", "http://127.0.0.1:%d" % secure.port),
+            ("default", "http://127.0.0.1:80"), ("file", "file"),
+            ("other", other.url("")), ("nothing", None)):
+        reason, error = dead(place, job_id)
+        expect("failed", reason, job_id)
+        expect_in("redirected to what is no url" if where is None else
+                  "redirected to another scheme, host or port: " + where,
+                  error)
+        expect_true("hush" not in error, error)
+    expect([], other.requests)
+    expect([7, 1], [len(peer.requests), len(secure.requests)],
+           "each was asked once")
+
+
+@test
+def redirects_share_the_time_of_their_request(place):
+    peer = HttpPeer()
+    # Five times 200 ms; no single one is late.
+    add(place, "1", peer.url("/late" * 5 + "/200"), "--retry", "none")
+    result = drain(place, follow_redirects="yes", timeout="700ms")
+    expect_in("sent=1 timeouts=1\n", result.err)
+    expect("exhausted", dead(place, "1")[0])
+    expect_true(len(peer.requests) < 6, "it was given up")
+
+
+@test
+def link_local_addresses_are_not_connected_to(place):
+    for i, url in enumerate(LINK_LOCAL):
+        add(place, str(i), url, "--retry", "1h")
+    result = drain(place)
+    expect_in("t counters: errors=%d sent=%d\n"
+              % (len(LINK_LOCAL), len(LINK_LOCAL)), result.err)
+    for i, url in enumerate(LINK_LOCAL):
+        reason, error = dead(place, str(i))
+        expect(["failed", True], [reason, error.startswith(
+            "notify: the address ")], url + ": " + error)
+        expect_in("169.254.7.7 of host ", error)
+        expect_in(" is not allowed", error)
+
+
+# One address, in all the ways in which it can be written.
+LINK_LOCAL = ("http://169.254.7.7/", "http://2851997447/",
+              "http://0xa9fe0707:8080/", "http://0251.0376.07.07/",
+              "http://169.254.1799/", "http://[::ffff:169.254.7.7]/")
+
+
+@test
+def only_what_is_allowed_is_connected_to(place):
+    peer = HttpPeer()
+    urls = {"address": peer.url("/200"),
+            "name": "http://localhost:%d/200" % peer.port,
+            "number": "http://2130706433:%d/200" % peer.port}
+    for allow, served in (
+            ("127.0.0.0/8", "address name number"),
+            ("10.0.0.0/8 127.0.0.1", "address name number"),
+            ("localhost", "name"), ("LOCALHOST *.example", "name"),
+            ("public 10.0.0.0/8 127.0.0.2 *.localhost hooks.example", "")):
+        for name, url in urls.items():
+            add(place, name, url)
+        del peer.requests[:]
+        drain(place, allow=quote(allow))
+        expect(sorted(served.split()),
+               sorted(request.headers["Weir-Id"] for request in peer.requests),
+               allow)
+        for name in set(urls) - set(served.split()):
+            reason, error = dead(place, name)
+            expect("failed", reason)
+            expect_in("notify: the address ", error)
+            place.ok("delete", "t", name)
+
+
+@test
+def what_cannot_be_allowed_is_refused_with_a_sentence(place):
+    result = place.weir("run", "--handle", notify(allow="10.0.0.0/33"))
+    expect(2, result.code)
+    expect_in('weir: t: plugin notify: option "allow": "10.0.0.0/33" is no '
+              "host, address or network", result.err)
+
+
+@test
+def a_proxy_of_the_environment_is_used_unless_addresses_are_checked(place):
+    proxy = HttpPeer()
+    place.env["http_proxy"] = proxy.url("")
+    add(place, "1", "http://hooks.invalid/200")
+    drain(place)
+    expect(["http://hooks.invalid/200"],
+           [request.path for request in proxy.requests])
+    add(place, "2", "http://hooks.invalid/200", "--retry", "none")
+    drain(place, allow="hooks.invalid")
+    expect("exhausted", dead(place, "2")[0])
+    expect(1, len(proxy.requests), "no name was resolved by it")
+
+
+@test
 def a_url_that_is_none_fails_with_a_sentence(place):
     place.add("t", "none")
     add(place, "file", "file:///etc/passwd")
@@ -186,16 +335,7 @@ def a_url_that_is_none_fails_with_a_sentence(place):
 
 @test
 def certificates_are_checked_unless_told_otherwise(place):
-    both, key = place.path("both.pem"), place.path("key.pem")
-    certificate = place.path("certificate.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
-                    "-subj", "/CN=127.0.0.1", "-days", "2", "-addext",
-                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
-                    certificate], check=True, capture_output=True)
-    with open(both, "w", encoding="utf-8") as file:
-        for part in (key, certificate):
-            with open(part, encoding="utf-8") as source:
-                file.write(source.read())
+    both, certificate = make_certificate(place)
     peer = HttpPeer(both)
     add(place, "1", peer.url("/200"), "--retry", "none")
     drain(place)

@@ -54,6 +54,7 @@ PLUGIN_HEADERS = {
     "plugins/exec_child.c": {"exec.h"},
     "plugins/exec_text.c": {"exec.h"},
     "plugins/notify.c": {"notify.h"},
+    "plugins/notify_allow.c": {"notify.h"},
     "plugins/notify_http.c": {"notify.h"},
 }
 
