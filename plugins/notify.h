@@ -62,9 +62,9 @@ struct http_post {
     char *host;     /* of both */
     int64_t end_ms; /* by the loop's clock */
     unsigned redirects;
-    size_t answered;  /* bytes */
-    char refused[64]; /* an address that is not allowed; or "" */
-    bool was_allowed; /* another one */
+    size_t head_len, answered; /* bytes that came */
+    char refused[64];          /* an address that is not allowed; or "" */
+    bool was_allowed;          /* another one */
 
     /* How it ended. */
     CURLcode code;              /* CURLE_OK: there is a status */

@@ -13,6 +13,7 @@
  * libcurl when that has happened. Connections are kept and used again. */
 
 enum {
+    HEAD_MAX = 256 * 1024, /* of all answers to a request */
     ANSWER_MAX = 1024 * 1024,
     REDIRECTS_MAX = 5,
     WHERE_CAP = 120, /* scheme, host and port; they may be cut */
@@ -225,7 +226,7 @@ static CURLcode go_on(struct http *http, struct http_post *post)
 /* What libcurl calls the end, by what was seen on the way. */
 static CURLcode code_of(struct http_post *post, CURLcode code)
 {
-    if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+    if (code == CURLE_URL_MALFORMAT)
         return refuse(post, code);
     if (code == CURLE_COULDNT_CONNECT && *post->refused != '\0' &&
         !post->was_allowed) {
@@ -239,6 +240,9 @@ static CURLcode code_of(struct http_post *post, CURLcode code)
     /* What it says is not needed to the end. */
     if (post->answered > ANSWER_MAX)
         return CURLE_OK;
+    if (post->head_len > HEAD_MAX)
+        (void)snprintf(post->said, sizeof(post->said),
+                       "the header of the answer does not end"); /* fits */
     return code;
 }
 
@@ -352,6 +356,16 @@ static size_t on_answer(char *bytes, size_t size, size_t count, void *arg)
     return post->answered > ANSWER_MAX ? 0 : len;
 }
 
+/* Newer versions of libcurl bound it, too. */
+static size_t on_head(char *bytes, size_t size, size_t count, void *arg)
+{
+    struct http_post *post = arg;
+
+    (void)bytes;
+    post->head_len += size * count;
+    return post->head_len > HEAD_MAX ? 0 : size * count;
+}
+
 /* Whatever name or number it came by, this is where it would go. */
 static curl_socket_t on_connect(void *arg, curlsocktype purpose,
                                 struct curl_sockaddr *to)
@@ -429,6 +443,8 @@ static CURLcode set_rest(CURL *easy, struct http_post *post)
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, post);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, post);
+    (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+    (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, post);
     /* The host's signals are its own. */
     return curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 }

@@ -13,6 +13,10 @@ The path says how it answers:
     /to/PATH          with a redirect to /PATH, /late/PATH after 200 ms
     /away/URL         with a redirect to URL, which is quoted; /302/URL with
                       this status, and so on
+    /garbage          with what is not HTTP
+    /head, /hints     200 and more headers, or more answers 103 before it,
+                      than anybody wants
+    /long             200 and more bytes than anybody wants
 """
 
 import asyncio
@@ -92,6 +96,11 @@ class HttpPeer:
         if what == "half":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
             return False
+        if what == "garbage":
+            writer.write(b"+PONG\r\n" * 3)
+            return False
+        if what in ("head", "hints"):
+            return await self.flood(what, writer)
         if what == "slow" or what.startswith("late/"):
             await asyncio.sleep(0.2)
         if what == "brief":
@@ -113,3 +122,14 @@ class HttpPeer:
                       % (status, len(body), headers)).encode() + body)
         await writer.drain()
         return True
+
+    @staticmethod
+    async def flood(what, writer):
+        part = b"HTTP/1.1 103 X\r\nA: b\r\n\r\n"
+        if what == "head":
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            part = b"A: " + b"b" * 1000 + b"\r\n"
+        for _ in range(10000):
+            writer.write(part * 10)
+            await writer.drain()
+        return False

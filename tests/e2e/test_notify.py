@@ -322,6 +322,21 @@ def a_proxy_of_the_environment_is_used_unless_addresses_are_checked(place):
 
 
 @test
+def an_answer_that_is_not_http_is_retried(place):
+    peer = HttpPeer()
+    for what in ("garbage", "head", "hints"):
+        add(place, what, peer.url("/" + what), "--retry", "none")
+    result = drain(place)
+    expect_in("t counters: errors=3 sent=3\n", result.err)
+    for what, words in (("garbage", "HTTP/0.9"),
+                        ("head", "header of the answer"),
+                        ("hints", "header of the answer")):
+        reason, error = dead(place, what)
+        expect("exhausted", reason, what)
+        expect_in(words, error)
+
+
+@test
 def a_url_that_is_none_fails_with_a_sentence(place):
     place.add("t", "none")
     add(place, "file", "file:///etc/passwd")
