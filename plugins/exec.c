@@ -43,7 +43,8 @@ static const struct weir_option options[] = {
                            .fallback = "64KiB",
                            .min = 0,
                            .max = 16 * 1024 * 1024,
-                           .help = "Most that is logged of a run's output."},
+                           .help =
+                               "Most that a run's output takes in the log."},
     [OPTION_GRACE] = {.name = "grace",
                       .type = WEIR_OPTION_DURATION,
                       .fallback = "2s",

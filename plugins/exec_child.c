@@ -19,7 +19,16 @@
  * and then: the host's SIGCHLD is its own. Its output is read until it has
  * ended, not until everybody who may write to it has. */
 
-enum { LOOK_MS = 20, READ_CAP = 16 * 1024, LAST_CHANCE_MS = 1000 };
+enum {
+    LOOK_MS = 20,
+    READ_CAP = 16 * 1024,
+    LAST_CHANCE_MS = 1000,
+    /* Of a line of the log that has output: its time and level, and with the
+     * topic and id what is cut beyond. */
+    LOG_REST = 19,
+    LOG_MAX = 511,
+    LINE_LEAST = 340 /* whatever the id */
+};
 
 struct child {
     struct child *next;
@@ -34,8 +43,9 @@ struct child {
     struct weir_watch *exit_watch, *out_watch;
     struct weir_timer *look; /* whether it has ended */
     struct weir_timer *kill; /* when it did not end by itself */
-    size_t logged;           /* bytes of output */
-    size_t dropped;
+    size_t log_before;       /* bytes of topic and id in a line of the log */
+    size_t logged;           /* bytes, these included */
+    size_t dropped, dropped_lines;
     size_t line_len;
     char line[LINE_CAP + 1];
     char last[LINE_CAP + 1]; /* line that was not empty */
@@ -43,13 +53,18 @@ struct child {
 
 /* --- output --------------------------------------------------------------- */
 
+/* What is dropped is the end, also where a shorter line would have room. */
 static void log_line(struct child *child)
 {
-    if (child->logged + child->line_len > child->of->max_output) {
+    size_t cost = LOG_REST + child->log_before + child->line_len;
+
+    if (child->dropped_lines > 0 ||
+        child->logged + cost > child->of->max_output) {
         child->dropped += child->line_len;
+        child->dropped_lines++;
         return;
     }
-    child->logged += child->line_len;
+    child->logged += cost;
     weir_job_log(child->job, WEIR_LEVEL_INFO, child->line);
 }
 
@@ -63,13 +78,25 @@ static void end_line(struct child *child)
     child->line_len = 0;
 }
 
+/* A part that is longer would be cut by the log. */
+static size_t line_max(const struct child *child)
+{
+    size_t before = child->log_before;
+
+    if (before > LOG_MAX - LINE_LEAST)
+        return LINE_LEAST;
+    return before < LOG_MAX - LINE_CAP ? LINE_CAP : LOG_MAX - before;
+}
+
 /* Control characters could forge lines of the log. */
 static void take_output(struct child *child, const char *bytes, size_t len)
 {
+    size_t most = line_max(child);
+
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)bytes[i];
 
-        if (c == '\n' || child->line_len == LINE_CAP)
+        if (c == '\n' || child->line_len == most)
             end_line(child);
         if (c != '\n')
             child->line[child->line_len++] =
@@ -111,15 +138,16 @@ static void on_output(int fd, unsigned events, void *arg)
 /* What it wrote before it ended; somebody it started may go on writing. */
 static void read_rest(struct child *child)
 {
-    char text[80];
+    char text[120];
 
     for (size_t i = 0; i < 16 && child->out >= 0 && read_some(child); i++)
         continue;
     end_line(child);
-    if (child->dropped == 0 || child->job == NULL)
+    if (child->dropped_lines == 0 || child->job == NULL)
         return;
-    (void)snprintf(text, sizeof(text), "exec: %zu bytes of output not shown",
-                   child->dropped); /* fits */
+    (void)snprintf(text, sizeof(text),
+                   "exec: %zu bytes of output not shown, in %zu lines",
+                   child->dropped, child->dropped_lines); /* fits */
     weir_job_log(child->job, WEIR_LEVEL_WARN, text);
 }
 
@@ -373,6 +401,7 @@ static struct child *child_new(struct children *children, struct weir_job *job)
         return NULL;
     child->of = children;
     child->job = job;
+    child->log_before = weir_job_topic(job).len + weir_job_id(job).len + 3;
     child->out = -1;
     child->pidfd = -1;
     child->next = children->first;

@@ -115,6 +115,42 @@ def output_is_logged_line_by_line_up_to_a_bound(place):
     expect_in("bytes of output not shown", result.err)
 
 
+@test
+def many_short_lines_take_no_more_of_the_log_than_allowed(place):
+    place.add("t", "1")
+    result = drain(place, "sh -c 'yes y | head -n 32000; echo at the end'",
+                   "--log-level", "info")
+    lines = output_lines(result)
+    expect("y", lines[0])
+    shown = lines.count("y")
+    expect("exec: %d bytes of output not shown, in %d lines"
+           % (32000 - shown + len("at the end"), 32001 - shown), lines[-1])
+    taken = sum(len(line) + 1 for line in result.err.splitlines()
+                if " info t 1: " in line)
+    expect_true(60000 < taken <= 65536, "%d bytes of the log" % taken)
+
+
+@test
+def a_long_line_is_logged_in_parts_and_nothing_of_it_is_lost(place):
+    command = script(place, "cat >/dev/null; for n in $MOST $((MOST + 1)); do "
+                     "printf \"%0${n}d\\n\" 7; done")
+    for topic, job_id, most in (("t" * 40, "i" * 128, 340),
+                                ("t" * 40, "i" * 127, 341),
+                                ("t", "i" * 8, 499), ("t", "i" * 7, 500),
+                                ("t", "i", 500)):
+        place.add(topic, job_id)
+        place.env["MOST"] = str(most)
+        result = place.weir("run", "--until-empty", "--log-level", "info",
+                            "--handle", topic + execute(
+                                command, env="PATH MOST")[1:])
+        expect(0, result.code, result.err)
+        lines = [line.partition(" %s: " % job_id)[2]
+                 for line in result.err.splitlines()
+                 if " %s: " % job_id in line]
+        zeroes = "0" * (most - 1)
+        expect([zeroes + "7", zeroes + "0", "7"], lines)
+
+
 def output_lines(result):
     """What the only job of a topic printed."""
     return [line.partition("t 1: ")[2] for line in result.err.splitlines()
