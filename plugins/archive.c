@@ -19,10 +19,12 @@
  * turn's jobs run again. Readers are never in the way, nor is one in theirs
  * (write-ahead log). */
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/plugin.h>
 
 enum { OPTION_PATH, OPTION_TABLE };
@@ -42,7 +44,9 @@ static const struct weir_option options[] = {
         {
             .name = "path",
             .type = WEIR_OPTION_TEXT,
-            .help = "File of the database; made when it is not there.",
+            .help =
+                "File of the database; made, for its owner alone, when it is "
+                "not there.",
         },
     [OPTION_TABLE] =
         {
@@ -108,15 +112,28 @@ static void close_archive(void *self)
     free(archive);
 }
 
-static int open_archive(const struct weir_open *open, void **ret_self)
+/* Bodies of jobs are nobody's business: a new database is its owner's alone,
+ * whatever the umask, and so is what SQLite puts beside it. One that is there
+ * is not opened: closing it would drop this process's locks on it. */
+static void make_file(const char *path)
 {
-    const char *path = open->values[OPTION_PATH].text;
-    const char *table = open->values[OPTION_TABLE].text;
+    int fd = -1;
+
+    if (*path != ':') /* SQLite's own names, for instance :memory: */
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        (void)close(fd); /* SQLite says what is wrong with it */
+}
+
+static int open_archive(const struct weir_open *with, void **ret_self)
+{
+    const char *path = with->values[OPTION_PATH].text;
+    const char *table = with->values[OPTION_TABLE].text;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     struct archive *archive;
 
     if (!is_table(table)) {
-        (void)snprintf(open->error, open->error_cap,
+        (void)snprintf(with->error, with->error_cap,
                        "\"%s\" cannot be a table: wanted 1 to %d letters, "
                        "digits and _, no digit first",
                        table, TABLE_MAX); /* cut */
@@ -125,9 +142,10 @@ static int open_archive(const struct weir_open *open, void **ret_self)
     archive = calloc(1, sizeof(*archive));
     if (archive == NULL)
         return WEIR_ENOMEM;
+    make_file(path);
     if (sqlite3_open_v2(path, &archive->db, flags, NULL) != SQLITE_OK ||
         !set_up(archive, table)) {
-        (void)snprintf(open->error, open->error_cap, "database %s: %s", path,
+        (void)snprintf(with->error, with->error_cap, "database %s: %s", path,
                        sqlite3_errmsg(archive->db)); /* cut */
         close_archive(archive);
         return WEIR_ESYSTEM;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/text.h"
@@ -109,6 +110,74 @@ TEST(a_dead_job_becomes_a_row)
                "2|1|4|http://a/b|{\"order\":42}",
                ask("SELECT * FROM dead"));
     weir_trial_free(trial);
+}
+
+/* Of a file that begins as the database does. */
+static int mode_of(const char *end)
+{
+    char path[220];
+    struct stat status = {0};
+
+    (void)snprintf(path, sizeof(path), "%s%s", file, end);
+    EXPECT_INT(0, stat(path, &status));
+    return (int)(status.st_mode & 0777);
+}
+
+TEST(what_died_can_be_read_by_its_owner_alone)
+{
+    struct weir_origin origin = origin_of("42", 7);
+    struct weir_trial *trial;
+
+    (void)umask(022);
+    make_dir();
+    trial = open_archive();
+    add(trial, "42", &origin);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(0600, mode_of(""));
+    EXPECT_INT(0600, mode_of("-wal"));
+    EXPECT_INT(0600, mode_of("-shm"));
+    weir_trial_free(trial);
+}
+
+TEST(a_database_that_is_there_keeps_its_mode)
+{
+    struct weir_origin origin = origin_of("42", 7);
+    struct weir_trial *trial;
+
+    (void)umask(022);
+    make_dir();
+    trial = open_archive();
+    weir_trial_free(trial);
+    EXPECT_INT(0, chmod(file, 0640));
+    trial = open_archive();
+    add(trial, "42", &origin);
+    weir_trial_advance(trial, 0);
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "42"));
+    EXPECT_INT(0640, mode_of(""));
+    EXPECT_INT(0640, mode_of("-wal"));
+    weir_trial_free(trial);
+}
+
+TEST(a_table_s_name_has_64_letters_at_most)
+{
+    char path[220], table[80] = "table=";
+    const char *const values[] = {path, table};
+    struct weir_trial_options options = {
+        .serve = {.plugin = WEIR_TEST_PLUGINS "/archive.so",
+                  .plugin_options = values,
+                  .plugin_option_count = 2},
+    };
+    struct weir_trial *trial = NULL;
+
+    make_dir();
+    (void)snprintf(path, sizeof(path), "path=%s", file);
+    memset(table + 6, 't', 64);
+    EXPECT_INT(WEIR_OK, weir_trial_open(&options, &trial, &err));
+    weir_trial_free(trial);
+    (void)snprintf(path, sizeof(path), "path=%s.other", file);
+    table[70] = 't';
+    EXPECT_INT(WEIR_EINVAL, weir_trial_open(&options, &trial, &err));
+    EXPECT_CONTAINS("cannot be a table", err.text);
 }
 
 TEST(the_same_death_is_one_row_and_another_one_a_second)
