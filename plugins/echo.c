@@ -77,14 +77,19 @@ static bool append_text(struct echo *echo, const char *text)
     return append(echo, text, strlen(text));
 }
 
-/* Ids and topics are plain ASCII, so quotes and backslashes are all that needs
- * escaping. */
+/* Ids and topics are plain ASCII; where a host lets more pass, a terminal does
+ * not hear of it. */
 static bool append_string(struct echo *echo, struct weir_slice text)
 {
-    if (!reserve(echo, 2 * text.len + 2))
+    if (!reserve(echo, 6 * text.len + 3))
         return false;
     echo->buf[echo->len++] = '"';
     for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < ' ' || text.ptr[i] > '~') {
+            echo->len += (size_t)snprintf(echo->buf + echo->len, 7, "\\u%04x",
+                                          (unsigned)text.ptr[i]); /* fits */
+            continue;
+        }
         if (text.ptr[i] == '"' || text.ptr[i] == '\\')
             echo->buf[echo->len++] = '\\';
         echo->buf[echo->len++] = (char)text.ptr[i];

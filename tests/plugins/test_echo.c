@@ -47,6 +47,30 @@ static const char *written(struct echo *echo)
     return echo->text;
 }
 
+TEST(echo_tells_a_terminal_nothing_whatever_the_id)
+{
+    static char id[256], wanted[8 * 256];
+    struct echo echo;
+    struct fake_job job = job_of("a\033[2J\n\"\\\x7f\xc2\x9b", "1");
+    size_t used;
+
+    open_echo(&echo);
+    EXPECT_INT(WEIR_DONE, run(&echo.bound, &job));
+    EXPECT_INT(0, flush(&echo.bound));
+    EXPECT_CONTAINS("\"id\":\"a\\u001b[2J\\u000a\\\"\\\\\\u007f\\u00c2"
+                    "\\u009b\",",
+                    written(&echo));
+    memset(id, 1, 255);
+    job.id = id;
+    EXPECT_INT(WEIR_DONE, run(&echo.bound, &job));
+    EXPECT_INT(0, flush(&echo.bound));
+    used = (size_t)snprintf(wanted, sizeof(wanted), "\"id\":\"");
+    for (int i = 0; i < 255; i++)
+        used += (size_t)snprintf(wanted + used, 7, "\\u0001");
+    EXPECT_CONTAINS(wanted, written(&echo));
+    close_echo(&echo);
+}
+
 TEST(echo_prints_a_job_as_one_line_in_a_fixed_order)
 {
     struct echo echo;
