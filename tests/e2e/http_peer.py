@@ -4,7 +4,8 @@
 The path says how it answers:
 
     /200 /404 ...     with this status; ?after=N adds Retry-After: N, or
-                      where N is @M the HTTP date in M seconds
+                      where N is @M the HTTP date in M seconds; ?say=N makes
+                      the body N letters
     /slow, /brief     200 after 200 ms, 20 ms
     /hang             never
     /gate             200 when open_gate() was called
@@ -107,6 +108,9 @@ class HttpPeer:
             await asyncio.sleep(0.02)
         if what == "long":
             body = b"x" * (4 << 20)
+        if "?say=" in what:
+            what, _, count = what.partition("?say=")
+            body = b"x" * int(count)
         if after.startswith("@"):
             after = email.utils.formatdate(time.time() + int(after[1:]),
                                            usegmt=True)

@@ -158,6 +158,20 @@ def output_lines(result):
 
 
 @test
+def of_the_last_line_its_beginning_is_in_the_reason(place):
+    command = script(place, "cat >/dev/null; printf '%0'$LEN'd' 7; exit 255")
+    for count in (140, 141, 500, 501, 640, 641):
+        place.add("t", str(count))
+        place.env["LEN"] = str(count)
+        drain(place, command, env="PATH LEN")
+        # The last line is what is left of parts of 500.
+        digits = "0" * (count - 1) + "7"
+        expect(["failed", "exec: exit status 255: "
+                + digits[500 if count > 500 else 0:][:140]],
+               dead(place, str(count)))
+
+
+@test
 def only_the_named_environment_is_passed_on(place):
     place.add("t", "1")
     place.env["MINE"], place.env["OTHER"] = "a b", "no"

@@ -101,6 +101,18 @@ def each_answer_is_a_verdict(place):
 
 
 @test
+def of_an_answer_its_beginning_is_kept(place):
+    peer = HttpPeer()
+    for count in (0, 79, 80, 81, 1000):
+        add(place, str(count), peer.url("/404?say=%d" % count))
+    drain(place)
+    for count in (79, 80, 81, 1000):
+        expect(["failed", "notify: answered 404: " + "x" * min(count, 80)],
+               dead(place, str(count)))
+    expect(["failed", "notify: answered 404"], dead(place, "0"))
+
+
+@test
 def what_the_network_does_is_retried(place):
     peer = HttpPeer()
     refusing = "http://127.0.0.1:%d/" % free_port()
@@ -221,6 +233,7 @@ def a_redirect_that_leaves_scheme_host_or_port_fails(place):
         "file": (peer, "file:///etc/hush"),
         "other": (peer, "//127.0.0.1:%d/hush" % other.port),
         "nothing": (peer, "http://"),
+        "long": (peer, "http://%s/hush" % ("h" * 2000)),
     }
     for job_id, (start, url) in away.items():
         add(place, job_id, start.url("/away/" + quote(url)), "--retry", "none")
@@ -230,7 +243,8 @@ def a_redirect_that_leaves_scheme_host_or_port_fails(place):
             ("up", "https://127.0.0.1:%d" % peer.port),
             ("down", "http://127.0.0.1:%d" % secure.port),
             ("default", "http://127.0.0.1:80"), ("file", "file"),
-            ("other", other.url("")), ("nothing", None)):
+            ("other", other.url("")), ("nothing", None),
+            ("long", "http://" + "h" * 80)):
         reason, error = dead(place, job_id)
         expect("failed", reason, job_id)
         expect_in("redirected to what is no url" if where is None else
@@ -238,7 +252,7 @@ def a_redirect_that_leaves_scheme_host_or_port_fails(place):
                   error)
         expect_true("hush" not in error, error)
     expect([], other.requests)
-    expect([7, 1], [len(peer.requests), len(secure.requests)],
+    expect([8, 1], [len(peer.requests), len(secure.requests)],
            "each was asked once")
 
 

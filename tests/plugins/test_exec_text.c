@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/exec.h"
+#include "tests/harness/test.h"
+
+/* The texts of exec under a host that checks nothing of a job. */
+
+struct letter {
+    struct weir_job job; /* first: what handlers hold */
+    struct weir_slice id, url;
+    size_t body_len;
+};
+
+static const struct letter *letter_of(const struct weir_job *job)
+{
+    return (const void *)job;
+}
+
+static struct weir_slice letter_id(const struct weir_job *job)
+{
+    return letter_of(job)->id;
+}
+
+static struct weir_slice letter_topic(const struct weir_job *job)
+{
+    return letter_of(job)->id;
+}
+
+static struct weir_slice letter_url(const struct weir_job *job)
+{
+    return letter_of(job)->url;
+}
+
+static void letter_counters(const struct weir_job *job,
+                            struct weir_counters *ret_counters)
+{
+    (void)job;
+    memset(ret_counters, 0xff, sizeof(*ret_counters));
+}
+
+static uint64_t letter_token(const struct weir_job *job)
+{
+    (void)job;
+    return (uint64_t)1 << 63;
+}
+
+static int64_t letter_due_ms(const struct weir_job *job)
+{
+    (void)job;
+    return INT64_MIN;
+}
+
+static size_t letter_json(const struct weir_job *job, char *buf, size_t cap)
+{
+    size_t len = letter_of(job)->body_len;
+
+    for (size_t i = 0; i < len && i + 1 < cap; i++)
+        buf[i] = '7';
+    if (cap > 0)
+        buf[len < cap ? len : cap - 1] = '\0';
+    return len;
+}
+
+static const struct weir_host host = {
+    .size = sizeof(host),
+    .job_id = letter_id,
+    .job_topic = letter_topic,
+    .job_url = letter_url,
+    .job_counters = letter_counters,
+    .job_token = letter_token,
+    .job_due_ms = letter_due_ms,
+    .job_body_json = letter_json,
+};
+
+/* `len` bytes that take six each. */
+static char *escaped(char *to, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        to += snprintf(to, 7, "\\u0001");
+    return to;
+}
+
+static void expect_json(size_t id_len, size_t body_len)
+{
+    static uint8_t bytes[1000];
+    static char wanted[6 * 3 * 1000 + 4000];
+    struct letter letter = {.job = {&host},
+                            .id = {bytes, id_len},
+                            .url = {bytes, id_len},
+                            .body_len = body_len};
+    char *to = wanted;
+    size_t len = 0;
+    char *json;
+
+    memset(bytes, 1, sizeof(bytes));
+    to = escaped(to + snprintf(to, 300, "{\"topic\":\""), id_len);
+    to = escaped(to + snprintf(to, 300, "\",\"id\":\""), id_len);
+    to += snprintf(to, 300,
+                   "\",\"attempt\":4294967295,\"failures\":4294967295,"
+                   "\"timeouts\":4294967295,\"crashes\":4294967295,"
+                   "\"snoozes\":4294967295,\"token\":-9223372036854775808,"
+                   "\"due_ms\":-9223372036854775808");
+    if (id_len > 0)
+        to = escaped(to + snprintf(to, 300, ",\"url\":\""), id_len);
+    to += snprintf(to, 300,
+                   id_len > 0 ? "\",\"body\":" : ",\"url\":null,\"body\":");
+    memset(to, '7', body_len);
+    (void)snprintf(to + body_len, 3, "}\n");
+    json = exec_job_json(&letter.job, &len);
+    EXPECT_TRUE(json != NULL);
+    EXPECT_MEM(wanted, strlen(wanted), json, len);
+    free(json);
+}
+
+TEST(a_job_is_json_whatever_the_length_of_its_parts)
+{
+    static const size_t lens[] = {0, 1, 128, 129, 255, 1000};
+
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+        expect_json(lens[i], 1);
+    /* What is reserved at first ends somewhere in here. */
+    for (size_t len = 200; len < 1100; len++)
+        expect_json(1, len);
+}
+
+TEST(words_of_any_length_are_split)
+{
+    static char text[3000];
+    const char *fault = NULL;
+
+    for (size_t len = 1; len < sizeof(text); len = len * 3 / 2 + 1) {
+        char **words;
+
+        memset(text, 'a', len);
+        text[len] = '\0';
+        text[len / 2] = len > 2 ? ' ' : 'a';
+        words = exec_split(text, &fault);
+        EXPECT_TRUE(words != NULL);
+        EXPECT_INT(len > 2 ? len / 2 : len, strlen(words[0]));
+        free(words);
+    }
+}
