@@ -7,7 +7,7 @@ The path says how it answers:
                       where N is @M the HTTP date in M seconds; ?say=N makes
                       the body N letters
     /slow, /brief     200 after 200 ms, 20 ms
-    /hang             never
+    /hang, /trickle   never, or without an end, a byte at a time
     /gate             200 when open_gate() was called
     /close            by closing the connection
     /half             with a part of an answer, then it closes
@@ -90,6 +90,12 @@ class HttpPeer:
         headers, body = "", b"said so\n"
         if what == "hang":
             await asyncio.sleep(3600)
+        if what == "trickle":
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            while not writer.is_closing():
+                writer.write(b"A")
+                await writer.drain()
+                await asyncio.sleep(0.05)
         if what == "gate":
             await self.gate.wait()
         if what == "close":

@@ -117,12 +117,13 @@ def what_the_network_does_is_retried(place):
     peer = HttpPeer()
     refusing = "http://127.0.0.1:%d/" % free_port()
     add(place, "refuses", refusing, "--retry", "none")
-    for what in ("close", "half", "hang"):
+    for what in ("close", "half", "hang", "trickle"):
         add(place, what, peer.url("/" + what), "--retry", "none")
     result = drain(place, timeout="3s")
-    expect_in("t counters: errors=3 sent=4 timeouts=1\n", result.err)
+    expect_in("t counters: errors=3 sent=5 timeouts=2\n", result.err)
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
-                          ("half", "closed"), ("hang", "timed out")):
+                          ("half", "closed"), ("hang", "timed out"),
+                          ("trickle", "timed out")):
         reason, error = dead(place, job_id)
         expect("exhausted", reason)
         expect_in(words, error)
