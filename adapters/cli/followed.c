@@ -27,8 +27,13 @@ void weir__followed_print(const struct weir_trial *trial)
 static bool put_body(struct json_object *object, const char *json)
 {
     struct json_object *body = NULL;
+    struct weir__buf value = {0};
+    int rc = weir__json_to_msgpack(weir__slice_str(json), &value, NULL);
 
-    if (weir__json_parse(weir__slice_str(json), &body, NULL) < 0)
+    if (rc == WEIR_OK)
+        rc = weir__json_from_msgpack(weir__buf_slice(&value), &body);
+    weir__buf_fini(&value);
+    if (rc < 0)
         return false;
     return body == NULL ? weir__json_put_null(object, "body")
                         : weir__json_put(object, "body", body);

@@ -25,7 +25,7 @@ static void expect_job(struct weir_slice json)
     weir__job_line_fini(&line);
 }
 
-TEST(a_line_is_read_alike_in_one_pass_and_with_care)
+TEST(a_line_is_read_whatever_is_escaped)
 {
     expect_job(BYTES("{\"id\":\"42\",\"delay\":\"1500ms\",\"ttl\":\"1m\","
                      "\"body\":[\"a\"],\"retry\":\"15s 3m\","
