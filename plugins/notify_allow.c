@@ -69,7 +69,7 @@ static void set_v4(uint8_t address[ADDRESS_LEN], const void *v4)
 {
     memset(address, 0, V4_AT);
     address[10] = address[11] = 0xff;
-    memcpy(address + V4_AT, v4, 4);
+    memmove(address + V4_AT, v4, 4); /* may be there already */
 }
 
 static bool begins(const uint8_t *one, const uint8_t *other, unsigned bits)
