@@ -130,7 +130,8 @@ static void expect_clock(long long ahead_s, enum weir__health health,
 {
     struct timespec now;
     char seconds[24], bytes[80];
-    const struct resp_rule rule = {1, 2, bytes, false}; /* behind PING */
+    const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = bytes}; /* behind PING */
     struct weir__redis_url url = {.is_unix = true};
     struct weir__doctor doctor = {0};
     struct weir__probe *probe;
@@ -161,7 +162,8 @@ TEST(clocks_that_differ_are_a_warning)
 
 TEST(a_server_that_hangs_up_tells_no_time)
 {
-    static const struct resp_rule rule = {1, 2, "*2\r\n$1", true};
+    static const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = "*2\r\n$1", .hangs_up = true};
     struct weir__redis_url url = {.is_unix = true};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
     struct weir__doctor doctor = {0};

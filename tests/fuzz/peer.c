@@ -96,6 +96,17 @@ static void say(const struct peer_client *client, struct weir_slice bytes)
     (void)sent; /* who hung up or does not read gets no answer */
 }
 
+static void confirm(const struct peer_client *client, struct weir_slice channel)
+{
+    char text[256];
+    int len = snprintf(
+        text, sizeof(text), "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%.*s\r\n:1\r\n",
+        channel.len, (int)channel.len, (const char *)channel.ptr);
+
+    FUZZ_TRUE(len > 0 && (size_t)len < sizeof(text));
+    say(client, weir__slice_of(text, (size_t)len));
+}
+
 static void answer(struct peer *peer, const struct peer_client *client,
                    const struct weir_slice words[2])
 {
@@ -107,7 +118,6 @@ static void answer(struct peer *peer, const struct peer_client *client,
         {"SADD", ":1\r\n"},
         {"INCR", ":7\r\n"},
         {"TIME", "*2\r\n$10\r\n1767225600\r\n$6\r\n123456\r\n"},
-        {"SUBSCRIBE", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"},
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -115,6 +125,10 @@ static void answer(struct peer *peer, const struct peer_client *client,
             say(client, weir__slice_str(known[i][1]));
             return;
         }
+    if (weir__slice_equal(words[0], weir__slice_str("SUBSCRIBE"))) {
+        confirm(client, words[1]);
+        return;
+    }
     if (weir__slice_equal(words[1],
                           weir__slice_str(weir__script_recall.sha1))) {
         say(client, weir__slice_str("*0\r\n")); /* once, of no interest */

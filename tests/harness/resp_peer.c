@@ -64,21 +64,32 @@ static void hang_up(struct client *client)
     client->fd = -1;
 }
 
-static void answer(const struct resp_peer *peer, struct client *client)
+/* False: the other side has hung up. */
+static bool say(const struct client *client, const char *bytes)
 {
-    const struct resp_rule *rule;
-    const char *bytes;
-
-    client->commands++;
-    rule = rule_for(peer, client);
-    bytes = rule->bytes == NULL ? "" : rule->bytes;
     for (size_t done = 0, len = strlen(bytes); done < len;) {
         ssize_t wrote =
             send(client->fd, bytes + done, len - done, MSG_NOSIGNAL);
 
         if (wrote < 0)
-            break; /* the other side will see it */
+            return false;
         done += (size_t)wrote;
+    }
+    return true;
+}
+
+static void answer(const struct resp_peer *peer, struct client *client)
+{
+    const struct resp_rule *rule;
+    bool is_heard;
+
+    client->commands++;
+    rule = rule_for(peer, client);
+    is_heard = rule->bytes == NULL || say(client, rule->bytes);
+    while (is_heard && rule->more != NULL) {
+        is_heard = say(client, rule->more);
+        if (rule->every_ms > 0)
+            (void)poll(NULL, 0, rule->every_ms);
     }
     if (rule->hangs_up)
         hang_up(client);

@@ -15,6 +15,9 @@ struct resp_rule {
     int command;       /* after which command of it, from 1; 0: any */
     const char *bytes; /* sent instead of +OK; NULL: nothing */
     bool hangs_up;     /* then close the connection */
+    const char *more;  /* else sent again and again behind it, until the other
+                          side hangs up; NULL: nothing */
+    int every_ms;      /* at this distance; 0: as fast as it goes */
 };
 
 struct resp_peer;

@@ -444,5 +444,6 @@ void weir__bound_flush_claim(struct weir__bound_topic *topic)
     if (!asked->is_look)
         topic->offer_count = 0; /* the reply brings others */
     weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
-                    WEIR__SEND_ONCE, &asked->ask);
+                    WEIR__SEND_ONCE | weir__send_bodies(topic->base.claim.room),
+                    &asked->ask);
 }

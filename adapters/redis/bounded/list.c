@@ -94,7 +94,8 @@ static void send_page(struct list_ask *list)
     for (size_t i = 0; i < list->count; i++)
         weir__resp_str(&bytes, list->names[i]);
     weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_list,
-                    WEIR__SEND_AGAIN, &list->ask);
+                    WEIR__SEND_AGAIN | weir__send_bodies(list->left),
+                    &list->ask);
 }
 
 /* What is left of the groups, or the next ones. False: not an answer. */

@@ -9,20 +9,15 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/sds.h>
 
+/* Among them, WEIR__HIREDIS_ROOT: the task of the reply as a whole. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t weir__array_len;
-#    define WEIR__HIREDIS_RESP3 1
+#    define WEIR__HIREDIS_RESP3        1
+#    define WEIR__HIREDIS_ROOT(reader) ((reader)->task[0])
 #else
 typedef int weir__array_len;
-#    define WEIR__HIREDIS_RESP3 0
-#endif
-
-/* Readers with a bound for the elements of an array. */
-#if HIREDIS_MAJOR > 1 || \
-    (HIREDIS_MAJOR == 1 && (HIREDIS_MINOR > 0 || HIREDIS_PATCH >= 1))
-#    define WEIR__HIREDIS_MAX_ELEMENTS 1
-#else
-#    define WEIR__HIREDIS_MAX_ELEMENTS 0
+#    define WEIR__HIREDIS_RESP3        0
+#    define WEIR__HIREDIS_ROOT(reader) (&(reader)->rstack[0])
 #endif
 
 #endif

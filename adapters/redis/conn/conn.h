@@ -17,8 +17,13 @@
  * each attempt is logged as an error; likewise where a node of a cluster lacks
  * our slots, which is logged once. Every wait has a deadline of its own:
  * connecting and handshake 3 s each, a reply 10 s after its command was handed
- * to the socket; when one passes, the connection is closed, since replies are
- * positional.
+ * to the socket, a pushed message 10 s after its first byte; when one passes,
+ * the connection is closed, since replies are positional. What waits in the
+ * socket then, as after a stop of this process, is read first.
+ *
+ * A reply may have 64 MiB in memory, and 16 MiB more for each body that was
+ * asked for, of which 16 count; a pushed message 64 KiB. One that has more
+ * closes the connection, and is not asked for again.
  *
  * Commands are queued here and handed to hiredis in bounded portions, written
  * at flush. A command lives here until its reply came: with WEIR__SEND_AGAIN it
@@ -92,11 +97,20 @@ bool weir__conn_is_ready(const struct weir__conn *conn);
 typedef void (*weir__reply_fn)(int code, const struct redisReply *reply,
                                void *arg);
 
+enum { WEIR__BODIES_MAX = 16 };
+
 enum weir__send_flags {
     WEIR__SEND_ONCE = 0,
     WEIR__SEND_AGAIN =
         1 /* idempotent: send again when its outcome is unknown */
 };
+
+/* To be added to the flags: how many bodies are asked for, at most. Who has
+ * asked for any gets WEIR_ETOOBIG where the answer was too large. */
+static inline unsigned weir__send_bodies(size_t count)
+{
+    return 2 * (unsigned)(count < WEIR__BODIES_MAX ? count : WEIR__BODIES_MAX);
+}
 
 /* Queue one command. Takes `bytes` (exactly one RESP command) and leaves it
  * empty, also on failure. `script` is what the command runs (kept), or

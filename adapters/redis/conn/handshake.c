@@ -51,16 +51,11 @@ void weir__handshake_on_push(redisAsyncContext *context, void *answer,
     (void)context; /* the connection's own */
     if (reply == NULL || conn->state == WEIR__CONN_CLOSED)
         return;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
-        weir__conn_note_lost(conn, WEIR_ECONN, "malformed message");
-        return;
-    }
-    payload = reply->element[2];
+    payload = reply->element[2];                /* the guard saw to it */
     if (payload->type == REDIS_REPLY_INTEGER) { /* number of subscriptions */
         if (conn->state == WEIR__CONN_HANDSHAKE && conn->handshake_left > 0)
             book(conn);
-    } else if (payload->type == REDIS_REPLY_STRING &&
-               conn->options.on_message != NULL) {
+    } else if (conn->options.on_message != NULL) {
         conn->options.on_message(
             (struct weir_slice){(const uint8_t *)payload->str, payload->len},
             conn->options.arg);
@@ -149,7 +144,7 @@ void weir__handshake_begin(struct weir__conn *conn)
         weir__resp_command(&step, 2);
         weir__resp_str(&step, "SUBSCRIBE");
         weir__resp_str(&step, conn->channel);
-        conn->guard.is_subscribed = true;
+        conn->guard.channel = conn->channel;
         send_step(conn, &step, weir__handshake_on_push);
     }
     weir__buf_fini(&step);

@@ -53,6 +53,7 @@ struct weir__request {
     unsigned noscripts; /* NOSCRIPT answers so far */
     bool wants_script;  /* load the script before it goes out */
     bool may_have_run;  /* it was sent and the connection lost */
+    bool is_too_large;  /* its answer */
 };
 
 struct weir__request_list {
@@ -85,7 +86,7 @@ struct weir__conn {
 
     ev_timer soon;     /* zero delay: decisions */
     ev_timer deadline; /* of connecting and handshake; end of back-off */
-    ev_timer overdue;  /* the oldest reply */
+    ev_timer overdue;  /* the oldest reply, or a pushed message */
     ev_timer patience; /* the oldest request without a connection */
 
     size_t handshake_left; /* replies to come */
@@ -94,6 +95,13 @@ struct weir__conn {
     int64_t now_ms; /* monotonic, as of the last look */
     int64_t ready_ms;
     int64_t down_ms; /* since when there is no stable connection */
+
+    uint64_t pushed; /* number of the message under way; 0: none */
+    int64_t pushed_ms;
+    uint64_t reads; /* of the socket */
+    uint64_t late;  /* number of the last reply before one that is overdue */
+    uint64_t late_reads; /* at the last look at it */
+    int64_t late_ms;     /* when that was seen first; 0: none is */
 
     struct weir__request_list waiting, sent, returned, again, failed;
     struct weir__buf *answered; /* the command whose callback runs, or NULL */
@@ -157,13 +165,13 @@ void weir__conn_pump(struct weir__conn *conn);
 void weir__conn_write(struct weir__conn *conn);
 
 /* The connection is gone: sort `sent` and `returned` into `again` and `failed`.
- */
+ * What was too large is not asked for again, it would be as large. */
 void weir__conn_queue_lost(struct weir__conn *conn);
 
 /* Move what may have run and is too old to be sent again to `failed`. */
 void weir__conn_queue_give_up(struct weir__conn *conn);
 
-/* Run the callbacks of `failed` with WEIR_EUNKNOWN. */
+/* Run the callbacks of `failed` with WEIR_EUNKNOWN, or WEIR_ETOOBIG. */
 void weir__conn_queue_report(struct weir__conn *conn);
 
 /* Wait for a connection only so long. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <weir/weir.h>
 
 #include "adapters/redis/conn/private.h"
 #include "core/assert.h"
@@ -90,6 +91,16 @@ void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
 
 /* --- replies ------------------------------------------------------------- */
 
+/* The next reply may have what its request asked for. */
+static void expect_next(struct weir__conn *conn)
+{
+    const struct weir__request *next = conn->sent.first;
+
+    conn->guard.most =
+        WEIR__REPLY_BYTES +
+        (next == NULL ? 0 : (size_t)(next->flags / 2) * WEIR_BODY_LIMIT);
+}
+
 bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
 {
     if (reply == NULL)
@@ -149,6 +160,7 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
         return;
     request = take_first(&conn->sent); /* replies are positional */
     WEIR_ASSERT(request != NULL);
+    expect_next(conn);
     if (reply->type == REDIS_REPLY_ERROR)
         take_error(conn, request, reply);
     else
@@ -238,6 +250,8 @@ static void feed(struct weir__conn *conn)
             request->first_ms = conn->now_ms;
         (void)take_first(list); /* the request, which now is sent */
         weir__request_append(&conn->sent, request);
+        if (conn->sent.first == request)
+            expect_next(conn);
     }
 }
 
@@ -282,10 +296,14 @@ void weir__conn_queue_lost(struct weir__conn *conn)
 
     conn->again = conn->returned;
     conn->returned.first = NULL;
+    if (conn->guard.refusal == WEIR__REFUSAL_TOO_LARGE &&
+        conn->sent.first != NULL)
+        conn->sent.first->is_too_large = true;
     for (request = take_first(&conn->sent); request != NULL;
          request = take_first(&conn->sent)) {
         request->may_have_run = true;
-        weir__request_append((request->flags & WEIR__SEND_AGAIN) != 0
+        weir__request_append((request->flags & WEIR__SEND_AGAIN) != 0 &&
+                                     !request->is_too_large
                                  ? &conn->again
                                  : &conn->failed,
                              request);
@@ -318,8 +336,12 @@ void weir__conn_queue_give_up(struct weir__conn *conn)
 
 void weir__conn_queue_report(struct weir__conn *conn)
 {
-    while (conn->failed.first != NULL)
-        finish(conn, take_first(&conn->failed), WEIR_EUNKNOWN, NULL);
+    while (conn->failed.first != NULL) {
+        struct weir__request *request = take_first(&conn->failed);
+        bool is_large = request->is_too_large && request->flags / 2 > 0;
+
+        finish(conn, request, is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
+    }
 }
 
 static int64_t patience_left_ms(const struct weir__conn *conn,

@@ -13,6 +13,8 @@ enum {
     BACKOFF_MAX_MS = 5000,
     AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
+    LATE_MS = 50,     /* between looks at an overdue reply */
+    GRACE_MS = 1000,  /* for one whose bytes are there */
     URL_TEXT_MAX = 480
 };
 
@@ -124,6 +126,14 @@ static void on_connect(const redisAsyncContext *context, int status)
         weir__conn_note_lost(conn, WEIR_ECONN, "%s", context->c.errstr);
 }
 
+static void note_refusal(struct weir__conn *conn)
+{
+    char words[WEIR__CONN_REASON_MAX];
+
+    weir__reply_guard_explain(&conn->guard, words, sizeof(words));
+    weir__conn_note_lost(conn, WEIR_ECONN, "%s", words);
+}
+
 static void on_disconnect(const redisAsyncContext *context, int status)
 {
     struct weir__conn *conn = weir__conn_of(context->data);
@@ -133,9 +143,8 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     conn->context = NULL;
     if (conn->is_dropping)
         return;
-    if (conn->guard.has_refused)
-        weir__conn_note_lost(conn, WEIR_ECONN,
-                             "the server sent what nobody asked for");
+    if (conn->guard.refusal != WEIR__REFUSAL_NONE)
+        note_refusal(conn);
     else if (context->c.err == REDIS_ERR_IO &&
              conn->state == WEIR__CONN_HANDSHAKE &&
              weir__socket_last_words(context->c.fd, words, sizeof(words)))
@@ -182,7 +191,9 @@ void weir__conn_connect(struct weir__conn *conn)
         return;
     }
     weir__socket_prepare(context->c.fd, conn->url.is_unix);
-    weir__reply_guard_install(&conn->guard, context);
+    weir__reply_guard_install(&conn->guard, context->c.reader);
+    conn->pushed = 0;
+    conn->late_ms = 0;
     conn->context = context;
     context->data = conn;
     weir__glue_attach(&conn->glue, context);
@@ -279,8 +290,9 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
                      int64_t backoff_ms)
 {
     char url[URL_TEXT_MAX];
-    bool is_quiet =
-        conn->options.is_beside || (!was_ready && conn->attempts > 1);
+    bool is_quiet = (conn->options.is_beside &&
+                     conn->guard.refusal == WEIR__REFUSAL_NONE) ||
+                    (!was_ready && conn->attempts > 1);
     enum weir_level level = is_quiet ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_WARN;
 
     print_url(conn, url);
@@ -381,40 +393,96 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
                              (long long)conn->options.handshake_ms);
 }
 
-/* Runs below I/O, so what had arrived when the loop polled was read before; but
- * each read takes only a portion of it. */
+/* When that was begun which has to end next; -1: nothing has to. */
+static int64_t begun_ms(const struct weir__conn *conn)
+{
+    if (conn->sent.first != NULL)
+        return conn->sent.first->sent_ms;
+    return conn->pushed > 0 ? conn->pushed_ms : -1;
+}
+
+/* It waits in the socket, as after a stop of this process: each read takes only
+ * a portion. A peer that drips without end has no more than the grace. */
+static bool is_coming(struct weir__conn *conn)
+{
+    bool has_come = conn->reads != conn->late_reads ||
+                    weir__socket_is_readable(conn->context->c.fd);
+
+    if (conn->late_ms == 0 || conn->late != conn->guard.replies)
+        conn->late_ms = conn->now_ms;
+    conn->late = conn->guard.replies;
+    conn->late_reads = conn->reads;
+    return has_come && conn->now_ms - conn->late_ms < GRACE_MS;
+}
+
+/* Runs below I/O, so what had arrived when the loop polled was read before. */
 static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__conn *conn = weir__conn_of(timer->data);
-    int64_t left_ms;
+    int64_t left_ms, begun;
 
     (void)loop; /* the connection's own */
     (void)events;
-    weir__conn_look_at_clock(conn);
-    if (conn->sent.first == NULL || conn->context == NULL)
+    begun = begun_ms(conn);
+    if (begun < 0 || conn->context == NULL)
         return;
-    left_ms = conn->sent.first->sent_ms + conn->options.reply_ms - conn->now_ms;
+    weir__conn_look_at_clock(conn);
+    left_ms = begun + conn->options.reply_ms - conn->now_ms;
+    if (left_ms > 0)
+        conn->late_ms = 0;
+    else if (is_coming(conn))
+        left_ms = LATE_MS;
     if (left_ms > 0)
         weir__conn_arm(conn, &conn->overdue, left_ms);
-    else if (weir__socket_is_readable(conn->context->c.fd))
-        weir__conn_arm(conn, &conn->overdue, 1);
     else
-        weir__conn_note_lost(conn, WEIR_ECONN, "no reply within %lld ms",
+        weir__conn_note_lost(conn, WEIR_ECONN, "no %s within %lld ms",
+                             conn->sent.first != NULL ? "reply"
+                                                      : "end of a message",
                              (long long)conn->options.reply_ms);
+}
+
+/* Replies have the deadlines of their commands. What comes without one gets its
+ * own with its first byte. */
+static void watch_pushed(struct weir__conn *conn)
+{
+    uint64_t number =
+        weir__reply_guard_under_way(&conn->guard, conn->context->c.reader);
+
+    if (conn->guard.outstanding > 0)
+        number = 0;
+    if (number > 0 && number != conn->pushed) {
+        weir__conn_look_at_clock(conn);
+        conn->pushed_ms = conn->now_ms;
+        if (!ev_is_active(&conn->overdue))
+            weir__conn_arm(conn, &conn->overdue, conn->options.reply_ms);
+    }
+    conn->pushed = number;
+}
+
+static void read_replies(struct weir__conn *conn)
+{
+    conn->reads++;
+    conn->is_in_hiredis = true;
+    weir__glue_read(&conn->glue);
+    conn->is_in_hiredis = false;
+    if (conn->context == NULL)
+        return;
+    if (!weir__reply_guard_admits_rest(&conn->guard, conn->context->c.reader))
+        note_refusal(conn);
+    watch_pushed(conn);
 }
 
 static void on_ready(bool is_writable, void *arg)
 {
     struct weir__conn *conn = weir__conn_of(arg);
 
+    if (conn->lost_code != WEIR_OK && !conn->is_draining)
+        return; /* `soon` drops it; a flood must not put that off */
     weir__conn_enter(conn);
-    if (is_writable) {
+    if (is_writable)
         weir__conn_write(conn);
-    } else {
-        conn->is_in_hiredis = true;
-        weir__glue_read(&conn->glue);
-        conn->is_in_hiredis = false;
-    }
+    else
+        read_replies(conn);
     if (conn->wants_flush)
         weir__conn_pump(conn);
     weir__conn_leave(conn);

@@ -9,6 +9,8 @@
 /* What a claim's packs become: for each pack one allocation with the runs, the
  * ids and a copy of the bytes (a reply dies with its callback). */
 
+enum { TOO_LARGE = 64 * 1024 * 1024 }; /* taken for the bytes of a pack */
+
 /* What one fetch delivers. */
 struct arrival {
     struct weir__run *first, **end;
@@ -187,22 +189,24 @@ static void log_pack(const struct weir__lease *lease, size_t index,
               lease->packs[index].first->name, lease->packs[index].jobs, what);
 }
 
-/* Prepare pack number `index`. Afterwards it is gone, or has a batch (of
- * malformed runs where it cannot be read), or neither: then its jobs are left
- * alone until their lease runs out. */
+/* Prepare pack number `index`; without a reply, which was too large, it cannot
+ * be read. Afterwards it is gone, or has a batch (of malformed runs where it
+ * cannot be read), or neither: then its jobs are left alone until their lease
+ * runs out. */
 static void open_pack(struct weir__lease *lease, size_t index,
                       const struct redisReply *reply)
 {
     struct weir__fetched *fetched = &lease->packs[index];
     struct weir_slice bytes;
-    int rc;
+    int rc = WEIR_ETOOBIG;
 
-    if (!weir__reply_str(reply, index, &bytes)) {
+    if (reply != NULL && !weir__reply_str(reply, index, &bytes)) {
         fetched->is_gone = true;
         log_pack(lease, index, "is gone; they are lost");
         return;
     }
-    rc = weir__pack_read(bytes, &fetched->pack);
+    if (reply != NULL)
+        rc = weir__pack_read(bytes, &fetched->pack);
     if (rc == WEIR_ENEWER) {
         warn_newer(lease->topic);
         return;
@@ -266,12 +270,17 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     if (weir__lease_fetch_again(lease, code, reply))
         return;
     lease->is_fetching = false;
+    if (code == WEIR_ETOOBIG) /* from now on one by one */
+        topic->pack_bytes = TOO_LARGE;
     weir__base_log_error(&topic->base, "fetch", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
         (size_t)reply->elements == lease->pack_count) {
         note_bytes(topic, reply);
         for (size_t i = 0; i < lease->pack_count; i++)
             open_pack(lease, i, reply);
+        deliver(lease, &arrival);
+    } else if (code == WEIR_ETOOBIG && lease->pack_count == 1) {
+        open_pack(lease, 0, NULL);
         deliver(lease, &arrival);
     } else {
         weir__lease_free(lease); /* it runs out by itself */

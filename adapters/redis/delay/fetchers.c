@@ -61,6 +61,7 @@ static void write_fetch(struct weir__buf *bytes,
 void weir__lease_fetch(struct weir__lease *lease)
 {
     struct weir__delay *store = lease->topic->store;
+    unsigned bodies = weir__send_bodies(lease->pack_count);
     struct weir__conn *conn = NULL;
     struct weir__buf bytes = {0};
 
@@ -73,12 +74,12 @@ void weir__lease_fetch(struct weir__lease *lease)
     }
     lease->by_fetcher = conn != NULL;
     if (conn == NULL) {
-        weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+        weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN | bodies,
                         &lease->ask);
         return;
     }
-    weir__base_send_by(&store->base, conn, &bytes, NULL, WEIR__SEND_ONCE,
-                       &lease->ask);
+    weir__base_send_by(&store->base, conn, &bytes, NULL,
+                       WEIR__SEND_ONCE | bodies, &lease->ask);
     weir__conn_flush(conn);
 }
 
@@ -99,13 +100,14 @@ bool weir__lease_fetch_again(struct weir__lease *lease, int code,
 {
     struct weir__buf bytes = {0};
 
-    if (!lease->by_fetcher || code == WEIR_ESERVER ||
+    if (!lease->by_fetcher || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
         (code == WEIR_OK && has_all(reply)) ||
         lease->topic->store->base.is_closed)
         return false;
     lease->by_fetcher = false;
     write_fetch(&bytes, lease);
-    weir__base_send(&lease->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__base_send(&lease->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN | weir__send_bodies(lease->pack_count),
                     &lease->ask);
     return true;
 }

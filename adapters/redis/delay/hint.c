@@ -26,7 +26,8 @@ static void on_fetched(struct weir__ask *ask, int code,
     weir__mem_free(hint);
     if (lease == NULL)
         return;
-    if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ECANCELED)
+    if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
+        code == WEIR_ECANCELED)
         weir__lease_fetched(&lease->ask, code, reply);
     else
         weir__lease_fetch(lease); /* this one did not get there */
@@ -56,8 +57,8 @@ void weir__hint_send(struct weir__store_topic *topic)
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "MGET");
     weir__prefix_pack(&bytes, &topic->base.prefix, hint->seq);
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_ONCE,
-                    &hint->ask);
+    weir__base_send(&topic->store->base, &bytes, NULL,
+                    WEIR__SEND_ONCE | weir__send_bodies(1), &hint->ask);
 }
 
 /* Options that changed are read before jobs arrive: then it is fetched again,

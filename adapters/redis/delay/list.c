@@ -119,7 +119,8 @@ static void on_page(struct weir__ask *ask, int code,
         weir__resp_bytes(&bytes,
                          weir__slice_of(list->names.ptr + list->page[i].id_at,
                                         list->page[i].id_len));
-    weir__base_send(&list->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__base_send(&list->topic->store->base, &bytes, NULL,
+                    WEIR__SEND_AGAIN | weir__send_bodies(list->count),
                     &list->ask);
 }
 

@@ -193,7 +193,8 @@ static void on_nodes(struct weir__ask *ask, int code,
         weir__prefix_pack(&bytes, &listing->topic->base.prefix,
                           listing->nodes[i].name);
     weir__base_send(&listing->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &listing->ask);
+                    WEIR__SEND_AGAIN | weir__send_bodies(listing->count),
+                    &listing->ask);
 }
 
 static void ask_page(struct listing *listing)

@@ -231,7 +231,8 @@ static void ask_records(struct requeue *requeue)
     for (size_t i = 0; i < requeue->fetched; i++)
         weir__resp_bytes(&bytes, name_of(requeue, i));
     weir__base_send(&requeue->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &requeue->ask);
+                    WEIR__SEND_AGAIN | weir__send_bodies(requeue->fetched),
+                    &requeue->ask);
 }
 
 /* --- pages -------------------------------------------------------------- */

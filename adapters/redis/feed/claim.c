@@ -229,6 +229,8 @@ static void on_claimed(struct weir__ask *ask, int code,
 
     weir__mem_free(asked);
     weir__base_log_error(&topic->base, "claim", code, reply);
+    if (code == WEIR_ETOOBIG) /* they come again after their lease */
+        topic->entry_bytes = REPLY_BYTES;
     if (code == WEIR_OK)
         code = read_reply(topic, reply, &claimed, &claim, &revision);
     claimed.code = code;
@@ -303,5 +305,6 @@ void weir__feed_flush_claim(struct weir__feed_topic *topic)
     weir__base_send(&topic->store->base, &bytes,
                     topic->store->is_stream ? &weir__script_feed_claim_stream
                                             : &weir__script_feed_claim_list,
-                    WEIR__SEND_ONCE, &asked->ask);
+                    WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)),
+                    &asked->ask);
 }

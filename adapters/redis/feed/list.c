@@ -82,7 +82,8 @@ static void on_found(struct weir__ask *ask, int code,
     weir__resp_str(&bytes, weir_job_state_name(list->state));
     weir__resp_int(&bytes, (int64_t)list->limit);
     weir__base_send(&list->topic->store->base, &bytes, &weir__script_feed_list,
-                    WEIR__SEND_AGAIN, &list->ask);
+                    WEIR__SEND_AGAIN | weir__send_bodies(list->limit),
+                    &list->ask);
     weir__conn_flush(list->topic->store->base.commands);
 }
 

@@ -120,7 +120,7 @@ int weir__fifo_list(struct weir__store_topic *topic, enum weir_job_state state,
     weir__resp_str(&bytes, weir_job_state_name(state));
     weir__resp_int(&bytes, limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
     weir__base_send(topic->base.base, &bytes, &weir__script_fifo_list,
-                    WEIR__SEND_AGAIN, &ask->ask);
+                    WEIR__SEND_AGAIN | weir__send_bodies(limit), &ask->ask);
     return WEIR_OK;
 }
 

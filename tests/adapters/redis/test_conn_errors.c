@@ -60,7 +60,8 @@ TEST(the_code_of_an_error_in_a_script_of_6_2_is_found)
 /* The handshake is PING, the first command of a connection. */
 static void expect_long_wait_after(const char *bytes, const char *text)
 {
-    const struct resp_rule rule = {0, 1, bytes, false};
+    const struct resp_rule rule = {
+        .connection = 0, .command = 1, .bytes = bytes};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
     struct fixture *f = fixture_new(resp_peer_socket(peer));
 
@@ -102,8 +103,8 @@ TEST(a_node_of_a_cluster_that_lacks_slots_is_tried_again_much_later)
 
 TEST(a_subscriber_that_may_not_listen_is_tried_again_much_later)
 {
-    static const struct resp_rule rule = {0, 2, "-NOPERM no channel\r\n",
-                                          false};
+    static const struct resp_rule rule = {.command = 2,
+                                          .bytes = "-NOPERM no channel\r\n"};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
     struct fixture *f = fixture_new(resp_peer_socket(peer));
 

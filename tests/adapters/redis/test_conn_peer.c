@@ -45,7 +45,8 @@ TEST(a_server_that_is_loading_is_tried_again_later)
 
 static void expect_sent_again_after(const char *bytes)
 {
-    const struct resp_rule rule = {1, 2, bytes, false};
+    const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = bytes};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -75,7 +76,8 @@ TEST(what_a_server_refused_for_a_while_is_sent_again_whatever_its_flags)
 
 static void expect_told_after(const char *bytes)
 {
-    const struct resp_rule rule = {1, 2, bytes, false};
+    const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = bytes};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -104,7 +106,8 @@ TEST(other_refusals_are_for_the_one_who_asked)
 
 TEST(half_a_reply_and_a_hang_up_is_an_unknown_outcome)
 {
-    static const struct resp_rule rule = {1, 2, "$10\r\nhal", true};
+    static const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = "$10\r\nhal", .hangs_up = true};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -119,7 +122,8 @@ TEST(half_a_reply_and_a_hang_up_is_an_unknown_outcome)
 
 TEST(a_reply_that_never_comes_closes_the_connection)
 {
-    static const struct resp_rule rule = {1, 2, NULL, false};
+    static const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = NULL};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
     struct fixture *f = fixture_new(resp_peer_socket(peer));
 
@@ -135,7 +139,8 @@ TEST(a_reply_that_never_comes_closes_the_connection)
 
 static void expect_cut_after(const char *bytes)
 {
-    const struct resp_rule rule = {1, 2, bytes, false};
+    const struct resp_rule rule = {
+        .connection = 1, .command = 2, .bytes = bytes};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -160,8 +165,10 @@ TEST(a_reply_that_nobody_asked_for_closes_the_connection)
 
 TEST(an_error_that_nobody_asked_for_is_the_reason_of_the_loss)
 {
-    static const struct resp_rule rule = {1, 2, "+OK\r\n-ERR shut down\r\n",
-                                          true};
+    static const struct resp_rule rule = {.connection = 1,
+                                          .command = 2,
+                                          .bytes = "+OK\r\n-ERR shut down\r\n",
+                                          .hangs_up = true};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -175,8 +182,8 @@ TEST(an_error_that_nobody_asked_for_is_the_reason_of_the_loss)
 
 TEST(a_server_that_speaks_another_protocol_is_left)
 {
-    static const struct resp_rule rule = {0, 1, "HTTP/1.1 400 No\r\n\r\n",
-                                          true};
+    static const struct resp_rule rule = {
+        .command = 1, .bytes = "HTTP/1.1 400 No\r\n\r\n", .hangs_up = true};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 
@@ -187,31 +194,91 @@ TEST(a_server_that_speaks_another_protocol_is_left)
 }
 
 #define CONFIRMED "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+#define MESSAGE   "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n"
 
-static void expect_subscriber_cut_after(const char *bytes)
+/* What no server pushes to who subscribed to c alone. */
+static const char *const malformed[] = {
+    ":1\r\n",
+    "$-1\r\n",
+    "$1\r\nx\r\n",
+    "*-1\r\n",
+    "*0\r\n",
+    "*1\r\n$7\r\nmessage\r\n",
+    "*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n",
+    "*4\r\n$8\r\npmessage\r\n$1\r\nc\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n:1\r\n$1\r\nc\r\n:1\r\n",
+    "*3\r\n$-1\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n*-1\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n*1\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n+message\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n-message\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n$0\r\n\r\n$1\r\nc\r\n$1\r\nx\r\n",
+    "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
+    "*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n",
+    "*3\r\n$7\r\nmessage\r\n*0\r\n$1\r\nx\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nd\r\n$1\r\nx\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n:1\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$-1\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n*1\r\n$1\r\nx\r\n",
+    "*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n",
+    "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n$1\r\n1\r\n",
+    "*3\r\n$9\r\nsubscribe\r\n$-1\r\n:1\r\n",
+    "*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n",
+    "*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n$1\r\n0\r\n",
+    "*3\r\n$11\r\nunsubscribe\r\n$1\r\nd\r\n:0\r\n",
+    "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n",
+    "*3\r\n$12\r\npunsubscribe\r\n$1\r\nc\r\n:0\r\n",
+    "*3\r\n$10\r\npsubscribe\r\n$1\r\nc\r\n:1\r\n",
+    "*3\r\n$10\r\nssubscribe\r\n$1\r\nc\r\n:1\r\n",
+};
+
+enum { MALFORMED = sizeof(malformed) / sizeof(malformed[0]) };
+
+/* The handshake of a subscriber is PING and SUBSCRIBE. */
+static void expect_subscriber_cut(int command, const char *before,
+                                  const char *bytes, const char *after)
 {
+    char text[256];
     const struct resp_rule rules[] = {
-        {1, 2, bytes, false},
-        {2, 2, CONFIRMED, false},
+        {.connection = 1, .command = command, .bytes = text},
+        {.command = 2, .bytes = CONFIRMED},
     };
-    struct resp_peer *peer = resp_peer_start(rules, 2);
-    struct fixture *f = fixture_new(resp_peer_socket(peer));
+    struct resp_peer *peer;
+    struct fixture *f;
 
+    (void)snprintf(text, sizeof(text), "%s%s%s", before, bytes, after);
+    peer = resp_peer_start(rules, 2);
+    f = fixture_new(resp_peer_socket(peer));
     f->options.channel = "c";
     fixture_open(f);
-    FIXTURE_WAIT(f, f->losses == 1 && f->readies >= 1);
+    FIXTURE_WAIT(f, f->losses == 1);
+    EXPECT_STR("the server sent what nobody asked for", f->lost_text);
     EXPECT_INT(0, f->messages);
     end(f, peer);
 }
 
-TEST(odd_messages_to_a_subscriber_close_its_connection)
+TEST(malformed_messages_before_a_subscription_close_the_connection)
 {
-    expect_subscriber_cut_after(CONFIRMED "+OK\r\n");
-    expect_subscriber_cut_after(CONFIRMED "*0\r\n");
-    expect_subscriber_cut_after(CONFIRMED "*2\r\n$7\r\nmessage\r\n$1\r\nc\r\n");
-    expect_subscriber_cut_after(CONFIRMED "*3\r\n:1\r\n$1\r\nc\r\n:1\r\n");
-    expect_subscriber_cut_after(CONFIRMED
-                                "*3\r\n$7\r\nmessage\r\n*0\r\n$1\r\nx\r\n");
+    for (size_t i = 0; i < MALFORMED; i++) {
+        expect_subscriber_cut(1, "", malformed[i], "+PONG\r\n");
+        expect_subscriber_cut(1, "+PONG\r\n", malformed[i], "");
+    }
+}
+
+TEST(malformed_messages_instead_of_a_subscription_close_the_connection)
+{
+    expect_subscriber_cut(2, "", MESSAGE, CONFIRMED);
+    expect_subscriber_cut(2, "", "+OK\r\n", CONFIRMED);
+    for (size_t i = 0; i < MALFORMED; i++)
+        expect_subscriber_cut(2, "", malformed[i], CONFIRMED);
+}
+
+TEST(malformed_messages_to_a_subscriber_close_its_connection)
+{
+    expect_subscriber_cut(2, CONFIRMED, CONFIRMED, "");
+    expect_subscriber_cut(2, CONFIRMED, "+OK\r\n", "");
+    for (size_t i = 0; i < MALFORMED; i++)
+        expect_subscriber_cut(2, CONFIRMED, malformed[i], "");
 }
 
 /* --- signals ------------------------------------------------------------- */
@@ -227,7 +294,8 @@ static bool pipe_signal_pends(void)
 /* The peer is gone and we have not noticed: the write raises SIGPIPE. */
 static void write_to_a_dead_peer(void)
 {
-    static const struct resp_rule rule = {9, 9, NULL, false};
+    static const struct resp_rule rule = {
+        .connection = 9, .command = 9, .bytes = NULL};
     struct resp_peer *peer;
     struct fixture *f = peer_fixture(&peer, &rule);
 

@@ -216,3 +216,28 @@ TEST(stored_options_that_make_no_sense_reach_core_as_they_are)
     AWAIT(host->added == 4);
     world_close();
 }
+
+TEST(a_pack_too_large_to_be_fetched_kills_its_own_jobs_only)
+{
+    open_with_pack();
+    write_at(100 * 1024 * 1024, "x", 1);
+    expect_dead_and_sound(3, 0);
+    EXPECT_CONTAINS("an answer of more than 80 MiB", world_log);
+}
+
+TEST(jobs_fetched_with_a_pack_that_is_too_large_run_after_their_lease)
+{
+    int sound = 0;
+
+    open_with_pack();
+    write_at(100 * 1024 * 1024, "x", 1);
+    host_add(host, "beside", 0);
+    AWAIT(host->added == 4);
+    while (host_dead(host, 10) < 3 || sound < 1) {
+        (void)host_claim(host, 10, 1000);
+        sound += settle_claimed();
+    }
+    EXPECT_INT(1, sound);
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
+    world_close();
+}
