@@ -39,7 +39,9 @@ static void look_at_server(struct weir__doctor *doctor,
 {
     struct weir__facts facts;
 
-    if (!weir__facts_read(probe, &facts)) {
+    if (!weir__facts_read(probe, &facts) && weir__probe_lost(probe) != NULL)
+        return; /* nothing else would be answered */
+    if (facts.info == NULL) {
         weir__doctor_note(doctor, "settings", WEIR__HEALTH_WARNING,
                           "the server does not tell its settings: %s",
                           facts.refusal);
@@ -61,33 +63,45 @@ static void look_at_server(struct weir__doctor *doctor,
     weir__facts_fini(&facts);
 }
 
-/* False when the server cannot be reached. */
+static void note_unreached(struct weir__doctor *doctor,
+                           const struct weir__client *client, int rc,
+                           const char *why)
+{
+    weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED, "%s: %s%s",
+                      client->shown,
+                      rc == WEIR_ESERVER ? "we are turned away: " : "", why);
+    weir__doctor_advise(doctor, "%s",
+                        rc == WEIR_ESERVER
+                            ? "give user and password in the address"
+                            : "start the server, or give --redis URL");
+}
+
+/* False when the server cannot be reached, or answers no more. */
 static bool look_from_outside(struct weir__doctor *doctor,
                               const struct weir__client *client)
 {
     struct weir__redis_url url;
     struct weir__probe *probe;
     struct weir_error err = {0};
+    const char *lost;
+    bool is_there;
     int rc = weir__redis_url_parse(client->url, &url, &err);
 
     if (rc == WEIR_OK)
         rc = weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err);
     if (rc != WEIR_OK) {
-        weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED, "%s: %s%s",
-                          client->shown,
-                          rc == WEIR_ESERVER ? "we are turned away: " : "",
-                          err.text);
-        weir__doctor_advise(doctor, "%s",
-                            rc == WEIR_ESERVER
-                                ? "give user and password in the address"
-                                : "start the server, or give --redis URL");
+        note_unreached(doctor, client, rc, err.text);
         return false;
     }
     weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, "%s",
                       client->shown);
     look_at_server(doctor, probe, is_local(&url));
+    lost = weir__probe_lost(probe);
+    if (lost != NULL)
+        note_unreached(doctor, client, WEIR_ECONN, lost);
+    is_there = lost == NULL;
     weir__probe_close(probe);
-    return true;
+    return is_there;
 }
 
 /* --- printing ------------------------------------------------------------- */

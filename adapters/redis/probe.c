@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/time.h>
 
-#include "adapters/redis/conn/compat.h"
+#include "adapters/redis/await.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
@@ -15,6 +15,7 @@ enum { WORDS_MAX = 16 };
 
 struct weir__probe {
     redisContext *context;
+    struct weir__await await;
     struct weir__buf answer;
 };
 
@@ -63,7 +64,9 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
         argv[argc] = words[argc];
     }
     WEIR_ASSERT(argc > 0);
-    reply = redisCommandArgv(probe->context, argc, argv, NULL);
+    reply = redisAppendCommandArgv(probe->context, argc, argv, NULL) == REDIS_OK
+                ? weir__await_reply(&probe->await)
+                : NULL;
     if (reply == NULL) {
         *ret_text = probe->context->errstr;
         return WEIR_ECONN;
@@ -84,13 +87,15 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
 struct redisReply *weir__probe_command(struct weir__probe *probe,
                                        struct weir_slice command)
 {
-    void *reply = NULL;
-
     if (redisAppendFormattedCommand(probe->context, (const char *)command.ptr,
-                                    command.len) != REDIS_OK ||
-        redisGetReply(probe->context, &reply) != REDIS_OK)
+                                    command.len) != REDIS_OK)
         return NULL;
-    return reply;
+    return weir__await_reply(&probe->await);
+}
+
+const char *weir__probe_lost(const struct weir__probe *probe)
+{
+    return probe->context->err != 0 ? probe->context->errstr : NULL;
 }
 
 int weir__probe_fd(const struct weir__probe *probe)
@@ -149,16 +154,31 @@ static int choose_db(struct weir__probe *probe,
     return demand(probe, words, err);
 }
 
-/* Without a password where one is needed, everything else is refused, too. */
+/* Without a password where one is needed, everything else is refused, too.
+ * Other refusals are not of interest. */
 static int knock(struct weir__probe *probe, struct weir_error *err)
 {
     static const char *const words[] = {"PING", NULL};
     const char *text;
+    int rc = weir__probe_ask(probe, words, &text);
 
-    if (weir__probe_ask(probe, words, &text) == WEIR_ESERVER &&
-        strncmp(text, "NOAUTH", 6) == 0)
-        return weir__error_set(err, WEIR_ESERVER, "%s", text);
-    return WEIR_OK;
+    if (rc == WEIR_OK ||
+        (rc == WEIR_ESERVER && strncmp(text, "NOAUTH", 6) != 0))
+        return WEIR_OK;
+    return weir__error_set(err, rc, "%s", text);
+}
+
+static int introduce(struct weir__probe *probe,
+                     const struct weir__redis_url *url, int limit_ms,
+                     struct weir_error *err)
+{
+    int rc;
+
+    weir__await_init(&probe->await, probe->context, limit_ms);
+    rc = log_in(probe, url, err);
+    if (rc == WEIR_OK)
+        rc = knock(probe, err);
+    return rc == WEIR_OK ? choose_db(probe, url, err) : rc;
 }
 
 int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
@@ -175,11 +195,7 @@ int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
     else if (probe->context->err != 0)
         rc = weir__error_set(err, WEIR_ECONN, "%s", probe->context->errstr);
     else
-        rc = log_in(probe, url, err);
-    if (rc == WEIR_OK)
-        rc = knock(probe, err);
-    if (rc == WEIR_OK)
-        rc = choose_db(probe, url, err);
+        rc = introduce(probe, url, limit_ms, err);
     if (rc != WEIR_OK) {
         weir__probe_close(probe);
         return rc;

@@ -4,8 +4,8 @@
 
 /* Questions to a server while the caller waits: for a program before it enters
  * its loop, for weir doctor, and for the keeper on a thread of its own.
- * Everything here BLOCKS, for at most `limit_ms` each. The caller ignores or
- * blocks SIGPIPE. */
+ * Everything here BLOCKS, for at most `limit_ms` each however the answer comes,
+ * see await.h. The caller ignores or blocks SIGPIPE. */
 
 #include "adapters/redis/url.h"
 
@@ -33,6 +33,9 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
  * The reply, maybe an error, is released with freeReplyObject. */
 struct redisReply *weir__probe_command(struct weir__probe *probe,
                                        struct weir_slice command);
+
+/* Why there was no answer to a question; NULL: all were answered. */
+const char *weir__probe_lost(const struct weir__probe *probe);
 
 /* The socket, for shutdown() from another thread. */
 int weir__probe_fd(const struct weir__probe *probe);

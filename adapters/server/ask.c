@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/server/ask.h"
 
+#include "adapters/redis/await.h"
 #include "adapters/server/info.h"
 #include "core/assert.h"
 #include "core/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <hiredis.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -47,6 +47,19 @@ static redisContext *reach(const char *path, int seconds)
     return context;
 }
 
+/* NULL: none in time, or none that can be one. */
+static redisReply *ask(redisContext *context, const char *command, int seconds)
+{
+    struct weir__await await;
+    redisReply *reply = NULL;
+
+    weir__await_init(&await, context, seconds * 1000);
+    if (redisAppendCommand(context, command) == REDIS_OK)
+        reply = weir__await_reply(&await);
+    redisFree(context);
+    return reply;
+}
+
 static void read_info(const char *text, struct weir__server_info *ret_info)
 {
     struct weir_slice version = weir__info_field(text, "redis_version");
@@ -71,7 +84,7 @@ enum weir__server_state weir__server_ask(const char *socket,
     if (context == NULL)
         return errno == ENOENT || errno == ECONNREFUSED ? WEIR__SERVER_ABSENT
                                                         : WEIR__SERVER_SILENT;
-    reply = redisCommand(context, "INFO");
+    reply = ask(context, "INFO", ANSWER_SECONDS);
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
         read_info(reply->str, ret_info);
         state = weir__info_number(reply->str, "loading") != 0
@@ -80,7 +93,6 @@ enum weir__server_state weir__server_ask(const char *socket,
     }
     if (reply != NULL)
         freeReplyObject(reply);
-    redisFree(context);
     return state;
 }
 
@@ -93,13 +105,13 @@ int weir__server_ask_shutdown(const char *socket, struct weir_error *err)
     if (context == NULL)
         return weir__error_set(err, WEIR_ECONN, "cannot reach redis at %s: %s",
                                socket, strerror(errno));
-    reply = redisCommand(context, "SHUTDOWN"); /* no answer when it obeys */
+    /* No answer when it obeys. */
+    reply = ask(context, "SHUTDOWN", SHUTDOWN_SECONDS);
     if (reply != NULL) {
         rc = weir__error_set(err, WEIR_ESERVER,
                              "redis-server refused to shut down: %s",
                              reply->str != NULL ? reply->str : "no reason");
         freeReplyObject(reply);
     }
-    redisFree(context);
     return rc;
 }

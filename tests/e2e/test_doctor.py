@@ -5,6 +5,8 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
+import time
 
 from e2e import (BUILD, TEST_PLUGINS, Redis, eventually, expect, expect_in,
                  expect_true, main, stop_cleanly, test)
@@ -330,6 +332,50 @@ def an_add_that_is_not_allowed_or_not_taken_says_why(place):
     server.tell("CONFIG SET min-replicas-to-write 1")
     place.weir("add", "t", "--redis", server.url).expect_complaint(
         1, "NOREPLICAS", "weir doctor")
+
+
+class Measureless:
+    """A server that answers PING, and any other command with `head` and then
+    `more` again and again, every `pause` seconds."""
+
+    def __init__(self, path, head, more=b"", pause=0):
+        self.url = "unix://" + path
+        self.answer = head, more, pause
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(16)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        head, more, pause = self.answer
+        client = self.listener.accept()[0]
+        try:
+            while True:
+                if b"PING" in client.recv(65536):
+                    client.sendall(b"+PONG\r\n")
+                    continue
+                client.sendall(head)
+                while more:
+                    client.sendall(more)
+                    time.sleep(pause)
+        except OSError:
+            client.close()
+
+
+@test
+def who_answers_without_measure_is_left(place):
+    late, large = "no answer within 3000 ms", "an answer of more than 64 MiB"
+    flood = b"x" * 65536
+    cases = ((late, b""), (late, b"$2000\r\n", b"x", 0.5),
+             (late, b"*1000\r\n", b":1\r\n", 0.5),
+             (large, b"*2147483647\r\n"), (large, b"*1000000\r\n" * 7),
+             (large, b"$2147483647\r\n", flood), (large, b"+", flood),
+             ("", b"*1\r\n" * 2000000))
+    for number, (why, *answer) in enumerate(cases):
+        server = Measureless(place.path("m%d.sock" % number), *answer)
+        findings = examine(place, 5, "--redis", server.url)
+        expect_finding(findings, "connection", "failed", server.url, why)
+        expect_true("scripts" not in findings, "it is not asked for more")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 /* The private server, with real processes. */
 
+#include "adapters/server/ask.h"
 #include "adapters/server/server.h"
 #include "adapters/server/spawn.h"
 #include "tests/e2e/scratch.h"
+#include "tests/harness/memory.h"
+#include "tests/harness/resp_peer.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>
@@ -280,4 +283,26 @@ TEST(a_server_that_ends_at_once_is_told_with_its_last_words)
     EXPECT_INT(WEIR_ESERVER,
                weir__server_start(&server, &started, &info, &err));
     EXPECT_CONTAINS("no luck today", err.text);
+}
+
+static void expect_silent(const struct resp_rule *rule)
+{
+    struct resp_peer *peer = resp_peer_start(rule, 1);
+    struct weir__server_info info;
+
+    EXPECT_INT(WEIR__SERVER_SILENT,
+               weir__server_ask(resp_peer_socket(peer), &info));
+    resp_peer_stop(peer);
+    expect_memory_below(200);
+}
+
+TEST(a_server_that_answers_without_measure_is_silent)
+{
+    struct resp_rule rule = {.bytes = "*2147483647\r\n"};
+
+    expect_silent(&rule);
+    rule.bytes = "$2000\r\n";
+    rule.more = "x";
+    rule.every_ms = 100;
+    expect_silent(&rule);
 }

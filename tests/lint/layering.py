@@ -62,6 +62,7 @@ PLUGIN_HEADERS = {
 ADAPTERS = {
     "json": {"msgpack"},
     "redis": {"json", "msgpack"},
+    "server": {"redis"},
 }
 
 # What the benchmark may use beside the public headers.

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/await.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "core/assert.h"
+
+void weir__await_init(struct weir__await *await, redisContext *context,
+                      int limit_ms)
+{
+    WEIR_ASSERT(context != NULL && context->err == 0);
+    await->context = context;
+    await->limit_ms = limit_ms;
+    weir__reply_guard_install(&await->guard, context->reader);
+    await->guard.outstanding = 1; /* each answer was asked for */
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The guard's refusal is an error like those of hiredis. */
+static void refuse(struct weir__await *await)
+{
+    redisContext *context = await->context;
+
+    context->err = REDIS_ERR_OTHER;
+    weir__reply_guard_explain(&await->guard, context->errstr,
+                              sizeof(context->errstr));
+}
+
+/* Errors of hiredis stay in the context. */
+static void send_all(struct weir__await *await, int64_t until_ms)
+{
+    redisContext *context = await->context;
+    int is_done = 0;
+
+    while (is_done == 0 && context->err == 0 && now_ms() < until_ms)
+        (void)redisBufferWrite(context, &is_done);
+}
+
+/* Wait until there is something to read, and read it. */
+static void receive(struct weir__await *await, int64_t until_ms)
+{
+    redisContext *context = await->context;
+    struct pollfd look = {.fd = context->fd, .events = POLLIN};
+    int64_t left_ms = until_ms - now_ms();
+    int ready = left_ms > 0 ? poll(&look, 1, (int)left_ms) : 0;
+
+    if (ready < 0)
+        return; /* a signal */
+    if (ready == 0) {
+        context->err = REDIS_ERR_OTHER;
+        (void)snprintf(context->errstr, sizeof(context->errstr),
+                       "no answer within %d ms", await->limit_ms); /* fits */
+    } else if (redisBufferRead(context) == REDIS_OK &&
+               !weir__reply_guard_admits_rest(&await->guard, context->reader)) {
+        refuse(await);
+    }
+}
+
+redisReply *weir__await_reply(struct weir__await *await)
+{
+    int64_t until_ms = now_ms() + await->limit_ms;
+    redisContext *context = await->context;
+    void *reply = NULL;
+
+    send_all(await, until_ms);
+    while (reply == NULL && context->err == 0) {
+        receive(await, until_ms);
+        if (context->err == 0 &&
+            redisGetReplyFromReader(context, &reply) != REDIS_OK &&
+            await->guard.refusal != WEIR__REFUSAL_NONE)
+            refuse(await);
+    }
+    return reply;
+}

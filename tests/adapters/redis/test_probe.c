@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/conn/compat.h"
+#include "adapters/redis/probe.h"
+#include "tests/harness/memory.h"
+#include "tests/harness/resp_peer.h"
+#include "tests/harness/test.h"
+
+/* Blocking questions to peers that answer without measure. The first command
+ * is the PING of opening, the second is ours. */
+
+#define HUGE_STRING "$2147483647\r\n"
+
+enum { SOON_MS = 300, LONG_MS = 60000 };
+
+static struct weir__redis_url url_of(const struct resp_peer *peer)
+{
+    struct weir__redis_url url = {.is_unix = true};
+
+    (void)snprintf(url.host, sizeof(url.host), "%s",
+                   resp_peer_socket(peer)); /* fits */
+    return url;
+}
+
+/* The second question gets no answer, and no later one does. */
+static void expect_no_answer(const struct resp_rule *rule, int limit_ms,
+                             const char *why)
+{
+    static const char *const words[] = {"INFO", NULL};
+    struct resp_peer *peer = resp_peer_start(rule, 1);
+    struct weir__redis_url url = url_of(peer);
+    struct weir__probe *probe = NULL;
+    struct weir_error err = {0};
+    const char *text = NULL;
+
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, limit_ms, &probe, &err));
+    EXPECT_TRUE(weir__probe_lost(probe) == NULL);
+    EXPECT_INT(WEIR_ECONN, weir__probe_ask(probe, words, &text));
+    EXPECT_CONTAINS(why, text);
+    EXPECT_STR(text, weir__probe_lost(probe));
+    EXPECT_INT(WEIR_ECONN, weir__probe_ask(probe, words, &text));
+    EXPECT_TRUE(weir__probe_command(
+                    probe, (struct weir_slice){(const uint8_t *)"*0\r\n", 4}) ==
+                NULL);
+    weir__probe_close(probe);
+    resp_peer_stop(peer);
+    expect_memory_below(200);
+}
+
+TEST(an_answer_that_does_not_end_in_time_is_none)
+{
+    struct resp_rule rule = {.command = 2};
+
+    expect_no_answer(&rule, SOON_MS, "no answer within 300 ms");
+    rule.bytes = "*2\r\n$1\r\nx\r\n";
+    expect_no_answer(&rule, SOON_MS, "no answer within 300 ms");
+    rule.bytes = "$60000000\r\n";
+    rule.more = "x";
+    expect_no_answer(&rule, SOON_MS, "no answer within 300 ms");
+    rule.every_ms = 20;
+    expect_no_answer(&rule, SOON_MS, "no answer within 300 ms");
+}
+
+TEST(an_answer_that_is_too_large_is_none)
+{
+    static char flood[16 * 1024 + 1];
+    struct resp_rule rule = {.command = 2, .more = flood};
+
+    memset(flood, 'x', sizeof(flood) - 1);
+    rule.bytes = HUGE_STRING;
+    expect_no_answer(&rule, LONG_MS, "an answer of more than 64 MiB");
+    rule.bytes = "+";
+    expect_no_answer(&rule, LONG_MS, "an answer of more than 64 MiB");
+    rule.bytes = "*2147483647\r\n";
+    rule.more = NULL;
+    expect_no_answer(&rule, LONG_MS, "an answer of more than 64 MiB");
+    rule.bytes = "*1000000\r\n*1000000\r\n*1000000\r\n";
+    expect_no_answer(&rule, LONG_MS, "an answer of more than 64 MiB");
+}
+
+TEST(an_answer_that_is_none_is_an_error)
+{
+    struct resp_rule rule = {.command = 2, .bytes = "HTTP/1.1 400 No\r\n\r\n"};
+
+    expect_no_answer(&rule, LONG_MS, "Protocol error");
+    rule.bytes = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n";
+#if !WEIR__HIREDIS_RESP3 /* later ones have a depth of their own */
+    expect_no_answer(&rule, LONG_MS, "No support for nested");
+#endif
+    rule.bytes = "$5\r\nhal";
+    rule.hangs_up = true;
+    expect_no_answer(&rule, LONG_MS, "closed");
+}
+
+TEST(who_does_not_answer_at_first_is_not_reached)
+{
+    static const struct resp_rule rule = {.command = 1, .bytes = "+PON"};
+    struct resp_peer *peer = resp_peer_start(&rule, 1);
+    struct weir__redis_url url = url_of(peer);
+    struct weir__probe *probe = NULL;
+    struct weir_error err = {0};
+
+    EXPECT_INT(WEIR_ECONN, weir__probe_open(&url, SOON_MS, &probe, &err));
+    EXPECT_STR("no answer within 300 ms", err.text);
+    resp_peer_stop(peer);
+}
