@@ -178,6 +178,20 @@ TEST(messages_without_end_are_taken_and_take_no_memory)
     end();
 }
 
+TEST(who_floods_each_connection_is_tried_again_later_each_time)
+{
+    const struct resp_rule rule = {
+        .command = 1, .bytes = "+PONG\r\n" HUGE, .more = flood()};
+
+    start(&rule);
+    fixture_open(f);
+    for (size_t losses = 1; losses <= 4; losses++) {
+        FIXTURE_WAIT(f, f->losses == losses);
+        EXPECT_TRUE(fixture_retry_ms(f) >= 50);
+    }
+    end();
+}
+
 /* --- too slowly ----------------------------------------------------------- */
 
 static void expect_given_up(const char *channel, const struct resp_rule *rule,
