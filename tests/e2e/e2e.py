@@ -99,6 +99,7 @@ class Place:
         self.dir = tempfile.mkdtemp(prefix="weir-e2e-", dir="/tmp")
         self.data = os.path.join(self.dir, "data")
         self.started = []
+        self.is_evidence = False  # a failure keeps the directory
         self.env = {key: value for key, value in os.environ.items()
                     if not key.startswith("WEIR_") and key != "XDG_STATE_HOME"}
         self.env["WEIR_DATA"] = self.data
@@ -164,7 +165,7 @@ class Place:
         except FileNotFoundError:
             return 0
 
-    def close(self):
+    def close(self, has_failed=False):
         for process in self.started:
             if process.poll() is None:
                 process.kill()
@@ -175,7 +176,10 @@ class Place:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        shutil.rmtree(self.dir, ignore_errors=True)
+        if has_failed and self.is_evidence:
+            print("kept: %s" % self.dir)
+        else:
+            shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Redis:
@@ -229,16 +233,16 @@ def stop_cleanly(process):
 
 
 def run_one(fn):
-    place = Place()
+    place, is_good = Place(), False
     try:
         fn(place)
-        return True
+        is_good = True
     except Exception:
         print("FAILED %s" % fn.__name__)
         traceback.print_exc(file=sys.stdout)
-        return False
     finally:
-        place.close()
+        place.close(has_failed=not is_good)
+    return is_good
 
 
 def main():

@@ -174,3 +174,10 @@ class Account:
         return ("%d jobs: %s, lost %d, repeated runs %d"
                 % (len(self.jobs), counted, len(self.lost),
                    len(self.repeated)))
+
+    def text(self):
+        """All of it, for who has to find out."""
+        faults = ["%s of %s %d-%d" % (fault.what, fault.worker or "all",
+                                      fault.begin, fault.end)
+                  for fault in self.faults]
+        return "\n".join([self.summary(), *self.wrong, *faults]) + "\n"

@@ -149,6 +149,7 @@ class Ledger:
     def __init__(self, place, server, lease_ms=2000, options=("work=1ms",),
                  url=None):
         self.place, self.server, self.lease_ms = place, server, lease_ms
+        place.is_evidence = True
         self.url = url or server.url
         self.options = list(options)
         self.random = random.Random(SEED)
@@ -357,8 +358,26 @@ class Ledger:
             expect_true(self.server.call("PTTL", key) != -1,
                         "pack %s is nobody's" % key)
         ids = self.server.call("HGETALL", base + "ids")
-        expect([], [name for name, pack in zip(ids[::2], ids[1::2])
-                    if pack != "D" and name != "!"], "ids without a job")
+        left = {name: pack for name, pack in zip(ids[::2], ids[1::2])
+                if pack != "D" and name != "!"}
+        expect_true(not left, "ids without a job: " + self.tell(left))
+
+    def tell(self, left):
+        """What became of jobs whose ids were left behind, id -> pack."""
+        runs = sorted((run for run in self.runs() if run.job in left),
+                      key=lambda run: run.start)
+        lines = ["%d in packs %s" % (len(left), sorted(set(left.values())))]
+        for name in sorted(left):
+            lines.append("%s: %s" % (name, ", ".join(
+                "%s %d-%s token %d attempt %d %s"
+                % (run.worker, run.start, run.end, run.token, run.attempt,
+                   run.verdict) for run in runs if run.job == name)
+                or "never ran"))
+        for worker in self.workers:
+            lines += [worker.name + ": " + line
+                      for line in worker.log_text().splitlines()
+                      if any(pack in line for pack in left.values())]
+        return "\n  ".join(lines)
 
     def close(self, what):
         """Wait for the end, end the workers, and make the account."""
@@ -366,8 +385,10 @@ class Ledger:
         for worker in self.alive:
             worker.end()
         self.heart.stop()
-        self.check_server()
         account = Account(self.jobs, self.runs(), self.dead(), self.faults)
+        with open(self.place.path("account"), "w", encoding="utf-8") as file:
+            file.write(account.text())
+        self.check_server()
         print("%s (seed %d): %s" % (what, SEED, account.summary()))
         expect([], account.wrong[:5], "%d findings" % len(account.wrong))
         expect_true(self.jobs, "there were jobs")
