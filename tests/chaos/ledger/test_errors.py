@@ -9,18 +9,14 @@ refusal has to come before the first write; the errors put in show how many
 commands rely on that.
 """
 
-import hashlib
-import os
-import re
 import time
 
 from ledger import Ledger
 from e2e import eventually, expect, expect_true, main, test
+from scripts import script_texts
 from server import Client, Refused, Server
 from tap import Tap
 
-SCRIPTS = os.path.join(os.path.dirname(__file__),
-                       "../../../adapters/redis/scripts")
 # Those of delay topics; all of them have to be called.
 DELAY = set("""add claim forget lateness pause purge recall release renew requeue
     set settle slot start stats""".split())
@@ -33,21 +29,6 @@ local redis = { call = function(...)
   if calls == %d then error('injected') end
   return real(...)
 end } """
-
-
-def script_texts():
-    """By SHA1 (of what weir loads): name, text."""
-    texts = {}
-    for file in sorted(os.listdir(SCRIPTS)):
-        if not file.endswith(".lua"):
-            continue
-        with open(os.path.join(SCRIPTS, file), encoding="ascii") as source:
-            text = source.read()
-        text = re.sub("--#include ([a-z]+)\n", lambda found: open(
-            os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
-            encoding="ascii").read(), text)
-        texts[hashlib.sha1(text.encode()).hexdigest()] = (file[:-4], text)
-    return texts
 
 
 def content(client, key):

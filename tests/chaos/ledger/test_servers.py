@@ -4,9 +4,10 @@
 import os
 import time
 
-from ledger import Ledger, Outage, expect_alive
+from ledger import TOPIC, Ledger, Outage, expect_alive
 from e2e import eventually, expect, expect_true, main, test
 from server import Server
+from walker import expect_sound
 
 RESTARTS = int(os.environ.get("WEIR_CHAOS_RESTARTS", "2"))
 JOBS = int(os.environ.get("WEIR_CHAOS_JOBS", "2000"))
@@ -51,6 +52,7 @@ def a_server_killed_and_started_again_loses_nothing_acknowledged(place):
         with Outage(ledger):
             time.sleep(0.5)
         server.start()
+        expect_sound(server, [TOPIC], "the server is back")
 
     for i in range(RESTARTS):
         ledger.limit = each * (i + 1)
