@@ -96,6 +96,19 @@ enum weir__server_state weir__server_ask(const char *socket,
     return state;
 }
 
+void weir__server_ask_rewrite(const char *socket)
+{
+    redisContext *context = reach(socket, ANSWER_SECONDS);
+    redisReply *reply;
+
+    if (context == NULL)
+        return;
+    reply = redisCommand(context, "BGREWRITEAOF"); /* its log says the rest */
+    if (reply != NULL)
+        freeReplyObject(reply);
+    redisFree(context);
+}
+
 int weir__server_ask_shutdown(const char *socket, struct weir_error *err)
 {
     redisContext *context = reach(socket, SHUTDOWN_SECONDS);

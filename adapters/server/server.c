@@ -243,6 +243,39 @@ static void last_log_line(const struct weir__server *server, char *buf,
     (void)fclose(file);
 }
 
+static long log_size(const struct weir__server *server)
+{
+    char path[PATH_MAX];
+    struct stat log;
+
+    if (file_of(server, "redis.log", path, sizeof(path)) < 0 ||
+        stat(path, &log) != 0)
+        return 0;
+    return (long)log.st_size;
+}
+
+/* A crash may cut the append-only file within a step of a script. A server that
+ * starts leaves that step out, but shortens the file to the last whole command
+ * only, and what comes next would complete half of the step at the start after
+ * this one. Said in the log behind `from`. */
+static void mend_file(const struct weir__server *server, long from)
+{
+    char path[PATH_MAX], line[256];
+    bool is_cut = false;
+    FILE *file = NULL;
+
+    if (file_of(server, "redis.log", path, sizeof(path)) == WEIR_OK)
+        file = fopen(path, "r");
+    if (file == NULL)
+        return;
+    if (fseek(file, from, SEEK_SET) == 0)
+        while (!is_cut && fgets(line, sizeof(line), file) != NULL)
+            is_cut = strstr(line, "Truncating the AOF") != NULL;
+    (void)fclose(file);
+    if (is_cut)
+        weir__server_ask_rewrite(server->socket);
+}
+
 /* `pid` is the process started here, or 0. */
 static int wait_ready(const struct weir__server *server, pid_t pid,
                       int64_t deadline_ms, struct weir__server_info *ret_info,
@@ -279,6 +312,7 @@ static int start_locked(const struct weir__server *server, int64_t deadline_ms,
 {
     bool is_absent =
         weir__server_ask(server->socket, ret_info) == WEIR__SERVER_ABSENT;
+    long logged = log_size(server);
     pid_t pid = 0;
     int rc = WEIR_OK;
 
@@ -288,6 +322,8 @@ static int start_locked(const struct weir__server *server, int64_t deadline_ms,
         rc = spawn_server(server, &pid, err);
     if (rc == WEIR_OK)
         rc = wait_ready(server, pid, deadline_ms, ret_info, err);
+    if (rc == WEIR_OK && is_absent)
+        mend_file(server, logged);
     if (rc == WEIR_OK)
         *ret_started = is_absent;
     return rc;

@@ -53,6 +53,47 @@ def jobs_survive_stop_and_start(place):
     expect("kept", place.ok("show", "t", "1")["body"])
 
 
+def kill_server(place):
+    pid = place.server_pid()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(pid), "the server is gone")
+
+
+def file_of(place):
+    """The append-only file, or the one that grows (since 7.0)."""
+    folder = place.data + "/appendonlydir"
+    if not os.path.isdir(folder):
+        return place.data + "/appendonly.aof"
+    return os.path.join(folder, max(name for name in os.listdir(folder)
+                                    if name.endswith(".incr.aof")))
+
+
+def is_rewriting(place):
+    redis = place.redis()
+    redis.send("INFO persistence")
+    lines = [redis.line()]
+    while not lines[-1].startswith("aof_rewrite_in_progress:"):
+        lines.append(redis.line())
+    redis.close()
+    return lines[-1] != "aof_rewrite_in_progress:0"
+
+
+@test
+def a_step_that_a_crash_cut_in_two_does_not_come_back(place):
+    place.add("t", "whole")
+    place.add("t", "cut")
+    kill_server(place)
+    with open(file_of(place), "rb") as file:
+        data = file.read()
+    os.truncate(file_of(place), data.rindex(b"$5\r\nadded\r\n"))
+    place.add("t", "next")  # starts it
+    eventually(lambda: not is_rewriting(place), "the file is written anew")
+    kill_server(place)
+    found = {name: place.weir("show", "t", name).code
+             for name in ("whole", "cut", "next")}
+    expect({"whole": 0, "cut": 3, "next": 0}, found, "exit codes of show")
+
+
 @test
 def status_tells_about_a_running_server(place):
     place.add("t", "1")
