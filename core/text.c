@@ -214,6 +214,31 @@ static int check(const struct grammar *grammar, struct weir_slice text,
     return WEIR_OK;
 }
 
+static bool fits(const struct grammar *grammar, struct weir_slice text)
+{
+    return text.len > 0 && text.len <= grammar->len_max;
+}
+
+/* Looks at all bytes, which needs no branch for each of them. */
+static bool are_id_bytes(struct weir_slice text)
+{
+    bool are_sound = true;
+
+    for (size_t i = 0; i < text.len; i++)
+        are_sound &= is_id_byte(text.ptr[i]);
+    return are_sound;
+}
+
+bool weir__id_is_sound(struct weir_slice id)
+{
+    return fits(&id_grammar, id) && id.ptr[0] != '!' && are_id_bytes(id);
+}
+
+bool weir__group_is_sound(struct weir_slice group)
+{
+    return fits(&group_grammar, group) && are_id_bytes(group);
+}
+
 int weir__id_check_any(struct weir_slice id, struct weir_error *err)
 {
     int rc = check(&id_grammar, id, err);

@@ -43,8 +43,13 @@ int weir__id_check(struct weir_slice id, struct weir_error *err);
 /* An id of a job that may exist: as above, or one made by weir. */
 int weir__id_check_any(struct weir_slice id, struct weir_error *err);
 
+/* The same of bytes that a server or another program wrote: what is none goes
+ * to no handler, log or terminal. */
+bool weir__id_is_sound(struct weir_slice id);
+
 /* A group of a bounded topic: the bytes of an id. WEIR_EINVAL. */
 int weir__group_check(struct weir_slice group, struct weir_error *err);
+bool weir__group_is_sound(struct weir_slice group);
 
 /* A topic: 1 to 40 of [A-Za-z0-9._:-]. WEIR_EINVAL with a sentence. */
 int weir__topic_check(struct weir_slice topic, struct weir_error *err);

@@ -39,15 +39,32 @@ void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                  maker->producer);
 }
 
+/* Position of a byte in a string of characters; -1 if it is not there. */
+static int index_in(const char *characters, char byte)
+{
+    const char *at = byte == '\0' ? NULL : strchr(characters, byte);
+
+    return at == NULL ? -1 : (int)(at - characters);
+}
+
+bool weir__seq_is_sound(const char seq[WEIR__SEQ_LEN])
+{
+    size_t i = 0;
+
+    while (i < WEIR__SEQ_LEN && index_in(alphabet, seq[i]) >= 0)
+        i++;
+    return i == WEIR__SEQ_LEN;
+}
+
 /* What is no name tells no useful time. */
 int64_t weir__seq_ms(const char seq[WEIR__SEQ_LEN])
 {
     uint64_t number = 0;
 
     for (size_t i = 0; i < TIME_CHARS; i++) {
-        const char *at = seq[i] == '\0' ? NULL : strchr(alphabet, seq[i]);
+        int at = index_in(alphabet, seq[i]);
 
-        number = number << 6 | (at == NULL ? 0 : (uint64_t)(at - alphabet));
+        number = number << 6 | (at < 0 ? 0 : (uint64_t)at);
     }
     return (int64_t)(number >> COUNTER_BITS) + YEAR_2020_MS;
 }
@@ -87,29 +104,20 @@ void weir__made_id(const char *seq, unsigned slot,
     ret_id[WEIR__MADE_ID_LEN] = '\0';
 }
 
-/* Position of a byte in a string of characters; -1 if it is not there. */
-static int index_in(const char *characters, uint8_t byte)
-{
-    const char *at = byte == '\0' ? NULL : strchr(characters, byte);
-
-    return at == NULL ? -1 : (int)(at - characters);
-}
-
 bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
                         unsigned *ret_slot)
 {
+    const char *text = (const char *)id.ptr;
     int high, low;
 
-    if (id.len != WEIR__MADE_ID_LEN || id.ptr[0] != '~')
+    if (id.len != WEIR__MADE_ID_LEN || text[0] != '~' ||
+        !weir__seq_is_sound(text + 1))
         return false;
-    for (size_t i = 1; i <= WEIR__SEQ_LEN; i++)
-        if (index_in(alphabet, id.ptr[i]) < 0)
-            return false;
-    high = index_in(hex_digits, id.ptr[WEIR__SEQ_LEN + 1]);
-    low = index_in(hex_digits, id.ptr[WEIR__SEQ_LEN + 2]);
+    high = index_in(hex_digits, text[WEIR__SEQ_LEN + 1]);
+    low = index_in(hex_digits, text[WEIR__SEQ_LEN + 2]);
     if (high < 0 || low < 0)
         return false;
-    *ret_seq = (const char *)id.ptr + 1;
+    *ret_seq = text + 1;
     *ret_slot = (unsigned)(high * 16 + low);
     return true;
 }

@@ -29,6 +29,9 @@ struct weir__seq_maker {
 void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                     char ret_seq[WEIR__SEQ_LEN]);
 
+/* Can these bytes, which somebody else may have written, be a name? */
+bool weir__seq_is_sound(const char seq[WEIR__SEQ_LEN]);
+
 /* The time in a name, in ms since 1970. */
 int64_t weir__seq_ms(const char seq[WEIR__SEQ_LEN]);
 

@@ -3,6 +3,7 @@
 
 #include "adapters/redis/node.h"
 #include "core/assert.h"
+#include "core/text.h"
 
 enum { FLAG_HAS_IDS = 1 };
 
@@ -27,7 +28,7 @@ static const uint8_t *cut(struct weir_slice *from, size_t len)
     return ptr;
 }
 
-/* The next str of an id block: lengths up to 255, which ids never exceed. */
+/* The next str of an id block: lengths up to 255, more than an id can have. */
 static bool next_id(struct weir_slice *from, struct weir_slice *ret_id)
 {
     const uint8_t *head = cut(from, 1);
@@ -73,7 +74,8 @@ static struct weir_slice id_block(const struct weir__pack *pack)
                                pack->header_len - WEIR__PACK_HEAD};
 }
 
-static bool ids_are_sound(const struct weir__pack *pack)
+/* False: it is no list of strings, one for each slot. */
+static bool look_at_ids(struct weir__pack *pack)
 {
     struct weir_slice left = id_block(pack), id;
     size_t count;
@@ -82,9 +84,11 @@ static bool ids_are_sound(const struct weir__pack *pack)
         return left.len == 0;
     if (!id_count(&left, &count) || count != pack->count)
         return false;
-    for (size_t slot = 0; slot < count; slot++)
-        if (!next_id(&left, &id) || id.len == 0)
+    for (size_t slot = 0; slot < count; slot++) {
+        if (!next_id(&left, &id))
             return false;
+        pack->lacks_some |= !weir__id_is_sound(id);
+    }
     return left.len == 0;
 }
 
@@ -116,7 +120,7 @@ static bool offsets_are_sound(const struct weir__pack *pack)
 
 int weir__pack_read(struct weir_slice bytes, struct weir__pack *ret_pack)
 {
-    struct weir__pack pack = {bytes, 0, 0, false};
+    struct weir__pack pack = {.bytes = bytes};
 
     if (bytes.len < WEIR__PACK_HEAD || bytes.ptr[0] != 'W')
         return WEIR_EMALFORMED;
@@ -128,7 +132,7 @@ int weir__pack_read(struct weir_slice bytes, struct weir__pack *ret_pack)
     if (bytes.ptr[4] > FLAG_HAS_IDS || pack.header_len < WEIR__PACK_HEAD ||
         pack.header_len > bytes.len)
         return WEIR_EMALFORMED;
-    if (!ids_are_sound(&pack) || !offsets_are_sound(&pack))
+    if (!look_at_ids(&pack) || !offsets_are_sound(&pack))
         return WEIR_EMALFORMED;
     *ret_pack = pack;
     return WEIR_OK;
@@ -144,6 +148,9 @@ void weir__pack_ids(const struct weir__pack *pack, struct weir_slice *ret_ids)
     for (size_t slot = 0; slot < count && is_sound; slot++)
         is_sound = next_id(&left, &ret_ids[slot]);
     WEIR_ASSERT(is_sound && count == pack->count); /* checked when read */
+    for (size_t slot = 0; slot < count && pack->lacks_some; slot++)
+        if (!weir__id_is_sound(ret_ids[slot]))
+            ret_ids[slot] = (struct weir_slice){0};
 }
 
 struct weir_slice weir__pack_record(const struct weir__pack *pack, size_t slot)

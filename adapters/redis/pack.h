@@ -24,13 +24,15 @@ struct weir__pack {
     size_t count;            /* slots */
     size_t header_len;
     bool has_ids;
+    bool lacks_some; /* of the ids some are none */
 };
 
 /* Check every length in `bytes`. WEIR_EMALFORMED; WEIR_ENEWER for a layout
  * that this version does not know. */
 int weir__pack_read(struct weir_slice bytes, struct weir__pack *ret_pack);
 
-/* The ids of all slots; the pack has them. */
+/* The ids of all slots; the pack has them. What its producer wrote in the place
+ * of one that no job can have becomes an empty slice. */
 void weir__pack_ids(const struct weir__pack *pack, struct weir_slice *ret_ids);
 
 struct weir_slice weir__pack_record(const struct weir__pack *pack, size_t slot);

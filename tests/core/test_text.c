@@ -209,6 +209,24 @@ TEST(an_id_made_by_weir_may_be_looked_up_but_not_chosen)
     EXPECT_INT(WEIR_EINVAL, weir__id_check_any(weir__slice_str("!x"), NULL));
 }
 
+TEST(what_a_server_says_is_an_id_is_held_to_the_same_rule)
+{
+    static const char marks[] = "a~!";
+    char text[300];
+
+    for (size_t len = 0; len < sizeof(text); len++)
+        for (int byte = 0; byte < 256; byte++) {
+            struct weir_slice id = {(uint8_t *)text, len};
+
+            memset(text, marks[byte % 3], sizeof(text));
+            text[len / 2] = (char)byte;
+            EXPECT_INT(weir__id_check_any(id, NULL) == WEIR_OK,
+                       weir__id_is_sound(id));
+            EXPECT_INT(weir__group_check(id, NULL) == WEIR_OK,
+                       weir__group_is_sound(id));
+        }
+}
+
 TEST(topics_are_letters_digits_and_four_marks)
 {
     static const char *const bad[] = {"a b", "a/b", "{a}", "a*", "\xc3\xa9"};

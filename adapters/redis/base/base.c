@@ -66,6 +66,8 @@ static struct weir__base_topic *topic_new(struct weir__base *base,
     topic->base = base;
     weir__base_topic_name(topic, name);
     topic->refused_ns = INT64_MIN;
+    for (size_t i = 0; i < WEIR__LOSSES; i++)
+        topic->losses[i].ns = INT64_MIN;
     base->kind->topic_init(topic);
     topic->next_in_bucket = *bucket;
     *bucket = topic;
@@ -123,6 +125,7 @@ void weir__base_flush(struct weir__store *store)
         struct weir__base_topic *next = topic->next_dirty;
 
         topic->is_dirty = false;
+        weir__base_log_losses(topic, false);
         base->kind->flush_topic(topic);
         topic = next;
     }
@@ -138,6 +141,7 @@ static void destroy(struct weir__base *base)
         struct weir__base_topic *topic = base->topics;
 
         base->topics = topic->next;
+        weir__base_log_losses(topic, true);
         if (kind->topic_fini != NULL)
             kind->topic_fini(topic);
         weir__mem_free(topic);

@@ -42,6 +42,9 @@ struct weir__prefix {
     size_t len;
 };
 
+/* Why claimed jobs do not run, though nobody gave a verdict. */
+enum weir__loss { WEIR__LOSS_GONE, WEIR__LOSS_MALFORMED, WEIR__LOSSES };
+
 struct weir__base_topic {
     struct weir__base *base;
     struct weir__base_topic *next; /* of the store */
@@ -67,6 +70,10 @@ struct weir__base_topic {
     int64_t error_ns;   /* when an error of the server was last logged */
     char error[32];     /* and how it begins */
     int64_t refused_ns; /* when refused verdicts were */
+    struct {
+        int64_t ns;  /* when it was last logged */
+        size_t jobs; /* since then */
+    } losses[WEIR__LOSSES];
 };
 
 struct weir__kept;
@@ -273,6 +280,14 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
 
 /* Log how many verdicts were refused, once in a second. */
 void weir__base_log_refused(struct weir__base_topic *topic, size_t refused);
+
+/* Log that a claimed job was lost in this way, at once or with those of the
+ * next second. `where` is a pack or an id, and fit to be printed. */
+void weir__base_log_loss(struct weir__base_topic *topic, enum weir__loss loss,
+                         size_t jobs, struct weir_slice where);
+
+/* Log what was not yet, where its second is over or `is_last`. */
+void weir__base_log_losses(struct weir__base_topic *topic, bool is_last);
 
 /* --- base/follow.c: the stored options ---------------------------------- */
 

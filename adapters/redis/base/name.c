@@ -5,11 +5,13 @@
 #include "adapters/redis/base/base.h"
 #include "adapters/redis/conn/error.h"
 #include "core/assert.h"
+#include "core/text.h"
 
 /* Names on the server, and what is logged of its errors. */
 
 #define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
 #define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
+#define LOSS_NS      INT64_C(1000000000) /* jobs lost in the same way */
 
 void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
 {
@@ -153,4 +155,41 @@ void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)
     weir__log(topic->base->options.log, WEIR_LEVEL_WARN,
               "redis: %s: %zu verdicts came too late and were refused",
               topic->name, refused);
+}
+
+static void tell_loss(struct weir__base_topic *topic, enum weir__loss loss,
+                      struct weir_slice where)
+{
+    static const char *const hows[] = {"are lost, their packs are gone",
+                                       "cannot be read and never run"};
+
+    _Static_assert(sizeof(hows) / sizeof(hows[0]) == WEIR__LOSSES, "for each");
+    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %zu claimed jobs %s%s%.*s", topic->name,
+              topic->losses[loss].jobs, hows[loss], where.len > 0 ? ": " : "",
+              (int)where.len, (const char *)where.ptr);
+    topic->losses[loss].ns = weir__base_now_ns(topic->base);
+    topic->losses[loss].jobs = 0;
+}
+
+static bool may_tell(const struct weir__base_topic *topic, enum weir__loss loss)
+{
+    int64_t ns = topic->losses[loss].ns;
+
+    return ns == INT64_MIN || weir__base_now_ns(topic->base) - ns >= LOSS_NS;
+}
+
+void weir__base_log_loss(struct weir__base_topic *topic, enum weir__loss loss,
+                         size_t jobs, struct weir_slice where)
+{
+    topic->losses[loss].jobs += jobs;
+    if (may_tell(topic, loss))
+        tell_loss(topic, loss, where);
+}
+
+void weir__base_log_losses(struct weir__base_topic *topic, bool is_last)
+{
+    for (enum weir__loss loss = 0; loss < WEIR__LOSSES; loss++)
+        if (topic->losses[loss].jobs > 0 && (is_last || may_tell(topic, loss)))
+            tell_loss(topic, loss, weir__slice_str(""));
 }

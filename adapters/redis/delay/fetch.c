@@ -5,6 +5,7 @@
 #include "adapters/redis/delay/private.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 /* What a claim's packs become: for each pack one allocation with the runs, the
  * ids and a copy of the bytes (a reply dies with its callback). */
@@ -60,14 +61,14 @@ void weir__lease_spend(struct weir__lease *lease)
 /* --- batches ------------------------------------------------------------ */
 
 /* `pack` is NULL where the bytes cannot be read. Ids are made where the pack
- * has none, also for slots that it does not have. Runs come first in the
- * allocation, bytes last, which keeps everything aligned. */
+ * has none that a job can have, also for slots that it does not have. Runs come
+ * first in the allocation, bytes last, which keeps everything aligned. */
 static struct weir__batch *batch_new(struct weir__shelf *shelf,
                                      const struct weir__fetched *fetched,
                                      const struct weir__pack *pack)
 {
     bool has_ids = pack != NULL && pack->has_ids;
-    bool makes_ids = !has_ids || fetched->end > pack->count;
+    bool makes_ids = !has_ids || pack->lacks_some || fetched->end > pack->count;
     size_t runs = fetched->jobs * sizeof(struct weir__run);
     size_t ids = has_ids ? pack->count * sizeof(struct weir_slice) : 0;
     size_t made = makes_ids ? fetched->jobs * (WEIR__MADE_ID_LEN + 1) : 0;
@@ -103,12 +104,14 @@ static void take_bytes(struct weir__batch *batch, struct weir__pack *pack)
 
 /* --- runs --------------------------------------------------------------- */
 
-/* WEIR_OK, also for a record that cannot be read; WEIR_ENEWER: leave it. */
+/* WEIR_OK, also for a job that cannot be read; WEIR_ENEWER: leave it. */
 static int fill_run(struct weir__run *run, struct weir__batch *batch,
                     const struct weir__held *held,
                     const struct weir__pack *pack, uint32_t slot)
 {
     const struct weir__lease *lease = held->lease;
+    bool has_id =
+        pack != NULL && batch->ids != NULL && batch->ids[slot].len > 0;
     int64_t late_us = lease->time_us - held->due_ms * 1000;
     int rc = WEIR_EMALFORMED;
 
@@ -129,11 +132,12 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         rc = weir__record_read(weir__pack_record(pack, slot), &run->record);
     if (rc == WEIR_ENEWER)
         return rc;
-    if (rc != WEIR_OK)
+    run->is_malformed =
+        rc != WEIR_OK || (pack != NULL && pack->has_ids && !has_id);
+    if (run->is_malformed)
         run->record = (struct weir__record){0};
-    run->is_malformed = rc != WEIR_OK;
     run->record.counters.crashes += held->ended;
-    if (batch->ids != NULL && pack != NULL) {
+    if (has_id) {
         run->id = batch->ids[slot];
         return WEIR_OK;
     }
@@ -171,6 +175,9 @@ static void deliver_node(struct weir__held *held, struct arrival *arrival)
             warn_newer(lease->topic);
             continue;
         }
+        if (run->is_malformed)
+            weir__base_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
+                                run->id);
         batch->run_count++;
         *arrival->end = run;
         arrival->end = &run->next;
@@ -180,19 +187,21 @@ static void deliver_node(struct weir__held *held, struct arrival *arrival)
 
 /* --- packs -------------------------------------------------------------- */
 
-static void log_pack(const struct weir__lease *lease, size_t index,
-                     const char *what)
+/* Its nodes are settled away. */
+static void lose_pack(struct weir__lease *lease, struct weir__fetched *fetched)
 {
-    weir__log(lease->topic->store->base.options.log, WEIR_LEVEL_ERROR,
-              "redis: pack %sp:%.*s with %zu claimed jobs %s",
-              lease->topic->base.prefix.text, WEIR__SEQ_LEN,
-              lease->packs[index].first->name, lease->packs[index].jobs, what);
+    const char *seq = fetched->first->name;
+    size_t len = weir__seq_is_sound(seq) ? WEIR__SEQ_LEN : 0;
+
+    fetched->is_gone = true;
+    weir__base_log_loss(&lease->topic->base, WEIR__LOSS_GONE, fetched->jobs,
+                        weir__slice_of(seq, len));
 }
 
 /* Prepare pack number `index`; without a reply, which was too large, it cannot
- * be read. Afterwards it is gone, or has a batch (of malformed runs where it
- * cannot be read), or neither: then its jobs are left alone until their lease
- * runs out. */
+ * be read. Afterwards it is gone (also where its name is none, so that no id can
+ * be made of it), or has a batch (of malformed runs where it cannot be read), or
+ * neither: then its jobs are left alone until their lease runs out. */
 static void open_pack(struct weir__lease *lease, size_t index,
                       const struct redisReply *reply)
 {
@@ -200,9 +209,9 @@ static void open_pack(struct weir__lease *lease, size_t index,
     struct weir_slice bytes;
     int rc = WEIR_ETOOBIG;
 
-    if (reply != NULL && !weir__reply_str(reply, index, &bytes)) {
-        fetched->is_gone = true;
-        log_pack(lease, index, "is gone; they are lost");
+    if (!weir__seq_is_sound(fetched->first->name) ||
+        (reply != NULL && !weir__reply_str(reply, index, &bytes))) {
+        lose_pack(lease, fetched);
         return;
     }
     if (reply != NULL)
@@ -217,8 +226,6 @@ static void open_pack(struct weir__lease *lease, size_t index,
         return;
     if (rc == WEIR_OK)
         take_bytes(fetched->batch, &fetched->pack);
-    else
-        log_pack(lease, index, "cannot be read; they go to the dead");
 }
 
 /* Nodes in the order in which they were claimed: oldest first. */

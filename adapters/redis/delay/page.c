@@ -63,7 +63,7 @@ static void show_slot(const struct listing *listing,
     if (weir__job_read(weir__pack_record(pack, slot), &info) != WEIR_OK)
         return; /* of a newer version: left alone */
     info.counters.crashes += node->crashes;
-    if (ids != NULL) {
+    if (ids != NULL && ids[slot].len > 0) {
         info.id = ids[slot];
     } else {
         weir__made_id(node->name, (unsigned)slot, made);
@@ -136,7 +136,8 @@ static bool read_node(const struct redisReply *reply, size_t index,
 
     if (!weir__reply_str(reply, index, &name) ||
         !weir__reply_str(reply, index + 1, &score) ||
-        weir__node_read(name, &lo, &hi) != WEIR_OK)
+        weir__node_read(name, &lo, &hi) != WEIR_OK ||
+        !weir__seq_is_sound((const char *)name.ptr))
         return false;
     value = strtod((const char *)score.ptr, NULL);
     if (!(value >= 0 && value < 9e15))

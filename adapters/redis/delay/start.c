@@ -72,7 +72,8 @@ static void say_id(const struct recall_ask *recall, struct weir_slice bytes)
     id = weir__slice_str(made);
     if (pack.has_ids) {
         weir__pack_ids(&pack, ids);
-        id = ids[recall->slot];
+        if (ids[recall->slot].len > 0)
+            id = ids[recall->slot];
     }
     weir__log(recall->topic->store->base.options.log, WEIR_LEVEL_WARN,
               "redis: %s: when this worker died last time it was running job "
@@ -100,7 +101,8 @@ static void on_recalled(struct weir__ask *ask, int code,
 
     weir__base_log_error(&recall->topic->base, "recall", code, reply);
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
-        weir__node_read(node, &recall->slot, &hi) != WEIR_OK) {
+        weir__node_read(node, &recall->slot, &hi) != WEIR_OK ||
+        !weir__seq_is_sound((const char *)node.ptr)) {
         weir__mem_free(recall);
         return;
     }

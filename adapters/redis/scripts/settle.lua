@@ -78,7 +78,7 @@ for m = 1, #moves, 6 do
 end
 for e = 1, #ends, 3 do
   keeps_id = keeps_id or {}
-  keeps_id[ends[e]] = true
+  keeps_id[ends[e]] = ends[e + 1] -- not that of its pack, where that is none
 end
 local is_dug = {}
 for b = 1, #burials, 5 do
@@ -181,9 +181,11 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
-        if names and not (keeps_id and keeps_id[base + slot]) then
+        local name = names and names[slot + 1]
+        local kept = keeps_id and keeps_id[base + slot]
+        if name and kept ~= true and kept ~= name then
           last = last + 1
-          to_unindex[last] = names[slot + 1]
+          to_unindex[last] = name
         end
       end
     end

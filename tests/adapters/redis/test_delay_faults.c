@@ -426,7 +426,8 @@ TEST(a_pack_that_is_gone_is_settled_away)
                             "redis.call('KEYS', 'weir:{t}:p:*')[1])"));
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(3, host->lost);
-    EXPECT_CONTAINS("is gone", world_log);
+    EXPECT_CONTAINS("3 claimed jobs are lost, their packs are gone: ",
+                    world_log);
     AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
     world_close();
 }

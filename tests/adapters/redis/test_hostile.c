@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/pack.h"
 #include "core/text.h"
 #include "tests/adapters/redis/delay_fixture.h"
 
@@ -183,6 +184,102 @@ TEST(a_pack_that_lies_about_its_lengths_kills_its_jobs)
         write_at(lies[i].at, lies[i].bytes, lies[i].len);
         expect_dead_and_sound(3, 0);
     }
+}
+
+/* A job with that id in the pack of another one, without the add script. */
+static void put_pack(const char *seq, struct weir_slice bad)
+{
+    static const uint8_t record[] = {0x98, 1, 0, 0, 0, 0, 0, 0xc0, 7};
+    struct weir__pack_job jobs[2] = {
+        {weir__slice_str("good"), {record, sizeof(record)}},
+        {bad, {record, sizeof(record)}}};
+    struct weir__buf buf = {0};
+
+    weir__pack_write(&buf, jobs, 2, true);
+    EXPECT_STR("OK",
+               redis_text(proc, "SET weir:{t}:p:%s %b", seq, buf.ptr, buf.len));
+    EXPECT_INT(2, redis_int(proc, "HSET weir:{t}:ids good %s %b %s", seq,
+                            bad.ptr, bad.len, seq));
+    EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:wait 1 %s0001", seq));
+    EXPECT_INT(5, redis_int(proc, "HINCRBY weir:{t}:meta added 2"));
+    weir__buf_fini(&buf);
+}
+
+/* The job beside it in the pack runs, it dies under a name that weir made. */
+static void expect_refused_id(struct weir_slice bad)
+{
+    int dead = 0;
+
+    open_with_pack();
+    put_pack("Zaaaaaaaaaaa", bad);
+    EXPECT_INT(2, host_list(host, WEIR_JOB_READY, 2));
+    EXPECT_INT(5, host_claim(host, 10, 60000));
+    for (const struct weir__run *run = host->runs; run != NULL;
+         run = run->next) {
+        EXPECT_TRUE(weir__id_is_sound(run->id));
+        dead += run->is_malformed &&
+                weir__slice_equal(run->id, weir__slice_str("~Zaaaaaaaaaaa01"));
+    }
+    EXPECT_INT(1, dead);
+    EXPECT_INT(4, settle_claimed());
+    EXPECT_INT(1, host_dead(host, 10));
+    EXPECT_STR("~Zaaaaaaaaaaa01", host->text[0]);
+    EXPECT_CONTAINS("1 claimed jobs cannot be read and never run: "
+                    "~Zaaaaaaaaaaa01",
+                    world_log);
+    EXPECT_INT(2, redis_int(proc, "HLEN weir:{t}:ids")); /* it and "!" */
+    world_close();
+}
+
+TEST(an_id_that_no_job_can_have_kills_its_own_job_only)
+{
+    static const char *const ids[] = {
+        "",   "\r\nX-A: b", "a\nb",     "a b",      "{a}",
+        "!x", "a\x7f",      "a\x1b[2J", "\xc2\x9b", "\xff"};
+    char text[256];
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+        expect_refused_id(weir__slice_str(ids[i]));
+    expect_refused_id(weir__slice_of("a\0b", 3));
+    memset(text, 'x', sizeof(text));
+    expect_refused_id(weir__slice_of(text, WEIR_MAX_ID + 1));
+    expect_refused_id(weir__slice_of(text, 255));
+}
+
+TEST(a_pack_whose_name_is_none_is_settled_away)
+{
+    open_with_pack();
+    put_pack("a\r\n\x1b[2J_____", weir__slice_str("x"));
+    EXPECT_INT(3, host_list(host, WEIR_JOB_READY, 10));
+    EXPECT_INT(3, host_claim(host, 10, 60000));
+    EXPECT_INT(3, settle_claimed());
+    EXPECT_CONTAINS("2 claimed jobs are lost, their packs are gone", world_log);
+    EXPECT_TRUE(strchr(world_log, '\x1b') == NULL);
+    AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
+    world_close();
+}
+
+TEST(packs_that_are_gone_are_logged_together_after_the_first)
+{
+    const char *log = world_log;
+    int lines = 0;
+
+    open_with_pack();
+    for (int i = 0; i < 200; i++)
+        (void)redis_int(proc, "ZADD weir:{t}:wait 1 gone-%07d0001", i);
+    while (host->arrived < 3)
+        (void)host_claim(host, 1000, 60000);
+    EXPECT_INT(3, settle_claimed());
+    EXPECT_CONTAINS("2 claimed jobs are lost, their packs are gone: "
+                    "gone-0000000",
+                    world_log);
+    host_close(host);
+    EXPECT_CONTAINS("398 claimed jobs are lost, their packs are gone",
+                    world_log);
+    for (; strstr(log, "are lost") != NULL; log = strstr(log, "are lost") + 1)
+        lines++;
+    EXPECT_INT(2, lines);
+    world_close();
 }
 
 TEST(names_that_are_no_nodes_do_not_hold_up_list_or_purge)
