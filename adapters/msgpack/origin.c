@@ -110,7 +110,8 @@ bool weir__origin_read(struct weir_slice headers,
         if (name.type == WEIR_TYPE_STR)
             take(&origin, name.as.bytes, &value);
     }
-    if (origin.topic.len == 0 || origin.id.len == 0)
+    if (weir__topic_check(origin.topic, NULL) != WEIR_OK ||
+        !weir__id_is_sound(origin.id))
         return false;
     *ret_origin = origin;
     return true;

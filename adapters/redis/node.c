@@ -39,19 +39,23 @@ void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                  maker->producer);
 }
 
-/* Position of a byte in a string of characters; -1 if it is not there. */
-static int index_in(const char *characters, char byte)
+/* Its place in the alphabet; -1 if it is not there. */
+static int place_of(char letter)
 {
-    const char *at = byte == '\0' ? NULL : strchr(characters, byte);
-
-    return at == NULL ? -1 : (int)(at - characters);
+    if (letter >= 'a' && letter <= 'z')
+        return letter - 'a' + 38;
+    if (letter >= 'A' && letter <= 'Z')
+        return letter - 'A' + 11;
+    if (letter >= '0' && letter <= '9')
+        return letter - '0' + 1;
+    return letter == '_' ? 37 : letter == '-' ? 0 : -1;
 }
 
 bool weir__seq_is_sound(const char seq[WEIR__SEQ_LEN])
 {
     size_t i = 0;
 
-    while (i < WEIR__SEQ_LEN && index_in(alphabet, seq[i]) >= 0)
+    while (i < WEIR__SEQ_LEN && place_of(seq[i]) >= 0)
         i++;
     return i == WEIR__SEQ_LEN;
 }
@@ -62,9 +66,9 @@ int64_t weir__seq_ms(const char seq[WEIR__SEQ_LEN])
     uint64_t number = 0;
 
     for (size_t i = 0; i < TIME_CHARS; i++) {
-        int at = index_in(alphabet, seq[i]);
+        int place = place_of(seq[i]);
 
-        number = number << 6 | (at < 0 ? 0 : (uint64_t)at);
+        number = number << 6 | (place < 0 ? 0 : (uint64_t)place);
     }
     return (int64_t)(number >> COUNTER_BITS) + YEAR_2020_MS;
 }
@@ -104,6 +108,14 @@ void weir__made_id(const char *seq, unsigned slot,
     ret_id[WEIR__MADE_ID_LEN] = '\0';
 }
 
+/* The value of a hexadecimal digit; -1 for any other byte. */
+static int digit_of(char byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
 bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
                         unsigned *ret_slot)
 {
@@ -113,8 +125,8 @@ bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
     if (id.len != WEIR__MADE_ID_LEN || text[0] != '~' ||
         !weir__seq_is_sound(text + 1))
         return false;
-    high = index_in(hex_digits, text[WEIR__SEQ_LEN + 1]);
-    low = index_in(hex_digits, text[WEIR__SEQ_LEN + 2]);
+    high = digit_of(text[WEIR__SEQ_LEN + 1]);
+    low = digit_of(text[WEIR__SEQ_LEN + 2]);
     if (high < 0 || low < 0)
         return false;
     *ret_seq = text + 1;

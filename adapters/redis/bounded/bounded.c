@@ -49,7 +49,8 @@ void weir__bound_tell_drop(const struct weir__bound_topic *topic,
     const struct weir__bounded *store = topic->store;
     struct weir__dropped dropped = {
         .topic = weir__slice_str(topic->base.name),
-        .group = group,
+        .group =
+            weir__group_is_sound(group) ? group : weir__slice_str("unreadable"),
         .reason = reason,
         .count = count,
     };

@@ -37,15 +37,20 @@ struct weir__bound_claim {
 
 /* --- lots --------------------------------------------------------------- */
 
-static struct weir__lot *lot_new(struct weir__bound_topic *topic, size_t count)
+static struct weir__lot *lot_new(struct weir__bound_topic *topic, size_t count,
+                                 struct weir_slice group)
 {
-    struct weir__lot *lot = weir__mem_new(
-        sizeof(*lot) + count * (sizeof(lot->events[0]) + sizeof(lot->runs[0])));
+    struct weir__lot *lot =
+        weir__mem_new(sizeof(*lot) + group.len +
+                      count * (sizeof(lot->events[0]) + sizeof(lot->runs[0])));
 
     if (lot == NULL)
         return NULL;
     lot->topic = topic;
     lot->runs = (struct weir__run *)(void *)(lot->events + count);
+    lot->group.ptr = (uint8_t *)(lot->runs + count);
+    lot->group.len = group.len;
+    memcpy(lot->runs + count, group.ptr, group.len);
     lot->next = topic->lots;
     if (lot->next != NULL)
         lot->next->previous = lot;
@@ -112,15 +117,20 @@ static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
                                lot->events[index].len};
     char *id = (char *)lot->bytes.ptr + lot->bytes.len +
                index * (WEIR__MADE_ID_LEN + 1);
+    bool is_group = weir__group_is_sound(lot->group);
 
     run->job.host = &weir__host;
     run->magic = WEIR__RUN_MAGIC;
     run->batch = lot;
     run->node = (uint32_t)index;
-    run->group = weir__slice_str(lot->group);
+    run->group = is_group ? lot->group : weir__slice_str("unreadable");
     run->token = lot->token;
     run->claimed_ns = now_ns;
-    run->is_malformed = weir__event_read(event, run, id) < 0;
+    run->due_ms = time_us / 1000; /* where the event does not say */
+    run->is_malformed = weir__event_read(event, run, id) < 0 || !is_group;
+    if (run->is_malformed)
+        weir__base_log_loss(&lot->topic->base, WEIR__LOSS_MALFORMED, 1,
+                            run->id);
     run->late_us = time_us - run->due_ms * 1000;
     if (run->late_us < 0)
         run->late_us = 0;
@@ -144,14 +154,13 @@ static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
     struct weir__lot *lot;
 
     if (events == NULL || !weir__reply_str(batch, 0, &group) ||
-        group.len > WEIR_MAX_ID || !weir__reply_str(batch, 1, &token) ||
+        !weir__reply_str(batch, 1, &token) ||
         !weir__reply_int(batch, 2, &ended) || ended < 0 ||
         events->elements == 0 || events->elements > WEIR__BOUND_EVENTS)
         return NULL;
-    lot = lot_new(topic, (size_t)events->elements);
+    lot = lot_new(topic, (size_t)events->elements, group);
     if (lot == NULL)
         return NULL;
-    memcpy(lot->group, group.ptr, group.len);
     lot->token = strtoull((const char *)token.ptr, NULL, 10);
     lot->ended = (uint32_t)ended;
     lot->is_leased = asked->is_leased;
@@ -206,10 +215,10 @@ static void read_offers(struct weir__bound_topic *topic,
     topic->offer_count = 0;
     topic->offered_ns = weir__base_now_ns(&topic->store->base);
     for (size_t i = 0; i < (size_t)offers->elements; i++) {
-        if (!weir__reply_str(offers, i, &group) || group.len > WEIR_MAX_ID)
+        if (!weir__reply_str(offers, i, &group))
             continue;
+        weir__buf_append(&topic->offers, &group.len, sizeof(group.len));
         weir__buf_append(&topic->offers, group.ptr, group.len);
-        weir__buf_append(&topic->offers, "", 1);
         topic->offer_count++;
     }
     if (topic->offers.failed) /* they are offered again */
@@ -391,6 +400,16 @@ static void write_bounds(struct weir__buf *buf,
     weir__resp_str(buf, text);
 }
 
+static struct weir_slice next_offer(const uint8_t **at)
+{
+    struct weir_slice group;
+
+    memcpy(&group.len, *at, sizeof(group.len));
+    group.ptr = *at + sizeof(group.len);
+    *at = group.ptr + group.len;
+    return group;
+}
+
 static void write_claim(struct weir__buf *buf,
                         const struct weir__bound_topic *topic, bool is_look)
 {
@@ -398,16 +417,18 @@ static void write_claim(struct weir__buf *buf,
         topic->offer_count > 0 &&
         weir__base_now_ns(&topic->store->base) - topic->offered_ns < HELD_NS;
     size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
-    const char *at = (const char *)topic->offers.ptr;
+    const uint8_t *at = topic->offers.ptr;
 
     weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count,
                     HEAD_ARGS + count);
     weir__prefix_keys(buf, &topic->base.prefix,
                       "rot hot lease out meta idle options "
                       "ttl");
-    for (size_t i = 0; i < count; i++, at += strlen(at) + 1) {
-        weir__bound_group_key(buf, topic, 'g', weir__slice_str(at));
-        weir__bound_group_key(buf, topic, 'l', weir__slice_str(at));
+    for (size_t i = 0; i < count; i++) {
+        struct weir_slice group = next_offer(&at);
+
+        weir__bound_group_key(buf, topic, 'g', group);
+        weir__bound_group_key(buf, topic, 'l', group);
     }
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
@@ -418,9 +439,9 @@ static void write_claim(struct weir__buf *buf,
     weir__resp_int(buf, topic->is_idle);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->options);
-    at = (const char *)topic->offers.ptr;
-    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-        weir__resp_str(buf, at);
+    at = topic->offers.ptr;
+    for (size_t i = 0; i < count; i++)
+        weir__resp_bytes(buf, next_offer(&at));
 }
 
 void weir__bound_flush_claim(struct weir__bound_topic *topic)

@@ -59,18 +59,24 @@ int weir__event_read(struct weir_slice event, struct weir__run *run,
                      char ret_id[WEIR__MADE_ID_LEN + 1])
 {
     size_t head = head_len(event);
-    struct weir_slice record;
+    struct weir_slice id;
+    const char *seq;
 
+    run->id = weir__slice_str("unreadable");
     if (head == 0)
         return WEIR_EMALFORMED;
-    run->due_ms = weir__seq_ms((const char *)event.ptr + SEQ_AT);
+    seq = (const char *)event.ptr + SEQ_AT;
+    if (!weir__seq_is_sound(seq))
+        return WEIR_EMALFORMED;
+    run->due_ms = weir__seq_ms(seq);
+    weir__made_id(seq, event.ptr[SLOT_AT], ret_id);
+    run->id = weir__slice_of(ret_id, WEIR__MADE_ID_LEN);
     if ((event.ptr[0] & HAS_ID) != 0) {
-        run->id = (struct weir_slice){event.ptr + HEAD + 1, event.ptr[HEAD]};
-    } else {
-        weir__made_id((const char *)event.ptr + SEQ_AT, event.ptr[SLOT_AT],
-                      ret_id);
-        run->id = (struct weir_slice){(uint8_t *)ret_id, WEIR__MADE_ID_LEN};
+        id = weir__slice_of(event.ptr + HEAD + 1, event.ptr[HEAD]);
+        if (!weir__id_is_sound(id))
+            return WEIR_EMALFORMED;
+        run->id = id;
     }
-    record = (struct weir_slice){event.ptr + head, event.len - head};
-    return weir__record_read(record, &run->record);
+    return weir__record_read(weir__slice_of(event.ptr + head, event.len - head),
+                             &run->record);
 }

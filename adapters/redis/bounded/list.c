@@ -29,6 +29,7 @@ struct list_ask {
     weir_show_fn fn;
     void *arg;
     int64_t named, skip; /* as the script says */
+    bool has_named;      /* some in the last answer */
     size_t count;
     char names[NAMES_MAX][WEIR_MAX_ID + 1]; /* of groups to be read */
 };
@@ -44,10 +45,8 @@ static void show(struct list_ask *list, struct weir_slice group,
 
     info.due_ms = -1;
     if (weir__event_read(event, &run, made_id) < 0) {
-        info.id = weir__slice_str("unreadable");
         info.reason = weir__slice_str("malformed");
     } else {
-        info.id = run.id;
         info.counters = run.record.counters;
         info.ttl_ms = run.record.ttl_ms;
         info.error = run.record.error;
@@ -55,6 +54,7 @@ static void show(struct list_ask *list, struct weir_slice group,
         if (list->state == WEIR_JOB_READY)
             info.due_ms = run.due_ms;
     }
+    info.id = run.id;
     list->left--;
     list->fn(WEIR_OK, &info, list->arg);
 }
@@ -98,7 +98,8 @@ static void send_page(struct list_ask *list)
                     &list->ask);
 }
 
-/* What is left of the groups, or the next ones. False: not an answer. */
+/* What is left of the groups, or the next ones, but for those whose name is
+ * none. False: not an answer. */
 static bool read_names(struct list_ask *list, const struct redisReply *reply)
 {
     struct weir_slice group;
@@ -114,11 +115,15 @@ static bool read_names(struct list_ask *list, const struct redisReply *reply)
     list->count -= (size_t)done;
     memmove(list->names[0], list->names[done],
             list->count * sizeof(list->names[0]));
+    list->has_named = false;
     for (size_t i = 0; weir__reply_str(reply->element[NAMES], i, &group); i++) {
         char *name = list->names[list->count];
 
-        if (list->count == NAMES_MAX || group.len > WEIR_MAX_ID)
+        list->has_named = true;
+        if (list->count == NAMES_MAX)
             return false;
+        if (!weir__group_is_sound(group))
+            continue;
         memcpy(name, group.ptr, group.len);
         name[group.len] = '\0';
         list->count++;
@@ -148,8 +153,8 @@ static void on_listed(struct weir__ask *ask, int code,
     weir__base_log_error(&list->topic->base, "list", code, reply);
     if (code == WEIR_OK)
         code = read_page(list, reply);
-    if (code == WEIR_OK && list->count > 0 && list->left > 0 &&
-        list->state != WEIR_JOB_SCHEDULED) {
+    if (code == WEIR_OK && (list->count > 0 || list->has_named) &&
+        list->left > 0 && list->state != WEIR_JOB_SCHEDULED) {
         send_page(list);
         weir__conn_flush(list->topic->store->base.commands);
         return;

@@ -119,7 +119,7 @@ static bool are_names(const struct redisReply *reply)
     struct weir_slice group;
 
     for (size_t i = 1; i < (size_t)reply->elements; i++)
-        if (!weir__reply_str(reply, i, &group) || group.len > WEIR_MAX_ID)
+        if (!weir__reply_str(reply, i, &group))
             return false;
     return true;
 }

@@ -72,7 +72,7 @@ struct weir__lot {
     struct weir__bound_topic *topic;
     struct weir__lot *previous, *next; /* all that are out */
     struct weir__lot *next_spent;      /* all its runs came back */
-    char group[WEIR_MAX_ID + 1];
+    struct weir_slice group;           /* as the server has it: any bytes */
     uint64_t token;
     uint32_t ended; /* leases */
     bool is_leased;
@@ -81,7 +81,7 @@ struct weir__lot {
     uint32_t done, failed, aged, retried, snoozed, back;
     int64_t wait_ms; /* until the group's next turn */
     struct weir__buf bytes, rewritten;
-    struct weir__run *runs; /* behind the events */
+    struct weir__run *runs; /* behind the events; the group is behind them */
     struct weir__lot_event events[];
 };
 
@@ -93,7 +93,7 @@ struct weir__bound_topic {
     bool is_idle;                      /* registered as an idle worker */
     struct weir__bound_claim *claimed; /* waits for the stored options */
     unsigned tries;          /* claims in a row that were only offered groups */
-    struct weir__buf offers; /* names, a NUL behind each */
+    struct weir__buf offers; /* length and name of each */
     size_t offer_count;
     int64_t offered_ns;
     size_t per_group; /* events of a batch, running mean */
@@ -136,7 +136,8 @@ enum { WEIR__EVENT_ID_AT = 15 };
 void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
                          const struct weir__record *record);
 
-/* Fill the run. The made id goes to `ret_id`. WEIR_EMALFORMED, WEIR_ENEWER. */
+/* Fill the run; it has an id that can be shown in any case. One that weir makes
+ * is in `ret_id`. WEIR_EMALFORMED, WEIR_ENEWER. */
 int weir__event_read(struct weir_slice event, struct weir__run *run,
                      char ret_id[WEIR__MADE_ID_LEN + 1]);
 

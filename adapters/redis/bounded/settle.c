@@ -129,7 +129,7 @@ static void on_renewed(struct weir__ask *ask, int code,
 
 static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
 {
-    weir__resp_str(buf, lot->group);
+    weir__resp_bytes(buf, lot->group);
     weir__resp_int(buf, (int64_t)lot->token);
 }
 

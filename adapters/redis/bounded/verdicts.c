@@ -50,8 +50,8 @@ static size_t read_refused(struct settle_call *call,
         const struct weir__lot *lot = lot_at(call, place);
 
         if (lot != NULL && count > 0)
-            weir__bound_tell_drop(call->topic, weir__slice_str(lot->group),
-                                  WEIR_DROP_OVERFLOW, (uint64_t)count);
+            weir__bound_tell_drop(call->topic, lot->group, WEIR_DROP_OVERFLOW,
+                                  (uint64_t)count);
     }
     return refused;
 }
@@ -87,8 +87,7 @@ static void on_settled(struct weir__ask *ask, int code,
         refused = read_refused(call, reply);
         for (const struct weir__lot *lot = call->first; lot != NULL;
              lot = lot->next_spent)
-            weir__bound_tell_drop(topic, weir__slice_str(lot->group),
-                                  WEIR_DROP_AGE, lot->aged);
+            weir__bound_tell_drop(topic, lot->group, WEIR_DROP_AGE, lot->aged);
     }
     if (code == WEIR_OK)
         weir__base_log_refused(&topic->base, refused);
@@ -103,7 +102,7 @@ static bool is_untouched(const struct weir__lot *lot)
 
 static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
 {
-    weir__resp_str(buf, lot->group);
+    weir__resp_bytes(buf, lot->group);
     weir__resp_int(buf, (int64_t)lot->token);
     weir__resp_int(buf, lot->is_leased);
     weir__resp_int(buf, lot->wait_ms);
@@ -145,7 +144,7 @@ static void send_call(struct settle_call *call)
                       "rot hot lease out meta idle options ttl");
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent) {
-        struct weir_slice group = weir__slice_str(lot->group);
+        struct weir_slice group = lot->group;
 
         weir__bound_group_key(&bytes, topic, 'g', group);
         weir__bound_group_key(&bytes, topic, 'l', group);

@@ -51,6 +51,8 @@ static void show_dead(const struct dead_list *list,
 
     if (!weir__reply_str(records, index, &bytes))
         return; /* deleted in between */
+    if (!weir__id_is_sound(info.id))
+        info.id = weir__slice_str("unreadable");
     if (weir__job_read(bytes, &info) != WEIR_OK)
         info.reason = weir__slice_str("malformed");
     list->fn(WEIR_OK, &info, list->arg);

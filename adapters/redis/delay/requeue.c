@@ -5,6 +5,7 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 /* Dead jobs become ready again: one, or all of them a page at a time. The
  * records of a page are fetched, written anew as packs and staged; the requeue
@@ -159,6 +160,8 @@ static int renew_record(struct requeue *requeue, struct weir_slice bytes,
 
     if (rc < 0)
         return rc;
+    if (!weir__id_is_sound(name))
+        return WEIR_EMALFORMED;
     record.counters.attempt = 0;
     record.counters.failures = 0;
     record.spent = 0;

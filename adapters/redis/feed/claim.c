@@ -76,7 +76,7 @@ static bool read_entry(struct weir__feed_claim *claim, size_t index,
     struct weir__run *run = &claim->runs[index];
     struct weir_slice id, past;
 
-    if (!weir__reply_str(reply, at, &id) || id.len > WEIR_MAX_ID ||
+    if (!weir__reply_str(reply, at, &id) ||
         !weir__reply_str(reply, at + 2, &past) ||
         !weir__reply_int(reply, at + 3, &run->due_ms))
         return false;
@@ -85,7 +85,8 @@ static bool read_entry(struct weir__feed_claim *claim, size_t index,
     entry->id_len = id.len;
     weir__buf_append(&claim->bytes, id.ptr, id.len);
     run->is_malformed =
-        !weir__feed_read_body(&claim->bytes, reply->element[at + 1], entry);
+        !weir__feed_read_body(&claim->bytes, reply->element[at + 1], entry) ||
+        !weir__id_is_sound(id);
     entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
     weir__feed_read_past(past, &run->record, &run->blamed);
     run->is_suspect = run->record.counters.crashes > 0;
@@ -107,6 +108,11 @@ static void fill_run(struct weir__feed_claim *claim, size_t index)
     run->batch = claim;
     run->node = (uint32_t)index;
     run->id = weir__slice_of(bytes + entry->id_at, entry->id_len);
+    if (!weir__id_is_sound(run->id))
+        run->id = weir__slice_str("unreadable");
+    if (run->is_malformed)
+        weir__base_log_loss(&claim->topic->base, WEIR__LOSS_MALFORMED, 1,
+                            run->id);
     run->record.body = weir__slice_of(bytes + entry->body_at, entry->body_len);
     run->token = claim->token;
     run->late_us = late_us < 0 ? 0 : late_us;

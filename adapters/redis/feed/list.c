@@ -31,6 +31,8 @@ static void show(const struct list_ask *list, const struct redisReply *reply,
         !weir__reply_int(reply, at + 1, &info.due_ms) ||
         !weir__reply_str(reply, at + 2, &past))
         return;
+    if (!weir__id_is_sound(info.id))
+        info.id = weir__slice_str("unreadable");
     weir__feed_read_past(past, &record, NULL);
     (void)weir__feed_read_body(&bytes, reply->element[at + 3],
                                &entry); /* its text, if it is no value */

@@ -28,10 +28,10 @@ enum {
 struct weir__feed_entry {
     struct weir__ask start;     /* first; whether it may start */
     struct weir__run *starting; /* while that is asked */
-    size_t id_at, id_len;
-    size_t raw_at, raw_len;   /* as it came, or what decodes to the same */
-    size_t body_at, body_len; /* msgpack */
-    bool is_kept;             /* on the server, until it is settled */
+    size_t id_at, id_len;       /* as the server has it: any bytes */
+    size_t raw_at, raw_len;     /* as it came, or what decodes to the same */
+    size_t body_at, body_len;   /* msgpack */
+    bool is_kept;               /* on the server, until it is settled */
 };
 
 /* Entries that were claimed together, until all of them came back. */

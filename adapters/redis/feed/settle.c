@@ -71,10 +71,19 @@ static bool note_auto(struct weir__feed_call *call, uint64_t token)
     return true;
 }
 
+/* By which the script knows the entry; what is shown may be another one. */
+static void write_id(struct weir__buf *buf, const struct weir__run *run)
+{
+    const struct weir__feed_claim *claim = run->batch;
+    const struct weir__feed_entry *entry = &claim->entries[run->node];
+
+    weir__pack_str(buf, claim->bytes.ptr + entry->id_at, entry->id_len);
+}
+
 static bool note_done(struct weir__feed_call *call, const struct weir__run *run)
 {
     weir__pack_uint(&call->done, run->token);
-    weir__pack_str(&call->done, run->id.ptr, run->id.len);
+    write_id(&call->done, run);
     call->dones++;
     return !call->done.failed;
 }
@@ -119,7 +128,7 @@ static bool note_other(struct weir__feed_call *call,
     weir__buf_reset(past);
     weir__feed_write_past(past, run);
     weir__pack_uint(&call->other, run->token);
-    weir__pack_str(&call->other, run->id.ptr, run->id.len);
+    write_id(&call->other, run);
     weir__pack_str(&call->other, word, 1);
     weir__pack_uint(&call->other, (uint64_t)run->delay_ms);
     weir__pack_str(&call->other, past->ptr, past->len);

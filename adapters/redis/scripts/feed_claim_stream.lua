@@ -50,9 +50,22 @@ local function pending(id)
   return call('XPENDING', stream, group, id, id, 1)[1]
 end
 
+-- What somebody else wrote into `wait` is no reason to stop.
+local function is_entry(id)
+  return string.find(id, '^%d+%-%d+$') and
+         not redis.pcall('XRANGE', stream, id, id, 'COUNT', 1).err
+end
+
 -- An entry that waited: still ours, or taken over by another consumer, or gone
 -- from the stream.
 local function recall(id, due)
+  if not is_entry(id) then
+    call('ZREM', keys.wait, id)
+    call('HDEL', keys.held, id)
+    call('HDEL', keys.past, id)
+    lost = lost + 1
+    return
+  end
   local bytes = call('HGET', keys.held, id)
   local past = call('HGET', keys.past, id)
   local owner = not bytes and pending(id)

@@ -15,8 +15,8 @@ local reply = { call('HGET', meta, 'kind') or '' }
 local function body_of(id)
   local bytes = call('HGET', held, id)
   if bytes or group == '' then return bytes or '' end
-  local entry = call('XRANGE', source, id, id)[1]
-  return entry and entry[2] or ''
+  local found = redis.pcall('XRANGE', source, id, id) -- it may be no id
+  return found[1] and found[1][2] or ''
 end
 
 local function give(id, ms, body)

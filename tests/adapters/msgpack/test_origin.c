@@ -83,6 +83,9 @@ TEST(what_is_no_origin_is_none)
         BYTES("\x81\xaaweir.topic\xa1t"),               /* no id */
         BYTES("\x82\xaaweir.topic\xa1t\xa7weir.id"),    /* cut */
         BYTES("\x82\xaaweir.topic\x01\xa7weir.id\x01"), /* wrong types */
+        BYTES("\x82\xaaweir.topic\xa1t\xa7weir.id\xa3"
+              "a\nb"), /* no id */
+        BYTES("\x82\xaaweir.topic\xa3t\x1b[\xa7weir.id\xa1x"),
         BYTES("\xdf\xff\xff\xff\xff"),
     };
     struct weir_origin got;
