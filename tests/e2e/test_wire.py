@@ -88,6 +88,90 @@ def an_id_that_exists_is_refused_and_a_repeat_changes_nothing(place):
     expect(2, place.stats("t")["scheduled"])
 
 
+NO_IDS = ["\r\nX-Admin: 1", "a\nb", "a\0b", "a\x1b[2Jb", "x" * 129, "x" * 255]
+
+
+@test
+def an_id_that_no_job_can_have_is_refused_and_its_neighbours_run(place):
+    wire = open_wire(place)
+    for i, bad in enumerate(NO_IDS):
+        answer = wire.add("t", [record(i), record(i)], "r0", ["good", bad])
+        expect((0, [-3]), answer[1:3], "id %r" % bad)
+        expect((0, [-3]), answer[3](), "a repeat, id %r" % bad)
+        expect(1, wire.add("t", [record(i)], "r0", ["good%d" % i])[1])
+    for i, bad in enumerate(("a b", "{x}", "\x7f", "\x9b")):
+        expect(2, wire.add("t", [record(7), record(7)], "r0",
+                           ["fair%d" % i, bad])[1], "id %r" % bad)
+    lines = run_all(place)
+    expect(sorted(["good%d" % i for i in range(6)] +
+                  ["fair%d" % i for i in range(4)]),
+           sorted(line["id"] for line in lines))
+    dead = place.ok("dead", "list", "t")
+    expect(4, len(dead), dead)
+    for job in dead:
+        expect("malformed", job["reason"])
+        expect_true(re.fullmatch("~[-0-9A-Z_a-z]{12}01", job["id"]), job)
+    expect(10, place.stats("t")["done_total"])
+
+
+def put_pack(wire, bad):
+    """Without the script that would refuse it."""
+    name = wire.name()
+    data, _ = pack([record(7)], [bad])
+    key = wire.key("d", b"ids")
+    wire.redis.set(wire.key("d", b"p:" + name), data)
+    wire.redis.hset(key, bad, name)
+    wire.redis.zadd(wire.key("d", b"wait"), {name + b"0000": 1})
+    wire.redis.hincrby(wire.key("d", b"meta"), "added", 1)
+
+
+def put_event(wire, bad):
+    event = b"\x01" + wire.name() + b"\0" + bytes([len(bad)]) + bad + record(7)
+    wire.redis.rpush(wire.key("b", b"g:g"), event)
+    for field in ("added", "waiting"):
+        wire.redis.hincrby(wire.key("b", b"meta"), field, 1)
+
+
+def put_entry(wire, bad):
+    wire.redis.hset(wire.key("l", b"held"), bad, b"7")
+    wire.redis.zadd(wire.key("l", b"wait"), {bad: 1})
+
+
+@test
+def ids_that_were_written_by_hand_reach_no_handler_of_any_kind(place):
+    wire = open_wire(place)
+    for topic, kind in (("d", "delay"), ("b", "bounded"), ("l", "list"),
+                        ("s", "stream")):
+        place.ok("topic", "set", topic, "kind=" + kind)
+    place.add("d", "good")
+    place.ok("add", "b", "--group", "g", "--id", "good")
+    wire.redis.rpush("l", b"1")
+    wire.redis.xadd("s", {"body": "1"})
+    for bad in NO_IDS:
+        put_pack(wire, bad)
+        put_event(wire, bad.encode())
+        put_entry(wire, bad)
+        wire.redis.zadd(wire.key("s", b"wait"), {bad: 1})
+    handles = [word for topic in "dbls" for word in
+               ("--handle", "%s=echo?file=%s" % (topic, place.path(topic)))]
+    result = place.weir("run", "--until-empty", *handles)
+    expect(0, result.code, result.err)
+    for topic in "dbls":
+        expect(1, len(place.lines(topic)), topic)
+    expect("good", place.lines("d")[0]["id"])
+    expect("good", place.lines("b")[0]["id"])
+    expect(6, place.stats("b")["failed_total"])
+    for topic in "dl":
+        expect(6, len(place.ok("dead", "list", topic)), topic)
+    shown = "".join(place.weir("dead", "list", topic).out
+                    for topic in "dl")
+    for text in (result.err, shown):
+        expect_true("\x1b" not in text and "X-Admin" not in text, repr(text))
+    for topic in "dbl":
+        expect_in("redis: %s: 1 claimed jobs cannot be read" % topic,
+                  result.err)
+
+
 @test
 def the_bound_of_a_topic_is_told(place):
     wire = open_wire(place)

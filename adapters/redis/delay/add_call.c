@@ -183,6 +183,14 @@ static struct add_call *call_new(struct weir__adds *adds,
 
 /* --- replies ------------------------------------------------------------ */
 
+static void fail_parcel(struct add_call *call, size_t index)
+{
+    const struct weir__parcel *parcel = &call->parcels[index];
+
+    for (size_t i = 0; i < parcel->count; i++)
+        call->adds->items.list[parcel->first + i].code = WEIR_ESERVER;
+}
+
 /* The pack was not staged (its minute passed, or the server was out of
  * memory): once more under a new name, then it is an error. */
 static void stage_again(struct add_call *call, size_t index)
@@ -212,7 +220,7 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
 
         if (!weir__reply_int(reply, i, &index) ||
             !weir__reply_int(reply, i + 1, &slot) || index < 0 ||
-            index >= (int64_t)call->parcel_count || slot < -2 ||
+            index >= (int64_t)call->parcel_count || slot < -3 ||
             slot % WEIR__SLOTS_MAX >= (int64_t)call->parcels[index].count)
             return false;
         items = &call->adds->items.list[call->parcels[index].first];
@@ -222,6 +230,8 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
             items[slot].code = WEIR_EEXISTS;
         else if (slot == -2)
             stage_again(call, (size_t)index);
+        else if (slot == -3) /* somebody wrote over it, or wrote the answer */
+            fail_parcel(call, (size_t)index);
     }
     return true;
 }

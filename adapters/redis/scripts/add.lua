@@ -17,8 +17,10 @@
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
---       -2: not staged. Where options are stored their revision comes last.
---       A repeat is answered with the same pairs, and added 0.
+--       -2: not staged; -3: it is none: its ids are not one str for each job,
+--       or one has more than 128 bytes or NUL, LF, CR or ESC, or what the
+--       arguments say of it cannot be. Where options are stored their revision
+--       comes last. A repeat is answered with the same pairs, and added 0.
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
 --#include due
@@ -30,12 +32,13 @@ local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, seat, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local find = string.find
 
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
 local last = call('HGET', seen, seat)
 local last_number = last and string.match(last, '^%d+')
-if last and tonumber(last_number) >= tonumber(number) then
+if last_number and tonumber(last_number) >= tonumber(number) then
   for index = first_pack, #KEYS do -- it was staged again, too
     if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
   end
@@ -55,11 +58,52 @@ if stored ~= kind then return { -1, stored } end
 -- How many more jobs may wait; nil: no bound.
 local left = known[2] and math.max(room_left(meta, tonumber(known[2])), 0)
 
+-- Is it what due.lua reads? Times are whole numbers that a score can hold.
+local function is_when(when, jobs)
+  if #when < 15 and find(when, '^[ra]%-?%d+$') then return true end
+  if not find(when, '^[pq]') then return false end
+  local ok, times = pcall(cmsgpack.unpack, sub(when, 2))
+  ok = ok and type(times) == 'table' and #times == jobs
+  for i = 1, ok and jobs or 0 do
+    local ms = times[i]
+    ok = ok and type(ms) == 'number' and ms > -1e13 and ms < 1e13
+         and ms % 1 == 0
+  end
+  return ok
+end
+
+-- The ids of a pack, what the index has of them, and whether some may be too
+-- long; nil where they are none.
+-- Looking for a byte costs one pass of memchr over all ids: what is left over,
+-- workers see. Behind the ids comes the first offset, which is 0.
+local function read_ids(key, jobs, header_len)
+  local header, at = redis.pcall('GETRANGE', key, '0', header_len), 10
+  if header.err then return end
+  local form, high, low = byte(header, 9, 11)
+  header_len = tonumber(header_len)
+  if form == 220 and low then form, at = 144 + high * 256 + low, 12 end
+  if form ~= 144 + jobs or find(header, '\0', at, true) ~= header_len + 1 or
+     find(header, '\n', at, true) or find(header, '\r', at, true) or
+     find(header, '\27', at, true) then
+    return
+  end
+  local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
+  if not ok or last ~= header_len then return end
+  local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
+  if known.err then
+    call('HLEN', ids) -- it is no hash, or some ids are no text
+    return
+  end
+  -- A str of more than 31 bytes begins with one of these.
+  return names, known, header_len > 136 + jobs and
+         (find(header, '\217', at, true) or find(header, '\218', at, true) or
+          find(header, '\219', at, true))
+end
+
 -- Point the ids of a pack at it. Returns the set of slots whose id exists
 -- already (in the index or earlier in this pack) and its size; nil, 0 if none.
-local function index_ids(key, seq, jobs, header_len)
-  local names = cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
-  local known = call('HMGET', ids, unpack(names, 1, jobs))
+-- An error where they are none, before anything is written.
+local function index_ids(names, known, is_long, seq, jobs)
   local fields, last, refused, count = {}, 0, nil, 0
   for i = 1, jobs do
     if known[i] then
@@ -67,7 +111,9 @@ local function index_ids(key, seq, jobs, header_len)
       refused[i - 1] = true
       count = count + 1
     else
-      fields[last + 1], fields[last + 2] = names[i], seq
+      local name = names[i]
+      if is_long and #name > 128 then error() end
+      fields[last + 1], fields[last + 2] = name, seq
       last = last + 2
     end
   end
@@ -91,9 +137,7 @@ local function index_ids(key, seq, jobs, header_len)
 end
 
 -- Refuse the last slots of a pack until `left` are not refused.
-local function refuse_rest(key, jobs, header_len, refused, count)
-  local names = header_len > 8 and
-                cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
+local function refuse_rest(names, jobs, refused, count)
   local full = {}
   refused = refused or {}
   for slot = jobs - 1, 0, -1 do
@@ -110,15 +154,18 @@ end
 -- Remember the answer. Where there are more than a few, a new seat drops some
 -- that nobody used for two minutes (a number counts 1/128 ms): a call is sent
 -- again for one.
-local function note_seen(pairs)
+local function note_seen(reply)
   local value = number
-  if #pairs > 0 then value = number .. ' ' .. cmsgpack.pack(pairs) end
+  if #reply > 1 then
+    value = number .. ' ' .. cmsgpack.pack({ unpack(reply, 2) })
+  end
   if call('HSET', seen, seat, value) == 0 or call('HLEN', seen) <= 100 then
     return
   end
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
   for i = 1, #some, 2 do
-    local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
+    local age = (tonumber(number) or 0) -
+                (string.match(some[i + 1], '^%d+') or 0)
     if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end
@@ -127,20 +174,30 @@ local reply, added, entries, first = { 0 }, 0, {}, nil
 for index = 0, #KEYS - first_pack do
   local key, arg = KEYS[first_pack + index], first_arg + 3 * index
   local jobs, header_len = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
-  local seq = sub(key, -12)
-  if call('PERSIST', key) == 0 then
-    reply[#reply + 1] = index
-    reply[#reply + 1] = call('EXISTS', key) == 1 and -1 or -2
-  else
-    local refused, count = nil, 0
-    if header_len > 8 then
-      refused, count = index_ids(key, seq, jobs, header_len)
+  local seq, when = sub(key, -12), ARGV[arg + 2]
+  local why, refused, count, names = nil, nil, 0, nil
+  if not (jobs and jobs >= 1 and jobs <= 256 and jobs % 1 == 0 and
+          header_len and header_len >= 8 and is_when(when, jobs)) then
+    why = -3
+  elseif call('PERSIST', key) == 0 then
+    why = call('EXISTS', key) == 1 and -1 or -2
+  elseif header_len > 8 then
+    local ok, known, is_long
+    names, known, is_long = read_ids(key, jobs, ARGV[arg + 1])
+    ok, refused, count = pcall(index_ids, names, known, is_long, seq, jobs)
+    if not ok then
+      why = -3
+      call('DEL', key)
     end
+  end
+  if why then
+    reply[#reply + 1] = index
+    reply[#reply + 1] = why
+  else
     local full
     if left then
       if jobs - count > left then
-        refused, count, full = refuse_rest(key, jobs, header_len, refused,
-                                           count)
+        refused, count, full = refuse_rest(names, jobs, refused, count)
       end
       left = left - (jobs - count)
     end
@@ -156,14 +213,14 @@ for index = 0, #KEYS - first_pack do
       call('DEL', key)
     else
       if count > 0 then call('SETRANGE', key, 3, char(count)) end
-      local due = enter(entries, seq, jobs, ARGV[arg + 2], now, refused)
+      local due = enter(entries, seq, jobs, when, now, refused)
       if not first or due < first then first = due end
       added = added + jobs - count
     end
   end
 end
 
-note_seen({ unpack(reply, 2) })
+note_seen(reply)
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)

@@ -36,6 +36,7 @@ void script_setup(void)
 void script_teardown(void)
 {
     freeReplyObject(script_reply);
+    script_reply = NULL;
     redisFree(server);
     redis_stop(script_proc);
 }
@@ -159,22 +160,44 @@ static size_t build(struct weir__buf *buf, const char *ids, size_t *ret_count)
 }
 
 char script_header[8];
-static char total[8];
+char script_total[8];
 
-void script_stage(char letter, const char *ids)
+static void stage(char letter, const struct weir__buf *buf, size_t header_len,
+                  size_t count)
 {
-    struct weir__buf buf = {0};
-    size_t count, header_len = build(&buf, ids, &count);
     char seq[13] = {0};
     redisReply *set;
 
     memset(seq, letter, 12);
     (void)snprintf(script_header, sizeof(script_header), "%zu", header_len);
-    (void)snprintf(total, sizeof(total), "%zu", count);
-    set = redisCommand(server, "SET weir:{t}:p:%s %b NX PX 60000", seq, buf.ptr,
-                       buf.len);
+    (void)snprintf(script_total, sizeof(script_total), "%zu", count);
+    set = redisCommand(server, "SET weir:{t}:p:%s %b NX PX 60000", seq,
+                       buf->ptr, buf->len);
     EXPECT_TRUE(set != NULL && set->type != REDIS_REPLY_ERROR);
     freeReplyObject(set);
+}
+
+void script_stage(char letter, const char *ids)
+{
+    struct weir__buf buf = {0};
+    size_t count, header_len = build(&buf, ids, &count);
+
+    stage(letter, &buf, header_len, count);
+    weir__buf_fini(&buf);
+}
+
+void script_stage_block(char letter, size_t count, struct weir_slice block)
+{
+    struct weir__pack_job jobs[256] = {{{0}, {0}}};
+    struct weir__buf buf = {0}, plain = {0};
+
+    weir__pack_write(&plain, jobs, count, false);
+    weir__buf_append(&buf, plain.ptr, WEIR__PACK_HEAD);
+    weir__buf_append(&buf, block.ptr, block.len);
+    weir__buf_append(&buf, plain.ptr + WEIR__PACK_HEAD,
+                     plain.len - WEIR__PACK_HEAD);
+    stage(letter, &buf, WEIR__PACK_HEAD + block.len, count);
+    weir__buf_fini(&plain);
     weir__buf_fini(&buf);
 }
 
@@ -191,7 +214,7 @@ const char *script_add_staged(char letter, const char *when, size_t when_len)
     script_arg("delay");
     script_arg("seat");
     script_arg(number);
-    script_arg(total);
+    script_arg(script_total);
     script_arg(script_header);
     script_arg_bytes(when, when_len);
     return script_call();

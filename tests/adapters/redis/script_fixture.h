@@ -8,6 +8,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include <weir/base.h>
+
 #include "adapters/redis/script.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/harness/test.h"
@@ -16,6 +18,7 @@ extern struct redis_proc *script_proc;
 extern redisReply *script_reply; /* of the last call */
 extern char script_token[24];    /* of the last claim */
 extern char script_header[8];    /* header length of the last staged pack */
+extern char script_total[8];     /* and its jobs */
 
 /* A server with all scripts. */
 void script_setup(void);
@@ -35,6 +38,8 @@ const char *script_call(void);
 
 /* Stage a pack: ids separated by blanks, or a number of jobs without ids. */
 void script_stage(char letter, const char *ids);
+/* The same with these bytes as its id block. */
+void script_stage_block(char letter, size_t count, struct weir_slice block);
 extern long long script_number; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "tests/adapters/redis/script_fixture.h"
 
 /* --- add ---------------------------------------------------------------- */
@@ -27,6 +29,109 @@ TEST(ids_that_exist_are_refused_slot_by_slot)
     EXPECT_STR("aaaaaaaaaaaa0001 bbbbbbbbbbbb0000 bbbbbbbbbbbb0202",
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
     EXPECT_INT(4, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+/* It is refused, and what was added before stays alone. */
+static void expect_none(size_t count, struct weir_slice block)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    script_stage_block('b', count, block);
+    EXPECT_STR("0 0 -3", script_add_staged('b', "r0", 2));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:ids")); /* with "!" */
+    EXPECT_INT(1, script_stat(STAT_ADDED));
+    script_teardown();
+}
+
+#define BYTES(text) (weir__slice_of(text, sizeof(text) - 1))
+
+TEST(a_pack_whose_ids_are_none_is_refused_before_anything_is_written)
+{
+    const struct weir_slice blocks[] = {
+        BYTES("\x92\xa1v\xa3"
+              "a\nb"),
+        BYTES("\x92\xa1v\xa3"
+              "a\rb"),
+        BYTES("\x92\xa1v\xa3"
+              "a\x00b"),
+        BYTES("\x92\xa1v\xa3"
+              "a\x1b["),
+        BYTES("\x92\xa1v\x91\xa1w"),  /* an array */
+        BYTES("\x92\xa1v\xc0"),       /* nil */
+        BYTES("\x92\xa1v\xc3"),       /* true */
+        BYTES("\x92\xa1v\xa5w"),      /* cut */
+        BYTES("\x92\xa1v\xc1\xc1"),   /* no msgpack */
+        BYTES("\x91\xa1v"),           /* fewer than jobs */
+        BYTES("\x93\xa1v\xa1w\xa1z"), /* more */
+        BYTES("\x92\xa1v\xa1w\xa1z"), /* something behind them */
+        BYTES("\xdc\x00\x03\xa1v\xa1w\xa1z"),
+        BYTES("\xdc\x00"),
+        BYTES("\x82\xa1v\xa1w\xa1y\xa1z"), /* a map */
+        BYTES("\xa5vwxyz")};
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+        expect_none(2, blocks[i]);
+}
+
+TEST(an_id_of_more_than_128_bytes_is_refused)
+{
+    char block[400] = "\x92\xa1v\xd9";
+
+    memset(block + 5, 'x', sizeof(block) - 5);
+    block[4] = (char)129;
+    expect_none(2, weir__slice_of(block, 5 + 129));
+    block[4] = (char)255;
+    expect_none(2, weir__slice_of(block, 5 + 255));
+    memcpy(block + 3, "\xda\x01\x00", 3);
+    expect_none(2, weir__slice_of(block, 6 + 256));
+    memcpy(block, "\x92\x07\xd9\xa0", 4); /* a number, too */
+    expect_none(2, weir__slice_of(block, 4 + 160));
+    script_setup();
+    memset(block, 'x', sizeof(block));
+    memcpy(block, "\x92\xa1v\xd9\x80", 5);
+    script_stage_block('a', 2, weir__slice_of(block, 5 + 128));
+    EXPECT_STR("2", script_add_staged('a', "r0", 2));
+    script_teardown();
+}
+
+static void add_said(const char *jobs, const char *header_len)
+{
+    script_stage('b', "v w");
+    (void)snprintf(script_total, 8, "%s", jobs);
+    (void)snprintf(script_header, 8, "%s", header_len);
+    EXPECT_STR("0 0 -3", script_add_staged('b', "r0", 2));
+    (void)redis_int(script_proc, "DEL weir:{t}:p:bbbbbbbbbbbb");
+}
+
+TEST(an_add_that_says_of_a_pack_what_cannot_be_is_refused)
+{
+    static const char *const whens[] = {"",     "x",    "r",      "r1.5",
+                                        "rnan", "q0",   "a1e300", "p\x91\x05",
+                                        "p",    "p\xc1"};
+
+    script_setup();
+    add_said("3", "13");
+    add_said("1", "13");
+    add_said("0", "13");
+    add_said("257", "13");
+    add_said("9999", "13");
+    add_said("x", "13");
+    add_said("1.5", "13");
+    add_said("2", "12");
+    add_said("2", "14");
+    add_said("2", "999");
+    add_said("2", "7");
+    add_said("2", "-5");
+    add_said("2", "0xd");
+    add_said("2", "");
+    for (size_t i = 0; i < sizeof(whens) / sizeof(whens[0]); i++) {
+        EXPECT_STR("0 0 -3", script_add('b', "v w", whens[i]));
+        (void)redis_int(script_proc, "DEL weir:{t}:p:bbbbbbbbbbbb");
+    }
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids")); /* "!" */
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
     script_teardown();
 }
 
