@@ -24,5 +24,6 @@ fi
 case $name in
 fuzz_line) set -- -close_fd_mask=2 "$@" ;;
 esac
-"$program" -artifact_prefix="$name-" -timeout=20 -rss_limit_mb=1024 \
+words=$(dirname "${BASH_SOURCE[0]}")/ids.dict
+"$program" -dict="$words" -artifact_prefix="$name-" -timeout=20 -rss_limit_mb=1024 \
     -print_final_stats=1 "$@" "$grown" "$corpus"

@@ -25,6 +25,8 @@ static void read_line(const uint8_t *data, size_t size)
         FUZZ_TRUE(line.job.id == NULL ||
                   weir__id_check(weir__slice_str(line.job.id), NULL) ==
                       WEIR_OK);
+        FUZZ_TRUE(line.job.group == NULL ||
+                  weir__group_is_sound(weir__slice_str(line.job.group)));
         FUZZ_TRUE(line.job.delay_ms >= 0 && line.job.at_ms >= 0 &&
                   line.job.ttl_ms >= 0);
     }

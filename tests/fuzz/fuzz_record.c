@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Any bytes as a job's record: what is read lies inside of them, and written
- * again it is read the same. */
+/* Any bytes as a job's record: what is read lies inside of them, written again
+ * it is read the same, and where it says that it comes from is a place. */
 
+#include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
 #include "adapters/msgpack/scan.h"
 #include "tests/fuzz/fuzz.h"
@@ -27,6 +28,7 @@ static void expect_same(const struct weir__record *one,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir__record record, again;
+    struct weir_origin origin;
     struct weir__buf buf = {0};
 
     if (weir__record_read(weir__slice_of(data, size), &record) != WEIR_OK)
@@ -37,6 +39,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_inside(record.reason, data, size);
     fuzz_inside(record.error, data, size);
     fuzz_inside(record.body, data, size);
+    if (weir__origin_read(record.headers, &origin)) {
+        fuzz_inside(origin.error, data, size);
+        FUZZ_TRUE(weir__id_is_sound(origin.id));
+        FUZZ_TRUE(weir__topic_check(origin.topic, NULL) == WEIR_OK);
+    }
     FUZZ_TRUE(record.ttl_ms >= 0);
     FUZZ_TRUE(weir__msgpack_check(record.body) == WEIR_OK);
     weir__record_write(&buf, &record);

@@ -10,8 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapters/redis/bounded/bounded.h"
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/feed/feed.h"
+#include "adapters/redis/fifo/fifo.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"
@@ -35,10 +37,13 @@ enum {
     KIND_SHIFT = 12 /* the rest: which kind of topic */
 };
 
+enum { BOUNDED = 3, KINDS = 5 };
+
 struct world {
     struct ev_loop *loop;
     struct weir__store *store;
     struct weir__store_topic *topic;
+    const char *group;
     struct weir__run *runs; /* arrived and not settled */
     size_t seen, asked, answered;
 };
@@ -139,7 +144,9 @@ static void on_added(int code, const char *id, void *arg)
 static void on_job(int code, const struct weir_job_info *job, void *arg)
 {
     (void)arg;
-    FUZZ_TRUE(job == NULL || (code == WEIR_OK && job->id.len > 0));
+    FUZZ_TRUE(job == NULL || (code == WEIR_OK && weir__id_is_sound(job->id)));
+    FUZZ_TRUE(job == NULL || job->group.len == 0 ||
+              weir__group_is_sound(job->group));
 }
 
 static void on_was(int code, enum weir_job_state was, void *arg)
@@ -198,7 +205,9 @@ static void add(struct world *world)
 {
     static const uint8_t seven[] = {7};
     struct weir__record record = {.body = {seven, 1}};
-    struct weir__new_job job = {.id = weir__slice_str("a"), .record = &record};
+    struct weir__new_job job = {.id = weir__slice_str("a"),
+                                .record = &record,
+                                .group = weir__slice_str(world->group)};
 
     note(world, world->store->ops->add(world->topic, &job, on_added, world));
     job.id = weir__slice_str("");
@@ -262,7 +271,8 @@ static void settle_all(struct world *world)
 
         world->runs = run->next;
         run->next = NULL;
-        FUZZ_TRUE(run->id.len > 0 && run->due_ms >= 0);
+        FUZZ_TRUE(weir__id_is_sound(run->id) && run->due_ms >= 0);
+        FUZZ_TRUE(run->group.len == 0 || weir__group_is_sound(run->group));
         if (run->is_suspect && !run->is_malformed && ops->start != NULL) {
             ops->start(world->topic, run);
             continue;
@@ -297,7 +307,8 @@ static void work(struct world *world, struct peer *peer, unsigned what)
 static int open_store(struct world *world, const char *address, unsigned kind)
 {
     static const weir__store_open_fn kinds[] = {
-        weir__delay_open, weir__list_open, weir__stream_open};
+        weir__delay_open, weir__list_open, weir__stream_open,
+        weir__bounded_open, weir__concurrent_open};
     static const struct weir__store_events events = {
         .claimed = on_claimed,
         .arrived = on_arrived,
@@ -313,6 +324,8 @@ static int open_store(struct world *world, const char *address, unsigned kind)
         .name = weir__slice_str("t"),
         .max_dead = 5,
         .on_dead = weir__slice_str(""),
+        .bounded = {.length = 10, .batch = 5},
+        .fifo = {.delay_ms = 0, .lease_ms = 300, .consumers = 1},
     };
     struct weir__redis_url url;
     struct weir__redis_options options = {
@@ -326,7 +339,7 @@ static int open_store(struct world *world, const char *address, unsigned kind)
     };
 
     FUZZ_TRUE(weir__redis_url_parse(address, &url, NULL) == WEIR_OK);
-    FUZZ_TRUE(kinds[kind % 3](&options, &world->store) == WEIR_OK);
+    FUZZ_TRUE(kinds[kind % KINDS](&options, &world->store) == WEIR_OK);
     return world->store->ops->topic_open(world->store, &topic, &world->topic);
 }
 
@@ -341,6 +354,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (peer.listener == 0)
             peer_open(&peer);
         peer_reset(&peer, weir__slice_of(data + 2, size - 2));
+        world.group = (what >> KIND_SHIFT) % KINDS == BOUNDED ? "g" : "";
         FUZZ_TRUE(open_store(&world, peer.url, what >> KIND_SHIFT) == WEIR_OK);
         world.store->ops->topic_listen(world.topic, &world);
         work(&world, &peer, what);
