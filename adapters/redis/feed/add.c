@@ -36,10 +36,12 @@ static void on_added(struct weir__ask *ask, int code,
 
     weir__base_log_error(&add->topic->base, "add", code, reply);
     /* Of an entry of a list there is no id before it is taken. */
-    if (code == WEIR_OK && reply->type == REDIS_REPLY_STRING)
+    if (code != WEIR_OK || reply->type != REDIS_REPLY_STRING)
+        answer(add, code, "~");
+    else if (weir__id_is_sound(weir__slice_of(reply->str, (size_t)reply->len)))
         answer(add, code, reply->str);
     else
-        answer(add, code, "~");
+        answer(add, WEIR_ESERVER, "~");
 }
 
 static void send_add(struct weir__feed_add *add)

@@ -4,6 +4,7 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/fifo/private.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 /* Appending messages: what is added to a topic in one turn travels together. */
 
@@ -75,7 +76,7 @@ static void on_pushed(struct weir__ask *ask, int code,
     for (size_t i = 0; i < push->count; i++) {
         struct weir_slice id;
 
-        if (weir__reply_str(reply, i + 1, &id))
+        if (weir__reply_str(reply, i + 1, &id) && weir__id_is_sound(id))
             answer(&push->jobs[i], WEIR_OK, (const char *)id.ptr);
         else
             answer(&push->jobs[i], refusal(reply, i + 1), push->jobs[i].id);
