@@ -191,8 +191,9 @@ static void fail_parcel(struct add_call *call, size_t index)
         call->adds->items.list[parcel->first + i].code = WEIR_ESERVER;
 }
 
-/* The pack was not staged (its minute passed, or the server was out of
- * memory): once more under a new name, then it is an error. */
+/* The pack was not staged (its minute passed, the server was out of memory, or
+ * another producer has a pack of this name): once more under a new name, then it
+ * is an error. */
 static void stage_again(struct add_call *call, size_t index)
 {
     struct weir__parcel parcel = call->parcels[index];
@@ -228,7 +229,7 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
             items[slot % WEIR__SLOTS_MAX].code = WEIR_EFULL;
         else if (slot >= 0)
             items[slot].code = WEIR_EEXISTS;
-        else if (slot == -2)
+        else if (slot >= -2)
             stage_again(call, (size_t)index);
         else if (slot == -3) /* somebody wrote over it, or wrote the answer */
             fail_parcel(call, (size_t)index);

@@ -68,6 +68,34 @@ TEST(a_renewal_tells_which_lease_is_lost)
     world_close();
 }
 
+static void number_packs_alike(struct host *host)
+{
+    struct weir__base *base = &((struct weir__delay *)host->store)->base;
+
+    AWAIT(base->has_number);
+    base->seqs.producer = 7;
+    base->seqs.last = UINT64_C(1) << 46; /* later than any clock */
+}
+
+/* As after a FLUSHALL, or a failover to a replica that lagged behind. */
+TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    host_add(one, "a", 0);
+    host_add(other, "b", 0);
+    AWAIT(one->added == 1 && other->added == 1);
+    number_packs_alike(one);
+    number_packs_alike(other);
+    host_add(one, "c", 0);
+    AWAIT(one->added == 2);
+    host_add(other, "d", 0);
+    AWAIT(other->added == 2);
+    EXPECT_INT(4, host_claim(one, 10, 60000));
+    world_close();
+}
+
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
 {
     world_open(NULL);
