@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/visible.h"
+
 enum { LINE_CAP = 512 };
 
 const char *weir_error_name(int code)
@@ -38,11 +40,16 @@ const char *weir_error_text(int code)
 
 /* Plugins and servers write texts, too: one stays one line, and a terminal is
  * not told what to do. */
-static void make_line(char *text)
+WEIR_PRINTF(3, 0)
+static void make_line(char *buf, size_t cap, const char *format, va_list args)
 {
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ' || *text == '\x7f')
-            *text = *text == '\t' ? ' ' : '?';
+    char raw[LINE_CAP];
+    int wanted;
+    struct weir_slice text;
+
+    wanted = vsnprintf(raw, sizeof(raw), format, args);
+    text = weir__visible_formatted(raw, sizeof(raw), wanted); /* cut */
+    (void)weir__visible_take(&text, buf, cap);                /* cut */
 }
 
 int weir__error_set(struct weir_error *err, int code, const char *format, ...)
@@ -53,9 +60,8 @@ int weir__error_set(struct weir_error *err, int code, const char *format, ...)
         return code;
     err->code = code;
     va_start(args, format);
-    (void)vsnprintf(err->text, sizeof(err->text), format, args); /* cut */
+    make_line(err->text, sizeof(err->text), format, args);
     va_end(args);
-    make_line(err->text);
     return code;
 }
 
@@ -79,9 +85,8 @@ void weir__log(const struct weir__log *log, enum weir_level level,
     if (!is_wanted(log, level))
         return;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args); /* cut */
+    make_line(text, sizeof(text), format, args);
     va_end(args);
-    make_line(text);
     log->fn(level_of(level), text, log->arg);
 }
 
@@ -91,20 +96,12 @@ void weir__log_job(const struct weir__log *log, enum weir_level level,
 {
     char text[LINE_CAP];
     va_list args;
-    int used;
 
     if (!is_wanted(log, level))
         return;
-    used = snprintf(text, sizeof(text), "%s %.*s: ", topic, (int)id.len,
-                    (const char *)id.ptr);
-    if (used < 0)
-        used = 0;
-    if (used > LINE_CAP - 1)
-        used = LINE_CAP - 1; /* an id that nobody checked */
     va_start(args, format);
-    (void)vsnprintf(text + used, sizeof(text) - (size_t)used, format,
-                    args); /* cut */
+    make_line(text, sizeof(text), format, args);
     va_end(args);
-    make_line(text);
-    log->fn(level_of(level), text, log->arg);
+    weir__log(log, level, "%s %.*s: %s", topic, (int)id.len,
+              (const char *)id.ptr, text);
 }

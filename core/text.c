@@ -7,6 +7,7 @@
 
 #include "core/assert.h"
 #include "core/error.h"
+#include "core/visible.h"
 
 #define DAY_MS          ((int64_t)86400000)
 #define DURATION_MAX_MS (3650 * DAY_MS)
@@ -58,14 +59,9 @@ bool weir__slice_equal(struct weir_slice one, struct weir_slice other)
 const char *weir__text_quote(struct weir_slice text,
                              char buf[WEIR__TEXT_QUOTE_CAP])
 {
-    size_t len = text.len < QUOTE_MAX ? text.len : QUOTE_MAX;
+    size_t len = weir__visible_take(&text, buf, QUOTE_MAX + 1);
 
-    for (size_t i = 0; i < len; i++) {
-        memcpy(buf + i, text.ptr + i, 1);
-        if (text.ptr[i] < 0x20 || text.ptr[i] == 0x7F)
-            buf[i] = '?';
-    }
-    memcpy(buf + len, len < text.len ? "..." : "", len < text.len ? 4 : 1);
+    memcpy(buf + len, "...", text.len > 0 ? 4 : 0);
     return buf;
 }
 

@@ -21,8 +21,8 @@ size_t weir__slice_hash(struct weir_slice slice);
 
 enum { WEIR__TEXT_QUOTE_CAP = 52 };
 
-/* What a sentence may quote of a text: at most 48 bytes, then "..."; control
- * bytes become '?'. Writes a NUL and returns `buf`. */
+/* What a sentence may quote of a text: at most 48 bytes as core/visible.h shows
+ * them, then "...". Writes a NUL and returns `buf`. */
 const char *weir__text_quote(struct weir_slice text,
                              char buf[WEIR__TEXT_QUOTE_CAP]);
 

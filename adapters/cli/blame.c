@@ -2,10 +2,13 @@
 #include "adapters/cli/blame.h"
 
 #include "adapters/cli/cli.h"
+#include "core/text.h"
+#include "core/visible.h"
 
 #include <dlfcn.h>
 #include <ev.h>
 #include <execinfo.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,9 +97,13 @@ static struct iovec part(const char *text)
 static void on_fatal(int number)
 {
     const char *name = called();
+    struct weir_slice path =
+        weir__slice_str(name == NULL ? "the program" : name);
+    char shown[PATH_MAX];
+    size_t len = weir__visible_take(&path, shown, sizeof(shown));
     const struct iovec parts[4] = {
         part("weir: "),
-        part(name == NULL ? "the program" : name),
+        {shown, len},
         part(" crashed: "),
         part(text_of(number)),
     };

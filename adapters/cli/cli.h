@@ -3,7 +3,7 @@
 #define WEIR_CLI_H
 
 /* What the parts of the weir command share: exit codes, what every command is
- * told, how a command describes itself, and the two ways to talk.
+ * told, how a command describes itself, how to print and how to talk.
  *
  * Data goes to stdout, talk to stderr. A mistake is one sentence that begins
  * with "weir: ", names the thing and says what to do; whoever finds it prints
@@ -108,6 +108,10 @@ void weir__help_all(const struct weir__command *const *commands, size_t count);
 void weir__help_group(const struct weir__command *const *commands, size_t count,
                       const char *group);
 void weir__help_command(const struct weir__command *command);
+
+/* Data: to stdout. All that stands in it may be foreign, so nothing is a line
+ * feed but one at the end of `format`. */
+WEIR_PRINTF(1, 2) void weir__print(const char *format, ...);
 
 /* A mistake: "weir: " and the sentence, to stderr, at every log level. */
 WEIR_PRINTF(1, 2) void weir__complain(const char *format, ...);

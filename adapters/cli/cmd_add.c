@@ -192,7 +192,7 @@ static bool print_id(const struct add *add, const char *id)
     struct json_object *object;
 
     if (!add->client.cli->json) {
-        (void)printf("%s\n", id);
+        weir__print("%s\n", id);
         return true;
     }
     object = json_object_new_object();

@@ -91,8 +91,8 @@ static enum weir__exit check(struct weir__services *services,
     weir__services_note_unused(services, &log);
     if (cli->json)
         return print_json(services) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
-    (void)printf("%s: nothing wrong, %zu topic%s\n", services->path,
-                 services->count, services->count == 1 ? "" : "s");
+    weir__print("%s: nothing wrong, %zu topic%s\n", services->path,
+                services->count, services->count == 1 ? "" : "s");
     return WEIR__EXIT_DONE;
 }
 

@@ -24,7 +24,7 @@ static void print_line(const struct weir_job_info *job)
 
     weir__time_print(job->due_ms, died);
     weir__print_text(job->id);
-    (void)printf("  died %s  attempt %u  ", died, job->counters.attempt);
+    weir__print("  died %s  attempt %u  ", died, job->counters.attempt);
     weir__print_text(job->reason);
     if (job->error.len > 0) {
         (void)printf(": ");

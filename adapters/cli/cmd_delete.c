@@ -33,7 +33,7 @@ static void on_deleted(int code, enum weir_job_state was, void *arg)
         !print_json(deletion, weir_job_state_name(was)))
         code = WEIR_ENOMEM;
     if (code == WEIR_OK && !deletion->client.cli->json)
-        (void)printf("deleted, was %s\n", weir_job_state_name(was));
+        weir__print("deleted, was %s\n", weir_job_state_name(was));
     if (code == WEIR_OK && was == WEIR_JOB_RUNNING)
         weir__note(deletion->client.cli,
                    "the run that goes on is not interrupted; its verdict "

@@ -147,10 +147,10 @@ static void print_text(const struct weir__doctor *doctor)
     for (size_t i = 0; i < doctor->count; i++) {
         const struct weir__finding *finding = &doctor->list[i];
 
-        (void)printf("%-7s  %-11s  ", words[finding->health], finding->check);
+        weir__print("%-7s  %-11s  ", words[finding->health], finding->check);
         weir__print_text(weir__slice_str(finding->text));
         if (finding->advice[0] != '\0')
-            (void)printf("; %s", finding->advice);
+            weir__print("; %s", finding->advice);
         (void)printf("\n");
     }
 }

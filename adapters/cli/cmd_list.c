@@ -23,15 +23,15 @@ static void print_line(const struct weir_job_info *job)
     char due[32];
 
     weir__print_text(job->id);
-    (void)printf("  %s", weir_job_state_name(job->state));
+    weir__print("  %s", weir_job_state_name(job->state));
     if (job->group.len > 0) {
         (void)printf("  group ");
         weir__print_text(job->group);
     }
     if (job->due_ms >= 0) {
         weir__time_print(job->due_ms, due);
-        (void)printf("  %s %s", job->state == WEIR_JOB_DEAD ? "died" : "due",
-                     due);
+        weir__print("  %s %s", job->state == WEIR_JOB_DEAD ? "died" : "due",
+                    due);
     }
     (void)printf("  attempt %u", job->counters.attempt);
     if (job->reason.len > 0) {

@@ -25,7 +25,7 @@ static bool print(const struct pause *pause)
     struct json_object *object;
 
     if (!pause->client.cli->json) {
-        (void)printf("%s\n", pause->is_paused ? "paused" : "resumed");
+        weir__print("%s\n", pause->is_paused ? "paused" : "resumed");
         return true;
     }
     object = json_object_new_object();

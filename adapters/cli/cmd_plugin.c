@@ -140,12 +140,12 @@ static void print_bound(enum weir_option_type type, int64_t bound)
 
     if (type == WEIR_OPTION_DURATION) {
         (void)weir__duration_format(bound, duration);
-        (void)printf("%s", duration);
+        weir__print("%s", duration);
     } else if (type == WEIR_OPTION_SIZE && bound > 0 && bound % MIB == 0) {
         (void)printf("%" PRId64 "MiB", bound / MIB);
     } else {
-        (void)printf("%" PRId64 "%s", bound,
-                     type == WEIR_OPTION_SIZE ? " bytes" : "");
+        weir__print("%" PRId64 "%s", bound,
+                    type == WEIR_OPTION_SIZE ? " bytes" : "");
     }
 }
 
@@ -161,26 +161,27 @@ static void print_option(const struct weir_option *option)
 {
     const char *secret = is_secret(option) ? ", secret" : "";
 
-    (void)printf("  %s (%s", option->name, type_name(option->type));
+    weir__print("  %s (%s", option->name, type_name(option->type));
     if (option->choices != NULL)
-        (void)printf(": %s", option->choices);
+        weir__print(": %s", option->choices);
     if (is_bounded(option))
         print_bounds(option);
     if (option->fallback == NULL)
-        (void)printf(", required%s)", secret);
+        weir__print(", required%s)", secret);
     else
-        (void)printf(", default \"%s\"%s)", option->fallback, secret);
-    (void)printf("  %s\n", option->help != NULL ? option->help : "");
+        weir__print(", default \"%s\"%s)", option->fallback, secret);
+    weir__print("  %s\n", option->help != NULL ? option->help : "");
 }
 
 static void print_plugin(const char *path, const struct weir_plugin *plugin)
 {
-    (void)printf("name     %s\n", plugin->name);
+    weir__print("name     %s\n", plugin->name);
     if (plugin->version != NULL)
-        (void)printf("version  %s\n", plugin->version);
+        weir__print("version  %s\n", plugin->version);
     if (plugin->summary != NULL)
-        (void)printf("summary  %s\n", plugin->summary);
-    (void)printf("abi      %u\nfile     %s\n", plugin->abi, path);
+        weir__print("summary  %s\n", plugin->summary);
+    (void)printf("abi      %u\n", plugin->abi);
+    weir__print("file     %s\n", path);
     if (plugin->option_count > 0)
         (void)printf("options\n");
     for (size_t i = 0; i < plugin->option_count; i++) {

@@ -117,7 +117,7 @@ static bool print_files(const struct weir__cli *cli, const char *name)
     if (!cli->json) {
         for (size_t i = 0; i < FILES; i++) {
             file_path(i, name, path);
-            (void)printf("%s\n", path);
+            weir__print("%s\n", path);
         }
         return true;
     }

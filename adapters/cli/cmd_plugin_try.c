@@ -148,10 +148,10 @@ static bool print(const struct try *try, const struct outcome *outcome)
 
     if (try->cli->json)
         return print_json(try, outcome);
-    (void)printf("verdict  %s\n", outcome->verdict);
+    weir__print("verdict  %s\n", outcome->verdict);
     if (outcome->delay_ms >= 0) {
         (void)weir__duration_format(outcome->delay_ms, delay);
-        (void)printf("delay    %s\n", delay);
+        weir__print("delay    %s\n", delay);
     }
     if (*outcome->reason != '\0') {
         (void)printf("reason   ");
@@ -159,7 +159,7 @@ static bool print(const struct try *try, const struct outcome *outcome)
         (void)printf("\n");
     }
     if (*outcome->dead != '\0')
-        (void)printf("dead     %s\n", outcome->dead);
+        weir__print("dead     %s\n", outcome->dead);
     (void)printf("time     %.3f ms\n", outcome->time_ms);
     weir__followed_print(outcome->trial);
     weir__counted_print(outcome->trial);

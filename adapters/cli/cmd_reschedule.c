@@ -41,7 +41,7 @@ static bool print(const struct reschedule *job)
 
     if (!job->client.cli->json) {
         weir__time_print(job->due_ms, due);
-        (void)printf("due %s\n", due);
+        weir__print("due %s\n", due);
         return true;
     }
     object = json_object_new_object();

@@ -59,13 +59,15 @@ static bool print_json(const struct weir__server *server,
 static void print_text(const struct weir__server *server,
                        const struct weir__server_info *info)
 {
-    (void)printf("state    %s\ndir      %s\n",
-                 info->pid != 0 ? "running" : "stopped", server->dir);
-    if (info->pid != 0)
-        (void)printf("socket   %s\npid      %ld\nversion  %s\n"
-                     "memory   %.1f MiB\n",
-                     server->socket, (long)info->pid, info->version,
-                     (double)info->memory_bytes / (1024.0 * 1024.0));
+    weir__print("state    %s\n", info->pid != 0 ? "running" : "stopped");
+    weir__print("dir      %s\n", server->dir);
+    if (info->pid == 0)
+        return;
+    weir__print("socket   %s\n", server->socket);
+    (void)printf("pid      %ld\n", (long)info->pid);
+    weir__print("version  %s\n", info->version);
+    (void)printf("memory   %.1f MiB\n",
+                 (double)info->memory_bytes / (1024.0 * 1024.0));
 }
 
 static enum weir__exit run_status(const struct weir__cli *cli,

@@ -84,15 +84,16 @@ static void print_text(const struct topic *topic)
     struct json_object_iterator it = json_object_iter_begin(topic->options);
     struct json_object_iterator end = json_object_iter_end(topic->options);
 
-    (void)printf("%-14s%s\n%-14s%s\n%-14s%s\n", "topic", topic->name, "kind",
-                 topic->kind, "paused", topic->is_paused ? "yes" : "no");
+    weir__print("%-14s%s\n", "topic", topic->name);
+    weir__print("%-14s%s\n", "kind", topic->kind);
+    weir__print("%-14s%s\n", "paused", topic->is_paused ? "yes" : "no");
     for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
         struct json_object *value = json_object_iter_peek_value(&it);
 
         if (strcmp(json_object_iter_peek_name(&it), "kind") == 0)
             continue; /* stands above */
-        (void)printf("%-14s%s\n", json_object_iter_peek_name(&it),
-                     json_object_get_string(value));
+        weir__print("%-14s%s\n", json_object_iter_peek_name(&it),
+                    json_object_get_string(value));
     }
 }
 
@@ -288,7 +289,7 @@ static enum weir__exit run_list(const struct weir__cli *cli,
         rc = WEIR__EXIT_FAILED;
     for (size_t i = 0; rc == WEIR__EXIT_DONE && i < topics.count; i++) {
         if (!cli->json)
-            (void)printf("%s\n", topics.names[i]);
+            weir__print("%s\n", topics.names[i]);
     }
     weir__topics_fini(&topics);
     weir__client_close(&client);

@@ -59,8 +59,7 @@ static void print_one(const char *name, uint64_t value, void *arg)
     bool *has_any = arg;
 
     if (name != NULL)
-        (void)printf("%s%s=%" PRIu64, *has_any ? " " : "counters ", name,
-                     value);
+        weir__print("%s%s=%" PRIu64, *has_any ? " " : "counters ", name, value);
     else if (*has_any)
         (void)printf("\n");
     *has_any = true;

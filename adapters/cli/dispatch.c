@@ -86,7 +86,7 @@ static enum weir__exit group_only(struct table table, const char *group,
 
 static enum weir__exit print_version(void)
 {
-    (void)printf("weir %s\n", WEIR_VERSION);
+    weir__print("weir %s\n", WEIR_VERSION);
     return WEIR__EXIT_DONE;
 }
 

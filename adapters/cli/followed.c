@@ -17,8 +17,8 @@ void weir__followed_print(const struct weir_trial *trial)
         char delay[24];
 
         (void)weir__duration_format(follow->delay_ms, delay);
-        (void)printf("adds     %s %s in %s: ", follow->topic,
-                     follow->id[0] == '\0' ? "(made id)" : follow->id, delay);
+        weir__print("adds     %s %s in %s: ", follow->topic,
+                    follow->id[0] == '\0' ? "(made id)" : follow->id, delay);
         weir__print_text(weir__slice_str(follow->json));
         (void)printf("\n");
     }

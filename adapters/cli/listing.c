@@ -7,12 +7,17 @@ static bool print_json(struct weir__listing *listing,
                        const struct weir_job_info *job)
 {
     struct json_object *object = weir__job_json(listing->topic, job);
-    const char *text = object != NULL ? weir__json_text(object) : NULL;
+    bool is_good = object != NULL;
 
-    if (text != NULL)
-        (void)printf("%s\n%s", listing->count == 0 ? "[" : ",", text);
+    if (is_good) {
+        if (listing->count == 0)
+            (void)printf("[\n");
+        else
+            (void)printf(",\n");
+        is_good = weir__print_json(object);
+    }
     (void)json_object_put(object);
-    return text != NULL;
+    return is_good;
 }
 
 void weir__listing_take(int code, const struct weir_job_info *job, void *arg)

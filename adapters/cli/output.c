@@ -188,24 +188,16 @@ struct json_object *weir__stats_json(const struct weir_stats *stats)
     return NULL;
 }
 
-const char *weir__json_text(struct json_object *object)
-{
-    if (object == NULL)
-        return "null";
-    return json_object_to_json_string_ext(
-        object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-}
-
 bool weir__json_print_line(struct json_object *object)
 {
-    const char *text = object != NULL ? weir__json_text(object) : NULL;
+    bool is_good = object != NULL && weir__print_json(object);
 
-    if (text != NULL)
-        (void)printf("%s\n", text);
+    if (is_good)
+        (void)printf("\n");
     else
         weir__complain("out of memory");
     (void)json_object_put(object);
-    return text != NULL;
+    return is_good;
 }
 
 bool weir__print_count(const struct weir__cli *cli, const char *topic,
@@ -214,7 +206,7 @@ bool weir__print_count(const struct weir__cli *cli, const char *topic,
     struct json_object *object;
 
     if (!cli->json) {
-        (void)printf("%s %" PRIu64 "\n", word, count);
+        weir__print("%s %" PRIu64 "\n", word, count);
         return true;
     }
     object = json_object_new_object();
@@ -228,20 +220,11 @@ bool weir__print_count(const struct weir__cli *cli, const char *topic,
 
 /* --- text ------------------------------------------------------------- */
 
-void weir__print_text(struct weir_slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        bool is_control = text.ptr[i] < 0x20 || text.ptr[i] == 0x7f;
-
-        (void)putchar(is_control ? '?' : text.ptr[i]);
-    }
-}
-
 static void print_slice(const char *name, struct weir_slice text)
 {
     if (text.len == 0)
         return;
-    (void)printf("%-10s", name);
+    weir__print("%-10s", name);
     weir__print_text(text);
     (void)printf("\n");
 }
@@ -253,40 +236,40 @@ static void print_due(const struct weir_job_info *job)
     if (job->due_ms < 0)
         return;
     weir__time_print(job->due_ms, due);
-    (void)printf("%-10s%s\n", job->state == WEIR_JOB_DEAD ? "died" : "due",
-                 due);
+    weir__print("%-10s%s\n", job->state == WEIR_JOB_DEAD ? "died" : "due", due);
 }
 
 static void print_body(struct weir_slice body)
 {
     struct json_object *json = NULL;
-    const char *text;
 
     if (body.len > 0 && weir__json_from_msgpack(body, &json) < 0) {
-        (void)printf("%-10s(%zu bytes that cannot be shown)\n", "body",
-                     body.len);
+        weir__print("%-10s(%zu bytes that cannot be shown)\n", "body",
+                    body.len);
         return;
     }
-    text = weir__json_text(json);
-    (void)printf("%-10s%s\n", "body", text != NULL ? text : "?");
+    weir__print("%-10s", "body");
+    if (!weir__print_json(json))
+        (void)printf("?");
+    (void)printf("\n");
     (void)json_object_put(json);
 }
 
 void weir__job_print(const char *topic, const struct weir_job_info *job)
 {
-    (void)printf("%-10s%s\n", "topic", topic);
+    weir__print("%-10s%s\n", "topic", topic);
     print_slice("id", job->id);
-    (void)printf("%-10s%s\n", "state", weir_job_state_name(job->state));
+    weir__print("%-10s%s\n", "state", weir_job_state_name(job->state));
     print_due(job);
-    (void)printf("%-10s%u (failures %u, timeouts %u, crashes %u, snoozes %u)\n",
-                 "attempt", job->counters.attempt, job->counters.failures,
-                 job->counters.timeouts, job->counters.crashes,
-                 job->counters.snoozes);
+    weir__print("%-10s%u (failures %u, timeouts %u, crashes %u, snoozes %u)\n",
+                "attempt", job->counters.attempt, job->counters.failures,
+                job->counters.timeouts, job->counters.crashes,
+                job->counters.snoozes);
     print_slice("reason", job->reason);
     print_slice("error", job->error);
     print_slice("retry", job->retry);
     print_slice("url", job->url);
     if (job->ttl_ms > 0)
-        (void)printf("%-10s%" PRId64 "ms\n", "ttl", job->ttl_ms);
+        weir__print("%-10s%" PRId64 "ms\n", "ttl", job->ttl_ms);
     print_body(job->body);
 }

@@ -39,10 +39,11 @@ bool weir__json_print_line(struct json_object *object);
 bool weir__print_count(const struct weir__cli *cli, const char *topic,
                        const char *word, uint64_t count);
 
-/* The text of a value on one line, borrowed from it; NULL: out of memory. */
-const char *weir__json_text(struct json_object *object);
+/* A value to stdout, on a line that goes on; NULL is null. False when out of
+ * memory. */
+bool weir__print_json(struct json_object *object);
 
-/* Write foreign bytes, control characters as '?'. */
+/* Foreign bytes to stdout, as core/visible.h shows them. */
 void weir__print_text(struct weir_slice text);
 
 /* A table: columns as wide as their widest cell, numbers to the right. Cells

@@ -2,6 +2,8 @@
 #include "adapters/cli/output.h"
 
 #include "core/mem.h"
+#include "core/text.h"
+#include "core/visible.h"
 
 #include <string.h>
 
@@ -14,9 +16,12 @@ bool weir__table_add(struct weir__table *table, const char *const *row)
     if (cells == NULL)
         return false;
     table->cells = cells;
-    for (size_t i = 0; i < table->columns; i++)
-        (void)snprintf(table->cells[used + i], sizeof(table->cells[0]), "%s",
-                       row[i]); /* cut */
+    for (size_t i = 0; i < table->columns; i++) {
+        struct weir_slice text = weir__slice_str(row[i]);
+
+        (void)weir__visible_take(&text, table->cells[used + i],
+                                 sizeof(table->cells[0])); /* cut */
+    }
     table->rows++;
     return true;
 }
@@ -46,8 +51,8 @@ void weir__table_print(const struct weir__table *table)
         for (size_t i = 0; i < table->columns; i++) {
             int wide = width(table, i);
 
-            (void)printf("%s%*s", i > 0 ? "  " : "", i < 2 ? -wide : wide,
-                         cell(table, row, i));
+            weir__print("%s%*s", i > 0 ? "  " : "", i < 2 ? -wide : wide,
+                        cell(table, row, i));
         }
         (void)printf("\n");
     }

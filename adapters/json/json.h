@@ -25,9 +25,15 @@ int weir__json_to_msgpack(struct weir_slice json, struct weir__buf *buf,
 int weir__json_from_msgpack(struct weir_slice value,
                             struct json_object **ret_json);
 
-/* One line of JSON into `buf`, like snprintf: writes at most `cap` bytes with
- * the NUL, returns the full length without it. 0 means out of memory, or bytes
- * that are no msgpack value; `buf` is then untouched. */
+/* A value as one line of JSON, with \u for what core/visible.h would hide.
+ * Borrowed from `json`, or from `buf` where that differs from the text of
+ * json-c; the caller releases both. False when out of memory. */
+bool weir__json_line(struct json_object *json, struct weir__buf *buf,
+                     struct weir_slice *ret_line);
+
+/* The same of a msgpack value into `buf`, like snprintf: writes at most `cap`
+ * bytes with the NUL, returns the full length without it. 0 means out of
+ * memory, or bytes that are no msgpack value; `buf` is then untouched. */
 size_t weir__json_print(struct weir_slice value, char *buf, size_t cap);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From msgpack to json-c, and from there to text. */
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <math.h>
@@ -8,10 +9,11 @@
 #include <string.h>
 
 #include "adapters/json/json.h"
-#include "adapters/json/utf8.h"
 #include "adapters/msgpack/scan.h"
 #include "core/assert.h"
 #include "core/text.h"
+#include "core/utf8.h"
+#include "core/visible.h"
 
 /* Takes over `value` also when it fails; a NULL result is a failure. */
 static bool add_member(struct json_object *map, const char *key,
@@ -314,23 +316,62 @@ int weir__json_from_msgpack(struct weir_slice value,
     return WEIR_OK;
 }
 
+/* In JSON text only strings have what is hidden, so \u can stand for it. */
+static void append_escaped(struct weir__buf *buf, struct weir_slice text)
+{
+    while (text.len > 0) {
+        size_t len = weir__visible_length(text);
+        char escape[8];
+
+        weir__buf_append(buf, text.ptr, len);
+        text = weir__slice_of(text.ptr + len, text.len - len);
+        if (text.len > 0) {
+            int32_t code = weir__hidden_take(&text);
+
+            if (code == WEIR__NO_CHARACTER)
+                code = 0xfffd;
+            (void)snprintf(escape, sizeof(escape), "\\u%04" PRIx32,
+                           (uint32_t)code & 0xffff);
+            weir__buf_append(buf, escape, 6);
+        }
+    }
+}
+
+bool weir__json_line(struct json_object *json, struct weir__buf *buf,
+                     struct weir_slice *ret_line)
+{
+    size_t len = 0;
+    const char *text = plain_text(json, &len);
+    struct weir_slice line = weir__slice_of(text, len);
+
+    if (text == NULL)
+        return false;
+    weir__buf_reset(buf);
+    if (weir__visible_length(line) < len) {
+        append_escaped(buf, line);
+        line = weir__buf_slice(buf);
+    }
+    if (buf->failed)
+        return false;
+    *ret_line = line;
+    return true;
+}
+
 size_t weir__json_print(struct weir_slice value, char *buf, size_t cap)
 {
     struct json_object *json = NULL;
-    const char *text;
-    size_t len = 0;
+    struct weir__buf escaped = {0};
+    struct weir_slice line = {0};
 
     if (weir__json_from_msgpack(value, &json) < 0)
         return 0;
-    text = plain_text(json, &len);
-    if (text == NULL)
-        len = 0;
-    else if (cap > 0) {
-        size_t kept = len < cap ? len : cap - 1;
+    if (weir__json_line(json, &escaped, &line) && cap > 0) {
+        size_t kept = line.len < cap ? line.len : cap - 1;
 
-        memcpy(buf, text, kept);
+        memcpy(buf, line.ptr, kept);
         buf[kept] = '\0';
     }
+    weir__buf_fini(&escaped);
     (void)json_object_put(json); /* it has no other holder */
-    return len;
+    return line.len;
 }

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/json/utf8.h"
 #include "core/assert.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 enum {
     DIGITS_MAX =

@@ -71,7 +71,7 @@ TEST(long_and_unprintable_texts_are_quoted_in_part)
     memset(long_text, 'x', sizeof(long_text));
     long_text[0] = '\n';
     (void)weir__duration_parse(weir__slice_of(long_text, 100), &ms, &err);
-    EXPECT_CONTAINS("\"?xxx", err.text);
+    EXPECT_CONTAINS("\"\\nxxx", err.text);
     EXPECT_CONTAINS("xxx...\"", err.text);
     EXPECT_TRUE(strlen(err.text) < 150);
 }
@@ -184,7 +184,7 @@ TEST(other_ids_are_refused_with_a_sentence)
                {"x}", "at byte 2"},
                {"a\x7f", "at byte 2"},
                {"\xc3\xa9", "at byte 1"},
-               {"a\n", "id \"a?\" is not allowed at byte 2"},
+               {"a\n", "id \"a\\n\" is not allowed at byte 2"},
                {"~x", "does not begin with ~"},
                {"!x", "does not begin with !"}};
     struct weir_error err = {0};

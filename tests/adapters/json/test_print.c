@@ -132,6 +132,17 @@ TEST(bytes_that_are_not_utf8_are_replaced)
                       "a\0b\xff\x01"));
 }
 
+TEST(what_a_terminal_would_obey_is_printed_as_an_escape)
+{
+    expect_text("\"\\u001b[31m\\u007f\\u009b31m\"",
+                BYTES("\xab\x1b[31m\x7f\xc2\x9b"
+                      "31m"));
+    expect_text("{\"\\u202ea\":\"\\u2028\xe2\x82\xac\"}",
+                BYTES("\x81\xa4\xe2\x80\xae"
+                      "a\xa6\xe2\x80\xa8\xe2\x82\xac"));
+    expect_back("\"\\u009b\\u2069\"", "\"\\u009b\xe2\x81\xa9\"");
+}
+
 TEST(printing_into_too_little_room_cuts_and_tells_the_length)
 {
     char text[8] = "xxxxxxx";

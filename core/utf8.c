@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/json/utf8.h"
+#include "core/utf8.h"
 
 #include "core/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_JSON_UTF8_H
-#define WEIR_JSON_UTF8_H
+#ifndef WEIR_UTF8_H
+#define WEIR_UTF8_H
 
 /* UTF-8 as RFC 3629 has it: no surrogates, no overlong forms, nothing above
  * U+10FFFF. Stricter than json-c, which only counts continuation bytes. */
