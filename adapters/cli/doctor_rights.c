@@ -12,6 +12,8 @@
 
 enum { CLOCK_OFF_MS = 1000, NAMED_MAX = 10 };
 
+#define LAST_SECOND INT64_C(253402300799) /* of the year 9999 */
+
 /* --- clock --------------------------------------------------------------- */
 
 static int64_t wall_ms(void)
@@ -22,21 +24,38 @@ static int64_t wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* An answer is seconds, a line feed, microseconds. False where no clock shows
+ * that. */
+static bool read_time(const char *text, int64_t *ret_ms)
+{
+    char *end;
+    long long seconds = strtoll(text, &end, 10), us = 0;
+
+    if (*end == '\n')
+        us = strtoll(end + 1, NULL, 10);
+    if (isdigit((unsigned char)*text) == 0 || seconds > LAST_SECOND || us < 0 ||
+        us > 999999)
+        return false;
+    *ret_ms = seconds * 1000 + us / 1000;
+    return true;
+}
+
 void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
 {
     static const char *const words[] = {"TIME", NULL};
     int64_t before_ms = wall_ms(), server_ms, ahead_ms;
     const char *text;
-    char *end;
 
     if (weir__probe_ask(probe, words, &text) != WEIR_OK) {
         weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING,
                           "the server does not tell its time: %s", text);
         return;
     }
-    server_ms = strtoll(text, &end, 10) * 1000;
-    if (*end == '\n')
-        server_ms += strtoll(end + 1, NULL, 10) / 1000;
+    if (!read_time(text, &server_ms)) {
+        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING,
+                          "the server tells a time that cannot be: %s", text);
+        return;
+    }
     ahead_ms = server_ms - (before_ms + wall_ms()) / 2;
     if (llabs(ahead_ms) < CLOCK_OFF_MS) {
         weir__doctor_note(doctor, "clock", WEIR__HEALTH_OK,

@@ -53,7 +53,8 @@ static long count_slots(const char *text)
             break;
         if (*end == '-')
             last = strtol(end + 1, &end, 10);
-        count += last - first + 1;
+        if (first >= 0 && first <= last && last < ALL_SLOTS)
+            count += last - first + 1;
         text = end;
     }
     return count;

@@ -147,7 +147,7 @@ int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
 void weir__time_print(int64_t ms, char buf[32])
 {
     int64_t part = ms % 1000 < 0 ? ms % 1000 + 1000 : ms % 1000;
-    time_t seconds = (time_t)((ms - part) / 1000);
+    time_t seconds = (time_t)(ms / 1000 - (ms % 1000 < 0 ? 1 : 0));
     struct tm utc;
     char date[24];
 

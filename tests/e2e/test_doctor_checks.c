@@ -125,11 +125,10 @@ TEST(a_policy_that_is_not_told_is_a_warning)
 
 /* --- clocks -------------------------------------------------------------- */
 
-static void expect_clock(long long ahead_s, enum weir__health health,
-                         const char *text)
+static void expect_time(const char *seconds, enum weir__health health,
+                        const char *text)
 {
-    struct timespec now;
-    char seconds[24], bytes[80];
+    char bytes[120];
     const struct resp_rule rule = {
         .connection = 1, .command = 2, .bytes = bytes}; /* behind PING */
     struct weir__redis_url url = {.is_unix = true};
@@ -137,9 +136,6 @@ static void expect_clock(long long ahead_s, enum weir__health health,
     struct weir__probe *probe;
     struct resp_peer *peer;
 
-    EXPECT_INT(0, clock_gettime(CLOCK_REALTIME, &now));
-    (void)snprintf(seconds, sizeof(seconds), "%lld",
-                   (long long)now.tv_sec + ahead_s);
     (void)snprintf(bytes, sizeof(bytes), "*2\r\n$%zu\r\n%s\r\n$1\r\n0\r\n",
                    strlen(seconds), seconds);
     peer = resp_peer_start(&rule, 1);
@@ -153,11 +149,34 @@ static void expect_clock(long long ahead_s, enum weir__health health,
     resp_peer_stop(peer);
 }
 
+static void expect_clock(long long ahead_s, enum weir__health health,
+                         const char *text)
+{
+    struct timespec now;
+    char seconds[24];
+
+    EXPECT_INT(0, clock_gettime(CLOCK_REALTIME, &now));
+    (void)snprintf(seconds, sizeof(seconds), "%lld",
+                   (long long)now.tv_sec + ahead_s);
+    expect_time(seconds, health, text);
+}
+
 TEST(clocks_that_differ_are_a_warning)
 {
     expect_clock(3600, WEIR__HEALTH_WARNING, "s ahead of this machine's");
     expect_clock(-3600, WEIR__HEALTH_WARNING, "s behind this machine's");
     expect_clock(3600, WEIR__HEALTH_WARNING, "clock is 3");
+}
+
+TEST(a_time_that_cannot_be_is_a_warning)
+{
+    expect_time("9223372036854775807", WEIR__HEALTH_WARNING, "cannot be");
+    expect_time("-9223372036854775808", WEIR__HEALTH_WARNING, "cannot be");
+    expect_time("253402300800", WEIR__HEALTH_WARNING, "cannot be");
+    expect_time("now", WEIR__HEALTH_WARNING, "cannot be");
+    expect_time("", WEIR__HEALTH_WARNING, "cannot be");
+    expect_time("253402300799", WEIR__HEALTH_WARNING, "ahead of");
+    expect_time("0", WEIR__HEALTH_WARNING, "behind");
 }
 
 TEST(a_server_that_hangs_up_tells_no_time)
@@ -178,4 +197,45 @@ TEST(a_server_that_hangs_up_tells_no_time)
     weir__doctor_fini(&doctor);
     weir__probe_close(probe);
     resp_peer_stop(peer);
+}
+
+/* --- slots --------------------------------------------------------------- */
+
+/* What is counted of the server's own line of CLUSTER NODES. */
+static long slots_of(const char *slots)
+{
+    char info[40], nodes[200];
+    const struct resp_rule rules[] = {
+        {1, 2, info, false},  /* INFO, behind PING */
+        {1, 6, nodes, false}, /* behind three CONFIG GET */
+    };
+    struct weir__redis_url url = {.is_unix = true};
+    struct weir__facts facts;
+    struct weir__probe *probe;
+    struct resp_peer *peer;
+    char line[160];
+    long count;
+
+    (void)snprintf(info, sizeof(info), "$17\r\ncluster_enabled:1\r\n");
+    (void)snprintf(line, sizeof(line), "id a myself,master - 0 0 1 up%s\n",
+                   slots);
+    (void)snprintf(nodes, sizeof(nodes), "$%zu\r\n%s\r\n", strlen(line), line);
+    peer = resp_peer_start(rules, 2);
+    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
+    EXPECT_TRUE(weir__facts_read(probe, &facts));
+    count = facts.slots;
+    weir__facts_fini(&facts);
+    weir__probe_close(probe);
+    resp_peer_stop(peer);
+    return count;
+}
+
+TEST(only_slots_that_can_be_are_counted)
+{
+    EXPECT_INT(16384, slots_of(" 0-16383"));
+    EXPECT_INT(3, slots_of(" 7 10-11 [93-<-id]"));
+    EXPECT_INT(1, slots_of(" 5 -9223372036854775808-9223372036854775807"));
+    EXPECT_INT(1, slots_of(" 5 0-9223372036854775807 9-8 16384"));
+    EXPECT_INT(1, slots_of(" 5 9223372036854775807-9223372036854775807"));
 }

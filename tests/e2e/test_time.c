@@ -90,6 +90,10 @@ TEST(a_point_in_time_is_printed_in_utc)
     EXPECT_STR("2001-09-09T01:46:40.123Z", buf);
     weir__time_print(-1, buf);
     EXPECT_STR("1969-12-31T23:59:59.999Z", buf);
+    weir__time_print(-1000, buf);
+    EXPECT_STR("1969-12-31T23:59:59.000Z", buf);
     weir__time_print(INT64_MAX, buf);
+    EXPECT_STR("?", buf);
+    weir__time_print(INT64_MIN, buf);
     EXPECT_STR("?", buf);
 }
