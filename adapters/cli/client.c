@@ -39,7 +39,7 @@ static enum weir__exit use_private(struct weir__client *client)
     rc = weir__server_start(&server, &started, &info, &err);
     if (rc < 0) {
         weir__complain("%s", err.text);
-        return WEIR__EXIT_UNREACHABLE;
+        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_UNREACHABLE;
     }
     weir__note(client->cli, "private redis-server in %s (%spid %ld)",
                server.dir, started ? "started, " : "", (long)info.pid);

@@ -85,7 +85,7 @@ static enum weir__exit run_status(const struct weir__cli *cli,
         rc = weir__server_status(&server, &info, &err);
     if (rc < 0 && rc != WEIR_ENOTFOUND) {
         weir__complain("%s", err.text);
-        return WEIR__EXIT_UNREACHABLE;
+        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_UNREACHABLE;
     }
     if (!cli->json)
         print_text(&server, &info);
@@ -113,7 +113,7 @@ static enum weir__exit run_stop(const struct weir__cli *cli,
     }
     if (rc < 0) {
         weir__complain("%s", err.text);
-        return WEIR__EXIT_FAILED;
+        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
     }
     if (cli->json)
         return print_json(&server, &none) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;

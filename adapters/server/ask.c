@@ -16,8 +16,18 @@
 
 enum { ANSWER_SECONDS = 2, SHUTDOWN_SECONDS = 30 };
 
+/* Who began to listen on the other end. */
+static bool is_trusted(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
 /* hiredis does not say why a connect failed in a way to rely on, so the socket
- * is connected here and handed over. NULL with errno. */
+ * is connected here and handed over. NULL with errno, EPERM for a stranger. */
 static redisContext *reach(const char *path, int seconds)
 {
     struct timeval limit = {.tv_sec = seconds};
@@ -33,8 +43,8 @@ static redisContext *reach(const char *path, int seconds)
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-        context = redisConnectFd(fd);
-        errno = ENOMEM; /* the only way to fail */
+        context = is_trusted(fd) ? redisConnectFd(fd) : NULL;
+        errno = is_trusted(fd) ? ENOMEM : EPERM; /* the only ways to fail */
     }
     if (context == NULL) {
         int why = errno;
@@ -81,6 +91,8 @@ enum weir__server_state weir__server_ask(const char *socket,
     redisContext *context = reach(socket, ANSWER_SECONDS);
     redisReply *reply;
 
+    if (context == NULL && errno == EPERM)
+        return WEIR__SERVER_FOREIGN;
     if (context == NULL)
         return errno == ENOENT || errno == ECONNREFUSED ? WEIR__SERVER_ABSENT
                                                         : WEIR__SERVER_SILENT;

@@ -8,6 +8,7 @@
 
 enum weir__server_state {
     WEIR__SERVER_ABSENT,  /* nobody listens on the socket */
+    WEIR__SERVER_FOREIGN, /* neither this user nor root listens on it */
     WEIR__SERVER_SILENT,  /* somebody does, but does not answer in time */
     WEIR__SERVER_LOADING, /* answers, but reads its data still */
     WEIR__SERVER_READY

@@ -43,82 +43,6 @@ static int file_of(const struct weir__server *server, const char *name,
     return len > 0 && (size_t)len < cap ? WEIR_OK : WEIR_ETOOBIG;
 }
 
-/* --- the directory ---------------------------------------------------- */
-
-static int make_one(const char *path, struct weir_error *err)
-{
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return WEIR_OK;
-    return weir__error_set(err, WEIR_ESYSTEM,
-                           "cannot make the data directory %s: %s", path,
-                           strerror(errno));
-}
-
-static int make_dirs(const char *dir, struct weir_error *err)
-{
-    char path[PATH_MAX];
-    size_t len = strlen(dir);
-    int rc = WEIR_OK;
-
-    if (len >= sizeof(path))
-        return weir__error_set(err, WEIR_ETOOBIG,
-                               "the name of the data directory is too long");
-    memcpy(path, dir, len + 1);
-    for (size_t i = 1; i <= len && rc == WEIR_OK; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        path[i] = '\0';
-        rc = make_one(path, err);
-        path[i] = dir[i];
-    }
-    return rc;
-}
-
-/* The name of a directory without links, by way of an open descriptor:
- * realpath is no part of what we compile with. -1 with errno. */
-static int real_name(const char *dir, char *buf, size_t cap)
-{
-    char link[64];
-    ssize_t len;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0)
-        return -1;
-    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    len = readlink(link, buf, cap - 1);
-    (void)close(fd);
-    if (len < 0)
-        return -1;
-    buf[len] = '\0';
-    return 0;
-}
-
-int weir__server_locate(const char *dir, bool make,
-                        struct weir__server *ret_server, struct weir_error *err)
-{
-    struct weir__server server;
-    char real[PATH_MAX];
-    int rc = make ? make_dirs(dir, err) : WEIR_OK;
-    int len;
-
-    if (rc < 0)
-        return rc;
-    if (real_name(dir, real, sizeof(real)) != 0)
-        return weir__error_set(
-            err, errno == ENOENT ? WEIR_ENOTFOUND : WEIR_ESYSTEM,
-            "cannot use the data directory %s: %s", dir, strerror(errno));
-    len = snprintf(server.socket, sizeof(server.socket), "%s/redis.sock", real);
-    if (len < 0 || (size_t)len >= sizeof(server.socket))
-        return weir__error_set(
-            err, WEIR_ETOOBIG,
-            "the data directory %.80s... has too long a name: the socket in it "
-            "would have %d bytes, 107 is the limit; give a shorter --data",
-            real, len);
-    memcpy(server.dir, real, strlen(real) + 1); /* shorter than socket */
-    *ret_server = server;
-    return WEIR_OK;
-}
-
 /* --- the lock --------------------------------------------------------- */
 
 /* Held while a server is started or stopped. Gone with its holder. */
@@ -130,7 +54,7 @@ static int lock_take(const struct weir__server *server, int64_t deadline_ms,
 
     if (file_of(server, "lock", path, sizeof(path)) < 0)
         return weir__error_set(err, WEIR_ETOOBIG, "name too long");
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return weir__error_set(err, WEIR_ESYSTEM, "cannot open %s: %s", path,
                                strerror(errno));
@@ -276,6 +200,15 @@ static void mend_file(const struct weir__server *server, long from)
         weir__server_ask_rewrite(server->socket);
 }
 
+static int refuse_stranger(const struct weir__server *server,
+                           struct weir_error *err)
+{
+    return weir__error_set(err, WEIR_EINVAL,
+                           "who listens on %s is no server of this user; see "
+                           "who does, or give another data directory",
+                           server->socket);
+}
+
 /* `pid` is the process started here, or 0. */
 static int wait_ready(const struct weir__server *server, pid_t pid,
                       int64_t deadline_ms, struct weir__server_info *ret_info,
@@ -287,6 +220,8 @@ static int wait_ready(const struct weir__server *server, pid_t pid,
 
         if (state == WEIR__SERVER_READY)
             return WEIR_OK;
+        if (state == WEIR__SERVER_FOREIGN)
+            return refuse_stranger(server, err);
         if (pid > 0 && !weir__process_is_alive(pid)) {
             char line[120];
 
@@ -367,6 +302,8 @@ int weir__server_status(const struct weir__server *server,
         return weir__error_set(err, WEIR_ENOTFOUND,
                                "no private redis-server runs in %s",
                                server->dir);
+    case WEIR__SERVER_FOREIGN:
+        return refuse_stranger(server, err);
     case WEIR__SERVER_SILENT:
         return weir__error_set(err, WEIR_ETIMEDOUT,
                                "redis-server in %s does not answer",

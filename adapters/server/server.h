@@ -25,7 +25,8 @@ struct weir__server {
 /* Prepare `dir` as a data directory: make it (with what leads to it, mode
  * 0700) when `make` is set, and fill `ret_server`. WEIR_ENOTFOUND (it is not
  * there and `make` is not set), WEIR_ETOOBIG (the socket's path would have
- * more than 107 bytes), WEIR_ESYSTEM; `err` holds the sentence. */
+ * more than 107 bytes), WEIR_EINVAL (others own it or something in it, or may
+ * write to it), WEIR_ESYSTEM; `err` holds the sentence. */
 int weir__server_locate(const char *dir, bool make,
                         struct weir__server *ret_server,
                         struct weir_error *err);
@@ -37,7 +38,8 @@ struct weir__server_info {
 };
 
 /* Ask a running server. WEIR_ENOTFOUND: none is running; WEIR_ETIMEDOUT: it
- * does not answer. BLOCKS for at most 2 s. */
+ * does not answer; WEIR_EINVAL: it is another user's, and was not asked. BLOCKS
+ * for at most 2 s. */
 int weir__server_status(const struct weir__server *server,
                         struct weir__server_info *ret_info,
                         struct weir_error *err);
@@ -45,13 +47,13 @@ int weir__server_status(const struct weir__server *server,
 /* Have a server that answers, started now when there was none. Waits up to
  * 10 s, also while it loads its data. WEIR_ENOTFOUND (no redis-server in
  * PATH), WEIR_ETIMEDOUT, WEIR_ESYSTEM, WEIR_ESERVER (it ended at once: what its
- * log says). BLOCKS. */
+ * log says), WEIR_EINVAL as above. BLOCKS. */
 int weir__server_start(const struct weir__server *server, bool *ret_started,
                        struct weir__server_info *ret_info,
                        struct weir_error *err);
 
 /* Shut it down, data saved, and wait up to 30 s until its process is gone.
- * WEIR_ENOTFOUND: none was running. BLOCKS. */
+ * WEIR_ENOTFOUND: none was running; WEIR_EINVAL as above. BLOCKS. */
 int weir__server_stop(const struct weir__server *server,
                       struct weir_error *err);
 

@@ -243,5 +243,93 @@ def a_worker_outlives_a_restart_of_its_server(place):
     expect(2, err.count("redis: connected to"), err)
 
 
+SOMEBODY = 65534
+
+
+def refused(place, *words):
+    """Every command says why and starts nothing."""
+    for args in (("add", "t"), ("server", "status"), ("server", "stop"),
+                 ("run", "--handle", "t=echo"), ("doctor",)):
+        place.weir(*args).expect_complaint(2, *words)
+
+
+def plant(place):
+    """A link where the server writes its number; what it would destroy."""
+    victim = place.path("victim")
+    with open(victim, "w") as file:
+        file.write("0")
+    os.mkdir(place.data, 0o700)
+    os.symlink(victim, os.path.join(place.data, "redis.pid"))
+    return victim
+
+
+def expect_unharmed(victim):
+    with open(victim) as file:
+        expect("0", file.read())
+
+
+@test
+def a_data_directory_of_somebody_else_is_not_used(place):
+    if os.geteuid() != 0:
+        return print("note: needs root")
+    victim = plant(place)
+    os.chown(place.data, SOMEBODY, SOMEBODY)
+    refused(place, "the data directory %s belongs to somebody else (uid 65534)"
+            % place.data)
+    os.symlink(place.data, place.path("link"))
+    place.weir("add", "t", "--data", place.path("link")).expect_complaint(
+        2, place.data, "somebody else")
+    expect_unharmed(victim)
+
+
+@test
+def one_that_others_may_write_to_is_not_used(place):
+    os.mkdir(place.data)
+    for mode in (0o777, 0o1777, 0o770, 0o702):
+        os.chmod(place.data, mode)
+        refused(place, "others may write to the data directory " + place.data,
+                "chmod go-w")
+    expect([], os.listdir(place.data))
+    place.env["WEIR_DATA"] = place.data + "/own"
+    place.add("t", "1")
+    expect(0, place.weir("server", "stop").code)
+    place.env["WEIR_DATA"] = place.data
+    os.chmod(place.data, 0o755)
+    place.add("t", "1")
+
+
+@test
+def what_somebody_else_put_into_it_is_named_and_not_used(place):
+    if os.geteuid() != 0:
+        return print("note: needs root")
+    victim = plant(place)
+    link = os.path.join(place.data, "redis.pid")
+    os.chown(link, SOMEBODY, SOMEBODY, follow_symlinks=False)
+    refused(place, "redis.pid in the data directory %s belongs to somebody "
+            "else (uid 65534); remove it" % place.data)
+    expect_unharmed(victim)
+    os.unlink(link)
+    place.add("t", "1")
+
+
+@test
+def a_server_of_somebody_else_is_not_spoken_to(place):
+    if os.geteuid() != 0:
+        return print("note: needs root")
+    os.mkdir(place.data, 0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.join(place.data, "redis.sock"))
+        os.seteuid(SOMEBODY)  # who listens is who the peer is
+        listener.listen()
+        os.seteuid(0)
+        for args in (("add", "t"), ("server", "status"), ("server", "stop")):
+            place.weir(*args).expect_complaint(
+                2, place.data + "/redis.sock is no server of this user")
+        listener.setblocking(False)
+        for _ in range(3):  # each command was there, and said nothing
+            with listener.accept()[0] as peer:
+                expect(b"", peer.recv(1))
+
+
 if __name__ == "__main__":
     main()
