@@ -225,8 +225,9 @@ const struct weir__command weir__cmd_doctor = {
     .summary = "Look for what is wrong with the server and this machine",
     .details = "A line for each check: ok, warning or failed, what is so, what "
                "to do. Changes\nno data; plugins found on the plugin path are "
-               "loaded, none is opened. With\n--json: "
-               "[{\"check\",\"status\",\"text\",\"advice\"}].",
+               "loaded, where not everybody may\nwrite to them, none is "
+               "opened. With --json:\n[{\"check\",\"status\",\"text\","
+               "\"advice\"}].",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached",

@@ -83,7 +83,8 @@ const char *const *weir__doctor_commands(void);
 
 void weir__doctor_limits(struct weir__doctor *doctor);
 
-/* `dirs` of the configuration, or NULL. Loads each plugin found. */
+/* `dirs` of the configuration, or NULL. Loads each plugin found, but for those
+ * in a place that everybody may write to. */
 void weir__doctor_plugins(struct weir__doctor *doctor,
                           const struct weir__config_list *dirs);
 

@@ -3,6 +3,7 @@
 
 #include "adapters/cli/plugin_path.h"
 #include "adapters/dl/loader.h"
+#include "adapters/dl/trust.h"
 #include "core/mem.h"
 
 #include <dirent.h>
@@ -151,6 +152,17 @@ static bool check_plugin(struct weir__doctor *doctor, const char *dir,
     return false;
 }
 
+/* One finding for all that lies there. */
+static void refuse_dir(struct weir__doctor *doctor, const char *path)
+{
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_FAILED,
+                      "%s: everybody may write to it, so nothing in it was "
+                      "loaded",
+                      path);
+    weir__doctor_advise(doctor, "look at what is in it, then chmod o-w it, or "
+                                "take it off the plugin path");
+}
+
 static void check_dir(struct weir__doctor *doctor, const char *path, DIR *dir)
 {
     char *names[PLUGINS_MAX];
@@ -180,7 +192,10 @@ static bool visit(const char *path, void *arg)
     if (dir == NULL)
         return false;
     tour->dirs++;
-    check_dir(tour->doctor, path, dir);
+    if (weir__trust_folder(path))
+        check_dir(tour->doctor, path, dir);
+    else
+        refuse_dir(tour->doctor, path);
     (void)closedir(dir);
     return false;
 }

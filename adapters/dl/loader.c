@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adapters/dl/option.h"
+#include "adapters/dl/trust.h"
 #include "adapters/dl/whole.h"
 #include "core/assert.h"
 #include "core/error.h"
@@ -43,6 +44,8 @@ static int find_table(const char *path, const struct weir_plugin **ret_table,
     void *library;
     int rc = weir__whole_check(path, err);
 
+    if (rc == WEIR_OK)
+        rc = weir__trust_check(path, err);
     if (rc < 0)
         return rc;
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

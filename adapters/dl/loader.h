@@ -17,8 +17,9 @@ struct weir__plugin_file {
 /* Open and check a shared object. BLOCKS (reads files).
  * WEIR_ENOTFOUND (no such file, or it cannot be loaded: what the loader said),
  * WEIR_EABI (no weir plugin, another ABI, a size that cannot be), WEIR_EINVAL
- * (a path without a slash, or a table that contradicts itself: no name, no run,
- * bad or double options). `err` may be NULL. */
+ * (a path without a slash, a place that everybody may write to, or a table that
+ * contradicts itself: no name, no run, bad or double options). `err` may be
+ * NULL. */
 int weir__plugin_load(const char *path, struct weir__plugin_file *ret_file,
                       struct weir_error *err);
 

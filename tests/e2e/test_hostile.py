@@ -3,6 +3,7 @@
 and no job is lost to it."""
 
 import os
+import shutil
 import signal
 import subprocess
 
@@ -187,6 +188,68 @@ def a_library_that_is_missing_is_told_with_the_plugin_that_wants_it(place):
     path = place.path("wants.so")
     place.weir("plugin", "info", path).expect_complaint(
         2, "plugin %s cannot be loaded: libthere.so: " % path)
+
+
+def refuse_all(place, folder, wanted):
+    """No command runs what the plugin does where it is loaded."""
+    file = os.path.join(folder, "hostile.so")
+    config = place.path("weir.conf")
+    with open(config, "w") as text:
+        text.write("topic t { handler = hostile }\n")
+    place.env.update(WEIR_PLUGIN_PATH=folder, HOSTILE="load_exit")
+    for args in (("plugin", "info", file), ("plugin", "try", file),
+                 ("check", "--config", config), ("run", "--config", config),
+                 ("run", "--handle", "t=" + file)):
+        place.weir(*args).expect_complaint(2, "hostile.so", wanted)
+    result = place.weir("doctor", "--json")
+    expect(1, result.code, result.err)
+    expect_in("everybody may write to", [f["text"] for f in result.json
+                                         if f["check"] == "plugins"][0])
+
+
+@test
+def what_everybody_may_have_put_there_is_not_loaded(place):
+    folder = place.path("plugins")
+    os.mkdir(folder)
+    shutil.copy(HOSTILE, folder)
+    file = os.path.join(folder, "hostile.so")
+    os.chmod(folder, 0o777)
+    refuse_all(place, folder, "everybody may write to")
+    os.mkdir(place.path("links"))  # the link's own folder is no better
+    os.symlink(file, place.path("links/hostile.so"))
+    refuse_all(place, place.path("links"), "everybody may write to its folder")
+    os.chmod(folder, 0o755)
+    os.chmod(file, 0o666)
+    refuse_all(place, folder, "everybody may write to it;")
+    os.chmod(file, 0o644)
+    place.weir("plugin", "info", file).expect_complaint(1, "exit()")
+
+
+@test
+def in_a_folder_as_tmp_only_ones_own_and_root_s_are_loaded(place):
+    folder = place.path("plugins")
+    os.mkdir(folder)
+    os.chmod(folder, 0o1777)
+    shutil.copy(HOSTILE, folder)
+    file = os.path.join(folder, "hostile.so")
+    expect(0, place.weir("plugin", "info", file).code)
+    if os.geteuid() != 0:
+        return print("note: needs root")
+    os.chown(file, 65534, 65534)
+    refuse_all(place, folder, "everybody may write to its folder")
+
+
+@test
+def a_folder_of_another_user_is_that_users_to_answer_for(place):
+    if os.geteuid() != 0:
+        return print("note: needs root")
+    folder = place.path("plugins")
+    os.mkdir(folder)
+    shutil.copy(HOSTILE, folder)
+    for path in (folder, os.path.join(folder, "hostile.so")):
+        os.chmod(path, 0o775)
+        os.chown(path, 65534, 65534)
+    expect(0, place.weir("plugin", "info", folder + "/hostile.so").code)
 
 
 if __name__ == "__main__":
