@@ -88,7 +88,7 @@ static enum weir__exit check(struct weir__services *services,
     weir__services_configure(services, &configured, from);
     if (configured.redis != NULL && !weir__client_check(&configured))
         return WEIR__EXIT_USAGE;
-    weir__services_note_unused(services, &log);
+    weir__services_warn(services, &log);
     if (cli->json)
         return print_json(services) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
     weir__print("%s: nothing wrong, %zu topic%s\n", services->path,
@@ -120,7 +120,8 @@ const struct weir__command weir__cmd_check = {
     .summary = "Check a configuration file and its plugins",
     .details = "Reads the file as weir run does, loads the plugins that it "
                "names and checks\ntheir options; no server is looked for, no "
-               "plugin is opened. With --json:\n{\"config\",\"topics\":"
+               "plugin is opened. Warns of\nsecrets that everybody can read. "
+               "With --json:\n{\"config\",\"topics\":"
                "[{\"topic\",\"handler\",\"file\"}]}.",
     .example = "weir check --config weir.conf",
     .exits =

@@ -414,7 +414,7 @@ static enum weir__exit run(const struct weir__cli *cli,
             run.drain_s = (double)run.services.config->drain.value / 1000.0;
         run.log =
             (struct weir__log){weir__log_line, NULL, configured.log_level};
-        weir__services_note_unused(&run.services, &run.log);
+        weir__services_warn(&run.services, &run.log);
         rc = run_worker(&run, &configured);
     }
     weir__services_fini(&run.services);

@@ -3,12 +3,14 @@
 
 #include "adapters/dl/loader.h"
 #include "adapters/dl/option.h"
+#include "adapters/redis/url.h"
 #include "core/mem.h"
 #include "core/option.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static enum weir__exit out_of_memory(void)
 {
@@ -371,11 +373,9 @@ static void note_topic_option(const struct weir__services *services,
               services->path, number->line, name, topic, name, value);
 }
 
-void weir__services_note_unused(const struct weir__services *services,
-                                const struct weir__log *log)
+static void note_unused(const struct weir__services *services,
+                        const struct weir__log *log)
 {
-    if (services->config == NULL)
-        return;
     for (size_t i = 0; i < services->config->topic_count; i++) {
         const struct weir__config_topic *topic = &services->config->topics[i];
 
@@ -384,6 +384,70 @@ void weir__services_note_unused(const struct weir__services *services,
         note_topic_option(services, log, topic->name, WEIR__TOPIC_max_pending,
                           &topic->max_pending);
     }
+}
+
+/* --- secrets -------------------------------------------------------------- */
+
+static bool has_password(const char *url)
+{
+    struct weir__redis_url parsed;
+
+    return url != NULL && weir__redis_url_parse(url, &parsed, NULL) == 0 &&
+           parsed.password[0] != '\0';
+}
+
+/* Among the options that the file gives. */
+static bool has_secret(const struct weir__services *services,
+                       const struct weir__service *service)
+{
+    struct weir__plugin_file file;
+    char path[PATH_MAX];
+
+    if (service->is_flag || service->option_count == 0 ||
+        !weir__service_find(services, service, path) ||
+        weir__plugin_load(path, &file, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < service->option_count; i++)
+        if (weir__option_is_secret(&file.copy, service->options[i]))
+            return true;
+    return false;
+}
+
+/* The line of the first secret in the file; 0: none. */
+static int secret_line(const struct weir__services *services)
+{
+    if (has_password(services->config->url.value))
+        return services->config->url.line;
+    for (size_t i = 0; i < services->count; i++)
+        if (has_secret(services, &services->list[i]))
+            return services->list[i].section->options.line;
+    return 0;
+}
+
+/* Group readable is how a service is given its file. */
+static void note_readable(const struct weir__services *services,
+                          const struct weir__log *log)
+{
+    struct stat at;
+    int line;
+
+    if (stat(services->path, &at) != 0 || !S_ISREG(at.st_mode) ||
+        (at.st_mode & S_IROTH) == 0)
+        return;
+    line = secret_line(services);
+    if (line > 0)
+        weir__log(log, WEIR_LEVEL_WARN,
+                  "%s:%d: a secret that everybody can read: chmod o-r %s",
+                  services->path, line, services->path);
+}
+
+void weir__services_warn(const struct weir__services *services,
+                         const struct weir__log *log)
+{
+    if (services->config == NULL)
+        return;
+    note_unused(services, log);
+    note_readable(services, log);
 }
 
 void weir__services_configure(const struct weir__services *services,

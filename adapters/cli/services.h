@@ -56,9 +56,11 @@ weir__service_options(const struct weir__service *service);
 void weir__services_configure(const struct weir__services *services,
                               struct weir__cli *cli, char from[PATH_MAX]);
 
-/* Log which options of the file weir run does not look at. */
-void weir__services_note_unused(const struct weir__services *services,
-                                const struct weir__log *log);
+/* Log what is hardly meant so: options of the file that weir run does not look
+ * at, and secrets in a file that everybody can read. Behind a check that found
+ * nothing wrong. */
+void weir__services_warn(const struct weir__services *services,
+                         const struct weir__log *log);
 
 void weir__services_fini(struct weir__services *services);
 

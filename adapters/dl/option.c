@@ -299,6 +299,16 @@ static int read_given(const struct weir_plugin *plugin, const char *given,
                            weir__text_quote(weir__slice_str(value), quote));
 }
 
+bool weir__option_is_secret(const struct weir_plugin *plugin, const char *given)
+{
+    struct weir_slice name = weir__slice_of(given, strcspn(given, "="));
+    size_t index = find(plugin, name);
+
+    return index < plugin->option_count && given[name.len] == '=' &&
+           given[name.len + 1] != '\0' &&
+           (option_at(plugin, index).flags & WEIR_OPTION_SECRET) != 0;
+}
+
 static int fill_in(const struct weir_plugin *plugin,
                    struct weir_option_value *values, struct weir_error *err)
 {

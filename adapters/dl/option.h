@@ -22,4 +22,8 @@ int weir__option_values(const struct weir_plugin *plugin,
                         struct weir_option_value **ret_values,
                         struct weir_error *err);
 
+/* Whether one such text gives a value to an option that is secret. */
+bool weir__option_is_secret(const struct weir_plugin *plugin,
+                            const char *given);
+
 #endif

@@ -189,5 +189,47 @@ def options_that_a_worker_does_not_look_at_are_told(place):
         expect_in("%s:%s\n" % (config, words), result.err)
 
 
+SECRETS = (  # a file, and the line that is told
+    ('redis {\n url = "redis://:s3cret@127.0.0.1:1"\n}\n'
+     'topic t { handler = echo }\n', 2),
+    ('topic t {\n handler = notify\n options = { "timeout=5s",\n'
+     ' "secret=s3cret" }\n}\n', 3),
+    ('topic t { handler = notify options = "header=Key: s3cret" }\n', 1),
+)
+NONE = (
+    'redis { url = "redis://127.0.0.1:1" }\n'
+    'topic t { handler = notify options = { "secret=", "timeout=5s" } }\n',
+    'topic t { handler = echo }\n',
+)
+
+
+@test
+def secrets_that_everybody_can_read_are_told(place):
+    for text, line in SECRETS:
+        config = write(place, text)
+        os.chmod(config, 0o644)
+        result = place.weir("check", "--config", config)
+        expect(0, result.code, result.err)
+        expect(1, result.err.count("warn"), result.err)
+        expect_in("warn %s:%d: a secret that everybody can read: chmod o-r %s"
+                  % (config, line, config), result.err)
+        expect_true("s3cret" not in result.err, result.err)
+        result = place.weir("run", "--config", config, "--handle", "u=echo",
+                            "--until-empty")
+        expect_in("a secret that everybody can read", result.err)
+
+
+@test
+def secrets_of_a_file_that_others_cannot_read_are_nobody_s_concern(place):
+    for text, mode in ([(text, mode) for text, _ in SECRETS
+                        for mode in (0o600, 0o640, 0o400)]
+                       + [(text, 0o644) for text in NONE]):
+        config = write(place, text, "%o.conf" % mode)
+        os.chmod(config, mode)
+        result = place.weir("check", "--config", config)
+        expect((0, ""), (result.code, result.err))
+        os.unlink(config)
+
+
 if __name__ == "__main__":
     main()

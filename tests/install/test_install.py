@@ -265,8 +265,8 @@ def the_service_runs_what_is_installed(place):
     for name in ("weir.service", "weir@.service"):
         with open("%s/lib/systemd/system/%s" % (prefix, name)) as file:
             unit = file.read()
-        expect_in("ExecStart=%s/bin/weir run --config /etc/weir/" % prefix,
-                  unit)
+        expect_in("ExecStart=%s/bin/weir run --config "
+                  "${CREDENTIALS_DIRECTORY}/weir.conf\n" % prefix, unit)
         expect_in("Type=notify\n", unit)
 
 

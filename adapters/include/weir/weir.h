@@ -166,7 +166,8 @@ struct weir_topic_options {
  * plugin's options, a plugin that everybody may write to), WEIR_EEXISTS (served
  * already), WEIR_EABI and WEIR_ENOTFOUND (plugin) or what its `open` returned,
  * WEIR_ENOMEM, WEIR_ECANCELED (the reactor was stopped or is being freed);
- * `err` holds the sentence. A plugin is loaded and opened in here: that BLOCKS. */
+ * `err` holds the sentence. A plugin is loaded and opened in here: that
+ * BLOCKS. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                    const struct weir_topic_options *options,
