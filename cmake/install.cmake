@@ -20,9 +20,9 @@ target_include_directories(weir_shared INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/adapters/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-if(WEIR_SANITIZE)
-    target_link_options(weir_shared PRIVATE -fsanitize=${WEIR_SANITIZE})
-else()
+target_link_options(weir_shared PRIVATE
+    $<TARGET_PROPERTY:weir_flags,INTERFACE_LINK_OPTIONS>)
+if(NOT WEIR_SANITIZE)
     target_link_options(weir_shared PRIVATE -Wl,-z,defs)
 endif()
 
