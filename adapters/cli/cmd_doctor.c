@@ -230,6 +230,7 @@ const struct weir__command weir__cmd_doctor = {
                "\"advice\"}].",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
-             "  configuration, 5 the server was not reached",
+             "  configuration, 5 the server was not reached,\n"
+             "  or answers no more",
     .run = run,
 };

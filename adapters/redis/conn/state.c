@@ -13,7 +13,7 @@ enum {
     BACKOFF_MAX_MS = 5000,
     AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
-    LATE_MS = 50,     /* between looks at an overdue reply */
+    LATE_MS = 250,    /* between looks at an overdue reply */
     GRACE_MS = 1000,  /* for one whose bytes are there */
     URL_TEXT_MAX = 480
 };
