@@ -111,14 +111,12 @@ enum weir__server_state weir__server_ask(const char *socket,
 void weir__server_ask_rewrite(const char *socket)
 {
     redisContext *context = reach(socket, ANSWER_SECONDS);
-    redisReply *reply;
+    redisReply *reply = NULL;
 
-    if (context == NULL)
-        return;
-    reply = redisCommand(context, "BGREWRITEAOF"); /* its log says the rest */
+    if (context != NULL) /* its log says the rest */
+        reply = ask(context, "BGREWRITEAOF", ANSWER_SECONDS);
     if (reply != NULL)
         freeReplyObject(reply);
-    redisFree(context);
 }
 
 int weir__server_ask_shutdown(const char *socket, struct weir_error *err)

@@ -206,8 +206,9 @@ static long slots_of(const char *slots)
 {
     char info[40], nodes[200];
     const struct resp_rule rules[] = {
-        {1, 2, info, false},  /* INFO, behind PING */
-        {1, 6, nodes, false}, /* behind three CONFIG GET */
+        /* INFO, behind PING; then what comes behind three CONFIG GET. */
+        {.connection = 1, .command = 2, .bytes = info},
+        {.connection = 1, .command = 6, .bytes = nodes},
     };
     struct weir__redis_url url = {.is_unix = true};
     struct weir__facts facts;
