@@ -32,6 +32,7 @@ struct report {
     struct json_object *topics; /* array, with --json */
     bool is_watching;
     bool is_stopped;
+    bool has_failed; /* a topic cannot be read */
     struct weir__rates rates;
     struct ev_timer again;
     struct ev_signal signals[2];
@@ -138,7 +139,28 @@ static int ask_one(struct report *report, const char *topic)
     return rc == WEIR_OK ? weir__client_wait(&report->client) : rc;
 }
 
-/* A topic that went away between the two questions is left out. */
+/* Others are asked all the same. */
+static bool is_of_topic(int code)
+{
+    return code == WEIR_ENOTFOUND || code == WEIR_ESERVER ||
+           code == WEIR_EKIND || code == WEIR_EMALFORMED;
+}
+
+/* A topic that went away between the two questions is left out; of one that
+ * cannot be read a line is said. */
+static int skip(struct report *report, const char *topic, int code)
+{
+    char doing[WEIR_MAX_TOPIC + 16];
+
+    if (code == WEIR_ENOTFOUND)
+        return WEIR_OK;
+    (void)snprintf(doing, sizeof(doing), "stats of %s", topic); /* fits */
+    (void)weir__client_exit(&report->client, code, doing);
+    report->client.refusal[0] = '\0'; /* it was said */
+    report->has_failed = true;
+    return WEIR_OK;
+}
+
 static int ask_all(struct report *report)
 {
     struct weir__topics *topics = &report->all;
@@ -147,7 +169,8 @@ static int ask_all(struct report *report)
     for (size_t i = 0;
          rc == WEIR_OK && !report->is_stopped && i < topics->count; i++) {
         rc = ask_one(report, topics->names[i]);
-        rc = rc == WEIR_ENOTFOUND ? WEIR_OK : rc;
+        if (is_of_topic(rc) && !report->is_stopped)
+            rc = skip(report, topics->names[i], rc);
     }
     if (rc == WEIR_OK && topics->count == 0 && !report->is_watching)
         weir__note(report->client.cli, "there are no topics yet");
@@ -292,7 +315,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     weir__client_close(&report.client); /* its callbacks use the report */
     release(&report);
     weir__rates_fini(&report.rates);
-    return rc == WEIR__EXIT_NONE ? WEIR__EXIT_DONE : rc;
+    if (rc == WEIR__EXIT_NONE)
+        rc = report.has_failed ? WEIR__EXIT_FAILED : WEIR__EXIT_DONE;
+    return rc;
 }
 
 const struct weir__command weir__cmd_stats = {
@@ -314,7 +339,8 @@ const struct weir__command weir__cmd_stats = {
         "elsewhere, with\n--json a line; rate is the number of jobs done "
         "a second since the one before,\nnull in the first.",
     .example = "weir stats order.close --watch",
-    .exits = "0 shown, or told to stop watching, 2 wrong usage,\n"
-             "  3 no such topic, 5 server unreachable",
+    .exits = "0 shown, or told to stop watching, 1 a topic cannot be read:\n"
+             "  those that can are shown, 2 wrong usage, 3 no such topic,\n"
+             "  5 server unreachable",
     .run = run,
 };

@@ -5,14 +5,10 @@
 
 #include <stdio.h>
 
-enum { TOPICS_MAX = 100000 };
-
 static int keep(struct weir__topics *topics, const char *topic)
 {
     void *names;
 
-    if (topics->count == TOPICS_MAX)
-        return WEIR_ETOOBIG;
     names = weir__mem_grow(topics->names, topics->count + 1,
                            sizeof(topics->names[0]));
     if (names == NULL)

@@ -13,8 +13,8 @@ struct weir__topics {
     int rc; /* WEIR_OK while `names` holds all of them */
 };
 
-/* Ask and wait; released with weir__topics_fini in any case. WEIR_ETOOBIG: more
- * than 100,000; WEIR_ENOMEM; what the request came to. BLOCKS. */
+/* Ask and wait; released with weir__topics_fini in any case. WEIR_ENOMEM;
+ * what the request came to. BLOCKS. */
 int weir__topics_ask(struct weir__client *client,
                      struct weir__topics *ret_topics);
 

@@ -79,8 +79,20 @@ static int nibble(uint8_t byte)
     return byte >= '0' && byte <= '?' ? byte - '0' : -1;
 }
 
+/* Of the tree of some pack: what fits into a power of two begins at a multiple
+ * of that. */
+static bool is_node(unsigned lo, unsigned hi)
+{
+    unsigned span = 1;
+
+    while (lo <= hi && span < hi - lo + 1)
+        span *= 2;
+    return lo <= hi && lo % span == 0;
+}
+
 int weir__node_read(struct weir_slice name, unsigned *ret_lo, unsigned *ret_hi)
 {
+    unsigned lo, hi;
     int part[4];
 
     if (name.len != WEIR__NODE_LEN)
@@ -90,10 +102,12 @@ int weir__node_read(struct weir_slice name, unsigned *ret_lo, unsigned *ret_hi)
         if (part[i] < 0)
             return WEIR_EMALFORMED;
     }
-    if (part[0] * 16 + part[1] > part[2] * 16 + part[3])
+    lo = (unsigned)(part[0] * 16 + part[1]);
+    hi = (unsigned)(part[2] * 16 + part[3]);
+    if (!is_node(lo, hi))
         return WEIR_EMALFORMED;
-    *ret_lo = (unsigned)(part[0] * 16 + part[1]);
-    *ret_hi = (unsigned)(part[2] * 16 + part[3]);
+    *ret_lo = lo;
+    *ret_hi = hi;
     return WEIR_OK;
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/mem.h"
 
+#define TIME_MAX_US (INT64_C(1) << 53) /* the year 2255 */
+
 static const struct redisReply *element(const struct redisReply *reply,
                                         size_t index, int type)
 {
@@ -37,6 +39,32 @@ bool weir__reply_str(const struct redisReply *reply, size_t index,
         return false;
     *ret_value =
         (struct weir_slice){(const uint8_t *)one->str, (size_t)one->len};
+    return true;
+}
+
+bool weir__reply_time(const struct redisReply *reply, size_t index,
+                      int64_t *ret_us)
+{
+    const struct redisReply *one = element(reply, index, REDIS_REPLY_INTEGER);
+
+    if (one == NULL || one->integer < 0 || one->integer > TIME_MAX_US)
+        return false;
+    *ret_us = one->integer;
+    return true;
+}
+
+bool weir__reply_clock(const struct redisReply *reply, int64_t *ret_ms)
+{
+    struct weir_slice seconds, us;
+    long long s, rest;
+
+    if (!weir__reply_str(reply, 0, &seconds) || !weir__reply_str(reply, 1, &us))
+        return false;
+    s = strtoll((const char *)seconds.ptr, NULL, 10);
+    rest = strtoll((const char *)us.ptr, NULL, 10);
+    if (s < 0 || s > TIME_MAX_US / 1000000 || rest < 0 || rest > 999999)
+        return false;
+    *ret_ms = s * 1000 + rest / 1000;
     return true;
 }
 

@@ -20,6 +20,9 @@ else
     grown=$grown/$name
     mkdir -p "$grown"
 fi
+# What inputs are made of, where that helps.
+words=$(dirname "${BASH_SOURCE[0]}")/${name#fuzz_}.dict
+[ -f "$words" ] && set -- -dict="$words" "$@"
 # Targets that tell people what is wrong do so on stderr.
 case $name in
 fuzz_line) set -- -close_fd_mask=2 "$@" ;;

@@ -18,7 +18,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"
 
-enum { TURNS = 200, QUIET_TURNS = 4 };
+enum { TURNS = 200, QUIET_TURNS = 4, ROOM = 100 };
 
 /* What is asked: bits of the first two bytes. */
 enum {
@@ -37,7 +37,7 @@ enum {
     KIND_SHIFT = 12 /* the rest: which kind of topic */
 };
 
-enum { BOUNDED = 3, KINDS = 5 };
+enum { BOUNDED = 3, SYNC = 4, KINDS = 6 };
 
 struct world {
     struct ev_loop *loop;
@@ -54,6 +54,8 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
 {
     (void)user;
     FUZZ_TRUE(claimed->code == WEIR_OK || claimed->count == 0);
+    FUZZ_TRUE(claimed->count <= ROOM);
+    FUZZ_TRUE(!claimed->is_paused || claimed->count == 0);
 }
 
 static void on_arrived(void *user, struct weir__run *first, size_t count,
@@ -290,7 +292,7 @@ static void settle_all(struct world *world)
 static void work(struct world *world, struct peer *peer, unsigned what)
 {
     const struct weir__store_ops *ops = world->store->ops;
-    struct weir__claim claim = {100, 5000, clock_ns(NULL)};
+    struct weir__claim claim = {ROOM, 5000, clock_ns(NULL)};
     int quiet = 0;
 
     FUZZ_TRUE(ops->claim(world->topic, &claim) <= WEIR_OK);
@@ -307,8 +309,8 @@ static void work(struct world *world, struct peer *peer, unsigned what)
 static int open_store(struct world *world, const char *address, unsigned kind)
 {
     static const weir__store_open_fn kinds[] = {
-        weir__delay_open, weir__list_open, weir__stream_open,
-        weir__bounded_open, weir__concurrent_open};
+        weir__delay_open,   weir__list_open, weir__stream_open,
+        weir__bounded_open, weir__sync_open, weir__concurrent_open};
     static const struct weir__store_events events = {
         .claimed = on_claimed,
         .arrived = on_arrived,
@@ -324,8 +326,11 @@ static int open_store(struct world *world, const char *address, unsigned kind)
         .name = weir__slice_str("t"),
         .max_dead = 5,
         .on_dead = weir__slice_str(""),
+        .fifo = {.delay_ms = 5,
+                 .lease_ms = 300,
+                 .consumers = 2,
+                 .is_locked = kind % KINDS == SYNC},
         .bounded = {.length = 10, .batch = 5},
-        .fifo = {.delay_ms = 0, .lease_ms = 300, .consumers = 1},
     };
     struct weir__redis_url url;
     struct weir__redis_options options = {

@@ -43,6 +43,7 @@ void peer_reset(struct peer *peer, struct weir_slice replies)
         if (peer->clients[i].fd >= 0)
             hang_up(&peer->clients[i]);
     peer->replies = replies;
+    peer->time = replies.len % 8 < 4 ? replies.len % 4 : 0;
     peer->is_silent = false;
 }
 
@@ -106,6 +107,15 @@ static void confirm(const struct peer_client *client, struct weir_slice channel)
     FUZZ_TRUE(len > 0 && (size_t)len < sizeof(text));
     say(client, weir__slice_of(text, (size_t)len));
 }
+#define NO_DIGITS "\xff\xff\xff\xff\xff\xff"
+
+/* A sound one, and some that no clock tells. */
+static const char *const times[] = {
+    "*2\r\n$10\r\n1767225600\r\n$6\r\n123456\r\n",
+    "*2\r\n$19\r\n9223372036854775807\r\n$6\r\n999999\r\n",
+    "*2\r\n$20\r\n-9223372036854775808\r\n$2\r\n-1\r\n",
+    "*2\r\n$18\r\n" NO_DIGITS NO_DIGITS NO_DIGITS "\r\n$1\r\nx\r\n",
+};
 
 static void answer(struct peer *peer, const struct peer_client *client,
                    const struct weir_slice words[2])
@@ -117,7 +127,6 @@ static void answer(struct peer *peer, const struct peer_client *client,
         {"SET", "+OK\r\n"},
         {"SADD", ":1\r\n"},
         {"INCR", ":7\r\n"},
-        {"TIME", "*2\r\n$10\r\n1767225600\r\n$6\r\n123456\r\n"},
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -125,6 +134,10 @@ static void answer(struct peer *peer, const struct peer_client *client,
             say(client, weir__slice_str(known[i][1]));
             return;
         }
+    if (weir__slice_equal(words[0], weir__slice_str("TIME"))) {
+        say(client, weir__slice_str(times[peer->time]));
+        return;
+    }
     if (weir__slice_equal(words[0], weir__slice_str("SUBSCRIBE"))) {
         confirm(client, words[1]);
         return;

@@ -22,6 +22,7 @@ struct peer {
     char url[64];
     struct peer_client clients[PEER_CLIENTS];
     struct weir_slice replies; /* what is left of the input */
+    size_t time;               /* how it answers TIME */
     bool is_silent;            /* a reply was asked for and none was left */
 };
 

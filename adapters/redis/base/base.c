@@ -94,6 +94,13 @@ void weir__base_mark(struct weir__base_topic *topic)
     topic->base->dirty = topic;
 }
 
+int weir__base_check_claimed(const struct weir__claimed *claimed, size_t room)
+{
+    if (claimed->count > room || (claimed->is_paused && claimed->count > 0))
+        return WEIR_ESERVER;
+    return WEIR_OK;
+}
+
 int weir__base_claim(struct weir__base_topic *topic,
                      const struct weir__claim *claim)
 {

@@ -25,6 +25,9 @@ enum {
     WEIR__KEY_MAX = 72          /* "weir:{" topic "}:p:" seq, and some more */
 };
 
+/* What is due later only somebody else can have written: the year 2286. */
+#define WEIR__DUE_MAX_MS INT64_C(9999999999999)
+
 /* One answer that is waited for; the first member of what is sent with it. */
 struct weir__ask {
     struct weir__base *base;
@@ -74,6 +77,8 @@ struct weir__base_topic {
         int64_t ns;  /* when it was last logged */
         size_t jobs; /* since then */
     } losses[WEIR__LOSSES];
+    uint64_t aside;     /* set aside and not logged */
+    int64_t aside_ns;   /* when that was logged; 0: never */
 };
 
 struct weir__kept;
@@ -183,6 +188,10 @@ struct weir__base_topic *weir__base_topic_open(struct weir__base *base,
 /* The topic has something to flush. */
 void weir__base_mark(struct weir__base_topic *topic);
 
+/* WEIR_OK, or WEIR_ESERVER where the answer to a claim contradicts itself or
+ * what was asked for: then it brings nothing. */
+int weir__base_check_claimed(const struct weir__claimed *claimed, size_t room);
+
 /* Note a claim for the next flush. WEIR_ECANCELED. */
 int weir__base_claim(struct weir__base_topic *topic,
                      const struct weir__claim *claim);
@@ -267,7 +276,7 @@ void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
 void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
                        const char *seq);
 
-/* A number that the server writes as text, of up to 18 digits. */
+/* The number that a text begins with, of up to 18 digits. */
 int64_t weir__digits_read(struct weir_slice digits);
 
 /* The channel on which a worker is woken. */
@@ -277,6 +286,11 @@ void weir__wake_channel(char *buf, size_t cap, const char *worker);
  * that there was one. */
 void weir__base_log_error(struct weir__base_topic *topic, const char *what,
                           int code, const struct redisReply *reply);
+
+/* Log what a script set aside (scripts/lib/number.lua): the last element, if it
+ * is a number at `from` or behind. Once in 5 s. */
+void weir__base_log_aside(struct weir__base_topic *topic,
+                          const struct redisReply *reply, size_t from);
 
 /* Log how many verdicts were refused, once in a second. */
 void weir__base_log_refused(struct weir__base_topic *topic, size_t refused);

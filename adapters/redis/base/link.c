@@ -12,14 +12,10 @@
 static void on_time(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__base *base = arg;
-    struct weir_slice seconds, us;
+    int64_t ms;
 
-    if (code != WEIR_OK || !weir__reply_str(reply, 0, &seconds) ||
-        !weir__reply_str(reply, 1, &us))
-        return;
-    base->ahead_ms = weir__digits_read(seconds) * 1000 +
-                     weir__digits_read(us) / 1000 -
-                     weir__base_now_ns(base) / 1000000;
+    if (code == WEIR_OK && weir__reply_clock(reply, &ms))
+        base->ahead_ms = ms - weir__base_now_ns(base) / 1000000;
 }
 
 /* A server that is full counts nobody, but lets verdicts through: they must not

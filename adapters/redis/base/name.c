@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,8 +75,11 @@ int64_t weir__digits_read(struct weir_slice digits)
 {
     int64_t number = 0;
 
-    for (size_t i = 0; i < digits.len && i < 18; i++)
+    for (size_t i = 0; i < digits.len && i < 18; i++) {
+        if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
+            break;
         number = number * 10 + (digits.ptr[i] - '0');
+    }
     return number;
 }
 
@@ -133,8 +137,10 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
     const struct weir__log *log = topic->base->options.log;
     bool is_told = code == WEIR_ESERVER && reply != NULL &&
                    reply->type == REDIS_REPLY_ERROR;
-    const char *text =
-        is_told ? weir__error_core(reply->str) : weir_error_text(code);
+    const char *text = is_told ? weir__error_core(reply->str)
+                       : code == WEIR_ESERVER && reply != NULL
+                           ? "the answer makes no sense"
+                           : weir_error_text(code);
     const char *hint = is_told ? hint_of(text) : NULL;
 
     if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
@@ -142,6 +148,27 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
     weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
               "redis: %s %s: %s%s", topic->name, what, text,
               hint != NULL ? hint : "");
+}
+
+void weir__base_log_aside(struct weir__base_topic *topic,
+                          const struct redisReply *reply, size_t from)
+{
+    size_t last = (size_t)reply->elements - 1;
+    int64_t now_ns = weir__base_now_ns(topic->base), count;
+
+    if (reply->elements <= from || !weir__reply_int(reply, last, &count) ||
+        count <= 0)
+        return;
+    topic->aside += (uint64_t)count;
+    if (topic->aside_ns != 0 && now_ns - topic->aside_ns < LOG_EVERY_NS)
+        return;
+    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %" PRIu64 " members or counters of its keys were not "
+              "written by weir; they were set aside, does another program "
+              "write these keys?",
+              topic->name, topic->aside);
+    topic->aside = 0;
+    topic->aside_ns = now_ns;
 }
 
 void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)

@@ -58,8 +58,11 @@ int weir__stats_read(struct weir__stats_ask *ask,
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (i != 1 && !weir__reply_int(reply, i, &numbers[i]))
             return WEIR_ESERVER;
-    if (!weir__reply_str(reply, 1, &kind) || kind.len >= sizeof(ask->kind))
+    if (!weir__reply_str(reply, 1, &kind) || kind.len >= sizeof(ask->kind) ||
+        numbers[0] < 0)
         return WEIR_ESERVER;
+    weir__base_log_aside(ask->topic, reply,
+                         sizeof(numbers) / sizeof(numbers[0]));
     memcpy(ask->kind, kind.ptr, kind.len);
     ask->now_ms = numbers[0];
     ask->stats = (struct weir_stats){
@@ -90,6 +93,8 @@ void weir__stats_counted(struct weir__ask *ask, int code,
     weir__base_log_error(stats->topic, "stats", code, reply);
     if (code == WEIR_OK)
         code = stats->read(stats, reply);
+    if (code == WEIR_ESERVER)
+        weir__base_log_error(stats->topic, "stats", code, reply);
     if (code != WEIR_OK) {
         weir__stats_finish(stats, code);
         return;

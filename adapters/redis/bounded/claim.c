@@ -19,6 +19,7 @@ enum {
     OFFERS,
     BATCHES,
     DROPS,
+    LISTS_END,
     TRIES_MAX = 4
 };
 
@@ -27,7 +28,7 @@ enum {
 struct weir__bound_claim {
     struct weir__ask ask;
     struct weir__bound_topic *topic;
-    bool is_look; /* asked for no event */
+    size_t room; /* 0: a look */
     bool is_leased;
     int64_t revision;
     int64_t time_us;
@@ -155,7 +156,7 @@ static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
 
     if (events == NULL || !weir__reply_str(batch, 0, &group) ||
         !weir__reply_str(batch, 1, &token) ||
-        !weir__reply_int(batch, 2, &ended) || ended < 0 ||
+        !weir__reply_int(batch, 2, &ended) || ended < 0 || ended > UINT8_MAX ||
         events->elements == 0 || events->elements > WEIR__BOUND_EVENTS)
         return NULL;
     lot = lot_new(topic, (size_t)events->elements, group);
@@ -234,7 +235,7 @@ static void tell_drops(const struct weir__bound_topic *topic,
         int64_t count;
 
         if (drop != NULL && weir__reply_str(drop, 0, &group) &&
-            weir__reply_str(drop, 1, &reason) &&
+            group.len <= WEIR_MAX_ID && weir__reply_str(drop, 1, &reason) &&
             weir__reply_int(drop, 2, &count) && count > 0)
             weir__bound_tell_drop(
                 topic, group,
@@ -271,12 +272,16 @@ static int read_reply(struct weir__bound_claim *asked,
         return WEIR_ESERVER;
     if (asked->time_us < 0)
         return WEIR_EKIND;
-    if (!weir__reply_int(reply, NEXT, &asked->claimed.next_due_us) ||
+    if (!weir__reply_time(reply, TIME, &asked->time_us) ||
+        !weir__reply_int(reply, NEXT, &asked->claimed.next_due_us) ||
         !weir__reply_int(reply, STATE, &state))
         return WEIR_ESERVER;
     asked->claimed.is_paused = (state & 1) != 0;
     asked->revision = state >> 1;
-    return read_lists(asked, reply) ? WEIR_OK : WEIR_ESERVER;
+    if (!read_lists(asked, reply))
+        return WEIR_ESERVER;
+    weir__base_log_aside(&asked->topic->base, reply, LISTS_END);
+    return weir__base_check_claimed(&asked->claimed, asked->room);
 }
 
 /* --- delivering --------------------------------------------------------- */
@@ -328,9 +333,10 @@ static bool tries_again(struct weir__bound_claim *asked)
 {
     struct weir__bound_topic *topic = asked->topic;
 
-    if (asked->is_look || asked->claimed.count > 0 || topic->offer_count == 0 ||
-        topic->tries >= TRIES_MAX || topic->base.user == NULL ||
-        asked->revision != topic->base.revision || topic->store->base.is_closed)
+    if (asked->room == 0 || asked->claimed.count > 0 ||
+        topic->offer_count == 0 || topic->tries >= TRIES_MAX ||
+        topic->base.user == NULL || asked->revision != topic->base.revision ||
+        topic->store->base.is_closed)
         return false;
     topic->tries++;
     topic->base.wants_claim = true;
@@ -350,12 +356,17 @@ static void on_claimed(struct weir__ask *ask, int code,
     weir__base_log_error(&topic->base, "claim", code, reply);
     asked->claimed.next_due_us = -1;
     asked->revision = topic->base.revision;
-    if (code == WEIR_OK)
+    if (code == WEIR_OK) {
         code = read_reply(asked, reply);
-    asked->claimed.code = code;
-    if (code != WEIR_OK)
+        if (code == WEIR_ESERVER)
+            weir__base_log_error(&topic->base, "claim", code, reply);
+    }
+    if (code != WEIR_OK) {
         drop_lots(asked);
-    else if (!asked->is_look)
+        asked->claimed = (struct weir__claimed){.next_due_us = -1};
+    }
+    asked->claimed.code = code;
+    if (code == WEIR_OK && asked->room > 0)
         topic->is_idle = asked->claimed.count == 0 && topic->offer_count == 0;
     if (code == WEIR_OK && tries_again(asked))
         return;
@@ -459,10 +470,10 @@ void weir__bound_flush_claim(struct weir__bound_topic *topic)
     topic->base.wants_claim = false;
     asked->ask.done = on_claimed;
     asked->topic = topic;
-    asked->is_look = topic->base.claim.room == 0;
+    asked->room = topic->base.claim.room;
     asked->is_leased = !topic->options.is_unleased;
-    write_claim(&bytes, topic, asked->is_look);
-    if (!asked->is_look)
+    write_claim(&bytes, topic, asked->room == 0);
+    if (asked->room > 0)
         topic->offer_count = 0; /* the reply brings others */
     weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
                     WEIR__SEND_ONCE | weir__send_bodies(topic->base.claim.room),

@@ -91,10 +91,22 @@ struct purge_ask {
     uint64_t deleted;
 };
 
+/* How many groups are named behind the number of those deleted. */
+static size_t count_names(const struct redisReply *reply)
+{
+    struct weir_slice group;
+    size_t count = 0;
+
+    while (weir__reply_str(reply, count + 1, &group) &&
+           group.len <= WEIR_MAX_ID)
+        count++;
+    return count;
+}
+
 static void send_purge(struct purge_ask *purge, const struct redisReply *names)
 {
     struct weir__bound_topic *topic = purge->topic;
-    size_t count = names == NULL ? 0 : (size_t)names->elements - 1;
+    size_t count = names == NULL ? 0 : count_names(names);
     struct weir__buf bytes = {0};
     struct weir_slice group;
 
@@ -114,16 +126,6 @@ static void send_purge(struct purge_ask *purge, const struct redisReply *names)
                     WEIR__SEND_AGAIN, &purge->ask);
 }
 
-static bool are_names(const struct redisReply *reply)
-{
-    struct weir_slice group;
-
-    for (size_t i = 1; i < (size_t)reply->elements; i++)
-        if (!weir__reply_str(reply, i, &group))
-            return false;
-    return true;
-}
-
 static void on_purged(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
@@ -131,13 +133,13 @@ static void on_purged(struct weir__ask *ask, int code,
     int64_t deleted = 0;
 
     weir__base_log_error(&purge->topic->base, "purge", code, reply);
-    if (code == WEIR_OK &&
-        (!weir__reply_int(reply, 0, &deleted) || !are_names(reply)))
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &deleted))
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && deleted < 0)
         code = deleted == -1 ? WEIR_ENOTFOUND : WEIR_EKIND;
     if (code == WEIR_OK) {
         purge->deleted += (uint64_t)deleted;
+        weir__base_log_aside(&purge->topic->base, reply, 1);
         if (reply->elements > 1) {
             send_purge(purge, reply);
             weir__conn_flush(purge->topic->store->base.commands);

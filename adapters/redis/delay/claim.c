@@ -14,8 +14,8 @@ enum {
     PLACES = 2048 /* of the table below: more than twice as many as packs */
 };
 
-#define DUE_MAX_MS INT64_C(9999999999999) /* the year 2286 */
-_Static_assert(DUE_MAX_MS < INT64_C(1) << 44, "a score holds it and a state");
+_Static_assert(WEIR__DUE_MAX_MS < INT64_C(1) << 44,
+               "a score holds it and a state");
 
 struct claim_ask {
     struct weir__ask ask;
@@ -51,7 +51,7 @@ static bool read_node(struct weir__lease *lease, const struct redisReply *reply,
     held->size = hi - lo + 1;
     /* A time that only somebody else can have written is moved to a bound. */
     due_ms = score / WEIR__NODE_STATES;
-    held->due_ms = due_ms < DUE_MAX_MS ? due_ms : DUE_MAX_MS;
+    held->due_ms = due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
     held->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
     held->lease = lease;
     lease->jobs += held->size;
@@ -127,7 +127,7 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
 
     if (lease == NULL)
         return NULL;
-    is_sound = weir__reply_int(reply, 0, &lease->time_us) &&
+    is_sound = weir__reply_time(reply, 0, &lease->time_us) &&
                weir__reply_int(reply, 1, &token) && token > 0;
     for (size_t i = 0; i < nodes && is_sound; i++)
         is_sound = read_node(lease, reply, i);
@@ -145,7 +145,7 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
 
 /* WEIR_OK and what to report, or an error; the lease if there are jobs. */
 static int read_reply(struct weir__store_topic *topic,
-                      const struct redisReply *reply,
+                      const struct redisReply *reply, size_t room,
                       struct weir__claimed *claimed,
                       struct weir__lease **ret_lease)
 {
@@ -160,15 +160,17 @@ static int read_reply(struct weir__store_topic *topic,
         !weir__reply_int(reply, 4, &state) || jobs < 0)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
+    claimed->count = (size_t)jobs;
+    if (weir__base_check_claimed(claimed, room) < 0)
+        return WEIR_ESERVER; /* what was claimed comes back by itself */
+    weir__base_log_aside(&topic->base, reply,
+                         HEAD + (reply->elements - HEAD) / 2 * 2);
     if (topic->base.user != NULL) /* before jobs are fetched */
         weir__base_follow(&topic->base, state >> 1);
     if (jobs == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, (size_t)jobs);
-    if (*ret_lease == NULL)
-        return WEIR_ESERVER; /* what was claimed comes back by itself */
-    claimed->count = (size_t)jobs;
-    return WEIR_OK;
+    return *ret_lease == NULL ? WEIR_ESERVER : WEIR_OK;
 }
 
 /* It was not sent: the worker comes again a second later. */
@@ -205,8 +207,13 @@ static void on_claimed(struct weir__ask *ask, int code,
     }
     weir__mem_free(claim);
     weir__hold_note_error(topic, "claim", code, reply);
-    if (code == WEIR_OK)
-        code = read_reply(topic, reply, &claimed, &lease);
+    if (code == WEIR_OK) {
+        code = read_reply(topic, reply, room, &claimed, &lease);
+        if (code == WEIR_ESERVER)
+            weir__base_log_error(&topic->base, "claim", code, reply);
+    }
+    if (code != WEIR_OK)
+        claimed = (struct weir__claimed){.next_due_us = -1};
     claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
     if (code == WEIR_OK && !is_look)

@@ -170,6 +170,8 @@ static void on_released(struct weir__ask *ask, int code,
     }
     weir__mem_free(release);
     weir__hold_note_error(topic, "release", code, reply);
+    if (code == WEIR_OK)
+        weir__base_log_aside(&topic->base, reply, 2);
     WEIR_ASSERT(topic->base.unsettled >= returned);
     topic->base.unsettled -= returned;
     if (topic->base.user != NULL)

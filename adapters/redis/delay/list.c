@@ -8,7 +8,12 @@
 
 /* What answers with one callback for each thing: dead jobs, and topics. */
 
-enum { PAGE = 100 }; /* dead jobs fetched at a time */
+enum {
+    PAGE = 100,                      /* dead jobs fetched at a time */
+    TOPICS_PAGE = 1000,              /* names, about */
+    TOPICS_BYTES = 64 * 1024 * 1024, /* of all names: more than a million */
+    CURSOR_MAX = 20
+};
 
 /* --- dead jobs ---------------------------------------------------------- */
 
@@ -182,11 +187,29 @@ int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
 
 /* --- topics ------------------------------------------------------------- */
 
+/* Names come in pages, some of them twice, and are told sorted. */
 struct topic_list {
     struct weir__ask ask;
+    struct weir__base *base;
     weir_topics_fn fn;
     void *arg;
+    struct weir__buf names; /* a NUL behind each */
+    size_t count;
 };
+
+static void ask_topics(struct topic_list *list, struct weir_slice cursor)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 5);
+    weir__resp_str(&bytes, "SSCAN");
+    weir__resp_str(&bytes, "weir:topics");
+    weir__resp_bytes(&bytes, cursor);
+    weir__resp_str(&bytes, "COUNT");
+    weir__resp_int(&bytes, TOPICS_PAGE);
+    weir__base_send(list->base, &bytes, NULL, WEIR__SEND_AGAIN, &list->ask);
+    weir__conn_flush(list->base->commands);
+}
 
 static int by_bytes(const void *left, const void *right)
 {
@@ -196,51 +219,71 @@ static int by_bytes(const void *left, const void *right)
     return strcmp(*one, *other);
 }
 
-/* Sorted names out of the reply, borrowed; NULL when out of memory. */
-static const char **sort_names(const struct redisReply *reply,
-                               size_t *ret_count)
+/* All names in order, each once; WEIR_ENOMEM. */
+static int tell_topics(const struct topic_list *list)
 {
     const char **names =
-        weir__mem_grow(NULL, (size_t)reply->elements + 1, sizeof(names[0]));
-    struct weir_slice name;
-    size_t count = 0;
+        weir__mem_grow(NULL, list->count + 1, sizeof(names[0]));
+    const char *at = (const char *)list->names.ptr;
 
     if (names == NULL)
-        return NULL;
-    for (size_t i = 0; i < (size_t)reply->elements; i++)
-        if (weir__reply_str(reply, i, &name) &&
-            weir__topic_check(name, NULL) == WEIR_OK)
-            names[count++] = (const char *)name.ptr; /* hiredis adds a NUL */
-    if (count > 1)
-        qsort(names, count, sizeof(names[0]), by_bytes);
-    *ret_count = count;
-    return names;
+        return WEIR_ENOMEM;
+    for (size_t i = 0; i < list->count; i++, at += strlen(at) + 1)
+        names[i] = at;
+    if (list->count > 1)
+        qsort(names, list->count, sizeof(names[0]), by_bytes);
+    for (size_t i = 0; i < list->count; i++)
+        if (i == 0 || strcmp(names[i - 1], names[i]) != 0)
+            list->fn(WEIR_OK, names[i], list->arg);
+    weir__mem_free(names);
+    return WEIR_OK;
+}
+
+/* WEIR_ESERVER: not an answer to SSCAN. */
+static int read_topics(struct topic_list *list, const struct redisReply *reply,
+                       struct weir_slice *ret_cursor)
+{
+    struct weir_slice name;
+
+    if (!weir__reply_str(reply, 0, ret_cursor) || ret_cursor->len == 0 ||
+        ret_cursor->len > CURSOR_MAX || reply->elements != 2 ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY)
+        return WEIR_ESERVER;
+    for (size_t i = 0; i < (size_t)reply->element[1]->elements; i++) {
+        if (!weir__reply_str(reply->element[1], i, &name) ||
+            weir__topic_check(name, NULL) < 0)
+            continue; /* no topic has such a name */
+        weir__buf_append(&list->names, name.ptr, name.len);
+        weir__buf_append(&list->names, "", 1);
+        list->count++;
+    }
+    if (list->names.failed)
+        return WEIR_ENOMEM;
+    return list->names.len > TOPICS_BYTES ? WEIR_ETOOBIG : WEIR_OK;
 }
 
 static void on_topics(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
     struct topic_list *list = (struct topic_list *)ask; /* its first member */
-    const char **names = NULL;
-    size_t count = 0;
+    struct weir_slice cursor;
 
-    if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
-        code = WEIR_ESERVER;
     if (code == WEIR_OK)
-        names = sort_names(reply, &count);
-    if (code == WEIR_OK && names == NULL)
-        code = WEIR_ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        list->fn(WEIR_OK, names[i], list->arg);
+        code = read_topics(list, reply, &cursor);
+    if (code == WEIR_OK && !weir__slice_equal(cursor, weir__slice_str("0"))) {
+        ask_topics(list, cursor);
+        return;
+    }
+    if (code == WEIR_OK)
+        code = tell_topics(list);
     list->fn(code, NULL, list->arg);
-    weir__mem_free(names);
+    weir__buf_fini(&list->names);
     weir__mem_free(list);
 }
 
 int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg)
 {
     struct weir__base *base = (struct weir__base *)port; /* first member */
-    struct weir__buf bytes = {0};
     struct topic_list *list;
 
     if (base->is_closed)
@@ -249,11 +292,9 @@ int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg)
     if (list == NULL)
         return WEIR_ENOMEM;
     list->ask.done = on_topics;
+    list->base = base;
     list->fn = fn;
     list->arg = arg;
-    weir__resp_command(&bytes, 2);
-    weir__resp_str(&bytes, "SMEMBERS");
-    weir__resp_str(&bytes, "weir:topics");
-    weir__base_send(base, &bytes, NULL, WEIR__SEND_AGAIN, &list->ask);
+    ask_topics(list, weir__slice_str("0"));
     return WEIR_OK;
 }

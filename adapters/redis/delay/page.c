@@ -255,17 +255,13 @@ static void on_time(struct weir__ask *ask, int code,
                     const struct redisReply *reply)
 {
     struct listing *listing = (struct listing *)ask; /* its first member */
-    struct weir_slice seconds, us;
 
-    if (code == WEIR_OK && (!weir__reply_str(reply, 0, &seconds) ||
-                            !weir__reply_str(reply, 1, &us)))
+    if (code == WEIR_OK && !weir__reply_clock(reply, &listing->now_ms))
         code = WEIR_ESERVER;
     if (code != WEIR_OK) {
         finish(listing, code);
         return;
     }
-    listing->now_ms = strtoll((const char *)seconds.ptr, NULL, 10) * 1000 +
-                      strtoll((const char *)us.ptr, NULL, 10) / 1000;
     if (listing->state == WEIR_JOB_SCHEDULED)
         ask_rank(listing);
     else

@@ -23,11 +23,11 @@ struct purge {
     weir_count_fn fn;
     void *arg;
     uint64_t count;    /* deleted so far */
-    uint64_t most;     /* of those that wait or run */
+    uint64_t done;     /* those that waited or ran, and what was set aside */
+    uint64_t most;     /* of them */
     bool is_running;   /* looking at what runs */
     int empty;         /* reads in a row that found nothing */
     int idle;          /* steps in a row that did nothing */
-    size_t skipped;    /* names at the front that are no nodes */
     int64_t latest_ms; /* who died later stays; 0: not known yet */
 };
 
@@ -89,84 +89,84 @@ static void on_purged(struct weir__ask *ask, int code,
                       const struct redisReply *reply)
 {
     struct purge *purge = (struct purge *)ask; /* its first member */
-    int64_t count;
+    int64_t count, aside = 0;
 
     weir__base_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
         code = WEIR_ESERVER;
+    if (!weir__reply_int(reply, 1, &aside) || aside < 0)
+        aside = 0; /* as a rule */
     if (code != WEIR_OK) {
         finish(purge, code);
         return;
     }
+    weir__base_log_aside(&purge->topic->base, reply, 1);
     purge->count += (uint64_t)count;
-    purge->idle = count > 0 ? 0 : purge->idle + 1;
+    purge->done += (uint64_t)count + (uint64_t)aside;
+    purge->idle = count > 0 || aside > 0 ? 0 : purge->idle + 1;
     if (purge->idle > IDLE_STEPS)
         finish(purge, WEIR_ESERVER);
-    else if (purge->count >= purge->most)
+    else if (purge->done >= purge->most)
         ask_dead(purge);
     else
         ask_nodes(purge);
 }
 
-/* How many of the names that were read make up one call; `first` is the first
- * that is a node. */
-static size_t take_nodes(struct purge *purge, const struct redisReply *reply,
-                         size_t *ret_first)
+/* How many of the names that were read make up one call. */
+static size_t take_names(const struct redisReply *reply)
 {
-    size_t count = 0, slots = 0, all = (size_t)reply->elements;
+    size_t count = 0, slots = 0;
     struct weir_slice name;
     unsigned lo, hi;
 
-    *ret_first = 0;
-    for (size_t i = 0; i < all; i++) {
-        bool is_node = weir__reply_str(reply, i, &name) &&
-                       weir__node_read(name, &lo, &hi) == WEIR_OK;
-
-        if (!is_node && count > 0)
-            break;
-        if (!is_node) {
-            purge->skipped++;
-            *ret_first = i + 1;
-            continue;
-        }
+    for (; count < NODES && weir__reply_str(reply, count, &name); count++) {
+        if (weir__node_read(name, &lo, &hi) != WEIR_OK)
+            continue; /* the script removes it */
         if (slots + hi - lo + 1 > WEIR__CALL_SLOTS)
             break;
         slots += hi - lo + 1;
-        count++;
     }
     return count;
 }
 
+/* The place of a node's pack among `packs`, counted from 1, which becomes one of
+ * them; 0: it is no node. */
+static size_t place_of(struct weir_slice name, const uint8_t **packs,
+                       size_t *pack_count)
+{
+    size_t pack = 0;
+    unsigned lo, hi;
+
+    if (weir__node_read(name, &lo, &hi) != WEIR_OK)
+        return 0;
+    while (pack < *pack_count &&
+           memcmp(packs[pack], name.ptr, WEIR__SEQ_LEN) != 0)
+        pack++;
+    if (pack == *pack_count)
+        packs[(*pack_count)++] = name.ptr;
+    return pack + 1;
+}
+
 static void send_nodes(struct purge *purge, const struct redisReply *reply,
-                       size_t first, size_t count)
+                       size_t count)
 {
     struct weir__store_topic *topic = purge->topic;
     struct weir__buf bytes = {0};
     struct weir_slice name = {0};
     const uint8_t *packs[NODES];
-    size_t pack_of[NODES], pack_count = 0;
+    size_t pack_of[NODES] = {0}, pack_count = 0;
 
     WEIR_ASSERT(count > 0 && count <= NODES);
-    for (size_t i = 0; i < count; i++) {
-        size_t pack = 0;
-
-        if (!weir__reply_str(reply, first + i, &name))
-            WEIR_UNREACHABLE("names were checked");
-        while (pack < pack_count &&
-               memcmp(packs[pack], name.ptr, WEIR__SEQ_LEN) != 0)
-            pack++;
-        if (pack == pack_count)
-            packs[pack_count++] = name.ptr;
-        pack_of[i] = pack;
-    }
+    for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
+        pack_of[i] = place_of(name, packs, &pack_count);
     purge->ask.done = on_purged;
     weir__resp_eval(&bytes, &weir__script_purge, 5 + pack_count, 2 * count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
     for (size_t i = 0; i < pack_count; i++)
         weir__prefix_pack(&bytes, &topic->base.prefix, (const char *)packs[i]);
     for (size_t i = 0; i < count; i++) {
-        weir__resp_int(&bytes, (int64_t)pack_of[i] + 1);
-        (void)weir__reply_str(reply, first + i, &name);
+        weir__resp_int(&bytes, (int64_t)pack_of[i]);
+        (void)weir__reply_str(reply, i, &name);
         weir__resp_bytes(&bytes, name);
     }
     weir__base_send(&topic->store->base, &bytes, &weir__script_purge,
@@ -177,7 +177,7 @@ static void on_nodes(struct weir__ask *ask, int code,
                      const struct redisReply *reply)
 {
     struct purge *purge = (struct purge *)ask; /* its first member */
-    size_t first, count;
+    size_t count;
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
@@ -185,19 +185,14 @@ static void on_nodes(struct weir__ask *ask, int code,
         finish(purge, code);
         return;
     }
-    count = take_nodes(purge, reply, &first);
+    count = take_names(reply);
     if (count > 0) {
         purge->empty = 0;
-        send_nodes(purge, reply, first, count);
-        return;
-    }
-    if (reply->elements > 0) { /* no nodes: go on behind them */
-        ask_nodes(purge);
+        send_nodes(purge, reply, count);
         return;
     }
     /* What ran may wait again, and the other way round. */
     purge->is_running = !purge->is_running;
-    purge->skipped = 0;
     purge->empty++;
     if (purge->empty == 3)
         ask_dead(purge);
@@ -214,8 +209,8 @@ static void ask_nodes(struct purge *purge)
     weir__resp_str(&bytes, "ZRANGE");
     weir__prefix_key(&bytes, &purge->topic->base.prefix,
                      purge->is_running ? "run" : "wait");
-    weir__resp_int(&bytes, (int64_t)purge->skipped);
-    weir__resp_int(&bytes, (int64_t)purge->skipped + NODES - 1);
+    weir__resp_int(&bytes, 0);
+    weir__resp_int(&bytes, NODES - 1);
     weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
                     &purge->ask);
 }
@@ -225,13 +220,8 @@ static void ask_nodes(struct purge *purge)
 static int64_t number_at(const struct redisReply *reply, size_t index)
 {
     struct weir_slice text;
-    int64_t number = 0;
 
-    if (!weir__reply_str(reply, index, &text))
-        return 0;
-    for (size_t i = 0; i < text.len && i < 18; i++)
-        number = number * 10 + (text.ptr[i] - '0');
-    return number;
+    return weir__reply_str(reply, index, &text) ? weir__digits_read(text) : 0;
 }
 
 /* Counters of the topic: what waits or runs is in none of the last three. */

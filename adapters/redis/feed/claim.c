@@ -14,12 +14,11 @@ enum {
 };
 
 #define CLAIM_IDLE_MS INT64_C(60000)
-#define DUE_MAX_MS    INT64_C(9999999999999) /* the year 2286 */
 
 struct claim_ask {
     struct weir__ask ask;
     struct weir__feed_topic *topic;
-    bool is_look; /* asked for no entry */
+    size_t room; /* 0: a look */
 };
 
 /* --- claims ------------------------------------------------------------- */
@@ -64,7 +63,7 @@ static int64_t bounded_due(int64_t due_ms)
 {
     if (due_ms < 0)
         return 0;
-    return due_ms < DUE_MAX_MS ? due_ms : DUE_MAX_MS;
+    return due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
 }
 
 /* False: not an answer of the script. */
@@ -142,7 +141,7 @@ static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
 
     if (claim == NULL)
         return NULL;
-    is_sound = weir__reply_int(reply, 0, &claim->time_us) &&
+    is_sound = weir__reply_time(reply, 0, &claim->time_us) &&
                weir__reply_int(reply, 1, &token) && token > 0;
     for (size_t i = 0; i < count && is_sound; i++)
         is_sound = read_entry(claim, i, reply);
@@ -163,7 +162,7 @@ static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
 /* --- the claim ---------------------------------------------------------- */
 
 static int read_reply(struct weir__feed_topic *topic,
-                      const struct redisReply *reply,
+                      const struct redisReply *reply, size_t room,
                       struct weir__claimed *claimed,
                       struct weir__feed_claim **ret_claim,
                       int64_t *ret_revision)
@@ -178,17 +177,18 @@ static int read_reply(struct weir__feed_topic *topic,
         !weir__reply_int(reply, 3, &count) ||
         !weir__reply_int(reply, 4, &state) || count < 0 ||
         count > WEIR__FEED_CALL ||
-        (count > 0 && (size_t)reply->elements != HEAD + FIELDS * (size_t)count))
+        (size_t)reply->elements < HEAD + FIELDS * (size_t)count)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
+    claimed->count = (size_t)count;
+    if (weir__base_check_claimed(claimed, room) < 0)
+        return WEIR_ESERVER;
+    weir__base_log_aside(&topic->base, reply, HEAD + FIELDS * (size_t)count);
     *ret_revision = state >> 1;
     if (count == 0)
         return WEIR_OK;
     *ret_claim = read_claim(topic, reply, (size_t)count);
-    if (*ret_claim == NULL)
-        return WEIR_ESERVER;
-    claimed->count = (size_t)count;
-    return WEIR_OK;
+    return *ret_claim == NULL ? WEIR_ESERVER : WEIR_OK;
 }
 
 /* In a stream others wait for what comes behind the group's last id. */
@@ -230,18 +230,23 @@ static void on_claimed(struct weir__ask *ask, int code,
     struct weir__feed_topic *topic = asked->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__feed_claim *claim = NULL;
-    bool is_look = asked->is_look;
+    size_t room = asked->room;
     int64_t revision = topic->base.revision;
 
     weir__mem_free(asked);
     weir__base_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_ETOOBIG) /* they come again after their lease */
         topic->entry_bytes = REPLY_BYTES;
-    if (code == WEIR_OK)
-        code = read_reply(topic, reply, &claimed, &claim, &revision);
+    if (code == WEIR_OK) {
+        code = read_reply(topic, reply, room, &claimed, &claim, &revision);
+        if (code == WEIR_ESERVER)
+            weir__base_log_error(&topic->base, "claim", code, reply);
+    }
+    if (code != WEIR_OK)
+        claimed = (struct weir__claimed){.next_due_us = -1};
     claimed.code = code;
     if (code == WEIR_OK && claimed.count == 0 && !claimed.is_paused &&
-        !is_look && topic->base.user != NULL &&
+        room > 0 && topic->base.user != NULL &&
         revision == topic->base.revision) {
         note_last(topic, reply);
         weir__feed_wait(topic);
@@ -306,7 +311,7 @@ void weir__feed_flush_claim(struct weir__feed_topic *topic)
     topic->base.wants_claim = false;
     asked->ask.done = on_claimed;
     asked->topic = topic;
-    asked->is_look = topic->base.claim.room == 0;
+    asked->room = topic->base.claim.room;
     write_claim(&bytes, topic);
     weir__base_send(&topic->store->base, &bytes,
                     topic->store->is_stream ? &weir__script_feed_claim_stream

@@ -212,7 +212,10 @@ static void on_settled(struct weir__ask *ask, int code,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "(is it full?); their entries run again",
                   topic->base.name, verdicts);
-    if (code == WEIR_OK && weir__reply_int(reply, 1, &refused))
+    if (code == WEIR_OK && weir__reply_int(reply, 1, &refused) &&
+        (refused < 0 || (size_t)refused > verdicts))
+        refused = (int64_t)verdicts; /* the script says no such thing */
+    if (code == WEIR_OK && settled >= 0)
         weir__base_log_refused(&topic->base, (size_t)refused);
     WEIR_ASSERT(topic->base.unsettled >= verdicts);
     topic->base.unsettled -= verdicts;

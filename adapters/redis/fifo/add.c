@@ -8,7 +8,7 @@
 
 /* Appending messages: what is added to a topic in one turn travels together. */
 
-enum { PUSH_JOBS = 500, PUSH_BYTES = 1 << 20 };
+enum { PUSH_JOBS = 500, PUSH_BYTES = 1 << 20, MADE_ROOM = 64 };
 
 struct pushed {
     weir_added_fn fn;
@@ -40,6 +40,15 @@ static void answer(const struct pushed *job, int code, const char *id)
     if (job->fn != NULL)
         job->fn(code, code == WEIR_OK || job->id[0] != '\0' ? id : "",
                 job->arg);
+}
+
+/* An id that the script made is a short one. */
+static void answer_id(struct pushed *job, struct weir_slice id)
+{
+    if (job->id[0] == '\0' && id.len < MADE_ROOM &&
+        weir__id_check_any(id, NULL) == WEIR_OK)
+        memcpy(job->id, id.ptr, id.len); /* zeroed behind it */
+    answer(job, job->id[0] != '\0' ? WEIR_OK : WEIR_ESERVER, job->id);
 }
 
 static void fail(struct weir__fifo_push *push, int code)
@@ -74,12 +83,13 @@ static void on_pushed(struct weir__ask *ask, int code,
         return;
     }
     for (size_t i = 0; i < push->count; i++) {
+        struct pushed *job = &push->jobs[i];
         struct weir_slice id;
 
-        if (weir__reply_str(reply, i + 1, &id) && weir__id_is_sound(id))
-            answer(&push->jobs[i], WEIR_OK, (const char *)id.ptr);
+        if (weir__reply_str(reply, i + 1, &id))
+            answer_id(job, id);
         else
-            answer(&push->jobs[i], refusal(reply, i + 1), push->jobs[i].id);
+            answer(job, refusal(reply, i + 1), job->id);
     }
     push_free(push);
 }

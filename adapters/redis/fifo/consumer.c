@@ -212,7 +212,7 @@ bool weir__consumer_keep(struct weir__consumer *consumer,
     int64_t time_us = 0, token = 0;
 
     if (!weir__reply_str(reply, index, &bytes) ||
-        !weir__reply_int(reply, 0, &time_us))
+        !weir__reply_time(reply, 0, &time_us))
         return false;
     (void)weir__reply_int(reply, 1, &token); /* of one that was popped */
     message = weir__mem_new(sizeof(*message) + bytes.len);
@@ -226,10 +226,15 @@ bool weir__consumer_keep(struct weir__consumer *consumer,
     return true;
 }
 
-/* Local time at which it is due, never before it is. */
+/* Nanoseconds until it is due, never less; what is due in a century waits for
+ * one of its days first. */
 static int64_t wait_of(const struct weir__message *message)
 {
-    return message->run.claimed_ns - message->run.late_us * 1000 -
+    int64_t early_us = -message->run.late_us;
+
+    if (early_us > WEIR__FIFO_WAIT_US)
+        early_us = WEIR__FIFO_WAIT_US;
+    return message->run.claimed_ns + early_us * 1000 -
            weir__base_now_ns(&message->consumer->topic->store->base);
 }
 

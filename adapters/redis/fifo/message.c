@@ -30,7 +30,9 @@ int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
     if (due.type != WEIR_TYPE_INT)
         return WEIR_EMALFORMED;
     *ret_id = id.as.bytes;
-    *ret_due_ms = due.as.i64;
+    *ret_due_ms = due.as.i64 < 0                  ? 0
+                  : due.as.i64 > WEIR__DUE_MAX_MS ? WEIR__DUE_MAX_MS
+                                                  : due.as.i64;
     return weir__record_read(bytes, ret_record);
 }
 

@@ -21,6 +21,9 @@
 #include "adapters/redis/base/base.h"
 #include "adapters/redis/fifo/fifo.h"
 
+/* Longest wait until something is looked at again: a day. */
+#define WEIR__FIFO_WAIT_US INT64_C(86400000000)
+
 enum { WEIR__FIFO_OWNER_MAX = 120 }; /* worker, start of it, consumer, life */
 
 enum weir__consumer_state {

@@ -81,13 +81,16 @@ static int64_t wait_of(const struct redisReply *reply)
 {
     struct weir_slice bytes, id;
     struct weir__record record;
-    int64_t time_us = 0, due_ms = 0;
+    int64_t time_us = 0, due_ms = 0, wait_us;
 
-    if (!weir__reply_int(reply, 0, &time_us) ||
+    if (!weir__reply_time(reply, 0, &time_us) ||
         !weir__reply_str(reply, 1, &bytes) ||
         weir__message_read(bytes, &id, &due_ms, &record) == WEIR_EMALFORMED)
         return 0;
-    return due_ms * 1000 <= time_us ? 0 : (due_ms * 1000 - time_us) * 1000;
+    wait_us = due_ms * 1000 - time_us;
+    if (wait_us > WEIR__FIFO_WAIT_US)
+        wait_us = WEIR__FIFO_WAIT_US; /* then it is looked at again */
+    return wait_us <= 0 ? 0 : wait_us * 1000;
 }
 
 static void on_peeked(int code, const struct redisReply *reply, void *arg)
@@ -142,6 +145,8 @@ static void on_locked(int code, const struct redisReply *reply, void *arg)
     }
     if (is_mine == 0) {
         (void)weir__reply_int(reply, 1, &free_ms); /* else: at once */
+        if (free_ms > WEIR__FIFO_WAIT_US / 1000)
+            free_ms = WEIR__FIFO_WAIT_US / 1000;
         weir__consumer_wait(consumer,
                             (free_ms < 0 ? 1 : free_ms + 1) * INT64_C(1000000));
         return;

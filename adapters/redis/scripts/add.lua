@@ -23,6 +23,7 @@
 --       comes last. A repeat is answered with the same pairs, and added 0.
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
+--#include number
 --#include due
 --#include topic
 --#include wake
@@ -44,11 +45,12 @@ if last_number and tonumber(last_number) >= tonumber(number) then
   end
   local reply = { 0 }
   if last_number == number and #last > #number then
-    for i, value in ipairs(cmsgpack.unpack(sub(last, #number + 2))) do
+    local sound, pairs = pcall(cmsgpack.unpack, sub(last, #number + 2))
+    for i, value in ipairs(sound and type(pairs) == 'table' and pairs or {}) do
       reply[i + 1] = value
     end
   end
-  if known[3] then reply[#reply + 1] = tonumber(known[3]) end
+  if known[3] then reply[#reply + 1] = number_of(known[3]) end
   return reply
 end
 
@@ -56,7 +58,8 @@ local stored = known[1] or topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 
 -- How many more jobs may wait; nil: no bound.
-local left = known[2] and math.max(room_left(meta, tonumber(known[2])), 0)
+local left = known[2] and
+             math.max(room_left(meta, number_of(known[2], math.huge)), 0)
 
 -- Is it what due.lua reads? Times are whole numbers that a score can hold.
 local function is_when(when, jobs)
@@ -224,9 +227,9 @@ note_seen(reply)
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
-  call('HINCRBY', meta, 'added', added)
+  tally(meta, 'added', added)
   local lone = #KEYS == first_pack and first <= now
   wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end
-if known[3] then reply[#reply + 1] = tonumber(known[3]) end
+if known[3] then reply[#reply + 1] = number_of(known[3]) end
 return reply

@@ -11,6 +11,7 @@
 -- Reply { mode, place of a group from 0, how many events were dropped there,
 --         ... }: 0 the oldest ones there, 1 the last ones of the call, 2 they
 --         were refused. { -1, kind } when the topic is of another kind.
+--#include number
 --#include group
 --#include bounds
 --#include wake
@@ -27,9 +28,11 @@ end
 
 local last = call('HGET', seen, seat)
 local last_number = last and string.match(last, '^%d+')
-if last and tonumber(last_number) >= tonumber(number) then
+if last_number and tonumber(last_number) >= tonumber(number) then
   if last_number == number and #last > #number then
-    return cmsgpack.unpack(string.sub(last, #number + 2))
+    local sound, before = pcall(cmsgpack.unpack,
+                                string.sub(last, #number + 2))
+    if sound and type(before) == 'table' then return before end
   end
   return { 0 }
 end
@@ -108,15 +111,15 @@ if #full > 0 then
   end
 end
 
-count(meta, 'added', added)
-count(meta, 'waiting', waiting)
-count(meta, 'overflow', dropped)
+tally(meta, 'added', added)
+tally(meta, 'waiting', waiting)
+tally(meta, 'overflow', dropped)
 local value = number
 if #reply > 1 then value = number .. ' ' .. cmsgpack.pack(reply) end
 if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 100 then
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
   for i = 1, #some, 2 do -- a number counts 1/128 ms
-    local age = tonumber(number) - tonumber(string.match(some[i + 1], '^%d+'))
+    local age = tonumber(number) - (string.match(some[i + 1], '^%d+') or 0)
     if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end

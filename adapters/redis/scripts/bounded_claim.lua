@@ -14,10 +14,12 @@
 --       worker ('': none), candidates
 -- Reply { time in us, us until there is more to do (0: now, -1: nothing
 --         waits), revision of the stored options * 2 (+ 1 if paused),
---         offered groups, batches, drops }
+--         offered groups, batches, drops, and what was set aside, if
+--         anything (number.lua) }
 --       a batch: { group, token, ended leases, events }
 --       a drop: { group, 'overflow' or 'ttl', how many }
 --       { -1, kind } when the topic is of another kind.
+--#include number
 --#include group
 --#include bounds
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
@@ -33,7 +35,7 @@ if not known[4] then
 elseif known[4] ~= ARGV[2] then
   return { -1, known[4] }
 end
-local revision = tonumber(known[2] or 0) * 2
+local revision = number_of(known[2]) * 2
 if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
   known[3] = ARGV[8]
   call('HSET', meta, 'bounds', ARGV[8])
@@ -54,8 +56,8 @@ local function rotation(group) return heat(bounds, group) and hot or rot end
 local function drop(group, reason, number)
   if number == 0 then return end
   drops[#drops + 1] = { group, reason, number }
-  count(meta, reason, number)
-  count(meta, 'waiting', -number)
+  tally(meta, reason, number)
+  tally(meta, 'waiting', -number)
 end
 
 -- The lease of a batch ended: it goes back to the head of its group. The first
@@ -63,16 +65,16 @@ end
 local function expire(group, list, batch, ended, left, started)
   local events = call('LLEN', batch)
   if ended == 0 or started == 1 then ended = min(ended + 1, MOST_ENDED) end
-  if call('EXISTS', list) == 0 then
+  if call('EXISTS', list) == 0 and events > 0 then
     call('RENAME', batch, list)
-  else
+  elseif events > 0 then
     push_back(list, call('LRANGE', batch, 0, -1))
     call('DEL', batch)
   end
   call('ZREM', lease, group)
-  count(meta, 'crashed', events)
-  count(meta, 'waiting', events)
-  count(meta, 'running', -events)
+  tally(meta, 'crashed', events)
+  tally(meta, 'waiting', events)
+  tally(meta, 'running', -events)
   local over = shorten(bounds, list)
   drop(group, 'overflow', over)
   left = max(left, events)
@@ -137,7 +139,7 @@ end
 
 local function note_batches()
   local names, leases, states, left_over = {}, {}, {}, {}
-  local token = call('HINCRBY', meta, 'claimed', taken_jobs) - taken_jobs
+  local token = tally(meta, 'claimed', taken_jobs, now) - taken_jobs
   for i, taken in ipairs(batches) do
     local group = taken[1]
     taken[2] = digits(token + taken[2])
@@ -148,11 +150,11 @@ local function note_batches()
     if not taken[6] then left_over[#left_over + 1] = group end
     taken[5], taken[6] = nil, nil
   end
-  count(meta, 'waiting', -taken_jobs)
+  tally(meta, 'waiting', -taken_jobs)
   call('ZREM', rot, unpack(names))
   call('ZREM', hot, unpack(names)) -- also where `hot` names it no more
   if lease_ms > 0 then
-    count(meta, 'running', taken_jobs)
+    tally(meta, 'running', taken_jobs)
     call('ZADD', lease, unpack(leases))
     call('HSET', out, unpack(states))
     return
@@ -167,6 +169,7 @@ end
 -- if it may be served.
 local function look(group, list, batch, state, deadline)
   local token, ended, left, last = read_state(state)
+  ended = min(ended, MOST_ENDED)
   if token and token ~= '~' then
     if tonumber(call('ZSCORE', lease, group) or 0) >= now then
       if bounds.ttl > 0 then -- looked at again a little later
@@ -220,6 +223,12 @@ local seen, kept = {}, { [rot] = {}, [hot] = {} }
 local function offer(group, key)
   if seen[group] then return end
   seen[group] = true
+  if not is_group(group) then
+    forget(group)
+    call('ZREM', lease, group)
+    set_aside = set_aside + 1
+    return
+  end
   offered[#offered + 1] = group
   if not key then return end
   local entries = kept[key]
@@ -231,7 +240,13 @@ local function offer_due(key, most)
   if most <= 0 then return end
   for _, group in ipairs(call('ZRANGEBYSCORE', key, '-inf', '(' .. digits(now),
                               'LIMIT', 0, most)) do
-    offer(group)
+    local token = key == ttl or read_state(call('HGET', out, group))
+    if token and token ~= '~' then
+      offer(group)
+    else -- nothing of it is leased
+      call('ZREM', lease, group)
+      set_aside = set_aside + 1
+    end
   end
 end
 
@@ -280,5 +295,7 @@ if taken_jobs == 0 and #offered == 0 and worker ~= '' then
 elseif registered then
   call('ZREM', idle, worker)
 end
-local next_us = wake_at and max(wake_at * 1000 - time_us, 0) or -1
-return { time_us, next_us, revision, offered, batches, drops }
+local next_us = wake_at and us_until(wake_at, time_us) or -1
+local reply = { time_us, next_us, revision, offered, batches, drops }
+tell_aside(meta, reply)
+return reply

@@ -4,8 +4,10 @@
 -- KEYS  rot hot lease out meta ttl, then for each group: its list, the list of
 --       its leased batch
 -- ARGV  kind, most groups to name, groups
--- Reply { deleted events, groups... }; { -1 } when there is no such topic, or
+-- Reply { deleted events, groups..., and what was set aside, if anything
+--         (number.lua) }; { -1 } when there is no such topic, or
 --       { -2, kind } when it is of another kind.
+--#include number
 --#include group
 local rot, hot, lease, out, meta, ttl = unpack(KEYS, 1, 6)
 local stored = call('HGET', meta, 'kind')
@@ -21,14 +23,20 @@ for i = 3, #ARGV do
   call('ZREM', lease, group)
   call('ZREM', ttl, group)
   call('HDEL', out, group)
-  count(meta, 'waiting', -waiting)
-  count(meta, 'running', -running)
+  tally(meta, 'waiting', -waiting)
+  tally(meta, 'running', -running)
   deleted = deleted + waiting + running
 end
 local reply = { deleted }
 for _, key in ipairs({ rot, hot, lease }) do
   for _, group in ipairs(call('ZRANGE', key, 0, most - 1)) do
-    reply[#reply + 1] = group
+    if is_group(group) then
+      reply[#reply + 1] = group
+    else
+      call('ZREM', key, group)
+      set_aside = set_aside + 1
+    end
   end
 end
+tell_aside(meta, reply)
 return reply

@@ -5,6 +5,7 @@
 -- KEYS  lease out
 -- ARGV  lease ms (0: note a start), then group, token, ...
 -- Reply { place of a batch from 0, ... }: those that are somebody else's.
+--#include number
 --#include group
 local lease, out = unpack(KEYS)
 local lease_ms, lost = tonumber(ARGV[1]), {}

@@ -11,6 +11,7 @@
 -- Reply { place of a batch from 0, ... }: those that were somebody else's by
 --       then, nothing was done with them; after a blank string drops as
 --       (place, how many) by overflow.
+--#include number
 --#include group
 --#include bounds
 --#include wake
@@ -30,7 +31,9 @@ local function give_back(at, list, batch, number)
     push_back(list, { unpack(ARGV, at + 11, at + 10 + number) })
   elseif number < 0 then
     number = tonumber(ARGV[at + 9])
-    if call('EXISTS', list) == 0 then
+    if call('EXISTS', batch) == 0 then
+      number = 0 -- somebody deleted it
+    elseif call('EXISTS', list) == 0 then
       call('RENAME', batch, list)
     else
       push_back(list, call('LRANGE', batch, 0, -1))
@@ -120,7 +123,7 @@ if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
 for key, entries in pairs(turns) do
   if #entries > 0 then call('ZADD', key, unpack(entries)) end
 end
-for field, by in pairs(sums) do call('HINCRBY', meta, field, by) end
+for field, by in pairs(sums) do tally(meta, field, by) end
 if first then wake_one(idle, topic, first) end
 if #drops > 0 then
   reply[#reply + 1] = ''

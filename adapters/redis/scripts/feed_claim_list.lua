@@ -9,9 +9,12 @@
 --       for auto-ack
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
---         id, bytes, past, due ms, ... }; past is '-' where nothing is kept
+--         id, bytes, past, due ms, ..., and what was set aside, if anything
+--         (number.lua) }; past is '-' where nothing is kept
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --       Where the revision is another one nothing is taken.
+--#include number
+--#include past
 --#include feed
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -27,35 +30,41 @@ if (options[3] or '') ~= ARGV[5] then
 end
 feed_expire(keys, now)
 
-local state = tonumber(options[2] or 0) * 2
-if options[1] then return { time_us, 0, -1, 0, state + 1 } end
-if room == 0 or digits(state / 2) ~= ARGV[4] then
-  return { time_us, 0, 0, 0, state }
+local state = number_of(options[2]) * 2
+local reply, out = { time_us, 0, -1, 0, state }, {}
+if options[1] then reply[5] = state + 1 end
+if options[1] or room == 0 or digits(state / 2) ~= ARGV[4] then
+  if not options[1] then reply[3] = 0 end
+  tell_aside(keys.meta, reply)
+  return reply
 end
 
-local reply, out = { time_us, 0, -1, 0, state }, {}
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
-local ids, at = {}, {}
-for i = 1, #due, 2 do
-  ids[#ids + 1] = due[i]
-  at[#at + 1] = tonumber(due[i + 1])
-end
+local ids = {}
+for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
 if #ids > 0 then
   local bytes = ask_list('HMGET', keys.held, ids)
   local past = ask_list('HMGET', keys.past, ids)
   call_list('ZREM', keys.wait, ids)
   for i, id in ipairs(ids) do
-    local last = #reply
-    reply[last + 1], reply[last + 2] = id, bytes[i] or ''
-    reply[last + 3], reply[last + 4] = past[i] or '', at[i]
-    out[i] = id
+    if bytes[i] and #id <= 128 then
+      local last = #reply
+      reply[last + 1], reply[last + 2] = id, bytes[i]
+      reply[last + 3], reply[last + 4] = past[i] or '', number_of(due[2 * i])
+      out[#out + 1] = id
+    else -- no entry of this list
+      set_aside = set_aside + 1
+      call('HDEL', keys.held, id)
+      call('HDEL', keys.past, id)
+    end
   end
 end
 
-local taken = room > #ids and call('LPOP', list, room - #ids) or {}
+local kept = #out
+local taken = room > kept and call('LPOP', list, room - kept) or {}
 if #taken > 0 then
-  local last = call('HINCRBY', keys.meta, 'taken', #taken) - #taken
+  local last = tally(keys.meta, 'taken', #taken, now) - #taken
   local held = {}
   for i = 1, #taken do
     local id, behind = string.format('~%016.0f', last + i), #reply
@@ -69,16 +78,17 @@ if #taken > 0 then
   call_list('HSET', keys.held, held)
 end
 
-local count = #ids + #taken
+local count = kept + #taken
 if count > 0 then
-  local token = call('HINCRBY', keys.meta, 'token', 1)
+  local token = tally(keys.meta, 'token', 1, now)
   local entries = {}
   for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
   call_list('ZADD', keys.run, entries)
   call('ZADD', keys.lease, now + ARGV[3], token)
   if #out < count then call('HSET', keys.auto, token, count - #out) end
-  call('HINCRBY', keys.meta, 'claimed', count)
+  tally(keys.meta, 'claimed', count)
   reply[2], reply[4] = token, count
 end
 reply[3] = feed_next_us(keys, time)
+tell_aside(keys.meta, reply)
 return reply

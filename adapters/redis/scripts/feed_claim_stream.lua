@@ -11,9 +11,13 @@
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes or { field, value, ... }, past, due ms, ... }; where there
---         is no entry the group's last id comes instead.
+--         is no entry the group's last id comes instead. Last comes what was
+--         set aside, if anything (number.lua).
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --       Where the revision is another one nothing is taken.
+--#include number
+--#include past
+--#include entry
 --#include feed
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -31,13 +35,14 @@ if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
 end
 feed_expire(keys, now)
 
-local state = tonumber(options[2] or 0) * 2
-if options[1] then return { time_us, 0, -1, 0, state + 1 } end
-if room == 0 or digits(state / 2) ~= ARGV[4] then
-  return { time_us, 0, 0, 0, state }
-end
-
+local state = number_of(options[2]) * 2
 local reply, out, lost = { time_us, 0, -1, 0, state }, {}, 0
+if options[1] then reply[5] = state + 1 end
+if options[1] or room == 0 or digits(state / 2) ~= ARGV[4] then
+  if not options[1] then reply[3] = 0 end
+  tell_aside(keys.meta, reply)
+  return reply
+end
 
 local function give(id, body, past, due)
   local last = #reply
@@ -50,20 +55,14 @@ local function pending(id)
   return call('XPENDING', stream, group, id, id, 1)[1]
 end
 
--- What somebody else wrote into `wait` is no reason to stop.
-local function is_entry(id)
-  return string.find(id, '^%d+%-%d+$') and
-         not redis.pcall('XRANGE', stream, id, id, 'COUNT', 1).err
-end
-
 -- An entry that waited: still ours, or taken over by another consumer, or gone
 -- from the stream.
 local function recall(id, due)
   if not is_entry(id) then
+    set_aside = set_aside + 1
     call('ZREM', keys.wait, id)
     call('HDEL', keys.held, id)
     call('HDEL', keys.past, id)
-    lost = lost + 1
     return
   end
   local bytes = call('HGET', keys.held, id)
@@ -102,7 +101,7 @@ local function take_new(count)
       give(entry[1], entry[2], nil, tonumber(string.match(entry[1], '^%d+')))
     end
   end
-  if #entries > 0 then call('HINCRBY', keys.meta, 'taken', #entries) end
+  if #entries > 0 then tally(keys.meta, 'taken', #entries) end
 end
 
 -- Those that had it are blamed: it may be what they died of.
@@ -116,7 +115,8 @@ end
 -- Look through what was not settled for long, 100 at a time.
 local function take_over(count)
   local found = call('XAUTOCLAIM', stream, group, consumer, ARGV[9],
-                     options[5] or '0-0', 'COUNT', min(count, 100))
+                     is_entry(options[5] or '') and options[5] or '0-0',
+                     'COUNT', min(count, 100))
   for _, entry in ipairs(found[2]) do
     local id = entry and entry[1]
     if id and entry[2] and not call('ZSCORE', keys.run, id) and
@@ -133,22 +133,22 @@ local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
 if #due > 0 and call('EXISTS', stream) == 0 then -- all of it is gone
   call('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
 end
-for i = 1, #due, 2 do recall(due[i], tonumber(due[i + 1])) end
+for i = 1, #due, 2 do recall(due[i], number_of(due[i + 1])) end
 if #out < room then
   local refused = take_new(room - #out)
   if refused then return refused end
 end
-if #out < room and now - tonumber(options[4] or 0) >= 1000 then
+if #out < room and math.abs(now - number_of(options[4])) >= 1000 then
   take_over(room - #out)
 end
 
 if #out > 0 then
-  local token = call('HINCRBY', keys.meta, 'token', 1)
+  local token = tally(keys.meta, 'token', 1, now)
   local entries = {}
   for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
   call_list('ZADD', keys.run, entries)
   call('ZADD', keys.lease, now + ARGV[3], token)
-  call('HINCRBY', keys.meta, 'claimed', #out)
+  tally(keys.meta, 'claimed', #out)
   reply[2], reply[4] = token, #out
 else
   for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
@@ -157,6 +157,7 @@ else
     if field.name == group then reply[6] = field['last-delivered-id'] end
   end
 end
-if lost > 0 then call('HINCRBY', keys.meta, 'lost', lost) end
+if lost > 0 then tally(keys.meta, 'lost', lost) end
 reply[3] = feed_next_us(keys, time)
+tell_aside(keys.meta, reply)
 return reply

@@ -6,6 +6,8 @@
 -- ARGV  group ('': a list), state (scheduled, ready, running, dead), most
 -- Reply { kind ('' = no such topic), id, ms, past, bytes or { field, ... }, ... }
 --#include lag
+--#include number
+--#include entry
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local meta, wait, run, held, past, dead, source = unpack(KEYS)
@@ -14,9 +16,9 @@ local reply = { call('HGET', meta, 'kind') or '' }
 
 local function body_of(id)
   local bytes = call('HGET', held, id)
-  if bytes or group == '' then return bytes or '' end
-  local found = redis.pcall('XRANGE', source, id, id) -- it may be no id
-  return found[1] and found[1][2] or ''
+  if bytes or group == '' or not is_entry(id) then return bytes or '' end
+  local entry = call('XRANGE', source, id, id)[1]
+  return entry and entry[2] or ''
 end
 
 local function give(id, ms, body)
@@ -27,7 +29,7 @@ local function give(id, ms, body)
 end
 
 local function give_all(found)
-  for i = 1, #found, 2 do give(found[i], tonumber(found[i + 1])) end
+  for i = 1, #found, 2 do give(found[i], number_of(found[i + 1])) end
 end
 
 local function give_untaken(count)

@@ -6,6 +6,7 @@
 -- ARGV  group ('': a list), '1' for the dead only
 -- Reply { kind ('' = no such topic), entries deleted, 1 if there is more }
 --#include lag
+--#include number
 local meta, wait, run, lease, held, past, dead, auto, source = unpack(KEYS)
 local group = ARGV[1]
 local kind = call('HGET', meta, 'kind') or ''
@@ -24,8 +25,10 @@ end
 local left = feed_left(source, group)
 local count = left + call('ZCARD', wait) + call('ZCARD', run) +
               call('ZCARD', dead)
-for _, jobs in ipairs(call('HVALS', auto)) do count = count + jobs end
-call('HINCRBY', meta, 'purged', left)
+for _, jobs in ipairs(call('HVALS', auto)) do
+  count = count + number_of(jobs)
+end
+tally(meta, 'purged', left)
 call('UNLINK', wait, run, lease, held, past, dead, auto)
 if group == '' then
   call('UNLINK', source)

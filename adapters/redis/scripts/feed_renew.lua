@@ -6,6 +6,7 @@
 -- ARGV  lease ms, group ('': a list), consumer, token...
 -- Reply { token, ... } of the claims that are lost
 local call = redis.call
+--#include entry
 local time = call('TIME')
 local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lease, run, source = KEYS[1], KEYS[2], KEYS[3]
@@ -16,8 +17,12 @@ for i = 4, #ARGV do
     lost[#lost + 1] = token
   else
     call('ZADD', lease, deadline, token)
-    local ids = ARGV[2] == '' and {} or
-                call('ZRANGEBYSCORE', run, token, token, 'LIMIT', 0, 1024)
+    local ids = {}
+    for _, id in ipairs(ARGV[2] == '' and {} or
+                        call('ZRANGEBYSCORE', run, token, token, 'LIMIT', 0,
+                             1024)) do
+      if is_entry(id) then ids[#ids + 1] = id end
+    end
     if #ids > 0 then
       ids[#ids + 1] = 'JUSTID'
       call('XCLAIM', source, ARGV[2], ARGV[3], 0, unpack(ids))

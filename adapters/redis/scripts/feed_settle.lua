@@ -18,6 +18,7 @@
 -- Reply { settled, refused }; { -1 } a new pack was not staged: nothing was
 --       done
 --#include node
+--#include number
 --#include due
 --#include topic
 --#include wake
@@ -56,10 +57,10 @@ end
 
 -- What is not kept on the server is only counted.
 local function take_auto(token, jobs)
-  local left = tonumber(call('HGET', auto, digits(token)) or 0)
+  local left = number_of(call('HGET', auto, digits(token)))
   local taken = min(left, jobs)
   if left > jobs then
-    call('HINCRBY', auto, digits(token), -jobs)
+    tally(auto, digits(token), -jobs)
   elseif left > 0 then
     call('HDEL', auto, digits(token))
   end
@@ -157,7 +158,7 @@ for token in pairs(tokens) do
   end
 end
 for name, jobs in pairs(count) do
-  if jobs > 0 then call('HINCRBY', meta, name, jobs) end
+  tally(meta, name, jobs)
 end
 
 local over = call('ZCARD', dead) - tonumber(ARGV[3])
@@ -166,7 +167,7 @@ if over > 0 then
   for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
   call_list('HDEL', held, dropped)
   call_list('HDEL', past, dropped)
-  call('HINCRBY', meta, 'dropped', #dropped)
+  tally(meta, 'dropped', #dropped)
 end
 
 -- A pack that holds nothing that was accepted goes; the others are permanent.
@@ -186,7 +187,7 @@ for p = 1, #packs, 4 do
     local due = enter(moved, sub(key, -12), jobs, packs[p + 2], now,
                       lost > 0 and gone)
     if not first or due < first then first = due end
-    call('HINCRBY', target.meta, 'added', jobs - lost)
+    tally(target.meta, 'added', jobs - lost)
   end
 end
 if first then

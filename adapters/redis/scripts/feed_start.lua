@@ -5,9 +5,11 @@
 -- ARGV  token, id
 -- Reply { 1 }, or { 0 } when it is not under that token any more
 local call = redis.call
+--#include number
+--#include past
 local run, past, id = KEYS[1], KEYS[2], ARGV[2]
 if call('ZSCORE', run, id) ~= ARGV[1] then return { 0 } end
-local fields = cmsgpack.unpack(call('HGET', past, id))
+local fields = read_past(call('HGET', past, id))
 fields[7] = 1
 call('HSET', past, id, cmsgpack.pack(fields))
 return { 1 }

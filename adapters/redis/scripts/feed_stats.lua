@@ -7,6 +7,7 @@
 --         running, dead, 1 if ready is exact, added, done, retried, failed,
 --         expired, crashed, dropped }
 --#include lag
+--#include number
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local meta, wait, run, dead, auto, source = unpack(KEYS)
@@ -14,14 +15,16 @@ local names = { 'taken', 'purged', 'done', 'retried', 'failed', 'expired',
                 'crashed', 'dropped', 'lost' }
 local count = {}
 for i, value in ipairs(call('HMGET', meta, unpack(names))) do
-  count[names[i]] = tonumber(value or 0)
+  count[names[i]] = number_of(value)
 end
 local options = call('HMGET', meta, 'kind', 'paused')
 
 local left, exact = feed_left(source, ARGV[1])
 local due = call('ZCOUNT', wait, '-inf', now)
 local running = call('ZCARD', run)
-for _, jobs in ipairs(call('HVALS', auto)) do running = running + jobs end
+for _, jobs in ipairs(call('HVALS', auto)) do
+  running = running + number_of(jobs)
+end
 return { now, options[1] or '', options[2] and 1 or 0,
          call('ZCARD', wait) - due, left + due, running, call('ZCARD', dead),
          exact, count.taken + count.purged + left, count.done, count.retried,

@@ -7,5 +7,10 @@
 local call = redis.call
 local lock, lockers = KEYS[1], KEYS[2]
 if call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then return { 1 } end
+local free_ms = call('PTTL', lock)
+if free_ms == -1 then -- nobody's: those of consumers end by themselves
+  call('SET', lock, ARGV[1], 'PX', ARGV[3])
+  return { 1 }
+end
 call('ZADD', lockers, 'NX', call('TIME')[1], ARGV[2])
-return { 0, call('PTTL', lock) }
+return { 0, free_ms }

@@ -9,6 +9,7 @@
 --         queue, index of a consumer that lost its message, ... }, or
 --       { -1, kind } when the topic is of another kind
 --#include message
+--#include number
 --#include topic
 local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
 local stored = topic_kind(meta, ids, ARGV[1])
@@ -29,10 +30,10 @@ for _, owner in ipairs(dead) do
 end
 table.sort(found, function(a, b) return due_of(a) > due_of(b) end)
 for _, message in ipairs(found) do call('LPUSH', fifo, message) end
-if #found > 0 then call('HINCRBY', meta, 'crashed', #found) end
+tally(meta, 'crashed', #found)
 
 local options = call('HMGET', meta, 'paused', 'revision')
-local reply = { 1, tonumber(options[2] or 0) * 2 + (options[1] and 1 or 0),
+local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),
                 call('LLEN', fifo) }
 if options[1] then call('ZADD', idle, '-inf', ARGV[2]) end
 for i = 5, #ARGV, 2 do

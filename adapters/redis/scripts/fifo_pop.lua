@@ -9,6 +9,7 @@
 -- Reply { time in us, token, message }, { time in us, 0 } when there is none,
 --       { time in us, -1 } when the lock is lost
 local call = redis.call
+--#include number
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
 local time = call('TIME')
@@ -25,6 +26,7 @@ if todo == 'park' then
   call('HSET', parked, consumer, message)
   call('ZADD', alive, math.floor(time_us / 1000) + ARGV[3], consumer)
 elseif todo == 'done' then
-  call('HINCRBY', meta, 'done', 1)
+  tally(meta, 'done', 1)
 end
-return { time_us, call('HINCRBY', meta, 'claimed', 1), message }
+return { time_us, tally(meta, 'claimed', 1, math.floor(time_us / 1000)),
+         message }

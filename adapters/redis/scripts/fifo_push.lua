@@ -7,6 +7,7 @@
 -- Reply { 1, id, ... } where a number takes the place of a message that was
 --       refused: 1 too large, 2 too many wait; or { -1, kind }
 --#include message
+--#include number
 --#include topic
 --#include wake
 --#include queue
@@ -20,10 +21,10 @@ local units = { [''] = 1, KiB = 1024, MiB = 1048576, GiB = 1073741824 }
 local digits, unit = string.match(call('HGET', options, 'max_body') or '',
                                   '^(%d+)(%a*)$')
 local most = digits and units[unit] and digits * units[unit] or 1048576
-local room = tonumber(call('HGET', meta, 'max_pending') or math.huge) -
+local room = number_of(call('HGET', meta, 'max_pending'), math.huge) -
              call('LLEN', fifo)
 local reply, added = { 1 }, {}
-local count = tonumber(call('HGET', meta, 'added') or 0)
+local count = number_of(call('HGET', meta, 'added'))
 for i = 4, #ARGV, 3 do
   if tonumber(ARGV[i + 2]) > most then
     reply[#reply + 1] = 1

@@ -8,6 +8,7 @@
 --       own delay in ms (-1: none), id, record; of back: '', message
 -- Reply { 1 }, or { 0 } when it was not parked any more
 --#include message
+--#include number
 --#include wake
 --#include queue
 local fifo, parked, alive, meta, options, idle = unpack(KEYS)
@@ -15,23 +16,23 @@ local topic, consumer, what = ARGV[1], ARGV[2], ARGV[3]
 if consumer ~= '' then
   if call('HDEL', parked, consumer) == 0 then return { 0 } end
   call('ZREM', alive, consumer)
-  if what == 'done' then call('HINCRBY', meta, 'done', 1) end
+  if what == 'done' then tally(meta, 'done', 1) end
 elseif what ~= 'done' then
-  call('HINCRBY', meta, 'done', -1)
+  tally(meta, 'done', -1)
 end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if what == 'retry' or what == 'snooze' then
   local due = now + delay_of(options, meta, ARGV[4])
   call('RPUSH', fifo, message_of(ARGV[5], due, ARGV[6]))
-  if what == 'retry' then call('HINCRBY', meta, 'retried', 1) end
+  if what == 'retry' then tally(meta, 'retried', 1) end
   wake_one(idle, topic, due)
 elseif what == 'back' then
   call('LPUSH', fifo, ARGV[6])
   wake_one(idle, topic, due_of(ARGV[6]))
 elseif what == 'fail' then
-  call('HINCRBY', meta, 'failed', 1)
+  tally(meta, 'failed', 1)
 elseif what == 'expire' then
-  call('HINCRBY', meta, 'expired', 1)
+  tally(meta, 'expired', 1)
 end
 return { 1 }

@@ -6,9 +6,10 @@
 -- KEYS  late
 -- ARGV  latest in us, bucket, count, bucket, count, ...
 local call = redis.call
+--#include number
 local minute = math.floor(call('TIME')[1] / 60)
 local late, slot = KEYS[1], minute % 6
-if tonumber(call('HGET', late, slot) or -1) ~= minute then
+if number_of(call('HGET', late, slot), -1) ~= minute then
   local old, prefix = {}, slot .. ':'
   for _, field in ipairs(call('HKEYS', late)) do
     if string.sub(field, 1, 2) == prefix then old[#old + 1] = field end
@@ -17,10 +18,10 @@ if tonumber(call('HGET', late, slot) or -1) ~= minute then
   call('HSET', late, slot, minute)
 end
 local max = slot .. ':max'
-if tonumber(ARGV[1]) > tonumber(call('HGET', late, max) or -1) then
+if tonumber(ARGV[1]) > number_of(call('HGET', late, max), -1) then
   call('HSET', late, max, ARGV[1])
 end
 for i = 2, #ARGV, 2 do
-  call('HINCRBY', late, slot .. ':' .. ARGV[i], ARGV[i + 1])
+  tally(late, slot .. ':' .. ARGV[i], tonumber(ARGV[i + 1]))
 end
 return 1

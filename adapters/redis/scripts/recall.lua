@@ -6,12 +6,14 @@
 -- ARGV  worker
 -- Reply { node }, or { } when there is none, or the run ended in peace
 --#include node
+--#include number
 --#include suspect
 local wait, run, started = unpack(KEYS)
 local noted = call('HGET', started, ARGV[1])
 if not noted then return {} end
 call('HDEL', started, ARGV[1])
 local node, before, token = string.match(noted, '^(.*) (%d+) (%d+)$')
+if not node then return {} end -- nothing that weir noted
 local running = call('ZSCORE', run, node)
 local score = running or call('ZSCORE', wait, node)
 if not score then return {} end

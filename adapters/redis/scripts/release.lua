@@ -4,8 +4,10 @@
 --
 -- KEYS  wait run lease meta idle
 -- ARGV  token, topic
--- Reply { jobs given back, 1 if there is more: call again }
+-- Reply { jobs given back, 1 if there is more: call again; and what was set
+--         aside, if anything (number.lua) }
 --#include node
+--#include number
 --#include suspect
 --#include wake
 local time = call('TIME')
@@ -19,19 +21,24 @@ local held = call('ZRANGEBYSCORE', run, token, '(' .. digits(number + 1),
 local entries, names, jobs = {}, {}, 0
 for i = 1, #held, 2 do
   local lo, hi = node_bounds(held[i])
-  local ended = suspicion(held[i + 1])
-  entries[i], entries[i + 1] = suspect_score(now, ended), held[i]
   names[#names + 1] = held[i]
-  jobs = jobs + hi - lo + 1
+  if lo then
+    entries[#entries + 1] = suspect_score(now, suspicion(held[i + 1]))
+    entries[#entries + 1] = held[i]
+    jobs = jobs + hi - lo + 1
+  else
+    set_aside = set_aside + 1
+  end
 end
+if #names > 0 then call('ZREM', run, unpack(names)) end
 if jobs > 0 then
-  call('ZREM', run, unpack(names))
   call('ZADD', wait, unpack(entries))
-  call('HINCRBY', meta, 'returned', jobs)
-  local mark_end = tonumber(call('HGET', meta, 'mark') or -1) + 1
-  if now < mark_end then call('HINCRBY', meta, 'ready', jobs) end
+  tally(meta, 'returned', jobs)
+  local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
+  if now < mark_end then tally(meta, 'ready', jobs) end
   wake_one(idle, topic, now)
 end
-if #held == 1000 then return { jobs, 1 } end
-call('ZREM', lease, token)
-return { jobs, 0 }
+local reply = { jobs, #held == 1000 and 1 or 0 }
+if #held < 1000 then call('ZREM', lease, token) end
+tell_aside(meta, reply)
+return reply

@@ -6,6 +6,7 @@
 -- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack
 -- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done
 --#include node
+--#include number
 --#include due
 --#include wake
 local time = call('TIME')
@@ -23,7 +24,7 @@ local scores = call('ZMSCORE', dead, unpack(names, 1, jobs))
 local gone, count, fields, moved = {}, 0, {}, {}
 for slot = 0, jobs - 1 do
   local name, score = names[slot + 1], scores[slot + 1]
-  if score and tonumber(score) == died[slot + 1] then
+  if score and math.max(floor(tonumber(score)), 0) == died[slot + 1] then
     fields[#fields + 1] = name
     fields[#fields + 1] = seq
     moved[#moved + 1] = name
@@ -47,6 +48,6 @@ enter(entries, seq, jobs, 'r0', now, count > 0 and gone or nil)
 call_list('ZADD', wait, entries)
 call('ZREM', dead, unpack(moved))
 call('HDEL', rec, unpack(moved))
-call('HINCRBY', meta, 'requeued', #moved)
+tally(meta, 'requeued', #moved)
 wake_one(idle, topic, now)
 return { #moved }

@@ -11,6 +11,7 @@
 -- each kind counts its own way. Tokens go on, by what `claimed` and `token` of
 -- either kind had reached; for `delay` all of these count as given back.
 local call = redis.call
+--#include number
 --#include topic
 local options, ids, meta = unpack(KEYS, 1, 3)
 local kind = topic_kind(meta, ids, ARGV[1])
@@ -18,7 +19,7 @@ local KEPT = { kind = true, paused = true, revision = true, max_pending = true }
 
 local function begin_again(new_kind)
   local claimed, token = unpack(call('HMGET', meta, 'claimed', 'token'))
-  local last = math.max(tonumber(claimed or 0), tonumber(token or 0))
+  local last = math.max(number_of(claimed), number_of(token))
   for _, field in ipairs(call('HKEYS', meta)) do
     if not KEPT[field] then call('HDEL', meta, field) end
   end
@@ -52,4 +53,4 @@ for i = 2, #ARGV, 2 do
     end
   end
 end
-return { call('HINCRBY', meta, 'revision', 1) }
+return { tally(meta, 'revision', 1) }

@@ -42,6 +42,7 @@
 --       topic (as many jobs wait as may) where one does not take new jobs.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
+--#include number
 --#include due
 --#include topic
 --#include wake
@@ -101,7 +102,7 @@ local function look_at_topic(number)
   if known[1] and known[1] ~= ARGV[13] then
     left, reason = 0, -2
   elseif known[2] then
-    left = room_left(meta, tonumber(known[2]))
+    left = room_left(meta, number_of(known[2], math.huge))
   end
   if not left then return end
   local wanted, order = {}, {}
@@ -293,7 +294,7 @@ for key, pack in pairs(packs) do
     call('SETRANGE', key, 3, char(pack.gone))
   end
 end
-if settled > 0 then call('HINCRBY', meta, 'settled', settled) end
+tally(meta, 'settled', settled)
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
   if left == 0 then call('ZREM', lease, digits(token)) end
@@ -328,7 +329,7 @@ local function move(place, key, jobs, header_len, when, form, sources)
   call('PERSIST', key)
   if gone then call('SETRANGE', key, 3, char(count)) end
   if #fields > 0 then call('HSET', place.ids, unpack(fields)) end
-  call('HINCRBY', place.meta, COUNTERS[form], jobs - count)
+  tally(place.meta, COUNTERS[form], jobs - count)
   local due = enter(place.entries, seq, jobs, when, now, gone)
   if not place.first or due < place.first then place.first = due end
 end
@@ -448,24 +449,24 @@ if #burials > 0 then
   end
   if buried > 0 then
     call_list('ZADD', target.wait, target.entries)
-    call('HINCRBY', target.meta, 'added', buried)
-    call('HINCRBY', meta, 'failed', buried)
+    tally(target.meta, 'added', buried)
+    tally(meta, 'failed', buried)
     wake_one(target.idle, ARGV[8], now)
   end
 end
-if expired > 0 then call('HINCRBY', meta, 'expired', expired) end
+tally(meta, 'expired', expired)
 if failed > 0 then
   call_list('HSET', ids, places)
   call_list('ZADD', dead, deaths)
   call_list('HSET', rec, records)
-  call('HINCRBY', meta, 'failed', failed)
+  tally(meta, 'failed', failed)
   local over = call('ZCARD', dead) - most_dead
   if over > 0 then
     local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
     for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
     call('HDEL', ids, unpack(dropped))
     call('HDEL', rec, unpack(dropped))
-    call('HINCRBY', meta, 'dropped', #dropped)
+    tally(meta, 'dropped', #dropped)
   end
 end
 if here.first then wake_one(idle, topic, here.first) end

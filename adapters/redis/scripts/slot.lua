@@ -12,6 +12,7 @@
 --       ended and count (suspect.lua), slot }; of a
 --       rescheduled job the state before and the new due time
 --#include node
+--#include number
 --#include suspect
 --#include wake
 local time = call('TIME')
@@ -32,7 +33,7 @@ if seq == 'D' then
     call('ZREM', dead, id)
     call('HDEL', rec, id)
   end
-  return { 'dead', tonumber(died or -1), 0, -1 }
+  return { 'dead', number_of(died, -1), 0, -1 }
 end
 
 local header = call('GETRANGE', pack, 0, 7)
@@ -47,7 +48,9 @@ local _, _, last, gone, flags, len0, len1, len2 = byte(header, 1, 8)
 local candidates = {}
 if by_index then
   local header_len = len0 + len1 * 256 + len2 * 65536
-  local names = cmsgpack.unpack(call('GETRANGE', pack, 8, header_len - 1))
+  local sound, names = pcall(cmsgpack.unpack,
+                             call('GETRANGE', pack, 8, header_len - 1))
+  if not sound or type(names) ~= 'table' then names = {} end
   for i = 1, #names do
     if names[i] == id then candidates[#candidates + 1] = i - 1 end
   end
@@ -86,7 +89,7 @@ for _, candidate in ipairs(candidates) do
 end
 if not where then return { 'none' } end
 
-local number = tonumber(score)
+local number = bounded_score(score)
 local due = floor(number)
 local running = where == run
 local state = running and 'running' or due <= now and 'ready' or 'scheduled'
@@ -96,11 +99,11 @@ if not deletes and not (reschedules and not running) then return reply end
 -- Take the slot out of its node; what is left of the node goes back.
 local entries = {}
 local lo, hi = node_bounds(node)
-local mark_end = tonumber(call('HGET', meta, 'mark') or -1) + 1
+local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
 carve(entries, score, seq, lo, hi, { [found] = true })
 call('ZREM', where, node)
 if not running and number < mark_end then
-  call('HINCRBY', meta, 'ready', -1)
+  tally(meta, 'ready', -1)
 end
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
@@ -108,17 +111,17 @@ if reschedules then -- it stays a suspect
   entries[#entries + 1] = at + number - due
   entries[#entries + 1] = node_name(seq, found, found)
   call('ZADD', wait, unpack(entries))
-  if at < mark_end then call('HINCRBY', meta, 'ready', 1) end
+  if at < mark_end then tally(meta, 'ready', 1) end
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
   return reply
 end
 if #entries > 0 then call('ZADD', where, unpack(entries)) end
 if by_index then call('HDEL', ids, id) end
-if gone == last then
+if gone >= last then
   call('DEL', pack)
 else
   call('SETRANGE', pack, 3, char(gone + 1))
 end
-call('HINCRBY', meta, running and 'delrun' or 'delwait', 1)
+tally(meta, running and 'delrun' or 'delwait', 1)
 return reply

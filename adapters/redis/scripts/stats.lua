@@ -8,58 +8,67 @@
 -- ARGV  most nodes to look at
 -- Reply { time in ms, kind ('' = no such topic), 1 if paused, waiting, ready,
 --         running, dead, 1 if ready is complete, added, done, retried, failed,
---         expired, crashed, dropped }
+--         expired, crashed, dropped, and what was set aside, if anything
+--         (number.lua) }
 --#include node
+--#include number
 local time = call('TIME')
 -- The current millisecond is still being written to.
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1
 local wait, meta, dead = unpack(KEYS)
 local most_nodes = tonumber(ARGV[1])
 
-local count = {}
+local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'mark', 'requeued' }
 for i, value in ipairs(call('HMGET', meta, unpack(fields))) do
-  count[fields[i]] = tonumber(value or (fields[i] == 'mark' and -1 or 0))
+  total[fields[i]] = number_of(value, fields[i] == 'mark' and -1 or 0)
 end
 local options = call('HMGET', meta, 'kind', 'paused')
 
-local complete, ready = 1, count.ready
-if options[1] and now > count.mark then
-  local from, stop = digits(count.mark + 1), now
+local complete, ready = 1, total.ready
+if options[1] and now > total.mark then
+  local from, stop = digits(total.mark + 1), now
   local due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(now + 1),
                    'WITHSCORES', 'LIMIT', 0, most_nodes)
   if #due == 2 * most_nodes then -- up to the last ms that was seen whole
     local last = floor(tonumber(due[#due]))
     complete, stop = 0, last - 1
-    if stop <= count.mark then -- one ms holds more: take all of it
+    if stop <= total.mark then -- one ms holds more: take all of it
       stop = last
       due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(stop + 1),
                  'WITHSCORES')
     end
   end
-  local jobs = 0
+  local jobs, foreign = 0, {}
   for i = 1, #due, 2 do
     if tonumber(due[i + 1]) < stop + 1 then
       local lo, hi = node_bounds(due[i])
-      jobs = jobs + hi - lo + 1
+      if lo then
+        jobs = jobs + hi - lo + 1
+      else
+        foreign[#foreign + 1] = due[i]
+      end
     end
   end
   -- A server that is full or a replica keeps no mark, and tells all the same.
-  if type(redis.pcall('HSET', meta, 'mark', digits(stop))) == 'number' and
-     jobs > 0 then
-    call('HINCRBY', meta, 'ready', jobs)
+  if type(redis.pcall('HSET', meta, 'mark', digits(stop))) == 'number' then
+    tally(meta, 'ready', jobs)
+    call_list('ZREM', wait, foreign)
+    set_aside = set_aside + #foreign
   end
   ready = ready + jobs
 end
 
-local moved = count.retried + count.snoozed
-local waiting = count.added + moved + count.returned + count.requeued -
-                count.claimed - count.delwait
-local running = count.claimed - count.settled - count.returned - count.delrun
-local done = count.settled - moved - count.failed - count.expired
-return { now + 1, options[1] or '', options[2] and 1 or 0, waiting, ready,
-         running, call('ZCARD', dead), complete, count.added, done,
-         count.retried, count.failed, count.expired, count.crashed,
-         count.dropped }
+local moved = total.retried + total.snoozed
+local waiting = total.added + moved + total.returned + total.requeued -
+                total.claimed - total.delwait
+local running = total.claimed - total.settled - total.returned - total.delrun
+local done = total.settled - moved - total.failed - total.expired
+local reply = { now + 1, options[1] or '', options[2] and 1 or 0, waiting,
+                ready, running, call('ZCARD', dead), complete, total.added,
+                done, total.retried, total.failed, total.expired,
+                total.crashed, total.dropped + set_aside }
+tell_aside(meta, reply)
+return reply

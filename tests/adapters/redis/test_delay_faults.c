@@ -493,7 +493,7 @@ TEST(a_node_beyond_its_pack_is_malformed_and_its_neighbours_are_not)
     EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
                             "local key = redis.call('KEYS', 'weir:{t}:p:*')[1] "
                             "return redis.call('ZADD', 'weir:{t}:wait', 1, "
-                            "key:sub(-12) .. '0102')"));
+                            "key:sub(-12) .. '0203')"));
     EXPECT_INT(3, host_claim(host, 10, 60000));
     for (int i = 0; i < 3; i++) {
         struct weir__run *run = host_take(host);
