@@ -220,21 +220,27 @@ static void on_signal(int number, void *arg)
     hurry(run);
 }
 
-static void on_empty(const struct weir__watched *paused, void *arg)
+static void on_empty(const struct weir__watched *left, void *arg)
 {
     struct run *run = arg;
 
     if (run->is_stopping || run->exit_code != WEIR__EXIT_DONE)
         return;
-    if (paused != NULL) {
-        weir__complain("topic \"%s\" is paused and holds %" PRIu64
-                       " jobs back; resume it to have them run",
-                       paused->topic, paused->held_back);
-        stop(run, WEIR__EXIT_FAILED);
+    if (left == NULL) {
+        weir__log(&run->log, WEIR_LEVEL_INFO, "nothing is left to run");
+        stop(run, WEIR__EXIT_DONE);
         return;
     }
-    weir__log(&run->log, WEIR_LEVEL_INFO, "nothing is left to run");
-    stop(run, WEIR__EXIT_DONE);
+    if (left->newer > 0)
+        weir__complain("topic \"%s\" holds %" PRIu64
+                       " jobs that a newer version of weir wrote, or that are "
+                       "behind one; this version leaves them alone",
+                       left->topic, left->newer);
+    else
+        weir__complain("topic \"%s\" is paused and holds %" PRIu64
+                       " jobs back; resume it to have them run",
+                       left->topic, left->held_back);
+    stop(run, WEIR__EXIT_FAILED);
 }
 
 /* --- working ---------------------------------------------------------- */
@@ -441,7 +447,8 @@ const struct weir__command weir__cmd_run = {
     .example = "weir run --handle order.close=echo "
                "--handle 'order.notify=flaky?fail=2'",
     .exits = "0 stopped, or with --until-empty nothing is left,\n"
-             "  1 ended at once, or what is left is paused, 2 wrong usage or\n"
-             "  configuration (plugins), 5 no server was reached at the start",
+             "  1 ended at once, or what is left is paused or of a newer\n"
+             "  version, 2 wrong usage or configuration (plugins), 5 no\n"
+             "  server was reached at the start",
     .run = run,
 };

@@ -47,10 +47,10 @@ static bool all_at_rest(const struct weir__watch *watch)
     return true;
 }
 
-static const struct weir__watched *find_paused(const struct weir__watch *watch)
+static const struct weir__watched *find_left(const struct weir__watch *watch)
 {
     for (size_t i = 0; i < watch->count; i++) {
-        if (watch->topics[i].held_back > 0)
+        if (watch->topics[i].held_back > 0 || watch->topics[i].newer > 0)
             return &watch->topics[i];
     }
     return NULL;
@@ -62,7 +62,7 @@ static void decide(struct weir__watch *watch)
         return;
     if (watch->is_confirming) {
         watch->is_over = true;
-        watch->done(find_paused(watch), watch->arg);
+        watch->done(find_left(watch), watch->arg);
         return;
     }
     watch->is_confirming = true;
@@ -75,8 +75,9 @@ static void judge(struct weir__watched *watched, const struct weir_stats *stats)
 {
     uint64_t waiting = stats->scheduled + stats->ready;
 
-    watched->is_at_rest =
-        stats->running == 0 && (waiting == 0 || stats->paused);
+    watched->newer = stats->newer;
+    watched->is_at_rest = stats->newer > 0 || (stats->running == 0 &&
+                                               (waiting == 0 || stats->paused));
     watched->held_back = watched->is_at_rest ? waiting : 0;
     if (!watched->is_at_rest && (stats->ready > 0 || stats->running > 0))
         look_later(watched);
@@ -92,6 +93,7 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
         return;
     watched->is_at_rest = code == WEIR_ENOTFOUND;
     watched->held_back = 0;
+    watched->newer = 0;
     if (code == WEIR_OK)
         judge(watched, stats);
     else if (!watched->is_at_rest)

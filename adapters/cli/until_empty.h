@@ -22,8 +22,9 @@ struct weir__watched {
     struct ev_timer again;
     bool is_asked;      /* an answer is on its way */
     bool is_ask_again;  /* something happened since the question */
-    bool is_at_rest;    /* the last answer: empty, or paused */
+    bool is_at_rest;    /* the last answer: empty, paused, or all newer */
     uint64_t held_back; /* jobs of a paused topic at rest */
+    uint64_t newer;     /* jobs that this version leaves alone */
 };
 
 struct weir__watch {
@@ -33,8 +34,8 @@ struct weir__watch {
     size_t count;
     bool is_confirming;
     bool is_over;
-    /* Runs once. `paused` is the topic where jobs are held back, or NULL. */
-    void (*done)(const struct weir__watched *paused, void *arg);
+    /* Runs once. `left` is a topic where jobs are left, or NULL. */
+    void (*done)(const struct weir__watched *left, void *arg);
     void *arg;
 };
 

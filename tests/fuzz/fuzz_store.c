@@ -110,6 +110,12 @@ static void on_options(void *user, const struct weir__setting *settings,
         FUZZ_TRUE(settings[i].value.ptr[settings[i].value.len] == '\0');
 }
 
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    (void)arg;
+    FUZZ_TRUE(dropped->group.len <= WEIR_MAX_ID && dropped->count > 0);
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     (void)code;
@@ -320,6 +326,7 @@ static int open_store(struct world *world, const char *address, unsigned kind)
         .lost = on_lost,
         .options = on_options,
         .connection = on_connection,
+        .dropped = on_dropped,
     };
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_DEBUG};
     struct weir__store_topic_options topic = {

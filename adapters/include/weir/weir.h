@@ -377,6 +377,9 @@ struct weir_stats {
     int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
     /* Of bounded topics: dropped_total by reason. */
     uint64_t dropped_overflow, dropped_age, dropped_ttl;
+    /* Jobs that a newer version of weir wrote: this reactor met them, leaves
+     * them alone, and has nothing else of the topic to do. */
+    uint64_t newer;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

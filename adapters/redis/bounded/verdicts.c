@@ -85,6 +85,8 @@ static void on_settled(struct weir__ask *ask, int code,
     weir__base_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK) {
         refused = read_refused(call, reply);
+        if (refused > call->runs)
+            refused = call->runs; /* the script names a batch once */
         for (const struct weir__lot *lot = call->first; lot != NULL;
              lot = lot->next_spent)
             weir__bound_tell_drop(topic, lot->group, WEIR_DROP_AGE, lot->aged);

@@ -129,8 +129,8 @@ static size_t take_names(const struct redisReply *reply)
     return count;
 }
 
-/* The place of a node's pack among `packs`, counted from 1, which becomes one of
- * them; 0: it is no node. */
+/* The place of a node's pack among `packs`, counted from 1, where it is put if
+ * it is new; 0: it is no node. */
 static size_t place_of(struct weir_slice name, const uint8_t **packs,
                        size_t *pack_count)
 {

@@ -9,6 +9,8 @@ enum { MOST_NODES = 2000 }; /* that one stats call looks at */
 static int read_counts(struct weir__stats_ask *ask,
                        const struct redisReply *reply)
 {
+    const struct weir__store_topic *topic =
+        (const struct weir__store_topic *)ask->topic; /* its first member */
     struct weir_stats *stats = &ask->stats;
     int rc = weir__stats_read(ask, reply);
 
@@ -18,6 +20,9 @@ static int read_counts(struct weir__stats_ask *ask,
         return WEIR_ENOTFOUND;
     stats->scheduled -=
         stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
+    if (topic->warned_newer && topic->leases == NULL &&
+        topic->base.unsettled == 0 && stats->scheduled + stats->ready == 0)
+        stats->newer = stats->running; /* until their lease runs out */
     return WEIR_OK;
 }
 

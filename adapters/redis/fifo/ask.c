@@ -20,6 +20,14 @@ static uint64_t unparked(const struct weir__store_topic *topic)
     return count;
 }
 
+static bool holds_none(const struct weir__store_topic *topic)
+{
+    for (size_t i = 0; i < topic->consumer_count; i++)
+        if (topic->consumers[i]->message != NULL)
+            return false;
+    return true;
+}
+
 static int read_stats(struct weir__stats_ask *ask,
                       const struct redisReply *reply)
 {
@@ -34,6 +42,8 @@ static int read_stats(struct weir__stats_ask *ask,
     if (strcmp(ask->kind, topic->store->policy->kind) != 0)
         return WEIR_EKIND;
     ask->stats.running += unparked(topic);
+    if (topic->has_newer && holds_none(topic)) /* nothing passes the head */
+        ask->stats.newer = ask->stats.scheduled + ask->stats.ready;
     return WEIR_OK;
 }
 
