@@ -121,12 +121,8 @@ static void answer(struct peer *peer, const struct peer_client *client,
                    const struct weir_slice words[2])
 {
     static const char *const known[][2] = {
-        {"PING", "+PONG\r\n"},
-        {"CLIENT", "+OK\r\n"},
-        {"SCRIPT", "+OK\r\n"},
-        {"SET", "+OK\r\n"},
-        {"SADD", ":1\r\n"},
-        {"INCR", ":7\r\n"},
+        {"PING", "+PONG\r\n"}, {"CLIENT", "+OK\r\n"}, {"SCRIPT", "+OK\r\n"},
+        {"SET", "+OK\r\n"},    {"SADD", ":1\r\n"},    {"INCR", ":7\r\n"},
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

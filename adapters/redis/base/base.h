@@ -77,8 +77,8 @@ struct weir__base_topic {
         int64_t ns;  /* when it was last logged */
         size_t jobs; /* since then */
     } losses[WEIR__LOSSES];
-    uint64_t aside;     /* set aside and not logged */
-    int64_t aside_ns;   /* when that was logged; 0: never */
+    uint64_t aside;   /* set aside and not logged */
+    int64_t aside_ns; /* when that was logged; 0: never */
 };
 
 struct weir__kept;
