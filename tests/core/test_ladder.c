@@ -97,7 +97,7 @@ TEST(a_refused_ladder_names_the_wrong_part)
         {"15 s", "step 1: \"15\" is not a duration"},
         {"1s 2s 99999999999d", "step 3: duration \"99999999999d\" is longer"},
         {"1s, 2s", "step 1: \"1s,\" is not a duration"},
-        {"1s\n2s", "step 1: \"1s?2s\" is not a duration"},
+        {"1s\n2s", "step 1: \"1s\\n2s\" is not a duration"},
         {"0s", "step 1: \"0s\" is not within 1ms and 365d"},
         {"1s 366d", "step 2: \"366d\" is not within 1ms and 365d"},
         {"...", "\"...\" has no step to repeat"},

@@ -52,11 +52,6 @@ struct mem_store {
     size_t claims, starts, renewals, flushed_renewals, largest_claim;
 };
 
-static struct mem_store *store_of(struct weir__store_topic *topic)
-{
-    return topic->store;
-}
-
 int64_t mem_store_now_ms(const struct mem_store *store)
 {
     return store->now_ns / 1000000;
@@ -90,7 +85,7 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
 static int claim(struct weir__store_topic *topic,
                  const struct weir__claim *asked)
 {
-    struct mem_store *store = store_of(topic);
+    struct mem_store *store = topic->store;
 
     WEIR_ASSERT(!store->is_asked && !store->is_claimed);
     store->is_asked = true;
@@ -150,18 +145,16 @@ static void apply(struct mem_store *store, struct mem_job *job,
 
 static bool is_starting(const struct mem_store *store, size_t slot)
 {
-    for (size_t i = 0; i < store->starting_count; i++)
-        if (store->starting[i] == slot)
-            return true;
-    for (size_t i = 0; i < store->started_count; i++)
-        if (store->started[i].run->slot == slot)
-            return true;
-    return false;
+    size_t i = 0;
+
+    while (i < store->starting_count && store->starting[i] != slot)
+        i++;
+    return i < store->starting_count;
 }
 
 static void start(struct weir__store_topic *topic, struct weir__run *run)
 {
-    struct mem_store *store = store_of(topic);
+    struct mem_store *store = topic->store;
 
     WEIR_ASSERT(store->out[run->slot] == run && run->is_suspect);
     WEIR_ASSERT(!is_starting(store, run->slot));
@@ -178,7 +171,7 @@ static void free_run(struct weir__run *run)
 
 static void settle(struct weir__store_topic *topic, struct weir__run *run)
 {
-    struct mem_store *store = store_of(topic);
+    struct mem_store *store = topic->store;
 
     WEIR_ASSERT(!is_starting(store, run->slot));
     store->out[run->slot] = NULL;
@@ -193,7 +186,7 @@ static void settle(struct weir__store_topic *topic, struct weir__run *run)
 
 static void renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
-    struct mem_store *store = store_of(topic);
+    struct mem_store *store = topic->store;
 
     store->renewals++;
     for (size_t i = 0; i < store->job_count; i++)
@@ -461,9 +454,8 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
 
 void mem_store_group(struct mem_store *store, const char *group)
 {
-    struct mem_job *job = &store->jobs[store->job_count - 1];
-
-    (void)snprintf(job->group, sizeof(job->group), "%s", group);
+    copy(store->jobs[store->job_count - 1].group, sizeof(store->jobs[0].group),
+         weir__slice_str(group));
 }
 
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)

@@ -3,8 +3,8 @@
 #define WEIR_MEM_STORE_H
 
 /* A store in memory with a clock that the test moves: core's rules are tested
- * against it in virtual time. As a server would, it does what it is asked at the
- * flush, and only its answers wait until the test says so: a claim sees the
+ * against it in virtual time. As a server would, it does what it is asked at
+ * the flush, and only its answers wait until the test says so: a claim sees the
  * state of the moment in which it was made. A worker that claimed and got less
  * than it has room for is registered as idle; whatever becomes due earlier than
  * it would come by itself wakes it, once, be it added, retried or given back.

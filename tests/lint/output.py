@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "adapters/cli/print.c": ({"fputs", "fwrite", "putchar"}, "stdout"),
     "adapters/cli/say.c": ({"fwrite"}, "stderr"),
     "adapters/cli/blame.c": ({"writev"}, "in a signal handler"),
+    "adapters/cli/signals.c": ({"write"}, "in a signal handler"),
     "adapters/cli/cmd_plugin_new.c": ({"fputc", "fputs", "fwrite"},
                                       "files, not a terminal"),
     "adapters/cli/cmd_plugin_try.c": ({"write"}, "a pipe"),

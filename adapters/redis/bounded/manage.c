@@ -97,8 +97,7 @@ static size_t count_names(const struct redisReply *reply)
     struct weir_slice group;
     size_t count = 0;
 
-    while (weir__reply_str(reply, count + 1, &group) &&
-           group.len <= WEIR_MAX_ID)
+    while (weir__reply_str(reply, count + 1, &group))
         count++;
     return count;
 }

@@ -191,9 +191,9 @@ static void fail_parcel(struct add_call *call, size_t index)
         call->adds->items.list[parcel->first + i].code = WEIR_ESERVER;
 }
 
-/* The pack was not staged (its minute passed, the server was out of memory, or
- * another producer has a pack of this name): once more under a new name, then it
- * is an error. */
+/* The pack was not staged (its minute passed, the server was out of memory), or
+ * another producer has one of this name: once more under a new name, then it is
+ * an error. */
 static void stage_again(struct add_call *call, size_t index)
 {
     struct weir__parcel parcel = call->parcels[index];

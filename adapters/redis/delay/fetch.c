@@ -199,9 +199,10 @@ static void lose_pack(struct weir__lease *lease, struct weir__fetched *fetched)
 }
 
 /* Prepare pack number `index`; without a reply, which was too large, it cannot
- * be read. Afterwards it is gone (also where its name is none, so that no id can
- * be made of it), or has a batch (of malformed runs where it cannot be read), or
- * neither: then its jobs are left alone until their lease runs out. */
+ * be read. Afterwards it is gone (also where its name is none, so that no id
+ * can be made of it), or has a batch (of malformed runs where it cannot be
+ * read), or neither: then its jobs are left alone until their lease runs out.
+ */
 static void open_pack(struct weir__lease *lease, size_t index,
                       const struct redisReply *reply)
 {

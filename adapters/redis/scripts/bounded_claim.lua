@@ -223,12 +223,6 @@ local seen, kept = {}, { [rot] = {}, [hot] = {} }
 local function offer(group, key)
   if seen[group] then return end
   seen[group] = true
-  if not is_group(group) then
-    forget(group)
-    call('ZREM', lease, group)
-    set_aside = set_aside + 1
-    return
-  end
   offered[#offered + 1] = group
   if not key then return end
   local entries = kept[key]

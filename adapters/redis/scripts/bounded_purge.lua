@@ -30,12 +30,7 @@ end
 local reply = { deleted }
 for _, key in ipairs({ rot, hot, lease }) do
   for _, group in ipairs(call('ZRANGE', key, 0, most - 1)) do
-    if is_group(group) then
-      reply[#reply + 1] = group
-    else
-      call('ZREM', key, group)
-      set_aside = set_aside + 1
-    end
+    reply[#reply + 1] = group
   end
 end
 tell_aside(meta, reply)

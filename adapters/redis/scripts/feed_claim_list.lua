@@ -48,7 +48,7 @@ if #ids > 0 then
   local past = ask_list('HMGET', keys.past, ids)
   call_list('ZREM', keys.wait, ids)
   for i, id in ipairs(ids) do
-    if bytes[i] and #id <= 128 then
+    if bytes[i] then
       local last = #reply
       reply[last + 1], reply[last + 2] = id, bytes[i]
       reply[last + 3], reply[last + 4] = past[i] or '', number_of(due[2 * i])

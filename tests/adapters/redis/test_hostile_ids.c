@@ -172,7 +172,7 @@ TEST(a_waiting_entry_of_a_list_whose_id_is_none_dies)
     }
 }
 
-TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_lost)
+TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_set_aside)
 {
     static const char *const ids[] = {"garbage", "5", "-", "(1-1",
                                       "99999999999999999999-1"};
@@ -191,7 +191,7 @@ TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_lost)
         EXPECT_INT(1, host_claim(host, 10, 60000));
         EXPECT_INT(1, settle_claimed(host));
         EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:wait"));
-        EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta lost"));
+        EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta dropped"));
         world_close();
     }
 }
