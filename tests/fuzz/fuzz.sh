@@ -20,13 +20,11 @@ else
     grown=$grown/$name
     mkdir -p "$grown"
 fi
-# What inputs are made of, where that helps.
-words=$(dirname "${BASH_SOURCE[0]}")/${name#fuzz_}.dict
-[ -f "$words" ] && set -- -dict="$words" "$@"
 # Targets that tell people what is wrong do so on stderr.
 case $name in
 fuzz_line) set -- -close_fd_mask=2 "$@" ;;
 esac
-words=$(dirname "${BASH_SOURCE[0]}")/ids.dict
+# What inputs are made of, whatever the target.
+words=$(dirname "${BASH_SOURCE[0]}")/words.dict
 "$program" -dict="$words" -artifact_prefix="$name-" -timeout=20 -rss_limit_mb=1024 \
     -print_final_stats=1 "$@" "$grown" "$corpus"
