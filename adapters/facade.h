@@ -121,6 +121,11 @@ int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
 void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
                           const char *kind);
 
+/* When a job is to run: a delay, or a time of the server's where that is not 0.
+ * WEIR_EINVAL with a sentence; `err` may be NULL. */
+int weir__facade_check_due(int64_t delay_ms, int64_t at_ms,
+                           struct weir_error *err);
+
 /* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
  * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */
 int weir__facade_place(struct weir_reactor *reactor, const char *topic,

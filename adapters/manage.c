@@ -10,8 +10,6 @@
 /* Managing jobs and topics for a host program: what it gives is checked here,
  * the rest is the store's. */
 
-#define DELAY_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
-
 static int topic_and_id(struct weir_reactor *reactor, const char *topic,
                         const char *id, struct weir__place *ret_place)
 {
@@ -32,9 +30,11 @@ int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
     struct weir__place place;
     int rc;
 
-    if (id == NULL || due->delay_ms < 0 || due->delay_ms > DELAY_MAX_MS ||
-        due->at_ms < 0 || (due->delay_ms != 0 && due->at_ms != 0))
+    if (id == NULL)
         return WEIR_EINVAL;
+    rc = weir__facade_check_due(due->delay_ms, due->at_ms, NULL);
+    if (rc < 0)
+        return rc;
     rc = topic_and_id(reactor, topic, id, &place);
     if (rc < 0)
         return rc;

@@ -32,20 +32,30 @@ static int check_body(struct weir_slice body, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int check_times(const struct weir_new_job *job, struct weir_error *err)
+int weir__facade_check_due(int64_t delay_ms, int64_t at_ms,
+                           struct weir_error *err)
 {
-    if (job->delay_ms < 0 || job->delay_ms > DELAY_MAX_MS)
+    if (delay_ms < 0 || delay_ms > DELAY_MAX_MS)
         return weir__error_set(err, WEIR_EINVAL,
                                "delay of %lld ms: wanted 0 to 3,650 days",
-                               (long long)job->delay_ms);
-    if (job->at_ms < 0 || (job->at_ms != 0 && job->delay_ms != 0))
+                               (long long)delay_ms);
+    if (at_ms < 0 || (at_ms != 0 && delay_ms != 0))
         return weir__error_set(err, WEIR_EINVAL,
                                "give a delay or a time after 1970, not both");
-    if (job->at_ms > AT_MAX_MS)
+    if (at_ms > AT_MAX_MS)
         return weir__error_set(err, WEIR_EINVAL,
                                "time of %lld ms: wanted at most %lld, which is "
                                "in 2286",
-                               (long long)job->at_ms, (long long)AT_MAX_MS);
+                               (long long)at_ms, (long long)AT_MAX_MS);
+    return WEIR_OK;
+}
+
+static int check_times(const struct weir_new_job *job, struct weir_error *err)
+{
+    int rc = weir__facade_check_due(job->delay_ms, job->at_ms, err);
+
+    if (rc < 0)
+        return rc;
     if (job->ttl_ms < 0 || job->ttl_ms > DELAY_MAX_MS)
         return weir__error_set(err, WEIR_EINVAL,
                                "ttl of %lld ms: wanted 0 to 3,650 days",

@@ -107,6 +107,34 @@ TEST(a_time_is_accepted_up_to_2286)
     close_host();
 }
 
+static void on_moved(int code, enum weir_job_state was, int64_t due_ms,
+                     void *arg)
+{
+    (void)was;
+    (void)due_ms;
+    (void)arg;
+    last_code = code;
+    is_answered = true;
+}
+
+TEST(a_job_is_moved_to_2286_at_most)
+{
+    struct weir_due due = {.at_ms = 9999999999999};
+
+    open_host();
+    EXPECT_INT(WEIR_OK, weir_reactor_reschedule(weir, "orders", "none", &due,
+                                                on_moved, NULL));
+    await_answer();
+    EXPECT_INT(WEIR_ENOTFOUND, last_code);
+    due.at_ms++;
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_reschedule(weir, "orders", "none",
+                                                    &due, on_moved, NULL));
+    due.at_ms = INT64_MAX;
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_reschedule(weir, "orders", "none",
+                                                    &due, on_moved, NULL));
+    close_host();
+}
+
 TEST(a_request_timeout_is_at_most_a_day)
 {
     const int64_t bad[] = {-1, 86400001, INT64_MAX};

@@ -10,7 +10,8 @@
 -- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }; of a
---       rescheduled job the state before and the new due time
+--       rescheduled job the state before and the new due time. An error where
+--       that is no time of at most 13 digits: nothing was done
 --#include node
 --#include number
 --#include suspect
@@ -21,6 +22,10 @@ local wait, run, ids, meta, pack, dead, rec = unpack(KEYS)
 local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deletes, reschedules = verb == 'delete', verb == 'reschedule'
 local by_index = slot == ''
+if reschedules and not (#ARGV[6] < 15 and
+                        string.find(ARGV[6], '^[ra]%-?%d+$')) then
+  return redis.error_reply('ERR the time is neither r<ms> nor a<ms>')
+end
 
 local place = call('HGET', ids, id)
 if by_index and place ~= seq or not by_index and place then

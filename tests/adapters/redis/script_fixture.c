@@ -61,6 +61,8 @@ void script_key(const char *name)
 
     (void)snprintf(to, sizeof(keys[0]), "weir:{t}:%s", name);
     script_arg(to);
+    (void)snprintf(key_total, sizeof(key_total), "%zu", key_count);
+    lens[2] = strlen(key_total);
 }
 
 /* Begin a call; `names` are keys separated by blanks. */
@@ -82,8 +84,6 @@ void script_begin(const struct weir__script *script, const char *names)
         script_key(name);
         name = end == NULL ? name + strlen(name) : end + 1;
     }
-    (void)snprintf(key_total, sizeof(key_total), "%zu", key_count);
-    lens[2] = strlen(key_total);
 }
 
 void script_pack_key(char letter)
@@ -92,8 +92,6 @@ void script_pack_key(char letter)
 
     memset(name + 2, letter, 12);
     script_key(name);
-    (void)snprintf(key_total, sizeof(key_total), "%zu", key_count);
-    lens[2] = strlen(key_total);
 }
 
 static const char *element_text(const redisReply *one)
@@ -384,7 +382,6 @@ const char *script_slot(const char *op, const char *id, const char *place,
     script_pack_key(place[0]);
     script_key("dead");
     script_key("rec");
-    (void)snprintf(key_total, sizeof(key_total), "%zu", key_count);
     script_arg(op);
     script_arg(id);
     script_arg(place);

@@ -351,8 +351,7 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
     static const char *const pasts[] = {"",
                                         "garbage",
                                         "\x93\x01\x02\x03",
-                                        "\x81\xa1"
-                                        "a\x01",
+                                        "\x81\xa1\x61\x01",
                                         "\xdd\xff\xff\xff\xff",
                                         "\xc1"};
 

@@ -396,6 +396,39 @@ TEST(a_job_with_a_made_id_is_found_by_its_slot)
 
 /* --- renew, release, stats, lateness ------------------------------------- */
 
+static const char *reschedule(const char *when)
+{
+    script_begin(&weir__script_slot, "wait run ids meta");
+    script_pack_key('a');
+    script_key("dead");
+    script_key("rec");
+    script_key("idle");
+    script_arg("reschedule");
+    script_arg("x");
+    script_arg("aaaaaaaaaaaa");
+    script_arg("");
+    script_arg("t");
+    script_arg(when);
+    return script_call();
+}
+
+TEST(a_job_that_is_moved_to_what_is_no_time_stays_where_it_is)
+{
+    static const char *const whens[] = {
+        "",       "r",  "r1.5", "rx",      "1000",           "q1000",
+        "a1e300", "a-", "rnan", "a\n1000", "a99999999999999"};
+
+    script_setup();
+    (void)script_add('a', "x", "r1000000");
+    for (size_t i = 0; i < sizeof(whens) / sizeof(whens[0]); i++) {
+        EXPECT_CONTAINS("neither r<ms> nor a<ms>", reschedule(whens[i]));
+        EXPECT_STR("aaaaaaaaaaaa0000", script_text("ZRANGE weir:{t}:wait 0 0"));
+    }
+    EXPECT_STR("scheduled 9999999999999 0 0", reschedule("a9999999999999"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
+    script_teardown();
+}
+
 TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
 {
     script_setup();
