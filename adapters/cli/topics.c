@@ -9,11 +9,13 @@ static int keep(struct weir__topics *topics, const char *topic)
 {
     void *names;
 
-    names = weir__mem_grow(topics->names, topics->count + 1,
-                           sizeof(topics->names[0]));
-    if (names == NULL)
-        return WEIR_ENOMEM;
-    topics->names = names;
+    if ((topics->count & (topics->count - 1)) == 0) { /* full: a power of two */
+        names = weir__mem_grow(topics->names, 2 * topics->count + 1,
+                               sizeof(topics->names[0]));
+        if (names == NULL)
+            return WEIR_ENOMEM;
+        topics->names = names;
+    }
     (void)snprintf(topics->names[topics->count++], sizeof(topics->names[0]),
                    "%s", topic); /* fits */
     return WEIR_OK;
