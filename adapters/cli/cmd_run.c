@@ -234,7 +234,8 @@ static void on_empty(const struct weir__watched *left, void *arg)
     if (left->newer > 0)
         weir__complain("topic \"%s\" holds %" PRIu64
                        " jobs that a newer version of weir wrote, or that are "
-                       "behind one; this version leaves them alone",
+                       "behind one or run elsewhere; serve it with that "
+                       "version",
                        left->topic, left->newer);
     else
         weir__complain("topic \"%s\" is paused and holds %" PRIu64

@@ -112,8 +112,10 @@ static void listen(int number, void (*fn)(int))
     memset(&act, 0, sizeof(act));
     act.sa_handler = fn;
     act.sa_flags = SA_RESTART;
-    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        (void)sigaction(number, &act, NULL); /* these signals exist */
+    if (number == SIGHUP && sigaction(number, NULL, &before) == 0 &&
+        before.sa_handler == SIG_IGN)
+        return;                          /* nohup */
+    (void)sigaction(number, &act, NULL); /* these signals exist */
 }
 
 void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg)

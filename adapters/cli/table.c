@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/output.h"
 
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "core/visible.h"
 
 #include <string.h>
 
-bool weir__table_add(struct weir__table *table, const char *const *row)
-{
-    size_t used = table->rows * table->columns;
-    void *cells = weir__mem_grow(table->cells, used + table->columns,
-                                 sizeof(table->cells[0]));
-
-    if (cells == NULL)
-        return false;
-    table->cells = cells;
-    for (size_t i = 0; i < table->columns; i++) {
-        struct weir_slice text = weir__slice_str(row[i]);
-
-        (void)weir__visible_take(&text, table->cells[used + i],
-                                 sizeof(table->cells[0])); /* cut */
-    }
-    table->rows++;
-    return true;
-}
-
-static const char *cell(const struct weir__table *table, size_t row,
-                        size_t column)
+static char *cell(const struct weir__table *table, size_t row, size_t column)
 {
     return table->cells[row * table->columns + column];
 }
 
-static int width(const struct weir__table *table, size_t column)
+/* Room doubles: there may be a hundred thousand rows. */
+static bool make_room(struct weir__table *table)
 {
-    size_t widest = 0;
+    void *cells;
 
-    for (size_t row = 0; row < table->rows; row++) {
-        size_t len = strlen(cell(table, row, column));
+    if ((table->rows & (table->rows - 1)) != 0)
+        return true;
+    cells = weir__mem_grow(table->cells, (2 * table->rows + 1) * table->columns,
+                           sizeof(table->cells[0]));
+    if (cells != NULL)
+        table->cells = cells;
+    return cells != NULL;
+}
 
-        widest = len > widest ? len : widest;
+bool weir__table_add(struct weir__table *table, const char *const *row)
+{
+    WEIR_ASSERT(table->columns <= WEIR__TABLE_COLUMNS);
+    if (!make_room(table))
+        return false;
+    for (size_t i = 0; i < table->columns; i++) {
+        struct weir_slice text = weir__slice_str(row[i]);
+        char *to = cell(table, table->rows, i);
+        size_t len;
+
+        (void)weir__visible_take(&text, to, sizeof(table->cells[0])); /* cut */
+        len = strlen(to);
+        if (len > table->widest[i])
+            table->widest[i] = len;
     }
-    return (int)widest;
+    table->rows++;
+    return true;
 }
 
 /* The first two columns are names, the others numbers. */
@@ -49,7 +51,7 @@ void weir__table_print(const struct weir__table *table)
 {
     for (size_t row = 0; row < table->rows; row++) {
         for (size_t i = 0; i < table->columns; i++) {
-            int wide = width(table, i);
+            int wide = (int)table->widest[i];
 
             weir__print("%s%*s", i > 0 ? "  " : "", i < 2 ? -wide : wide,
                         cell(table, row, i));

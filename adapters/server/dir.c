@@ -66,8 +66,9 @@ static int check_dir(int fd, const char *dir, struct weir_error *err)
     if (!is_trusted(at.st_uid))
         return weir__error_set(err, WEIR_EINVAL,
                                "the data directory %s belongs to somebody else "
-                               "(uid %lu); give another --data",
-                               dir, (unsigned long)at.st_uid);
+                               "(uid %lu); give another --data, or --redis "
+                               "unix://%s/redis.sock for a server there",
+                               dir, (unsigned long)at.st_uid, dir);
     if ((at.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return weir__error_set(err, WEIR_EINVAL,
                                "others may write to the data directory %s; "
@@ -75,6 +76,12 @@ static int check_dir(int fd, const char *dir, struct weir_error *err)
                                "--data",
                                dir);
     return WEIR_OK;
+}
+
+/* A folder in which redis-server looks for nothing. */
+static bool is_aside(const struct stat *at, const char *name)
+{
+    return S_ISDIR(at->st_mode) && strcmp(name, "appendonlydir") != 0;
 }
 
 /* Also what was put there when others could: a link is its maker's. */
@@ -87,7 +94,8 @@ static int check_entries(DIR *entries, const char *dir, struct weir_error *err)
         if (strcmp(entry->d_name, "..") == 0 ||
             fstatat(dirfd(entries), entry->d_name, &at, AT_SYMLINK_NOFOLLOW) !=
                 0 || /* gone meanwhile */
-            is_trusted(at.st_uid))
+            is_trusted(at.st_uid) ||
+            is_aside(&at, entry->d_name))
             continue;
         return weir__error_set(err, WEIR_EINVAL,
                                "%s in the data directory %s belongs to "

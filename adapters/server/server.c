@@ -56,8 +56,9 @@ static int lock_take(const struct weir__server *server, int64_t deadline_ms,
         return weir__error_set(err, WEIR_ETOOBIG, "name too long");
     fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return weir__error_set(err, WEIR_ESYSTEM, "cannot open %s: %s", path,
-                               strerror(errno));
+        return weir__error_set(err, WEIR_ESYSTEM,
+                               "cannot open %s: %s; it has to be this user's",
+                               path, strerror(errno));
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (monotonic_ms() >= deadline_ms) {
             (void)close(fd);
@@ -167,22 +168,57 @@ static void last_log_line(const struct weir__server *server, char *buf,
     (void)fclose(file);
 }
 
-static long log_size(const struct weir__server *server)
-{
-    char path[PATH_MAX];
-    struct stat log;
-
-    if (file_of(server, "redis.log", path, sizeof(path)) < 0 ||
-        stat(path, &log) != 0)
-        return 0;
-    return (long)log.st_size;
-}
+/* --- a file that was cut ------------------------------------------------ */
 
 /* A crash may cut the append-only file within a step of a script. A server that
  * starts leaves that step out, but shortens the file to the last whole command
  * only, and what comes next would complete half of the step at the start after
- * this one. Said in the log behind `from`. */
-static void mend_file(const struct weir__server *server, long from)
+ * this one. So its log is looked at, from where it began with this start, by
+ * who starts it or, should that process end meanwhile, by the next one: the file
+ * "starting" is there until that is done. */
+static int starting_open(const struct weir__server *server, int flags)
+{
+    char path[PATH_MAX];
+
+    if (file_of(server, "starting", path, sizeof(path)) < 0)
+        return -1;
+    return open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/* Without the file a start is as good, but for a crash before. */
+static void note_start(const struct weir__server *server)
+{
+    char path[PATH_MAX], text[24];
+    int fd = starting_open(server, O_WRONLY | O_CREAT | O_TRUNC);
+    struct stat log = {0};
+    ssize_t written;
+
+    if (fd < 0)
+        return;
+    if (file_of(server, "redis.log", path, sizeof(path)) < 0 ||
+        stat(path, &log) != 0)
+        log.st_size = 0;
+    (void)snprintf(text, sizeof(text), "%lld", (long long)log.st_size);
+    written = write(fd, text, strlen(text));
+    (void)written; /* where it failed, it is the beginning of the log */
+    (void)close(fd);
+}
+
+/* Where the log of a start begins that was not looked at; -1: of none. */
+static long long noted_start(const struct weir__server *server)
+{
+    int fd = starting_open(server, O_RDONLY);
+    char text[24] = "";
+
+    if (fd < 0)
+        return -1;
+    if (read(fd, text, sizeof(text) - 1) < 0)
+        text[0] = '\0';
+    (void)close(fd);
+    return strtoll(text, NULL, 10);
+}
+
+static bool was_cut(const struct weir__server *server, long long from)
 {
     char path[PATH_MAX], line[256];
     bool is_cut = false;
@@ -191,14 +227,29 @@ static void mend_file(const struct weir__server *server, long from)
     if (file_of(server, "redis.log", path, sizeof(path)) == WEIR_OK)
         file = fopen(path, "r");
     if (file == NULL)
-        return;
-    if (fseek(file, from, SEEK_SET) == 0)
+        return false;
+    if (fseek(file, (long)from, SEEK_SET) == 0)
         while (!is_cut && fgets(line, sizeof(line), file) != NULL)
             is_cut = strstr(line, "Truncating the AOF") != NULL;
     (void)fclose(file);
-    if (is_cut)
-        weir__server_ask_rewrite(server->socket);
+    return is_cut;
 }
+
+/* Under the lock, with a server that answers. */
+static void mend_file(const struct weir__server *server)
+{
+    long long from = noted_start(server);
+    char path[PATH_MAX];
+
+    if (from < 0)
+        return;
+    if (was_cut(server, from))
+        weir__server_ask_rewrite(server->socket);
+    if (file_of(server, "starting", path, sizeof(path)) == WEIR_OK)
+        (void)unlink(path); /* or it is looked at once more */
+}
+
+/* --- starting ------------------------------------------------------------- */
 
 static int refuse_stranger(const struct weir__server *server,
                            struct weir_error *err)
@@ -247,21 +298,22 @@ static int start_locked(const struct weir__server *server, int64_t deadline_ms,
 {
     bool is_absent =
         weir__server_ask(server->socket, ret_info) == WEIR__SERVER_ABSENT;
-    long logged = log_size(server);
     pid_t pid = 0;
     int rc = WEIR_OK;
 
     if (is_absent)
         rc = refuse_orphan(server, err);
-    if (is_absent && rc == WEIR_OK)
+    if (is_absent && rc == WEIR_OK) {
+        note_start(server);
         rc = spawn_server(server, &pid, err);
+    }
     if (rc == WEIR_OK)
         rc = wait_ready(server, pid, deadline_ms, ret_info, err);
-    if (rc == WEIR_OK && is_absent)
-        mend_file(server, logged);
-    if (rc == WEIR_OK)
-        *ret_started = is_absent;
-    return rc;
+    if (rc < 0)
+        return rc;
+    mend_file(server);
+    *ret_started = is_absent;
+    return WEIR_OK;
 }
 
 int weir__server_start(const struct weir__server *server, bool *ret_started,
@@ -275,7 +327,8 @@ int weir__server_start(const struct weir__server *server, bool *ret_started,
     int rc = WEIR_OK;
 
     WEIR_ASSERT(server->socket[0] == '/');
-    if (weir__server_ask(server->socket, &info) != WEIR__SERVER_READY) {
+    if (weir__server_ask(server->socket, &info) != WEIR__SERVER_READY ||
+        noted_start(server) >= 0) {
         rc = lock_take(server, deadline_ms, &lock, err);
         if (rc < 0)
             return rc;

@@ -2,6 +2,7 @@
 """The private server as the command uses it, and servers that are not there."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -92,6 +93,47 @@ def a_step_that_a_crash_cut_in_two_does_not_come_back(place):
     found = {name: place.weir("show", "t", name).code
              for name in ("whole", "cut", "next")}
     expect({"whole": 0, "cut": 3, "next": 0}, found, "exit codes of show")
+
+
+@test
+def a_file_is_mended_though_who_started_the_server_is_gone(place):
+    place.add("t", "whole")
+    place.add("t", "cut")
+    kill_server(place)
+    with open(file_of(place), "rb") as file:
+        data = file.read()
+    os.truncate(file_of(place), data.rindex(b"$5\r\nadded\r\n"))
+    slow = place.path("slow")
+    os.mkdir(slow)
+    with open(os.path.join(slow, "redis-server"), "w") as file:
+        file.write('#!/bin/sh\nexec %s "$@" --key-load-delay 100000\n'
+                   % shutil.which("redis-server"))
+    os.chmod(os.path.join(slow, "redis-server"), 0o755)
+    path = place.env["PATH"]
+    place.env["PATH"] = slow + ":" + path
+    gone = place.start("topic", "list")
+    place.env["PATH"] = path
+    eventually(lambda: place.server_pid() not in (0, None) and
+               is_alive(place.server_pid()), "the server is started")
+    gone.kill()
+    gone.wait()
+    place.add("t", "next")
+    eventually(lambda: not is_rewriting(place), "the file is written anew")
+    kill_server(place)
+    found = {name: place.weir("show", "t", name).code
+             for name in ("whole", "cut", "next")}
+    expect({"whole": 0, "cut": 3, "next": 0}, found, "exit codes of show")
+
+
+@test
+def a_folder_of_somebody_else_does_not_hold_the_directory_up(place):
+    if os.geteuid() != 0:
+        return print("note: only root can give a folder away")
+    place.add("t", "1")
+    os.mkdir(place.data + "/other")
+    os.chown(place.data + "/other", 65534, 65534)
+    place.add("t", "2")
+    expect(2, place.stats("t")["ready"])
 
 
 @test
