@@ -8,7 +8,8 @@
  *
  * A signal within 100 ms of one that counted is the same one: timeout(1), npm
  * and init programs pass on what the process group got already. SIGUSR1 and
- * SIGUSR2 do nothing. SIGHUP stays ignored where it was at the start (nohup). */
+ * SIGUSR2 do nothing. SIGHUP stays ignored where it was at the start: nohup(1).
+ */
 
 #include <ev.h>
 

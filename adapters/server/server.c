@@ -174,8 +174,8 @@ static void last_log_line(const struct weir__server *server, char *buf,
  * starts leaves that step out, but shortens the file to the last whole command
  * only, and what comes next would complete half of the step at the start after
  * this one. So its log is looked at, from where it began with this start, by
- * who starts it or, should that process end meanwhile, by the next one: the file
- * "starting" is there until that is done. */
+ * who starts it or, should that process end meanwhile, by the next one: the
+ * file "starting" is there until that is done. */
 static int starting_open(const struct weir__server *server, int flags)
 {
     char path[PATH_MAX];

@@ -66,6 +66,24 @@ def weir_add_pushes_json_that_other_consumers_understand(place):
 
 
 @test
+def looking_at_a_topic_leaves_its_retries_alone(place):
+    redis = make(place, "retry=200ms")
+    redis("RPUSH", "t", "1")
+    worker = place.start("run", "--handle", "t=flaky?fail=1")
+    eventually(lambda: place.stats("t")["retried_total"], "it failed once")
+    stop_cleanly(worker)
+    eventually(lambda: place.stats("t")["ready"], "it is due again")
+    place.ok("topic", "show", "t")
+    place.ok("topic", "set", "t", "retry=1s")
+    place.ok("stats")
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=flaky?fail=1").code)
+    stats = place.stats("t")
+    expect([1, 0, 0], [stats["done_total"], stats["dropped_total"],
+                       stats["ready"]])
+
+
+@test
 def an_idle_worker_sees_a_push_and_asks_for_little(place):
     redis = make(place)
     worker = echo(place)

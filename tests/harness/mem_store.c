@@ -29,7 +29,7 @@ struct mem_store {
     struct weir__claim claim;
     struct weir__run *verdicts;
     size_t verdict_count;
-    size_t starting[JOBS_MAX]; /* jobs */
+    size_t starting[JOBS_MAX]; /* jobs, until they are answered */
     size_t starting_count;
 
     /* Done with the flush, to be answered. */
@@ -321,9 +321,11 @@ static void do_claim(struct mem_store *store)
 
 static void do_starts(struct mem_store *store)
 {
-    for (size_t i = 0; i < store->starting_count; i++) {
-        struct mem_job *job = &store->jobs[store->starting[i]];
-        struct weir__run *run = store->out[store->starting[i]];
+    for (; store->started_count < store->starting_count;
+         store->started_count++) {
+        size_t slot = store->starting[store->started_count];
+        struct mem_job *job = &store->jobs[slot];
+        struct weir__run *run = store->out[slot];
         int code = store->start_code;
 
         if (code == WEIR_OK &&
@@ -332,9 +334,7 @@ static void do_starts(struct mem_store *store)
         job->is_started = code == WEIR_OK || job->is_started;
         store->started[store->started_count].run = run;
         store->started[store->started_count].code = code;
-        store->started_count++;
     }
-    store->starting_count = 0;
 }
 
 static void do_settles(struct mem_store *store)
@@ -524,7 +524,8 @@ static void answer_starts(struct mem_store *store)
     struct weir__store_events events = weir__lane_events();
     size_t count = store->started_count;
 
-    store->started_count = 0;
+    WEIR_ASSERT(store->starting_count == count);
+    store->starting_count = store->started_count = 0;
     for (size_t i = 0; i < count; i++)
         events.started(store->topic.user, store->started[i].run,
                        store->started[i].code);
@@ -540,7 +541,6 @@ static void answer_settles(struct mem_store *store)
     events.settled(store->topic.user, count, refused);
 }
 
-/* A wake-up has a connection of its own, and comes first. */
 size_t mem_store_answer(struct mem_store *store)
 {
     size_t answered = 0;

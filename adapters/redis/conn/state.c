@@ -405,8 +405,8 @@ static int64_t begun_ms(const struct weir__conn *conn)
  * a portion. A peer that drips without end has no more than the grace. */
 static bool is_coming(struct weir__conn *conn)
 {
-    bool has_come = conn->reads != conn->late_reads ||
-                    weir__socket_is_readable(conn->context->c.fd);
+    bool has_come = weir__socket_is_readable(conn->context->c.fd) ||
+                    (conn->late_ms != 0 && conn->reads != conn->late_reads);
 
     if (conn->late_ms == 0 || conn->late != conn->guard.replies)
         conn->late_ms = conn->now_ms;

@@ -12,6 +12,7 @@ enum {
     PAGE = 100,                      /* dead jobs fetched at a time */
     TOPICS_PAGE = 1000,              /* names, about */
     TOPICS_BYTES = 64 * 1024 * 1024, /* of all names: more than a million */
+    TOPICS_PAGES = 1000 * 1000,
     CURSOR_MAX = 20
 };
 
@@ -194,7 +195,7 @@ struct topic_list {
     weir_topics_fn fn;
     void *arg;
     struct weir__buf names; /* a NUL behind each */
-    size_t count;
+    size_t count, pages;
 };
 
 static void ask_topics(struct topic_list *list, struct weir_slice cursor)
@@ -271,8 +272,11 @@ static void on_topics(struct weir__ask *ask, int code,
     if (code == WEIR_OK)
         code = read_topics(list, reply, &cursor);
     if (code == WEIR_OK && !weir__slice_equal(cursor, weir__slice_str("0"))) {
-        ask_topics(list, cursor);
-        return;
+        if (++list->pages < TOPICS_PAGES) {
+            ask_topics(list, cursor);
+            return;
+        }
+        code = WEIR_ESERVER; /* it has no end */
     }
     if (code == WEIR_OK)
         code = tell_topics(list);

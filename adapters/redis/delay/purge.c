@@ -23,7 +23,6 @@ struct purge {
     weir_count_fn fn;
     void *arg;
     uint64_t count;    /* deleted so far */
-    uint64_t done;     /* those that waited or ran, and what was set aside */
     uint64_t most;     /* of them */
     bool is_running;   /* looking at what runs */
     int empty;         /* reads in a row that found nothing */
@@ -102,11 +101,10 @@ static void on_purged(struct weir__ask *ask, int code,
     }
     weir__base_log_aside(&purge->topic->base, reply, 1);
     purge->count += (uint64_t)count;
-    purge->done += (uint64_t)count + (uint64_t)aside;
     purge->idle = count > 0 || aside > 0 ? 0 : purge->idle + 1;
     if (purge->idle > IDLE_STEPS)
         finish(purge, WEIR_ESERVER);
-    else if (purge->done >= purge->most)
+    else if (purge->count >= purge->most)
         ask_dead(purge);
     else
         ask_nodes(purge);
@@ -234,6 +232,9 @@ static void on_counters(struct weir__ask *ask, int code,
 
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ENOTFOUND;
+    else if (code == WEIR_OK &&
+             !weir__slice_equal(kind, weir__slice_str("delay")))
+        code = WEIR_EKIND;
     if (code != WEIR_OK) {
         finish(purge, code);
         return;

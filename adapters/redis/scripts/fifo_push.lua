@@ -24,7 +24,9 @@ local most = digits and units[unit] and digits * units[unit] or 1048576
 local room = number_of(call('HGET', meta, 'max_pending'), math.huge) -
              call('LLEN', fifo)
 local reply, added = { 1 }, {}
-local count = number_of(call('HGET', meta, 'added'))
+-- Made ids must not come twice: where the number is none, from the time on.
+local stored_count = call('HGET', meta, 'added')
+local count = number_of(stored_count or 0, due)
 for i = 4, #ARGV, 3 do
   if tonumber(ARGV[i + 2]) > most then
     reply[#reply + 1] = 1

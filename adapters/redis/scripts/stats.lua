@@ -2,7 +2,8 @@
 -- stats: counts of a topic. Nothing is counted by scanning, except `ready`:
 -- `mark` is the time up to which due nodes are counted in it, each node passes
 -- the mark once, and every transition of a node below it adjusts `ready`. One
--- call looks at a bounded number of nodes.
+-- call looks at a bounded number of nodes. Topics of other kinds keep something
+-- else there, and are left as they are.
 --
 -- KEYS  wait meta dead
 -- ARGV  most nodes to look at
@@ -28,7 +29,7 @@ end
 local options = call('HMGET', meta, 'kind', 'paused')
 
 local complete, ready = 1, total.ready
-if options[1] and now > total.mark then
+if options[1] == 'delay' and now > total.mark then
   local from, stop = digits(total.mark + 1), now
   local due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(now + 1),
                    'WITHSCORES', 'LIMIT', 0, most_nodes)

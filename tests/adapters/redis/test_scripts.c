@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/text.h"
 #include "tests/adapters/redis/script_fixture.h"
@@ -193,16 +194,28 @@ TEST(an_add_that_comes_late_adds_nothing)
     script_teardown();
 }
 
+/* A number that a producer gave so long ago. */
+static long long number_of_ago(int64_t ms)
+{
+    struct timespec now = {0};
+
+    EXPECT_INT(0, clock_gettime(CLOCK_REALTIME, &now));
+    return ((int64_t)now.tv_sec * 1000 - 1577836800000 - ms) * 128;
+}
+
 TEST(seats_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
 {
     static const char fill[] =
         "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'old' .. i, "
-        "i % 2 == 0 and '100' or '100 pairs') end "
-        "return redis.call('HSET', KEYS[1], 'young', '15360100')";
+        "i % 2 == 0 and '100' or '100 pairs') end return 1";
 
     script_setup();
     EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:seen", fill));
-    for (script_number = 15360101; script_number < 15360601;) {
+    EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen young %lld",
+                            number_of_ago(60000)));
+    EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen older %lld",
+                            number_of_ago(180000)));
+    for (int i = 0; i < 500; i++) {
         (void)script_add('a', "x", "r0");
         (void)script_text("HDEL weir:{t}:seen seat");
     }
@@ -426,6 +439,49 @@ TEST(a_job_that_is_moved_to_what_is_no_time_stays_where_it_is)
     }
     EXPECT_STR("scheduled 9999999999999 0 0", reschedule("a9999999999999"));
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
+    script_teardown();
+}
+
+/* What waits in a topic of entries has names of its own. */
+TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
+{
+    script_setup();
+    EXPECT_STR("2", script_text("HSET weir:{t}:meta kind list added 1"));
+    EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
+    EXPECT_INT(0, script_stat(STAT_READY));
+    EXPECT_INT(0, script_stat(STAT_DROPPED));
+    script_begin(&weir__script_purge, "wait run lease ids meta");
+    script_arg("0");
+    script_arg("~0000000000000001");
+    EXPECT_STR("-1", script_call());
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
+    EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:meta"));
+    script_teardown();
+}
+
+static void fill_seats(const char *prefix, int64_t ago_ms)
+{
+    for (int i = 0; i < 120; i++)
+        EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen %s%d %lld",
+                                prefix, i, number_of_ago(ago_ms)));
+}
+
+/* Calls from twenty seats, of a producer whose clock is years ahead. */
+static void add_from_seats(void)
+{
+    for (char letter = 'a'; letter < 'u'; letter++) {
+        script_number = number_of_ago(-INT64_C(100000000000));
+        EXPECT_STR("1", script_add(letter, "1", "r0"));
+        (void)redis_int(script_proc, "HDEL weir:{t}:seen seat");
+    }
+}
+
+TEST(a_seat_stays_until_the_servers_clock_says_that_nobody_needs_it)
+{
+    script_setup();
+    fill_seats("new", 60000);
+    add_from_seats();
+    EXPECT_INT(120, redis_int(script_proc, "HLEN weir:{t}:seen"));
     script_teardown();
 }
 
