@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "core/visible.h"
 
 enum { LINE_CAP = 512 };
@@ -94,14 +95,22 @@ void weir__log_job(const struct weir__log *log, enum weir_level level,
                    const char *topic, struct weir_slice id, const char *format,
                    ...)
 {
+    const struct weir_slice before[] = {weir__slice_str(topic),
+                                        weir__slice_str(" "), id,
+                                        weir__slice_str(": ")};
     char text[LINE_CAP];
+    size_t len = 0;
     va_list args;
 
     if (!is_wanted(log, level))
         return;
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        struct weir_slice part = before[i];
+
+        len += weir__visible_take(&part, text + len, sizeof(text) - len);
+    }
     va_start(args, format);
-    make_line(text, sizeof(text), format, args);
+    make_line(text + len, sizeof(text) - len, format, args);
     va_end(args);
-    weir__log(log, level, "%s %.*s: %s", topic, (int)id.len,
-              (const char *)id.ptr, text);
+    log->fn(level_of(level), text, log->arg);
 }

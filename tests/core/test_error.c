@@ -117,6 +117,23 @@ TEST(an_id_that_is_longer_than_a_line_is_cut)
     }
 }
 
+TEST(what_a_line_with_an_id_escapes_is_not_cut_in_half)
+{
+    char text[600];
+    struct heard heard = {0};
+    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir_slice id = {(const uint8_t *)"\x1b\xe2\x80\xae", 4};
+
+    for (size_t len = 480; len < 506; len++) {
+        memset(text, 'x', len);
+        (void)snprintf(text + len, sizeof(text) - len, "\x1b\x1b");
+        weir__log_job(&log, WEIR_LEVEL_WARN, "t\n", id, "%s", text);
+        EXPECT_CONTAINS("t\\n \\x1b\\u202e: xxx", heard.text);
+        EXPECT_TRUE(strchr("xb", heard.text[strlen(heard.text) - 1]) != NULL);
+        EXPECT_TRUE(strcmp("\\x", heard.text + strlen(heard.text) - 2) != 0);
+    }
+}
+
 TEST(what_is_no_level_is_an_error)
 {
     struct heard heard = {0};
