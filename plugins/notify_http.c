@@ -155,24 +155,25 @@ static bool is_there(CURLU *at, CURLU *to, char ret_where[WHERE_CAP])
     return is_same;
 }
 
-/* Only these are taken from a redirect, so that the rest stays by itself, also
- * who is let in. */
-static CURLUcode move(CURLU *at, CURLU *to)
+/* What a redirect does not decide, so that who is let in stays by itself. The
+ * rest is left as it came: a path or query that is set alone is rewritten. */
+static CURLUcode keep(CURLU *at, CURLU *to)
 {
-    static const CURLUPart parts[] = {CURLUPART_PATH, CURLUPART_QUERY};
+    static const CURLUPart parts[] = {CURLUPART_USER, CURLUPART_PASSWORD,
+                                      CURLUPART_ZONEID};
     CURLUcode rc = CURLUE_OK;
 
-    for (size_t i = 0; i < 2 && rc == CURLUE_OK; i++) {
+    for (size_t i = 0; i < 3 && rc == CURLUE_OK; i++) {
         char *part = NULL;
 
-        (void)curl_url_get(to, parts[i], &part, 0); /* none is fine */
-        rc = curl_url_set(at, parts[i], part, 0);
+        (void)curl_url_get(at, parts[i], &part, 0); /* none is fine */
+        rc = curl_url_set(to, parts[i], part, 0);
         curl_free(part);
     }
     return rc;
 }
 
-/* Why a redirect is not followed, or NULL: `post->at` is where it leads to. */
+/* Why a redirect is not followed, or NULL: `to` is where it leads to. */
 static const char *fault_of(struct http_post *post, CURLU *to, const char *url,
                             char where[WHERE_CAP])
 {
@@ -182,7 +183,7 @@ static const char *fault_of(struct http_post *post, CURLU *to, const char *url,
         return "redirected to what is no url";
     if (!is_there(post->at, to, where))
         return "redirected to another scheme, host or port: ";
-    return move(post->at, to) == CURLUE_OK ? NULL : "out of memory";
+    return keep(post->at, to) == CURLUE_OK ? NULL : "out of memory";
 }
 
 static CURLcode redirect(struct http_post *post, const char *url)
@@ -194,9 +195,12 @@ static CURLcode redirect(struct http_post *post, const char *url)
     if (to == NULL)
         return CURLE_OUT_OF_MEMORY;
     fault = fault_of(post, to, url, where);
-    curl_url_cleanup(to);
-    if (fault == NULL)
+    if (fault == NULL) {
+        curl_url_cleanup(post->at);
+        post->at = to;
         return CURLE_OK;
+    }
+    curl_url_cleanup(to);
     (void)snprintf(post->said, sizeof(post->said), "%s%s", fault,
                    where); /* fits */
     return refuse(post, CURLE_TOO_MANY_REDIRECTS);

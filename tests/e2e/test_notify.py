@@ -205,6 +205,23 @@ def a_redirect_keeps_method_headers_and_body_whatever_its_status(place):
         expect_in("Weir-Signature", request.headers)
 
 
+@test
+def a_redirect_s_path_and_query_are_asked_for_as_they_are(place):
+    peer = HttpPeer()
+    path = "/%C3%BC%2F+?a=%C3%BC+%2B&b=c%20d&e"
+    add(place, "1", peer.url("/away/" + quote(path)).replace(
+        "//", "//m%C3%A9:h%40sh@", 1))
+    add(place, "2", peer.url("/away/" + quote(peer.url(path).replace(
+        "//", "//some:body@"))))
+    drain(place, follow_redirects="yes")
+    arrived = [request for request in peer.requests
+               if not request.path.startswith("/away/")]
+    expect([path] * 2, [request.path for request in arrived])
+    expect({"1": "Basic bcOpOmhAc2g=", "2": None},
+           {request.headers["Weir-Id"]: request.headers.get("Authorization")
+            for request in arrived})
+
+
 def make_certificate(place):
     """The files with key and certificate, and with the certificate alone."""
     both, key = place.path("both.pem"), place.path("key.pem")
