@@ -19,11 +19,13 @@
  * turn's jobs run again. Readers are never in the way, nor is one in theirs
  * (write-ahead log). */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <weir/plugin.h>
 
@@ -117,12 +119,42 @@ static void close_archive(void *self)
  * is not opened: closing it would drop this process's locks on it. */
 static void make_file(const char *path)
 {
-    int fd = -1;
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
+    struct stat status;
+    int fd;
 
-    if (*path != ':') /* SQLite's own names, for instance :memory: */
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        (void)close(fd); /* SQLite says what is wrong with it */
+    if (strcmp(path, ":memory:") == 0)
+        return;
+    fd = open(path, flags | O_EXCL, 0600);
+    /* A link that leads to no file yet. */
+    if (fd < 0 && errno == EEXIST && stat(path, &status) != 0 &&
+        errno == ENOENT)
+        fd = open(path, flags, 0600);
+    if (fd < 0)
+        return;             /* SQLite says what is wrong with it */
+    (void)fchmod(fd, 0600); /* what the umask took */
+    (void)close(fd);
+}
+
+/* Some builds of SQLite take a URI for a name: its file would be another one
+ * than the one that is made, and its parameters decide. */
+static bool check(const struct weir_open *with)
+{
+    const char *table = with->values[OPTION_TABLE].text;
+
+    if (strncmp(with->values[OPTION_PATH].text, "file:", 5) == 0) {
+        (void)snprintf(with->error, with->error_cap,
+                       "option \"path\": \"file:\" begins a URI, wanted the "
+                       "name of a file"); /* cut */
+        return false;
+    }
+    if (is_table(table))
+        return true;
+    (void)snprintf(with->error, with->error_cap,
+                   "\"%s\" cannot be a table: wanted 1 to %d letters, "
+                   "digits and _, no digit first",
+                   table, TABLE_MAX); /* cut */
+    return false;
 }
 
 static int open_archive(const struct weir_open *with, void **ret_self)
@@ -132,13 +164,8 @@ static int open_archive(const struct weir_open *with, void **ret_self)
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     struct archive *archive;
 
-    if (!is_table(table)) {
-        (void)snprintf(with->error, with->error_cap,
-                       "\"%s\" cannot be a table: wanted 1 to %d letters, "
-                       "digits and _, no digit first",
-                       table, TABLE_MAX); /* cut */
+    if (!check(with))
         return WEIR_EINVAL;
-    }
     archive = calloc(1, sizeof(*archive));
     if (archive == NULL)
         return WEIR_ENOMEM;

@@ -139,6 +139,38 @@ TEST(what_died_can_be_read_by_its_owner_alone)
     weir_trial_free(trial);
 }
 
+/* What opening makes of a file that is not there. */
+static void expect_private(mode_t mask)
+{
+    (void)umask(mask);
+    weir_trial_free(open_archive());
+    (void)umask(022);
+    EXPECT_INT(0600, mode_of(""));
+}
+
+TEST(what_a_link_leads_to_is_made_for_its_owner_alone)
+{
+    char target[220];
+
+    make_dir();
+    (void)snprintf(target, sizeof(target), "%s.target", file);
+    EXPECT_INT(0, symlink(target, file));
+    expect_private(022);
+    EXPECT_INT(0600, mode_of(".target"));
+}
+
+TEST(a_database_is_its_owner_s_whatever_the_umask)
+{
+    make_dir();
+    expect_private(0);
+    (void)snprintf(file, sizeof(file), "%s/other.sqlite", dir.path);
+    expect_private(0777);
+    /* Only a whole ":memory:" is no file. */
+    EXPECT_INT(0, chdir(dir.path));
+    (void)snprintf(file, sizeof(file), ":memory:.sqlite");
+    expect_private(022);
+}
+
 TEST(a_database_that_is_there_keeps_its_mode)
 {
     struct weir_origin origin = origin_of("42", 7);
@@ -297,6 +329,13 @@ TEST(what_cannot_be_opened_is_refused_with_a_sentence)
                    "open database file");
     expect_refusal("path=/dev/null", "plugin archive: database /dev/null: ");
     expect_refusal("table=dead", "option \"path\" is required");
+    make_dir();
+    EXPECT_INT(0, chdir(dir.path));
+    expect_refusal("path=file:dead.sqlite?mode=rwc",
+                   "plugin archive: option \"path\": \"file:\" begins a URI, "
+                   "wanted the name of a file");
+    EXPECT_TRUE(access("dead.sqlite", F_OK) != 0);
+    EXPECT_TRUE(access("file:dead.sqlite?mode=rwc", F_OK) != 0);
 }
 
 TEST(a_name_that_is_no_table_is_refused)
