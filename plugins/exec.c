@@ -85,7 +85,8 @@ static void on_done(const struct child_end *end, struct weir_handle handle)
             verdict = WEIR_DONE;
     }
     if (*end->output != '\0')
-        (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.140s",
+        (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.*s",
+                       (int)exec_whole(end->output, strnlen(end->output, 140)),
                        end->output); /* fits */
     weir_job_count(end->job, counter_of(verdict), 1);
     /* It cannot fail on the loop's thread. */

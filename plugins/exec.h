@@ -4,7 +4,8 @@
 
 /* The parts of exec: exec.c makes a command of a job and a verdict of its exit
  * status, exec_child.c runs commands on the instance's share of the loop,
- * exec_text.c splits the option and writes the job as JSON. */
+ * exec_text.c splits the option, writes the job as JSON and makes output fit
+ * for a log. */
 
 #include <sys/types.h>
 #include <weir/plugin.h>
@@ -20,6 +21,13 @@ char **exec_split(const char *text, const char **ret_fault);
 
 /* The job as one line of JSON, released with free; NULL when out of memory. */
 char *exec_job_json(const struct weir_job *job, size_t *ret_len);
+
+/* Make '?' of each byte that the log would write as an escape, but of ASCII: of
+ * what is no UTF-8, C1 controls, U+2028, U+2029 and marks of direction. */
+void exec_clean(char *text, size_t len);
+
+/* `len`, or what is left without a character that is not there to its end. */
+size_t exec_whole(const char *text, size_t len);
 
 /* --- exec_child.c --------------------------------------------------------- */
 

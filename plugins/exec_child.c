@@ -71,11 +71,26 @@ static void log_line(struct child *child)
 static void end_line(struct child *child)
 {
     child->line[child->line_len] = '\0';
+    exec_clean(child->line, child->line_len);
     if (child->line_len > 0 && child->job != NULL) {
         memcpy(child->last, child->line, child->line_len + 1);
         log_line(child);
     }
     child->line_len = 0;
+}
+
+/* What is there of a character goes into the next part. */
+static void end_part(struct child *child)
+{
+    char rest[4];
+    size_t whole = exec_whole(child->line, child->line_len);
+    size_t rest_len = child->line_len - whole; /* 3 at most */
+
+    memcpy(rest, child->line + whole, rest_len);
+    child->line_len = whole;
+    end_line(child);
+    memcpy(child->line, rest, rest_len);
+    child->line_len = rest_len;
 }
 
 /* A part that is longer would be cut by the log. */
@@ -88,7 +103,8 @@ static size_t line_max(const struct child *child)
     return before < LOG_MAX - LINE_CAP ? LINE_CAP : LOG_MAX - before;
 }
 
-/* Control characters could forge lines of the log. */
+/* Control characters could forge lines of the log. What it writes as escapes
+ * would take more of it than was counted. */
 static void take_output(struct child *child, const char *bytes, size_t len)
 {
     size_t most = line_max(child);
@@ -96,8 +112,10 @@ static void take_output(struct child *child, const char *bytes, size_t len)
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)bytes[i];
 
-        if (c == '\n' || child->line_len == most)
+        if (c == '\n')
             end_line(child);
+        else if (child->line_len == most)
+            end_part(child);
         if (c != '\n')
             child->line[child->line_len++] =
                 c < ' ' || c == 0x7f ? ' ' : bytes[i];

@@ -6,6 +6,73 @@
 
 #include "exec.h"
 
+/* --- output --------------------------------------------------------------- */
+
+/* How many bytes a character has that begins so; 0: none does. */
+static size_t length_of(char first)
+{
+    unsigned char byte = (unsigned char)first;
+
+    if (byte < 0x80)
+        return 1;
+    if (byte < 0xc0 || byte >= 0xf8)
+        return 0;
+    return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+/* A terminal obeys it, or it ends or turns the text around it. */
+static bool is_hidden(uint32_t code)
+{
+    return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e ||
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+/* The bytes of the first character, 0 when that is none or hidden. */
+static size_t shown(const char *text, size_t len)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t wanted = length_of(*text);
+    uint32_t code;
+
+    if (wanted < 2 || wanted > len)
+        return wanted == 1 ? 1 : 0;
+    code = (unsigned char)*text & (0x7fU >> wanted);
+    for (size_t i = 1; i < wanted; i++) {
+        unsigned char byte = (unsigned char)text[i];
+
+        if ((byte & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (byte & 0x3f);
+    }
+    if (code < least[wanted] || code > 0x10ffff ||
+        (code >= 0xd800 && code <= 0xdfff) || is_hidden(code))
+        return 0;
+    return wanted;
+}
+
+void exec_clean(char *text, size_t len)
+{
+    for (size_t at = 0, got = 0; at < len; at += got) {
+        got = shown(text + at, len - at);
+        if (got == 0) {
+            text[at] = '?';
+            got = 1;
+        }
+    }
+}
+
+size_t exec_whole(const char *text, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        size_t wanted = length_of(text[len - back]);
+
+        if (wanted > 0)
+            return wanted > back ? len - back : len;
+    }
+    return len;
+}
+
 /* --- words ---------------------------------------------------------------- */
 
 /* Where the words go: first the pointers, then their bytes. */

@@ -172,6 +172,57 @@ def of_the_last_line_its_beginning_is_in_the_reason(place):
 
 
 @test
+def what_a_terminal_would_obey_takes_no_more_of_the_log_than_allowed(place):
+    place.add("t", "1")
+    result = drain(place, script(place, r"""
+        cat >/dev/null
+        yes "$(printf '\302\233%.0s' $(seq 100))" | head -n 2000"""),
+                   "--log-level", "info")
+    taken = sum(len(line) + 1 for line in result.err.splitlines()
+                if " info t 1: " in line)
+    expect_true(60000 < taken <= 65536, "%d bytes of the log" % taken)
+    expect("?" * 200, output_lines(result)[0])
+
+
+@test
+def nothing_of_what_is_no_utf_8_is_lost(place):
+    place.add("t", "1")
+    result = drain(place, script(place, r"""
+        cat >/dev/null
+        head -c 200000 /dev/zero | tr '\0' '\377'"""), "--log-level", "info",
+                   max_output="1MiB")
+    expect(200000, sum(line.count("?") for line in output_lines(result)))
+
+
+@test
+def a_long_line_is_not_parted_within_a_character(place):
+    text = "日本語👍é" * 1000
+    with open(place.path("text"), "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    for indent in range(4):
+        place.add("t", "1", "--retry", "none")
+        result = drain(place, script(place, "printf %%%ds; cat '%s'; exit 1\n"
+                                     % (indent, place.path("text"))),
+                       "--log-level", "info")
+        parts = [line for line in output_lines(result)
+                 if not line.startswith("exec: ")]
+        expect(" " * indent + text, "".join(parts))
+        expect_true(all(497 <= len(part.encode()) <= 500
+                        for part in parts[:-1]), "the parts are full")
+        place.ok("delete", "t", "1")
+
+
+@test
+def a_reason_does_not_end_within_a_character(place):
+    for count in (139, 140):
+        place.add("t", str(count), "--retry", "none")
+        drain(place, script(place, "printf '%%0%dd日本👍'; exit 1\n"
+                            % (count - 4)))
+        expect(["failed", "exec: exit status 1: " + "0" * (count - 4) + "日"],
+               dead(place, str(count)))
+
+
+@test
 def only_the_named_environment_is_passed_on(place):
     place.add("t", "1")
     place.env["MINE"], place.env["OTHER"] = "a b", "no"

@@ -126,6 +126,56 @@ TEST(a_job_is_json_whatever_the_length_of_its_parts)
         expect_json(1, len);
 }
 
+TEST(what_a_log_would_escape_becomes_question_marks)
+{
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        {"", ""},
+        {"a~\\\xc2\xa0\xc3\xa9", "a~\\\xc2\xa0\xc3\xa9"},
+        {"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf",
+         "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
+        {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+         "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
+        {"\xff\x80x\xbf\xfe", "??x??"},
+        {"\xc3", "?"},
+        {"\xe6\x97x\xf0\x9f\x91", "??x???"},
+        {"\xc0\x80\xc1\xbf\xe0\x9f\xbf\xf0\x8f\xbf\xbf", "???????????"},
+        {"\xed\xa0\x80\xed\xbf\xbf\xf4\x90\x80\x80", "??????????"},
+        {"\xf8\x90\x80\x80\xf8\x88\x80\x80\x80", "?????????"},
+        {"\xc2\x80 \xc2\x9b \xc2\x9f", "?? ?? ??"},
+        {"\xd8\x9b\xd8\x9c\xd8\x9d", "\xd8\x9b??\xd8\x9d"},
+        {"\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90",
+         "\xe2\x80\x8d??????\xe2\x80\x90"},
+        {"\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xae\xe2\x80\xaf",
+         "\xe2\x80\xa7??????\xe2\x80\xaf"},
+        {"\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa",
+         "\xe2\x81\xa5??????\xe2\x81\xaa"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[40];
+
+        (void)snprintf(text, sizeof(text), "%s", cases[i].text);
+        exec_clean(text, strlen(text));
+        EXPECT_STR(cases[i].wanted, text);
+    }
+}
+
+TEST(what_ends_within_a_character_ends_before_it)
+{
+    static const char text[] = "a\xc3\xa9\xe6\x97\xa5\xf0\x9f\x91\x8d";
+    static const size_t wholes[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+
+    for (size_t len = 0; len <= 10; len++)
+        EXPECT_INT(wholes[len], exec_whole(text, len));
+    /* What begins none is left where it is. */
+    EXPECT_INT(4, exec_whole("a\x80\x80\x80", 4));
+    EXPECT_INT(2, exec_whole("\x80\x80", 2));
+    EXPECT_INT(2, exec_whole("a\xff", 2));
+    EXPECT_INT(3, exec_whole("\xc3\xa9\x80", 3));
+}
+
 TEST(words_of_any_length_are_split)
 {
     static char text[3000];
