@@ -235,8 +235,8 @@ static void on_claimed(struct weir__ask *ask, int code,
 
     weir__mem_free(asked);
     weir__base_log_error(&topic->base, "claim", code, reply);
-    if (code == WEIR_ETOOBIG) /* they come again after their lease */
-        topic->entry_bytes = REPLY_BYTES;
+    if (code == WEIR_ETOOBIG) /* they come again after their lease, by ones */
+        topic->entry_bytes = REPLY_BYTES + 1;
     if (code == WEIR_OK) {
         code = read_reply(topic, reply, room, &claimed, &claim, &revision);
         if (code == WEIR_ESERVER)

@@ -3,8 +3,9 @@
 
 /* Waiting for the next entry without polling: a connection of its own that
  * blocks in a command which changes nothing (a list's first element is moved to
- * where it was), so nothing can be lost between its answer and the claim. A
- * connection that was cut is made again and the command sent again. */
+ * where it was), so nothing can be lost between its answer and the claim. An
+ * answer that is too large tells of an entry as well. A connection that was cut
+ * is made again and the command sent again. */
 
 enum { BLOCK_S = 20, SLACK_S = 10 };
 
@@ -15,11 +16,11 @@ static void on_answer(int code, const struct redisReply *reply, void *arg)
     topic->is_waiting = false;
     if (topic->store->base.is_closed || code == WEIR_ECANCELED)
         return;
-    if (code != WEIR_OK)
+    if (code != WEIR_OK && code != WEIR_ETOOBIG)
         weir__log(topic->store->base.options.log, WEIR_LEVEL_DEBUG,
                   "redis: %s: waiting for entries: %s", topic->base.name,
                   reply != NULL ? reply->str : weir_error_text(code));
-    else if (reply->type == REDIS_REPLY_NIL)
+    else if (code == WEIR_OK && reply->type == REDIS_REPLY_NIL)
         weir__feed_wait(topic);
     else if (topic->base.user != NULL)
         topic->store->base.events.wake(topic->base.user);
@@ -82,9 +83,9 @@ void weir__feed_wait(struct weir__feed_topic *topic)
         write_stream(&bytes, topic);
     else
         write_list(&bytes, topic);
-    topic->is_waiting =
-        weir__conn_send(topic->waits, &bytes, NULL, WEIR__SEND_AGAIN, on_answer,
-                        topic) == WEIR_OK;
+    topic->is_waiting = weir__conn_send(topic->waits, &bytes, NULL,
+                                        WEIR__SEND_AGAIN | weir__send_bodies(1),
+                                        on_answer, topic) == WEIR_OK;
     weir__conn_flush(topic->waits);
 }
 

@@ -22,6 +22,7 @@
 --#include number
 --#include group
 --#include bounds
+--#include fit
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
                                tonumber(ARGV[7])
@@ -122,8 +123,9 @@ end
 -- What is taken is noted for all groups at once, in the end.
 local function take(group, list, batch, size, ended, left)
   size = min(size, room - taken_jobs)
-  local events = call('LRANGE', list, 0, size - 1)
+  local events, given = read_fitting(list, 0, size)
   if #events == 0 then return forget(group) end
+  if is_full() then size = #events end
   local is_all = #events < size or call('LLEN', list) == size
   if lease_ms == 0 then
     if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
@@ -134,7 +136,7 @@ local function take(group, list, batch, size, ended, left)
     call('RPUSH', batch, unpack(events))
   end
   taken_jobs = taken_jobs + #events
-  batches[#batches + 1] = { group, taken_jobs, ended, events, left, is_all }
+  batches[#batches + 1] = { group, taken_jobs, ended, given, left, is_all }
 end
 
 local function note_batches()
@@ -198,7 +200,8 @@ local function try(group, list, batch, state, deadline)
   if ended == 0 then
     size = min(bounds.batch * (heat(bounds, group) or 1), MOST)
   end
-  if taken_jobs >= room or taken_jobs > 0 and room - taken_jobs < size and
+  if taken_jobs >= room or is_full() or
+     taken_jobs > 0 and room - taken_jobs < size and
      room - taken_jobs < min(call('LLEN', list), bounds.batch) then
     rest[#rest + 1] = group
     return

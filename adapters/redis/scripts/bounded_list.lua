@@ -6,8 +6,9 @@
 --       first group to pass over, 1 for leased events only, groups
 -- Reply { 0, groups that were read to their end, events to pass over in the
 --         one behind them, groups named by now, next groups (once all given
---         ones were read), (group, events)... }; { -1 } when there is no such
---         topic, { -2, kind } when it is of another kind.
+--         ones were read), (group, events)..., until it is full }; { -1 } when
+--         there is no such topic, { -2, kind } when it is of another kind.
+--#include fit
 local call = redis.call
 local meta, rot, hot, lease = unpack(KEYS, 1, 4)
 local most, named, skip = tonumber(ARGV[2]), tonumber(ARGV[3]),
@@ -35,11 +36,11 @@ end
 
 local done, lists = 0, {}
 for i = 6, #ARGV do
-  local events = call('LRANGE', KEYS[i - 1], skip, skip + most - 1)
+  local events, given = read_fitting(KEYS[i - 1], skip, most)
   lists[#lists + 1] = ARGV[i]
-  lists[#lists + 1] = events
+  lists[#lists + 1] = given
   most = most - #events
-  if most == 0 then -- it may have more
+  if most == 0 or is_full() then -- it may have more
     skip = skip + #events
     break
   end

@@ -2,6 +2,7 @@
 -- feed_claim_list: take entries from a plain list under a new lease, those that
 -- weir holds back first once they are due. What is taken is kept in `held`
 -- until it is settled; with auto-ack it is gone, only how many are out is kept.
+-- One that is too large to be given is kept even so, with the dead.
 --
 -- KEYS  meta wait run lease held past auto, the list
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
@@ -16,6 +17,7 @@
 --#include number
 --#include past
 --#include feed
+--#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local time_us = time[1] * 1000000 + time[2]
@@ -41,17 +43,20 @@ end
 
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
-local ids = {}
-for i = 1, #due, 2 do ids[#ids + 1] = due[i] end
-if #ids > 0 then
-  local bytes = ask_list('HMGET', keys.held, ids)
-  local past = ask_list('HMGET', keys.past, ids)
-  call_list('ZREM', keys.wait, ids)
+-- Entries `from` to `to` of those that are due; the others wait on.
+local function give_due(from, to)
+  local ids, given = {}, {}
+  for i = from, to do ids[#ids + 1] = due[2 * i - 1] end
+  local bytes = call('HMGET', keys.held, unpack(ids))
+  local past = call('HMGET', keys.past, unpack(ids))
   for i, id in ipairs(ids) do
-    if bytes[i] then
+    if is_full() then break end
+    given[i] = id
+    if bytes[i] and #id <= 1024 then
       local last = #reply
-      reply[last + 1], reply[last + 2] = id, bytes[i]
-      reply[last + 3], reply[last + 4] = past[i] or '', number_of(due[2 * i])
+      reply[last + 1], reply[last + 2] = id, fit(bytes[i])
+      reply[last + 3] = fit(past[i] or '')
+      reply[last + 4] = number_of(due[2 * (from + i - 1)])
       out[#out + 1] = id
     else -- no entry of this list
       set_aside = set_aside + 1
@@ -59,20 +64,27 @@ if #ids > 0 then
       call('HDEL', keys.past, id)
     end
   end
+  call('ZREM', keys.wait, unpack(given))
+end
+for from = 1, #due / 2, 128 do
+  if is_full() then break end
+  give_due(from, min(from + 127, #due / 2))
 end
 
 local kept = #out
-local taken = room > kept and call('LPOP', list, room - kept) or {}
+local taken, given = read_fitting(list, 0, room - kept)
 if #taken > 0 then
+  call('LTRIM', list, #taken, -1)
   local last = tally(keys.meta, 'taken', #taken, now) - #taken
   local held = {}
   for i = 1, #taken do
     local id, behind = string.format('~%016.0f', last + i), #reply
-    reply[behind + 1], reply[behind + 2] = id, taken[i]
-    reply[behind + 3], reply[behind + 4] = ARGV[6] == '1' and '-' or '', now
-    if ARGV[6] ~= '1' then
+    local is_gone = ARGV[6] == '1' and given[i] == taken[i]
+    reply[behind + 1], reply[behind + 2] = id, given[i]
+    reply[behind + 3], reply[behind + 4] = is_gone and '-' or '', now
+    if not is_gone then
       out[#out + 1] = id
-      held[2 * i - 1], held[2 * i] = id, taken[i]
+      held[#held + 1], held[#held + 2] = id, taken[i]
     end
   end
   call_list('HSET', keys.held, held)

@@ -19,6 +19,7 @@
 --#include past
 --#include entry
 --#include feed
+--#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local time_us = time[1] * 1000000 + time[2]
@@ -46,9 +47,14 @@ end
 
 local function give(id, body, past, due)
   local last = #reply
-  reply[last + 1], reply[last + 2] = id, body
-  reply[last + 3], reply[last + 4] = past or '', due
+  reply[last + 1], reply[last + 2] = id, fit(body)
+  reply[last + 3], reply[last + 4] = fit(past or ''), due
   out[#out + 1] = id
+end
+
+-- Ours by now, and the reply is full: the next claim recalls it.
+local function put_off(id, due)
+  call('ZADD', keys.wait, digits(min(due, now)), id)
 end
 
 local function pending(id)
@@ -97,11 +103,15 @@ local function take_new(count)
   if found and found.err then return found end
   local entries = found and found[1] and found[1][2] or {}
   for _, entry in ipairs(entries) do
-    if entry[2] then
-      give(entry[1], entry[2], nil, tonumber(string.match(entry[1], '^%d+')))
+    local due = tonumber(string.match(entry[1], '^%d+'))
+    if is_full() then
+      put_off(entry[1], due)
+    elseif entry[2] then
+      give(entry[1], entry[2], nil, due)
     end
   end
   if #entries > 0 then tally(keys.meta, 'taken', #entries) end
+  return nil, #entries
 end
 
 -- Those that had it are blamed: it may be what they died of.
@@ -109,6 +119,7 @@ local function adopt(id, body)
   local times = pending(id)[4] - 1
   local past = cmsgpack.pack({ 0, 0, 0, times, 0, times, 0, '', '' })
   call('HSET', keys.past, id, past)
+  if is_full() then return put_off(id, now) end
   give(id, body, past, now)
 end
 
@@ -133,12 +144,19 @@ local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
 if #due > 0 and call('EXISTS', stream) == 0 then -- all of it is gone
   call('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
 end
-for i = 1, #due, 2 do recall(due[i], number_of(due[i + 1])) end
-if #out < room then
-  local refused = take_new(room - #out)
-  if refused then return refused end
+for i = 1, #due, 2 do
+  if is_full() then break end
+  recall(due[i], number_of(due[i + 1]))
 end
-if #out < room and math.abs(now - number_of(options[4])) >= 1000 then
+-- Not all at once, since a script holds in memory what it reads.
+while #out < room and not is_full() do
+  local most = min(room - #out, 128)
+  local refused, count = take_new(most)
+  if refused then return refused end
+  if count < most then break end
+end
+if #out < room and not is_full() and
+   math.abs(now - number_of(options[4])) >= 1000 then
   take_over(room - #out)
 end
 

@@ -5,14 +5,17 @@
 -- KEYS  meta wait run held past dead, the list or stream
 -- ARGV  group ('': a list), state (scheduled, ready, running, dead), most
 -- Reply { kind ('' = no such topic), id, ms, past, bytes or { field, ... }, ... }
+--         until the reply is full
 --#include lag
 --#include number
 --#include entry
+--#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local meta, wait, run, held, past, dead, source = unpack(KEYS)
 local group, state, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local reply = { call('HGET', meta, 'kind') or '' }
+ask_bodies(most)
 
 local function body_of(id)
   local bytes = call('HGET', held, id)
@@ -22,10 +25,11 @@ local function body_of(id)
 end
 
 local function give(id, ms, body)
+  if is_full() then return end
   local last = #reply
   reply[last + 1], reply[last + 2] = id, ms
-  reply[last + 3] = call('HGET', past, id) or ''
-  reply[last + 4] = body or body_of(id)
+  reply[last + 3] = fit(call('HGET', past, id) or '')
+  reply[last + 4] = fit(body or body_of(id))
 end
 
 local function give_all(found)

@@ -3,11 +3,14 @@
 --
 -- KEYS  fifo parked meta
 -- ARGV  state: scheduled, ready or running; most messages
--- Reply { 1, message, ... }, or { 0 } when there is no such topic
+-- Reply { 1, message, ... } until the reply is full, or { 0 } when there is no
+--         such topic
 --#include message
+--#include fit
 local fifo, parked, meta = unpack(KEYS)
 local state, most = ARGV[1], tonumber(ARGV[2])
 if call('EXISTS', meta) == 0 then return { 0 } end
+ask_bodies(most)
 local found
 if state == 'running' then
   found = call('HVALS', parked)
@@ -19,5 +22,8 @@ else
   found = to < from and {} or call('LRANGE', fifo, from, to)
 end
 local reply = { 1 }
-for i = 1, math.min(#found, most) do reply[i + 1] = found[i] end
+for i = 1, math.min(#found, most) do
+  if is_full() then break end
+  reply[i + 1] = fit(found[i])
+end
 return reply
