@@ -365,11 +365,12 @@ class Measureless:
 @test
 def who_answers_without_measure_is_left(place):
     late, large = "no answer within 3000 ms", "an answer of more than 64 MiB"
+    either = ""  # which of them a flood meets first depends on the machine
     flood = b"x" * 65536
     cases = ((late, b""), (late, b"$2000\r\n", b"x", 0.5),
              (late, b"*1000\r\n", b":1\r\n", 0.5),
              (large, b"*2147483647\r\n"), (large, b"*1000000\r\n" * 7),
-             (large, b"$2147483647\r\n", flood), (large, b"+", flood),
+             (either, b"$2147483647\r\n", flood), (large, b"+", flood),
              ("", b"*1\r\n" * 2000000))
     for number, (why, *answer) in enumerate(cases):
         server = Measureless(place.path("m%d.sock" % number), *answer)

@@ -141,8 +141,8 @@ end
 
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
-if #due > 0 and call('EXISTS', stream) == 0 then -- all of it is gone
-  call('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
+if #due > 0 then -- somebody may have removed the group, or the stream
+  redis.pcall('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
 end
 for i = 1, #due, 2 do
   if is_full() then break end

@@ -196,6 +196,23 @@ TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_set_aside)
     }
 }
 
+TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
+{
+    struct host *host;
+
+    server = world_open(NULL);
+    host = host_open_kind("w1", weir__stream_open);
+    EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_STR("5-2", redis_text(server, "XADD t 5-2 body 7"));
+    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-2"));
+    EXPECT_INT(1, redis_int(server, "XGROUP DESTROY t weir"));
+    EXPECT_INT(2, host_claim(host, 10, 60000)); /* from the first one on */
+    world_close();
+}
+
 /* --- dead jobs ------------------------------------------------------------ */
 
 TEST(a_dead_job_whose_id_is_none_is_shown_as_such_and_stays_dead)
