@@ -108,15 +108,18 @@ enum weir__server_state weir__server_ask(const char *socket,
     return state;
 }
 
-void weir__server_ask_rewrite(const char *socket)
+bool weir__server_ask_rewrite(const char *socket)
 {
     redisContext *context = reach(socket, ANSWER_SECONDS);
     redisReply *reply = NULL;
+    bool is_begun;
 
     if (context != NULL) /* its log says the rest */
         reply = ask(context, "BGREWRITEAOF", ANSWER_SECONDS);
+    is_begun = reply != NULL && reply->type == REDIS_REPLY_STATUS;
     if (reply != NULL)
         freeReplyObject(reply);
+    return is_begun;
 }
 
 int weir__server_ask_shutdown(const char *socket, struct weir_error *err)

@@ -19,9 +19,9 @@ enum weir__server_state {
 enum weir__server_state weir__server_ask(const char *socket,
                                          struct weir__server_info *ret_info);
 
-/* Tell it to write its append-only file anew, which it does in the background.
- * BLOCKS for at most 2 s. */
-void weir__server_ask_rewrite(const char *socket);
+/* Tell it to write its append-only file anew, which it does in the background;
+ * false where it does not. BLOCKS for at most 2 s. */
+bool weir__server_ask_rewrite(const char *socket);
 
 /* Tell it to save and go. WEIR_ESERVER with what it answered when it refuses;
  * WEIR_ECONN when it cannot be reached. BLOCKS while it saves. */

@@ -209,13 +209,13 @@ static long long noted_start(const struct weir__server *server)
 {
     int fd = starting_open(server, O_RDONLY);
     char text[24] = "";
+    ssize_t len;
 
     if (fd < 0)
         return -1;
-    if (read(fd, text, sizeof(text) - 1) < 0)
-        text[0] = '\0';
+    len = read(fd, text, sizeof(text) - 1);
     (void)close(fd);
-    return strtoll(text, NULL, 10);
+    return len < 0 ? -1 : strtoll(text, NULL, 10);
 }
 
 static bool was_cut(const struct weir__server *server, long long from)
@@ -243,8 +243,8 @@ static void mend_file(const struct weir__server *server)
 
     if (from < 0)
         return;
-    if (was_cut(server, from))
-        weir__server_ask_rewrite(server->socket);
+    if (was_cut(server, from) && !weir__server_ask_rewrite(server->socket))
+        return; /* the next one asks */
     if (file_of(server, "starting", path, sizeof(path)) == WEIR_OK)
         (void)unlink(path); /* or it is looked at once more */
 }
@@ -322,18 +322,22 @@ int weir__server_start(const struct weir__server *server, bool *ret_started,
 {
     int64_t deadline_ms = monotonic_ms() + START_LIMIT_MS;
     struct weir__server_info info = {0};
-    bool started = false;
+    bool started = false, is_ready;
     int lock = -1;
     int rc = WEIR_OK;
 
     WEIR_ASSERT(server->socket[0] == '/');
-    if (weir__server_ask(server->socket, &info) != WEIR__SERVER_READY ||
-        noted_start(server) >= 0) {
-        rc = lock_take(server, deadline_ms, &lock, err);
-        if (rc < 0)
+    is_ready = weir__server_ask(server->socket, &info) == WEIR__SERVER_READY;
+    if (!is_ready || noted_start(server) >= 0) {
+        rc = lock_take(server, is_ready ? 0 : deadline_ms, &lock, err);
+        if (rc < 0 && !is_ready)
             return rc;
-        rc = start_locked(server, deadline_ms, &started, &info, err);
-        lock_release(lock);
+        if (rc == WEIR_OK) { /* else who has the lock looks at the log */
+            rc = start_locked(server, deadline_ms, &started, &info, err);
+            lock_release(lock);
+        }
+        if (is_ready)
+            rc = WEIR_OK;
     }
     if (rc < 0)
         return rc;

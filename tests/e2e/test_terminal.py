@@ -92,7 +92,7 @@ def what_a_handler_says_is_shown_as_escapes(place):
     _, err = weir(place, "run", "--handle", "t=exec?command=/bin/sh%20-c%20"
                   "'printf%20%25s%20\"%24SAYS\"%20>%262;%20exit%201'"
                   "&env=SAYS", "--until-empty")
-    expect_in(r"\u009b31m", err)
+    expect_in("??31m", err)  # exec's own, a mark for each byte
     for args in (("dead", "list", "t"), ("dead", "list", "t", "--json"),
                  ("show", "t", "1")):
         weir(place, *args)

@@ -155,8 +155,9 @@ local function refuse_rest(names, jobs, refused, count)
 end
 
 -- Remember the answer. Where there are more than a few, a new seat drops some
--- that nobody used for two minutes by the server's clock (a number counts 1/128
--- ms since 2020): a call is sent again for one.
+-- that nobody used for two minutes (a number counts 1/128 ms since 2020), by the
+-- server's clock or the producer's where that is behind: a call is sent again
+-- for one.
 local function note_seen(reply)
   local value = number
   if #reply > 1 then
@@ -166,9 +167,9 @@ local function note_seen(reply)
     return
   end
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
+  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
   for i = 1, #some, 2 do
-    local age = (now - 1577836800000) * 128 -
-                (string.match(some[i + 1], '^%d+') or 0)
+    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
     if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end

@@ -118,9 +118,9 @@ local value = number
 if #reply > 1 then value = number .. ' ' .. cmsgpack.pack(reply) end
 if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 100 then
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
+  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
   for i = 1, #some, 2 do -- a number counts 1/128 ms
-    local age = (now - 1577836800000) * 128 -
-                (string.match(some[i + 1], '^%d+') or 0)
+    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
     if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end

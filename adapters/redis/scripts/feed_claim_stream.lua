@@ -61,6 +61,10 @@ local function pending(id)
   return call('XPENDING', stream, group, id, id, 1)[1]
 end
 
+-- The group was removed, and is there again: it knows nothing of what waits, and
+-- where it begins at the end it will not hear of that.
+local forgets = false
+
 -- An entry that waited: still ours, or taken over by another consumer, or gone
 -- from the stream.
 local function recall(id, due)
@@ -76,6 +80,10 @@ local function recall(id, due)
   local owner = not bytes and pending(id)
   local entry = owner and owner[2] == consumer and
                 call('XCLAIM', stream, group, consumer, 0, id)[1]
+  if forgets and not bytes and not owner then
+    entry = call('XCLAIM', stream, group, consumer, 0, id, 'FORCE')[1]
+    if not entry then lost = lost + 1 end
+  end
   call('ZREM', keys.wait, id)
   if bytes or entry then
     give(id, bytes or entry[2], past, due)
@@ -142,7 +150,9 @@ end
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
 if #due > 0 then -- somebody may have removed the group, or the stream
-  redis.pcall('XGROUP', 'CREATE', stream, group, ARGV[8], 'MKSTREAM')
+  local made = redis.pcall('XGROUP', 'CREATE', stream, group, ARGV[8],
+                           'MKSTREAM')
+  forgets = not made.err and ARGV[8] == '$'
 end
 for i = 1, #due, 2 do
   if is_full() then break end

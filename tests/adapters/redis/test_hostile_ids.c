@@ -213,6 +213,27 @@ TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
     world_close();
 }
 
+/* A new group at the end of the stream would never hear of it. */
+TEST(what_waits_is_kept_where_a_group_that_began_at_the_end_was_removed)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str("t"), .feed = {.starts_at_end = true}};
+    struct host *host;
+
+    server = world_open(NULL);
+    host = host_open_kind("w1", weir__stream_open);
+    host_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 10, 60000));
+    EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
+    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-1"));
+    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 4-1"));
+    EXPECT_INT(1, redis_int(server, "XGROUP DESTROY t weir"));
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    EXPECT_STR("5-1", run_id(host->runs));
+    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta lost"));
+    world_close();
+}
+
 /* --- dead jobs ------------------------------------------------------------ */
 
 TEST(a_dead_job_whose_id_is_none_is_shown_as_such_and_stays_dead)

@@ -215,6 +215,7 @@ TEST(seats_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
                             number_of_ago(60000)));
     EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen older %lld",
                             number_of_ago(180000)));
+    script_number = number_of_ago(0);
     for (int i = 0; i < 500; i++) {
         (void)script_add('a', "x", "r0");
         (void)script_text("HDEL weir:{t}:seen seat");

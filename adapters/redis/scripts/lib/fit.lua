@@ -19,7 +19,7 @@ end
 
 -- Bytes, or fields and values of an entry of a stream, as they may be given.
 local function fit(body)
-  local size = #body
+  local size = EACH + #body
   if type(body) == 'table' then
     size = EACH * #body
     for i = 1, #body do size = size + #body[i] end
@@ -31,7 +31,7 @@ end
 
 -- As nearly always: none can be too large, since all together are not.
 local function fits_whole(some)
-  local size = weight
+  local size = weight + EACH * #some
   for i = 1, #some do size = size + #some[i] end
   if size > MOST_BODY then return false end
   weight = size
