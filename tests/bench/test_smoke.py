@@ -165,7 +165,8 @@ def compare_has_one_and_ten_consumers_and_a_ratio(place):
                 if row["lock"] is False and row["consumers"] == 10]
     expect(1, len(unlocked))
     expect_true(unlocked[0]["lost"] > 0, "without a lock messages are lost")
-    expect_true(min(row["ratio"] for row in found) == 1, "the slowest is 1")
+    expect(1, min(row["ratio"] for row in found if row not in unlocked),
+           "of those that lose nothing the slowest")
     with open(page, encoding="utf-8") as file:
         text = file.read()
     for part in ("<!DOCTYPE html>", "viewport", "@media print", "<svg",
