@@ -17,7 +17,7 @@ ROUNDS = int(os.environ.get("WEIR_CHAOS_ROUNDS", "1"))
 @test
 def workers_killed_at_random_moments_lose_no_job(place):
     ledger = Ledger(place, Server(place).start(), KILL_LEASE_MS,
-                    options=["work=1ms", "retry_every=20"])
+                    options=["work=4ms", "retry_every=20"])
     for _ in range(3):
         ledger.start_worker()
     ledger.produce(60)
