@@ -1,7 +1,7 @@
 # Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
 # (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua.
 # With TEXTS they are written there as well, each complete, for other clients.
-#   cmake -DFROM=... -DSCRIPTS=add,claim -DOUTPUT=... [-DTEXTS=DIR]
+#   cmake -DFROM=... -DSCRIPTS=delay/add,delay/claim -DOUTPUT=... [-DTEXTS=DIR]
 #         -P embed_lua.cmake
 
 # The text of a file with its lib files in place.
@@ -34,6 +34,7 @@ foreach(name IN LISTS SCRIPTS)
     if(TEXTS)
         file(WRITE ${TEXTS}/${name}.lua "${text}")
     endif()
+    string(REPLACE "/" "_" name ${name})
     string(SHA1 sha1 "${text}")
     string(LENGTH "${text}" len)
     c_bytes("${text}" bytes)

@@ -18,7 +18,6 @@ set_target_properties(weir_shared PROPERTIES
 target_link_libraries(weir_shared PRIVATE ${library_needs})
 target_include_directories(weir_shared INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include>
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/adapters/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_options(weir_shared PRIVATE
     $<TARGET_PROPERTY:weir_flags,INTERFACE_LINK_OPTIONS>)
@@ -42,7 +41,6 @@ install(TARGETS weir_shared weir_plugin_headers EXPORT weirTargets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/weir
-        ${PROJECT_SOURCE_DIR}/adapters/include/weir
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # --- programs and plugins ----------------------------------------------------
@@ -108,9 +106,9 @@ foreach(unit weir.service weir@.service)
         DESTINATION lib/systemd/system)
 endforeach()
 # docs/wire.md: for clients in other languages.
-install(FILES ${CMAKE_BINARY_DIR}/scripts/add.lua
-        ${CMAKE_BINARY_DIR}/scripts/slot.lua
-        ${CMAKE_BINARY_DIR}/scripts/stats.lua
+install(FILES ${CMAKE_BINARY_DIR}/scripts/delay/add.lua
+        ${CMAKE_BINARY_DIR}/scripts/delay/slot.lua
+        ${CMAKE_BINARY_DIR}/scripts/delay/stats.lua
     DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/embedding.md docs/guarantees.md docs/kinds.md docs/packs.md

@@ -90,7 +90,7 @@ bool weir__late_write(struct weir__buf *buf, struct weir_slice key,
         used += counts[i] > 0;
     if (used == 0)
         return false;
-    weir__resp_eval(buf, &weir__script_lateness, 1, 1 + 2 * used);
+    weir__resp_eval(buf, &weir__script_store_lateness, 1, 1 + 2 * used);
     weir__resp_bytes(buf, key);
     weir__resp_int(buf, max_us);
     for (size_t i = 0; i < WEIR__BUCKETS; i++) {

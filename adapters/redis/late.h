@@ -3,7 +3,7 @@
 #define WEIR_REDIS_LATE_H
 
 /* How late the jobs of a topic started in the last five minutes: the hash
- * `late` of any kind of topic (scripts/lateness.lua). */
+ * `late` of any kind of topic (scripts/store/lateness.lua). */
 
 #include "core/buf.h"
 #include <weir/weir.h>

@@ -33,9 +33,9 @@ def run_host(place, number):
     with open(place.path("host.c"), "w", encoding="utf-8") as file:
         file.write(source)
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
-                 "-I %s/core/include -I %s/adapters/include -o host host.c "
+                 "-I %s/core/include -o host host.c "
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir -lev"
-          % (ROOT, ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
+          % (ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
     place.ok("topic", "list")  # starts the server
     return shell(place, "./host unix://%s/redis.sock" % place.data)
 
@@ -62,8 +62,8 @@ def the_examples_compile_as_the_page_says(place):
     expect_true(len(names) > 1, "there are examples")
     for name in names:
         shell(place, "${CC:-cc} -std=c11 -Wall -Wextra -Werror -c "
-                     "-I %s/core/include -I %s/adapters/include -o %s.o %s"
-              % (ROOT, ROOT, name, os.path.join(examples, name)))
+                     "-I %s/core/include -o %s.o %s"
+              % (ROOT, name, os.path.join(examples, name)))
 
 
 @test

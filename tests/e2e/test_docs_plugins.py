@@ -74,9 +74,9 @@ def the_example_of_a_test_passes(place):
     with open(place.path("test.c"), "w") as file:
         file.write(blocks("c")[2])
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
-                 "-I %s/core/include -I %s/adapters/include -o test test.c "
+                 "-I %s/core/include -o test test.c "
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir && ./test"
-          % (ROOT, ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
+          % (ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
 
 
 @test

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "adapters/cli/rates.h"
-#include "tests/adapters/msgpack/bytes.h"
 #include "tests/harness/oom.h"
 #include "tests/harness/test.h"
+#include "tests/msgpack/bytes.h"
 
 static void expect_job(struct weir_slice json)
 {

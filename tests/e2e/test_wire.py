@@ -17,7 +17,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 def open_wire(place):
     place.weir("add", "other")  # starts the server
     return Weir(os.path.join(place.data, "redis.sock"),
-                os.path.join(BUILD, "scripts"))
+                os.path.join(BUILD, "scripts", "delay"))
 
 
 def run_all(place, topic="t"):

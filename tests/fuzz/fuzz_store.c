@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "adapters/redis/bounded/bounded.h"
+#include "adapters/redis/classic/fifo.h"
 #include "adapters/redis/delay/delay.h"
-#include "adapters/redis/feed/feed.h"
-#include "adapters/redis/fifo/fifo.h"
+#include "adapters/redis/external/feed.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"

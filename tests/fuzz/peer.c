@@ -139,7 +139,7 @@ static void answer(struct peer *peer, const struct peer_client *client,
         return;
     }
     if (weir__slice_equal(words[1],
-                          weir__slice_str(weir__script_recall.sha1))) {
+                          weir__slice_str(weir__script_delay_recall.sha1))) {
         say(client, weir__slice_str("*0\r\n")); /* once, of no interest */
         return;
     }

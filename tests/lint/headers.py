@@ -6,7 +6,7 @@ import re
 
 import lint
 
-FOLDERS = ("-I.", "-Icore/include", "-Iadapters/include")
+FOLDERS = ("-I.", "-Icore/include")
 FLAGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only")
 C = ("-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wstrict-prototypes")
 ERROR = re.compile(r"^([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$",

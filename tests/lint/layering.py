@@ -5,7 +5,7 @@
     plugins  -> <weir/plugin.h>, C library, the library they are made for
     examples -> <weir/...>, any library
     adapters -> core, their own folder, <weir/...>, the library they adapt;
-                those in adapters/ itself put the folders together
+                those in adapters/weir and cli put the folders together
     bench    -> bench, <weir/...>, a few parts of adapters and core, libraries
     core     -> core, <weir/...>, the part of the C library that only computes
 """
@@ -25,6 +25,10 @@ CORE_EXCEPTIONS = {
 }
 
 PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h"}
+
+# The public headers that a plugin includes, and what these may include.
+HANDLER_HEADERS = ("/base.h", "/loop.h", "/plugin.h")
+HANDLER_SEES = {"weir/base.h", "weir/loop.h", "weir/plugin.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
@@ -83,8 +87,8 @@ def public(path, name, quoted):
     if quoted:
         return "a public header includes only <weir/...> and the C library"
     if name.startswith("weir/"):
-        if path.startswith("core/") and name == "weir/weir.h":
-            return "core's public headers do not know <weir/weir.h>"
+        if path.endswith(HANDLER_HEADERS) and name not in HANDLER_SEES:
+            return f"a header of handlers does not know <{name}>"
         return None
     if name not in PUBLIC_LIBRARY:
         return f"a public header does not include <{name}>"
@@ -107,7 +111,7 @@ def adapter(path, name, quoted):
         if name.startswith(("core/", f"adapters/{own}/")):
             return None
         if name.startswith("adapters/") and (
-                path.count("/") == 1 or own == "cli" or
+                own in ("cli", "weir") or
                 name.split("/")[1] in ADAPTERS.get(own, ())):
             return None
         return f'adapters/{own} does not include "{name}"'
@@ -146,7 +150,7 @@ def example(_path, _name, quoted):
 
 
 RULES = (
-    (r"(core|adapters)/include/", public),
+    (r"core/include/", public),
     (r"core/", core),
     (r"adapters/", adapter),
     (r"plugins/", plugin),
@@ -180,8 +184,8 @@ CASES = {
         "adapters/json/json.c": "#include <json-c/json.h>\n",
         "adapters/cli/run.c": '#include "adapters/redis/delay/delay.h"\n'
                               "#include <ev.h>\n",
-        "adapters/weir.c": '#include "adapters/ev/driver.h"\n'
-                           '#include "adapters/facade.h"\n',
+        "adapters/weir/weir.c": '#include "adapters/ev/driver.h"\n'
+                           '#include "adapters/weir/facade.h"\n',
         "plugins/echo.c": "#include <weir/plugin.h>\n#include <stdio.h>\n",
         "plugins/archive.c": "#include <sqlite3.h>\n",
         "plugins/notify.h": "#include <curl/curl.h>\n",
@@ -206,8 +210,8 @@ CASES = {
         {"core/run.c": "\n#include <stdio.h>\n"},
         ["core/run.c:2: core does not include <stdio.h>"]),
     "a public header shows a library": (
-        {"adapters/include/weir/weir.h": "#include <ev.h>\n"},
-        ["adapters/include/weir/weir.h:1: "
+        {"core/include/weir/weir.h": "#include <ev.h>\n"},
+        ["core/include/weir/weir.h:1: "
          "a public header does not include <ev.h>"]),
     "a public header shows a private one": (
         {"core/include/weir/base.h": '#include "core/error.h"\n'},
@@ -216,18 +220,18 @@ CASES = {
     "the plugin header knows the reactor": (
         {"core/include/weir/plugin.h": "#include <weir/weir.h>\n"},
         ["core/include/weir/plugin.h:1: "
-         "core's public headers do not know <weir/weir.h>"]),
+         "a header of handlers does not know <weir/weir.h>"]),
     "an adapter includes another": (
         {"adapters/ev/driver.c": '#include "adapters/redis/conn/conn.h"\n'},
         ['adapters/ev/driver.c:1: '
          'adapters/ev does not include "adapters/redis/conn/conn.h"']),
     "an adapter includes what puts it together": (
-        {"adapters/ev/driver.c": '#include "adapters/facade.h"\n'},
+        {"adapters/ev/driver.c": '#include "adapters/weir/facade.h"\n'},
         ['adapters/ev/driver.c:1: '
-         'adapters/ev does not include "adapters/facade.h"']),
+         'adapters/ev does not include "adapters/weir/facade.h"']),
     "a library where the folders are put together": (
-        {"adapters/weir.c": "#include <ev.h>\n"},
-        ["adapters/weir.c:1: adapters/weir.c does not include <ev.h>"]),
+        {"adapters/weir/weir.c": "#include <ev.h>\n"},
+        ["adapters/weir/weir.c:1: adapters/weir does not include <ev.h>"]),
     "an adapter includes another's library": (
         {"adapters/dl/loader.c": "#include <dlfcn.h>\n#include <ev.h>\n"},
         ["adapters/dl/loader.c:2: adapters/dl does not include <ev.h>"]),

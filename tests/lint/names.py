@@ -166,7 +166,7 @@ CASES = {
             h("WEIR_BASE_H", "#define A __attribute__((cold))\n"
                              "#define B(x) x##_b\n"
                              "typedef enum b (*b_fn)(void);"),
-        "adapters/include/weir/weir.h": h("WEIR_WEIR_H"),
+        "core/include/weir/weir.h": h("WEIR_WEIR_H"),
         "adapters/json/json.h": h("WEIR_JSON_H"),
         "adapters/redis/script.h": h("WEIR_REDIS_SCRIPT_H"),
         "adapters/cli/main.c": c("int f(void) { puts(x); exit(1); }"),
@@ -217,8 +217,8 @@ CASES = {
         "core/run.c", "int x;" + " " * 80, "86 columns, 80 at most"),
     "a tab": one("core/run.c", "\tint x;", "a tab"),
     "a mark in a script": (
-        {"adapters/redis/scripts/add.lua": "-- TO" "DO: more\n"},
-        ["adapters/redis/scripts/add.lua:1: TO" "DO left behind"]),
+        {"adapters/redis/scripts/delay/add.lua": "-- TO" "DO: more\n"},
+        ["adapters/redis/scripts/delay/add.lua:1: TO" "DO left behind"]),
 }
 
 if __name__ == "__main__":

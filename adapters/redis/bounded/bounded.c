@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "adapters/redis/bounded/private.h"
-#include "adapters/redis/keeper/keeper.h"
 #include "adapters/redis/refuse.h"
+#include "adapters/redis/store/keeper.h"
 #include "core/assert.h"
 #include "core/text.h"
 

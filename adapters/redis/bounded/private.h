@@ -6,8 +6,8 @@
  * one struct weir__bound_adds; events of one group that were claimed together
  * are one struct weir__lot, and settled together. */
 
-#include "adapters/redis/base/base.h"
 #include "adapters/redis/bounded/bounded.h"
+#include "adapters/redis/store/base.h"
 
 struct weir__bounded;
 struct weir__bound_topic;

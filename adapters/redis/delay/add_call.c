@@ -111,7 +111,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
     const struct weir__items *items = &call->adds->items;
     struct weir__buf *when = &topic->store->scratch[0];
 
-    weir__resp_eval(buf, &weir__script_add, 5 + call->parcel_count,
+    weir__resp_eval(buf, &weir__script_delay_add, 5 + call->parcel_count,
                     4 + 3 * call->parcel_count);
     weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
     for (size_t i = 0; i < call->parcel_count; i++)
@@ -147,8 +147,8 @@ static void send_call(struct add_call *call)
         weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     }
     write_call(&bytes, call);
-    weir__base_send(&store->base, &bytes, &weir__script_add, WEIR__SEND_AGAIN,
-                    &call->ask);
+    weir__base_send(&store->base, &bytes, &weir__script_delay_add,
+                    WEIR__SEND_AGAIN, &call->ask);
 }
 
 static void on_added(struct weir__ask *ask, int code,

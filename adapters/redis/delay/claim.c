@@ -271,7 +271,7 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     claim->ask.base = &store->base;
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_claim, 6, 6);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 6);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run lease ids meta idle");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
@@ -280,7 +280,7 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     weir__resp_str(&bytes, claim->is_look ? "" : store->base.worker);
     weir__resp_int(&bytes, topic->is_idle);
     weir__resp_str(&bytes, "delay");
-    weir__base_send(&store->base, &bytes, &weir__script_claim, WEIR__SEND_ONCE,
-                    &claim->ask);
+    weir__base_send(&store->base, &bytes, &weir__script_delay_claim,
+                    WEIR__SEND_ONCE, &claim->ask);
     weir__hint_send(topic);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay/hold.h"
-#include "adapters/redis/keeper/keeper.h"
+#include "adapters/redis/store/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -212,7 +212,7 @@ static const struct weir__store_ops delay_ops = {
 };
 
 static const struct weir__kept delay_kept = {
-    .renew = &weir__script_renew,
+    .renew = &weir__script_delay_renew,
     .write_renewals = weir__topic_write_renewals,
     .overdue_new = weir__overdue_new,
 };

@@ -402,7 +402,7 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
     const struct weir__parcels *parcels = &draft->topic->store->parcels;
     uint32_t key = FIRST_PACK_KEY;
 
-    weir__resp_eval(buf, &weir__script_settle,
+    weir__resp_eval(buf, &weir__script_delay_settle,
                     FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
                         weir__away_key_count(draft) +
                         (has_burials(draft) ? 4 : 0),

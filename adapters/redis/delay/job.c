@@ -226,7 +226,7 @@ static void ask_slot(struct job_ask *job)
     struct weir__buf bytes = {0};
 
     job->ask.done = on_slot;
-    weir__resp_eval(&bytes, &weir__script_slot, 8, 6);
+    weir__resp_eval(&bytes, &weir__script_delay_slot, 8, 6);
     weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
     if (strcmp(job->place, "D") == 0)
         weir__prefix_key(&bytes, &job->topic->base.prefix,
@@ -240,7 +240,7 @@ static void ask_slot(struct job_ask *job)
     weir__resp_str(&bytes, job->slot_text);
     weir__resp_str(&bytes, job->topic->base.name);
     write_when(&bytes, job);
-    weir__base_send(&job->topic->store->base, &bytes, &weir__script_slot,
+    weir__base_send(&job->topic->store->base, &bytes, &weir__script_delay_slot,
                     is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE, &job->ask);
 }
 

@@ -57,12 +57,12 @@ static const struct weir__lease *renew_some(struct weir__store_topic *topic,
         return end;
     renew->ask.done = on_renewed;
     renew->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_renew, 1, 1 + count);
+    weir__resp_eval(&bytes, &weir__script_delay_renew, 1, 1 + count);
     weir__prefix_key(&bytes, &topic->base.prefix, "lease");
     weir__resp_int(&bytes, lease_ms);
     for (; lease != end; lease = lease->next)
         weir__resp_int(&bytes, (int64_t)lease->token);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_renew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_renew,
                     WEIR__SEND_AGAIN, &renew->ask);
     return end;
 }
@@ -73,12 +73,13 @@ static void renew_held(struct weir__store_topic *topic,
 {
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_renew, 1, 1 + settle->token_count);
+    weir__resp_eval(&bytes, &weir__script_delay_renew, 1,
+                    1 + settle->token_count);
     weir__prefix_key(&bytes, &topic->base.prefix, "lease");
     weir__resp_int(&bytes, lease_ms);
     for (size_t i = 0; i < settle->token_count; i++)
         weir__resp_int(&bytes, (int64_t)settle->tokens[i]);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_renew,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_renew,
                     WEIR__SEND_AGAIN, NULL);
 }
 
@@ -132,7 +133,7 @@ void weir__topic_write_renewals(struct weir__buf *buf,
         return;
     if (left > WEIR__CALL_SLOTS)
         left = WEIR__CALL_SLOTS;
-    weir__resp_eval(buf, &weir__script_renew, 1, 1 + left);
+    weir__resp_eval(buf, &weir__script_delay_renew, 1, 1 + left);
     weir__prefix_key(buf, &base->prefix, "lease");
     weir__resp_int(buf, base->claim.lease_ms);
     left = write_tokens(buf, topic->leases, left);
@@ -147,11 +148,11 @@ static void send_release(struct release_ask *release)
     const struct weir__store_topic *topic = release->topic;
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_release, 5, 2);
+    weir__resp_eval(&bytes, &weir__script_delay_release, 5, 2);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease meta idle");
     weir__resp_int(&bytes, (int64_t)release->token);
     weir__resp_str(&bytes, topic->base.name);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_release,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_release,
                     WEIR__SEND_AGAIN, &release->ask);
 }
 

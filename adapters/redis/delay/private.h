@@ -6,9 +6,9 @@
  * delay/delay.c opens and closes; then there is one file for each thing that a
  * topic does. */
 
-#include "adapters/redis/base/base.h"
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
+#include "adapters/redis/store/base.h"
 #include "core/shelf.h"
 
 struct weir__delay;

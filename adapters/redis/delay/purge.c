@@ -71,15 +71,15 @@ static void ask_dead(struct purge *purge)
     struct weir__buf bytes = {0};
 
     purge->ask.done = on_dead;
-    weir__resp_eval(&bytes, &weir__script_forget, 4, 2);
+    weir__resp_eval(&bytes, &weir__script_delay_forget, 4, 2);
     weir__prefix_keys(&bytes, &purge->topic->base.prefix, "ids meta dead rec");
     if (purge->latest_ms == 0)
         weir__resp_str(&bytes, "");
     else
         weir__resp_int(&bytes, purge->latest_ms);
     weir__resp_int(&bytes, DEAD_STEP);
-    weir__base_send(&purge->topic->store->base, &bytes, &weir__script_forget,
-                    WEIR__SEND_AGAIN, &purge->ask);
+    weir__base_send(&purge->topic->store->base, &bytes,
+                    &weir__script_delay_forget, WEIR__SEND_AGAIN, &purge->ask);
 }
 
 /* --- what waits or runs ------------------------------------------------- */
@@ -158,7 +158,8 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
     for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         pack_of[i] = place_of(name, packs, &pack_count);
     purge->ask.done = on_purged;
-    weir__resp_eval(&bytes, &weir__script_purge, 5 + pack_count, 2 * count);
+    weir__resp_eval(&bytes, &weir__script_delay_purge, 5 + pack_count,
+                    2 * count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
     for (size_t i = 0; i < pack_count; i++)
         weir__prefix_pack(&bytes, &topic->base.prefix, (const char *)packs[i]);
@@ -167,7 +168,7 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
         (void)weir__reply_str(reply, i, &name);
         weir__resp_bytes(&bytes, name);
     }
-    weir__base_send(&topic->store->base, &bytes, &weir__script_purge,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_purge,
                     WEIR__SEND_AGAIN, &purge->ask);
 }
 
@@ -321,14 +322,14 @@ int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
     if (purge == NULL)
         return WEIR_ENOMEM;
     purge->ask.done = on_forgotten;
-    weir__resp_eval(&bytes, &weir__script_slot, 8, 4);
+    weir__resp_eval(&bytes, &weir__script_delay_slot, 8, 4);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run ids meta p: dead rec idle");
     weir__resp_str(&bytes, "delete");
     weir__resp_bytes(&bytes, id);
     weir__resp_str(&bytes, "D");
     weir__resp_str(&bytes, "");
-    weir__base_send(&topic->store->base, &bytes, &weir__script_slot,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_slot,
                     WEIR__SEND_ONCE, &purge->ask);
     return WEIR_OK;
 }

@@ -107,7 +107,7 @@ static void send_parcel(struct requeue *requeue, struct requeue_call *call,
     for (size_t i = 0; i < parcel->count; i++)
         weir__pack_uint(died,
                         (uint64_t)requeue->item_died_ms[parcel->first + i]);
-    weir__resp_eval(&bytes, &weir__script_requeue, 7, 4);
+    weir__resp_eval(&bytes, &weir__script_delay_requeue, 7, 4);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait ids meta dead rec idle");
     weir__prefix_pack(&bytes, &topic->base.prefix, parcel->seq);
@@ -119,7 +119,7 @@ static void send_parcel(struct requeue *requeue, struct requeue_call *call,
     call->ask.done = on_requeued;
     call->requeue = requeue;
     requeue->out++;
-    weir__base_send(&topic->store->base, &bytes, &weir__script_requeue,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_requeue,
                     WEIR__SEND_AGAIN, &call->ask);
 }
 

@@ -42,12 +42,12 @@ void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
     WEIR_ASSERT(held->starting == NULL);
     held->start.done = on_started;
     held->starting = run;
-    weir__resp_eval(&bytes, &weir__script_start, 2, 3);
+    weir__resp_eval(&bytes, &weir__script_delay_start, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "run started");
     weir__resp_bytes(&bytes, weir__slice_of(held->name, sizeof(held->name)));
     weir__resp_int(&bytes, (int64_t)lease->token);
     weir__resp_str(&bytes, topic->store->base.worker);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_start,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_start,
                     WEIR__SEND_AGAIN, &held->start);
 }
 
@@ -125,9 +125,9 @@ void weir__topic_recall(struct weir__store_topic *topic)
     topic->has_recalled = true;
     recall->ask.done = on_recalled;
     recall->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_recall, 3, 1);
+    weir__resp_eval(&bytes, &weir__script_delay_recall, 3, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
     weir__resp_str(&bytes, topic->store->base.worker);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_recall,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_recall,
                     WEIR__SEND_ONCE, &recall->ask);
 }

@@ -35,10 +35,10 @@ int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
 
     if (rc != WEIR_OK)
         return rc;
-    weir__resp_eval(&bytes, &weir__script_stats, 3, 1);
+    weir__resp_eval(&bytes, &weir__script_delay_stats, 3, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait meta dead");
     weir__resp_int(&bytes, MOST_NODES);
-    weir__base_send(topic->base.base, &bytes, &weir__script_stats,
+    weir__base_send(topic->base.base, &bytes, &weir__script_delay_stats,
                     WEIR__SEND_AGAIN, &stats->ask);
     return WEIR_OK;
 }

@@ -76,12 +76,12 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__resp_eval(&bytes, &weir__script_pause, 3, 3);
+    weir__resp_eval(&bytes, &weir__script_store_pause, 3, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "ids meta idle");
     weir__resp_str(&bytes, topic->base.name);
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_pause,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_store_pause,
                     WEIR__SEND_AGAIN, &change->ask);
     return WEIR_OK;
 }
@@ -98,7 +98,7 @@ int weir__topic_set(struct weir__store_topic *topic,
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
-    weir__resp_eval(&bytes, &weir__script_set, 11, 1 + 2 * count);
+    weir__resp_eval(&bytes, &weir__script_store_set, 11, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "options ids meta wait run dead fifo parked "
                       "rot hot out");
@@ -107,7 +107,7 @@ int weir__topic_set(struct weir__store_topic *topic,
         weir__resp_bytes(&bytes, settings[i].name);
         weir__resp_bytes(&bytes, settings[i].value);
     }
-    weir__base_send(&topic->store->base, &bytes, &weir__script_set,
+    weir__base_send(&topic->store->base, &bytes, &weir__script_store_set,
                     WEIR__SEND_AGAIN, &change->ask);
     return WEIR_OK;
 }

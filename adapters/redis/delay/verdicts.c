@@ -34,8 +34,8 @@ static void send_copy(struct weir__settle *settle, size_t index,
     weir__buf_append(&bytes, copy->ptr, copy->len);
     bytes.failed = bytes.failed || copy->failed;
     weir__base_send(&settle->topic->store->base, &bytes,
-                    ask == NULL ? NULL : &weir__script_settle, WEIR__SEND_AGAIN,
-                    ask);
+                    ask == NULL ? NULL : &weir__script_delay_settle,
+                    WEIR__SEND_AGAIN, ask);
 }
 
 static void send_copies(struct weir__settle *settle)
@@ -52,7 +52,7 @@ static void send_kept(struct weir__settle *settle)
 {
     settle->topic->settles_out++;
     weir__base_send(&settle->topic->store->base, &settle->call,
-                    &weir__script_settle, WEIR__SEND_AGAIN, &settle->ask);
+                    &weir__script_delay_settle, WEIR__SEND_AGAIN, &settle->ask);
 }
 
 /* The first time all of it has to be there. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The scripts as weir loads them."""
 
+import glob
 import hashlib
 import os
 import re
@@ -12,13 +13,14 @@ SCRIPTS = os.path.join(os.path.dirname(__file__),
 def script_texts():
     """By SHA1 (of what weir loads): name, text."""
     texts = {}
-    for file in sorted(os.listdir(SCRIPTS)):
-        if not file.endswith(".lua"):
+    for path in sorted(glob.glob(os.path.join(SCRIPTS, "*/*.lua"))):
+        name = os.path.relpath(path, SCRIPTS)[:-4]
+        if name.startswith("lib/"):
             continue
-        with open(os.path.join(SCRIPTS, file), encoding="ascii") as source:
+        with open(path, encoding="ascii") as source:
             text = source.read()
         text = re.sub("--#include ([a-z]+)\n", lambda found: open(
             os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
             encoding="ascii").read(), text)
-        texts[hashlib.sha1(text.encode()).hexdigest()] = (file[:-4], text)
+        texts[hashlib.sha1(text.encode()).hexdigest()] = (name, text)
     return texts

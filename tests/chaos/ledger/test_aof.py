@@ -106,7 +106,7 @@ def keys(*names):
 
 def claim(server, room):
     """Returns the token and the nodes."""
-    reply = server.call("EVAL", TEXTS["claim"], "6", *keys(
+    reply = server.call("EVAL", TEXTS["delay/claim"], "6", *keys(
         "wait", "run", "lease", "ids", "meta", "idle"), room, 60000, 400, "",
         0, "delay")
     return reply[1], reply[5::2]
@@ -119,7 +119,7 @@ def settle(server, token, node):
     nodes = (b"\x95\x09\xb0" + node.encode() + b"\xcd" +
              token.to_bytes(2, "big") + b"\xcd" +
              (head[0] + 256 * head[1]).to_bytes(2, "big") + b"\xa0")
-    server.call("EVAL", TEXTS["settle"], "9", *keys(
+    server.call("EVAL", TEXTS["delay/settle"], "9", *keys(
         "run", "lease", "ids", "meta", "wait", "dead", "rec", "idle",
         "p:" + seq), topic, nodes, b"\x91\xcd" + token.to_bytes(2, "big"), "",
         "", 1000)

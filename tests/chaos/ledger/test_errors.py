@@ -18,8 +18,9 @@ from server import Client, Refused, Server
 from tap import Tap
 
 # Those of delay topics; all of them have to be called.
-DELAY = set("""add claim forget lateness pause purge recall release renew requeue
-    set settle slot start stats""".split())
+DELAY = set("""delay/add delay/claim delay/forget delay/purge delay/recall
+    delay/release delay/renew delay/requeue delay/settle delay/slot delay/start
+    delay/stats store/lateness store/pause store/set""".split())
 CALLS_EACH = 5  # different calls of each script that are looked at
 
 # Before a script's text: its command number %d fails.
@@ -261,7 +262,8 @@ def what_a_server_refuses_in_a_script_leaves_no_half_state(place):
     expect(set(), DELAY - set(examiner.seen), "scripts never called")
     expect(0, sum(examiner.doubled.values()), "jobs were twice")
     expect(set(), {name for name, count in examiner.missing.items() if count} -
-           {"add", "claim", "release", "settle", "slot"}, "jobs were nowhere")
+           {"delay/add", "delay/claim", "delay/release", "delay/settle",
+            "delay/slot"}, "jobs were nowhere")
     expect_true(min(examiner.refusals.values()) > 10, "calls were refused")
 
 

@@ -13,21 +13,21 @@
 #include "tests/chaos/model/model.h"
 
 static const struct weir__script *const scripts[SCRIPTS] = {
-    [SCRIPT_ADD] = &weir__script_add,
-    [SCRIPT_CLAIM] = &weir__script_claim,
-    [SCRIPT_SETTLE] = &weir__script_settle,
-    [SCRIPT_RENEW] = &weir__script_renew,
-    [SCRIPT_RELEASE] = &weir__script_release,
-    [SCRIPT_SLOT] = &weir__script_slot,
-    [SCRIPT_STATS] = &weir__script_stats,
-    [SCRIPT_LATENESS] = &weir__script_lateness,
-    [SCRIPT_REQUEUE] = &weir__script_requeue,
-    [SCRIPT_FORGET] = &weir__script_forget,
-    [SCRIPT_PURGE] = &weir__script_purge,
-    [SCRIPT_PAUSE] = &weir__script_pause,
-    [SCRIPT_SET] = &weir__script_set,
-    [SCRIPT_START] = &weir__script_start,
-    [SCRIPT_RECALL] = &weir__script_recall,
+    [SCRIPT_ADD] = &weir__script_delay_add,
+    [SCRIPT_CLAIM] = &weir__script_delay_claim,
+    [SCRIPT_SETTLE] = &weir__script_delay_settle,
+    [SCRIPT_RENEW] = &weir__script_delay_renew,
+    [SCRIPT_RELEASE] = &weir__script_delay_release,
+    [SCRIPT_SLOT] = &weir__script_delay_slot,
+    [SCRIPT_STATS] = &weir__script_delay_stats,
+    [SCRIPT_LATENESS] = &weir__script_store_lateness,
+    [SCRIPT_REQUEUE] = &weir__script_delay_requeue,
+    [SCRIPT_FORGET] = &weir__script_delay_forget,
+    [SCRIPT_PURGE] = &weir__script_delay_purge,
+    [SCRIPT_PAUSE] = &weir__script_store_pause,
+    [SCRIPT_SET] = &weir__script_store_set,
+    [SCRIPT_START] = &weir__script_delay_start,
+    [SCRIPT_RECALL] = &weir__script_delay_recall,
 };
 
 static _Noreturn void give_up(const char *what, const char *detail)

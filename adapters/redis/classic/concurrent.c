@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/classic/private.h"
+
+/* Concurrent: a consumer takes the head at once, without a lock, and waits
+ * until it is due. Unless it counts as done then, it is parked until it is
+ * settled: in the same step, or in one of its own. */
+
+static void on_parked(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__consumer *consumer = arg;
+
+    if (code != WEIR_OK) {
+        weir__consumer_lost(consumer, "park", code, reply);
+        return;
+    }
+    consumer->message->is_parked = true;
+    weir__consumer_took(consumer);
+}
+
+static void park(struct weir__consumer *consumer)
+{
+    const struct weir__store_topic *topic = consumer->topic;
+    struct weir__buf bytes = {0};
+
+    weir__resp_eval(&bytes, &weir__script_classic_park, 2, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "parked alive");
+    weir__resp_str(&bytes, consumer->owner);
+    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_bytes(&bytes, (struct weir_slice){consumer->message->bytes,
+                                                 consumer->message->len});
+    weir__consumer_send(consumer, &bytes, &weir__script_classic_park,
+                        WEIR__SEND_AGAIN, on_parked);
+}
+
+static void on_popped(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__consumer *consumer = arg;
+    int64_t token;
+
+    if (code == WEIR_OK && !weir__reply_int(reply, 1, &token))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && token == 0) {
+        weir__consumer_rest(consumer);
+        return;
+    }
+    if (code == WEIR_OK && !weir__consumer_keep(consumer, reply, 2))
+        code = WEIR_ENOMEM;
+    if (code != WEIR_OK) {
+        weir__consumer_lost(consumer, "pop", code, reply);
+        return;
+    }
+    if (!consumer->is_auto && consumer->is_two_step) {
+        park(consumer);
+        return;
+    }
+    consumer->message->is_parked = !consumer->is_auto;
+    weir__consumer_took(consumer);
+}
+
+static void begin(struct weir__consumer *consumer)
+{
+    const struct weir__fifo_options *own = &consumer->topic->own;
+
+    consumer->is_auto = own->is_auto_ack;
+    consumer->is_two_step = own->is_two_step;
+    weir__consumer_pop(consumer,
+                       own->is_auto_ack   ? "done"
+                       : own->is_two_step ? "none"
+                                          : "park",
+                       on_popped);
+}
+
+static size_t crowd(const struct weir__store_topic *topic)
+{
+    (void)topic;
+    return SIZE_MAX;
+}
+
+static size_t herd(const struct weir__store_topic *topic)
+{
+    (void)topic;
+    return 1;
+}
+
+const struct weir__fifo_policy weir__concurrent_policy = {
+    .kind = "concurrent",
+    .begin = begin,
+    .crowd = crowd,
+    .herd = herd,
+};
+
+int weir__concurrent_open(const struct weir__redis_options *options,
+                          struct weir__store **ret_store)
+{
+    return weir__fifo_open(&weir__concurrent_policy, options, ret_store);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/classic/private.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Consumers: what each of them waits for, and what it holds. */
+
+#define LOST_NS INT64_C(1000000000) /* after an error, until it tries again */
+
+enum { SHORT_LEASE_MS = 3000 }; /* a look each second is not enough */
+
+/* --- states --------------------------------------------------------------- */
+
+static bool is_busy(enum weir__consumer_state state)
+{
+    return state != WEIR__CONSUMER_IDLE && state != WEIR__CONSUMER_WAITING &&
+           state != WEIR__CONSUMER_OUT;
+}
+
+static bool is_at_head(enum weir__consumer_state state)
+{
+    return state == WEIR__CONSUMER_LOOKING || state == WEIR__CONSUMER_WAITING;
+}
+
+static void list_idle(struct weir__consumer *consumer)
+{
+    struct weir__store_topic *topic = consumer->topic;
+
+    if (consumer->is_idle_listed || consumer->index >= topic->own.consumers)
+        return;
+    consumer->is_idle_listed = true;
+    consumer->next_idle = topic->idle;
+    topic->idle = consumer;
+}
+
+void weir__consumer_state(struct weir__consumer *consumer,
+                          enum weir__consumer_state state)
+{
+    struct weir__store_topic *topic = consumer->topic;
+
+    ev_timer_stop(topic->store->base.options.loop, &consumer->timer);
+    topic->busy -= is_busy(consumer->state);
+    topic->at_head -= is_at_head(consumer->state);
+    consumer->state = state;
+    topic->busy += is_busy(state);
+    topic->at_head += is_at_head(state);
+    if (state == WEIR__CONSUMER_IDLE)
+        list_idle(consumer);
+}
+
+static bool may_look(const struct weir__store_topic *topic)
+{
+    return topic->is_serving && topic->base.user != NULL && !topic->is_paused &&
+           !topic->is_stopping && !topic->has_newer &&
+           !topic->store->base.is_closed;
+}
+
+void weir__consumer_rest(struct weir__consumer *consumer)
+{
+    struct weir__store_topic *topic = consumer->topic;
+
+    weir__consumer_state(consumer, WEIR__CONSUMER_IDLE);
+    if (topic->busy == 0)
+        weir__fifo_answer_soon(topic);
+}
+
+static void arm(struct weir__consumer *consumer, int64_t ns)
+{
+    struct ev_loop *loop = consumer->topic->store->base.options.loop;
+
+    ev_now_update(loop);
+    ev_timer_set(&consumer->timer, (double)(ns < 0 ? 0 : ns) * 1e-9, 0.);
+    ev_timer_start(loop, &consumer->timer);
+}
+
+void weir__consumer_wait(struct weir__consumer *consumer, int64_t ns)
+{
+    struct weir__store_topic *topic = consumer->topic;
+
+    weir__consumer_state(consumer, WEIR__CONSUMER_WAITING);
+    arm(consumer, ns);
+    if (topic->busy == 0)
+        weir__fifo_answer_soon(topic);
+}
+
+void weir__consumer_next(struct weir__consumer *consumer)
+{
+    const struct weir__store_topic *topic = consumer->topic;
+
+    WEIR_ASSERT(consumer->message == NULL);
+    if (!may_look(topic) || consumer->index >= topic->own.consumers) {
+        weir__consumer_rest(consumer);
+        return;
+    }
+    weir__consumer_state(consumer, WEIR__CONSUMER_LOOKING);
+    topic->store->policy->begin(consumer);
+}
+
+static void name_owner(struct weir__consumer *consumer)
+{
+    const struct weir__fifo *store = consumer->topic->store;
+
+    (void)snprintf(consumer->owner, sizeof(consumer->owner), "%s.%08x.%u.%u",
+                   store->base.worker, store->start, consumer->index,
+                   consumer->life); /* fits */
+}
+
+static void forget(struct weir__consumer *consumer)
+{
+    weir__message_free(consumer->message);
+    consumer->message = NULL;
+}
+
+void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
+                         int code, const struct redisReply *reply)
+{
+    weir__base_log_error(&consumer->topic->base, what, code, reply);
+    forget(consumer);
+    consumer->has_lock = false;
+    consumer->life++;
+    name_owner(consumer);
+    if (!consumer->topic->store->base.is_closed)
+        weir__consumer_wait(consumer, LOST_NS);
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+void weir__consumer_send(struct weir__consumer *consumer,
+                         struct weir__buf *bytes,
+                         const struct weir__script *script, unsigned flags,
+                         weir__reply_fn fn)
+{
+    struct weir__fifo *store = consumer->topic->store;
+    int rc =
+        weir__conn_send(consumer->conn, bytes, script, flags, fn, consumer);
+
+    if (rc < 0) {
+        weir__consumer_lost(consumer, script->name, rc, NULL);
+        return;
+    }
+    if (consumer->is_dirty)
+        return;
+    consumer->is_dirty = true;
+    consumer->next_dirty = store->dirty;
+    store->dirty = consumer;
+}
+
+void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
+                        weir__reply_fn fn)
+{
+    const struct weir__store_topic *topic = consumer->topic;
+    struct weir__buf bytes = {0};
+
+    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 5);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "fifo parked alive meta idle lock");
+    weir__resp_str(&bytes, consumer->owner);
+    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_str(&bytes, todo);
+    weir__resp_int(&bytes, consumer->has_lock);
+    weir__consumer_send(consumer, &bytes, &weir__script_classic_pop,
+                        WEIR__SEND_ONCE, fn);
+}
+
+/* --- holding a message ---------------------------------------------------- */
+
+/* A newer version's record: what came before and comes after it waits, too. */
+static void leave_newer(struct weir__store_topic *topic)
+{
+    if (!topic->has_newer)
+        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+                  "redis: the message at the head of %s was written by a newer "
+                  "version of weir; it is left alone, with all behind it",
+                  topic->base.name);
+    topic->has_newer = true;
+}
+
+static void fill_run(struct weir__message *message, int64_t time_us,
+                     int64_t token)
+{
+    struct weir__run *run = &message->run;
+    int64_t due_ms = time_us / 1000;
+    int rc = weir__message_read(weir__slice_of(message->bytes, message->len),
+                                &run->id, &due_ms, &run->record);
+
+    run->magic = WEIR__RUN_MAGIC;
+    run->batch = message;
+    run->token = (uint64_t)token;
+    if (rc == WEIR_ENEWER) {
+        leave_newer(message->consumer->topic);
+    } else if (rc != WEIR_OK) {
+        run->id = weir__slice_str("unreadable");
+        run->record = (struct weir__record){0};
+        run->is_malformed = true;
+        due_ms = time_us / 1000;
+    }
+    run->due_ms = due_ms;
+    run->late_us = time_us - due_ms * 1000;
+    run->claimed_ns = weir__base_now_ns(&message->consumer->topic->store->base);
+}
+
+bool weir__consumer_keep(struct weir__consumer *consumer,
+                         const struct redisReply *reply, size_t index)
+{
+    struct weir__message *message;
+    struct weir_slice bytes;
+    int64_t time_us = 0, token = 0;
+
+    if (!weir__reply_str(reply, index, &bytes) ||
+        !weir__reply_time(reply, 0, &time_us))
+        return false;
+    (void)weir__reply_int(reply, 1, &token); /* of one that was popped */
+    message = weir__mem_new(sizeof(*message) + bytes.len);
+    if (message == NULL)
+        return false;
+    memcpy(message->bytes, bytes.ptr, bytes.len);
+    message->len = bytes.len;
+    message->consumer = consumer;
+    fill_run(message, time_us, token);
+    consumer->message = message;
+    return true;
+}
+
+/* Nanoseconds until it is due, never less; what is due in a century waits for
+ * one of its days first. */
+static int64_t wait_of(const struct weir__message *message)
+{
+    int64_t early_us = -message->run.late_us;
+
+    if (early_us > WEIR__FIFO_WAIT_US)
+        early_us = WEIR__FIFO_WAIT_US;
+    return message->run.claimed_ns + early_us * 1000 -
+           weir__base_now_ns(&message->consumer->topic->store->base);
+}
+
+static void ready(struct weir__consumer *consumer)
+{
+    struct weir__store_topic *topic = consumer->topic;
+    struct weir__message *message = consumer->message;
+
+    weir__consumer_state(consumer, WEIR__CONSUMER_READY);
+    message->next = NULL;
+    *topic->ready_end = message;
+    topic->ready_end = &message->next;
+    topic->ready_count++;
+    if (topic->base.wants_claim)
+        weir__fifo_answer(topic);
+    else if (topic->base.user != NULL)
+        topic->store->base.events.wake(topic->base.user);
+}
+
+static void hold(struct weir__consumer *consumer)
+{
+    int64_t ns = wait_of(consumer->message);
+
+    if (ns <= 0) {
+        ready(consumer);
+        return;
+    }
+    weir__consumer_state(consumer, WEIR__CONSUMER_HELD);
+    arm(consumer, ns);
+}
+
+void weir__consumer_took(struct weir__consumer *consumer)
+{
+    struct weir__store_topic *topic = consumer->topic;
+
+    if (consumer->message->is_parked && topic->own.lease_ms < SHORT_LEASE_MS)
+        weir__fifo_look_soon(topic);
+    if (may_look(topic)) {
+        hold(consumer);
+    } else {
+        weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
+        topic->has_backs = true;
+    }
+    weir__fifo_kick(topic, topic->store->policy->herd(topic));
+}
+
+static void unready(struct weir__store_topic *topic,
+                    const struct weir__message *message)
+{
+    struct weir__message **at = &topic->ready;
+
+    while (*at != message)
+        at = &(*at)->next;
+    *at = message->next;
+    if (topic->ready_end == &message->next)
+        topic->ready_end = at;
+    topic->ready_count--;
+}
+
+void weir__consumer_drop(struct weir__consumer *consumer)
+{
+    if (consumer->state == WEIR__CONSUMER_READY)
+        unready(consumer->topic, consumer->message);
+    if (consumer->state != WEIR__CONSUMER_READY &&
+        consumer->state != WEIR__CONSUMER_HELD)
+        return;
+    forget(consumer);
+    weir__consumer_next(consumer);
+}
+
+void weir__fifo_give_back(struct weir__store_topic *topic)
+{
+    for (size_t i = 0; i < topic->consumer_count; i++) {
+        struct weir__consumer *consumer = topic->consumers[i];
+
+        if (consumer->state == WEIR__CONSUMER_WAITING)
+            weir__consumer_rest(consumer);
+        if (consumer->state == WEIR__CONSUMER_READY)
+            unready(topic, consumer->message);
+        if (consumer->state != WEIR__CONSUMER_READY &&
+            consumer->state != WEIR__CONSUMER_HELD)
+            continue;
+        weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
+        topic->has_backs = true;
+    }
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__consumer *consumer = timer->data;
+    struct weir__fifo *store = consumer->topic->store;
+
+    (void)loop; /* the store's own */
+    (void)events;
+    weir__base_enter(&store->base);
+    if (consumer->state == WEIR__CONSUMER_HELD)
+        hold(consumer);
+    else if (consumer->state == WEIR__CONSUMER_WAITING)
+        weir__consumer_next(consumer);
+    weir__base_leave(&store->base);
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+void weir__fifo_kick(struct weir__store_topic *topic, uint64_t count)
+{
+    while (count > 0 && topic->idle != NULL && may_look(topic) &&
+           topic->at_head < topic->store->policy->crowd(topic)) {
+        struct weir__consumer *consumer = topic->idle;
+
+        topic->idle = consumer->next_idle;
+        consumer->is_idle_listed = false;
+        weir__consumer_next(consumer);
+        count--;
+    }
+}
+
+void weir__fifo_wake(struct weir__store_topic *topic)
+{
+    for (size_t i = 0; i < topic->consumer_count; i++)
+        if (topic->consumers[i]->state == WEIR__CONSUMER_WAITING)
+            weir__consumer_next(topic->consumers[i]);
+    weir__fifo_kick(topic, topic->store->policy->herd(topic));
+}
+
+static const struct weir__script *const scripts[] = {
+    &weir__script_classic_pop,
+    &weir__script_classic_park,
+    &weir__script_classic_peek,
+    &weir__script_classic_lock,
+    &weir__script_classic_unlock,
+    &weir__script_classic_settle,
+    NULL};
+
+static struct weir__consumer *consumer_new(struct weir__store_topic *topic)
+{
+    struct weir__fifo *store = topic->store;
+    struct weir__consumer *consumer = weir__mem_new(sizeof(*consumer));
+    struct weir__conn_options conn = {
+        .loop = store->base.options.loop,
+        .url = &store->base.url,
+        .name = store->base.worker,
+        .scripts = scripts,
+        .seed = store->base.options.seed + 2 + topic->consumer_count,
+        .wait_ms = store->base.options.wait_ms,
+        .log = &store->quiet,
+        .depth = store->base.options.depth,
+    };
+
+    if (consumer == NULL)
+        return NULL;
+    consumer->topic = topic;
+    consumer->index = (uint32_t)topic->consumer_count;
+    ev_timer_init(&consumer->timer, on_timer, 0., 0.);
+    consumer->timer.data = consumer;
+    name_owner(consumer);
+    if (weir__conn_open(&conn, &consumer->conn) == WEIR_OK)
+        return consumer;
+    weir__mem_free(consumer);
+    return NULL;
+}
+
+static void consumer_close(struct weir__consumer *consumer)
+{
+    struct weir__fifo *store = consumer->topic->store;
+    struct weir__consumer **at = &store->dirty;
+
+    while (*at != NULL && *at != consumer)
+        at = &(*at)->next_dirty;
+    if (*at != NULL)
+        *at = consumer->next_dirty;
+    ev_timer_stop(store->base.options.loop, &consumer->timer);
+    weir__conn_close(consumer->conn);
+    forget(consumer);
+    weir__mem_free(consumer);
+}
+
+static void relist(struct weir__store_topic *topic)
+{
+    topic->idle = NULL;
+    for (size_t i = topic->consumer_count; i > 0; i--) {
+        struct weir__consumer *consumer = topic->consumers[i - 1];
+
+        consumer->is_idle_listed = false;
+        if (consumer->state == WEIR__CONSUMER_IDLE)
+            list_idle(consumer);
+    }
+}
+
+static void shrink(struct weir__store_topic *topic)
+{
+    while (topic->consumer_count > topic->own.consumers) {
+        struct weir__consumer *last =
+            topic->consumers[topic->consumer_count - 1];
+
+        if (last->state != WEIR__CONSUMER_IDLE)
+            return; /* a later look */
+        topic->consumer_count--;
+        consumer_close(last);
+        relist(topic);
+    }
+}
+
+/* What memory does not allow now is tried again at the next look. */
+void weir__fifo_fit(struct weir__store_topic *topic)
+{
+    void *consumers;
+
+    if (topic->consumer_count == topic->own.consumers)
+        return;
+    shrink(topic);
+    if (topic->consumer_count >= topic->own.consumers)
+        return;
+    consumers = weir__mem_grow(topic->consumers, topic->own.consumers,
+                               sizeof(struct weir__consumer *));
+    if (consumers == NULL)
+        return;
+    topic->consumers = consumers;
+    while (topic->consumer_count < topic->own.consumers) {
+        struct weir__consumer *consumer = consumer_new(topic);
+
+        if (consumer == NULL)
+            break;
+        topic->consumers[topic->consumer_count++] = consumer;
+    }
+    relist(topic);
+}
+
+void weir__fifo_dismiss(struct weir__store_topic *topic)
+{
+    for (size_t i = 0; i < topic->consumer_count; i++)
+        consumer_close(topic->consumers[i]);
+    weir__mem_free(topic->consumers);
+    topic->consumers = NULL;
+    topic->consumer_count = 0;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLASSIC_PRIVATE_H
+#define WEIR_CLASSIC_PRIVATE_H
+
+/* What the files of the fifo stores share. A topic is one list of messages.
+ * Logical consumers, each with a connection of its own and one command at a
+ * time, take them while the topic is served, and hold each until it is due;
+ * core's claims are answered out of what they hold.
+ *
+ *   IDLE --> LOOKING --> HELD --(due)--> READY --(claim)--> OUT --> SETTLING
+ *     ^        |  ^       |                |                  |        |
+ *     |        v  |       +----(pause, stop: back to the head)+        |
+ *     |       WAITING                                                  |
+ *     +----------------------------------------------------------------+
+ *
+ * fifo/fifo.c is the store, fifo/topic.c follows what is stored with a topic,
+ * fifo/add.c appends, fifo/consumer.c runs consumers, fifo/sync.c and
+ * fifo/concurrent.c are the two ways to take a message, fifo/settle.c ends
+ * them, fifo/ask.c answers requests. */
+
+#include "adapters/redis/classic/fifo.h"
+#include "adapters/redis/store/base.h"
+
+/* Longest wait until something is looked at again: a day. */
+#define WEIR__FIFO_WAIT_US INT64_C(86400000000)
+
+enum { WEIR__FIFO_OWNER_MAX = 120 }; /* worker, start of it, consumer, life */
+
+enum weir__consumer_state {
+    WEIR__CONSUMER_IDLE,
+    WEIR__CONSUMER_WAITING, /* for the head to be due, or for the lock */
+    WEIR__CONSUMER_LOOKING, /* a command is out, a message may come of it */
+    WEIR__CONSUMER_HELD,    /* has a message that is not due yet */
+    WEIR__CONSUMER_READY,   /* has one that core may have */
+    WEIR__CONSUMER_OUT,     /* core has it */
+    WEIR__CONSUMER_BACK,    /* it goes back with the next flush */
+    WEIR__CONSUMER_SETTLING /* the server was told its end */
+};
+
+/* One message as it was taken; the bytes follow. */
+struct weir__message {
+    struct weir__run run; /* first */
+    struct weir__consumer *consumer;
+    struct weir__message *next; /* of the topic's ready ones */
+    bool is_parked;
+    size_t len;
+    uint8_t bytes[];
+};
+
+struct weir__consumer {
+    struct weir__store_topic *topic;
+    struct weir__conn *conn;
+    struct weir__consumer *next_idle;
+    struct weir__consumer *next_dirty;
+    bool is_idle_listed;
+    bool is_dirty; /* its connection has something to write */
+    enum weir__consumer_state state;
+    uint32_t index;
+    uint32_t life; /* grows when nobody knows what the last one holds */
+    bool has_lock;
+    bool is_auto;     /* this message is done when it is taken */
+    bool is_two_step; /* it is parked in a step of its own */
+    int64_t again_ns; /* wait so long after the lock was released; -1: idle */
+    ev_timer timer;
+    struct weir__message *message;
+    char owner[WEIR__FIFO_OWNER_MAX];
+};
+
+struct weir__fifo_push;
+
+struct weir__store_topic {
+    struct weir__base_topic base; /* first */
+    struct weir__fifo *store;
+    struct weir__fifo_options own;
+
+    ev_timer look; /* each second while somebody listens */
+    ev_timer answer;
+    bool is_looking;
+    bool is_serving; /* kind and options are known: consumers may run */
+    bool is_foreign; /* another kind */
+    bool is_paused;
+    bool is_stopping;
+    bool has_newer;  /* a record of a newer version: left alone */
+    uint64_t length; /* at the last look */
+
+    int claim_code;
+
+    struct weir__consumer **consumers;
+    size_t consumer_count;
+    struct weir__consumer *idle;
+    size_t busy;    /* consumers that have or may get a message */
+    size_t at_head; /* LOOKING or WAITING */
+    bool has_backs;
+    struct weir__message *ready, **ready_end;
+    size_t ready_count;
+
+    struct weir__fifo_push *push; /* being collected */
+};
+
+/* What distinguishes the kinds. */
+struct weir__fifo_policy {
+    const char *kind;
+    /* Take the next message; ends with weir__consumer_took, _rest, _wait or
+   * _lost. */
+    void (*begin)(struct weir__consumer *consumer);
+    /* How many consumers may look at once. */
+    size_t (*crowd)(const struct weir__store_topic *topic);
+    /* How many look when there is something; more follow those who succeed. */
+    size_t (*herd)(const struct weir__store_topic *topic);
+};
+
+extern const struct weir__fifo_policy weir__sync_policy;
+extern const struct weir__fifo_policy weir__concurrent_policy;
+
+struct weir__fifo {
+    struct weir__base base; /* first */
+    const struct weir__fifo_policy *policy;
+    struct weir__log quiet; /* of consumers' connections: errors only */
+    uint32_t start;         /* distinguishes lives of a worker's name */
+    struct weir__consumer *dirty;
+};
+
+/* --- fifo/fifo.c ---------------------------------------------------------- */
+
+int weir__fifo_open(const struct weir__fifo_policy *policy,
+                    const struct weir__redis_options *options,
+                    struct weir__store **ret_store);
+
+/* Answer a claim that waits, if it can be; only outside of ops. */
+void weir__fifo_answer(struct weir__store_topic *topic);
+/* The same, a little later. */
+void weir__fifo_answer_soon(struct weir__store_topic *topic);
+
+/* --- fifo/topic.c --------------------------------------------------------- */
+
+void weir__fifo_look(struct weir__store_topic *topic);
+void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events);
+/* A message was parked: look again before its lease ends. */
+void weir__fifo_look_soon(struct weir__store_topic *topic);
+/* The stored options were read: consumers may run. */
+void weir__fifo_serve(struct weir__store_topic *topic);
+
+/* --- fifo/add.c ----------------------------------------------------------- */
+
+int weir__fifo_add(struct weir__store_topic *topic,
+                   const struct weir__new_job *job, weir_added_fn fn,
+                   void *arg);
+void weir__fifo_flush_adds(struct weir__store_topic *topic);
+/* Answer what was collected; only outside of ops. */
+void weir__fifo_fail_adds(struct weir__store_topic *topic, int code);
+
+/* --- fifo/consumer.c ------------------------------------------------------ */
+
+/* As many consumers as the options say. */
+void weir__fifo_fit(struct weir__store_topic *topic);
+/* Close all of them. */
+void weir__fifo_dismiss(struct weir__store_topic *topic);
+/* Have up to `count` idle consumers look. */
+void weir__fifo_kick(struct weir__store_topic *topic, uint64_t count);
+/* The same after a wake-up: those that wait look again. */
+void weir__fifo_wake(struct weir__store_topic *topic);
+/* What is held and not out goes back to the head. */
+void weir__fifo_give_back(struct weir__store_topic *topic);
+
+void weir__consumer_state(struct weir__consumer *consumer,
+                          enum weir__consumer_state state);
+/* Begin anew, or rest where that must not be. */
+void weir__consumer_next(struct weir__consumer *consumer);
+void weir__consumer_rest(struct weir__consumer *consumer);
+/* Look again in `ns`. */
+void weir__consumer_wait(struct weir__consumer *consumer, int64_t ns);
+/* Nobody knows what the server did: whatever it holds under its name comes
+ * back when its lease ends, it goes on under another one. */
+void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
+                         int code, const struct redisReply *reply);
+/* Its message belongs to somebody else by now, and core does not have it. */
+void weir__consumer_drop(struct weir__consumer *consumer);
+/* Its message is safe as the options want it: hold it until it is due. */
+void weir__consumer_took(struct weir__consumer *consumer);
+/* Keep the message of a reply { time in us, ..., message } as the consumer's;
+ * false: out of memory, it is lost. */
+bool weir__consumer_keep(struct weir__consumer *consumer,
+                         const struct redisReply *reply, size_t index);
+/* Send on the consumer's connection; on failure it is lost, a little later. */
+void weir__consumer_send(struct weir__consumer *consumer,
+                         struct weir__buf *bytes,
+                         const struct weir__script *script, unsigned flags,
+                         weir__reply_fn fn);
+/* Send fifo_pop (see there). */
+void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
+                        weir__reply_fn fn);
+
+/* --- fifo/message.c ------------------------------------------------------- */
+
+/* The parts of a message. WEIR_EMALFORMED, WEIR_ENEWER. */
+int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
+                       int64_t *ret_due_ms, struct weir__record *ret_record);
+void weir__message_free(struct weir__message *message);
+
+/* --- fifo/settle.c -------------------------------------------------------- */
+
+void weir__fifo_settle(struct weir__store_topic *topic, struct weir__run *run);
+/* Send what goes back, so that it stands at the head in its old order. */
+void weir__fifo_flush_backs(struct weir__store_topic *topic);
+
+/* --- fifo/ask.c ----------------------------------------------------------- */
+
+int weir__fifo_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                     void *arg);
+int weir__fifo_list(struct weir__store_topic *topic, enum weir_job_state state,
+                    size_t limit, weir_show_fn fn, void *arg);
+int weir__fifo_purge(struct weir__store_topic *topic, enum weir__purge what,
+                     weir_count_fn fn, void *arg);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/classic/private.h"
+
+/* What a worker asks of a topic each second while it serves it: whether it is
+ * paused, whether its options changed, what came meanwhile. The same call keeps
+ * parked messages alive and takes back what dead workers had parked. */
+
+enum { LOOK_MS = 1000 };
+
+/* The first time one consumer looks in any case: finding nothing is what has
+ * the worker woken by the next push. */
+void weir__fifo_serve(struct weir__store_topic *topic)
+{
+    bool is_first = !topic->is_serving;
+
+    topic->is_serving = true;
+    weir__fifo_fit(topic);
+    weir__fifo_kick(topic, is_first && topic->length == 0 ? 1 : topic->length);
+    weir__fifo_answer(topic);
+}
+
+/* --- looking -------------------------------------------------------------- */
+
+/* Parked under a lease, maybe held elsewhere by now? */
+static bool is_parking(const struct weir__consumer *consumer)
+{
+    return consumer->message != NULL && consumer->message->is_parked &&
+           consumer->state != WEIR__CONSUMER_SETTLING;
+}
+
+/* Their lease ended: others have what they held. What core has is refused when
+ * it is settled. */
+static void on_ended(struct weir__store_topic *topic,
+                     const struct redisReply *reply)
+{
+    int64_t at, index;
+    size_t from = 3;
+
+    for (size_t i = 0; i < topic->consumer_count; i++) {
+        struct weir__consumer *consumer = topic->consumers[i];
+
+        if (!weir__reply_int(reply, from, &at))
+            return;
+        index = (int64_t)consumer->index;
+        if (index != at)
+            continue;
+        from++;
+        if (consumer->state == WEIR__CONSUMER_OUT &&
+            topic->store->base.events.lost != NULL)
+            topic->store->base.events.lost(topic->base.user,
+                                           consumer->message->run.token);
+        weir__consumer_drop(consumer);
+    }
+}
+
+static void take_state(struct weir__store_topic *topic, int64_t state)
+{
+    bool was_paused = topic->is_paused;
+
+    topic->is_paused = state % 2 != 0;
+    if (topic->is_paused && !was_paused) {
+        weir__fifo_give_back(topic);
+        if (topic->base.wants_claim)
+            weir__fifo_answer(topic);
+        else
+            topic->store->base.events.wake(topic->base.user);
+    }
+    if (!topic->is_paused && was_paused)
+        topic->store->base.events.wake(topic->base.user);
+    if (topic->base.is_following)
+        return;
+    if (state / 2 != topic->base.revision)
+        weir__base_follow(&topic->base, state / 2);
+    else
+        weir__fifo_serve(topic);
+}
+
+static void refuse(struct weir__store_topic *topic, int code)
+{
+    topic->claim_code = code;
+    weir__fifo_answer(topic);
+    if (!topic->is_foreign)
+        topic->claim_code = WEIR_OK;
+}
+
+static void on_looked(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__store_topic *topic = arg;
+    int64_t rc, state, length;
+
+    topic->is_looking = false;
+    if (code == WEIR_ECANCELED || topic->base.user == NULL)
+        return;
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
+        code = WEIR_ESERVER;
+    weir__base_log_error(&topic->base, "look", code, reply);
+    if (code == WEIR_OK && rc < 0) {
+        topic->is_foreign = true;
+        code = WEIR_EKIND;
+    }
+    if (code != WEIR_OK) {
+        refuse(topic, code);
+        return;
+    }
+    if (!weir__reply_int(reply, 1, &state) ||
+        !weir__reply_int(reply, 2, &length))
+        return;
+    topic->length = (uint64_t)length;
+    on_ended(topic, reply);
+    take_state(topic, state);
+}
+
+static size_t parking_count(const struct weir__store_topic *topic)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < topic->consumer_count; i++)
+        count += is_parking(topic->consumers[i]);
+    return count;
+}
+
+void weir__fifo_look(struct weir__store_topic *topic)
+{
+    struct weir__fifo *store = topic->store;
+    struct weir__buf bytes = {0};
+
+    if (topic->is_looking || topic->is_foreign || store->base.is_closed)
+        return;
+    weir__base_announce(&topic->base);
+    weir__resp_eval(&bytes, &weir__script_classic_look, 6,
+                    4 + 2 * parking_count(topic));
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "fifo parked alive meta ids idle");
+    weir__resp_str(&bytes, store->policy->kind);
+    weir__resp_str(&bytes, store->base.worker);
+    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_int(&bytes, topic->own.delay_ms);
+    for (size_t i = 0; i < topic->consumer_count; i++) {
+        if (!is_parking(topic->consumers[i]))
+            continue;
+        weir__resp_int(&bytes, topic->consumers[i]->index);
+        weir__resp_str(&bytes, topic->consumers[i]->owner);
+    }
+    topic->is_looking =
+        weir__conn_send(store->base.commands, &bytes,
+                        &weir__script_classic_look, WEIR__SEND_AGAIN, on_looked,
+                        topic) == WEIR_OK;
+}
+
+/* Three chances before what is parked comes back. */
+static double gap_of(const struct weir__store_topic *topic)
+{
+    int64_t ms = LOOK_MS;
+
+    if (topic->own.lease_ms / 3 < ms && parking_count(topic) > 0)
+        ms = topic->own.lease_ms / 3;
+    return (double)ms / 1000.;
+}
+
+void weir__fifo_look_soon(struct weir__store_topic *topic)
+{
+    struct ev_loop *loop = topic->store->base.options.loop;
+    double gap = gap_of(topic);
+
+    if (ev_timer_remaining(loop, &topic->look) <= gap)
+        return;
+    topic->look.repeat = gap;
+    ev_timer_again(loop, &topic->look);
+}
+
+void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__store_topic *topic = timer->data;
+
+    (void)events;
+    timer->repeat = gap_of(topic);
+    ev_timer_again(loop, timer);
+    weir__fifo_look(topic);
+    weir__conn_flush(topic->store->base.commands);
+}

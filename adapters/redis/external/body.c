@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/json/json.h"
+#include "adapters/msgpack/scan.h"
+#include "adapters/redis/external/private.h"
+#include "adapters/redis/pack.h"
+#include "core/text.h"
+
+/* What others write into a list or a stream, as bodies of jobs. */
+
+enum { PAST_FIELDS = 9 };
+
+/* One msgpack value, or one JSON text. JSON begins with a byte below 0x80; of
+ * msgpack only small integers do, and those count where they are no JSON. */
+static bool read_bytes(struct weir__buf *buf, struct weir_slice raw)
+{
+    bool is_msgpack = raw.len > 0 && weir__msgpack_check(raw) == WEIR_OK;
+
+    if (raw.len > 0 && !(is_msgpack && raw.ptr[0] >= 0x80) &&
+        weir__json_to_msgpack(raw, buf, NULL) == WEIR_OK)
+        return true;
+    if (is_msgpack)
+        weir__buf_append(buf, raw.ptr, raw.len);
+    else
+        weir__pack_str(buf, raw.ptr, raw.len);
+    return is_msgpack;
+}
+
+static void pack_map(struct weir__buf *buf, size_t pairs)
+{
+    uint8_t head[5] = {0xdf, (uint8_t)(pairs >> 24), (uint8_t)(pairs >> 16),
+                       (uint8_t)(pairs >> 8), (uint8_t)pairs};
+    uint8_t small = (uint8_t)(0x80 | pairs);
+
+    if (pairs < 16)
+        weir__buf_append(buf, &small, 1);
+    else
+        weir__buf_append(buf, head, sizeof(head));
+}
+
+static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
+{
+    size_t count = (size_t)fields->elements / 2;
+    struct weir_slice text;
+
+    pack_map(buf, count);
+    for (size_t i = 0; i < 2 * count; i++) {
+        if (!weir__reply_str(fields, i, &text))
+            text = (struct weir_slice){0};
+        weir__pack_str(buf, text.ptr, text.len);
+    }
+}
+
+bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
+                          struct weir__feed_entry *entry)
+{
+    struct weir_slice bytes = weir__slice_str(""), field;
+    bool is_map = raw != NULL && raw->type == REDIS_REPLY_ARRAY;
+    bool is_sound = true;
+
+    if (raw != NULL && raw->type == REDIS_REPLY_STRING)
+        bytes = weir__slice_of(raw->str, (size_t)raw->len);
+    if (is_map && raw->elements == 2 && weir__reply_str(raw, 0, &field) &&
+        weir__slice_equal(field, weir__slice_str("body")))
+        is_map = !weir__reply_str(raw, 1, &bytes);
+    entry->raw_at = buf->len;
+    if (is_map)
+        pack_fields(buf, raw);
+    else
+        weir__buf_append(buf, bytes.ptr, bytes.len);
+    entry->raw_len = buf->len - entry->raw_at;
+    entry->body_at = is_map ? entry->raw_at : buf->len;
+    if (!is_map)
+        is_sound = read_bytes(buf, bytes);
+    entry->body_len = buf->len - entry->body_at;
+    return is_sound;
+}
+
+/* --- counters ----------------------------------------------------------- */
+
+void weir__feed_read_past(struct weir_slice bytes, struct weir__record *record,
+                          uint32_t *ret_blamed)
+{
+    struct weir_value value[PAST_FIELDS] = {{.type = WEIR_TYPE_NONE}};
+    uint32_t number[PAST_FIELDS] = {0};
+
+    if (weir__msgpack_check(bytes) < 0)
+        return;
+    for (size_t i = 0, at = weir__msgpack_head(bytes, &value[0]);
+         i < PAST_FIELDS && at < bytes.len; i++) {
+        struct weir_slice rest = {bytes.ptr + at, bytes.len - at};
+
+        at += weir__msgpack_head(rest, &value[i]);
+        if (value[i].type == WEIR_TYPE_INT && value[i].as.i64 >= 0 &&
+            value[i].as.i64 <= UINT32_MAX)
+            number[i] = (uint32_t)value[i].as.i64;
+    }
+    record->counters = (struct weir_counters){
+        .attempt = number[0],
+        .failures = number[1],
+        .timeouts = number[2],
+        .crashes = number[3],
+        .snoozes = number[4],
+    };
+    if (ret_blamed != NULL)
+        *ret_blamed = number[5];
+    if (value[7].type == WEIR_TYPE_STR)
+        record->reason = value[7].as.bytes;
+    if (value[8].type == WEIR_TYPE_STR)
+        record->error = value[8].as.bytes;
+}
+
+void weir__feed_write_past(struct weir__buf *buf, const struct weir__run *run)
+{
+    const struct weir_counters *counters = &run->record.counters;
+
+    weir__pack_array(buf, PAST_FIELDS);
+    weir__pack_uint(buf, counters->attempt);
+    weir__pack_uint(buf, counters->failures);
+    weir__pack_uint(buf, counters->timeouts);
+    weir__pack_uint(buf, counters->crashes);
+    weir__pack_uint(buf, counters->snoozes);
+    weir__pack_uint(buf, run->blamed);
+    weir__pack_uint(buf, 0); /* not started */
+    weir__pack_str(buf, run->record.reason.ptr, run->record.reason.len);
+    weir__pack_str(buf, run->record.error.ptr, run->record.error.len);
+}

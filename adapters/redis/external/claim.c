@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/external/private.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Claiming: one call of a script, whose reply brings the entries. */
+
+enum {
+    REPLY_BYTES = 4 * 1024 * 1024, /* that a claim may bring, about */
+    HEAD = 5,                      /* elements before the entries */
+    FIELDS = 4                     /* of an entry */
+};
+
+#define CLAIM_IDLE_MS INT64_C(60000)
+
+struct claim_ask {
+    struct weir__ask ask;
+    struct weir__feed_topic *topic;
+    size_t room; /* 0: a look */
+};
+
+/* --- claims ------------------------------------------------------------- */
+
+static struct weir__feed_claim *claim_new(struct weir__feed_topic *topic,
+                                          size_t count)
+{
+    struct weir__feed_claim *claim =
+        weir__mem_new(sizeof(*claim) + count * (sizeof(claim->entries[0]) +
+                                                sizeof(claim->runs[0])));
+
+    if (claim == NULL)
+        return NULL;
+    claim->topic = topic;
+    claim->runs = (struct weir__run *)(void *)(claim->entries + count);
+    claim->next = topic->claims;
+    if (claim->next != NULL)
+        claim->next->previous = claim;
+    topic->claims = claim;
+    return claim;
+}
+
+void weir__feed_claim_free(struct weir__feed_claim *claim)
+{
+    if (claim->previous != NULL)
+        claim->previous->next = claim->next;
+    else
+        claim->topic->claims = claim->next;
+    if (claim->next != NULL)
+        claim->next->previous = claim->previous;
+    for (size_t i = 0; i < claim->count; i++)
+        if (claim->runs[i].magic == WEIR__RUN_MAGIC)
+            weir__run_fini(&claim->runs[i]);
+    weir__buf_fini(&claim->bytes);
+    weir__mem_free(claim);
+}
+
+/* --- reading the reply -------------------------------------------------- */
+
+/* A time that only somebody else can have written is moved to a bound. */
+static int64_t bounded_due(int64_t due_ms)
+{
+    if (due_ms < 0)
+        return 0;
+    return due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
+}
+
+/* False: not an answer of the script. */
+static bool read_entry(struct weir__feed_claim *claim, size_t index,
+                       const struct redisReply *reply)
+{
+    size_t at = HEAD + FIELDS * index;
+    struct weir__feed_entry *entry = &claim->entries[index];
+    struct weir__run *run = &claim->runs[index];
+    struct weir_slice id, past;
+
+    if (!weir__reply_str(reply, at, &id) ||
+        !weir__reply_str(reply, at + 2, &past) ||
+        !weir__reply_int(reply, at + 3, &run->due_ms))
+        return false;
+    run->due_ms = bounded_due(run->due_ms);
+    entry->id_at = claim->bytes.len;
+    entry->id_len = id.len;
+    weir__buf_append(&claim->bytes, id.ptr, id.len);
+    run->is_malformed =
+        !weir__feed_read_body(&claim->bytes, reply->element[at + 1], entry) ||
+        !weir__id_is_sound(id);
+    entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
+    weir__feed_read_past(past, &run->record, &run->blamed);
+    run->is_suspect = run->record.counters.crashes > 0;
+    run->record.reason = (struct weir_slice){0}; /* of an earlier death */
+    run->record.error = (struct weir_slice){0};
+    return true;
+}
+
+/* The bytes do not move any more. */
+static void fill_run(struct weir__feed_claim *claim, size_t index)
+{
+    const struct weir__feed_entry *entry = &claim->entries[index];
+    struct weir__run *run = &claim->runs[index];
+    const uint8_t *bytes = claim->bytes.ptr;
+    int64_t late_us = claim->time_us - run->due_ms * 1000;
+
+    run->job.host = &weir__host;
+    run->magic = WEIR__RUN_MAGIC;
+    run->batch = claim;
+    run->node = (uint32_t)index;
+    run->id = weir__slice_of(bytes + entry->id_at, entry->id_len);
+    if (!weir__id_is_sound(run->id))
+        run->id = weir__slice_str("unreadable");
+    if (run->is_malformed)
+        weir__base_log_loss(&claim->topic->base, WEIR__LOSS_MALFORMED, 1,
+                            run->id);
+    run->record.body = weir__slice_of(bytes + entry->body_at, entry->body_len);
+    run->token = claim->token;
+    run->late_us = late_us < 0 ? 0 : late_us;
+    run->claimed_ns = claim->claimed_ns;
+    if (index + 1 < claim->count)
+        run->next = run + 1;
+}
+
+static void note_bytes(struct weir__feed_topic *topic, size_t bytes,
+                       size_t count)
+{
+    bytes = bytes / count + 1;
+    if (topic->entry_bytes > bytes)
+        bytes = topic->entry_bytes - (topic->entry_bytes - bytes) / 4;
+    topic->entry_bytes = bytes;
+}
+
+/* NULL: out of memory, or not an answer of the script. What was claimed comes
+ * back by itself. */
+static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
+                                           const struct redisReply *reply,
+                                           size_t count)
+{
+    struct weir__feed_claim *claim = claim_new(topic, count);
+    int64_t token = 0;
+    bool is_sound;
+
+    if (claim == NULL)
+        return NULL;
+    is_sound = weir__reply_time(reply, 0, &claim->time_us) &&
+               weir__reply_int(reply, 1, &token) && token > 0;
+    for (size_t i = 0; i < count && is_sound; i++)
+        is_sound = read_entry(claim, i, reply);
+    if (!is_sound || claim->bytes.failed) {
+        weir__feed_claim_free(claim);
+        return NULL;
+    }
+    claim->token = (uint64_t)token;
+    claim->claimed_ns = weir__base_now_ns(&topic->store->base);
+    claim->count = count;
+    claim->out = count;
+    for (size_t i = 0; i < count; i++)
+        fill_run(claim, i);
+    note_bytes(topic, claim->bytes.len, count);
+    return claim;
+}
+
+/* --- the claim ---------------------------------------------------------- */
+
+static int read_reply(struct weir__feed_topic *topic,
+                      const struct redisReply *reply, size_t room,
+                      struct weir__claimed *claimed,
+                      struct weir__feed_claim **ret_claim,
+                      int64_t *ret_revision)
+{
+    int64_t time_us, count, state;
+
+    if (!weir__reply_int(reply, 0, &time_us))
+        return WEIR_ESERVER;
+    if (time_us < 0)
+        return WEIR_EKIND;
+    if (!weir__reply_int(reply, 2, &claimed->next_due_us) ||
+        !weir__reply_int(reply, 3, &count) ||
+        !weir__reply_int(reply, 4, &state) || count < 0 ||
+        count > WEIR__FEED_CALL ||
+        (size_t)reply->elements < HEAD + FIELDS * (size_t)count)
+        return WEIR_ESERVER;
+    claimed->is_paused = (state & 1) != 0;
+    claimed->count = (size_t)count;
+    if (weir__base_check_claimed(claimed, room) < 0)
+        return WEIR_ESERVER;
+    weir__base_log_aside(&topic->base, reply, HEAD + FIELDS * (size_t)count);
+    *ret_revision = state >> 1;
+    if (count == 0)
+        return WEIR_OK;
+    *ret_claim = read_claim(topic, reply, (size_t)count);
+    return *ret_claim == NULL ? WEIR_ESERVER : WEIR_OK;
+}
+
+/* In a stream others wait for what comes behind the group's last id. */
+static void note_last(struct weir__feed_topic *topic,
+                      const struct redisReply *reply)
+{
+    struct weir_slice id;
+
+    if (!topic->store->is_stream)
+        return;
+    topic->waits_after[0] = '\0';
+    if (!weir__reply_str(reply, HEAD, &id) ||
+        id.len >= sizeof(topic->waits_after))
+        return;
+    memcpy(topic->waits_after, id.ptr, id.len);
+    topic->waits_after[id.len] = '\0';
+}
+
+static void deliver(struct weir__feed_topic *topic,
+                    const struct weir__claimed *claimed,
+                    struct weir__feed_claim *claim)
+{
+    const struct weir__store_events *events = &topic->store->base.events;
+
+    if (topic->base.user == NULL) {
+        if (claim != NULL)
+            weir__feed_claim_free(claim); /* its lease runs out */
+        return;
+    }
+    events->claimed(topic->base.user, claimed);
+    if (claim != NULL)
+        events->arrived(topic->base.user, claim->runs, claim->count, 0);
+}
+
+static void on_claimed(struct weir__ask *ask, int code,
+                       const struct redisReply *reply)
+{
+    struct claim_ask *asked = (struct claim_ask *)ask; /* its first member */
+    struct weir__feed_topic *topic = asked->topic;
+    struct weir__claimed claimed = {.next_due_us = -1};
+    struct weir__feed_claim *claim = NULL;
+    size_t room = asked->room;
+    int64_t revision = topic->base.revision;
+
+    weir__mem_free(asked);
+    weir__base_log_error(&topic->base, "claim", code, reply);
+    if (code == WEIR_ETOOBIG) /* they come again after their lease, by ones */
+        topic->entry_bytes = REPLY_BYTES + 1;
+    if (code == WEIR_OK) {
+        code = read_reply(topic, reply, room, &claimed, &claim, &revision);
+        if (code == WEIR_ESERVER)
+            weir__base_log_error(&topic->base, "claim", code, reply);
+    }
+    if (code != WEIR_OK)
+        claimed = (struct weir__claimed){.next_due_us = -1};
+    claimed.code = code;
+    if (code == WEIR_OK && claimed.count == 0 && !claimed.is_paused &&
+        room > 0 && topic->base.user != NULL &&
+        revision == topic->base.revision) {
+        note_last(topic, reply);
+        weir__feed_wait(topic);
+    }
+    if (revision != topic->base.revision && topic->base.user != NULL &&
+        !claimed.is_paused)
+        weir__base_follow(&topic->base, revision);
+    else
+        deliver(topic, &claimed, claim);
+}
+
+static size_t room_of(const struct weir__feed_topic *topic)
+{
+    size_t bytes = topic->entry_bytes > 0 ? topic->entry_bytes : 4096;
+    size_t most = REPLY_BYTES / bytes + 1;
+
+    return most < topic->base.claim.room ? most : topic->base.claim.room;
+}
+
+static void write_claim(struct weir__buf *bytes,
+                        const struct weir__feed_topic *topic)
+{
+    const struct weir__feed_options *options = &topic->options;
+    bool is_stream = topic->store->is_stream;
+    const char *key = weir__feed_key(topic);
+
+    weir__resp_eval(bytes,
+                    is_stream ? &weir__script_external_claim_stream
+                              : &weir__script_external_claim_list,
+                    8, is_stream ? 9 : 6);
+    weir__prefix_keys(bytes, &topic->base.prefix,
+                      "meta wait run lease held past auto");
+    weir__resp_str(bytes, key);
+    weir__resp_str(bytes, is_stream ? "stream" : "list");
+    weir__resp_int(bytes, (int64_t)room_of(topic));
+    weir__resp_int(bytes, topic->base.claim.lease_ms);
+    weir__resp_int(bytes, topic->base.revision);
+    weir__resp_str(bytes, strcmp(key, topic->base.name) == 0 ? "" : key);
+    if (!is_stream) {
+        weir__resp_int(bytes, options->is_auto_ack);
+        return;
+    }
+    weir__resp_str(bytes, weir__feed_group(topic));
+    weir__resp_str(bytes, topic->consumer);
+    weir__resp_str(bytes, options->starts_at_end ? "$" : "0");
+    weir__resp_int(bytes, options->claim_idle_ms > 0 ? options->claim_idle_ms
+                                                     : CLAIM_IDLE_MS);
+}
+
+void weir__feed_flush_claim(struct weir__feed_topic *topic)
+{
+    struct weir__buf bytes = {0};
+    struct claim_ask *asked;
+
+    if (!topic->base.wants_claim)
+        return;
+    asked = weir__mem_new(sizeof(*asked));
+    if (asked == NULL) {
+        weir__base_mark(&topic->base); /* the next flush tries again */
+        return;
+    }
+    topic->base.wants_claim = false;
+    asked->ask.done = on_claimed;
+    asked->topic = topic;
+    asked->room = topic->base.claim.room;
+    write_claim(&bytes, topic);
+    weir__base_send(
+        &topic->store->base, &bytes,
+        topic->store->is_stream ? &weir__script_external_claim_stream
+                                : &weir__script_external_claim_list,
+        WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)), &asked->ask);
+}

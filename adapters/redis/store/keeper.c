@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/keeper.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "adapters/redis/conn/compat.h"
+#include "adapters/redis/conn/error.h"
+#include "adapters/redis/probe.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+enum {
+    OUT = 0, /* the gate's lower two bits; above is the number of the run */
+    IN = 1,
+    BUSY = 2,
+    STATE = 3,
+
+    LIMIT_MS = 1000,    /* for the server */
+    LOOK_MAX_MS = 1000, /* between two looks */
+    LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
+    TRY_AGAIN_MS = 100  /* after the server did not answer */
+};
+
+#define MS_NS INT64_C(1000000)
+
+struct weir__keeper {
+    const struct weir__base *base;
+    const struct weir__kept *kept;
+    struct weir__redis_url url;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* the gate, or is_stopping */
+    bool is_stopping;       /* under the lock */
+    int fd;                 /* of the probe; under the lock; -1: none */
+
+    _Atomic uint64_t gate;
+    _Atomic int64_t deadline_ns; /* of the run behind it */
+    _Atomic uint64_t taken;      /* number of the last run that was settled */
+    _Atomic int64_t kept_ns;
+    _Atomic int64_t least_ms; /* of all leases and timeouts */
+
+    /* The loop thread's; behind the gate the keeper reads them. */
+    uint64_t number; /* of the run */
+    bool is_in;
+    struct weir__store_topic *topic;
+    struct weir__run *run;
+
+    /* The keeper thread's. */
+    struct weir__probe *probe;
+    struct weir__overdue *overdue; /* NULL: of a kind that has none */
+    struct weir__buf renewals;
+    uint64_t seen;    /* number of a run that was there at the last look */
+    uint64_t decided; /* number of a run that is settled, or cannot be */
+    int64_t renew_at_ns;
+};
+
+/* --- the loop thread ------------------------------------------------------ */
+
+void weir__keeper_note(struct weir__keeper *keeper, int64_t ms)
+{
+    if (ms >= atomic_load_explicit(&keeper->least_ms, memory_order_relaxed))
+        return;
+    (void)pthread_mutex_lock(&keeper->lock);
+    atomic_store_explicit(&keeper->least_ms, ms, memory_order_relaxed);
+    (void)pthread_cond_broadcast(&keeper->changed);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static void open_gate(struct weir__keeper *keeper)
+{
+    atomic_store_explicit(&keeper->gate, keeper->number << 2 | IN,
+                          memory_order_release);
+}
+
+static void close_gate(struct weir__keeper *keeper)
+{
+    uint64_t wanted = keeper->number << 2 | IN;
+
+    if (atomic_compare_exchange_strong_explicit(
+            &keeper->gate, &wanted, keeper->number << 2 | OUT,
+            memory_order_acq_rel, memory_order_acquire))
+        return;
+    (void)pthread_mutex_lock(&keeper->lock);
+    while ((atomic_load(&keeper->gate) & STATE) == BUSY)
+        (void)pthread_cond_wait(&keeper->changed, &keeper->lock);
+    atomic_store(&keeper->gate, keeper->number << 2 | OUT);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+void weir__keeper_enter(struct weir__keeper *keeper,
+                        struct weir__store_topic *topic, struct weir__run *run,
+                        int64_t deadline_ns)
+{
+    WEIR_ASSERT(!keeper->is_in);
+    keeper->is_in = true;
+    keeper->topic = topic;
+    keeper->run = run;
+    keeper->number++;
+    weir__keeper_note(keeper, (deadline_ns - run->started_ns) / MS_NS);
+    atomic_store_explicit(&keeper->deadline_ns, deadline_ns,
+                          memory_order_relaxed);
+    open_gate(keeper);
+}
+
+bool weir__keeper_has_taken(const struct weir__keeper *keeper)
+{
+    return atomic_load_explicit(&keeper->taken, memory_order_acquire) ==
+           keeper->number;
+}
+
+bool weir__keeper_leave(struct weir__keeper *keeper)
+{
+    if (!keeper->is_in)
+        return false; /* it was opened while the handler ran */
+    close_gate(keeper);
+    keeper->is_in = false;
+    return weir__keeper_has_taken(keeper);
+}
+
+int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper)
+{
+    return atomic_load_explicit(&keeper->kept_ns, memory_order_relaxed);
+}
+
+bool weir__keeper_shut(struct weir__keeper *keeper)
+{
+    if (keeper == NULL || !keeper->is_in)
+        return false;
+    close_gate(keeper);
+    return true;
+}
+
+void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in)
+{
+    if (was_in)
+        open_gate(keeper);
+}
+
+/* --- the server ----------------------------------------------------------- */
+
+static void set_fd(struct weir__keeper *keeper, int fd)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->fd = fd;
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static void hang_up(struct weir__keeper *keeper)
+{
+    set_fd(keeper, -1);
+    weir__probe_close(keeper->probe);
+    keeper->probe = NULL;
+}
+
+static bool connect_probe(struct weir__keeper *keeper)
+{
+    if (keeper->probe != NULL)
+        return true;
+    if (weir__probe_open(&keeper->url, LIMIT_MS, &keeper->probe, NULL) < 0) {
+        keeper->probe = NULL;
+        return false;
+    }
+    set_fd(keeper, weir__probe_fd(keeper->probe));
+    return true;
+}
+
+/* NULL: no answer, and the connection is gone. */
+static redisReply *ask(struct weir__keeper *keeper, struct weir_slice command)
+{
+    redisReply *reply = connect_probe(keeper)
+                            ? weir__probe_command(keeper->probe, command)
+                            : NULL;
+
+    if (reply == NULL)
+        hang_up(keeper);
+    return reply;
+}
+
+/* What the script answers; it is loaded when the server does not know it. */
+static redisReply *run_script(struct weir__keeper *keeper,
+                              const struct weir__script *script,
+                              struct weir_slice command)
+{
+    redisReply *reply = ask(keeper, command);
+    struct weir__buf load = {0};
+
+    if (reply == NULL || reply->type != REDIS_REPLY_ERROR ||
+        weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
+        return reply;
+    freeReplyObject(reply);
+    weir__resp_command(&load, 3);
+    weir__resp_str(&load, "SCRIPT");
+    weir__resp_str(&load, "LOAD");
+    weir__resp_bytes(&load, weir__slice_of(script->text, script->len));
+    reply = load.failed ? NULL : ask(keeper, weir__buf_slice(&load));
+    weir__buf_fini(&load);
+    if (reply == NULL)
+        return NULL;
+    freeReplyObject(reply);
+    return ask(keeper, command);
+}
+
+/* --- behind the gate ------------------------------------------------------ */
+
+/* False: the handler has returned meanwhile. */
+static bool go_behind(struct weir__keeper *keeper, uint64_t number)
+{
+    uint64_t wanted = number << 2 | IN;
+
+    return atomic_compare_exchange_strong_explicit(
+        &keeper->gate, &wanted, number << 2 | BUSY, memory_order_acq_rel,
+        memory_order_relaxed);
+}
+
+static void come_back(struct weir__keeper *keeper, uint64_t number)
+{
+    (void)pthread_mutex_lock(&keeper->lock);
+    atomic_store_explicit(&keeper->gate, number << 2 | IN,
+                          memory_order_release);
+    (void)pthread_cond_broadcast(&keeper->changed);
+    (void)pthread_mutex_unlock(&keeper->lock);
+}
+
+static void write_renewals(struct weir__keeper *keeper)
+{
+    weir__buf_reset(&keeper->renewals);
+    for (const struct weir__base_topic *topic = keeper->base->topics;
+         topic != NULL; topic = topic->next)
+        keeper->kept->write_renewals(&keeper->renewals, topic);
+}
+
+/* --- keeping -------------------------------------------------------------- */
+
+/* The answer to a renewal is the list of leases that are gone. */
+static bool has_kept_all(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 0;
+}
+
+/* The calls hold no NUL but the one that ends each. False: no answer. */
+static bool send_renewals(struct weir__keeper *keeper, bool *ret_is_kept)
+{
+    const struct weir__buf *buf = &keeper->renewals;
+    bool is_kept = true;
+    size_t at = 0;
+
+    while (at < buf->len) {
+        const char *call = (const char *)buf->ptr + at;
+        size_t len = strlen(call);
+        redisReply *reply =
+            run_script(keeper, keeper->kept->renew, weir__slice_of(call, len));
+
+        if (reply == NULL)
+            return false;
+        is_kept = is_kept && has_kept_all(reply);
+        freeReplyObject(reply);
+        at += len + 1;
+    }
+    *ret_is_kept = is_kept;
+    return true;
+}
+
+static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
+{
+    int64_t least_ms = atomic_load(&keeper->least_ms);
+    bool is_kept = false;
+
+    keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
+    if (!go_behind(keeper, number))
+        return;
+    write_renewals(keeper);
+    come_back(keeper, number);
+    if (keeper->renewals.failed || !send_renewals(keeper, &is_kept))
+        return;
+    if (is_kept)
+        atomic_store(&keeper->kept_ns, now_ns);
+    keeper->renew_at_ns = now_ns + least_ms * MS_NS / 3;
+}
+
+/* Has the script settled the one slot that it was given? */
+static bool has_settled(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+           reply->element[0]->type == REDIS_REPLY_INTEGER &&
+           reply->element[0]->integer == 1;
+}
+
+/* True: the server has decided; false: ask again. */
+static bool send_overdue(struct weir__keeper *keeper, uint64_t number)
+{
+    size_t last = weir__overdue_count(keeper->overdue) - 1;
+    redisReply *reply;
+
+    for (size_t i = 0; i < last; i++) {
+        reply = ask(keeper, weir__overdue_command(keeper->overdue, i));
+        if (reply == NULL)
+            return false;
+        freeReplyObject(reply);
+    }
+    reply = run_script(keeper, &weir__script_delay_settle,
+                       weir__overdue_command(keeper->overdue, last));
+    if (reply == NULL)
+        return false;
+    if (has_settled(reply))
+        atomic_store_explicit(&keeper->taken, number, memory_order_release);
+    freeReplyObject(reply);
+    return true;
+}
+
+/* A second try names new packs, and changes nothing if the first one worked:
+ * then the job is no longer under the token. */
+static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
+{
+    bool is_written;
+
+    if (keeper->overdue == NULL) {
+        keeper->decided = number;
+        return;
+    }
+    keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
+    if (!go_behind(keeper, number))
+        return;
+    is_written =
+        weir__overdue_write(keeper->overdue, keeper->topic, keeper->run);
+    come_back(keeper, number);
+    if (is_written && send_overdue(keeper, number))
+        keeper->decided = number;
+}
+
+static int64_t look_ms(const struct weir__keeper *keeper)
+{
+    int64_t ms =
+        atomic_load_explicit(&keeper->least_ms, memory_order_relaxed) / 8;
+
+    return ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms;
+}
+
+/* Look at what the loop does; returns when to look again. */
+static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
+{
+    uint64_t gate = atomic_load_explicit(&keeper->gate, memory_order_acquire);
+    int64_t deadline_ns =
+        atomic_load_explicit(&keeper->deadline_ns, memory_order_relaxed);
+    int64_t next_ns = now_ns + look_ms(keeper) * MS_NS;
+    uint64_t number = gate >> 2;
+
+    if ((gate & STATE) != IN || number == keeper->decided)
+        return next_ns;
+    if (number != keeper->seen) { /* it may be a short one */
+        keeper->seen = number;
+        keeper->renew_at_ns = now_ns;
+    } else if (now_ns >= deadline_ns) {
+        settle(keeper, number, now_ns);
+    } else if (now_ns >= keeper->renew_at_ns) {
+        renew(keeper, number, now_ns);
+    }
+    return deadline_ns > now_ns && deadline_ns < next_ns ? deadline_ns
+                                                         : next_ns;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static struct timespec timespec_of(int64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void *keep(void *arg)
+{
+    struct weir__keeper *keeper = arg;
+
+    (void)pthread_mutex_lock(&keeper->lock);
+    while (!keeper->is_stopping) {
+        int64_t least_ms = atomic_load(&keeper->least_ms);
+        struct timespec until;
+
+        (void)pthread_mutex_unlock(&keeper->lock);
+        until = timespec_of(look(keeper, monotonic_ns()));
+        (void)pthread_mutex_lock(&keeper->lock);
+        /* Nobody waited when a shorter one was noted meanwhile. */
+        if (!keeper->is_stopping && atomic_load(&keeper->least_ms) == least_ms)
+            (void)pthread_cond_timedwait(&keeper->changed, &keeper->lock,
+                                         &until);
+    }
+    (void)pthread_mutex_unlock(&keeper->lock);
+    hang_up(keeper);
+    return NULL;
+}
+
+static int start_thread(struct weir__keeper *keeper)
+{
+    sigset_t all, before;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* is inherited */
+    rc = pthread_create(&keeper->thread, NULL, keep, keeper);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0 ? WEIR_OK : WEIR_ESYSTEM;
+}
+
+static int make_lock(struct weir__keeper *keeper)
+{
+    pthread_condattr_t attr;
+
+    if (pthread_mutex_init(&keeper->lock, NULL) != 0)
+        return WEIR_ESYSTEM;
+    if (pthread_condattr_init(&attr) != 0 ||
+        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&keeper->changed, &attr) != 0) {
+        (void)pthread_mutex_destroy(&keeper->lock);
+        return WEIR_ESYSTEM;
+    }
+    (void)pthread_condattr_destroy(&attr);
+    return WEIR_OK;
+}
+
+static void release(struct weir__keeper *keeper)
+{
+    weir__overdue_free(keeper->overdue);
+    weir__buf_fini(&keeper->renewals);
+    weir__mem_free(keeper);
+}
+
+/* Without the thread. */
+static int init(struct weir__keeper *keeper, struct weir__base *base,
+                const struct weir__kept *kept)
+{
+    keeper->base = base;
+    keeper->kept = kept;
+    keeper->url = base->url;
+    keeper->fd = -1;
+    atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
+    if (kept->overdue_new == NULL)
+        return make_lock(keeper);
+    keeper->overdue = kept->overdue_new(base);
+    return keeper->overdue == NULL ? WEIR_ENOMEM : make_lock(keeper);
+}
+
+int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
+                      struct weir__keeper **ret_keeper)
+{
+    struct weir__keeper *keeper = weir__mem_new(sizeof(*keeper));
+    int rc;
+
+    if (keeper == NULL)
+        return WEIR_ENOMEM;
+    rc = init(keeper, base, kept);
+    if (rc < 0) {
+        release(keeper);
+        return rc;
+    }
+    rc = start_thread(keeper);
+    if (rc < 0) {
+        (void)pthread_cond_destroy(&keeper->changed);
+        (void)pthread_mutex_destroy(&keeper->lock);
+        release(keeper);
+        return rc;
+    }
+    *ret_keeper = keeper;
+    return WEIR_OK;
+}
+
+void weir__keeper_close(struct weir__keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    WEIR_ASSERT(!keeper->is_in);
+    (void)pthread_mutex_lock(&keeper->lock);
+    keeper->is_stopping = true;
+    if (keeper->fd >= 0)
+        (void)shutdown(keeper->fd, SHUT_RDWR); /* it waits no longer */
+    (void)pthread_cond_broadcast(&keeper->changed);
+    (void)pthread_mutex_unlock(&keeper->lock);
+    (void)pthread_join(keeper->thread, NULL);
+    (void)pthread_cond_destroy(&keeper->changed);
+    (void)pthread_mutex_destroy(&keeper->lock);
+    release(keeper);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/conn/error.h"
+#include "adapters/redis/store/base.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+/* Names on the server, and what is logged of its errors. */
+
+#define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
+#define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
+#define LOSS_NS      INT64_C(1000000000) /* jobs lost in the same way */
+
+void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
+{
+    int len = snprintf(prefix->text, sizeof(prefix->text),
+                       "weir:{%.*s}:", (int)topic.len, (const char *)topic.ptr);
+
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(prefix->text));
+    prefix->len = (size_t)len;
+}
+
+void weir__base_topic_name(struct weir__base_topic *topic,
+                           struct weir_slice name)
+{
+    WEIR_ASSERT(name.len < sizeof(topic->name));
+    memset(topic->name, 0, sizeof(topic->name));
+    if (name.len > 0)
+        memcpy(topic->name, name.ptr, name.len);
+    weir__prefix_init(&topic->prefix, name);
+}
+
+static void append_key(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *name, size_t len)
+{
+    char key[WEIR__KEY_MAX];
+
+    WEIR_ASSERT(prefix->len + len <= sizeof(key));
+    memcpy(key, prefix->text, prefix->len);
+    memcpy(key + prefix->len, name, len);
+    weir__resp_bytes(
+        buf, (struct weir_slice){(const uint8_t *)key, prefix->len + len});
+}
+
+void weir__prefix_key(struct weir__buf *buf, const struct weir__prefix *prefix,
+                      const char *name)
+{
+    append_key(buf, prefix, name, strlen(name));
+}
+
+void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *names)
+{
+    while (*names != '\0') {
+        size_t len = strcspn(names, " ");
+
+        append_key(buf, prefix, names, len);
+        names += len + (names[len] == ' ');
+    }
+}
+
+void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *seq)
+{
+    char name[2 + WEIR__SEQ_LEN] = "p:";
+
+    memcpy(name + 2, seq, WEIR__SEQ_LEN);
+    append_key(buf, prefix, name, sizeof(name));
+}
+
+int64_t weir__digits_read(struct weir_slice digits)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < digits.len && i < 18; i++) {
+        if (digits.ptr[i] < '0' || digits.ptr[i] > '9')
+            break;
+        number = number * 10 + (digits.ptr[i] - '0');
+    }
+    return number;
+}
+
+void weir__wake_channel(char *buf, size_t cap, const char *worker)
+{
+    int len = snprintf(buf, cap, "weir:wake:%s", worker);
+
+    WEIR_ASSERT(len > 0 && (size_t)len < cap);
+}
+
+/* --- errors ------------------------------------------------------------- */
+
+/* An error that begins like this one was not logged for a while. */
+static bool is_news(struct weir__base_topic *topic, const char *text)
+{
+    int64_t now_ns = weir__base_now_ns(topic->base);
+    char begin[sizeof(topic->error)];
+
+    (void)snprintf(begin, sizeof(begin), "%s", text); /* cut */
+    if (strcmp(begin, topic->error) == 0 &&
+        now_ns - topic->error_ns < LOG_EVERY_NS)
+        return false;
+    memcpy(topic->error, begin, sizeof(begin));
+    topic->error_ns = now_ns;
+    return true;
+}
+
+/* What to add to an error that only people can end. */
+static const char *hint_of(const char *text)
+{
+    if (weir__error_is_cross_slot(text))
+        return "; this node of a cluster cannot do that, see "
+               "docs/guarantees.md";
+    switch (weir__error_classify(text)) {
+    case WEIR__ERROR_REFUSED:
+    case WEIR__ERROR_FULL:
+        return "; no writes until that is over, see weir doctor";
+    case WEIR__ERROR_DENIED:
+        return "; see weir doctor";
+    case WEIR__ERROR_MISTAKE:
+        return "; does another program write these keys?";
+    case WEIR__ERROR_OTHER:
+    case WEIR__ERROR_NOSCRIPT:
+    case WEIR__ERROR_TURNED_AWAY:
+    case WEIR__ERROR_CLUSTER:
+    case WEIR__ERROR_NOAUTH:
+        break;
+    }
+    return NULL;
+}
+
+void weir__base_log_error(struct weir__base_topic *topic, const char *what,
+                          int code, const struct redisReply *reply)
+{
+    const struct weir__log *log = topic->base->options.log;
+    bool is_told = code == WEIR_ESERVER && reply != NULL &&
+                   reply->type == REDIS_REPLY_ERROR;
+    const char *text = is_told ? weir__error_core(reply->str)
+                       : code == WEIR_ESERVER && reply != NULL
+                           ? "the answer makes no sense"
+                           : weir_error_text(code);
+    const char *hint = is_told ? hint_of(text) : NULL;
+
+    if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
+        return;
+    weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
+              "redis: %s %s: %s%s", topic->name, what, text,
+              hint != NULL ? hint : "");
+}
+
+void weir__base_log_aside(struct weir__base_topic *topic,
+                          const struct redisReply *reply, size_t from)
+{
+    size_t last = (size_t)reply->elements - 1;
+    int64_t now_ns = weir__base_now_ns(topic->base), count;
+
+    if (reply->elements <= from || !weir__reply_int(reply, last, &count) ||
+        count <= 0)
+        return;
+    topic->aside += (uint64_t)count;
+    if (topic->aside_ns != 0 && now_ns - topic->aside_ns < LOG_EVERY_NS)
+        return;
+    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %" PRIu64 " members or counters of its keys were not "
+              "written by weir; they were set aside, does another program "
+              "write these keys?",
+              topic->name, topic->aside);
+    topic->aside = 0;
+    topic->aside_ns = now_ns;
+}
+
+void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)
+{
+    int64_t now_ns = weir__base_now_ns(topic->base);
+
+    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
+                         now_ns - topic->refused_ns < REFUSED_NS))
+        return;
+    topic->refused_ns = now_ns;
+    weir__log(topic->base->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: %zu verdicts came too late and were refused",
+              topic->name, refused);
+}
+
+static void tell_loss(struct weir__base_topic *topic, enum weir__loss loss,
+                      struct weir_slice where)
+{
+    static const char *const hows[] = {"are lost, their packs are gone",
+                                       "cannot be read and never run"};
+
+    _Static_assert(sizeof(hows) / sizeof(hows[0]) == WEIR__LOSSES, "for each");
+    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: %zu claimed jobs %s%s%.*s", topic->name,
+              topic->losses[loss].jobs, hows[loss], where.len > 0 ? ": " : "",
+              (int)where.len, (const char *)where.ptr);
+    topic->losses[loss].ns = weir__base_now_ns(topic->base);
+    topic->losses[loss].jobs = 0;
+}
+
+static bool may_tell(const struct weir__base_topic *topic, enum weir__loss loss)
+{
+    int64_t ns = topic->losses[loss].ns;
+
+    return ns == INT64_MIN || weir__base_now_ns(topic->base) - ns >= LOSS_NS;
+}
+
+void weir__base_log_loss(struct weir__base_topic *topic, enum weir__loss loss,
+                         size_t jobs, struct weir_slice where)
+{
+    topic->losses[loss].jobs += jobs;
+    if (may_tell(topic, loss))
+        tell_loss(topic, loss, where);
+}
+
+void weir__base_log_losses(struct weir__base_topic *topic, bool is_last)
+{
+    for (enum weir__loss loss = 0; loss < WEIR__LOSSES; loss++)
+        if (topic->losses[loss].jobs > 0 && (is_last || may_tell(topic, loss)))
+            tell_loss(topic, loss, weir__slice_str(""));
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/draft.h"
+#include "adapters/redis/delay/private.h"
+#include "adapters/redis/store/keeper.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* The verdict on an overdue run is put together like every other one, with a
+ * store, a topic and a lease that stand in for the real ones: those have what
+ * the loop thread collected in them. */
+
+enum { COMMANDS_MAX = 4 }; /* two packs, the topic of dead jobs, the call */
+
+struct weir__overdue {
+    struct weir__delay *store;      /* the real one */
+    struct weir__delay stand_in;    /* scratch space and names of packs */
+    struct weir__store_topic topic; /* of the run */
+    struct weir__store_topic grave; /* where its dead jobs go */
+    struct weir__lease *lease;      /* with one node */
+    struct weir__buf bytes;
+    size_t ends[COMMANDS_MAX];
+    size_t count;
+};
+
+struct weir__overdue *weir__overdue_new(struct weir__base *base)
+{
+    struct weir__overdue *overdue = weir__mem_new(sizeof(*overdue));
+
+    if (overdue == NULL)
+        return NULL;
+    overdue->lease =
+        weir__mem_new(sizeof(*overdue->lease) + sizeof(struct weir__held) +
+                      sizeof(struct weir__fetched));
+    if (overdue->lease == NULL) {
+        weir__mem_free(overdue);
+        return NULL;
+    }
+    overdue->store = (struct weir__delay *)base; /* its first member */
+    return overdue;
+}
+
+void weir__overdue_free(struct weir__overdue *overdue)
+{
+    if (overdue == NULL)
+        return;
+    for (size_t i = 0; i < 4; i++)
+        weir__buf_fini(&overdue->stand_in.scratch[i]);
+    weir__mem_free(overdue->stand_in.parcels.list);
+    weir__items_fini(&overdue->topic.endings);
+    weir__buf_fini(&overdue->bytes);
+    weir__mem_free(overdue->lease);
+    weir__mem_free(overdue);
+}
+
+/* --- standing in ---------------------------------------------------------- */
+
+static void prepare_topic(struct weir__overdue *overdue,
+                          const struct weir__store_topic *topic)
+{
+    struct weir__store_topic *copy = &overdue->topic;
+    struct weir__items endings = copy->endings; /* keeps its memory */
+
+    *copy = (struct weir__store_topic){
+        .store = &overdue->stand_in,
+        .endings = endings,
+        .max_dead = topic->max_dead,
+    };
+    copy->base.base = &overdue->stand_in.base;
+    copy->base.is_dirty = true; /* is on no list */
+    weir__base_topic_name(&copy->base, weir__slice_str(topic->base.name));
+    copy->touched_end = &copy->touched;
+    weir__items_reset(&copy->endings);
+    if (topic->on_dead[0] == '\0' || topic->stays_in_slot)
+        return;
+    memcpy(copy->on_dead, topic->on_dead, sizeof(copy->on_dead));
+    overdue->grave = (struct weir__store_topic){
+        .store = &overdue->stand_in,
+    };
+    overdue->grave.base.base = &overdue->stand_in.base;
+    weir__base_topic_name(&overdue->grave.base,
+                          weir__slice_str(topic->on_dead));
+    copy->grave = &overdue->grave;
+}
+
+static void prepare_lease(struct weir__overdue *overdue,
+                          const struct weir__lease *lease,
+                          const struct weir__held *held)
+{
+    struct weir__lease *copy = overdue->lease;
+
+    *copy = (struct weir__lease){
+        .topic = &overdue->topic,
+        .token = lease->token,
+        .out = 2, /* it is not spent by this verdict */
+        .node_count = 1,
+        .pack_count = 1,
+    };
+    copy->packs = (struct weir__fetched *)(void *)(copy->nodes + 1);
+    copy->packs[0] = (struct weir__fetched){
+        .batch = lease->packs[held->pack].batch,
+        .first = &copy->nodes[0],
+    };
+    copy->nodes[0] = (struct weir__held){
+        .size = held->size,
+        .lo = held->lo,
+        .lease = copy,
+    };
+    memcpy(copy->nodes[0].name, held->name, sizeof(held->name));
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static void end_command(struct weir__overdue *overdue)
+{
+    WEIR_ASSERT(overdue->count < COMMANDS_MAX);
+    overdue->ends[overdue->count] = overdue->bytes.len;
+    overdue->count++;
+}
+
+/* A topic that dead jobs move to has to be in the list of topics. */
+static void write_grave(struct weir__overdue *overdue)
+{
+    if (overdue->topic.grave == NULL)
+        return;
+    weir__resp_command(&overdue->bytes, 3);
+    weir__resp_str(&overdue->bytes, "SADD");
+    weir__resp_str(&overdue->bytes, "weir:topics");
+    weir__resp_str(&overdue->bytes, overdue->grave.base.name);
+    end_command(overdue);
+}
+
+static bool write_call(struct weir__overdue *overdue)
+{
+    struct weir__store_topic *topic = &overdue->topic;
+    const struct weir__parcels *parcels = &overdue->stand_in.parcels;
+    struct weir__draft draft;
+
+    weir__draft_sort_endings(topic, topic->touched);
+    draft = weir__draft_nodes(topic, topic->touched);
+    weir__draft_endings(&draft, 0);
+    if (!weir__draft_plan(&draft))
+        return false;
+    for (size_t i = 0; i < parcels->count; i++) {
+        weir__topic_write_stage(&overdue->bytes, weir__draft_home(&draft, i),
+                                &topic->endings, &parcels->list[i]);
+        end_command(overdue);
+    }
+    weir__draft_write(&overdue->bytes, &draft, false);
+    end_command(overdue);
+    return !overdue->bytes.failed;
+}
+
+bool weir__overdue_write(struct weir__overdue *overdue,
+                         struct weir__store_topic *topic,
+                         const struct weir__run *run)
+{
+    const struct weir__lease *lease = run->batch;
+    struct weir__delay *stand_in = &overdue->stand_in;
+    struct weir__run copy;
+    bool is_written;
+
+    if (overdue->store->base.seqs.last == 0 && !overdue->store->base.has_number)
+        return false; /* packs cannot be named yet */
+    stand_in->base.options = overdue->store->base.options;
+    stand_in->base.seqs = overdue->store->base.seqs;
+    stand_in->base.has_number = overdue->store->base.has_number;
+    stand_in->base.ahead_ms = overdue->store->base.ahead_ms;
+    weir__run_overdue(run, &copy);
+    prepare_topic(overdue, topic);
+    prepare_lease(overdue, lease, &lease->nodes[run->node]);
+    copy.batch = overdue->lease;
+    copy.node = 0;
+    weir__topic_settle(&overdue->topic, &copy);
+    weir__buf_reset(&overdue->bytes);
+    overdue->count = 0;
+    write_grave(overdue);
+    is_written = overdue->topic.touched != NULL && write_call(overdue);
+    overdue->store->base.seqs = stand_in->base.seqs; /* names are used up */
+    return is_written;
+}
+
+size_t weir__overdue_count(const struct weir__overdue *overdue)
+{
+    return overdue->count;
+}
+
+struct weir_slice weir__overdue_command(const struct weir__overdue *overdue,
+                                        size_t index)
+{
+    size_t start = index == 0 ? 0 : overdue->ends[index - 1];
+
+    return weir__slice_of((const char *)overdue->bytes.ptr + start,
+                          overdue->ends[index] - start);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/weir/facade.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+/* From any thread to the reactor's loop. */
+
+struct call {
+    struct weir__letter letter; /* first */
+    struct weir_reactor *reactor;
+    weir_call_fn fn;
+    void *arg;
+};
+
+/* A letter is dropped where the reactor is all but gone. */
+static void make_call(struct weir__letter *letter, bool is_dropped)
+{
+    struct call call = *(struct call *)letter; /* its first member */
+    bool is_over = is_dropped || call.reactor->is_freed;
+
+    weir__mem_free(letter);
+    call.reactor->depth++;
+    call.fn(is_over ? WEIR_ECANCELED : WEIR_OK, call.reactor, call.arg);
+    call.reactor->depth--;
+}
+
+int weir_reactor_call(struct weir_reactor *reactor, weir_call_fn fn, void *arg)
+{
+    struct call *call = weir__mem_new(sizeof(*call));
+    int rc;
+
+    WEIR_ASSERT(fn != NULL);
+    if (call == NULL)
+        return WEIR_ENOMEM;
+    call->letter.read = make_call;
+    call->reactor = reactor;
+    call->fn = fn;
+    call->arg = arg;
+    rc = weir__mailbox_send(reactor->mailbox, &call->letter, sizeof(*call));
+    if (rc < 0)
+        weir__mem_free(call);
+    return rc;
+}

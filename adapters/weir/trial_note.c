@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/weir/trial_private.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* What happened, each with its texts behind it. */
+struct noted_run {
+    struct weir_trial_run run;
+    char text[];
+};
+
+struct noted_line {
+    struct weir_trial_line line;
+    char text[];
+};
+
+struct noted_follow {
+    struct weir_trial_follow follow;
+    char text[];
+};
+
+/* Append a copy; without memory the line is only passed on. */
+static void note_line(struct weir_trial *trial, enum weir_level level,
+                      const char *text)
+{
+    size_t len = strlen(text);
+    struct noted_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
+    struct noted_line **lines = weir__mem_grow(
+        trial->lines, trial->line_count + 1, sizeof(struct noted_line *));
+
+    if (lines != NULL)
+        trial->lines = lines;
+    if (lines == NULL || noted == NULL) {
+        weir__mem_free(noted);
+        return;
+    }
+    memcpy(noted->text, text, len + 1);
+    noted->line = (struct weir_trial_line){level, noted->text};
+    trial->lines[trial->line_count++] = noted;
+}
+
+void weir__trial_log(enum weir_level level, const char *text, void *arg)
+{
+    struct weir_trial *trial = arg;
+
+    note_line(trial, level, text);
+    if (trial->on_line != NULL)
+        trial->on_line(level, text, trial->on_line_arg);
+}
+
+/* Copy `from` to `*to` with a NUL and move on. */
+static const char *put_text(char **to, struct weir_slice from)
+{
+    char *start = *to;
+
+    if (from.len > 0)
+        memcpy(start, from.ptr, from.len);
+    start[from.len] = '\0';
+    *to += from.len + 1;
+    return start;
+}
+
+/* The number of the run whose counters these are: failures counted it already,
+ * and the store counts what is done. */
+static uint32_t attempt_of(const struct weir__trial_job *job,
+                           const struct weir__run *run)
+{
+    uint32_t attempt = job->record.counters.attempt;
+
+    return run->outcome == WEIR__OUTCOME_SNOOZE ? attempt + 1 : attempt;
+}
+
+static struct noted_run *copy_run(const struct weir_trial *trial,
+                                  const struct weir__trial_job *job,
+                                  const struct weir__run *run)
+{
+    struct weir_slice reason = weir__slice_str(run->reason);
+    struct weir_slice dead = {0};
+    struct noted_run *noted;
+    char *text;
+
+    if (run->outcome == WEIR__OUTCOME_DEAD)
+        dead = run->record.reason;
+    noted =
+        weir__mem_new(sizeof(*noted) + job->id.len + reason.len + dead.len + 3);
+    if (noted == NULL)
+        return NULL;
+    text = noted->text;
+    noted->run = (struct weir_trial_run){
+        .id = put_text(&text, job->id),
+        .attempt = attempt_of(job, run),
+        .verdict = run->verdict,
+        .reason = put_text(&text, reason),
+        .delay_ms = job->state == WEIR_TRIAL_WAITING ? run->delay_ms : -1,
+        .dead = put_text(&text, dead),
+        .timed_out = run->is_timed_out,
+        .elapsed_ms = weir_trial_elapsed_ms(trial),
+    };
+    return noted;
+}
+
+static void note_run(struct weir_trial *trial,
+                     const struct weir__trial_job *job,
+                     const struct weir__run *run)
+{
+    struct noted_run *noted = copy_run(trial, job, run);
+    struct noted_run **runs = weir__mem_grow(trial->runs, trial->run_count + 1,
+                                             sizeof(struct noted_run *));
+
+    if (runs != NULL)
+        trial->runs = runs;
+    if (runs == NULL || noted == NULL) {
+        weir__mem_free(noted);
+        weir__trial_log(WEIR_LEVEL_ERROR,
+                        "out of memory: a run is not in the list", trial);
+        return;
+    }
+    trial->runs[trial->run_count++] = noted;
+}
+
+static int64_t delay_of(const struct weir_trial *trial,
+                        const struct weir__follow *follow)
+{
+    int64_t delay_ms = follow->delay_ms;
+
+    if (follow->at_ms != 0)
+        delay_ms =
+            follow->at_ms - trial->start_ms - weir_trial_elapsed_ms(trial);
+    return delay_ms < 0 ? 0 : delay_ms;
+}
+
+static struct noted_follow *copy_follow(const struct weir_trial *trial,
+                                        const struct weir__run *run,
+                                        const struct weir__follow *follow)
+{
+    const struct weir__record *record = &follow->record;
+    size_t len = weir__facade_codec.json(record->body, NULL, 0);
+    struct noted_follow *noted;
+    char *text;
+
+    noted = weir__mem_new(sizeof(*noted) + WEIR_MAX_TOPIC + run->id.len +
+                          follow->id.len + record->url.len + record->retry.len +
+                          len + 6);
+    if (noted == NULL)
+        return NULL;
+    text = noted->text;
+    noted->follow = (struct weir_trial_follow){
+        .topic = put_text(&text, follow->topic.len > 0
+                                     ? follow->topic
+                                     : weir__slice_str(trial->topic)),
+        .by = put_text(&text, run->id),
+        .id = put_text(&text, follow->id),
+        .url = put_text(&text, record->url),
+        .retry = put_text(&text, record->retry),
+        .delay_ms = delay_of(trial, follow),
+        .ttl_ms = record->ttl_ms,
+    };
+    noted->follow.json = text;
+    (void)weir__facade_codec.json(record->body, text, len + 1);
+    return noted;
+}
+
+static void note_follow(struct weir_trial *trial, const struct weir__run *run,
+                        const struct weir__follow *follow)
+{
+    struct noted_follow *noted = copy_follow(trial, run, follow);
+    struct noted_follow **follows = weir__mem_grow(
+        trial->follows, trial->follow_count + 1, sizeof(struct noted_follow *));
+
+    if (follows != NULL)
+        trial->follows = follows;
+    if (follows == NULL || noted == NULL) {
+        weir__mem_free(noted);
+        weir__trial_log(WEIR_LEVEL_ERROR,
+                        "out of memory: a job that was added is not in the "
+                        "list",
+                        trial);
+        return;
+    }
+    trial->follows[trial->follow_count++] = noted;
+}
+
+void weir__trial_verdict(const struct weir__trial_job *job,
+                         const struct weir__run *run, void *arg)
+{
+    const struct weir__follow *follow = run->follows.first;
+
+    note_run(arg, job, run);
+    for (; follow != NULL; follow = follow->next)
+        note_follow(arg, run, follow);
+}
+
+void weir__trial_free_notes(struct weir_trial *trial)
+{
+    for (size_t i = 0; i < trial->run_count; i++)
+        weir__mem_free(trial->runs[i]);
+    for (size_t i = 0; i < trial->line_count; i++)
+        weir__mem_free(trial->lines[i]);
+    for (size_t i = 0; i < trial->follow_count; i++)
+        weir__mem_free(trial->follows[i]);
+    weir__mem_free(trial->runs);
+    weir__mem_free(trial->lines);
+    weir__mem_free(trial->follows);
+}
+
+size_t weir_trial_run_count(const struct weir_trial *trial)
+{
+    return trial->run_count;
+}
+
+const struct weir_trial_run *weir_trial_run_at(const struct weir_trial *trial,
+                                               size_t i)
+{
+    return i < trial->run_count ? &trial->runs[i]->run : NULL;
+}
+
+const struct weir_trial_run *weir_trial_last(const struct weir_trial *trial)
+{
+    return trial->run_count == 0 ? NULL
+                                 : &trial->runs[trial->run_count - 1]->run;
+}
+
+size_t weir_trial_follow_count(const struct weir_trial *trial)
+{
+    return trial->follow_count;
+}
+
+const struct weir_trial_follow *
+weir_trial_follow_at(const struct weir_trial *trial, size_t i)
+{
+    return i < trial->follow_count ? &trial->follows[i]->follow : NULL;
+}
+
+size_t weir_trial_line_count(const struct weir_trial *trial)
+{
+    return trial->line_count;
+}
+
+const struct weir_trial_line *weir_trial_line_at(const struct weir_trial *trial,
+                                                 size_t i)
+{
+    return i < trial->line_count ? &trial->lines[i]->line : NULL;
+}
+
+bool weir_trial_logged(const struct weir_trial *trial, const char *part)
+{
+    for (size_t i = 0; i < trial->line_count; i++)
+        if (strstr(trial->lines[i]->text, part) != NULL)
+            return true;
+    return false;
+}
+
+enum weir_trial_state weir_trial_state(const struct weir_trial *trial,
+                                       const char *id)
+{
+    const struct weir__trial_job *job =
+        weir__trial_store_find(trial->store, weir__slice_str(id));
+
+    return job == NULL ? WEIR_TRIAL_NONE : job->state;
+}
+
+struct weir_counters weir_trial_counters(const struct weir_trial *trial,
+                                         const char *id)
+{
+    const struct weir__trial_job *job =
+        weir__trial_store_find(trial->store, weir__slice_str(id));
+
+    return job == NULL ? (struct weir_counters){0} : job->record.counters;
+}
+
+void weir_trial_each_counter(const struct weir_trial *trial, weir_counter_fn fn,
+                             void *arg)
+{
+    int rc = weir__reactor_counters(trial->core, weir__slice_str(trial->topic),
+                                    fn, arg);
+
+    WEIR_ASSERT(rc == WEIR_OK); /* it serves that topic */
+}

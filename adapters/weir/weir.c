@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/weir/facade.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/json/json.h"
+#include "adapters/msgpack/origin.h"
+#include "adapters/msgpack/scan.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "core/text.h"
+
+#define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
+
+enum { BLOCK_WARN_MS = 100, THREADS = 8, THREADS_MAX = 256 };
+
+const struct weir__codec weir__facade_codec = {
+    .value = weir__msgpack_find,
+    .json = weir__json_print,
+    .check = weir__facade_check_job,
+    .origin = weir__origin_read,
+};
+
+static int64_t on_tick(void *arg)
+{
+    struct weir_reactor *reactor = arg;
+    int64_t wait_ns;
+
+    weir__mailbox_here(reactor->mailbox);
+    reactor->depth++;
+    wait_ns = weir__reactor_tick(reactor->core);
+    reactor->depth--;
+    return wait_ns;
+}
+
+/* Unique enough for two reactors that start in the same process at once: the
+ * clock's nanoseconds, the pid and where the reactor lies. */
+static uint64_t make_seed(const struct weir_reactor *reactor)
+{
+    uint64_t state = (uint64_t)weir__driver_clock(NULL);
+
+    state ^= (uint64_t)getpid() << 32;
+    state ^= (uint64_t)(uintptr_t)reactor;
+    return weir__random_next(&state);
+}
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+static int check_name(const char *name, struct weir_error *err)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < len; i++)
+        if (!is_name_byte(name[i]))
+            len = 0;
+    if (len == 0 || len > WEIR_MAX_TOPIC)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "worker name \"%.60s\": wanted 1 to %d of "
+                               "[A-Za-z0-9._-]",
+                               name, WEIR_MAX_TOPIC);
+    return WEIR_OK;
+}
+
+static int set_name(struct weir_reactor *reactor, const char *name,
+                    struct weir_error *err)
+{
+    char host[17];
+
+    if (name != NULL) {
+        int rc = check_name(name, err);
+
+        if (rc == WEIR_OK)
+            (void)snprintf(reactor->name, sizeof(reactor->name), "%s", name);
+        return rc;
+    }
+    if (gethostname(host, sizeof(host)) != 0)
+        host[0] = '\0';
+    host[sizeof(host) - 1] = '\0'; /* a longer name comes without one */
+    for (char *c = host; *c != '\0'; c++)
+        if (!is_name_byte(*c))
+            *c = '-';
+    (void)snprintf(reactor->name, sizeof(reactor->name), "%s-%ld-%08lx", host,
+                   (long)getpid(), (unsigned long)(reactor->seed & 0xffffffff));
+    return WEIR_OK;
+}
+
+static void on_completed(uint64_t ticket,
+                         const struct weir__completion *completion, void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    if (reactor->core == NULL) { /* by a plugin that is being closed */
+        reactor->held -= reactor->held > 0 ? 1 : 0;
+        return;
+    }
+    reactor->depth++;
+    weir__reactor_complete(reactor->core, ticket, completion);
+    reactor->depth--;
+}
+
+static void on_returned(struct weir__errand *errand, void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    weir__reactor_returned(reactor->core, errand);
+}
+
+static int open_pool(struct weir_reactor *reactor, uint32_t threads)
+{
+    struct weir__ev_pool_options pool = {
+        .loop = reactor->loop,
+        .threads = threads == 0 ? THREADS : threads,
+        .log = &reactor->log,
+        .depth = &reactor->depth,
+        .returned = on_returned,
+        .arg = reactor,
+    };
+
+    return weir__ev_pool_open(&pool, &reactor->pool);
+}
+
+static int open_parts(struct weir_reactor *reactor,
+                      const struct weir_options *options)
+{
+    struct weir__mailbox_options mailbox = {
+        .loop = reactor->loop,
+        .completed = on_completed,
+        .arg = reactor,
+    };
+    struct weir__reactor_options core = {
+        .codec = &weir__facade_codec,
+        .clock = weir__driver_clock,
+        .seed = reactor->seed,
+        .log = &reactor->log,
+        .block_warn_ms = options->block_warn_ms == 0 ? BLOCK_WARN_MS
+                                                     : options->block_warn_ms,
+    };
+    int rc = weir__mailbox_open(&mailbox, &reactor->mailbox);
+
+    if (rc == WEIR_OK)
+        rc = open_pool(reactor, options->threads);
+    if (rc < 0)
+        return rc;
+    core.mailbox = weir__mailbox_port(reactor->mailbox);
+    core.pool = weir__ev_pool_port(reactor->pool);
+    reactor->core = weir__reactor_new(&core);
+    if (reactor->core == NULL)
+        return WEIR_ENOMEM;
+    rc = weir__facade_open_store(reactor, 0);
+    if (rc < 0)
+        return rc;
+    return weir__driver_open(reactor->loop, on_tick, reactor, &reactor->driver);
+}
+
+/* Copes with a half-built reactor. The stores go first: their callbacks, run
+ * with WEIR_ECANCELED, may still look at the rest. */
+static void destroy(void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    reactor->is_freed = true;
+    if (reactor->core != NULL) {
+        weir__reactor_halt(reactor->core);
+        weir__mailbox_read(reactor->mailbox); /* what calls was canceled */
+        reactor->held = weir__reactor_drop_pending(reactor->core);
+    }
+    weir__ev_pool_close(reactor->pool); /* its threads look at the core */
+    weir__facade_close_stores(reactor);
+    weir__reactor_free(reactor->core);
+    reactor->core = NULL; /* what plugins complete now is over */
+    weir__driver_close(reactor->driver);
+    while (reactor->plugins != NULL) {
+        struct weir__bound_plugin *bound = reactor->plugins;
+
+        reactor->plugins = bound->next;
+        weir__facade_close_plugin(bound);
+    }
+    weir__mailbox_close(reactor->mailbox, reactor->held);
+    weir__mem_free(reactor);
+}
+
+static int check_options(const struct weir_options *options,
+                         struct weir_error *err)
+{
+    if (options->loop == NULL || options->redis_url == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "a reactor needs a loop and a redis_url");
+    if (options->request_timeout_ms < 0 ||
+        options->request_timeout_ms > REQUEST_TIMEOUT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "request_timeout_ms is %lld: wanted 1 to %lld, "
+                               "or 0 for 10000",
+                               (long long)options->request_timeout_ms,
+                               (long long)REQUEST_TIMEOUT_MAX_MS);
+    if (options->block_warn_ms < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "block_warn_ms is %lld: wanted 1 or more, or 0 "
+                               "for %d",
+                               (long long)options->block_warn_ms,
+                               BLOCK_WARN_MS);
+    if (options->threads > THREADS_MAX)
+        return weir__error_set(
+            err, WEIR_EINVAL, "threads is %lu: wanted 1 to %d, or 0 for %d",
+            (unsigned long)options->threads, THREADS_MAX, THREADS);
+    return WEIR_OK;
+}
+
+int weir_reactor_open(const struct weir_options *options,
+                      struct weir_reactor **ret_reactor, struct weir_error *err)
+{
+    struct weir_reactor *reactor;
+    int rc = check_options(options, err);
+
+    if (rc < 0)
+        return rc;
+    reactor = weir__mem_new(sizeof(*reactor));
+    if (reactor == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    reactor->log = (struct weir__log){
+        .fn = options->log,
+        .arg = options->log_arg,
+        .level = options->log_level,
+    };
+    reactor->on_connection = options->on_connection;
+    reactor->on_connection_arg = options->on_connection_arg;
+    reactor->loop = options->loop;
+    reactor->request_timeout_ms = options->request_timeout_ms;
+    reactor->seed = make_seed(reactor);
+    rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
+    if (rc == WEIR_OK)
+        rc = set_name(reactor, options->name, err);
+    if (rc == WEIR_OK) {
+        rc = open_parts(reactor, options);
+        if (rc < 0)
+            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+    }
+    if (rc < 0) {
+        destroy(reactor);
+        return rc;
+    }
+    *ret_reactor = reactor;
+    return WEIR_OK;
+}
+
+void weir_reactor_free(struct weir_reactor *reactor)
+{
+    if (reactor == NULL || reactor->is_freed)
+        return;
+    if (reactor->depth == 0) {
+        destroy(reactor);
+        return;
+    }
+    /* Inside a callback of ours: what called it still needs the reactor. */
+    reactor->is_freed = true;
+    weir__reactor_halt(reactor->core);
+    weir__driver_defer(reactor->driver, destroy);
+}
+
+void weir_reactor_totals(const struct weir_reactor *reactor,
+                         struct weir_totals *ret_totals)
+{
+    *ret_totals = (struct weir_totals){0};
+    if (reactor->core != NULL) /* else it is being freed */
+        weir__reactor_totals(reactor->core, ret_totals);
+}
+
+int weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
+                          weir_counter_fn fn, void *arg)
+{
+    if (reactor->core == NULL)
+        return WEIR_ECANCELED;
+    return weir__reactor_counters(reactor->core, weir__slice_str(topic), fn,
+                                  arg);
+}
+
+void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
+                          void *arg)
+{
+    if (reactor->is_freed)
+        return;
+    weir__reactor_on_idle(reactor->core, fn, arg);
+}
+
+void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
+                       void *arg)
+{
+    if (reactor->is_freed)
+        return;
+    weir__reactor_stop(reactor->core, done, arg);
+}
+
+void weir_reactor_give_back(struct weir_reactor *reactor)
+{
+    if (reactor->is_freed)
+        return;
+    reactor->depth++;
+    weir__reactor_abort(reactor->core);
+    reactor->depth--;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/config/files.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness/tempdir.h"
+
+static struct tempdir dir; /* of this test's process; its guard removes it */
+
+void write_bytes(const void *bytes, size_t len)
+{
+    FILE *file;
+
+    if (dir.path[0] == '\0') {
+        EXPECT_TRUE(tempdir_make(&dir));
+        EXPECT_INT(0, chdir(dir.path));
+    }
+    file = fopen("w.conf", "wb");
+    EXPECT_TRUE(file != NULL);
+    EXPECT_INT(len, fwrite(bytes, 1, len, file));
+    EXPECT_INT(0, fclose(file));
+}
+
+struct weir__config *config_of(const char *text)
+{
+    struct weir__config *config = NULL;
+    struct weir_error err = {0};
+    int rc;
+
+    write_bytes(text, strlen(text));
+    rc = weir__config_read("w.conf", &config, &err);
+    EXPECT_STR("", err.text);
+    EXPECT_INT(WEIR_OK, rc);
+    return config;
+}
+
+void expect_refused(const struct refusal *refusals, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct weir__config *config = NULL;
+        struct weir_error err = {0};
+        int rc;
+
+        write_bytes(refusals[i].text, strlen(refusals[i].text));
+        rc = weir__config_read("w.conf", &config, &err);
+        EXPECT_STR(refusals[i].sentence, err.text);
+        EXPECT_INT(WEIR_EINVAL, rc);
+        EXPECT_INT(WEIR_EINVAL, err.code);
+        EXPECT_TRUE(config == NULL);
+        config = config_of("redis { url = \"u\" }");
+        EXPECT_STR("u", config->url.value);
+        weir__config_free(config);
+    }
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/redis/bounded/bounded_fixture.h"
+#include "tests/redis/store/lease_fixture.h"
+
+/* Bounded topics: groups that linger, and groups that are idle. Their times are
+ * moved on the server, nobody waits for them. */
+
+static struct weir__bounded_options options;
+
+static struct host *open_one(void)
+{
+    (void)world_open(NULL);
+    options = bounded_options();
+    return bounded_open("one", &options);
+}
+
+static void settle_all(struct host *host)
+{
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+}
+
+TEST(a_group_lingers_until_its_batch_is_full)
+{
+    struct host *host = open_one();
+
+    options.linger_ms = 60000;
+    options.batch = 3;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    event_add(host, "a", 1);
+    events_add(host, "b", 1, 2);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_TRUE(host->claimed.next_due_us > 0 &&
+                host->claimed.next_due_us <= 60000000);
+    event_add(host, "b", 3);
+    EXPECT_INT(3, host_claim(host, 300, 5000));
+    EXPECT_STR("b:1-3 ", events_text(host));
+    settle_all(host);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    due_now("rot", "a");
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_STR("a:1 ", events_text(host));
+    bounded_walk();
+    world_close();
+}
+
+/* The turn of `a` is now, of `b` and `c` later. */
+static const char turns[] =
+    "local time = redis.call('TIME') "
+    "local now = time[1] * 1000 + math.floor(time[2] / 1000) "
+    "local function turn(group, by) "
+    "  local at = string.format('%.0f', now + by) "
+    "  return redis.call('ZADD', KEYS[1], 'XX', 'CH', at, group) end "
+    "return turn('a', 0) + turn('b', 200) + turn('c', 30000)";
+
+TEST(a_group_comes_along_when_its_linger_is_nearly_over)
+{
+    struct host *host = open_one();
+
+    options.linger_ms = 60000;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    event_add(host, "a", 1);
+    event_add(host, "b", 1);
+    event_add(host, "c", 1);
+    EXPECT_INT(3, redis_int(world_server(), "EVAL %s 1 weir:{t}:rot", turns));
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_STR("a:1 b:1 ", events_text(host));
+    settle_all(host);
+    bounded_walk();
+    world_close();
+}
+
+TEST(a_group_that_events_are_added_to_is_not_idle)
+{
+    struct host *host = open_one();
+
+    options.group_ttl_ms = 60000;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    events_add(host, "a", 1, 2); /* and the first of them seems old */
+    EXPECT_INT(0, redis_int(world_server(), "ZADD weir:{t}:ttl 1000 a"));
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_STR("a:1-2 ", events_text(host));
+    settle_all(host);
+    EXPECT_INT(0, bounded_count("ttl"));
+    bounded_walk();
+    world_close();
+}
+
+/* The last event of `a` was added long ago. */
+static const char ageing[] =
+    "local event = redis.call('LINDEX', KEYS[1], -1) "
+    "redis.call('ZADD', KEYS[2], 'XX', 1, 'a') "
+    "return redis.call('LSET', KEYS[1], -1, string.sub(event, 1, 1) .. "
+    "  string.rep('-', 8) .. string.sub(event, 10))";
+
+TEST(an_idle_group_is_dropped_as_a_whole)
+{
+    struct host *host = open_one();
+
+    options.group_ttl_ms = 60000;
+    bounded_serve(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    events_add(host, "a", 1, 5);
+    EXPECT_STR("OK", redis_text(world_server(),
+                                "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
+    events_add(host, "b", 1, 2);
+    EXPECT_INT(2, host_claim(host, 300, 5000));
+    EXPECT_STR("b:1-2 ", events_text(host));
+    EXPECT_INT(5, host->dropped[WEIR_DROP_TTL]);
+    EXPECT_INT(5, bounded_count("ttl"));
+    bounded_walk();
+    world_close();
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/classic/fifo.h"
+#include "core/text.h"
+#include "tests/harness/oom.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* The stores of sync and concurrent topics on a real server. */
+
+static const struct weir__fifo_options atomic = {
+    .delay_ms = 0, .lease_ms = 300, .consumers = 1};
+static const struct weir__fifo_options two_step = {
+    .delay_ms = 0, .lease_ms = 300, .consumers = 1, .is_two_step = true};
+static const struct weir__fifo_options four = {
+    .delay_ms = 0, .lease_ms = 300, .consumers = 4};
+static const struct weir__fifo_options locked = {
+    .delay_ms = 0, .lease_ms = 300, .consumers = 4, .is_locked = true};
+
+static long long waiting(struct redis_proc *server)
+{
+    return redis_int(server, "LLEN weir:{t}:fifo");
+}
+
+static long long parked(struct redis_proc *server)
+{
+    return redis_int(server, "HLEN weir:{t}:parked");
+}
+
+/* Put one message into the queue, without anybody who takes it. */
+static void add_one(const char *id)
+{
+    struct host *host = host_open_as("adder", weir__concurrent_open, &atomic);
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    host_add(host, id, 0);
+    AWAIT(host->added == 1);
+    host_close(host);
+}
+
+/* Have a worker take the only message and die in that moment. */
+static void take_and_die(const struct weir__fifo_options *options)
+{
+    struct host *host = host_open_as("victim", weir__concurrent_open, options);
+
+    AWAIT(waiting(world_server()) == 0);
+    host_close(host);
+}
+
+TEST(a_crash_between_taking_and_parking_loses_the_message)
+{
+    struct redis_proc *server = world_open(NULL);
+
+    add_one("42");
+    take_and_die(&two_step);
+    EXPECT_INT(0, waiting(server));
+    EXPECT_INT(0, parked(server));
+    world_close();
+}
+
+TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *heir;
+
+    add_one("42");
+    take_and_die(&atomic);
+    EXPECT_INT(1, parked(server));
+    heir = host_open_as("heir", weir__concurrent_open, &atomic);
+    AWAIT(host_claim(heir, 10, 300) == 1);
+    EXPECT_STR("42", run_id(heir->runs));
+    host_settle_all(heir, WEIR__OUTCOME_DONE);
+    host_await_settled(heir);
+    EXPECT_INT(0, heir->refused);
+    EXPECT_INT(0, parked(server));
+    EXPECT_INT(1, redis_int(server, "EXISTS weir:{t}:meta"));
+    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta crashed"));
+    world_close();
+}
+
+TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host = host_open_as("w1", weir__concurrent_open, &atomic);
+
+    host_add(host, "42", 0);
+    AWAIT(host_claim(host, 10, 300) == 1);
+    (void)redis_int(server, "DEL weir:{t}:parked");
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    AWAIT(host->settled == 1);
+    EXPECT_INT(1, host->refused);
+    EXPECT_TRUE(redis_text(server, "HGET weir:{t}:meta done") == NULL);
+    world_close();
+}
+
+TEST(the_owner_is_told_that_its_lease_ended)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host = host_open_as("w1", weir__concurrent_open, &atomic);
+    uint64_t token;
+
+    host_add(host, "42", 0);
+    AWAIT(host_claim(host, 10, 300) == 1);
+    token = host->runs->token;
+    (void)redis_int(server, "DEL weir:{t}:alive");
+    AWAIT(host->lost_token == token);
+    world_close();
+}
+
+TEST(a_claim_on_an_empty_queue_gets_nothing)
+{
+    (void)world_open(NULL);
+    EXPECT_INT(
+        0, host_claim(host_open_as("w1", weir__sync_open, &locked), 10, 300));
+    world_close();
+}
+
+TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
+{
+    struct redis_proc *server = world_open(NULL);
+
+    (void)host_open_as("w1", weir__concurrent_open, &four);
+    AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
+    EXPECT_INT(0, waiting(server));
+    world_close();
+}
+
+TEST(a_topic_of_another_kind_is_left_alone)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host;
+
+    (void)redis_int(server, "HSET weir:{t}:meta kind delay");
+    host = host_open_as("w1", weir__sync_open, &locked);
+    EXPECT_INT(0, host_claim(host, 10, 300));
+    EXPECT_INT(WEIR_EKIND, host->claimed.code);
+    host_add(host, "42", 0);
+    AWAIT(host->failed == 1);
+    EXPECT_INT(WEIR_EKIND, host->last_code);
+    EXPECT_INT(0, waiting(server));
+    world_close();
+}
+
+static void push(struct redis_proc *server, const char *bytes, size_t len)
+{
+    (void)redis_int(server, "HSET weir:{t}:meta kind sync");
+    (void)redis_int(server, "RPUSH weir:{t}:fifo %b", bytes, len);
+}
+
+TEST(a_message_of_a_newer_version_is_left_alone)
+{
+    static const char newer[] = "\x93\xa1x\xcf\0\0\0\0\0\0\0\1\x91\x09";
+    struct redis_proc *server = world_open(NULL);
+    struct host *host;
+
+    push(server, newer, sizeof(newer) - 1);
+    host = host_open_as("w1", weir__sync_open, &locked);
+    AWAIT(strstr(world_log, "newer version of weir") != NULL);
+    EXPECT_INT(0, host_claim(host, 10, 300));
+    AWAIT(waiting(server) == 1);
+    world_close();
+}
+
+TEST(an_unreadable_message_comes_as_malformed)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *host;
+
+    push(server, "junk", 4);
+    host = host_open_as("w1", weir__sync_open, &locked);
+    AWAIT(host_claim(host, 10, 300) == 1);
+    EXPECT_TRUE(host->runs->is_malformed);
+    host->runs->record.reason = weir__slice_str("malformed");
+    host_settle_all(host, WEIR__OUTCOME_DEAD);
+    host_await_settled(host);
+    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta failed"));
+    EXPECT_INT(0, waiting(server));
+    world_close();
+}
+
+/* Handles messages until all of `count` were; kills every connection a few
+ * times meanwhile. */
+static void work_despite_cuts(struct host *host, uint8_t *ran, size_t count)
+{
+    size_t handled = 0, distinct = 0;
+
+    while (distinct < count) {
+        int number;
+
+        (void)host_claim(host, 10, 300);
+        while (host->runs != NULL) {
+            struct weir__run *run = host_take(host);
+
+            EXPECT_INT(1, sscanf(run_id(run), "job-%d", &number));
+            distinct += ran[number]++ == 0;
+            handled++;
+            host_settle(host, run, WEIR__OUTCOME_DONE);
+        }
+        if (handled > 0 && handled % 50 == 0 && handled <= 150) {
+            (void)redis_int(world_server(), "CLIENT KILL TYPE normal");
+            handled++;
+        }
+    }
+}
+
+TEST(parked_messages_survive_cut_connections)
+{
+    uint8_t ran[300] = {0};
+    struct host *host;
+
+    (void)world_open(NULL);
+    host = host_open_as("w1", weir__concurrent_open, &four);
+    host_add_numbered(host, 0, 300, 0);
+    AWAIT(host->added == 300);
+    work_despite_cuts(host, ran, 300);
+    for (size_t i = 0; i < 300; i++)
+        EXPECT_TRUE(ran[i] >= 1);
+    world_close();
+}
+
+static int answers;
+
+static void on_added(int code, const char *id, void *arg)
+{
+    (void)code;
+    (void)id;
+    (void)arg;
+    answers++;
+}
+
+/* Returns how many adds were taken. */
+static int add_some(struct host *host, int n)
+{
+    static const struct weir__record record;
+    int taken = 0;
+
+    oom_after(n);
+    for (int i = 0; i < 20; i++) {
+        struct weir__new_job job = {.record = &record};
+
+        taken +=
+            host->store->ops->add(host->topic, &job, on_added, NULL) == WEIR_OK;
+    }
+    host->store->ops->flush(host->store);
+    oom_off();
+    return taken;
+}
+
+TEST(every_add_that_was_taken_is_answered_whatever_fails)
+{
+    struct host *host;
+    int taken = 0;
+
+    (void)world_open(NULL);
+    host = host_open_as("w1", weir__sync_open, &locked);
+    host->store->ops->topic_listen(host->topic, NULL);
+    for (int n = 0; n < 30; n++)
+        taken += add_some(host, n);
+    EXPECT_TRUE(taken > 0);
+    AWAIT(answers == taken);
+    world_close();
+}
+
+TEST(opening_survives_any_allocation_failure)
+{
+    static const struct weir__store_events events;
+    struct weir__redis_url url;
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    struct weir__redis_options options = {
+        .loop = loop, .url = &url, .worker = "w1", .events = &events};
+    struct weir__store *store;
+    int rc = WEIR_ENOMEM;
+
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse("unix:///tmp/none", &url, NULL));
+    options.clock = world_clock;
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir__sync_open(&options, &store);
+        oom_off();
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    store->ops->close(store);
+    ev_loop_destroy(loop);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness/redis_proc.h"
+#include "tests/redis/conn/conn_fixture.h"
+
+static const struct weir__script answer = {
+    "answer", "return 42", 9, "1fa00e76656cc152ad327c13fe365858fd7be306"};
+static const struct weir__script counter = {
+    "counter", "return redis.call(\"INCR\", \"n\")", 30,
+    "51b60b2ef99e290b0d415a16c8ecb03cfdda09f8"};
+static const struct weir__script *const scripts[] = {&answer, &counter, NULL};
+
+/* A server and a connection to it that is not open yet. */
+static struct fixture *fixture_for(struct redis_proc *redis)
+{
+    return fixture_new(redis_socket(redis));
+}
+
+/* --- handshake ----------------------------------------------------------- */
+
+TEST(a_password_is_given_before_anything_else)
+{
+    const struct redis_options options = {.password = "s e\"cret"};
+    struct redis_proc *redis = redis_start(&options);
+    struct fixture *f = fixture_for(redis);
+
+    (void)snprintf(f->url.password, sizeof(f->url.password), "s e\"cret");
+    fixture_open(f);
+    fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    fixture_expect(f, 0, 1, WEIR_OK, "PONG");
+    fixture_free(f);
+}
+
+TEST(a_user_of_the_server_logs_in_over_tcp)
+{
+    const struct redis_options options = {.tcp = true};
+    struct redis_proc *redis = redis_start(&options);
+    struct fixture *f = fixture_for(redis);
+    char url[128];
+
+    EXPECT_STR("OK", redis_text(redis, "ACL SETUSER ann on >pw ~* +@all"));
+    (void)snprintf(url, sizeof(url), "redis://ann:pw@localhost:%d/2",
+                   redis_port(redis));
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse(url, &f->url, NULL));
+    fixture_open(f);
+    fixture_send(f, WEIR__SEND_ONCE, 1, "ACL", "WHOAMI", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    fixture_expect(f, 0, 1, WEIR_OK, "ann");
+    fixture_free(f);
+}
+
+TEST(a_wrong_password_is_reported_and_tried_again_much_later)
+{
+    const struct redis_options options = {.password = "right"};
+    struct redis_proc *redis = redis_start(&options);
+    struct fixture *f = fixture_for(redis);
+
+    (void)snprintf(f->url.password, sizeof(f->url.password), "wrong");
+    f->options.wait_ms = 200;
+    fixture_open(f);
+    fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
+    FIXTURE_WAIT(f, f->losses == 1 && f->replies == 1);
+    EXPECT_TRUE(fixture_retry_ms(f) >= 5000);
+    EXPECT_INT(WEIR_ESERVER, f->lost_code);
+    EXPECT_CONTAINS("WRONGPASS", f->lost_text);
+    EXPECT_TRUE(strstr(f->log_text, "wrong") == NULL);
+    fixture_expect(f, 0, 1, WEIR_ECONN, "");
+    EXPECT_INT(0, f->readies);
+    fixture_free(f);
+}
+
+TEST(a_server_without_room_for_clients_is_reported)
+{
+    const char *const args[] = {"--maxclients", "1", NULL};
+    const struct redis_options options = {.args = args};
+    struct redis_proc *redis = redis_start(&options); /* takes the place */
+    struct fixture *f = fixture_for(redis);
+
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->losses == 1);
+    EXPECT_INT(WEIR_ESERVER, f->lost_code);
+    EXPECT_CONTAINS("max number of clients", f->lost_text);
+    fixture_free(f);
+}
+
+TEST(database_and_name_of_the_connection_are_set)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    f->url.db = 3;
+    f->options.name = "worker-7";
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_CONTAINS("name=worker-7", redis_text(redis, "CLIENT LIST"));
+    fixture_send(f, WEIR__SEND_ONCE, 1, "SET", "k", "v", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_STR("OK", redis_text(redis, "SELECT 3"));
+    EXPECT_STR("v", redis_text(redis, "GET k"));
+    fixture_free(f);
+}
+
+/* --- scripts ------------------------------------------------------------- */
+
+TEST(scripts_are_loaded_in_the_handshake)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    f->options.scripts = scripts;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_STR("1 1", redis_text(redis, "SCRIPT EXISTS %s %s", answer.sha1,
+                                 counter.sha1));
+    EXPECT_INT(3, weir__conn_sent(f->conn));
+    fixture_free(f);
+}
+
+TEST(scripts_that_the_server_forgot_are_loaded_again)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    f->options.scripts = scripts;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_STR("OK", redis_text(redis, "SCRIPT FLUSH"));
+    for (int i = 1; i <= 5; i++)
+        fixture_send_script(f, &counter, i);
+    fixture_send_script(f, &answer, 6);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 6);
+    fixture_expect(f, 0, 1, WEIR_OK, "1");
+    fixture_expect(f, 4, 5, WEIR_OK, "5");
+    fixture_expect(f, 5, 6, WEIR_OK, "42");
+    EXPECT_INT(0, f->losses);
+    /* 2 scripts and PING; 6 calls; 2 scripts; 6 calls again */
+    EXPECT_INT(3 + 6 + 2 + 6, weir__conn_sent(f->conn));
+    fixture_free(f);
+}
+
+TEST(an_unknown_script_of_a_plain_command_is_an_error_reply)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    fixture_open(f);
+    fixture_send(f, WEIR__SEND_ONCE, 1, "EVALSHA", answer.sha1, "0", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_INT(WEIR_ESERVER, f->reply[0].code);
+    EXPECT_CONTAINS("NOSCRIPT", f->reply[0].text);
+    fixture_free(f);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/delay/private.h"
+#include "core/text.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* Jobs that runs add with their verdicts: how they go into calls. */
+
+static void add_follows(struct weir__run *run, size_t count)
+{
+    const struct weir_slice here = {0};
+    const struct weir_follow follow = {.delay_ms = 3600000};
+
+    for (size_t i = 0; i < count; i++)
+        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+}
+
+/* Slots of the largest call that one of the topic's nodes asks for. */
+static size_t largest(const struct weir__store_topic *topic)
+{
+    size_t most = 0;
+
+    for (const struct weir__held *held = topic->touched; held != NULL;
+         held = held->next)
+        if (held->verdicts + held->endings > most)
+            most = held->verdicts + held->endings;
+    return most;
+}
+
+TEST(a_node_whose_runs_add_many_jobs_is_settled_in_several_calls)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+
+    for (int i = 0; i < 256; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == 256);
+    EXPECT_INT(256, host_claim(host, 1000, 60000));
+    while (host->runs != NULL) {
+        struct weir__run *run = host_take(host);
+
+        add_follows(run, run->slot % 2 == 0 ? WEIR__FOLLOWS_MAX : 0);
+        run->outcome =
+            run->slot % 3 == 0 ? WEIR__OUTCOME_RETRY : WEIR__OUTCOME_DONE;
+        run->delay_ms = 3600000;
+        host->store->ops->settle(host->topic, run);
+    }
+    EXPECT_TRUE(largest(host->topic) <= WEIR__CALL_SLOTS);
+    EXPECT_TRUE(largest(host->topic) > WEIR__CALL_SLOTS - 67);
+    host_await_settled(host);
+    EXPECT_INT(256, host->settled);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(256 + 128 * WEIR__FOLLOWS_MAX, host->stats.added_total);
+    EXPECT_INT(86, host->stats.retried_total);
+    EXPECT_INT(170, host->stats.done_total);
+    EXPECT_INT(86 + 128 * WEIR__FOLLOWS_MAX, host->stats.scheduled);
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:lease"));
+    world_close();
+}

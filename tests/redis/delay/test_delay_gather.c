@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/conn/private.h"
+#include "adapters/redis/store/base.h"
+#include "core/text.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* Adds that gather behind calls that are out: each is answered exactly once,
+ * whatever happens meanwhile. */
+
+enum { MOST = 20000, TOPICS = 1000 };
+
+static uint8_t answers[MOST];
+static int codes[20]; /* by -code */
+static int answered;
+
+static void on_added(int code, const char *id, void *arg)
+{
+    size_t number = (size_t)(uintptr_t)arg;
+
+    (void)id;
+    EXPECT_TRUE(number < MOST && code > -20);
+    answers[number]++;
+    codes[-code]++;
+    answered++;
+}
+
+static void add(struct host *host, struct weir__store_topic *topic, int number)
+{
+    static const uint8_t seven[] = {7};
+    const struct weir__record record = {.body = {seven, 1}};
+    char id[32];
+    struct weir__new_job job = {.record = &record};
+
+    (void)snprintf(id, sizeof(id), "job-%d", number);
+    job.id = weir__slice_str(number % 3 == 0 ? "" : id);
+    job.delay_ms = number % 7 == 0 ? 3600000 + number : 0;
+    EXPECT_INT(WEIR_OK, host->store->ops->add(topic, &job, on_added,
+                                              (void *)(uintptr_t)number));
+}
+
+static void add_in_turns(struct host *host, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        add(host, host->topic, i);
+        if (i % 5 == 0)
+            host->store->ops->flush(host->store);
+    }
+}
+
+static void expect_once(int count)
+{
+    EXPECT_INT(count, answered);
+    for (int i = 0; i < count; i++)
+        EXPECT_INT(1, answers[i]);
+}
+
+static uint64_t stored(struct host *host)
+{
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.added_total;
+}
+
+static struct host *open_one(void)
+{
+    struct host *host = host_open("w1");
+
+    add(host, host->topic, 0); /* from now on limits are known */
+    AWAIT(answered == 1);
+    return host;
+}
+
+TEST(adds_that_gather_are_canceled_once)
+{
+    world_open(NULL);
+    struct host *host = open_one();
+
+    add_in_turns(host, 1, 3000);
+    EXPECT_INT(1, answered);
+    host_close(host);
+    expect_once(3000);
+    EXPECT_INT(2999, codes[-WEIR_ECANCELED]);
+    world_close();
+}
+
+/* They wait for a connection as long as those that were sent. */
+TEST(adds_that_gather_are_told_when_the_server_is_gone)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = open_one();
+    struct weir__base *base = (struct weir__base *)host->store; /* its begin */
+
+    base->commands->options.wait_ms = 2000;
+    redis_kill(proc, SIGSTOP);
+    add_in_turns(host, 1, 100);
+    redis_kill(proc, SIGKILL);
+    AWAIT(!host->is_up);
+    world_turn();
+    EXPECT_TRUE(base->asks_number);
+    AWAIT(answered == 100);
+    expect_once(100);
+    EXPECT_INT(1, codes[0]);
+    world_close();
+}
+
+TEST(adds_that_gather_outlive_a_restart)
+{
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    static const struct redis_options aof = {.args = args, .appendonly = true};
+    struct redis_proc *proc = world_open(&aof);
+    struct host *host = open_one();
+
+    add_in_turns(host, 1, 2000);
+    world_give_up_at = ev_time() + 30.;
+    world_turn();
+    redis_kill(proc, SIGKILL);
+    add_in_turns(host, 2000, 4000);
+    world_turn();
+    add_in_turns(host, 4000, 4100);
+    redis_restart(proc);
+    AWAIT(answered == 4100);
+    expect_once(4100);
+    EXPECT_INT(4100, codes[0]);
+    EXPECT_INT(4100, stored(host));
+    world_close();
+}
+
+TEST(adds_that_gather_outlive_scripts_that_are_flushed)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = open_one();
+
+    for (int i = 1; i < 4000; i += 10) {
+        EXPECT_STR("OK", redis_text(proc, "SCRIPT FLUSH"));
+        add_in_turns(host, i, i + 10);
+        world_give_up_at = ev_time() + 30.;
+        world_turn();
+    }
+    AWAIT(answered == 4001);
+    expect_once(4001);
+    EXPECT_INT(4001, codes[0]);
+    EXPECT_INT(4001, stored(host));
+    world_close();
+}
+
+TEST(adds_that_gather_are_refused_by_a_full_server)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = open_one();
+
+    add_in_turns(host, 1, 2000);
+    (void)redis_text(proc, "CONFIG SET maxmemory 1");
+    add_in_turns(host, 2000, 3000);
+    AWAIT(answered == 3000);
+    (void)redis_text(proc, "CONFIG SET maxmemory 0");
+    expect_once(3000);
+    EXPECT_TRUE(codes[-WEIR_ESERVER] > 0);
+    EXPECT_INT(3000, codes[0] + codes[-WEIR_ESERVER]);
+    EXPECT_INT(codes[0], stored(host));
+    world_close();
+}
+
+TEST(adds_gather_in_many_topics)
+{
+    static struct weir__store_topic *topics[TOPICS];
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = open_one();
+
+    for (int i = 0; i < TOPICS; i++) {
+        char name[16];
+        struct weir__store_topic_options options = {0};
+
+        (void)snprintf(name, sizeof(name), "g%d", i);
+        options.name = weir__slice_str(name);
+        EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
+                                                         &topics[i]));
+    }
+    for (int i = 1; i < 10001; i++) {
+        add(host, topics[i % TOPICS], i);
+        if (i % TOPICS == 0)
+            host->store->ops->flush(host->store);
+    }
+    AWAIT(answered == 10001);
+    expect_once(10001);
+    EXPECT_INT(10001, codes[0]);
+    EXPECT_INT(10000, redis_int(proc, "EVAL %s 0",
+                                "local n = 0 for _, k in ipairs(redis.call("
+                                "'KEYS', 'weir:{g*}:meta')) do n = n + "
+                                "redis.call('HGET', k, 'added') end return n"));
+    world_close();
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "core/mem.h"
+#include "core/text.h"
+#include "tests/harness/oom.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* The delay store when memory runs out, at each of its allocations in turn. */
+
+TEST(opening_survives_any_allocation_failure)
+{
+    static const struct weir__store_events events;
+    struct weir__redis_url url;
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    struct weir__redis_options options = {
+        .loop = loop, .url = &url, .worker = "w1", .events = &events};
+    struct weir__store *store;
+    int rc = WEIR_ENOMEM;
+
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse("unix:///tmp/none", &url, NULL));
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir__delay_open(&options, &store);
+        oom_off();
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    store->ops->close(store);
+    ev_loop_destroy(loop);
+}
+
+static int answers, fine;
+
+static void on_added(int code, const char *id, void *arg)
+{
+    (void)id;
+    (void)arg;
+    answers++;
+    fine += code == WEIR_OK;
+}
+
+/* Adds a few jobs of both kinds with memory for `n` allocations, and flushes;
+ * returns how many were taken. */
+static int add_some(struct host *host, int n)
+{
+    static const struct weir__record record;
+    int taken = 0;
+
+    oom_after(n);
+    for (int i = 0; i < 40; i++) {
+        struct weir__new_job job = {.record = &record, .delay_ms = i % 3};
+
+        taken +=
+            host->store->ops->add(host->topic, &job, on_added, NULL) == WEIR_OK;
+    }
+    host->store->ops->flush(host->store);
+    oom_off();
+    return taken;
+}
+
+TEST(every_add_that_was_taken_is_answered_whatever_fails)
+{
+    int taken = 0;
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    host_add(host, "first", 0); /* from now on names can be made */
+    AWAIT(host->added == 1);
+    for (int n = 0; n < 40; n++) {
+        taken += add_some(host, n);
+        AWAIT(answers == taken);
+    }
+    EXPECT_TRUE(fine > 0 && fine < taken);
+    world_close();
+}
+
+static uint64_t done_count(struct host *host)
+{
+    (void)host_claim(host, 100, 60000);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.done_total;
+}
+
+TEST(jobs_survive_a_worker_without_memory)
+{
+    struct weir__claim claim = {100, 50, 0};
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    host_add_numbered(host, 0, 20, 0);
+    AWAIT(host->added == 20);
+    for (int n = 0; n < 30; n++) {
+        int claims = host->claims;
+
+        EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+        oom_after(n);
+        host->store->ops->flush(host->store);
+        world_give_up_at = ev_time() + 30.;
+        world_turn();
+        while (host->runs != NULL) {
+            host->runs->delay_ms = 0;
+            host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+        }
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->claims > claims);
+        host_settle_all(host, WEIR__OUTCOME_RETRY);
+    }
+    AWAIT(done_count(host) == 20);
+    EXPECT_INT(0, host->stats.running + host->stats.ready);
+    world_close();
+}
+
+/* Settles what was claimed, with 50 jobs more for each, with memory for `n`
+ * allocations; returns how many verdicts were taken. */
+static size_t settle_with_follows(struct host *host, int n)
+{
+    const struct weir_slice here = {0};
+    const struct weir_follow follow = {.delay_ms = 3600000};
+
+    for (struct weir__run *run = host->runs; run != NULL; run = run->next)
+        for (int i = 0; i < 50; i++)
+            EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+    oom_after(n);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host->store->ops->flush(host->store);
+    oom_off();
+    return host->store->ops->unsettled(host->topic);
+}
+
+/* In a topic of its own, whose lists are still to grow: how many are done. */
+static uint64_t try_follows(struct host *host, int n)
+{
+    size_t settled = host->settled;
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "o%d", n);
+    host_use(host, name);
+    for (int i = 0; i < 100; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == 100 * (n + 1));
+    EXPECT_INT(100, host_claim(host, 100, 3600000));
+    settled += settle_with_follows(host, n);
+    host_await_settled(host);
+    EXPECT_INT(settled, host->settled);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(50 * host->stats.done_total, host->stats.scheduled);
+    return host->stats.done_total;
+}
+
+TEST(jobs_and_what_they_add_come_together_whatever_fails)
+{
+    int failures = 0;
+
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    while (try_follows(host, failures) < 100)
+        failures++;
+    EXPECT_TRUE(failures > 10);
+    world_close();
+}
+
+TEST(a_start_is_answered_whatever_fails)
+{
+    struct redis_proc *proc = world_open(NULL);
+    struct host *host = host_open("w1");
+    int failures = -1, starts;
+
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    (void)redis_text(proc, "ZINCRBY weir:{t}:wait 0.0078125 %s", /* 1 / 128 */
+                     redis_text(proc, "ZRANGE weir:{t}:wait 0 0"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    for (host->start_code = WEIR_ENOMEM; host->start_code == WEIR_ENOMEM;) {
+        failures++;
+        starts = host->starts;
+        oom_after(failures);
+        host->store->ops->start(host->topic, host->runs);
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->starts > starts);
+    }
+    EXPECT_INT(WEIR_OK, host->start_code);
+    EXPECT_TRUE(failures > 0);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    world_close();
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "core/text.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* What becomes of jobs whose workers die: a worker dies when its store is
+ * closed before it settles anything. */
+
+enum { LEASE_MS = 300 };
+
+/* A worker that has claimed all jobs of the topic, once they can be had. */
+static struct host *worker_with(const char *name, size_t jobs)
+{
+    struct host *host = host_open(name);
+
+    AWAIT(host_claim(host, 10, LEASE_MS) > 0);
+    EXPECT_INT(jobs, host->arrived);
+    return host;
+}
+
+static void add_three(void)
+{
+    struct host *host = host_open("producer");
+
+    host_add(host, "a", 0);
+    host_add(host, "b", 0);
+    host_add(host, NULL, 0);
+    AWAIT(host->added == 3);
+    host_close(host);
+}
+
+/* Three jobs, and a worker that died with them. */
+static void open_with_suspects(void)
+{
+    world_open(NULL);
+    add_three();
+    host_close(worker_with("first", 3));
+}
+
+static struct weir__run *run_of(struct host *host, const char *id)
+{
+    struct weir__run *run = host->runs;
+
+    while (!weir__slice_equal(run->id, weir__slice_str(id))) {
+        run = run->next;
+        EXPECT_TRUE(run != NULL);
+    }
+    return run;
+}
+
+static void expect_run(const struct weir__run *run, uint32_t blamed,
+                       uint32_t crashes)
+{
+    EXPECT_TRUE(run->is_suspect);
+    EXPECT_INT(blamed, run->blamed);
+    EXPECT_INT(crashes, run->record.counters.crashes);
+}
+
+TEST(the_first_worker_that_dies_blames_none_of_its_jobs)
+{
+    world_open(NULL);
+    add_three();
+    struct host *one = worker_with("w1", 3), *other;
+
+    for (struct weir__run *run = one->runs; run != NULL; run = run->next)
+        EXPECT_TRUE(!run->is_suspect);
+    host_close(one);
+    other = worker_with("w2", 3);
+    for (struct weir__run *run = other->runs; run != NULL; run = run->next)
+        expect_run(run, 0, 1);
+    EXPECT_INT(3, host_list(other, WEIR_JOB_RUNNING, 10));
+    EXPECT_INT(1, other->info.counters.crashes);
+    world_close();
+}
+
+TEST(of_suspects_only_those_that_were_started_are_blamed)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3), *other;
+
+    EXPECT_INT(WEIR_OK, host_start(one, run_of(one, "b")));
+    EXPECT_INT(WEIR_OK, host_show(one, "b"));
+    EXPECT_INT(1, one->info.counters.crashes);
+    host_close(one);
+    other = worker_with("w2", 3);
+    expect_run(run_of(other, "a"), 0, 1);
+    expect_run(run_of(other, "b"), 1, 2);
+    EXPECT_INT(WEIR_OK, host_show(other, "b"));
+    EXPECT_INT(2, other->info.counters.crashes);
+    EXPECT_INT(WEIR_OK, host_stats(other));
+    EXPECT_INT(4, other->stats.crashed_total);
+    world_close();
+}
+
+TEST(a_suspect_that_is_given_back_is_not_blamed)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3), *other;
+
+    EXPECT_INT(WEIR_OK, host_start(one, one->runs));
+    host_settle_all(one, WEIR__OUTCOME_RETURN);
+    host_await_settled(one);
+    other = worker_with("w2", 3);
+    for (struct weir__run *run = other->runs; run != NULL; run = run->next)
+        expect_run(run, 0, 1);
+    world_close();
+}
+
+TEST(a_suspect_that_is_retried_is_none_any_more)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3), *other;
+
+    EXPECT_INT(WEIR_OK, host_start(one, one->runs));
+    host_settle_all(one, WEIR__OUTCOME_RETRY);
+    host_await_settled(one);
+    other = worker_with("w2", 3);
+    for (struct weir__run *run = other->runs; run != NULL; run = run->next) {
+        EXPECT_TRUE(!run->is_suspect);
+        EXPECT_INT(0, run->blamed);
+        EXPECT_INT(1, run->record.counters.crashes);
+    }
+    world_close();
+}
+
+TEST(a_start_that_comes_too_late_is_refused)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3), *other = worker_with("w2", 3);
+
+    EXPECT_INT(WEIR_ENOTFOUND, host_start(one, run_of(one, "a")));
+    EXPECT_INT(WEIR_OK, host_start(other, run_of(other, "a")));
+    EXPECT_INT(WEIR_OK, host_remove(one, "b"));
+    EXPECT_INT(WEIR_ENOTFOUND, host_start(other, run_of(other, "b")));
+    world_close();
+}
+
+TEST(a_store_that_is_closed_answers_its_starts)
+{
+    static struct host listener;
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3);
+
+    one->store->ops->topic_listen(one->topic, &listener);
+    one->store->ops->start(one->topic, one->runs);
+    host_close(one);
+    EXPECT_INT(1, listener.starts);
+    EXPECT_INT(WEIR_ECANCELED, listener.start_code);
+    world_close();
+}
+
+/* --- the worker that comes back ----------------------------------------- */
+
+static const char running[] = "when this worker died last time it was running";
+
+/* Says what the worker says of its last life when it comes back. */
+static void come_back(const char *name)
+{
+    struct host *host = host_open(name);
+
+    world_log[0] = '\0';
+    (void)host_claim(host, 0, LEASE_MS);
+    EXPECT_INT(WEIR_OK, host_stats(host)); /* answered after the recall */
+    EXPECT_INT(WEIR_OK, host_stats(host)); /* and after the fetch */
+    host_close(host);
+}
+
+TEST(a_worker_that_comes_back_names_the_suspect_it_was_running)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3);
+
+    EXPECT_INT(WEIR_OK, host_start(one, run_of(one, "b")));
+    host_close(one);
+    come_back("other");
+    EXPECT_STR("", world_log);
+    come_back("w1");
+    EXPECT_CONTAINS("redis: t: ", world_log);
+    EXPECT_CONTAINS(running, world_log);
+    EXPECT_CONTAINS(" job b\n", world_log);
+    come_back("w1");
+    EXPECT_STR("", world_log);
+    world_close();
+}
+
+TEST(it_names_a_made_id_and_after_somebody_else_has_the_job)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3);
+    struct weir__run *run = one->runs;
+    char id[WEIR_MAX_ID + 1];
+
+    while (run->id.ptr[0] != '~')
+        run = run->next;
+    (void)snprintf(id, sizeof(id), "%s", run_id(run));
+    EXPECT_INT(WEIR_OK, host_start(one, run));
+    host_close(one);
+    (void)worker_with("w2", 3);
+    come_back("w1");
+    EXPECT_CONTAINS(running, world_log);
+    EXPECT_CONTAINS(id, world_log);
+    world_close();
+}
+
+TEST(it_says_nothing_of_suspects_that_it_settled_or_gave_back)
+{
+    open_with_suspects();
+    struct host *one = worker_with("w1", 3);
+
+    EXPECT_INT(WEIR_OK, host_start(one, one->runs));
+    host_settle(one, host_take(one), WEIR__OUTCOME_DONE);
+    host_settle_all(one, WEIR__OUTCOME_RETURN);
+    host_await_settled(one);
+    host_close(one);
+    come_back("w1");
+    EXPECT_STR("", world_log);
+    one = worker_with("w1", 2);
+    EXPECT_INT(WEIR_OK, host_start(one, one->runs));
+    host_settle_all(one, WEIR__OUTCOME_RETURN);
+    host_await_settled(one);
+    host_close(one);
+    come_back("w1");
+    EXPECT_STR("", world_log);
+    world_close();
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/redis/scripts/script_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/redis/pack.h"
+#include "core/text.h"
+
+enum { ARGS_MAX = 64 };
+
+struct redis_proc *script_proc;
+static redisContext *server;
+redisReply *script_reply;
+
+static const char *args[ARGS_MAX];
+static size_t lens[ARGS_MAX], arg_count, key_count;
+static char keys[ARGS_MAX][144], key_total[8];
+
+void script_setup(void)
+{
+    script_proc = redis_start(NULL);
+    server = redisConnectUnix(redis_socket(script_proc));
+    EXPECT_TRUE(server != NULL && server->err == 0);
+    for (size_t i = 0; weir__scripts[i] != NULL; i++) {
+        redisReply *sha1 =
+            redisCommand(server, "SCRIPT LOAD %b", weir__scripts[i]->text,
+                         weir__scripts[i]->len);
+
+        EXPECT_STR(weir__scripts[i]->sha1, sha1->str);
+        freeReplyObject(sha1);
+    }
+}
+
+void script_teardown(void)
+{
+    freeReplyObject(script_reply);
+    script_reply = NULL;
+    redisFree(server);
+    redis_stop(script_proc);
+}
+
+/* --- calls -------------------------------------------------------------- */
+
+void script_arg_bytes(const void *bytes, size_t len)
+{
+    EXPECT_TRUE(arg_count < ARGS_MAX);
+    args[arg_count] = bytes;
+    lens[arg_count++] = len;
+}
+
+void script_arg(const char *text)
+{
+    script_arg_bytes(text, strlen(text));
+}
+
+void script_key(const char *name)
+{
+    char *to = keys[key_count++];
+
+    (void)snprintf(to, sizeof(keys[0]), "weir:{t}:%s", name);
+    script_arg(to);
+    (void)snprintf(key_total, sizeof(key_total), "%zu", key_count);
+    lens[2] = strlen(key_total);
+}
+
+/* Begin a call; `names` are keys separated by blanks. */
+void script_begin(const struct weir__script *script, const char *names)
+{
+    static char copy[128];
+
+    arg_count = 0;
+    key_count = 0;
+    script_arg("EVALSHA");
+    script_arg(script->sha1);
+    script_arg(key_total);
+    (void)snprintf(copy, sizeof(copy), "%s", names);
+    for (char *name = copy; *name != '\0';) {
+        char *end = strchr(name, ' ');
+
+        if (end != NULL)
+            *end = '\0';
+        script_key(name);
+        name = end == NULL ? name + strlen(name) : end + 1;
+    }
+}
+
+void script_pack_key(char letter)
+{
+    char name[16] = "p:";
+
+    memset(name + 2, letter, 12);
+    script_key(name);
+}
+
+static const char *element_text(const redisReply *one)
+{
+    static char text[32];
+
+    if (one->type == REDIS_REPLY_INTEGER) {
+        (void)snprintf(text, sizeof(text), "%lld", one->integer);
+        return text;
+    }
+    return one->type == REDIS_REPLY_NIL ? "nil" : one->str;
+}
+
+/* The whole reply as one line. */
+const char *script_call(void)
+{
+    static char text[4096];
+    size_t len = 0;
+
+    freeReplyObject(script_reply);
+    script_reply = redisCommandArgv(server, (int)arg_count, args, lens);
+    EXPECT_TRUE(script_reply != NULL);
+    if (script_reply->type != REDIS_REPLY_ARRAY)
+        return element_text(script_reply);
+    text[0] = '\0';
+    for (size_t i = 0; i < (size_t)script_reply->elements; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
+                                i == 0 ? "" : " ",
+                                element_text(script_reply->element[i]));
+    return text;
+}
+
+const char *script_text(const char *command)
+{
+    return redis_text(script_proc, command);
+}
+
+/* --- packs -------------------------------------------------------------- */
+
+/* `ids` separated by blanks; a number: that many jobs without ids. */
+static size_t build(struct weir__buf *buf, const char *ids, size_t *ret_count)
+{
+    static char copy[2048];
+    struct weir__pack_job jobs[256];
+    size_t count = 0;
+    bool has_ids = ids[0] < '0' || ids[0] > '9';
+
+    (void)snprintf(copy, sizeof(copy), "%s", ids);
+    if (has_ids)
+        for (char *id = copy, *end = copy; end != NULL;
+             id = end == NULL ? NULL : end + 1) {
+            end = strchr(id, ' ');
+            if (end != NULL)
+                *end = '\0';
+            jobs[count].id = weir__slice_str(id);
+            jobs[count++].record = weir__slice_str("r");
+        }
+    else
+        for (count = 0; count < strtoul(ids, NULL, 10); count++)
+            jobs[count].record = weir__slice_str("r");
+    weir__pack_write(buf, jobs, count, has_ids);
+    *ret_count = count;
+    return weir__pack_measure(jobs, count, has_ids).header_len;
+}
+
+char script_header[8];
+char script_total[8];
+
+static void stage(char letter, const struct weir__buf *buf, size_t header_len,
+                  size_t count)
+{
+    char seq[13] = {0};
+    redisReply *set;
+
+    memset(seq, letter, 12);
+    (void)snprintf(script_header, sizeof(script_header), "%zu", header_len);
+    (void)snprintf(script_total, sizeof(script_total), "%zu", count);
+    set = redisCommand(server, "SET weir:{t}:p:%s %b NX PX 60000", seq,
+                       buf->ptr, buf->len);
+    EXPECT_TRUE(set != NULL && set->type != REDIS_REPLY_ERROR);
+    freeReplyObject(set);
+}
+
+void script_stage(char letter, const char *ids)
+{
+    struct weir__buf buf = {0};
+    size_t count, header_len = build(&buf, ids, &count);
+
+    stage(letter, &buf, header_len, count);
+    weir__buf_fini(&buf);
+}
+
+void script_stage_block(char letter, size_t count, struct weir_slice block)
+{
+    struct weir__pack_job jobs[256] = {{{0}, {0}}};
+    struct weir__buf buf = {0}, plain = {0};
+
+    weir__pack_write(&plain, jobs, count, false);
+    weir__buf_append(&buf, plain.ptr, WEIR__PACK_HEAD);
+    weir__buf_append(&buf, block.ptr, block.len);
+    weir__buf_append(&buf, plain.ptr + WEIR__PACK_HEAD,
+                     plain.len - WEIR__PACK_HEAD);
+    stage(letter, &buf, WEIR__PACK_HEAD + block.len, count);
+    weir__buf_fini(&plain);
+    weir__buf_fini(&buf);
+}
+
+long long script_number = 1;
+
+const char *script_add_staged(char letter, const char *when, size_t when_len)
+{
+    static char number[24];
+
+    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    script_begin(&weir__script_delay_add, "wait ids meta idle seen");
+    script_pack_key(letter);
+    script_arg("t");
+    script_arg("delay");
+    script_arg("seat");
+    script_arg(number);
+    script_arg(script_total);
+    script_arg(script_header);
+    script_arg_bytes(when, when_len);
+    return script_call();
+}
+
+const char *script_add(char letter, const char *ids, const char *when)
+{
+    script_stage(letter, ids);
+    return script_add_staged(letter, when, strlen(when));
+}
+
+/* --- claims ------------------------------------------------------------- */
+
+char script_token[24];
+
+/* Nodes and ended leases: "a0003+0 ..."; the token stays in `token`. */
+const char *script_claim(const char *room, const char *lease_ms)
+{
+    static char nodes[2048];
+    size_t len = 0;
+
+    script_begin(&weir__script_delay_claim, "wait run lease ids meta idle");
+    script_arg(room);
+    script_arg(lease_ms);
+    script_arg("1000");
+    script_arg("w1");
+    script_arg("0");
+    script_arg("delay");
+    (void)script_call();
+    EXPECT_INT(REDIS_REPLY_ARRAY, script_reply->type);
+    (void)snprintf(script_token, sizeof(script_token), "%lld",
+                   script_reply->element[1]->integer);
+    nodes[0] = '\0';
+    for (size_t i = 5; i + 1 < (size_t)script_reply->elements; i += 2)
+        len += (size_t)snprintf(
+            nodes + len, sizeof(nodes) - len, "%s%.1s%s+%d", i == 5 ? "" : " ",
+            script_reply->element[i]->str, script_reply->element[i]->str + 12,
+            (int)(script_reply->element[i + 1]->integer % 256 / 2));
+    return nodes;
+}
+
+/* A claim whose lease is over at once. */
+const char *script_crash(const char *room)
+{
+    const char *nodes = script_claim(room, "0");
+
+    while (redis_int(script_proc, "EVAL %s 1 weir:{t}:lease",
+                     "local t = redis.call('TIME') local z = redis.call("
+                     "'ZRANGE', KEYS[1], 0, 0, 'WITHSCORES') return "
+                     "tonumber(z[2]) < t[1] * 1000 + math.floor(t[2] / 1000) "
+                     "and 1 or 0") == 0)
+        continue;
+    return nodes;
+}
+
+/* --- settling ----------------------------------------------------------- */
+
+static struct weir__buf nodes_arg, closed_arg, moves_arg, ends_arg;
+static size_t node_total;
+static bool leaves_out; /* jobs of packs that are not staged */
+
+/* Name one node: its letter and slots "0003", settled slots or "" for all. */
+void script_settle_node(const char *node, const void *slots, size_t slot_count)
+{
+    char name[17] = {0};
+
+    memset(name, node[0], 12);
+    memcpy(name + 12, node + 1, 4);
+    weir__pack_uint(&nodes_arg, 9);
+    weir__pack_str(&nodes_arg, name, 16);
+    weir__pack_uint(&nodes_arg, strtoull(script_token, NULL, 10));
+    weir__pack_uint(&nodes_arg, strtoul(script_header, NULL, 10));
+    weir__pack_str(&nodes_arg, slots, slot_count);
+    node_total++;
+}
+
+static struct weir_slice list_slice(const struct weir__buf *buf)
+{
+    static const char none[] = "";
+
+    return buf->len == 0 ? weir__slice_of(none, 0) : weir__buf_slice(buf);
+}
+
+/* Send what settle_node collected, for packs of one letter; `moved` is a
+ * staged pack's letter or 0. */
+const char *script_settle(char letter, char moved, const char *most_dead)
+{
+    struct weir__buf list = {0};
+    struct weir_slice lists[3] = {
+        list_slice(&closed_arg), list_slice(&moves_arg), list_slice(&ends_arg)};
+    const char *answer;
+
+    weir__pack_array(&list, 5 * node_total);
+    weir__buf_append(&list, nodes_arg.ptr, nodes_arg.len);
+    script_begin(&weir__script_delay_settle,
+                 "run lease ids meta wait dead rec idle");
+    script_pack_key(letter);
+    if (moved != 0)
+        script_pack_key(moved);
+    script_arg("t");
+    script_arg_bytes(list.ptr, list.len);
+    for (size_t i = 0; i < 3; i++)
+        script_arg_bytes(lists[i].ptr, lists[i].len);
+    script_arg(most_dead);
+    for (size_t i = 0; leaves_out && i < 3; i++)
+        script_arg(""); /* no burials */
+    if (leaves_out)
+        script_arg("1");
+    answer = script_call();
+    weir__buf_fini(&list);
+    return answer;
+}
+
+void script_settle_begin(void)
+{
+    weir__buf_fini(&nodes_arg);
+    weir__buf_fini(&closed_arg);
+    weir__buf_fini(&moves_arg);
+    weir__buf_fini(&ends_arg);
+    node_total = 0;
+    leaves_out = false;
+}
+
+void script_settle_leave_out(void)
+{
+    leaves_out = true;
+}
+
+void script_settle_close(void)
+{
+    weir__pack_array(&closed_arg, 1);
+    weir__pack_uint(&closed_arg, strtoull(script_token, NULL, 10));
+}
+
+/* One job of node 1 goes into the staged pack. */
+void script_settle_move(size_t slot, size_t header_len)
+{
+    weir__pack_array(&moves_arg, 6);
+    weir__pack_uint(&moves_arg, 10);
+    weir__pack_uint(&moves_arg, 1);
+    weir__pack_uint(&moves_arg, header_len);
+    weir__pack_str(&moves_arg, "r0", 2);
+    weir__pack_uint(&moves_arg, 1);
+    weir__pack_array(&moves_arg, 1);
+    weir__pack_uint(&moves_arg, slot);
+}
+
+void script_settle_end(size_t slot, const char *id, const char *record)
+{
+    weir__pack_array(&ends_arg, 3);
+    weir__pack_uint(&ends_arg, slot);
+    weir__pack_str(&ends_arg, id, strlen(id));
+    weir__pack_str(&ends_arg, record, strlen(record));
+}
+
+const char *script_settle_all(const char *node)
+{
+    script_settle_begin();
+    script_settle_node(node, NULL, 0);
+    script_settle_close();
+    return script_settle(node[0], 0, "10");
+}
+
+const char *script_slot(const char *op, const char *id, const char *place,
+                        const char *number)
+{
+    script_begin(&weir__script_delay_slot, "wait run ids meta");
+    script_pack_key(place[0]);
+    script_key("dead");
+    script_key("rec");
+    script_arg(op);
+    script_arg(id);
+    script_arg(place);
+    script_arg(number);
+    (void)script_call();
+    return script_reply->element[0]->str;
+}
+
+long long script_stat(size_t index)
+{
+    script_begin(&weir__script_delay_stats, "wait meta dead");
+    script_arg("1000");
+    (void)script_call();
+    return script_reply->element[index]->integer;
+}

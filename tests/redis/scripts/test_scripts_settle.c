@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/redis/scripts/script_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- settle ------------------------------------------------------------- */
+
+TEST(a_settled_node_leaves_nothing_behind)
+{
+    script_setup();
+    (void)script_add('a', "x y z", "r0");
+    EXPECT_STR("a0002+0", script_claim("10", "9000"));
+    EXPECT_STR("3", script_settle_all("a0002"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
+    EXPECT_INT(3, script_stat(STAT_DONE));
+    script_teardown();
+}
+
+TEST(what_is_not_settled_stays_under_its_token)
+{
+    script_setup();
+    (void)script_add('a', "v w x y z", "r0");
+    EXPECT_STR("a0004+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_node("a0004", "\x01\x04", 2);
+    script_settle_close();
+    EXPECT_STR("2", script_settle('a', 0, "10"));
+    EXPECT_STR("aaaaaaaaaaaa0000 aaaaaaaaaaaa0203",
+               script_text("ZRANGEBYLEX weir:{t}:run - +"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+    EXPECT_STR("3 0 1 0 4", script_settle_all("a0004"));
+    EXPECT_INT(5, script_stat(STAT_DONE));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:lease"));
+    script_teardown();
+}
+
+static const char *settle_range(unsigned lo, unsigned hi)
+{
+    char slots[256];
+
+    for (unsigned slot = lo; slot <= hi; slot++)
+        slots[slot - lo] = (char)slot;
+    script_settle_begin();
+    script_settle_node("a00??", slots, hi - lo + 1);
+    script_settle_close();
+    return script_settle('a', 0, "10");
+}
+
+/* Else each of many settles of a node would look for all that went before. */
+TEST(settled_slots_are_not_looked_for_again)
+{
+    long long before;
+
+    script_setup();
+    (void)script_add('a', "256", "r0");
+    EXPECT_STR("a00??+0", script_claim("256", "9000"));
+    EXPECT_STR("100", settle_range(0, 99));
+    EXPECT_STR("99", settle_range(102, 200));
+    before = redis_calls(script_proc, "zscore");
+    EXPECT_STR("2", settle_range(100, 101));
+    EXPECT_TRUE(redis_calls(script_proc, "zscore") - before <=
+                10); /* the lease, nodes of 256 to 2 */
+    EXPECT_STR("aaaaaaaaaaaa<9<9 aaaaaaaaaaaa<:<; aaaaaaaaaaaa<<<? "
+               "aaaaaaaaaaaa=0=? aaaaaaaaaaaa>0??",
+               script_text("ZRANGEBYLEX weir:{t}:run - +"));
+    script_teardown();
+}
+
+/* The first that names a slot settles it. */
+TEST(entries_of_one_node_share_a_call)
+{
+    script_setup();
+    (void)script_add('a', "v w x y z", "r0");
+    EXPECT_STR("a0004+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_node("a0004", "\x01\x03", 2);
+    script_settle_node("a0004", "\x02\x03", 2);
+    script_settle_node("a0004", NULL, 0);
+    script_settle_close();
+    EXPECT_STR("5 1 3 2 1 2 2 2 3", script_settle('a', 0, "10"));
+    EXPECT_STR("0 0 1 0 3 1 2 1 3 2 0 2 1 2 2 2 3 2 4",
+               script_settle('a', 0, "10"));
+    EXPECT_INT(5, script_stat(STAT_DONE));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
+    script_teardown();
+}
+
+TEST(a_stale_token_changes_nothing)
+{
+    char stale[24];
+
+    script_setup();
+    (void)script_add('a', "x y", "r0");
+    EXPECT_STR("a0001+0", script_crash("10"));
+    memcpy(stale, script_token, sizeof(stale));
+    EXPECT_STR("a0000+1 a0101+1", script_claim("10", "9000"));
+    memcpy(script_token, stale, sizeof(stale));
+    EXPECT_STR("0 0 0 0 1", script_settle_all("a0001"));
+    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    EXPECT_INT(0, script_stat(STAT_DONE));
+    script_teardown();
+}
+
+TEST(a_move_takes_its_job_into_the_staged_pack)
+{
+    char first[8];
+
+    script_setup();
+    (void)script_add('a', "x y", "r0");
+    memcpy(first, script_header, sizeof(first));
+    EXPECT_STR("a0001+0", script_claim("10", "9000"));
+    script_stage('b', "y");
+    script_settle_begin();
+    script_settle_move(1, strtoul(script_header, NULL, 10));
+    memcpy(script_header, first, sizeof(first));
+    script_settle_node("a0001", NULL, 0);
+    script_settle_close();
+    EXPECT_STR("2", script_settle('a', 'b', "10"));
+    EXPECT_STR("bbbbbbbbbbbb", script_text("HGET weir:{t}:ids y"));
+    EXPECT_STR("bbbbbbbbbbbb0000", script_text("ZRANGE weir:{t}:wait 0 -1"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(1, script_stat(STAT_RETRIED));
+    EXPECT_INT(1, script_stat(STAT_DONE));
+    EXPECT_STR("0 0 0 0 1", script_settle('a', 'b', "10"));
+    EXPECT_INT(1, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+TEST(a_move_that_was_not_staged_stops_the_whole_call)
+{
+    script_setup();
+    (void)script_add('a', "x y", "r0");
+    EXPECT_STR("a0001+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(1, 10);
+    script_settle_node("a0001", NULL, 0);
+    EXPECT_STR("-1", script_settle('a', 'b', "10"));
+    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    script_teardown();
+}
+
+TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
+{
+    script_setup();
+    (void)script_add('a', "x y z", "r0");
+    EXPECT_STR("a0002+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(1, 10);
+    script_settle_node("a0002", NULL, 0);
+    script_settle_close();
+    script_settle_leave_out();
+    EXPECT_STR("2 0 257", script_settle('a', 'b', "10"));
+    EXPECT_INT(1, script_stat(STAT_RUNNING));
+    EXPECT_INT(2, script_stat(STAT_DONE));
+    EXPECT_INT(0, script_stat(STAT_RETRIED));
+    EXPECT_STR("aaaaaaaaaaaa0101", script_text("ZRANGE weir:{t}:run 0 -1"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+    script_settle_begin();
+    script_settle_node("a0101", NULL, 0);
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    script_teardown();
+}
+
+TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
+{
+    script_setup();
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(0, 10);
+    script_settle_node("a0000", NULL, 0);
+    script_settle_leave_out();
+    EXPECT_STR("0 0 256", script_settle('a', 'b', "10"));
+    EXPECT_INT(1, script_stat(STAT_RUNNING));
+    script_teardown();
+}
+
+TEST(a_refused_move_leaves_no_pack)
+{
+    script_setup();
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("10", "9000"));
+    EXPECT_STR("running", script_slot("delete", "x", "aaaaaaaaaaaa", ""));
+    script_stage('b', "x");
+    script_settle_begin();
+    script_settle_move(0, strtoul(script_header, NULL, 10));
+    script_settle_node("a0000", NULL, 0);
+    EXPECT_STR("0 0 0", script_settle('a', 'b', "10"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    EXPECT_INT(0, script_stat(STAT_WAITING));
+    script_teardown();
+}
+
+TEST(the_oldest_dead_job_is_pushed_out)
+{
+    static const char *const ids[] = {"x", "y", "z"};
+    static const char *const nodes[] = {"a0000", "b0000", "c0000"};
+
+    script_setup();
+    for (size_t i = 0; i < 3; i++) {
+        (void)script_add(nodes[i][0], ids[i], "r0");
+        (void)script_claim("1", "9000");
+        script_settle_begin();
+        script_settle_node(nodes[i], NULL, 0);
+        script_settle_end(0, ids[i], "record");
+        EXPECT_STR("1", script_settle(nodes[i][0], 0, "2"));
+    }
+    EXPECT_INT(2, script_stat(STAT_DEAD));
+    EXPECT_INT(3, script_stat(STAT_FAILED));
+    EXPECT_INT(1, script_stat(STAT_DROPPED));
+    EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
+    EXPECT_STR("D", script_text("HGET weir:{t}:ids z"));
+    EXPECT_STR("record", script_text("HGET weir:{t}:rec z"));
+    script_teardown();
+}
+
+TEST(an_expired_job_is_counted_and_not_kept)
+{
+    script_setup();
+    (void)script_add('a', "x", "r0");
+    (void)script_claim("1", "9000");
+    script_settle_begin();
+    script_settle_node("a0000", NULL, 0);
+    script_settle_end(0, "x", "");
+    EXPECT_STR("1", script_settle('a', 0, "2"));
+    EXPECT_INT(1, script_stat(STAT_EXPIRED));
+    EXPECT_INT(0, script_stat(STAT_DONE));
+    EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
+    script_teardown();
+}

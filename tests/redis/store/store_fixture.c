@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/redis/store/store_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/mem.h"
+#include "core/text.h"
+
+char world_log[8192];
+double world_give_up_at;
+
+static struct ev_loop *loop;
+static ev_prepare prepare;
+static ev_timer tick;
+static struct redis_proc *server;
+static struct host *hosts;
+
+/* --- the loop ----------------------------------------------------------- */
+
+static void on_prepare(struct ev_loop *on, ev_prepare *watcher, int events)
+{
+    (void)on;
+    (void)watcher;
+    (void)events;
+    for (struct host *host = hosts; host != NULL; host = host->next)
+        host->store->ops->flush(host->store);
+}
+
+static void on_tick(struct ev_loop *on, ev_timer *watcher, int events)
+{
+    (void)on;
+    (void)watcher;
+    (void)events;
+}
+
+static void on_log(enum weir_level level, const char *text, void *arg)
+{
+    size_t len = strlen(world_log);
+
+    (void)level;
+    (void)arg;
+    (void)snprintf(world_log + len, sizeof(world_log) - len, "%s\n", text);
+}
+
+int64_t world_clock(void *arg)
+{
+    struct timespec now;
+
+    (void)arg;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct redis_proc *world_open(const struct redis_options *options)
+{
+    server = redis_start(options);
+    loop = ev_loop_new(EVFLAG_AUTO);
+    EXPECT_TRUE(loop != NULL);
+    ev_prepare_init(&prepare, on_prepare);
+    ev_prepare_start(loop, &prepare);
+    ev_timer_init(&tick, on_tick, .02, .02);
+    ev_timer_start(loop, &tick);
+    return server;
+}
+
+struct redis_proc *world_server(void)
+{
+    return server;
+}
+
+void world_close(void)
+{
+    while (hosts != NULL)
+        host_close(hosts);
+    ev_prepare_stop(loop, &prepare);
+    ev_timer_stop(loop, &tick);
+    ev_loop_destroy(loop);
+    redis_stop(server);
+}
+
+void world_turn(void)
+{
+    if (ev_time() > world_give_up_at)
+        printf("  log: %s\n", world_log);
+    EXPECT_TRUE(ev_time() <= world_give_up_at);
+    (void)ev_run(loop, EVRUN_ONCE); /* watchers are always active */
+}
+
+/* --- events ------------------------------------------------------------- */
+
+static void on_claimed(void *user, const struct weir__claimed *claimed)
+{
+    struct host *host = user;
+
+    host->claims++;
+    host->claimed = *claimed;
+}
+
+static void on_arrived(void *user, struct weir__run *first, size_t count,
+                       size_t lost)
+{
+    struct host *host = user;
+    size_t seen = 0;
+
+    *host->runs_end = first;
+    for (struct weir__run *run = first; run != NULL; run = run->next) {
+        seen++;
+        host->runs_end = &run->next;
+    }
+    EXPECT_INT(count, seen);
+    host->arrived += count;
+    host->lost += lost;
+}
+
+static void on_settled(void *user, size_t count, size_t refused)
+{
+    struct host *host = user;
+
+    host->settled += count;
+    host->refused += refused;
+}
+
+static void on_wake(void *user)
+{
+    ((struct host *)user)->wakes++;
+}
+
+static void on_started(void *user, struct weir__run *run, int code)
+{
+    struct host *host = user;
+
+    EXPECT_TRUE(run->is_suspect);
+    host->starts++;
+    host->start_code = code;
+}
+
+static void on_lost(void *user, uint64_t token)
+{
+    ((struct host *)user)->lost_token = token;
+}
+
+static void on_options(void *user, const struct weir__setting *settings,
+                       size_t count)
+{
+    struct host *host = user;
+    size_t len = 0;
+
+    host->options_count++;
+    host->options[0] = '\0';
+    for (size_t i = 0; i < count && len < sizeof(host->options); i++)
+        len += (size_t)snprintf(
+            host->options + len, sizeof(host->options) - len, "%.*s=%s ",
+            (int)settings[i].name.len, (const char *)settings[i].name.ptr,
+            (const char *)settings[i].value.ptr);
+}
+
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    ((struct host *)arg)->dropped[dropped->reason] += dropped->count;
+}
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    struct host *host = arg;
+
+    (void)text;
+    host->is_up = code == WEIR_OK;
+    host->ups += code == WEIR_OK;
+}
+
+struct host *host_open(const char *worker)
+{
+    return host_open_as(worker, weir__delay_open, NULL);
+}
+
+void host_use(struct host *host, const char *name)
+{
+    struct weir__store_topic_options options = {.name = weir__slice_str(name),
+                                                .max_dead = 5};
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
+                                                     &host->topic));
+    host->store->ops->topic_listen(host->topic, host);
+}
+
+void host_serve(struct host *host,
+                const struct weir__store_topic_options *options)
+{
+    struct weir__store_topic_options own = *options;
+    struct weir__store_topic *topic;
+
+    own.name = weir__slice_str("t");
+    own.max_dead = own.max_dead == 0 ? 5 : own.max_dead;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &own, &topic));
+    EXPECT_TRUE(topic == host->topic);
+}
+
+struct host *host_open_kind(const char *worker, weir__store_open_fn open)
+{
+    return host_open_as(worker, open, NULL);
+}
+
+struct host *host_open_as(const char *worker, weir__store_open_fn open,
+                          const struct weir__fifo_options *fifo)
+{
+    static const struct weir__store_events events = {
+        on_claimed, on_arrived, on_settled,    on_wake,   on_started,
+        on_lost,    on_options, on_connection, on_dropped};
+    static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
+    struct host *host = weir__mem_new(sizeof(*host));
+    struct weir__redis_url url;
+    struct weir__redis_options options = {
+        .loop = loop,
+        .url = &url,
+        .worker = worker,
+        .seed = 7,
+        .clock = world_clock,
+        .log = &log,
+        .events = &events,
+        .arg = host,
+    };
+    struct weir__store_topic_options topic = {.name = weir__slice_str("t"),
+                                              .max_dead = 5};
+
+    EXPECT_TRUE(host != NULL);
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
+    if (fifo != NULL)
+        topic.fifo = *fifo;
+    EXPECT_INT(WEIR_OK, open(&options, &host->store));
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &topic, &host->topic));
+    host->store->ops->topic_listen(host->topic, host);
+    host->runs_end = &host->runs;
+    host->next = hosts;
+    hosts = host;
+    AWAIT(host->is_up);
+    return host;
+}
+
+void host_close(struct host *host)
+{
+    struct host **at = &hosts;
+
+    while (*at != host)
+        at = &(*at)->next;
+    *at = host->next;
+    host->store->ops->close(host->store);
+    weir__mem_free(host);
+}
+
+/* --- adding ------------------------------------------------------------- */
+
+void host_added(int code, const char *id, void *arg)
+{
+    struct host *host = arg;
+
+    host->added += code == WEIR_OK;
+    host->existing += code == WEIR_EEXISTS;
+    host->failed += code != WEIR_OK && code != WEIR_EEXISTS;
+    host->last_code = code;
+    (void)snprintf(host->last_id, sizeof(host->last_id), "%s", id);
+}
+
+void host_add_record(struct host *host, const char *id,
+                     const struct weir__record *record, int64_t delay_ms)
+{
+    struct weir__new_job job = {
+        .id = weir__slice_str(id), .record = record, .delay_ms = delay_ms};
+
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->add(host->topic, &job, host_added, host));
+}
+
+void host_add(struct host *host, const char *id, int64_t delay_ms)
+{
+    static const uint8_t seven[] = {7};
+    struct weir__record record = {.body = {seven, 1}};
+
+    host_add_record(host, id, &record, delay_ms);
+}
+
+/* --- working ------------------------------------------------------------ */
+
+size_t host_claim(struct host *host, size_t room, int64_t lease_ms)
+{
+    struct weir__claim claim = {room, lease_ms, 0};
+    int claims = host->claims;
+    size_t before = host->arrived + host->lost, arrived = host->arrived;
+
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    AWAIT(host->claims > claims);
+    AWAIT(host->arrived + host->lost == before + host->claimed.count);
+    return host->arrived - arrived;
+}
+
+struct weir__run *host_take(struct host *host)
+{
+    struct weir__run *run = host->runs;
+
+    EXPECT_TRUE(run != NULL);
+    host->runs = run->next;
+    if (host->runs == NULL)
+        host->runs_end = &host->runs;
+    return run;
+}
+
+int host_start(struct host *host, struct weir__run *run)
+{
+    int starts = host->starts;
+
+    host->store->ops->start(host->topic, run);
+    AWAIT(host->starts > starts);
+    return host->start_code;
+}
+
+void host_settle(struct host *host, struct weir__run *run,
+                 enum weir__outcome outcome)
+{
+    run->outcome = outcome;
+    host->store->ops->settle(host->topic, run);
+}
+
+void host_settle_all(struct host *host, enum weir__outcome outcome)
+{
+    while (host->runs != NULL)
+        host_settle(host, host_take(host), outcome);
+}
+
+void host_await_settled(struct host *host)
+{
+    AWAIT(host->store->ops->unsettled(host->topic) == 0);
+}
+
+/* --- looking ------------------------------------------------------------ */
+
+static struct weir_slice keep(struct host *host, size_t index,
+                              struct weir_slice slice)
+{
+    char *to = host->text[index];
+    size_t len = slice.len < 255 ? slice.len : 255;
+
+    if (len > 0)
+        memcpy(to, slice.ptr, len);
+    to[len] = '\0';
+    return weir__slice_of(to, len);
+}
+
+static void on_shown(int code, const struct weir_job_info *job, void *arg)
+{
+    struct host *host = arg;
+
+    host->show_code = code;
+    if (job == NULL) {
+        host->is_listed = true;
+        return;
+    }
+    host->shown++;
+    host->info = *job;
+    host->info.id = keep(host, 0, job->id);
+    host->info.error = keep(host, 1, job->error);
+    host->info.reason = keep(host, 2, job->reason);
+    host->info.body = keep(host, 3, job->body);
+    host->info.url = keep(host, 4, job->url);
+}
+
+int host_show(struct host *host, const char *id)
+{
+    int before = host->shown;
+
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK, host->store->ops->show(host->topic, weir__slice_str(id),
+                                               on_shown, host));
+    AWAIT(host->shown > before || host->is_listed);
+    return host->show_code;
+}
+
+static void on_removed(int code, enum weir_job_state was, void *arg)
+{
+    struct host *host = arg;
+
+    host->show_code = code;
+    host->was = was;
+    host->is_listed = true;
+}
+
+int host_remove(struct host *host, const char *id)
+{
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->remove(host->topic, weir__slice_str(id),
+                                        on_removed, host));
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+int host_dead(struct host *host, size_t limit)
+{
+    int before = host->shown;
+
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->dead(host->topic, limit, on_shown, host));
+    AWAIT(host->is_listed);
+    return host->show_code == WEIR_OK ? host->shown - before : host->show_code;
+}
+
+static void on_count(int code, uint64_t count, void *arg)
+{
+    struct host *host = arg;
+
+    host->show_code = code;
+    host->count = count;
+    host->is_listed = true;
+}
+
+void host_ask_requeue(struct host *host, const char *id)
+{
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK, host->store->ops->requeue(
+                            host->topic, weir__slice_str(id), on_count, host));
+}
+
+int host_requeue(struct host *host, const char *id)
+{
+    host_ask_requeue(host, id);
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+int host_forget(struct host *host, const char *id)
+{
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK, host->store->ops->forget(
+                            host->topic, weir__slice_str(id), on_count, host));
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+void host_ask_purge(struct host *host, enum weir__purge what)
+{
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->purge(host->topic, what, on_count, host));
+}
+
+int host_purge(struct host *host, enum weir__purge what)
+{
+    host_ask_purge(host, what);
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+static void on_rescheduled(int code, enum weir_job_state was, int64_t due_ms,
+                           void *arg)
+{
+    struct host *host = arg;
+
+    host->show_code = code;
+    host->was = was;
+    host->due_ms = due_ms;
+    host->is_listed = true;
+}
+
+int host_reschedule(struct host *host, const char *id, int64_t delay_ms,
+                    int64_t at_ms)
+{
+    struct weir__reschedule what = {weir__slice_str(id), delay_ms, at_ms};
+
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK, host->store->ops->reschedule(host->topic, &what,
+                                                     on_rescheduled, host));
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+int host_list(struct host *host, enum weir_job_state state, size_t limit)
+{
+    int before = host->shown;
+
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK, host->store->ops->list(host->topic, state, limit,
+                                               on_shown, host));
+    AWAIT(host->is_listed);
+    return host->show_code == WEIR_OK ? host->shown - before : host->show_code;
+}
+
+static void on_code(int code, const char *text, void *arg)
+{
+    struct host *host = arg;
+
+    EXPECT_TRUE(text != NULL);
+    host->show_code = code;
+    host->is_listed = true;
+}
+
+int host_pause(struct host *host, bool is_paused)
+{
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->pause(host->topic, is_paused, on_code, host));
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+int host_set(struct host *host, const char *name, const char *value)
+{
+    struct weir__setting setting = {weir__slice_str(name),
+                                    weir__slice_str(value)};
+
+    host->is_listed = false;
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->set(host->topic, &setting, 1, on_code, host));
+    AWAIT(host->is_listed);
+    return host->show_code;
+}
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    struct host *host = arg;
+
+    host->stats_code = code;
+    host->stats_count++;
+    if (stats == NULL)
+        return;
+    host->stats = *stats;
+    (void)snprintf(host->kind, sizeof(host->kind), "%s", stats->kind);
+}
+
+int host_stats(struct host *host)
+{
+    int before = host->stats_count;
+
+    EXPECT_INT(WEIR_OK, host->store->ops->stats(host->topic, on_stats, host));
+    AWAIT(host->stats_count > before);
+    return host->stats_code;
+}
+
+/* --- numbered jobs ------------------------------------------------------- */
+
+const char *run_id(const struct weir__run *run)
+{
+    static char id[WEIR_MAX_ID + 1];
+
+    memcpy(id, run->id.ptr, run->id.len);
+    id[run->id.len] = '\0';
+    return id;
+}
+
+void host_add_numbered(struct host *host, int from, int to, int64_t delay_ms)
+{
+    char id[16];
+
+    for (int i = from; i < to; i++) {
+        (void)snprintf(id, sizeof(id), "job-%d", i);
+        host_add(host, id, delay_ms);
+    }
+}
+
+/* Claim and settle until nothing waits; marks each numbered job it ran. */
+void host_work_off(struct host *host, uint8_t *ran, size_t count)
+{
+    while (host_claim(host, 1000, 60000) > 0) {
+        while (host->runs != NULL) {
+            struct weir__run *run = host_take(host);
+            int number;
+
+            EXPECT_INT(1, sscanf(run_id(run), "job-%d", &number));
+            EXPECT_TRUE(number >= 0 && (size_t)number < count);
+            ran[number]++;
+            host_settle(host, run, WEIR__OUTCOME_DONE);
+        }
+    }
+    host_await_settled(host);
+}
+
+void host_bury(struct host *host, size_t count)
+{
+    size_t buried = 0;
+
+    while (buried < count) {
+        (void)host_claim(host, 1000, 60000);
+        while (host->runs != NULL) {
+            struct weir__run *run = host_take(host);
+
+            run->record.counters.attempt = 3;
+            run->record.counters.failures = 3;
+            run->record.counters.snoozes = 2;
+            run->record.reason = weir__slice_str("failed");
+            run->record.error = weir__slice_str("no such order");
+            host_settle(host, run, WEIR__OUTCOME_DEAD);
+            buried++;
+        }
+        host_await_settled(host);
+    }
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "adapters/redis/store/keeper.h"
+#include "core/ladder.h"
+#include "core/lane.h"
+#include "core/text.h"
+#include "tests/redis/store/lease_fixture.h"
+
+/* The keeper: what happens to leases and runs while a handler holds the loop.
+ * Here the test is the handler: between enter and leave it uses the other
+ * worker's store only. */
+
+static struct weir__lane_options lane_options = {.timeout_ms = 60000};
+static struct weir__lane lane = {.options = &lane_options};
+
+static struct weir__run *enter(struct host *host, int64_t timeout_ms)
+{
+    struct weir__run *run = host_take(host);
+    int64_t start_ns = world_clock(NULL);
+
+    EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
+                                           &lane_options.ladder, NULL));
+    run->lane = &lane;
+    run->started_ns = start_ns;
+    host->store->ops->enter(host->topic, run, start_ns + timeout_ms * 1000000);
+    return run;
+}
+
+static bool leave(struct host *host, struct weir__run *run)
+{
+    return host->store->ops->leave(host->topic, run);
+}
+
+/* The server has settled the run; when the keeper has heard of it the loop
+ * does as well. */
+static void leave_overdue(struct host *host, struct weir__run *run)
+{
+    struct weir__base *base = (struct weir__base *)host->store; /* its begin */
+
+    AWAIT(weir__keeper_has_taken(base->keeper));
+    EXPECT_TRUE(leave(host, run));
+    host_settle(host, run, WEIR__OUTCOME_TAKEN);
+}
+
+TEST(a_lease_outlives_a_handler_that_holds_the_loop)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    lease_look(one);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    run = enter(one, 60000);
+    lease_hold(lease_name(run), 2, other);
+    EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+    EXPECT_INT(0, one->stats.crashed_total);
+    world_close();
+}
+
+/* What came before in the same turn. */
+TEST(a_lease_whose_verdicts_wait_outlives_it_too)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1");
+    const char *spent;
+    struct weir__run *run;
+
+    lease_look(one);
+    for (int i = 0; i < 2; i++) {
+        host_add(one, NULL, 0);
+        AWAIT(one->added == i + 1);
+        EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    }
+    spent = lease_name(one->runs);
+    host_settle(one, host_take(one), WEIR__OUTCOME_DONE);
+    run = enter(one, 60000);
+    lease_hold(spent, 1, NULL); /* nothing is flushed meanwhile */
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(2, one->settled);
+    EXPECT_INT(0, one->refused);
+    world_close();
+}
+
+TEST(a_lease_that_is_lost_is_not_called_kept)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    AWAIT(host_claim(other, 1, 60000) == 1);
+    EXPECT_STR("OK", redis_text(server, "CONFIG RESETSTAT"));
+    run = enter(one, 60000);
+    AWAIT(redis_calls(server, "zmscore") >= 3);
+    EXPECT_INT(0, one->store->ops->kept_ns(one->topic));
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_TAKEN);
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
+    world_close();
+}
+
+TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    host_add(one, "b", 0);
+    AWAIT(one->added == 2);
+    EXPECT_INT(2, host_claim(one, 2, 5000));
+    run = enter(one, 100);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
+    EXPECT_INT(1, other->info.counters.attempt);
+    EXPECT_INT(1, other->info.counters.failures);
+    EXPECT_STR("timeout", other->text[1]);
+    AWAIT(other->info.due_ms > 0);
+    EXPECT_INT(WEIR_OK, host_show(other, "b"));
+    EXPECT_INT(WEIR_JOB_RUNNING, other->info.state);
+    leave_overdue(one, run);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+    EXPECT_INT(1, one->stats.retried_total);
+    EXPECT_INT(1, one->stats.scheduled);
+    EXPECT_INT(0, one->stats.running);
+    world_close();
+}
+
+TEST(the_last_retry_times_out_into_the_dead)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__record record = {.retry = weir__slice_str("none")};
+    struct weir__run *run;
+
+    host_add_record(one, "a", &record, 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.state == WEIR_JOB_DEAD);
+    EXPECT_STR("exhausted", other->text[2]);
+    leave_overdue(one, run);
+    world_close();
+}
+
+/* A node of a cluster takes no script that names two topics. */
+TEST(what_times_out_stays_where_dead_jobs_cannot_move)
+{
+    static const char *const args[] = {"--cluster-enabled", "yes", NULL};
+    static const struct redis_options cluster = {.args = args};
+    struct weir__store_topic_options options = {.on_dead =
+                                                    weir__slice_str("graves")};
+    struct weir__record record = {.retry = weir__slice_str("none")};
+    struct redis_proc *server = world_open(&cluster);
+    struct host *one, *other;
+    struct weir__run *run;
+
+    for (int at = 0; at < 16384; at += 8)
+        EXPECT_STR("OK", redis_text(server,
+                                    "CLUSTER ADDSLOTS %d %d %d %d %d %d %d %d",
+                                    at, at + 1, at + 2, at + 3, at + 4, at + 5,
+                                    at + 6, at + 7));
+    while (strstr(redis_text(server, "CLUSTER INFO"), "state:ok") == NULL)
+        continue;
+    one = host_open("w1");
+    other = host_open("w2");
+    host_serve(one, &options);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    one->runs->record.reason = weir__slice_str("failed");
+    host_settle_all(one, WEIR__OUTCOME_DEAD); /* now it knows */
+    host_await_settled(one);
+    EXPECT_CONTAINS("dead jobs stay", world_log);
+    host_add_record(one, "b", &record, 0);
+    AWAIT(one->added == 2);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "b") == WEIR_OK &&
+          other->info.state == WEIR_JOB_DEAD);
+    leave_overdue(one, run);
+    world_close();
+}
+
+TEST(a_verdict_that_comes_after_the_timeout_is_refused)
+{
+    world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 5000));
+    run = enter(one, 50);
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    (void)leave(one, run);
+    host_settle(one, run, WEIR__OUTCOME_DONE); /* as if it had not heard */
+    host_await_settled(one);
+    EXPECT_INT(1, one->refused);
+    EXPECT_INT(WEIR_OK, host_show(other, "a"));
+    EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
+    world_close();
+}
+
+TEST(the_keeper_knows_no_scripts_and_loads_them)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, 300));
+    run = enter(one, 200);
+    EXPECT_STR("OK", redis_text(server, "SCRIPT FLUSH"));
+    AWAIT(host_show(other, "a") == WEIR_OK &&
+          other->info.counters.timeouts == 1);
+    leave_overdue(one, run);
+    world_close();
+}
+
+TEST(the_keeper_goes_on_when_its_connection_was_cut)
+{
+    struct redis_proc *server = world_open(NULL);
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    int64_t kept_ns;
+    struct weir__run *run;
+
+    lease_look(one);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    run = enter(one, 60000);
+    AWAIT(one->store->ops->kept_ns(one->topic) > 0);
+    EXPECT_TRUE(redis_int(server, "CLIENT KILL TYPE normal") > 0);
+    kept_ns = one->store->ops->kept_ns(one->topic);
+    AWAIT(one->store->ops->kept_ns(one->topic) > kept_ns);
+    AWAIT(other->is_up);
+    EXPECT_INT(0, host_claim(other, 1, 60000));
+    EXPECT_TRUE(!leave(one, run));
+    AWAIT(one->is_up);
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    world_close();
+}
