@@ -317,7 +317,8 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     conn->again.last = rest.last;
 }
 
-/* Whoever recognises a repeat does so for a while only, see scripts/delay/add.lua. */
+/* Whoever recognises a repeat does so for a while only:
+ * scripts/delay/add.lua. */
 void weir__conn_queue_give_up(struct weir__conn *conn)
 {
     struct weir__request_list kept = {0};

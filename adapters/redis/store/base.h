@@ -118,9 +118,10 @@ struct weir__base_kind {
 };
 
 /* Seats of calls that may have to be repeated: the server remembers the last
- * call of each (scripts/delay/add.lua). Those that are free, the last one that got up
- * on top, so that few are used. The first name that this process gives makes
- * them its own, also where the server forgot whom it had given which number. */
+ * call of each (scripts/delay/add.lua). Those that are free, the last one that
+ * got up on top, so that few are used. The first name that this process gives
+ * makes them its own, also where the server forgot whom it had given which
+ * number. */
 struct weir__seats {
     char name[WEIR__SEQ_LEN + 1]; /* "": none yet */
     uint32_t *free;
