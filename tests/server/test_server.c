@@ -5,10 +5,10 @@
 #include "adapters/server/ask.h"
 #include "adapters/server/server.h"
 #include "adapters/server/spawn.h"
-#include "tests/e2e/scratch.h"
 #include "tests/harness/memory.h"
 #include "tests/harness/resp_peer.h"
 #include "tests/harness/test.h"
+#include "tests/server/scratch.h"
 
 #include <errno.h>
 #include <hiredis.h>

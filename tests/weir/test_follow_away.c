@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/e2e/follow_fixture.h"
+#include "tests/weir/follow_fixture.h"
 
 /* Jobs that handlers add to other topics, too. */
 

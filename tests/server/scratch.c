@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/e2e/scratch.h"
+#include "tests/server/scratch.h"
 #include "tests/harness/test.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/e2e/follow_fixture.h"
+#include "tests/weir/follow_fixture.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "tests/e2e/follow_fixture.h"
+#include "tests/weir/follow_fixture.h"
 
 /* Jobs that handlers add to their own topic. */
 
