@@ -7,15 +7,10 @@ static bool print_json(struct weir__listing *listing,
                        const struct weir_job_info *job)
 {
     struct json_object *object = weir__job_json(listing->topic, job);
-    bool is_good = object != NULL;
+    bool is_good =
+        object != NULL &&
+        weir__print_json(listing->count == 0 ? "[\n" : ",\n", object);
 
-    if (is_good) {
-        if (listing->count == 0)
-            (void)printf("[\n");
-        else
-            (void)printf(",\n");
-        is_good = weir__print_json(object);
-    }
     (void)json_object_put(object);
     return is_good;
 }
@@ -38,9 +33,9 @@ void weir__listing_take(int code, const struct weir_job_info *job, void *arg)
     }
     if (!listing->client.cli->json)
         listing->print_line(job);
-    else if (!print_json(listing, job))
-        listing->is_short_of_memory = true;
-    listing->count++;
+    else
+        listing->is_short_of_memory = !print_json(listing, job);
+    listing->count += listing->is_short_of_memory ? 0 : 1;
 }
 
 enum weir__exit weir__listing_finish(struct weir__listing *listing, int code,

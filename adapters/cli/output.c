@@ -190,7 +190,7 @@ struct json_object *weir__stats_json(const struct weir_stats *stats)
 
 bool weir__json_print_line(struct json_object *object)
 {
-    bool is_good = object != NULL && weir__print_json(object);
+    bool is_good = object != NULL && weir__print_json("", object);
 
     if (is_good)
         (void)printf("\n");
@@ -248,9 +248,8 @@ static void print_body(struct weir_slice body)
                     body.len);
         return;
     }
-    weir__print("%-10s", "body");
-    if (!weir__print_json(json))
-        (void)printf("?");
+    if (!weir__print_json("body      ", json))
+        (void)printf("body      ?");
     (void)printf("\n");
     (void)json_object_put(json);
 }

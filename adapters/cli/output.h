@@ -39,9 +39,9 @@ bool weir__json_print_line(struct json_object *object);
 bool weir__print_count(const struct weir__cli *cli, const char *topic,
                        const char *word, uint64_t count);
 
-/* A value to stdout, on a line that goes on; NULL is null. False when out of
- * memory. */
-bool weir__print_json(struct json_object *object);
+/* `before` and a value to stdout, on a line that goes on; NULL is null. False
+ * when out of memory: then nothing is printed. */
+bool weir__print_json(const char *before, struct json_object *object);
 
 /* Foreign bytes to stdout, as core/visible.h shows them. */
 void weir__print_text(struct weir_slice text);

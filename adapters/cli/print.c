@@ -61,14 +61,16 @@ void weir__print(const char *format, ...)
         weir__mem_free(text);
 }
 
-bool weir__print_json(struct json_object *object)
+bool weir__print_json(const char *before, struct json_object *object)
 {
     struct weir__buf escaped = {0};
     struct weir_slice line;
     bool is_good = weir__json_line(object, &escaped, &line);
 
-    if (is_good)
+    if (is_good) {
+        (void)fputs(before, stdout);
         (void)fwrite(line.ptr, 1, line.len, stdout);
+    }
     weir__buf_fini(&escaped);
     return is_good;
 }

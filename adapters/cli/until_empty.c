@@ -17,6 +17,14 @@ static void look_later(struct weir__watched *watched)
     ev_timer_start(watched->watch->loop, &watched->again);
 }
 
+/* What the last answer said does not hold for ever. */
+static void forget(struct weir__watched *watched)
+{
+    watched->is_at_rest = false;
+    watched->watch->is_confirming = false;
+    look_later(watched);
+}
+
 static void look(struct weir__watched *watched)
 {
     if (watched->is_asked) {
@@ -28,7 +36,7 @@ static void look(struct weir__watched *watched)
                            watched) == WEIR_OK)
         watched->is_asked = true;
     else
-        look_later(watched);
+        forget(watched);
 }
 
 static void on_again(struct ev_loop *loop, struct ev_timer *timer, int events)
