@@ -6,6 +6,7 @@
 #include "bench/body.h"
 #include "bench/flags.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "adapters/cli/output.h"
 #include "adapters/cli/topics.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/option.h"
 #include "core/text.h"
 

@@ -3,6 +3,7 @@
 /* From argv to a command. */
 
 #include "adapters/cli/options.h"
+#include "core/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "adapters/cli/options.h"
 #include "adapters/json/read.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/text.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/nearest.h"
 
 #include <getopt.h>
 #include <stdlib.h>

@@ -73,10 +73,4 @@ const char *weir__text_behind(const char *text, const char *prefix);
 bool weir__operand_topic(const char *topic);
 bool weir__operand_id(const char *id, bool is_new);
 
-/* The name among `names` nearest to `text` when it is near enough to be a
- * slip, else NULL. `names` is read through `get`. */
-typedef const char *(*weir__name_fn)(const void *names, size_t i);
-const char *weir__nearest(const char *text, const void *names, size_t count,
-                          weir__name_fn get);
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adapters/config/option.h"
+#include "core/nearest.h"
 #include "core/text.h"
 
 enum { NAME_MAX_LEN = 24, LIST_CAP = 440 };
@@ -14,91 +15,44 @@ static const char *const sections[] = {"redis", "worker", "topic"};
 
 enum { SECTION_COUNT = sizeof(sections) / sizeof(sections[0]) };
 
-static size_t least(size_t one, size_t two, size_t three)
+/* Names that may stand in `section`. */
+struct known {
+    const char *names[WEIR__CONFIG_OPTION_COUNT];
+    size_t count;
+};
+
+_Static_assert((int)SECTION_COUNT <= (int)WEIR__CONFIG_OPTION_COUNT,
+               "there is room for the names of sections");
+
+static struct known known_in(const char *section)
 {
-    size_t less = one < two ? one : two;
+    struct known known = {.count = 0};
 
-    return less < three ? less : three;
-}
-
-/* How many bytes to insert, remove or replace to turn one name into the
- * other (Levenshtein's distance). */
-static size_t distance(const char *one, const char *other)
-{
-    size_t row[NAME_MAX_LEN + 1];
-    size_t other_len = strlen(other);
-
-    if (strlen(one) > NAME_MAX_LEN || other_len > NAME_MAX_LEN)
-        return SIZE_MAX;
-    for (size_t i = 0; i <= other_len; i++)
-        row[i] = i;
-    for (; *one != '\0'; one++) {
-        size_t diagonal = row[0];
-
-        row[0]++;
-        for (size_t i = 0; i < other_len; i++) {
-            size_t above = row[i + 1];
-
-            row[i + 1] = least(above + 1, row[i] + 1,
-                               diagonal + (*one != other[i] ? 1 : 0));
-            diagonal = above;
-        }
-    }
-    return row[other_len];
-}
-
-/* Names that may stand in `section`, one after the other; NULL at the end. */
-static const char *known(const char *section, size_t *at)
-{
     if (strcmp(section, "root") == 0)
-        return *at < SECTION_COUNT ? sections[(*at)++] : NULL;
-    while (*at < WEIR__CONFIG_OPTION_COUNT) {
-        const struct weir__config_option *option = &weir__config_options[*at];
-
-        (*at)++;
-        if (strcmp(option->section, section) == 0)
-            return option->name;
-    }
-    return NULL;
+        while (known.count < SECTION_COUNT) {
+            known.names[known.count] = sections[known.count];
+            known.count++;
+        }
+    for (size_t i = 0; i < WEIR__CONFIG_OPTION_COUNT; i++)
+        if (strcmp(weir__config_options[i].section, section) == 0)
+            known.names[known.count++] = weir__config_options[i].name;
+    return known;
 }
 
-/* The known name that looks most like `name`; NULL when none does. */
-static const char *nearest(const char *section, const char *name)
+static const char *name_at(const void *known, size_t i)
 {
-    size_t limit = (strlen(name) + 2) / 3;
-    size_t at = 0;
-    const char *best = NULL;
-
-    for (;;) {
-        const char *candidate = known(section, &at);
-        size_t steps;
-
-        if (candidate == NULL)
-            return best;
-        steps = distance(name, candidate);
-        if (steps <= limit) {
-            best = candidate;
-            limit = steps - 1; /* the first of equals stays */
-        }
-        if (steps == 0)
-            return best;
-    }
+    return ((const struct known *)known)->names[i];
 }
 
 /* "a, b, c" */
-static const char *list(const char *section, char buf[LIST_CAP])
+static const char *list(const struct known *known, char buf[LIST_CAP])
 {
-    size_t at = 0;
     size_t len = 0;
 
-    for (;;) {
-        const char *name = known(section, &at);
-
-        if (name == NULL || len >= LIST_CAP)
-            return buf;
+    for (size_t i = 0; i < known->count && len < LIST_CAP; i++)
         len += (size_t)snprintf(buf + len, LIST_CAP - len, "%s%s",
-                                len == 0 ? "" : ", ", name);
-    }
+                                i == 0 ? "" : ", ", known->names[i]);
+    return buf;
 }
 
 /* The section that has an option called `name`; NULL when none has. */
@@ -129,7 +83,8 @@ int weir__config_option_unknown(const char *section, const char *name,
     char quote[WEIR__TEXT_QUOTE_CAP];
     char names[LIST_CAP] = "";
     bool is_root = strcmp(section, "root") == 0;
-    const char *near = nearest(section, name);
+    struct known known = known_in(section);
+    const char *near = weir__nearest(name, &known, known.count, name_at);
     const char *home = home_of(name);
 
     (void)weir__text_quote(weir__slice_str(name), quote);
@@ -157,5 +112,5 @@ int weir__config_option_unknown(const char *section, const char *name,
                                  quote);
     return weir__config_fail(
         place, WEIR_EINVAL, "%s knows no \"%s\": write one of %s",
-        is_root ? "weir" : section, quote, list(section, names));
+        is_root ? "weir" : section, quote, list(&known, names));
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-
-/* Suggestions for mistyped names: edit distance with swaps of neighbours. */
-
-#include "adapters/cli/options.h"
+#include "core/nearest.h"
 
 #include <string.h>
 
@@ -42,15 +39,15 @@ static size_t distance(const char *one, const char *other)
 const char *weir__nearest(const char *text, const void *names, size_t count,
                           weir__name_fn get)
 {
+    size_t limit = (strlen(text) + 2) / 3;
     const char *best = NULL;
-    size_t best_distance = 3; /* beyond two letters it is no slip */
 
     for (size_t i = 0; i < count; i++) {
         size_t d = distance(text, get(names, i));
 
-        if (d < best_distance && d * 2 <= strlen(get(names, i))) {
+        if (best == NULL ? d <= limit : d < limit) {
             best = get(names, i);
-            best_distance = d;
+            limit = d;
         }
     }
     return best;

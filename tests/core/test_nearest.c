@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/nearest.h"
+
+#include "tests/harness/test.h"
+
+static const char *const names[] = {"add", "delay", "retry", "list", "last"};
+
+static const char *name_at(const void *list, size_t i)
+{
+    return ((const char *const *)list)[i];
+}
+
+static const char *nearest(const char *text)
+{
+    const char *name = weir__nearest(text, names, 5, name_at);
+
+    return name != NULL ? name : "none";
+}
+
+TEST(a_letter_of_three_may_be_wrong)
+{
+    EXPECT_STR("add", nearest("ad"));
+    EXPECT_STR("list", nearest("lsit"));
+    EXPECT_STR("delay", nearest("dealy"));
+    EXPECT_STR("retry", nearest("retries"));
+    EXPECT_STR("none", nearest("rtr"));
+    EXPECT_STR("none", nearest("xylophone"));
+    EXPECT_STR("none", nearest(""));
+}
+
+TEST(of_equally_near_names_the_first_is_taken)
+{
+    EXPECT_STR("list", nearest("lst"));
+}
+
+TEST(a_name_that_is_too_long_to_be_a_slip_is_none)
+{
+    EXPECT_STR("none", nearest("listlistlistlistlistlistlistlistlist"));
+}
