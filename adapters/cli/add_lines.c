@@ -321,40 +321,30 @@ static void stop_watchers(struct lines *lines)
     weir__progress_clear(&lines->progress);
 }
 
-static bool put_count(struct json_object *object, const char *name,
-                      uint64_t count)
+static enum weir__exit print_counts(const struct lines *lines)
 {
-    return weir__json_put(object, name, json_object_new_uint64(count));
-}
-
-static bool print_counts(const struct lines *lines)
-{
-    struct json_object *object;
-
     bool is_bounded = strcmp(lines->client.kind, "bounded") == 0;
+    struct weir__field dropped = {0};
 
-    if (!lines->client.cli->json) {
-        (void)printf("added %" PRIu64 ", existing %" PRIu64
-                     ", refused %" PRIu64,
-                     lines->added, lines->existing, lines->refused);
+    if (lines->client.cli->json) {
         if (is_bounded)
-            (void)printf(", dropped %" PRIu64, lines->dropped);
-        (void)printf("\n");
-        return true;
+            dropped = weir__field_number("dropped", lines->dropped);
+        return weir__print_object(WEIR__OBJECT(
+            weir__field_number("added", lines->added),
+            weir__field_number("existing", lines->existing),
+            weir__field_number("refused", lines->refused), dropped));
     }
-    object = json_object_new_object();
-    if (object != NULL && put_count(object, "added", lines->added) &&
-        put_count(object, "existing", lines->existing) &&
-        put_count(object, "refused", lines->refused) &&
-        (!is_bounded || put_count(object, "dropped", lines->dropped)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    (void)printf("added %" PRIu64 ", existing %" PRIu64 ", refused %" PRIu64,
+                 lines->added, lines->existing, lines->refused);
+    if (is_bounded)
+        (void)printf(", dropped %" PRIu64, lines->dropped);
+    (void)printf("\n");
+    return WEIR__EXIT_DONE;
 }
 
 static enum weir__exit conclude(struct lines *lines)
 {
-    if (!print_counts(lines))
+    if (print_counts(lines) != WEIR__EXIT_DONE)
         return WEIR__EXIT_FAILED;
     if (lines->unknown > 0) {
         weir__complain("the connection to redis at %s was lost and no answer "

@@ -61,6 +61,9 @@ struct weir__args {
     size_t operand_count;
 };
 
+struct weir__ask;
+struct weir_job_info;
+
 struct weir__command {
     const char *name;     /* "add"; in a group two words: "dead list" */
     const char *operands; /* for the usage line; "" when there are none */
@@ -71,33 +74,49 @@ struct weir__command {
     const char *details; /* further lines of help; may be NULL */
     const char *example;
     const char *exits; /* its exit codes with their meaning */
+
+    /* One that asks, prints and exits: see ask.h. `check` and `refuse` may be
+     * NULL; WEIR__EXIT_NONE of `refuse`: it has no sentence for this code. */
+    bool needs_kind; /* what it asks depends on the topic's kind */
+    bool (*check)(struct weir__ask *ask);
+    int (*ask)(struct weir__ask *ask);
+    enum weir__exit (*refuse)(struct weir__ask *ask, int code);
+    enum weir__exit (*print)(struct weir__ask *ask);
+    void (*print_job)(const struct weir_job_info *job);
+
+    /* Any other. */
     enum weir__exit (*run)(const struct weir__cli *cli,
                            const struct weir__args *args);
 };
 
-extern const struct weir__command weir__cmd_run;
-extern const struct weir__command weir__cmd_check;
-extern const struct weir__command weir__cmd_doctor;
-extern const struct weir__command weir__cmd_add;
-extern const struct weir__command weir__cmd_show;
-extern const struct weir__command weir__cmd_list;
-extern const struct weir__command weir__cmd_delete;
-extern const struct weir__command weir__cmd_reschedule;
-extern const struct weir__command weir__cmd_pause;
-extern const struct weir__command weir__cmd_resume;
-extern const struct weir__command weir__cmd_purge;
-extern const struct weir__command weir__cmd_stats;
-extern const struct weir__command weir__cmd_topic_list;
-extern const struct weir__command weir__cmd_topic_show;
-extern const struct weir__command weir__cmd_topic_set;
-extern const struct weir__command weir__cmd_dead_list;
-extern const struct weir__command weir__cmd_dead_requeue;
-extern const struct weir__command weir__cmd_dead_purge;
-extern const struct weir__command weir__cmd_plugin_info;
-extern const struct weir__command weir__cmd_plugin_try;
-extern const struct weir__command weir__cmd_plugin_new;
-extern const struct weir__command weir__cmd_server_status;
-extern const struct weir__command weir__cmd_server_stop;
+/* All of them, in the order of the help. */
+#define WEIR__COMMANDS(X) \
+    X(run)                \
+    X(check)              \
+    X(doctor)             \
+    X(add)                \
+    X(show)               \
+    X(list)               \
+    X(delete)             \
+    X(reschedule)         \
+    X(pause)              \
+    X(resume)             \
+    X(purge)              \
+    X(stats)              \
+    X(topic_list)         \
+    X(topic_show)         \
+    X(topic_set)          \
+    X(dead_list)          \
+    X(dead_requeue)       \
+    X(dead_purge)         \
+    X(plugin_info)        \
+    X(plugin_try)         \
+    X(plugin_new)         \
+    X(server_status)      \
+    X(server_stop)
+
+#define WEIR__DECLARE(name) extern const struct weir__command weir__cmd_##name;
+WEIR__COMMANDS(WEIR__DECLARE)
 
 /* Find the command in argv, parse its options, run it. */
 enum weir__exit weir__cli_main(const struct weir__command *const *commands,

@@ -187,28 +187,20 @@ static bool read_body(const struct weir__args *args, struct weir_new_job *job)
 
 /* --- adding ----------------------------------------------------------- */
 
-static bool print_id(const struct add *add, const char *id)
+static enum weir__exit print_id(const struct add *add, const char *id)
 {
-    struct json_object *object;
-
-    if (!add->client.cli->json) {
-        weir__print("%s\n", id);
-        return true;
-    }
-    object = json_object_new_object();
-    if (object != NULL &&
-        weir__json_put(object, "topic", json_object_new_string(add->topic)) &&
-        weir__json_put(object, "id", json_object_new_string(id)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    if (add->client.cli->json)
+        return weir__print_object(WEIR__OBJECT(
+            weir__field_str("topic", add->topic), weir__field_str("id", id)));
+    weir__print("%s\n", id);
+    return WEIR__EXIT_DONE;
 }
 
 static void on_added(int code, const char *id, void *arg)
 {
     struct add *add = arg;
 
-    if (code == WEIR_OK && !print_id(add, id))
+    if (code == WEIR_OK && print_id(add, id) != WEIR__EXIT_DONE)
         code = WEIR_ENOMEM;
     weir__client_finish(&add->client, code);
 }

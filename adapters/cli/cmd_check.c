@@ -8,32 +8,11 @@
 #include "adapters/cli/output.h"
 #include "adapters/cli/services.h"
 
-#include <string.h>
-
 enum { CONFIG };
 
 static const struct weir__flag flags[] = {
     [CONFIG] = {"config", "F", "the configuration file"},
 };
-
-static struct json_object *topic_json(const struct weir__service *service,
-                                      const char *path)
-{
-    struct json_object *object = json_object_new_object();
-    struct weir_slice file = {(const uint8_t *)path, strlen(path)};
-    struct weir_slice plugin = {(const uint8_t *)service->plugin,
-                                strlen(service->plugin)};
-
-    if (object == NULL)
-        return NULL;
-    if (weir__json_put(object, "topic",
-                       json_object_new_string(service->topic)) &&
-        weir__json_put(object, "handler", weir__text_json(plugin)) &&
-        weir__json_put(object, "file", weir__text_json(file)))
-        return object;
-    (void)json_object_put(object);
-    return NULL;
-}
 
 static struct json_object *topics_json(const struct weir__services *services)
 {
@@ -45,28 +24,12 @@ static struct json_object *topics_json(const struct weir__services *services)
         struct json_object *object = NULL;
 
         if (weir__service_find(services, service, path))
-            object = topic_json(service, path);
-        if (object != NULL && json_object_array_add(array, object) == 0)
-            continue;
-        (void)json_object_put(object);
-        (void)json_object_put(array);
-        return NULL;
+            object = WEIR__OBJECT(weir__field_str("topic", service->topic),
+                                  weir__field_str("handler", service->plugin),
+                                  weir__field_str("file", path));
+        array = weir__array_with(array, object);
     }
     return array;
-}
-
-static bool print_json(const struct weir__services *services)
-{
-    struct json_object *object = json_object_new_object();
-    struct weir_slice path = {(const uint8_t *)services->path,
-                              strlen(services->path)};
-
-    if (object != NULL &&
-        weir__json_put(object, "config", weir__text_json(path)) &&
-        weir__json_put(object, "topics", topics_json(services)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
 }
 
 static enum weir__exit check(struct weir__services *services,
@@ -90,7 +53,9 @@ static enum weir__exit check(struct weir__services *services,
         return WEIR__EXIT_USAGE;
     weir__services_warn(services, &log);
     if (cli->json)
-        return print_json(services) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+        return weir__print_object(
+            WEIR__OBJECT(weir__field_str("config", services->path),
+                         weir__field("topics", topics_json(services))));
     weir__print("%s: nothing wrong, %zu topic%s\n", services->path,
                 services->count, services->count == 1 ? "" : "s");
     return WEIR__EXIT_DONE;

@@ -106,40 +106,21 @@ static bool look_from_outside(struct weir__doctor *doctor,
 
 /* --- printing ------------------------------------------------------------- */
 
-static bool put_text(struct json_object *object, const char *name,
-                     const char *text)
-{
-    return weir__json_put(object, name,
-                          weir__text_json((struct weir_slice){
-                              (const uint8_t *)text, strlen(text)}));
-}
-
-static bool add_json(struct json_object *array,
-                     const struct weir__finding *finding)
-{
-    struct json_object *object = json_object_new_object();
-
-    if (object != NULL && put_text(object, "check", finding->check) &&
-        put_text(object, "status", words[finding->health]) &&
-        put_text(object, "text", finding->text) &&
-        put_text(object, "advice", finding->advice) &&
-        json_object_array_add(array, object) == 0)
-        return true;
-    (void)json_object_put(object);
-    return false;
-}
-
-static bool print_json(const struct weir__doctor *doctor)
+static enum weir__exit print_json(const struct weir__doctor *doctor)
 {
     struct json_object *array = json_object_new_array();
 
-    for (size_t i = 0; array != NULL && i < doctor->count; i++) {
-        if (!add_json(array, &doctor->list[i])) {
-            (void)json_object_put(array);
-            array = NULL;
-        }
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct weir__finding *finding = &doctor->list[i];
+
+        array = weir__array_with(
+            array,
+            WEIR__OBJECT(weir__field_str("check", finding->check),
+                         weir__field_str("status", words[finding->health]),
+                         weir__field_str("text", finding->text),
+                         weir__field_str("advice", finding->advice)));
     }
-    return weir__json_print_line(array);
+    return weir__print_object(array);
 }
 
 static void print_text(const struct weir__doctor *doctor)
@@ -167,7 +148,7 @@ static enum weir__exit report(const struct weir__cli *cli,
     }
     if (!cli->json)
         print_text(doctor);
-    else if (!print_json(doctor))
+    else if (print_json(doctor) != WEIR__EXIT_DONE)
         return WEIR__EXIT_FAILED;
     if (!was_reached)
         return WEIR__EXIT_UNREACHABLE;

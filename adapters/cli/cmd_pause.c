@@ -2,89 +2,45 @@
 
 /* weir pause and weir resume. */
 
-#include "adapters/cli/client.h"
-#include "adapters/cli/options.h"
+#include "adapters/cli/ask.h"
 #include "adapters/cli/output.h"
 
-struct pause {
-    struct weir__client client;
-    const char *topic;
-    bool is_paused; /* is to be */
-};
-
-static void on_done(int code, const char *text, void *arg)
+static int ask_pause(struct weir__ask *ask)
 {
-    struct pause *pause = arg;
-
-    (void)text;
-    weir__client_finish(&pause->client, code);
+    return weir_reactor_pause(ask->client.reactor, ask->topic, true,
+                              weir__ask_on_code, ask);
 }
 
-static bool print(const struct pause *pause)
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
 {
-    struct json_object *object;
-
-    if (!pause->client.cli->json) {
-        weir__print("%s\n", pause->is_paused ? "paused" : "resumed");
-        return true;
-    }
-    object = json_object_new_object();
-    if (object != NULL &&
-        weir__json_put(object, "topic", json_object_new_string(pause->topic)) &&
-        weir__json_put(object, "paused",
-                       json_object_new_boolean(pause->is_paused)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    (void)stats;
+    weir__client_finish(arg, code);
 }
 
-static enum weir__exit ask(struct pause *pause)
+/* A mistyped topic is not to be made. */
+static int ask_resume(struct weir__ask *ask)
 {
-    const char *doing = pause->is_paused ? "pause" : "resume";
-    int rc;
+    int code = weir_reactor_stats(ask->client.reactor, ask->topic, on_stats,
+                                  &ask->client);
 
-    if (!pause->is_paused) { /* a mistyped topic is not to be made */
-        enum weir__exit found =
-            weir__client_not_found(&pause->client, pause->topic, NULL);
-
-        if (found != WEIR__EXIT_DONE)
-            return found;
-    }
-    rc = weir_reactor_pause(pause->client.reactor, pause->topic,
-                            pause->is_paused, on_done, pause);
-    if (rc == WEIR_OK)
-        rc = weir__client_wait(&pause->client);
-    if (rc < 0)
-        return weir__client_exit(&pause->client, rc, doing);
-    return print(pause) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+    if (code == WEIR_OK)
+        code = weir__client_wait(&ask->client);
+    if (code < 0)
+        return code;
+    return weir_reactor_pause(ask->client.reactor, ask->topic, false,
+                              weir__ask_on_code, ask);
 }
 
-static enum weir__exit run(const struct weir__cli *cli,
-                           const struct weir__args *args, bool is_paused)
+static enum weir__exit print(struct weir__ask *ask)
 {
-    struct pause pause = {.topic = args->operand[0], .is_paused = is_paused};
-    enum weir__exit rc;
+    bool is_paused = ask->command == &weir__cmd_pause;
 
-    if (!weir__operand_topic(pause.topic))
-        return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&pause.client, cli, NULL);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = ask(&pause);
-    weir__client_close(&pause.client);
-    return rc;
-}
-
-static enum weir__exit run_pause(const struct weir__cli *cli,
-                                 const struct weir__args *args)
-{
-    return run(cli, args, true);
-}
-
-static enum weir__exit run_resume(const struct weir__cli *cli,
-                                  const struct weir__args *args)
-{
-    return run(cli, args, false);
+    if (ask->client.cli->json)
+        return weir__print_object(
+            WEIR__OBJECT(weir__field_str("topic", ask->topic),
+                         weir__field_bool("paused", is_paused)));
+    weir__print("%s\n", is_paused ? "paused" : "resumed");
+    return WEIR__EXIT_DONE;
 }
 
 const struct weir__command weir__cmd_pause = {
@@ -99,7 +55,8 @@ const struct weir__command weir__cmd_pause = {
     .example = "weir pause order.close",
     .exits = "0 paused, also when it was before, 2 wrong usage,\n"
              "  5 server unreachable",
-    .run = run_pause,
+    .ask = ask_pause,
+    .print = print,
 };
 
 const struct weir__command weir__cmd_resume = {
@@ -112,5 +69,6 @@ const struct weir__command weir__cmd_resume = {
     .example = "weir resume order.close",
     .exits = "0 resumed, also when it was not paused, 2 wrong usage,\n"
              "  3 no such topic, 5 server unreachable",
-    .run = run_resume,
+    .ask = ask_resume,
+    .print = print,
 };

@@ -56,80 +56,44 @@ static bool is_secret(const struct weir_option *option)
 
 /* --- JSON ------------------------------------------------------------- */
 
-static bool put_text(struct json_object *object, const char *name,
-                     const char *text)
+static struct weir__field bound_field(const char *name, bool is_given,
+                                      int64_t bound)
 {
-    if (text == NULL)
-        return weir__json_put_null(object, name);
-    return weir__json_put(object, name,
-                          weir__text_json((struct weir_slice){
-                              (const uint8_t *)text, strlen(text)}));
-}
-
-static bool put_bound(struct json_object *object, const char *name,
-                      const struct weir_option *option, int64_t bound)
-{
-    if (!is_bounded(option))
-        return weir__json_put_null(object, name);
-    return weir__json_put(object, name, json_object_new_int64(bound));
+    return is_given ? weir__field(name, json_object_new_int64(bound))
+                    : weir__field_null(name);
 }
 
 static struct json_object *option_json(const struct weir_option *option)
 {
-    struct json_object *object = json_object_new_object();
+    bool has_bounds = is_bounded(option);
 
-    if (object == NULL)
-        return NULL;
-    if (put_text(object, "name", option->name) &&
-        put_text(object, "type", type_name(option->type)) &&
-        put_text(object, "default", option->fallback) &&
-        weir__json_put(object, "required",
-                       json_object_new_boolean(option->fallback == NULL)) &&
-        put_bound(object, "min", option, option->min) &&
-        put_bound(object, "max", option, option->max) &&
-        put_text(object, "choices", option->choices) &&
-        weir__json_put(object, "secret",
-                       json_object_new_boolean(is_secret(option))) &&
-        put_text(object, "help", option->help))
-        return object;
-    (void)json_object_put(object);
-    return NULL;
-}
-
-static struct json_object *options_json(const struct weir_plugin *plugin)
-{
-    struct json_object *array = json_object_new_array();
-
-    for (size_t i = 0; array != NULL && i < plugin->option_count; i++) {
-        struct weir_option option = option_at(plugin, i);
-        struct json_object *object = option_json(&option);
-
-        if (object != NULL && json_object_array_add(array, object) == 0)
-            continue;
-        (void)json_object_put(object);
-        (void)json_object_put(array);
-        return NULL;
-    }
-    return array;
+    return WEIR__OBJECT(weir__field_str("name", option->name),
+                        weir__field_str("type", type_name(option->type)),
+                        weir__field_str("default", option->fallback),
+                        weir__field_bool("required", option->fallback == NULL),
+                        bound_field("min", has_bounds, option->min),
+                        bound_field("max", has_bounds, option->max),
+                        weir__field_str("choices", option->choices),
+                        weir__field_bool("secret", is_secret(option)),
+                        weir__field_str("help", option->help));
 }
 
 static struct json_object *plugin_json(const char *path,
                                        const struct weir_plugin *plugin)
 {
-    struct json_object *object = json_object_new_object();
+    struct json_object *options = json_object_new_array();
 
-    if (object == NULL)
-        return NULL;
-    if (put_text(object, "file", path) &&
-        put_text(object, "name", plugin->name) &&
-        put_text(object, "version", plugin->version) &&
-        put_text(object, "summary", plugin->summary) &&
-        weir__json_put(object, "abi",
-                       json_object_new_int64((int64_t)plugin->abi)) &&
-        weir__json_put(object, "options", options_json(plugin)))
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    for (size_t i = 0; i < plugin->option_count; i++) {
+        struct weir_option option = option_at(plugin, i);
+
+        options = weir__array_with(options, option_json(&option));
+    }
+    return WEIR__OBJECT(weir__field_str("file", path),
+                        weir__field_str("name", plugin->name),
+                        weir__field_str("version", plugin->version),
+                        weir__field_str("summary", plugin->summary),
+                        weir__field_number("abi", plugin->abi),
+                        weir__field("options", options));
 }
 
 /* --- text ------------------------------------------------------------- */
@@ -209,9 +173,7 @@ static enum weir__exit run(const struct weir__cli *cli,
         print_plugin(path, &file.copy);
         return WEIR__EXIT_DONE;
     }
-    return weir__json_print_line(plugin_json(path, &file.copy))
-               ? WEIR__EXIT_DONE
-               : WEIR__EXIT_FAILED;
+    return weir__print_object(plugin_json(path, &file.copy));
 }
 
 const struct weir__command weir__cmd_plugin_info = {

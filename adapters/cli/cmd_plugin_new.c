@@ -109,28 +109,22 @@ static bool write_file(size_t i, const char *name, const char *prefix)
     return is_good;
 }
 
-static bool print_files(const struct weir__cli *cli, const char *name)
+static enum weir__exit print_files(const struct weir__cli *cli,
+                                   const char *name)
 {
-    struct json_object *object, *array;
+    struct json_object *array = cli->json ? json_object_new_array() : NULL;
     char path[PATH_MAX];
 
-    if (!cli->json) {
-        for (size_t i = 0; i < FILES; i++) {
-            file_path(i, name, path);
-            weir__print("%s\n", path);
-        }
-        return true;
-    }
-    object = json_object_new_object();
-    array = json_object_new_array();
-    for (size_t i = 0; array != NULL && i < FILES; i++) {
+    for (size_t i = 0; i < FILES; i++) {
         file_path(i, name, path);
-        (void)json_object_array_add(array, json_object_new_string(path));
+        if (cli->json)
+            array = weir__array_with(array, json_object_new_string(path));
+        else
+            weir__print("%s\n", path);
     }
-    if (object != NULL && weir__json_put(object, "files", array))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    return cli->json
+               ? weir__print_object(WEIR__OBJECT(weir__field("files", array)))
+               : WEIR__EXIT_DONE;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
@@ -157,7 +151,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     for (size_t i = 0; i < FILES; i++)
         if (!write_file(i, name, prefix))
             return WEIR__EXIT_FAILED;
-    return print_files(cli, name) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+    return print_files(cli, name);
 }
 
 const struct weir__command weir__cmd_plugin_new = {

@@ -4,22 +4,18 @@
  * plugin runs in a process of its own, so that one that crashes or never
  * returns is told of like any other. */
 
-#include "adapters/cli/counted.h"
-#include "adapters/cli/followed.h"
 #include "adapters/cli/options.h"
-#include "adapters/cli/output.h"
+#include "adapters/cli/outcome.h"
 #include "adapters/cli/plugin_path.h"
-#include "core/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <weir/test.h>
 
 enum { OPTION, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 
@@ -64,107 +60,6 @@ static const struct {
     [WEIR_SNOOZE] = {"SNOOZE", WEIR__EXIT_SNOOZE},
     [WEIR_FAIL] = {"FAIL", WEIR__EXIT_FAIL},
 };
-
-/* NULL trial: it did not come to an end. */
-struct outcome {
-    const struct weir_trial *trial;
-    const char *verdict;
-    int64_t delay_ms; /* -1: none */
-    const char *reason;
-    const char *dead;
-    double time_ms;
-};
-
-static struct json_object *lines_json(const struct weir_trial *trial)
-{
-    static const char *const levels[] = {"debug", "info", "warn", "error"};
-    struct json_object *array = json_object_new_array();
-    size_t count = trial == NULL ? 0 : weir_trial_line_count(trial);
-
-    for (size_t i = 0; array != NULL && i < count; i++) {
-        const struct weir_trial_line *line = weir_trial_line_at(trial, i);
-        struct json_object *object = json_object_new_object();
-
-        if (object != NULL &&
-            weir__json_put(object, "level",
-                           json_object_new_string(levels[line->level])) &&
-            weir__json_put(object, "text",
-                           weir__text_json(weir__slice_str(line->text))) &&
-            json_object_array_add(array, object) == 0)
-            continue;
-        (void)json_object_put(object);
-        (void)json_object_put(array);
-        return NULL;
-    }
-    return array;
-}
-
-/* An empty text as null. */
-static bool put_text(struct json_object *object, const char *name,
-                     const char *text)
-{
-    return *text == '\0'
-               ? weir__json_put_null(object, name)
-               : weir__json_put(object, name,
-                                weir__text_json(weir__slice_str(text)));
-}
-
-/* With three digits; as a double it would show its binary nature. */
-static struct json_object *time_json(double time_ms)
-{
-    char text[40];
-
-    (void)snprintf(text, sizeof(text), "%.3f", time_ms); /* fits */
-    return json_object_new_double_s(time_ms, text);
-}
-
-static bool print_json(const struct try *try, const struct outcome *outcome)
-{
-    struct json_object *object = json_object_new_object();
-    bool has_delay = outcome->delay_ms >= 0;
-
-    if (object != NULL && put_text(object, "verdict", outcome->verdict) &&
-        weir__json_put(object, "attempt",
-                       json_object_new_int64(try->attempt)) &&
-        (has_delay ? weir__json_put(object, "delay_ms",
-                                    json_object_new_int64(outcome->delay_ms))
-                   : weir__json_put_null(object, "delay_ms")) &&
-        put_text(object, "reason", outcome->reason) &&
-        put_text(object, "dead", outcome->dead) &&
-        weir__json_put(object, "time_ms", time_json(outcome->time_ms)) &&
-        weir__json_put(object, "counters",
-                       weir__counted_json(outcome->trial)) &&
-        weir__json_put(object, "follows",
-                       weir__followed_json(outcome->trial)) &&
-        weir__json_put(object, "log", lines_json(outcome->trial)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
-}
-
-static bool print(const struct try *try, const struct outcome *outcome)
-{
-    char delay[24];
-
-    if (try->cli->json)
-        return print_json(try, outcome);
-    weir__print("verdict  %s\n", outcome->verdict);
-    if (outcome->delay_ms >= 0) {
-        (void)weir__duration_format(outcome->delay_ms, delay);
-        weir__print("delay    %s\n", delay);
-    }
-    if (*outcome->reason != '\0') {
-        (void)printf("reason   ");
-        weir__print_text(weir__slice_str(outcome->reason));
-        (void)printf("\n");
-    }
-    if (*outcome->dead != '\0')
-        weir__print("dead     %s\n", outcome->dead);
-    (void)printf("time     %.3f ms\n", outcome->time_ms);
-    weir__followed_print(outcome->trial);
-    weir__counted_print(outcome->trial);
-    return true;
-}
 
 static double now_ms(void)
 {
@@ -248,7 +143,7 @@ static enum weir__exit run_plugin(struct try *try)
 {
     struct weir_trial *trial;
     const struct weir_trial_run *run;
-    struct outcome outcome;
+    struct weir__outcome outcome;
     enum weir__exit rc;
     double start_ms;
 
@@ -261,7 +156,9 @@ static enum weir__exit run_plugin(struct try *try)
     weir_trial_advance(trial, 0);
     if (!weir_trial_wait(trial, try->timeout_ms))
         weir_trial_advance(trial, 1); /* its timeout has passed by then */
-    outcome = (struct outcome){.trial = trial, .time_ms = now_ms() - start_ms};
+    outcome = (struct weir__outcome){.trial = trial,
+                                     .attempt = try->attempt,
+                                     .time_ms = now_ms() - start_ms};
     run = weir_trial_run_at(trial, 0); /* others are of jobs that it added */
     restore_output(try);
     if (run == NULL) {
@@ -274,7 +171,7 @@ static enum weir__exit run_plugin(struct try *try)
     outcome.reason = run->reason;
     outcome.dead = run->dead;
     rc = run->timed_out ? WEIR__EXIT_TIMED_OUT : verdicts[run->verdict].exit;
-    if (!print(try, &outcome))
+    if (weir__outcome_print(try->cli, &outcome) != WEIR__EXIT_DONE)
         rc = WEIR__EXIT_FAILED;
     weir_trial_free(trial);
     return rc;
@@ -316,15 +213,18 @@ static int reap(pid_t child)
 
 static enum weir__exit say_timeout(const struct try *try)
 {
-    struct outcome outcome = {
+    struct weir__outcome outcome = {
         .verdict = "TIMEOUT",
+        .attempt = try->attempt,
         .delay_ms = -1,
         .reason = "timeout",
         .dead = "",
         .time_ms = (double)try->timeout_ms,
     };
 
-    return print(try, &outcome) ? WEIR__EXIT_TIMED_OUT : WEIR__EXIT_FAILED;
+    return weir__outcome_print(try->cli, &outcome) == WEIR__EXIT_DONE
+               ? WEIR__EXIT_TIMED_OUT
+               : WEIR__EXIT_FAILED;
 }
 
 /* A byte in `pipe` tells that the process came to the end of a command. */

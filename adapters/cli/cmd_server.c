@@ -4,6 +4,7 @@
 
 #include "adapters/cli/data_dir.h"
 #include "adapters/cli/output.h"
+#include "core/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,40 +21,20 @@ static int locate(const struct weir__cli *cli, struct weir__server *ret_server)
     return weir__data_dir_find(cli, ret_server);
 }
 
-static bool put_text(struct json_object *object, const char *name,
-                     const char *text)
+static enum weir__exit print_json(const struct weir__server *server,
+                                  const struct weir__server_info *info)
 {
-    if (text[0] == '\0')
-        return weir__json_put_null(object, name);
-    return weir__json_put(object, name,
-                          weir__text_json((struct weir_slice){
-                              (const uint8_t *)text, strlen(text)}));
-}
+    bool runs = info->pid != 0;
 
-static bool put_number(struct json_object *object, const char *name,
-                       uint64_t number)
-{
-    if (number == 0)
-        return weir__json_put_null(object, name);
-    return weir__json_put(object, name, json_object_new_uint64(number));
-}
-
-static bool print_json(const struct weir__server *server,
-                       const struct weir__server_info *info)
-{
-    struct json_object *object = json_object_new_object();
-
-    if (object != NULL &&
-        weir__json_put(object, "running",
-                       json_object_new_boolean(info->pid != 0)) &&
-        put_number(object, "pid", (uint64_t)info->pid) &&
-        put_text(object, "dir", server->dir) &&
-        put_text(object, "socket", server->socket) &&
-        put_text(object, "version", info->version) &&
-        put_number(object, "memory_bytes", info->memory_bytes))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    return weir__print_object(WEIR__OBJECT(
+        weir__field_bool("running", runs),
+        weir__field_int("pid", runs ? (int64_t)info->pid : -1),
+        weir__field_text("dir", weir__slice_str(server->dir)),
+        weir__field_text("socket", weir__slice_str(server->socket)),
+        weir__field_text("version", weir__slice_str(info->version)),
+        weir__field_int("memory_bytes", info->memory_bytes > 0
+                                            ? (int64_t)info->memory_bytes
+                                            : -1)));
 }
 
 static void print_text(const struct weir__server *server,
@@ -89,7 +70,7 @@ static enum weir__exit run_status(const struct weir__cli *cli,
     }
     if (!cli->json)
         print_text(&server, &info);
-    else if (!print_json(&server, &info))
+    else if (print_json(&server, &info) != WEIR__EXIT_DONE)
         return WEIR__EXIT_FAILED;
     return rc == WEIR_OK ? WEIR__EXIT_DONE : WEIR__EXIT_NOT_FOUND;
 }
@@ -116,7 +97,7 @@ static enum weir__exit run_stop(const struct weir__cli *cli,
         return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
     }
     if (cli->json)
-        return print_json(&server, &none) ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+        return print_json(&server, &none);
     weir__note(cli, "private redis-server in %s stopped", server.dir);
     return WEIR__EXIT_DONE;
 }

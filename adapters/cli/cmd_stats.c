@@ -99,18 +99,15 @@ static bool add_row(struct report *report, const struct weir_stats *stats)
 
 static bool add_json(struct report *report, const struct weir_stats *stats)
 {
-    struct json_object *object = weir__stats_json(stats);
-    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
-    bool is_good = object != NULL;
+    struct weir__field rate = {0};
+    double now = report->is_watching ? rate_of(report, stats) : -1.0;
 
-    if (is_good && report->is_watching)
-        is_good = rate < 0.0 ? weir__json_put_null(object, "rate")
-                             : weir__json_put(object, "rate",
-                                              json_object_new_double(rate));
-    if (is_good && json_object_array_add(report->topics, object) == 0)
-        return true;
-    (void)json_object_put(object);
-    return false;
+    if (report->is_watching)
+        rate = now < 0.0 ? weir__field_null("rate")
+                         : weir__field("rate", json_object_new_double(now));
+    report->topics =
+        weir__array_with(report->topics, weir__stats_json(stats, rate));
+    return report->topics != NULL;
 }
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
@@ -178,25 +175,17 @@ static int ask_all(struct report *report)
     return rc;
 }
 
-static bool print_json(struct report *report)
-{
-    struct json_object *object = json_object_new_object();
-
-    if (object == NULL ||
-        !weir__json_put(object, "topics", json_object_get(report->topics))) {
-        (void)json_object_put(object);
-        object = NULL;
-    }
-    return weir__json_print_line(object);
-}
-
 /* On a terminal each report takes the place of the one before. */
 static enum weir__exit print(struct report *report)
 {
     bool is_redrawn = report->is_watching && isatty(STDOUT_FILENO) == 1;
 
     if (report->client.cli->json)
-        return print_json(report) ? WEIR__EXIT_NONE : WEIR__EXIT_FAILED;
+        return weir__print_object(WEIR__OBJECT(
+                   weir__field("topics", json_object_get(report->topics)))) ==
+                       WEIR__EXIT_DONE
+                   ? WEIR__EXIT_NONE
+                   : WEIR__EXIT_FAILED;
     if (is_redrawn)
         (void)printf("\033[H\033[J");
     if (report->table.rows > 1 || report->is_watching)

@@ -18,9 +18,9 @@ struct topic {
     const char *name;
     bool is_paused;
     char kind[32];
-    struct json_object *options; /* owned; stored ones by name */
-    bool is_short_of_memory;
-    char text[240]; /* what the server's side said */
+    struct json_object *options; /* owned; stored ones by name; NULL: no
+                                    memory */
+    char text[240];              /* what the server's side said */
 };
 
 /* --- what is stored ----------------------------------------------------- */
@@ -42,10 +42,9 @@ static void on_setting(int code, const char *key, const char *value, void *arg)
 
     if (key == NULL)
         weir__client_finish(&topic->client,
-                            topic->is_short_of_memory ? WEIR_ENOMEM : code);
-    else if (!weir__json_put(topic->options, key,
-                             weir__text_json(weir__slice_str(value))))
-        topic->is_short_of_memory = true;
+                            topic->options == NULL ? WEIR_ENOMEM : code);
+    else
+        weir__object_put(&topic->options, weir__field_str(key, value));
 }
 
 static int ask_all(struct topic *topic)
@@ -65,19 +64,13 @@ static int ask_all(struct topic *topic)
     return rc == WEIR_OK ? weir__client_wait(&topic->client) : rc;
 }
 
-static bool print_json(struct topic *topic)
+static enum weir__exit print_json(struct topic *topic)
 {
-    struct json_object *object = json_object_new_object();
-
-    if (object != NULL &&
-        weir__json_put(object, "topic", json_object_new_string(topic->name)) &&
-        weir__json_put(object, "kind", json_object_new_string(topic->kind)) &&
-        weir__json_put(object, "paused",
-                       json_object_new_boolean(topic->is_paused)) &&
-        weir__json_put(object, "options", json_object_get(topic->options)))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    return weir__print_object(
+        WEIR__OBJECT(weir__field_str("topic", topic->name),
+                     weir__field_str("kind", topic->kind),
+                     weir__field_bool("paused", topic->is_paused),
+                     weir__field("options", json_object_get(topic->options))));
 }
 
 static void print_text(const struct topic *topic)
@@ -101,10 +94,10 @@ static void print_text(const struct topic *topic)
 static enum weir__exit show(struct topic *topic)
 {
     int rc = ask_all(topic);
-    bool is_good = true;
+    enum weir__exit printed = WEIR__EXIT_DONE;
 
     if (rc == WEIR_OK && topic->client.cli->json)
-        is_good = print_json(topic);
+        printed = print_json(topic);
     else if (rc == WEIR_OK)
         print_text(topic);
     (void)json_object_put(topic->options);
@@ -112,7 +105,7 @@ static enum weir__exit show(struct topic *topic)
         return weir__client_not_found(&topic->client, topic->name, NULL);
     if (rc < 0)
         return weir__client_exit(&topic->client, rc, "topic show");
-    return is_good ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
+    return printed;
 }
 
 static enum weir__exit run_show(const struct weir__cli *cli,
@@ -252,26 +245,14 @@ static enum weir__exit run_set(const struct weir__cli *cli,
 
 /* --- listing ------------------------------------------------------------ */
 
-static bool print_names_json(const struct weir__topics *topics)
+static enum weir__exit print_names_json(const struct weir__topics *topics)
 {
     struct json_object *array = json_object_new_array();
-    struct json_object *object = json_object_new_object();
 
-    for (size_t i = 0; array != NULL && i < topics->count; i++) {
-        struct json_object *name = json_object_new_string(topics->names[i]);
-
-        if (name != NULL && json_object_array_add(array, name) == 0)
-            continue;
-        (void)json_object_put(name);
-        (void)json_object_put(array);
-        array = NULL;
-    }
-    if (object != NULL && weir__json_put(object, "topics", array))
-        return weir__json_print_line(object);
-    if (object == NULL)
-        (void)json_object_put(array);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    for (size_t i = 0; i < topics->count; i++)
+        array =
+            weir__array_with(array, json_object_new_string(topics->names[i]));
+    return weir__print_object(WEIR__OBJECT(weir__field("topics", array)));
 }
 
 static enum weir__exit run_list(const struct weir__cli *cli,
@@ -286,8 +267,8 @@ static enum weir__exit run_list(const struct weir__cli *cli,
         return rc;
     rc = weir__client_exit(&client, weir__topics_ask(&client, &topics),
                            "topic list");
-    if (rc == WEIR__EXIT_DONE && cli->json && !print_names_json(&topics))
-        rc = WEIR__EXIT_FAILED;
+    if (rc == WEIR__EXIT_DONE && cli->json)
+        rc = print_names_json(&topics);
     for (size_t i = 0; rc == WEIR__EXIT_DONE && i < topics.count; i++) {
         if (!cli->json)
             weir__print("%s\n", topics.names[i]);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/counted.h"
 
-#include "adapters/cli/output.h"
-
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LINE_CAP = 400 }; /* with its topic it fits into a line of the log */
-
-/* --- the log -------------------------------------------------------------- */
 
 struct line {
     const struct weir__log *log;
@@ -50,46 +47,4 @@ void weir__counted_log(const struct weir_reactor *reactor, const char *topic,
 
     /* Where it is not served there is nothing to say. */
     (void)!weir_reactor_counters(reactor, topic, add_to_line, &line);
-}
-
-/* --- a trial -------------------------------------------------------------- */
-
-static void print_one(const char *name, uint64_t value, void *arg)
-{
-    bool *has_any = arg;
-
-    if (name != NULL)
-        weir__print("%s%s=%" PRIu64, *has_any ? " " : "counters ", name, value);
-    else if (*has_any)
-        (void)printf("\n");
-    *has_any = true;
-}
-
-void weir__counted_print(const struct weir_trial *trial)
-{
-    bool has_any = false;
-
-    if (trial != NULL)
-        weir_trial_each_counter(trial, print_one, &has_any);
-}
-
-/* Frees the object when there is no memory for more of it. */
-static void put_one(const char *name, uint64_t value, void *arg)
-{
-    struct json_object **object = arg;
-
-    if (name == NULL || *object == NULL ||
-        weir__json_put(*object, name, json_object_new_uint64(value)))
-        return;
-    (void)json_object_put(*object);
-    *object = NULL;
-}
-
-struct json_object *weir__counted_json(const struct weir_trial *trial)
-{
-    struct json_object *object = json_object_new_object();
-
-    if (trial != NULL)
-        weir_trial_each_counter(trial, put_one, &object);
-    return object;
 }

@@ -2,6 +2,7 @@
 
 /* From argv to a command. */
 
+#include "adapters/cli/ask.h"
 #include "adapters/cli/options.h"
 #include "core/nearest.h"
 
@@ -107,7 +108,8 @@ static enum weir__exit run_command(const struct weir__line *line,
     } else if (early.version) {
         rc = print_version();
     } else {
-        rc = line->command->run(cli, &args);
+        rc = line->command->run != NULL ? line->command->run(cli, &args)
+                                        : weir__ask(line->command, cli, &args);
     }
     weir__args_fini(&args);
     return rc;

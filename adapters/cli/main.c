@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The weir command: its table of commands. */
+/* The weir command: what a process needs before its first word is looked at. */
 
 #include "adapters/cli/cli.h"
 
@@ -10,16 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define POINT_TO(name) &weir__cmd_##name,
 static const struct weir__command *const commands[] = {
-    &weir__cmd_run,           &weir__cmd_check,        &weir__cmd_doctor,
-    &weir__cmd_add,           &weir__cmd_show,         &weir__cmd_list,
-    &weir__cmd_delete,        &weir__cmd_reschedule,   &weir__cmd_pause,
-    &weir__cmd_resume,        &weir__cmd_purge,        &weir__cmd_stats,
-    &weir__cmd_topic_list,    &weir__cmd_topic_show,   &weir__cmd_topic_set,
-    &weir__cmd_dead_list,     &weir__cmd_dead_requeue, &weir__cmd_dead_purge,
-    &weir__cmd_plugin_info,   &weir__cmd_plugin_try,   &weir__cmd_plugin_new,
-    &weir__cmd_server_status, &weir__cmd_server_stop,
-};
+    WEIR__COMMANDS(POINT_TO)};
 
 /* A stream that came closed would be the number of the next socket, and output
  * would go to the server. What takes its place refuses as a closed one does. */

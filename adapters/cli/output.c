@@ -4,31 +4,26 @@
 #include "adapters/cli/time.h"
 #include "adapters/json/json.h"
 #include "core/buf.h"
+#include "core/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* --- JSON ------------------------------------------------------------- */
 
-bool weir__json_put(struct json_object *object, const char *name,
-                    struct json_object *value)
+struct weir__field weir__field(const char *name, struct json_object *value)
 {
-    if (value == NULL)
-        return false;
-    if (json_object_object_add(object, name, value) == 0)
-        return true;
-    (void)json_object_put(value);
-    return false;
+    return (struct weir__field){.name = name, .value = value};
 }
 
-bool weir__json_put_null(struct json_object *object, const char *name)
+struct weir__field weir__field_null(const char *name)
 {
-    return json_object_object_add(object, name, NULL) == 0;
+    return (struct weir__field){.name = name, .is_null = true};
 }
 
 /* Through the one place that makes JSON strings of foreign bytes: as a msgpack
  * str with a 32 bit length. */
-struct json_object *weir__text_json(struct weir_slice text)
+static struct json_object *text_json(struct weir_slice text)
 {
     const uint8_t head[] = {0xdb, (uint8_t)(text.len >> 24),
                             (uint8_t)(text.len >> 16), (uint8_t)(text.len >> 8),
@@ -44,151 +39,153 @@ struct json_object *weir__text_json(struct weir_slice text)
     return json;
 }
 
-static bool put_text(struct json_object *object, const char *name,
-                     struct weir_slice text)
+struct weir__field weir__field_text(const char *name, struct weir_slice text)
 {
-    if (text.len == 0)
-        return weir__json_put_null(object, name);
-    return weir__json_put(object, name, weir__text_json(text));
+    return text.len == 0 ? weir__field_null(name)
+                         : weir__field(name, text_json(text));
 }
 
-static bool put_number(struct json_object *object, const char *name,
-                       uint64_t number)
+struct weir__field weir__field_str(const char *name, const char *text)
 {
-    return weir__json_put(object, name, json_object_new_uint64(number));
+    return text == NULL ? weir__field_null(name)
+                        : weir__field(name, text_json(weir__slice_str(text)));
 }
 
-static bool put_body(struct json_object *object, struct weir_slice body)
+struct weir__field weir__field_number(const char *name, uint64_t number)
+{
+    return weir__field(name, json_object_new_uint64(number));
+}
+
+struct weir__field weir__field_int(const char *name, int64_t number)
+{
+    return number < 0 ? weir__field_null(name)
+                      : weir__field(name, json_object_new_int64(number));
+}
+
+struct weir__field weir__field_bool(const char *name, bool is_true)
+{
+    return weir__field(name, json_object_new_boolean(is_true));
+}
+
+void weir__object_put(struct json_object **object, struct weir__field field)
+{
+    if (field.name == NULL)
+        return;
+    if (*object != NULL && (field.value != NULL || field.is_null) &&
+        json_object_object_add(*object, field.name, field.value) == 0)
+        return;
+    (void)json_object_put(field.value);
+    (void)json_object_put(*object);
+    *object = NULL;
+}
+
+struct json_object *weir__object(const struct weir__field *fields)
+{
+    struct json_object *object = json_object_new_object();
+
+    for (; !fields->is_end; fields++)
+        weir__object_put(&object, *fields);
+    return object;
+}
+
+struct json_object *weir__array_with(struct json_object *array,
+                                     struct json_object *value)
+{
+    if (array != NULL && value != NULL &&
+        json_object_array_add(array, value) == 0)
+        return array;
+    (void)json_object_put(value);
+    (void)json_object_put(array);
+    return NULL;
+}
+
+static struct weir__field body_field(struct weir_slice body)
 {
     struct json_object *json = NULL;
 
-    if (body.len > 0 && weir__json_from_msgpack(body, &json) < 0)
-        return false;
-    if (json == NULL)
-        return weir__json_put_null(object, "body");
-    return weir__json_put(object, "body", json);
-}
-
-static bool put_times(struct json_object *object,
-                      const struct weir_job_info *job)
-{
-    bool is_good = job->due_ms < 0
-                       ? weir__json_put_null(object, "due_ms")
-                       : weir__json_put(object, "due_ms",
-                                        json_object_new_int64(job->due_ms));
-
-    if (job->ttl_ms == 0)
-        return is_good && weir__json_put_null(object, "ttl_ms");
-    return is_good &&
-           weir__json_put(object, "ttl_ms", json_object_new_int64(job->ttl_ms));
+    if (weir__json_from_msgpack(body, &json) < 0)
+        return weir__field("body", NULL);
+    return json == NULL ? weir__field_null("body") : weir__field("body", json);
 }
 
 struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job)
 {
-    struct json_object *object = json_object_new_object();
+    struct weir__field group = {0};
 
-    if (object == NULL)
-        return NULL;
-    if (weir__json_put(object, "topic", json_object_new_string(topic)) &&
-        put_text(object, "id", job->id) &&
-        weir__json_put(
-            object, "state",
-            json_object_new_string(weir_job_state_name(job->state))) &&
-        put_number(object, "attempt", job->counters.attempt) &&
-        put_number(object, "failures", job->counters.failures) &&
-        put_number(object, "timeouts", job->counters.timeouts) &&
-        put_number(object, "crashes", job->counters.crashes) &&
-        put_number(object, "snoozes", job->counters.snoozes) &&
-        put_times(object, job) && put_text(object, "url", job->url) &&
-        put_text(object, "retry", job->retry) &&
-        put_text(object, "reason", job->reason) &&
-        put_text(object, "error", job->error) && put_body(object, job->body) &&
-        (job->group.len == 0 || put_text(object, "group", job->group)))
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    if (job->group.len > 0)
+        group = weir__field_text("group", job->group);
+    return WEIR__OBJECT(
+        weir__field_str("topic", topic), weir__field_text("id", job->id),
+        weir__field_str("state", weir_job_state_name(job->state)),
+        weir__field_number("attempt", job->counters.attempt),
+        weir__field_number("failures", job->counters.failures),
+        weir__field_number("timeouts", job->counters.timeouts),
+        weir__field_number("crashes", job->counters.crashes),
+        weir__field_number("snoozes", job->counters.snoozes),
+        weir__field_int("due_ms", job->due_ms),
+        weir__field_int("ttl_ms", job->ttl_ms > 0 ? job->ttl_ms : -1),
+        weir__field_text("url", job->url),
+        weir__field_text("retry", job->retry),
+        weir__field_text("reason", job->reason),
+        weir__field_text("error", job->error), body_field(job->body), group);
 }
 
 /* Microseconds as milliseconds with all digits; null when there is no data. */
-static bool put_ms(struct json_object *object, const char *name, int64_t us)
+static struct weir__field ms_field(const char *name, int64_t us)
 {
     char text[32];
 
     if (us < 0)
-        return weir__json_put_null(object, name);
+        return weir__field_null(name);
     (void)snprintf(text, sizeof(text), "%" PRId64 ".%03d", us / 1000,
                    (int)(us % 1000));
-    return weir__json_put(object, name,
-                          json_object_new_double_s((double)us / 1000.0, text));
+    return weir__field(name,
+                       json_object_new_double_s((double)us / 1000.0, text));
 }
 
-static bool put_lateness(struct json_object *object,
-                         const struct weir_stats *stats)
+static struct json_object *lateness_json(const struct weir_stats *stats)
 {
-    struct json_object *late = json_object_new_object();
-
-    if (late == NULL)
-        return false;
-    if (put_ms(late, "p50", stats->lateness_p50_us) &&
-        put_ms(late, "p99", stats->lateness_p99_us) &&
-        put_ms(late, "max", stats->lateness_max_us))
-        return weir__json_put(object, "lateness_ms", late);
-    (void)json_object_put(late);
-    return false;
-}
-
-static bool put_counts(struct json_object *object,
-                       const struct weir_stats *stats)
-{
-    return put_number(object, "scheduled", stats->scheduled) &&
-           put_number(object, "ready", stats->ready) &&
-           weir__json_put(object, "ready_is_exact",
-                          json_object_new_boolean(stats->ready_is_exact)) &&
-           put_number(object, "running", stats->running) &&
-           put_number(object, "dead", stats->dead) &&
-           put_number(object, "added_total", stats->added_total) &&
-           put_number(object, "done_total", stats->done_total) &&
-           put_number(object, "retried_total", stats->retried_total) &&
-           put_number(object, "failed_total", stats->failed_total) &&
-           put_number(object, "expired_total", stats->expired_total) &&
-           put_number(object, "crashed_total", stats->crashed_total) &&
-           put_number(object, "dropped_total", stats->dropped_total);
+    return WEIR__OBJECT(ms_field("p50", stats->lateness_p50_us),
+                        ms_field("p99", stats->lateness_p99_us),
+                        ms_field("max", stats->lateness_max_us));
 }
 
 /* Of a bounded topic: what it dropped, by reason. */
-static bool put_drops(struct json_object *object,
-                      const struct weir_stats *stats)
+static struct json_object *drops_json(const struct weir_stats *stats)
 {
-    struct json_object *drops = json_object_new_object();
-
-    return weir__json_put(object, "dropped", drops) &&
-           weir__json_put(drops, "overflow",
-                          json_object_new_uint64(stats->dropped_overflow)) &&
-           weir__json_put(drops, "age",
-                          json_object_new_uint64(stats->dropped_age)) &&
-           weir__json_put(drops, "ttl",
-                          json_object_new_uint64(stats->dropped_ttl));
+    return WEIR__OBJECT(weir__field_number("overflow", stats->dropped_overflow),
+                        weir__field_number("age", stats->dropped_age),
+                        weir__field_number("ttl", stats->dropped_ttl));
 }
 
-struct json_object *weir__stats_json(const struct weir_stats *stats)
+struct json_object *weir__stats_json(const struct weir_stats *stats,
+                                     struct weir__field more)
 {
-    struct json_object *object = json_object_new_object();
+    struct weir__field drops = {0};
 
-    if (object == NULL)
-        return NULL;
-    if (weir__json_put(object, "topic", json_object_new_string(stats->topic)) &&
-        weir__json_put(object, "kind", json_object_new_string(stats->kind)) &&
-        weir__json_put(object, "paused",
-                       json_object_new_boolean(stats->paused)) &&
-        put_counts(object, stats) && put_lateness(object, stats) &&
-        (strcmp(stats->kind, "bounded") != 0 || put_drops(object, stats)))
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    if (strcmp(stats->kind, "bounded") == 0)
+        drops = weir__field("dropped", drops_json(stats));
+    return WEIR__OBJECT(
+        weir__field_str("topic", stats->topic),
+        weir__field_str("kind", stats->kind),
+        weir__field_bool("paused", stats->paused),
+        weir__field_number("scheduled", stats->scheduled),
+        weir__field_number("ready", stats->ready),
+        weir__field_bool("ready_is_exact", stats->ready_is_exact),
+        weir__field_number("running", stats->running),
+        weir__field_number("dead", stats->dead),
+        weir__field_number("added_total", stats->added_total),
+        weir__field_number("done_total", stats->done_total),
+        weir__field_number("retried_total", stats->retried_total),
+        weir__field_number("failed_total", stats->failed_total),
+        weir__field_number("expired_total", stats->expired_total),
+        weir__field_number("crashed_total", stats->crashed_total),
+        weir__field_number("dropped_total", stats->dropped_total),
+        weir__field("lateness_ms", lateness_json(stats)), drops, more);
 }
 
-bool weir__json_print_line(struct json_object *object)
+enum weir__exit weir__print_object(struct json_object *object)
 {
     bool is_good = object != NULL && weir__print_json("", object);
 
@@ -197,25 +194,18 @@ bool weir__json_print_line(struct json_object *object)
     else
         weir__complain("out of memory");
     (void)json_object_put(object);
-    return is_good;
+    return is_good ? WEIR__EXIT_DONE : WEIR__EXIT_FAILED;
 }
 
-bool weir__print_count(const struct weir__cli *cli, const char *topic,
-                       const char *word, uint64_t count)
+enum weir__exit weir__print_count(const struct weir__cli *cli,
+                                  const char *topic, const char *word,
+                                  uint64_t count)
 {
-    struct json_object *object;
-
-    if (!cli->json) {
-        weir__print("%s %" PRIu64 "\n", word, count);
-        return true;
-    }
-    object = json_object_new_object();
-    if (object != NULL &&
-        weir__json_put(object, "topic", json_object_new_string(topic)) &&
-        put_number(object, word, count))
-        return weir__json_print_line(object);
-    (void)json_object_put(object);
-    return weir__json_print_line(NULL);
+    if (cli->json)
+        return weir__print_object(WEIR__OBJECT(
+            weir__field_str("topic", topic), weir__field_number(word, count)));
+    weir__print("%s %" PRIu64 "\n", word, count);
+    return WEIR__EXIT_DONE;
 }
 
 /* --- text ------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/cli/listing.h"
+#include "adapters/cli/ask.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -18,18 +18,19 @@ static const struct weir_job_info job = {
 static enum weir__exit list(int number, int allocations)
 {
     static const struct weir__cli cli = {.json = true};
-    struct weir__listing listing = {.topic = "t", .limit = 10};
+    static const struct weir__command command = {.name = "list"};
+    struct weir__ask ask = {.command = &command, .topic = "t", .limit = 10};
 
-    listing.client.cli = &cli;
+    ask.client.cli = &cli;
     for (int i = 0; i < JOBS; i++) {
         if (i == number)
             oom_after(allocations);
-        weir__listing_take(WEIR_OK, &job, &listing);
+        weir__ask_on_job(WEIR_OK, &job, &ask);
         oom_off();
     }
-    if (!listing.is_short_of_memory)
+    if (!ask.is_short_of_memory)
         return WEIR__EXIT_NONE;
-    return weir__listing_finish(&listing, WEIR_ENOMEM, "list");
+    return weir__ask_end_list(&ask, WEIR_ENOMEM);
 }
 
 /* What is printed when job `number` has so many allocations; false: that was

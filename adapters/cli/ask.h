@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_CLI_ASK_H
+#define WEIR_CLI_ASK_H
+
+/* The frame of commands that ask a server something, print and exit. A row of
+ * the table (struct weir__command) has
+ *
+ *     check   the options, before a server is looked for
+ *     ask     issues the request
+ *     print   the answer
+ *     refuse  errors for which the command has a sentence of its own
+ *
+ * and the frame checks topic and id, connects, asks of which kind the topic
+ * is, waits, says what went wrong, and chooses the exit code. Where `print_job`
+ * is set the answer is a list of jobs, printed as they come: all of them at
+ * once may be gigabytes. */
+
+#include "adapters/cli/client.h"
+
+struct weir__ask {
+    struct weir__client client;
+    const struct weir__command *command;
+    const struct weir__args *args;
+    const char *topic, *id; /* operands; NULL: not given */
+
+    /* What a command keeps from one step to the next. */
+    struct weir_due due;
+    int state;               /* of jobs; -1: any */
+    enum weir_job_state was; /* of the job, before */
+    int64_t due_ms;
+    uint64_t count; /* in the answer; of a list: printed */
+    char text[240]; /* the server's side of an error */
+
+    /* Of a list. */
+    size_t limit; /* more are not printed */
+    bool is_more; /* than `limit` */
+    bool is_short_of_memory;
+};
+
+/* What to exit with. BLOCKS. */
+enum weir__exit weir__ask(const struct weir__command *command,
+                          const struct weir__cli *cli,
+                          const struct weir__args *args);
+
+/* Answers, for requests with the weir__ask as `arg`; each ends the wait. */
+void weir__ask_on_code(int code, const char *text, void *arg);
+void weir__ask_on_count(int code, uint64_t count, void *arg);
+void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg);
+
+/* Behind the last weir__ask_on_job: close what was printed, say what went
+ * wrong. */
+enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code);
+
+#endif
