@@ -60,7 +60,7 @@ struct redis_proc *world_open(const struct redis_options *options)
     EXPECT_TRUE(loop != NULL);
     ev_prepare_init(&prepare, on_prepare);
     ev_prepare_start(loop, &prepare);
-    ev_timer_init(&tick, on_tick, .02, .02);
+    ev_timer_init(&tick, on_tick, .005, .005);
     ev_timer_start(loop, &tick);
     return server;
 }

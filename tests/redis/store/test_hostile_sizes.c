@@ -11,30 +11,34 @@
 
 static struct redis_proc *server;
 
-/* In Lua: ARGV[1] MiB of '1' behind a head, the whole ARGV[2] times. */
+/* In Lua: ARGV[1] MiB of '1', the whole ARGV[2] times. APPEND makes a hundred
+ * MiB in a tenth of the time that string.rep takes. */
+static const char ones[] =
+    "local mib = string.rep('1', 2 ^ 20) "
+    "for i = 1, ARGV[1] do redis.call('APPEND', 'ones', mib) end "
+    "local ones = redis.call('GET', 'ones') redis.call('DEL', 'ones') ";
+
 static void put(const char *into, const char *mib, const char *times)
 {
-    EXPECT_STR("OK", redis_text(server, "EVAL %s 0 %s %s", into, mib, times));
+    EXPECT_STR("OK",
+               redis_text(server, "EVAL %s%s 0 %s %s", ones, into, mib, times));
 }
 
 static const char into_list[] =
-    "for i = 1, ARGV[2] do "
-    "  redis.call('RPUSH', 't', string.rep('1', ARGV[1] * 2 ^ 20)) end "
-    "return 'OK'";
+    "for i = 1, ARGV[2] do redis.call('RPUSH', 't', ones) end return 'OK'";
 static const char into_stream[] =
-    "for i = 1, ARGV[2] do redis.call('XADD', 't', '5-' .. i, 'body', "
-    "  string.rep('1', ARGV[1] * 2 ^ 20)) end return 'OK'";
+    "for i = 1, ARGV[2] do "
+    "  redis.call('XADD', 't', '5-' .. i, 'body', ones) end return 'OK'";
 static const char into_group[] =
     "local head = redis.call('LINDEX', 'weir:{t}:g:g', 0) "
-    "for i = 1, ARGV[2] do redis.call('RPUSH', 'weir:{t}:g:g', "
-    "  head .. string.rep('1', ARGV[1] * 2 ^ 20)) end "
+    "for i = 1, ARGV[2] do "
+    "  redis.call('RPUSH', 'weir:{t}:g:g', head .. ones) end "
     "redis.call('HINCRBY', 'weir:{t}:meta', 'waiting', ARGV[2]) "
     "redis.call('HINCRBY', 'weir:{t}:meta', 'added', ARGV[2]) "
     "return 'OK'";
 static const char into_held[] =
     "redis.call('ZADD', 'weir:{t}:wait', 1, 'a') "
-    "redis.call('HSET', 'weir:{t}:held', 'a', "
-    "  string.rep('1', ARGV[1] * 2 ^ 20)) return 'OK'";
+    "redis.call('HSET', 'weir:{t}:held', 'a', ones) return 'OK'";
 
 static struct host *open_of(weir__store_open_fn open)
 {
