@@ -323,8 +323,10 @@ def sigusr1_and_sigusr2_do_nothing(place):
 @test
 def a_signal_that_is_passed_on_twice_counts_once(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle", "t=blocking?for=1s")
-    eventually(lambda: place.stats("t")["running"], "the job runs")
+    worker = place.start("run", "--handle", "t=later?after=1s&file=" +
+                         place.path("out"))
+    eventually(lambda: os.path.exists(place.path("out")) and
+               os.path.getsize(place.path("out")), "the job runs")
     worker.send_signal(signal.SIGTERM)
     worker.send_signal(signal.SIGINT)
     _, err = worker.communicate(timeout=PATIENCE)
