@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long functions and files are, and how many parameters a function has.
+"""How long functions and files are, how many parameters a function has, how
+many functions others can call, and how often the code says what must hold.
 
 Beyond the limit is a finding; beyond what is good, a note.
 """
+
+import re
 
 import lint
 
 LINES_GOOD, LINES_LIMIT = 40, 70
 PARAMETERS_GOOD, PARAMETERS_LIMIT = 5, 6
-FILE_GOOD, FILE_LIMIT = 400, 600
+FILE_LIMIT = 600
+
+# What the sources have today. A limit changes in one direction only: fewer
+# functions that another file can call, more assertions.
+EXTERN_LIMIT = 32  # of a hundred internal functions
+ASSERTS_LIMIT = {"core": 9, "adapters": 4.8}  # in a thousand lines
+FEW_LINES = 1000  # of which nothing is said
+ASSERT = re.compile(r"\bWEIR_(?:ASSERT|UNREACHABLE)\(")
 
 
 def parameter_count(signature):
@@ -24,24 +34,25 @@ def parameter_count(signature):
     return count
 
 
-def functions(tree, path):
-    """(name, first line, lines, parameters) of each function in a file."""
+def functions(tree, paths):
+    """(path, name, first line, lines, parameters, static) of each function."""
     ctags = lint.need_tool("ctags-universal", "ctags")
     code, output = lint.output_of(
         ctags, "--options=NONE", "-f", "-", "--language-force=C",
-        "--kinds-C=f", "--fields=neS", str(tree.root / path))
+        "--kinds-C=f", "--fields=neSf", *paths, cwd=tree.root)
     if code != 0:
         raise SystemExit(f"{ctags} cannot be used: {output.strip()}")
     for line in output.splitlines():
         if "\t" not in line:
             continue  # it says that it reads no configuration
-        name, _, rest = line.split("\t", 2)
+        name, path, rest = line.split("\t", 2)
         fields = dict(field.split(":", 1)
                       for field in rest.split("\t") if ":" in field)
         if "end" in fields:
             first = int(fields["line"])
-            yield (name, first, int(fields["end"]) - first + 1,
-                   parameter_count(fields.get("signature", "()")))
+            yield (path, name, first, int(fields["end"]) - first + 1,
+                   parameter_count(fields.get("signature", "()")),
+                   "file" in fields)
 
 
 def weigh(report, path, line, what, count, good, limit):
@@ -51,18 +62,50 @@ def weigh(report, path, line, what, count, good, limit):
         report.note(f"{path}:{line}: {what}, {good} are enough")
 
 
+def check_extern(report, internal):
+    """internal: whether each is static."""
+    if not internal:
+        return
+    share = 100 * internal.count(False) / len(internal)
+    what = f"{share:.1f} % of {len(internal)} internal functions are extern"
+    report.note(what)
+    if share > EXTERN_LIMIT:
+        report.finding("core, adapters", 1, f"{what}, {EXTERN_LIMIT} at most")
+
+
+def check_asserts(tree, report):
+    for folder, limit in ASSERTS_LIMIT.items():
+        texts = [tree.text(path) for path in tree.named(".c", ".h")
+                 if path.startswith(folder + "/")]
+        lines = sum(text.count("\n") for text in texts)
+        if lines < FEW_LINES:
+            continue
+        share = 1000 * sum(len(ASSERT.findall(text)) for text in texts) / lines
+        what = f"{share:.1f} assertions in a thousand lines"
+        report.note(f"{folder}: {what}")
+        if share < limit:
+            report.finding(folder, 1, f"{what}, {limit} at least")
+
+
 def check(tree, report):
-    lengths = []
-    for path in tree.named(".c", ".h"):
+    lengths, internal = [], []
+    paths = tree.named(".c", ".h")
+    for path in paths:
         report.checked.add(path)
         count = tree.text(path).count("\n")
-        weigh(report, path, 1, f"{count} lines", count, FILE_GOOD, FILE_LIMIT)
-        for name, line, length, parameters in functions(tree, path):
-            lengths.append(length)
-            weigh(report, path, line, f"{name} has {length} lines", length,
-                  LINES_GOOD, LINES_LIMIT)
-            weigh(report, path, line, f"{name} has {parameters} parameters",
-                  parameters, PARAMETERS_GOOD, PARAMETERS_LIMIT)
+        weigh(report, path, 1, f"{count} lines", count, FILE_LIMIT, FILE_LIMIT)
+    for path, name, line, length, parameters, is_static in functions(
+            tree, paths):
+        lengths.append(length)
+        weigh(report, path, line, f"{name} has {length} lines", length,
+              LINES_GOOD, LINES_LIMIT)
+        weigh(report, path, line, f"{name} has {parameters} parameters",
+              parameters, PARAMETERS_GOOD, PARAMETERS_LIMIT)
+        if path.startswith(("core/", "adapters/")) and path.endswith(".c") \
+                and (is_static or name.startswith("weir__")):
+            internal.append(is_static)
+    check_extern(report, internal)
+    check_asserts(tree, report)
     if lengths:
         lengths.sort()
         report.note(f"{len(lengths)} functions; median "
@@ -73,6 +116,8 @@ def check(tree, report):
 def function(lines, parameters="void"):
     return f"int f({parameters})\n{{\n" + "    g();\n" * (lines - 3) + "}\n"
 
+
+STATIC = "static void a(void)\n{\n}\n"
 
 CASES = {
     "what is allowed": ({
@@ -93,6 +138,20 @@ CASES = {
     "a long file": (
         {"core/a.c": "int x;\n" * 601},
         ["core/a.c:1: 601 lines, 600 at most"]),
+    "a third of the internal functions extern": (
+        {"core/a.c": "void weir__a(void)\n{\n}\n" + STATIC * 2},
+        ["core, adapters:1: 33.3 % of 3 internal functions are extern, 32 at "
+         "most"]),
+    "a quarter, beside public ones": (
+        {"core/a.c": "void weir__a(void)\n{\n}\n" + STATIC * 3 +
+                     "void weir_b(void)\n{\n}\n"}, []),
+    "few assertions": (
+        {"core/a.c": "int x;\n" * 500 + "WEIR_ASSERT(x);\n" * 4,
+         "core/b.h": "int x;\n" * 496},
+        ["core:1: 4.0 assertions in a thousand lines, 9 at least"]),
+    "enough of them": (
+        {"core/a.c": "int x;\n" * 500 + "WEIR_ASSERT(x);\n" * 9,
+         "core/b.h": "int x;\n" * 491}, []),
 }
 
 if __name__ == "__main__":
