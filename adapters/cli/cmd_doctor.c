@@ -42,19 +42,18 @@ static void look_at_server(struct weir__doctor *doctor,
     if (!weir__facts_read(probe, &facts) && weir__probe_lost(probe) != NULL)
         return; /* nothing else would be answered */
     if (facts.info == NULL) {
-        weir__doctor_note(doctor, "settings", WEIR__HEALTH_WARNING,
-                          "the server does not tell its settings: %s",
-                          facts.refusal);
-        weir__doctor_advise(doctor, "allow INFO to see version, eviction and "
-                                    "persistence here");
+        weir__doctor_note(
+            doctor, "settings", WEIR__HEALTH_WARNING,
+            "allow INFO to see version, eviction and persistence here",
+            "the server does not tell its settings: %s", facts.refusal);
     } else {
         weir__doctor_essentials(doctor, &facts);
         weir__doctor_room(doctor, &facts, is_here);
     }
     if (facts.info != NULL && weir__info_number(facts.info, "loading") != 0) {
         weir__doctor_note(doctor, "loading", WEIR__HEALTH_FAILED,
+                          "wait until it is done",
                           "the server is still reading its data");
-        weir__doctor_advise(doctor, "wait until it is done");
     } else {
         weir__doctor_clock(doctor, probe);
         weir__doctor_scripts(doctor, probe);
@@ -67,13 +66,12 @@ static void note_unreached(struct weir__doctor *doctor,
                            const struct weir__client *client, int rc,
                            const char *why)
 {
-    weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED, "%s: %s%s",
-                      client->shown,
+    weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED,
+                      rc == WEIR_ESERVER
+                          ? "give user and password in the address"
+                          : "start the server, or give --redis URL",
+                      "%s: %s%s", client->shown,
                       rc == WEIR_ESERVER ? "we are turned away: " : "", why);
-    weir__doctor_advise(doctor, "%s",
-                        rc == WEIR_ESERVER
-                            ? "give user and password in the address"
-                            : "start the server, or give --redis URL");
 }
 
 /* False when the server cannot be reached, or answers no more. */
@@ -93,7 +91,7 @@ static bool look_from_outside(struct weir__doctor *doctor,
         note_unreached(doctor, client, rc, err.text);
         return false;
     }
-    weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, "%s",
+    weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, NULL, "%s",
                       client->shown);
     look_at_server(doctor, probe, is_local(&url));
     lost = weir__probe_lost(probe);
@@ -204,11 +202,11 @@ const struct weir__command weir__cmd_doctor = {
     .flags = flags,
     .flag_count = sizeof(flags) / sizeof(flags[0]),
     .summary = "Look for what is wrong with the server and this machine",
-    .details = "A line for each check: ok, warning or failed, what is so, what "
-               "to do. Changes\nno data; plugins found on the plugin path are "
-               "loaded, where not everybody may\nwrite to them, none is "
-               "opened. With --json:\n[{\"check\",\"status\",\"text\","
-               "\"advice\"}].",
+    .details =
+        "A line for each check: ok, warning or failed, what is so, what "
+        "to do. Changes\nno data; plugins found on the plugin path are "
+        "loaded, where not everybody may\nwrite to them, none is opened. With "
+        "--json:\n[{\"check\",\"status\",\"text\",\"advice\"}].",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached,\n"

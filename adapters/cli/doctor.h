@@ -33,13 +33,11 @@ struct weir__doctor {
 
 void weir__doctor_fini(struct weir__doctor *doctor);
 
-WEIR_PRINTF(4, 5)
+/* `advice`, which may be NULL, is left out where all is well. */
+WEIR_PRINTF(5, 6)
 void weir__doctor_note(struct weir__doctor *doctor, const char *check,
-                       enum weir__health health, const char *format, ...);
-
-/* What to do about the last finding. */
-WEIR_PRINTF(2, 3)
-void weir__doctor_advise(struct weir__doctor *doctor, const char *format, ...);
+                       enum weir__health health, const char *advice,
+                       const char *format, ...);
 
 /* The worst of all findings of `check`; with NULL of all. */
 enum weir__health weir__doctor_worst(const struct weir__doctor *doctor,

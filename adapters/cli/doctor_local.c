@@ -25,7 +25,8 @@ void weir__doctor_fini(struct weir__doctor *doctor)
 }
 
 void weir__doctor_note(struct weir__doctor *doctor, const char *check,
-                       enum weir__health health, const char *format, ...)
+                       enum weir__health health, const char *advice,
+                       const char *format, ...)
 {
     struct weir__finding *list =
         weir__mem_grow(doctor->list, doctor->count + 1, sizeof(*doctor->list));
@@ -39,22 +40,11 @@ void weir__doctor_note(struct weir__doctor *doctor, const char *check,
     doctor->list = list;
     finding = &list[doctor->count++];
     *finding = (struct weir__finding){.check = check, .health = health};
+    (void)snprintf(finding->advice, sizeof(finding->advice), "%s",
+                   advice != NULL && health != WEIR__HEALTH_OK ? advice
+                                                               : ""); /* cut */
     va_start(args, format);
     (void)vsnprintf(finding->text, sizeof(finding->text), format,
-                    args); /* cut */
-    va_end(args);
-}
-
-void weir__doctor_advise(struct weir__doctor *doctor, const char *format, ...)
-{
-    struct weir__finding *finding;
-    va_list args;
-
-    if (doctor->count == 0)
-        return; /* there was no memory for it */
-    finding = &doctor->list[doctor->count - 1];
-    va_start(args, format);
-    (void)vsnprintf(finding->advice, sizeof(finding->advice), format,
                     args); /* cut */
     va_end(args);
 }
@@ -83,16 +73,15 @@ void weir__doctor_limits(struct weir__doctor *doctor)
     if (getrlimit(RLIMIT_NOFILE, &files) != 0)
         return;
     if (files.rlim_cur == RLIM_INFINITY) {
-        weir__doctor_note(doctor, "files", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "files", WEIR__HEALTH_OK, NULL,
                           "no limit of open files");
         return;
     }
     weir__doctor_note(
         doctor, "files",
         files.rlim_cur < FILES_FEW ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
-        "%ju files may be open at once", (uintmax_t)files.rlim_cur);
-    if (files.rlim_cur < FILES_FEW)
-        weir__doctor_advise(doctor, "ulimit -n %d, or LimitNOFILE=", FILES_FEW);
+        "ulimit -n 1024, or LimitNOFILE=", "%ju files may be open at once",
+        (uintmax_t)files.rlim_cur);
 }
 
 /* --- plugins ------------------------------------------------------------- */
@@ -147,20 +136,20 @@ static bool check_plugin(struct weir__doctor *doctor, const char *dir,
                  name) >= (int)sizeof(path) ||
         weir__plugin_load(path, &file, &err) == WEIR_OK)
         return true;
-    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_FAILED, "%s", err.text);
-    weir__doctor_advise(doctor, "build it against this weir, or remove it");
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_FAILED,
+                      "build it against this weir, or remove it", "%s",
+                      err.text);
     return false;
 }
 
 /* One finding for all that lies there. */
 static void refuse_dir(struct weir__doctor *doctor, const char *path)
 {
-    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_FAILED,
-                      "%s: everybody may write to it, so nothing in it was "
-                      "loaded",
-                      path);
-    weir__doctor_advise(doctor, "look at what is in it, then chmod o-w it, or "
-                                "take it off the plugin path");
+    weir__doctor_note(
+        doctor, "plugins", WEIR__HEALTH_FAILED,
+        "look at what is in it, then chmod o-w it, or take it off the plugin "
+        "path",
+        "%s: everybody may write to it, so nothing in it was loaded", path);
 }
 
 static void check_dir(struct weir__doctor *doctor, const char *path, DIR *dir)
@@ -180,7 +169,7 @@ static void check_dir(struct weir__doctor *doctor, const char *path, DIR *dir)
         }
         weir__mem_free(names[i]);
     }
-    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_OK, "%s: %s", path,
+    weir__doctor_note(doctor, "plugins", WEIR__HEALTH_OK, NULL, "%s: %s", path,
                       sound > 0 ? list : "none");
 }
 
@@ -209,7 +198,6 @@ void weir__doctor_plugins(struct weir__doctor *doctor,
     if (tour.dirs > 0)
         return;
     weir__doctor_note(doctor, "plugins", WEIR__HEALTH_WARNING,
+                      "set WEIR_PLUGIN_PATH, or name plugins by their path",
                       "there is no directory with plugins");
-    weir__doctor_advise(doctor, "set WEIR_PLUGIN_PATH, or name plugins by "
-                                "their path");
 }

@@ -47,27 +47,27 @@ void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
     const char *text;
 
     if (weir__probe_ask(probe, words, &text) != WEIR_OK) {
-        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING,
+        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING, NULL,
                           "the server does not tell its time: %s", text);
         return;
     }
     if (!read_time(text, &server_ms)) {
-        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING,
+        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING, NULL,
                           "the server tells a time that cannot be: %s", text);
         return;
     }
     ahead_ms = server_ms - (before_ms + wall_ms()) / 2;
     if (llabs(ahead_ms) < CLOCK_OFF_MS) {
-        weir__doctor_note(doctor, "clock", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "clock", WEIR__HEALTH_OK, NULL,
                           "the same as here to the second");
         return;
     }
     weir__doctor_note(
         doctor, "clock", WEIR__HEALTH_WARNING,
+        "due times are the server's: set both by NTP",
         "the server's clock is %" PRId64 ".%03" PRId64 " s %s this machine's",
         (int64_t)llabs(ahead_ms) / 1000, (int64_t)llabs(ahead_ms) % 1000,
         ahead_ms > 0 ? "ahead of" : "behind");
-    weir__doctor_advise(doctor, "due times are the server's: set both by NTP");
 }
 
 /* --- scripts ------------------------------------------------------------- */
@@ -122,87 +122,89 @@ void weir__doctor_scripts(struct weir__doctor *doctor,
     while (weir__scripts[count] != NULL)
         count++;
     if (load_scripts(probe, &text) && run_script(probe, &text)) {
-        weir__doctor_note(doctor, "scripts", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "scripts", WEIR__HEALTH_OK, NULL,
                           "%zu can be loaded and run, %zu were loaded", count,
                           loaded);
         return;
     }
-    weir__doctor_note(doctor, "scripts", WEIR__HEALTH_FAILED,
-                      "scripts cannot be loaded and run: %s", text);
-    weir__doctor_advise(doctor, "weir works with SCRIPT LOAD and EVALSHA: "
-                                "allow them on the server");
+    weir__doctor_note(
+        doctor, "scripts", WEIR__HEALTH_FAILED,
+        "weir works with SCRIPT LOAD and EVALSHA: allow them on the server",
+        "scripts cannot be loaded and run: %s", text);
 }
 
 /* --- rights -------------------------------------------------------------- */
 
-#define KEY "weir:{weir.doctor}:wait"
-
 /* What weir and its scripts run, in a form that a server takes into a
  * transaction, which is then discarded: it looks at rights when a command is
- * queued. A line is a command and its arguments. */
-static const char *const commands[] = {"PING",
-                                       "TIME",
-                                       "EVALSHA 0 0",
-                                       "SCRIPT EXISTS 0",
-                                       "PUBLISH weir:wake:x x",
-                                       "SET " KEY " x NX PX 1",
-                                       "GET " KEY,
-                                       "MGET " KEY,
-                                       "DEL " KEY,
-                                       "EXISTS " KEY,
-                                       "PERSIST " KEY,
-                                       "PTTL " KEY,
-                                       "GETRANGE " KEY " 0 1",
-                                       "SETRANGE " KEY " 0 x",
-                                       "INCR weir:producers",
-                                       "SADD weir:topics x",
-                                       "SMEMBERS weir:topics",
-                                       "HGET " KEY " x",
-                                       "HMGET " KEY " x",
-                                       "HGETALL " KEY,
-                                       "HKEYS " KEY,
-                                       "HLEN " KEY,
-                                       "HRANDFIELD " KEY,
-                                       "HSET " KEY " x x",
-                                       "HSETNX " KEY " x x",
-                                       "HEXISTS " KEY " x",
-                                       "HVALS " KEY,
-                                       "LLEN " KEY,
-                                       "LINDEX " KEY " 0",
-                                       "LPOP " KEY,
-                                       "LPUSH " KEY " x",
-                                       "LRANGE " KEY " 0 0",
-                                       "LTRIM " KEY " 0 0",
-                                       "RENAME " KEY " " KEY,
-                                       "UNLINK " KEY,
-                                       "XACK " KEY " x 0-1",
-                                       "XAUTOCLAIM " KEY " x x 1 0",
-                                       "XCLAIM " KEY " x x 1 0-1",
-                                       "XDEL " KEY " 0-1",
-                                       "XGROUP CREATE " KEY " x 0",
-                                       "XINFO STREAM " KEY,
-                                       "XLEN " KEY,
-                                       "XPENDING " KEY " x",
-                                       "XRANGE " KEY " - +",
-                                       "XREAD STREAMS " KEY " 0-0",
-                                       "XREADGROUP GROUP x x STREAMS " KEY " >",
-                                       "XADD " KEY " * x x",
-                                       "RPUSH " KEY " x",
-                                       "BLMOVE " KEY " " KEY " LEFT LEFT 1",
-                                       "HDEL " KEY " x",
-                                       "HINCRBY " KEY " x 1",
-                                       "ZADD " KEY " 0 x",
-                                       "ZREM " KEY " x",
-                                       "ZCARD " KEY,
-                                       "ZCOUNT " KEY " 0 1",
-                                       "ZSCORE " KEY " x",
-                                       "ZMSCORE " KEY " x",
-                                       "ZRANGE " KEY " 0 1",
-                                       "ZRANGEBYSCORE " KEY " 0 1",
-                                       "ZPOPMIN " KEY,
-                                       "ZREMRANGEBYRANK " KEY " 0 0",
-                                       "ZREMRANGEBYSCORE " KEY " 0 0",
-                                       NULL};
+ * queued. Each is a command and its arguments; KEY stands for one of ours. */
+static const char *const commands[] = {
+    "PING",
+    "TIME",
+    "EVALSHA 0 0",
+    "SCRIPT EXISTS 0",
+    "PUBLISH weir:wake:x x",
+    "SET KEY x NX PX 1",
+    "GET KEY",
+    "MGET KEY",
+    "DEL KEY",
+    "EXISTS KEY",
+    "PERSIST KEY",
+    "PTTL KEY",
+    "GETRANGE KEY 0 1",
+    "SETRANGE KEY 0 x",
+    "INCR weir:producers",
+    "SADD weir:topics x",
+    "SMEMBERS weir:topics",
+    "HGET KEY x",
+    "HMGET KEY x",
+    "HGETALL KEY",
+    "HKEYS KEY",
+    "HLEN KEY",
+    "HRANDFIELD KEY",
+    "HSET KEY x x",
+    "HSETNX KEY x x",
+    "HEXISTS KEY x",
+    "HVALS KEY",
+    "LLEN KEY",
+    "LINDEX KEY 0",
+    "LPOP KEY",
+    "LPUSH KEY x",
+    "LRANGE KEY 0 0",
+    "LTRIM KEY 0 0",
+    "RENAME KEY KEY",
+    "UNLINK KEY",
+    "XACK KEY x 0-1",
+    "XAUTOCLAIM KEY x x 1 0",
+    "XCLAIM KEY x x 1 0-1",
+    "XDEL KEY 0-1",
+    "XGROUP CREATE KEY x 0",
+    "XINFO STREAM KEY",
+    "XLEN KEY",
+    "XPENDING KEY x",
+    "XRANGE KEY - +",
+    "XREAD STREAMS KEY 0-0",
+    "XREADGROUP GROUP x x STREAMS KEY >",
+    "XADD KEY * x x",
+    "RPUSH KEY x",
+    "BLMOVE KEY KEY LEFT LEFT 1",
+    "HDEL KEY x",
+    "HINCRBY KEY x 1",
+    "ZADD KEY 0 x",
+    "ZREM KEY x",
+    "ZCARD KEY",
+    "ZCOUNT KEY 0 1",
+    "ZSCORE KEY x",
+    "ZMSCORE KEY x",
+    "ZRANGE KEY 0 1",
+    "ZRANGEBYSCORE KEY 0 1",
+    "ZPOPMIN KEY",
+    "ZREMRANGEBYRANK KEY 0 0",
+    "ZREMRANGEBYSCORE KEY 0 0",
+    NULL,
+};
+
+static const char key[] = "weir:{weir.doctor}:wait";
 
 const char *const *weir__doctor_commands(void)
 {
@@ -261,7 +263,7 @@ static void try_command(struct denied *denied, struct weir__probe *probe,
     (void)snprintf(line, sizeof(line), "%s", command); /* fits */
     for (char *word = strtok_r(line, " ", &rest); word != NULL && count < 7;
          word = strtok_r(NULL, " ", &rest))
-        words[count++] = word;
+        words[count++] = strcmp(word, "KEY") == 0 ? key : word;
     if (weir__probe_ask(probe, words, &text) == WEIR_ESERVER)
         look_at_answer(denied, words[0], text);
 }
@@ -269,21 +271,23 @@ static void try_command(struct denied *denied, struct weir__probe *probe,
 static void report(struct weir__doctor *doctor, const struct denied *denied)
 {
     if (denied->count == 0 && !denied->has_place) {
-        weir__doctor_note(doctor, "rights", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "rights", WEIR__HEALTH_OK, NULL,
                           "every command that weir needs is allowed");
         return;
     }
     if (denied->count > 0) {
-        weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED,
-                          "the user may not run %s%s", denied->names,
-                          denied->count > NAMED_MAX ? " and others" : "");
-        weir__doctor_advise(doctor, "ACL SETUSER with %s%s", denied->rules,
-                            denied->count > NAMED_MAX ? " and others" : "");
+        const char *more = denied->count > NAMED_MAX ? " and others" : "";
+        char advice[sizeof(denied->rules) + 32];
+
+        (void)snprintf(advice, sizeof(advice), "ACL SETUSER with %s%s",
+                       denied->rules, more); /* fits */
+        weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED, advice,
+                          "the user may not run %s%s", denied->names, more);
     }
     if (denied->has_place) {
         weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED,
+                          "ACL SETUSER with ~weir:* &weir:*",
                           "the user may not use keys or channels weir:*");
-        weir__doctor_advise(doctor, "ACL SETUSER with ~weir:* &weir:*");
     }
 }
 
@@ -306,8 +310,8 @@ void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe)
 
     if (weir__probe_ask(probe, begin, &text) != WEIR_OK) {
         weir__doctor_note(doctor, "rights", WEIR__HEALTH_WARNING,
+                          "ACL SETUSER with +multi +discard",
                           "cannot be looked at without MULTI: %s", text);
-        weir__doctor_advise(doctor, "ACL SETUSER with +multi +discard");
         return;
     }
     for (size_t i = 0; commands[i] != NULL; i++)

@@ -138,12 +138,11 @@ static void check_version(struct weir__doctor *doctor, const char *info)
         version = valkey;
     if (version.len == 0)
         version = weir__slice_str("of a version that it does not tell");
-    weir__doctor_note(doctor, "version",
-                      is_new_enough ? WEIR__HEALTH_OK : WEIR__HEALTH_FAILED,
-                      "%s %.*s", name, TEXT(version));
-    if (!is_new_enough)
-        weir__doctor_advise(doctor, "weir needs Redis 6.2 or Valkey 7.2: "
-                                    "install a newer server");
+    weir__doctor_note(
+        doctor, "version",
+        is_new_enough ? WEIR__HEALTH_OK : WEIR__HEALTH_FAILED,
+        "weir needs Redis 6.2 or Valkey 7.2: install a newer server", "%s %.*s",
+        name, TEXT(version));
 }
 
 static void check_eviction(struct weir__doctor *doctor, const char *info)
@@ -152,17 +151,17 @@ static void check_eviction(struct weir__doctor *doctor, const char *info)
 
     if (policy.len == 0) {
         weir__doctor_note(doctor, "eviction", WEIR__HEALTH_WARNING,
+                          "make sure that it is noeviction",
                           "the server does not tell its maxmemory-policy");
-        weir__doctor_advise(doctor, "make sure that it is noeviction");
     } else if (weir__info_is(info, "maxmemory_policy", "noeviction")) {
-        weir__doctor_note(doctor, "eviction", WEIR__HEALTH_OK, "noeviction");
+        weir__doctor_note(doctor, "eviction", WEIR__HEALTH_OK, NULL,
+                          "noeviction");
     } else {
-        weir__doctor_note(doctor, "eviction", WEIR__HEALTH_FAILED,
-                          "maxmemory-policy is %.*s: a server that is full "
-                          "drops jobs",
-                          TEXT(policy));
-        weir__doctor_advise(doctor, "set maxmemory-policy noeviction in its "
-                                    "configuration");
+        weir__doctor_note(
+            doctor, "eviction", WEIR__HEALTH_FAILED,
+            "set maxmemory-policy noeviction in its configuration",
+            "maxmemory-policy is %.*s: a server that is full drops jobs",
+            TEXT(policy));
     }
 }
 
@@ -173,19 +172,18 @@ static void check_snapshots_only(struct weir__doctor *doctor,
 
     if (!has_none && facts->save[0] != '\0' &&
         weir__info_is(facts->info, "rdb_last_bgsave_status", "err")) {
-        weir__doctor_note(doctor, "persistence", WEIR__HEALTH_FAILED,
-                          "the last snapshot failed, the server refuses "
-                          "writes");
-        weir__doctor_advise(doctor, "look into its log: is the disk full?");
+        weir__doctor_note(
+            doctor, "persistence", WEIR__HEALTH_FAILED,
+            "look into its log: is the disk full?",
+            "the last snapshot failed, the server refuses writes");
         return;
     }
-    weir__doctor_note(doctor, "persistence", WEIR__HEALTH_WARNING, "%s",
-                      has_none ? "nothing is written to disk: a restart loses "
-                                 "every job"
-                               : "no append-only file: a restart loses what "
-                                 "came since the last snapshot");
-    weir__doctor_advise(doctor, "set appendonly yes in the server's "
-                                "configuration");
+    weir__doctor_note(
+        doctor, "persistence", WEIR__HEALTH_WARNING,
+        "set appendonly yes in the server's configuration", "%s",
+        has_none ? "nothing is written to disk: a restart loses every job"
+                 : "no append-only file: a restart loses what came since the "
+                   "last snapshot");
 }
 
 static void check_persistence(struct weir__doctor *doctor,
@@ -195,16 +193,16 @@ static void check_persistence(struct weir__doctor *doctor,
         check_snapshots_only(doctor, facts);
     } else if (weir__info_is(facts->info, "aof_last_write_status", "err")) {
         weir__doctor_note(doctor, "persistence", WEIR__HEALTH_FAILED,
+                          "look into its log: is the disk full?",
                           "the append-only file cannot be written, the server "
                           "refuses writes");
-        weir__doctor_advise(doctor, "look into its log: is the disk full?");
     } else if (strcmp(facts->appendfsync, "no") == 0) {
         weir__doctor_note(doctor, "persistence", WEIR__HEALTH_WARNING,
+                          "set appendfsync everysec, or always",
                           "append-only file, synced when the system likes: a "
                           "power cut loses up to 30 s");
-        weir__doctor_advise(doctor, "set appendfsync everysec, or always");
     } else {
-        weir__doctor_note(doctor, "persistence", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "persistence", WEIR__HEALTH_OK, NULL,
                           "append-only file%s%s",
                           facts->appendfsync[0] != '\0' ? ", appendfsync " : "",
                           facts->appendfsync);
@@ -216,12 +214,12 @@ static void check_replica(struct weir__doctor *doctor, const char *info)
     struct weir_slice host = weir__info_field(info, "master_host");
 
     weir__doctor_note(doctor, "replication", WEIR__HEALTH_FAILED,
+                      "give the address of the primary",
                       "the server is a replica of %.*s port %" PRIu64
                       " (link %s) and takes no jobs",
                       TEXT(host), weir__info_number(info, "master_port"),
                       weir__info_is(info, "master_link_status", "up") ? "up"
                                                                       : "down");
-    weir__doctor_advise(doctor, "give the address of the primary");
 }
 
 static void check_replication(struct weir__doctor *doctor,
@@ -238,47 +236,38 @@ static void check_replication(struct weir__doctor *doctor,
         check_replica(doctor, info);
         return;
     }
-    weir__doctor_note(doctor, "replication",
-                      has_enough ? WEIR__HEALTH_OK : WEIR__HEALTH_FAILED,
-                      "primary, %" PRIu64 " replica%s connected, %s needed to "
-                      "write",
-                      replicas, replicas == 1 ? "" : "s",
-                      facts->min_replicas[0] != '\0' ? facts->min_replicas
-                                                     : "not known how many");
-    if (!has_enough)
-        weir__doctor_advise(doctor, "it refuses writes: start replicas, or "
-                                    "lower min-replicas-to-write");
+    weir__doctor_note(
+        doctor, "replication",
+        has_enough ? WEIR__HEALTH_OK : WEIR__HEALTH_FAILED,
+        "it refuses writes: start replicas, or lower min-replicas-to-write",
+        "primary, %" PRIu64 " replica%s connected, %s needed to write",
+        replicas, replicas == 1 ? "" : "s",
+        facts->min_replicas[0] != '\0' ? facts->min_replicas
+                                       : "not known how many");
 }
 
 static void check_cluster(struct weir__doctor *doctor,
                           const struct weir__facts *facts)
 {
-    enum weir__health health = WEIR__HEALTH_FAILED;
+    static const char advice[] = "weir needs one server for all: give another "
+                                 "address, or this node all slots";
 
-    if (weir__info_number(facts->info, "cluster_enabled") == 0) {
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK,
+    if (weir__info_number(facts->info, "cluster_enabled") == 0)
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
                           "no node of a cluster");
-        return;
-    }
-    if (facts->slots == ALL_SLOTS) {
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK,
+    else if (facts->slots == ALL_SLOTS)
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
                           "a node of a Redis Cluster, with all slots; on_dead "
                           "does not work there");
-        return;
-    }
-    if (facts->slots < 0) {
-        health = WEIR__HEALTH_WARNING;
-        weir__doctor_note(doctor, "cluster", health,
+    else if (facts->slots < 0)
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING, advice,
                           "the server is a node of a Redis Cluster and does "
                           "not tell which slots it has");
-    } else {
-        weir__doctor_note(doctor, "cluster", health,
-                          "the server is a node of a Redis Cluster and has "
-                          "%ld of %d slots",
-                          facts->slots, ALL_SLOTS);
-    }
-    weir__doctor_advise(doctor, "weir needs one server for all: give another "
-                                "address, or this node all slots");
+    else
+        weir__doctor_note(
+            doctor, "cluster", WEIR__HEALTH_FAILED, advice,
+            "the server is a node of a Redis Cluster and has %ld of %d slots",
+            facts->slots, ALL_SLOTS);
 }
 
 void weir__doctor_essentials(struct weir__doctor *doctor,
@@ -300,7 +289,7 @@ static void check_memory(struct weir__doctor *doctor, const char *info)
     enum weir__health health = WEIR__HEALTH_OK;
 
     if (most == 0) {
-        weir__doctor_note(doctor, "memory", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "memory", WEIR__HEALTH_OK, NULL,
                           "%.1f MiB used, no maxmemory", (double)used / MIB);
         return;
     }
@@ -309,12 +298,10 @@ static void check_memory(struct weir__doctor *doctor, const char *info)
     else if (used / MEMORY_TIGHT_PERCENT >= most / 100)
         health = WEIR__HEALTH_WARNING;
     weir__doctor_note(doctor, "memory", health,
+                      "raise maxmemory, or have the backlog worked off",
                       "%.1f MiB used of maxmemory %.1f MiB%s",
                       (double)used / MIB, (double)most / MIB,
                       used >= most ? ": jobs are refused" : "");
-    if (health != WEIR__HEALTH_OK)
-        weir__doctor_advise(doctor, "raise maxmemory, or have the backlog "
-                                    "worked off");
 }
 
 /* A server that writes its file anew forks, which takes as much memory again
@@ -329,15 +316,15 @@ static void check_overcommit(struct weir__doctor *doctor)
     mode = fgetc(file);
     (void)fclose(file);
     if (mode == '1') {
-        weir__doctor_note(doctor, "overcommit", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "overcommit", WEIR__HEALTH_OK, NULL,
                           "vm.overcommit_memory is 1");
         return;
     }
-    weir__doctor_note(doctor, "overcommit", WEIR__HEALTH_WARNING,
-                      "vm.overcommit_memory is %c: a large server may fail to "
-                      "write its data",
-                      mode);
-    weir__doctor_advise(doctor, "sysctl vm.overcommit_memory=1");
+    weir__doctor_note(
+        doctor, "overcommit", WEIR__HEALTH_WARNING,
+        "sysctl vm.overcommit_memory=1",
+        "vm.overcommit_memory is %c: a large server may fail to write its data",
+        mode);
 }
 
 static void check_clients(struct weir__doctor *doctor, const char *info)
@@ -347,16 +334,14 @@ static void check_clients(struct weir__doctor *doctor, const char *info)
     bool is_tight = most > 0 && now >= most * CLIENTS_TIGHT_PERCENT / 100;
 
     if (most == 0) {
-        weir__doctor_note(doctor, "clients", WEIR__HEALTH_OK,
+        weir__doctor_note(doctor, "clients", WEIR__HEALTH_OK, NULL,
                           "%" PRIu64 " connected", now);
         return;
     }
     weir__doctor_note(
         doctor, "clients", is_tight ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
+        "raise maxclients: a worker has three connections",
         "%" PRIu64 " connected of maxclients %" PRIu64, now, most);
-    if (is_tight)
-        weir__doctor_advise(doctor, "raise maxclients: a worker has three "
-                                    "connections");
 }
 
 void weir__doctor_room(struct weir__doctor *doctor,
