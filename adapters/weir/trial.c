@@ -23,10 +23,8 @@ static int64_t clock_ns(void *arg)
     return ((const struct weir_trial *)arg)->now_ns;
 }
 
-static int64_t clock_ms(void *arg)
+int64_t weir__trial_now_ms(const struct weir_trial *trial)
 {
-    const struct weir_trial *trial = arg;
-
     return trial->start_ms + trial->now_ns / MS_NS;
 }
 
@@ -63,12 +61,6 @@ static int open_mailbox(struct weir_trial *trial)
 
 static int open_parts(struct weir_trial *trial)
 {
-    struct weir__trial_store_options store = {
-        .now_ms = clock_ms,
-        .now_ns = clock_ns,
-        .verdict = weir__trial_verdict,
-        .arg = trial,
-    };
     struct weir__reactor_options core = {
         .codec = &weir__facade_codec,
         .clock = clock_ns,
@@ -78,14 +70,13 @@ static int open_parts(struct weir_trial *trial)
         .block_warn_ms = BLOCK_WARN_MS,
     };
 
-    if (open_mailbox(trial) < 0 ||
-        weir__trial_store_open(&store, &trial->store) < 0)
+    if (open_mailbox(trial) < 0)
         return WEIR_ENOMEM;
     core.mailbox = weir__mailbox_port(trial->mailbox);
     trial->core = weir__reactor_new(&core);
     if (trial->core == NULL)
         return WEIR_ENOMEM;
-    weir__reactor_attach(trial->core, weir__trial_store_port(trial->store));
+    weir__reactor_attach(trial->core, &trial->store.port);
     return WEIR_OK;
 }
 
@@ -99,16 +90,12 @@ void weir_trial_free(struct weir_trial *trial)
         weir__reactor_halt(trial->core);
         (void)weir__reactor_drop_pending(trial->core); /* nobody completes */
     }
-    if (trial->store != NULL) {
-        struct weir__store *port = weir__trial_store_port(trial->store);
-
-        port->ops->close(port);
-    }
+    weir__trial_store_fini(trial);
     weir__reactor_free(trial->core);
     trial->core = NULL; /* what the plugin completes now is over */
     weir__instance_close(&trial->instance);
-    weir__trial_loop_close(trial->timers);
-    weir__ev_loop_close(trial->watches);
+    weir__trial_loop_fini(trial);
+    weir__ev_loop_close(trial->timers.watches);
     weir__mailbox_close(trial->mailbox, 0);
     weir__loop_free(trial->loop);
     weir__trial_free_notes(trial);
@@ -146,19 +133,8 @@ static int open_loop(struct weir_trial *trial)
         .log = &trial->log,
         .depth = &trial->depth,
     };
-    struct weir__trial_loop_options timers = {
-        .now_ns = clock_ns,
-        .arg = trial,
-        .plugin = trial->file.copy.name,
-        .topic = trial->topic,
-        .log = &trial->log,
-    };
-    int rc = weir__ev_loop_open(&watches, &trial->watches);
 
-    if (rc < 0)
-        return rc;
-    timers.watches = trial->watches;
-    return weir__trial_loop_open(&timers, &trial->timers);
+    return weir__ev_loop_open(&watches, &trial->timers.watches);
 }
 
 static int open_handler(struct weir_trial *trial,
@@ -178,7 +154,7 @@ static int open_handler(struct weir_trial *trial,
         return rc; /* or a function */
     if (open_loop(trial) < 0)
         return out_of_memory(err);
-    instance.loop = weir__trial_loop_port(trial->timers);
+    instance.loop = &trial->timers.port;
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
         return rc;
@@ -206,7 +182,7 @@ static int serve(struct weir_trial *trial,
     rc = open_handler(trial, options, &lane, err);
     if (rc < 0)
         return rc;
-    lane.store = weir__trial_store_port(trial->store);
+    lane.store = &trial->store.port;
     if (weir__reactor_serve(trial->core, &lane) < 0)
         return out_of_memory(err);
     weir__reactor_connection(trial->core, lane.store, true);
@@ -225,6 +201,8 @@ int weir_trial_open(const struct weir_trial_options *options,
     trial->log = (struct weir__log){weir__trial_log, trial, WEIR_LEVEL_DEBUG};
     trial->on_line = options->log;
     trial->on_line_arg = options->log_arg;
+    weir__trial_store_init(trial);
+    weir__trial_loop_init(trial);
     rc = serve(trial, options, err);
     if (rc < 0) {
         weir_trial_free(trial);
@@ -259,7 +237,7 @@ static int add(struct weir_trial *trial, const struct weir_new_job *job,
         (void)snprintf(made, sizeof(made), "~%" PRIu64, ++trial->made_ids);
         new_job.id = weir__slice_str(made); /* fits */
     }
-    rc = weir__trial_store_add(trial->store, &new_job);
+    rc = weir__trial_store_add(trial, &new_job);
     return rc < 0 ? weir__error_set(err, rc, "%s", weir_error_text(rc)) : rc;
 }
 
@@ -313,8 +291,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
  * -1: never. */
 static int64_t sooner(const struct weir_trial *trial, int64_t wait_ns)
 {
-    int64_t next_ns =
-        trial->timers == NULL ? -1 : weir__trial_loop_next_ns(trial->timers);
+    int64_t next_ns = weir__trial_loop_next_ns(trial);
 
     if (next_ns < 0 || (wait_ns >= 0 && wait_ns <= next_ns - trial->now_ns))
         return wait_ns;
@@ -327,11 +304,10 @@ static int64_t run_due(struct weir_trial *trial)
 {
     weir__mailbox_here(trial->mailbox);
     for (;;) {
-        bool is_due =
-            trial->timers != NULL && weir__trial_loop_run(trial->timers);
+        bool is_due = weir__trial_loop_run(trial);
         int64_t wait_ns = weir__reactor_tick(trial->core);
 
-        if (!weir__trial_store_answer(trial->store) && !is_due && wait_ns != 0)
+        if (!weir__trial_store_answer(trial) && !is_due && wait_ns != 0)
             return sooner(trial, wait_ns);
     }
 }
@@ -373,13 +349,13 @@ bool weir_trial_wait(struct weir_trial *trial, int64_t ms)
     for (;;) {
         int64_t wait_ns = run_due(trial), left_ns = until_ns - trial->now_ns;
 
-        if (weir__trial_store_out(trial->store) == 0 || left_ns <= 0)
+        if (trial->store.out_count == 0 || left_ns <= 0)
             break;
         weir__loop_turn(trial->loop, sleep_ms(wait_ns, left_ns));
         trial->now_ns = weir__driver_clock(NULL) - ahead_ns;
     }
     trial->is_running = false;
-    return weir__trial_store_out(trial->store) == 0;
+    return trial->store.out_count == 0;
 }
 
 int64_t weir_trial_elapsed_ms(const struct weir_trial *trial)

@@ -7,7 +7,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* What happened, each with its texts behind it. */
+/* Each with its texts behind it; the first member is what a test sees. */
 struct noted_run {
     struct weir_trial_run run;
     char text[];
@@ -23,24 +23,39 @@ struct noted_follow {
     char text[];
 };
 
-/* Append a copy; without memory the line is only passed on. */
+/* Takes a note; false when there is no memory for it. */
+static bool keep(struct weir__notes *notes, void *note)
+{
+    void **list =
+        weir__mem_grow(notes->list, notes->count + 1, sizeof(*notes->list));
+
+    if (list != NULL)
+        notes->list = list;
+    if (list == NULL || note == NULL) {
+        weir__mem_free(note);
+        return false;
+    }
+    list[notes->count++] = note;
+    return true;
+}
+
+static const void *note_at(const struct weir__notes *notes, size_t i)
+{
+    return i < notes->count ? notes->list[i] : NULL;
+}
+
+/* Without memory the line is only passed on. */
 static void note_line(struct weir_trial *trial, enum weir_level level,
                       const char *text)
 {
     size_t len = strlen(text);
     struct noted_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
-    struct noted_line **lines = weir__mem_grow(
-        trial->lines, trial->line_count + 1, sizeof(struct noted_line *));
 
-    if (lines != NULL)
-        trial->lines = lines;
-    if (lines == NULL || noted == NULL) {
-        weir__mem_free(noted);
-        return;
+    if (noted != NULL) {
+        memcpy(noted->text, text, len + 1);
+        noted->line = (struct weir_trial_line){level, noted->text};
     }
-    memcpy(noted->text, text, len + 1);
-    noted->line = (struct weir_trial_line){level, noted->text};
-    trial->lines[trial->line_count++] = noted;
+    (void)keep(&trial->lines, noted);
 }
 
 void weir__trial_log(enum weir_level level, const char *text, void *arg)
@@ -103,33 +118,13 @@ static struct noted_run *copy_run(const struct weir_trial *trial,
     return noted;
 }
 
-static void note_run(struct weir_trial *trial,
-                     const struct weir__trial_job *job,
-                     const struct weir__run *run)
-{
-    struct noted_run *noted = copy_run(trial, job, run);
-    struct noted_run **runs = weir__mem_grow(trial->runs, trial->run_count + 1,
-                                             sizeof(struct noted_run *));
-
-    if (runs != NULL)
-        trial->runs = runs;
-    if (runs == NULL || noted == NULL) {
-        weir__mem_free(noted);
-        weir__trial_log(WEIR_LEVEL_ERROR,
-                        "out of memory: a run is not in the list", trial);
-        return;
-    }
-    trial->runs[trial->run_count++] = noted;
-}
-
 static int64_t delay_of(const struct weir_trial *trial,
                         const struct weir__follow *follow)
 {
     int64_t delay_ms = follow->delay_ms;
 
     if (follow->at_ms != 0)
-        delay_ms =
-            follow->at_ms - trial->start_ms - weir_trial_elapsed_ms(trial);
+        delay_ms = follow->at_ms - weir__trial_now_ms(trial);
     return delay_ms < 0 ? 0 : delay_ms;
 }
 
@@ -164,92 +159,81 @@ static struct noted_follow *copy_follow(const struct weir_trial *trial,
     return noted;
 }
 
-static void note_follow(struct weir_trial *trial, const struct weir__run *run,
-                        const struct weir__follow *follow)
-{
-    struct noted_follow *noted = copy_follow(trial, run, follow);
-    struct noted_follow **follows = weir__mem_grow(
-        trial->follows, trial->follow_count + 1, sizeof(struct noted_follow *));
-
-    if (follows != NULL)
-        trial->follows = follows;
-    if (follows == NULL || noted == NULL) {
-        weir__mem_free(noted);
-        weir__trial_log(WEIR_LEVEL_ERROR,
-                        "out of memory: a job that was added is not in the "
-                        "list",
-                        trial);
-        return;
-    }
-    trial->follows[trial->follow_count++] = noted;
-}
-
-void weir__trial_verdict(const struct weir__trial_job *job,
-                         const struct weir__run *run, void *arg)
+void weir__trial_verdict(struct weir_trial *trial,
+                         const struct weir__trial_job *job,
+                         const struct weir__run *run)
 {
     const struct weir__follow *follow = run->follows.first;
 
-    note_run(arg, job, run);
+    if (!keep(&trial->runs, copy_run(trial, job, run)))
+        weir__trial_log(WEIR_LEVEL_ERROR,
+                        "out of memory: a run is not in the list", trial);
     for (; follow != NULL; follow = follow->next)
-        note_follow(arg, run, follow);
+        if (!keep(&trial->follows, copy_follow(trial, run, follow)))
+            weir__trial_log(WEIR_LEVEL_ERROR,
+                            "out of memory: a job that was added is not in "
+                            "the list",
+                            trial);
+}
+
+static void free_notes(struct weir__notes *notes)
+{
+    for (size_t i = 0; i < notes->count; i++)
+        weir__mem_free(notes->list[i]);
+    weir__mem_free(notes->list);
 }
 
 void weir__trial_free_notes(struct weir_trial *trial)
 {
-    for (size_t i = 0; i < trial->run_count; i++)
-        weir__mem_free(trial->runs[i]);
-    for (size_t i = 0; i < trial->line_count; i++)
-        weir__mem_free(trial->lines[i]);
-    for (size_t i = 0; i < trial->follow_count; i++)
-        weir__mem_free(trial->follows[i]);
-    weir__mem_free(trial->runs);
-    weir__mem_free(trial->lines);
-    weir__mem_free(trial->follows);
+    free_notes(&trial->runs);
+    free_notes(&trial->lines);
+    free_notes(&trial->follows);
 }
+
+/* --- what a test asks ----------------------------------------------------- */
 
 size_t weir_trial_run_count(const struct weir_trial *trial)
 {
-    return trial->run_count;
+    return trial->runs.count;
 }
 
 const struct weir_trial_run *weir_trial_run_at(const struct weir_trial *trial,
                                                size_t i)
 {
-    return i < trial->run_count ? &trial->runs[i]->run : NULL;
+    return note_at(&trial->runs, i);
 }
 
 const struct weir_trial_run *weir_trial_last(const struct weir_trial *trial)
 {
-    return trial->run_count == 0 ? NULL
-                                 : &trial->runs[trial->run_count - 1]->run;
+    return weir_trial_run_at(trial, trial->runs.count - 1); /* or beyond */
 }
 
 size_t weir_trial_follow_count(const struct weir_trial *trial)
 {
-    return trial->follow_count;
+    return trial->follows.count;
 }
 
 const struct weir_trial_follow *
 weir_trial_follow_at(const struct weir_trial *trial, size_t i)
 {
-    return i < trial->follow_count ? &trial->follows[i]->follow : NULL;
+    return note_at(&trial->follows, i);
 }
 
 size_t weir_trial_line_count(const struct weir_trial *trial)
 {
-    return trial->line_count;
+    return trial->lines.count;
 }
 
 const struct weir_trial_line *weir_trial_line_at(const struct weir_trial *trial,
                                                  size_t i)
 {
-    return i < trial->line_count ? &trial->lines[i]->line : NULL;
+    return note_at(&trial->lines, i);
 }
 
 bool weir_trial_logged(const struct weir_trial *trial, const char *part)
 {
-    for (size_t i = 0; i < trial->line_count; i++)
-        if (strstr(trial->lines[i]->text, part) != NULL)
+    for (size_t i = 0; i < trial->lines.count; i++)
+        if (strstr(weir_trial_line_at(trial, i)->text, part) != NULL)
             return true;
     return false;
 }
@@ -258,7 +242,7 @@ enum weir_trial_state weir_trial_state(const struct weir_trial *trial,
                                        const char *id)
 {
     const struct weir__trial_job *job =
-        weir__trial_store_find(trial->store, weir__slice_str(id));
+        weir__trial_store_find(trial, weir__slice_str(id));
 
     return job == NULL ? WEIR_TRIAL_NONE : job->state;
 }
@@ -267,7 +251,7 @@ struct weir_counters weir_trial_counters(const struct weir_trial *trial,
                                          const char *id)
 {
     const struct weir__trial_job *job =
-        weir__trial_store_find(trial->store, weir__slice_str(id));
+        weir__trial_store_find(trial, weir__slice_str(id));
 
     return job == NULL ? (struct weir_counters){0} : job->record.counters;
 }
@@ -279,4 +263,25 @@ void weir_trial_each_counter(const struct weir_trial *trial, weir_counter_fn fn,
                                     fn, arg);
 
     WEIR_ASSERT(rc == WEIR_OK); /* it serves that topic */
+}
+
+struct wanted {
+    const char *name;
+    uint64_t value;
+};
+
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+    struct wanted *wanted = arg;
+
+    if (name != NULL && strcmp(name, wanted->name) == 0)
+        wanted->value = value;
+}
+
+uint64_t weir_trial_counter(const struct weir_trial *trial, const char *name)
+{
+    struct wanted wanted = {.name = name};
+
+    weir_trial_each_counter(trial, on_counter, &wanted);
+    return wanted.value;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/trial/store.h"
+#include "adapters/weir/trial_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,41 +9,16 @@
 #include "core/reactor.h"
 #include "core/text.h"
 
-struct weir__store_topic {
-    struct weir__trial_store *store;
-    void *user; /* the lane; NULL: nobody listens */
-};
-
-struct weir__trial_store {
-    struct weir__store port; /* first: what core holds */
-    struct weir__store_topic topic;
-    struct weir__trial_store_options options;
-    struct weir__trial_job *jobs; /* all, the newest first */
-    struct weir__heap waiting;    /* by due time */
-    size_t job_count;
-    size_t out_count; /* of jobs: those that run */
-    uint64_t token;
-    bool is_claimed; /* a claim waits for its answer */
-    struct weir__claim claim;
-    struct weir__run *settled; /* verdicts that wait for theirs, in order */
-    struct weir__run **settled_end;
-    size_t settled_count;
-};
-
-/* Both are the first member of what is meant. */
-static struct weir__trial_store *store_of(struct weir__store *port)
+/* The store's port is the first member of the first member of a trial. */
+static struct weir_trial *trial_of(struct weir__store *port)
 {
-    return (struct weir__trial_store *)port;
+    return (struct weir_trial *)(void *)port;
 }
 
+/* What the heap holds is the first member of a job. */
 static struct weir__trial_job *job_of(struct weir__heap_node *node)
 {
     return (struct weir__trial_job *)node;
-}
-
-static int64_t now_ms(const struct weir__trial_store *store)
-{
-    return store->options.now_ms(store->options.arg);
 }
 
 /* --- jobs -------------------------------------------------------------- */
@@ -92,24 +67,25 @@ static void free_job(struct weir__trial_job *job)
 }
 
 /* Cannot fail: adding the job made room in the heap. */
-static void wait_until(struct weir__trial_store *store,
-                       struct weir__trial_job *job, int64_t due_ms)
+static void wait_until(struct weir_trial *trial, struct weir__trial_job *job,
+                       int64_t due_ms)
 {
-    int rc = weir__heap_push(&store->waiting, &job->node, due_ms);
+    int rc = weir__heap_push(&trial->store.waiting, &job->node, due_ms);
 
     WEIR_ASSERT(rc == WEIR_OK);
     job->due_ms = due_ms;
     job->state = WEIR_TRIAL_WAITING;
 }
 
-int weir__trial_store_add(struct weir__trial_store *store,
+int weir__trial_store_add(struct weir_trial *trial,
                           const struct weir__new_job *new_job)
 {
     struct weir__trial_job *job;
 
-    if (weir__trial_store_find(store, new_job->id) != NULL)
+    if (weir__trial_store_find(trial, new_job->id) != NULL)
         return WEIR_EEXISTS;
-    if (weir__heap_reserve(&store->waiting, store->job_count + 1) < 0)
+    if (weir__heap_reserve(&trial->store.waiting, trial->store.job_count + 1) <
+        0)
         return WEIR_ENOMEM;
     job = weir__mem_new(sizeof(*job));
     if (job == NULL)
@@ -118,25 +94,19 @@ int weir__trial_store_add(struct weir__trial_store *store,
         weir__mem_free(job);
         return WEIR_ENOMEM;
     }
-    job->next = store->jobs;
-    store->jobs = job;
-    store->job_count++;
-    wait_until(store, job, now_ms(store) + new_job->delay_ms);
-    if (store->topic.user != NULL)
-        weir__lane_events().wake(store->topic.user);
+    job->next = trial->store.jobs;
+    trial->store.jobs = job;
+    trial->store.job_count++;
+    wait_until(trial, job, weir__trial_now_ms(trial) + new_job->delay_ms);
+    if (trial->store.topic.user != NULL)
+        weir__lane_events().wake(trial->store.topic.user);
     return WEIR_OK;
 }
 
-size_t weir__trial_store_out(const struct weir__trial_store *store)
-{
-    return store->out_count;
-}
-
 const struct weir__trial_job *
-weir__trial_store_find(const struct weir__trial_store *store,
-                       struct weir_slice id)
+weir__trial_store_find(const struct weir_trial *trial, struct weir_slice id)
 {
-    const struct weir__trial_job *job = store->jobs;
+    const struct weir__trial_job *job = trial->store.jobs;
 
     while (job != NULL && !weir__slice_equal(job->id, id))
         job = job->next;
@@ -149,11 +119,11 @@ static int topic_open(struct weir__store *port,
                       const struct weir__store_topic_options *options,
                       struct weir__store_topic **ret_topic)
 {
-    struct weir__trial_store *store = store_of(port);
+    struct weir_trial *trial = trial_of(port);
 
     (void)options;
-    store->topic.store = store;
-    *ret_topic = &store->topic;
+    trial->store.topic.trial = trial;
+    *ret_topic = &trial->store.topic;
     return WEIR_OK;
 }
 
@@ -165,20 +135,20 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
 static int claim(struct weir__store_topic *topic,
                  const struct weir__claim *asked)
 {
-    WEIR_ASSERT(!topic->store->is_claimed);
-    topic->store->is_claimed = true;
-    topic->store->claim = *asked;
+    WEIR_ASSERT(!topic->trial->store.is_claimed);
+    topic->trial->store.is_claimed = true;
+    topic->trial->store.claim = *asked;
     return WEIR_OK;
 }
 
 static void settle(struct weir__store_topic *topic, struct weir__run *run)
 {
-    struct weir__trial_store *store = topic->store;
+    struct weir_trial *trial = topic->trial;
 
     run->next = NULL;
-    *store->settled_end = run;
-    store->settled_end = &run->next;
-    store->settled_count++;
+    *trial->store.settled_end = run;
+    trial->store.settled_end = &run->next;
+    trial->store.settled_count++;
 }
 
 static void renew(struct weir__store_topic *topic, int64_t lease_ms)
@@ -189,7 +159,7 @@ static void renew(struct weir__store_topic *topic, int64_t lease_ms)
 
 static size_t unsettled(const struct weir__store_topic *topic)
 {
-    return topic->store->settled_count;
+    return topic->trial->store.settled_count;
 }
 
 static void lateness(struct weir__store_topic *topic, const uint32_t *counts,
@@ -211,22 +181,6 @@ static void free_run(struct weir__run *run)
     weir__mem_free(run);
 }
 
-static void close_store(struct weir__store *port)
-{
-    struct weir__trial_store *store = store_of(port);
-
-    weir__heap_fini(&store->waiting);
-    while (store->jobs != NULL) {
-        struct weir__trial_job *job = store->jobs;
-
-        store->jobs = job->next;
-        if (job->run != NULL)
-            free_run(job->run);
-        free_job(job);
-    }
-    weir__mem_free(store);
-}
-
 static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
@@ -236,33 +190,32 @@ static const struct weir__store_ops ops = {
     .unsettled = unsettled,
     .lateness = lateness,
     .flush = flush,
-    .close = close_store,
 };
 
-int weir__trial_store_open(const struct weir__trial_store_options *options,
-                           struct weir__trial_store **ret_store)
+void weir__trial_store_init(struct weir_trial *trial)
 {
-    struct weir__trial_store *store = weir__mem_new(sizeof(*store));
-
-    if (store == NULL)
-        return WEIR_ENOMEM;
-    store->port.ops = &ops;
-    store->port.takes_follows = true;
-    store->options = *options;
-    store->settled_end = &store->settled;
-    *ret_store = store;
-    return WEIR_OK;
+    trial->store.port.ops = &ops;
+    trial->store.port.takes_follows = true;
+    trial->store.settled_end = &trial->store.settled;
 }
 
-struct weir__store *weir__trial_store_port(struct weir__trial_store *store)
+void weir__trial_store_fini(struct weir_trial *trial)
 {
-    return &store->port;
+    weir__heap_fini(&trial->store.waiting);
+    while (trial->store.jobs != NULL) {
+        struct weir__trial_job *job = trial->store.jobs;
+
+        trial->store.jobs = job->next;
+        if (job->run != NULL)
+            free_run(job->run);
+        free_job(job);
+    }
 }
 
 /* --- answers ----------------------------------------------------------- */
 
 /* NULL when out of memory: the job stays where it is. */
-static struct weir__run *make_run(struct weir__trial_store *store,
+static struct weir__run *make_run(struct weir_trial *trial,
                                   struct weir__trial_job *job)
 {
     struct weir__run *run = weir__mem_new(sizeof(*run));
@@ -273,33 +226,32 @@ static struct weir__run *make_run(struct weir__trial_store *store,
     run->batch = job;
     run->id = job->id;
     run->record = job->record;
-    run->token = store->token;
+    run->token = trial->store.token;
     run->due_ms = job->due_ms;
-    run->late_us = (now_ms(store) - job->due_ms) * 1000;
-    run->claimed_ns = store->options.now_ns(store->options.arg);
+    run->late_us = (weir__trial_now_ms(trial) - job->due_ms) * 1000;
+    run->claimed_ns = trial->now_ns;
     return run;
 }
 
-static struct weir__run *take_due(struct weir__trial_store *store,
-                                  size_t *ret_count)
+static struct weir__run *take_due(struct weir_trial *trial, size_t *ret_count)
 {
     struct weir__run *first = NULL, **end = &first;
     size_t count = 0;
 
-    store->token++;
-    while (count < store->claim.room) {
-        struct weir__heap_node *node = weir__heap_first(&store->waiting);
+    trial->store.token++;
+    while (count < trial->store.claim.room) {
+        struct weir__heap_node *node = weir__heap_first(&trial->store.waiting);
         struct weir__trial_job *job;
 
-        if (node == NULL || node->at_ns > now_ms(store))
+        if (node == NULL || node->at_ns > weir__trial_now_ms(trial))
             break;
         job = job_of(node);
-        job->run = make_run(store, job);
+        job->run = make_run(trial, job);
         if (job->run == NULL)
             break;
-        weir__heap_remove(&store->waiting, node);
+        weir__heap_remove(&trial->store.waiting, node);
         job->state = WEIR_TRIAL_RUNNING;
-        store->out_count++;
+        trial->store.out_count++;
         *end = job->run;
         end = &job->run->next;
         count++;
@@ -308,32 +260,35 @@ static struct weir__run *take_due(struct weir__trial_store *store,
     return first;
 }
 
-static void answer_claim(struct weir__trial_store *store)
+static void answer_claim(struct weir_trial *trial)
 {
     struct weir__store_events events = weir__lane_events();
     struct weir__claimed claimed = {.code = WEIR_OK, .next_due_us = -1};
-    struct weir__run *first = take_due(store, &claimed.count);
-    const struct weir__heap_node *next = weir__heap_first(&store->waiting);
+    struct weir__run *first = take_due(trial, &claimed.count);
+    const struct weir__heap_node *next =
+        weir__heap_first(&trial->store.waiting);
 
-    store->is_claimed = false;
-    if (claimed.count == 0 && next != NULL && next->at_ns <= now_ms(store))
+    trial->store.is_claimed = false;
+    if (claimed.count == 0 && next != NULL &&
+        next->at_ns <= weir__trial_now_ms(trial))
         claimed.code = WEIR_ENOMEM;
     else if (next != NULL)
-        claimed.next_due_us = next->at_ns > now_ms(store)
-                                  ? (next->at_ns - now_ms(store)) * 1000
-                                  : 0;
-    events.claimed(store->topic.user, &claimed);
+        claimed.next_due_us =
+            next->at_ns > weir__trial_now_ms(trial)
+                ? (next->at_ns - weir__trial_now_ms(trial)) * 1000
+                : 0;
+    events.claimed(trial->store.topic.user, &claimed);
     if (claimed.count > 0)
-        events.arrived(store->topic.user, first, claimed.count, 0);
+        events.arrived(trial->store.topic.user, first, claimed.count, 0);
 }
 
 /* The texts of the run go with it. */
-static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
+static void apply(struct weir_trial *trial, struct weir__trial_job *job,
                   const struct weir__run *run)
 {
     job->record.counters = run->record.counters;
     job->run = NULL;
-    store->out_count--;
+    trial->store.out_count--;
     switch (run->outcome) {
     case WEIR__OUTCOME_DONE:
         job->state = WEIR_TRIAL_DONE;
@@ -345,11 +300,12 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
     case WEIR__OUTCOME_RETRY:
     case WEIR__OUTCOME_SNOOZE:
         /* Never in the same instant again: time would not move on. */
-        wait_until(store, job,
-                   now_ms(store) + (run->delay_ms > 0 ? run->delay_ms : 1));
+        wait_until(trial, job,
+                   weir__trial_now_ms(trial) +
+                       (run->delay_ms > 0 ? run->delay_ms : 1));
         break;
     case WEIR__OUTCOME_RETURN:
-        wait_until(store, job, job->due_ms);
+        wait_until(trial, job, job->due_ms);
         break;
     case WEIR__OUTCOME_TAKEN: /* the trial is being freed */
         break;
@@ -361,8 +317,7 @@ static void apply(struct weir__trial_store *store, struct weir__trial_job *job,
 
 /* Jobs that the handler added to this topic: those whose id was there before
  * are left out. As retries, they never run in the same instant. */
-static void add_follows(struct weir__trial_store *store,
-                        const struct weir__run *run)
+static void add_follows(struct weir_trial *trial, const struct weir__run *run)
 {
     const struct weir__follow *follow = run->follows.first;
 
@@ -377,49 +332,50 @@ static void add_follows(struct weir__trial_store *store,
         if (follow->topic.len > 0)
             continue;
         if (follow->at_ms != 0)
-            job.delay_ms = follow->at_ms - now_ms(store);
+            job.delay_ms = follow->at_ms - weir__trial_now_ms(trial);
         if (job.delay_ms < 1)
             job.delay_ms = 1;
         if (job.id.len == 0) {
             (void)snprintf(made, sizeof(made), "~f%zu",
-                           store->job_count + 1); /* fits */
+                           trial->store.job_count + 1); /* fits */
             job.id = weir__slice_str(made);
         }
-        (void)weir__trial_store_add(store, &job); /* without memory neither */
+        (void)weir__trial_store_add(trial, &job); /* without memory neither */
     }
 }
 
-static void answer_settles(struct weir__trial_store *store)
+static void answer_settles(struct weir_trial *trial)
 {
     struct weir__store_events events = weir__lane_events();
-    size_t count = store->settled_count;
+    size_t count = trial->store.settled_count;
 
-    while (store->settled != NULL) {
-        struct weir__run *run = store->settled;
+    while (trial->store.settled != NULL) {
+        struct weir__run *run = trial->store.settled;
         struct weir__trial_job *job = run->batch;
 
-        store->settled = run->next;
-        apply(store, job, run);
+        trial->store.settled = run->next;
+        apply(trial, job, run);
         if (run->outcome != WEIR__OUTCOME_RETURN &&
             run->outcome != WEIR__OUTCOME_TAKEN && !run->is_expired) {
-            store->options.verdict(job, run, store->options.arg);
-            add_follows(store, run);
+            weir__trial_verdict(trial, job, run);
+            add_follows(trial, run);
         }
         free_run(run);
     }
-    store->settled_end = &store->settled;
-    store->settled_count = 0;
-    events.settled(store->topic.user, count, 0);
-    events.wake(store->topic.user); /* some may be due before it looks again */
+    trial->store.settled_end = &trial->store.settled;
+    trial->store.settled_count = 0;
+    events.settled(trial->store.topic.user, count, 0);
+    events.wake(
+        trial->store.topic.user); /* some may be due before it looks again */
 }
 
-bool weir__trial_store_answer(struct weir__trial_store *store)
+bool weir__trial_store_answer(struct weir_trial *trial)
 {
-    bool is_asked = store->is_claimed || store->settled_count > 0;
+    bool is_asked = trial->store.is_claimed || trial->store.settled_count > 0;
 
-    if (store->settled_count > 0)
-        answer_settles(store);
-    if (store->is_claimed)
-        answer_claim(store);
+    if (trial->store.settled_count > 0)
+        answer_settles(trial);
+    if (trial->store.is_claimed)
+        answer_claim(trial);
     return is_asked;
 }
