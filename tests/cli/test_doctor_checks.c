@@ -146,7 +146,6 @@ static void expect_time(const char *seconds, enum weir__health health,
     EXPECT_CONTAINS(text, find(&doctor, "clock")->text);
     weir__doctor_fini(&doctor);
     weir__probe_close(probe);
-    resp_peer_stop(peer);
 }
 
 static void expect_clock(long long ahead_s, enum weir__health health,
@@ -196,7 +195,6 @@ TEST(a_server_that_hangs_up_tells_no_time)
     EXPECT_INT(2, doctor.count);
     weir__doctor_fini(&doctor);
     weir__probe_close(probe);
-    resp_peer_stop(peer);
 }
 
 /* --- slots --------------------------------------------------------------- */

@@ -108,6 +108,7 @@ void open_reactor(const struct weir__lane_options *lane)
     struct weir__lane_options served = *lane;
     struct weir__reactor_options options;
 
+    test_at_end(close_reactor);
     store = mem_store_new();
     log_to = (struct weir__log){.fn = on_log};
     options = (struct weir__reactor_options){
@@ -138,8 +139,11 @@ void open_with_ladder(const char *ladder)
 
 void close_reactor(void)
 {
+    if (reactor == NULL)
+        return;
     (void)weir__reactor_drop_pending(reactor);
     weir__reactor_free(reactor);
+    reactor = NULL;
     mem_store_free(store);
 }
 

@@ -23,6 +23,7 @@ extern int flush_rc, flushes;
 extern char
     order[400]; /* ids in the order of their runs, a blank behind each */
 
+/* What is open is closed when the test ends, or before that. */
 struct weir__lane_options lane_options(const char *ladder);
 void open_reactor(const struct weir__lane_options *lane);
 void open_with_ladder(const char *ladder);

@@ -60,7 +60,6 @@ TEST(what_is_ready_goes_in_batches_of_at_most_so_many)
     EXPECT_STR("4 4 2 ", sizes);
     EXPECT_STR("j0 j1 j2 j3 j4 j5 j6 j7 j8 j9 ", order);
     EXPECT_STR("gone", state("j9"));
-    close_reactor();
 }
 
 TEST(a_batch_of_one_is_one)
@@ -69,7 +68,6 @@ TEST(a_batch_of_one_is_one)
     add_many(2);
     (void)settle_down();
     EXPECT_STR("1 1 ", sizes);
-    close_reactor();
 }
 
 TEST(a_batch_holds_jobs_of_one_group)
@@ -86,7 +84,6 @@ TEST(a_batch_holds_jobs_of_one_group)
     }
     (void)settle_down();
     EXPECT_STR("2 1 2 ", sizes);
-    close_reactor();
 }
 
 static enum weir_verdict differ(struct weir_job *const *jobs, size_t count,
@@ -110,7 +107,6 @@ TEST(each_job_may_have_a_verdict_of_its_own)
                mem_store_job(store, "j1")->due_ms);
     EXPECT_STR("never", mem_store_job(store, "j2")->error);
     EXPECT_STR("dead", state("j3")); /* 77 is no verdict */
-    close_reactor();
 }
 
 static enum weir_verdict retry_all(struct weir_job *const *jobs, size_t count,
@@ -135,7 +131,6 @@ TEST(one_verdict_is_for_all_with_its_delay_and_reason)
                    mem_store_job(store, id)->due_ms);
         EXPECT_STR("all of them", mem_store_job(store, id)->error);
     }
-    close_reactor();
 }
 
 static enum weir_verdict pend_all(struct weir_job *const *jobs, size_t count,
@@ -160,7 +155,6 @@ TEST(a_batch_may_be_pending_and_is_no_larger_than_may_be)
     (void)settle_down();
     EXPECT_STR("3 1 ", sizes);
     EXPECT_STR("gone", state("j2"));
-    close_reactor();
 }
 
 TEST(a_suspect_runs_alone)
@@ -175,7 +169,6 @@ TEST(a_suspect_runs_alone)
     EXPECT_STR("gone", state("s1"));
     EXPECT_STR("1 2 1 ", sizes);
     EXPECT_STR("s0 j0 j1 s1 ", order);
-    close_reactor();
 }
 
 TEST(a_job_that_is_too_late_is_not_in_its_batch)
@@ -189,5 +182,4 @@ TEST(a_job_that_is_too_late_is_not_in_its_batch)
     (void)settle_down();
     EXPECT_STR("young j0 ", order);
     EXPECT_STR("expired", mem_store_job(store, "old")->reason);
-    close_reactor();
 }

@@ -51,7 +51,6 @@ TEST(counters_add_up_over_runs_and_come_in_byte_order)
     add_many(3);
     (void)settle_down();
     EXPECT_STR("failed=3 sent=6 sent_2=0 ", counters_now());
-    close_reactor();
 }
 
 TEST(a_topic_that_is_not_served_has_no_counters)
@@ -62,7 +61,6 @@ TEST(a_topic_that_is_not_served_has_no_counters)
                weir__reactor_counters(reactor, weir__slice_of("other", 5),
                                       on_counter, seen));
     EXPECT_INT(0, ends);
-    close_reactor();
 }
 
 static enum weir_verdict count_too_many(struct weir_job *job)
@@ -91,7 +89,6 @@ TEST(a_counter_too_many_is_ignored_and_logged_once)
     (void)settle_down();
     EXPECT_STR("", last_log);
     EXPECT_CONTAINS("n00=2 ", counters_now());
-    close_reactor();
 }
 
 #define TEN "abcdefghij"
@@ -130,7 +127,6 @@ TEST(a_bad_name_is_logged)
     EXPECT_CONTAINS("orders: counter \"Sent\" is ignored, a name is 1 to 40",
                     last_log);
     EXPECT_STR("", counters_now());
-    close_reactor();
 }
 
 TEST(an_older_host_is_not_asked)

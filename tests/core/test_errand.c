@@ -117,7 +117,6 @@ TEST(a_blocking_run_is_done_when_its_thread_came_back)
     EXPECT_INT(1, runs);
     EXPECT_STR("j0 ", order);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 static enum weir_verdict mixed(struct weir_job *job)
@@ -140,7 +139,6 @@ TEST(its_verdict_brings_delay_and_reason)
     EXPECT_STR("later", mem_store_job(store, "j0")->error);
     EXPECT_STR("dead", mem_store_job(store, "j1")->state);
     EXPECT_STR("never", mem_store_job(store, "j1")->error);
-    close_reactor();
 }
 
 TEST(no_more_errands_are_away_than_there_are_threads)
@@ -158,7 +156,6 @@ TEST(no_more_errands_are_away_than_there_are_threads)
     EXPECT_INT(1, waiting_count);
     finish_all();
     EXPECT_INT(5, runs);
-    close_reactor();
 }
 
 static bool was_canceled;
@@ -187,7 +184,6 @@ TEST(a_run_that_times_out_is_retried_while_its_thread_goes_on)
     EXPECT_CONTAINS("its verdict is ignored", last_log);
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     EXPECT_INT(1, mem_store_job(store, "j0")->counters.timeouts);
-    close_reactor();
 }
 
 TEST(a_thread_that_does_not_come_back_keeps_its_place)
@@ -205,7 +201,6 @@ TEST(a_thread_that_does_not_come_back_keeps_its_place)
     finish_all();
     pass(31000);
     finish_all();
-    close_reactor();
 }
 
 TEST(what_no_thread_began_with_goes_back_uncounted)
@@ -223,7 +218,6 @@ TEST(what_no_thread_began_with_goes_back_uncounted)
     EXPECT_INT(1, runs);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_INT(0, mem_store_job(store, "j0")->counters.timeouts);
-    close_reactor();
 }
 
 TEST(the_timeout_counts_from_when_a_thread_began)
@@ -238,7 +232,6 @@ TEST(the_timeout_counts_from_when_a_thread_began)
     pass(10100);
     EXPECT_STR("timeout", mem_store_job(store, "j0")->error);
     come_back();
-    close_reactor();
 }
 
 static enum weir_verdict pend(struct weir_job *job)
@@ -261,7 +254,6 @@ TEST(a_blocking_run_cannot_be_pending_and_logs_through_the_pool)
     EXPECT_CONTAINS("cannot be pending", said);
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     EXPECT_STR("pending in a thread", mem_store_job(store, "j0")->error);
-    close_reactor();
 }
 
 static uint64_t counted;
@@ -300,7 +292,6 @@ TEST(what_a_thread_counts_shows_when_its_run_returns_also_too_late)
     pass(31000); /* beyond its timeout */
     come_back();
     EXPECT_INT(3, count_now());
-    close_reactor();
 }
 
 TEST(what_a_thread_counts_in_vain_is_logged_on_the_loop)
@@ -314,7 +305,6 @@ TEST(what_a_thread_counts_in_vain_is_logged_on_the_loop)
     come_back();
     EXPECT_INT(3, count_now());
     EXPECT_CONTAINS("counter \"Sent\" is ignored", last_log);
-    close_reactor();
 }
 
 TEST(a_lost_lease_tells_the_thread)
@@ -328,7 +318,6 @@ TEST(a_lost_lease_tells_the_thread)
     (void)turn();
     come_back();
     EXPECT_TRUE(was_canceled);
-    close_reactor();
 }
 
 TEST(a_stop_waits_for_threads_unless_told_otherwise)
@@ -346,7 +335,6 @@ TEST(a_stop_waits_for_threads_unless_told_otherwise)
     EXPECT_INT(0, waiting_count); /* it was taken back */
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     come_back();
-    close_reactor();
 }
 
 TEST(without_a_pool_the_handler_runs_on_the_loop)
@@ -359,5 +347,4 @@ TEST(without_a_pool_the_handler_runs_on_the_loop)
     add_many(3);
     (void)settle_down();
     EXPECT_INT(3, runs);
-    close_reactor();
 }

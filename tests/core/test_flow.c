@@ -16,7 +16,6 @@ TEST(an_idle_lane_claims_only_for_its_safety_check)
     EXPECT_TRUE(mem_store_claims(store) - claims <= 12);
     EXPECT_TRUE(mem_store_claims(store) - claims >= 11);
     EXPECT_TRUE(idles > 0);
-    close_reactor();
 }
 
 TEST(a_job_due_in_nine_thousand_years_is_waited_for)
@@ -25,7 +24,6 @@ TEST(a_job_due_in_nine_thousand_years_is_waited_for)
     mem_store_add(store, "a", INT64_C(9000) * 365 * 86400000, NULL, true);
     EXPECT_INT(5000, settle_down() / 1000000); /* the safety check */
     EXPECT_INT(0, runs);
-    close_reactor();
 }
 
 TEST(a_lost_wake_up_costs_no_more_than_the_safety_check)
@@ -35,7 +33,6 @@ TEST(a_lost_wake_up_costs_no_more_than_the_safety_check)
     mem_store_add(store, "a", 0, NULL, false);
     pass(5002);
     EXPECT_INT(1, runs);
-    close_reactor();
 }
 
 TEST(a_wake_up_that_overtakes_a_claims_answer_is_not_lost)
@@ -47,7 +44,6 @@ TEST(a_wake_up_that_overtakes_a_claims_answer_is_not_lost)
     mem_store_advance(store, 1);
     (void)settle_down();
     EXPECT_INT(1, runs);
-    close_reactor();
 }
 
 TEST(a_resumption_that_overtakes_a_claims_answer_is_not_lost)
@@ -60,7 +56,6 @@ TEST(a_resumption_that_overtakes_a_claims_answer_is_not_lost)
     (void)mem_store_answer(store); /* says: paused */
     (void)settle_down();
     EXPECT_INT(1, runs);
-    close_reactor();
 }
 
 TEST(a_fast_handler_gets_batches_that_grow)
@@ -71,7 +66,6 @@ TEST(a_fast_handler_gets_batches_that_grow)
     EXPECT_INT(4000, runs);
     EXPECT_INT(1024, mem_store_largest_claim(store));
     EXPECT_TRUE(mem_store_claims(store) < 20);
-    close_reactor();
 }
 
 TEST(a_slow_handler_does_not_hoard)
@@ -85,7 +79,6 @@ TEST(a_slow_handler_does_not_hoard)
     (void)settle_down();
     EXPECT_INT(20, runs);
     EXPECT_INT(1, mem_store_largest_claim(store));
-    close_reactor();
 }
 
 TEST(who_holds_jobs_asks_each_second_whether_it_still_may_run_them)
@@ -104,7 +97,6 @@ TEST(who_holds_jobs_asks_each_second_whether_it_still_may_run_them)
     EXPECT_INT(12, runs); /* in six seconds */
     EXPECT_TRUE(mem_store_claims(store) - claims >= 4);
     EXPECT_TRUE(mem_store_claims(store) - claims <= 7);
-    close_reactor();
 }
 
 TEST(an_explicit_prefetch_bounds_what_is_held)
@@ -119,7 +111,6 @@ TEST(an_explicit_prefetch_bounds_what_is_held)
     (void)settle_down();
     EXPECT_INT(100, runs);
     EXPECT_INT(7, mem_store_largest_claim(store));
-    close_reactor();
 }
 
 TEST(claims_go_in_portions_of_half_of_what_is_held)
@@ -135,7 +126,6 @@ TEST(claims_go_in_portions_of_half_of_what_is_held)
     (void)settle_down();
     EXPECT_INT(60, runs);
     EXPECT_TRUE(mem_store_claims(store) <= 12);
-    close_reactor();
 }
 
 static int64_t least_lease_ms;
@@ -164,7 +154,6 @@ TEST(where_turns_are_long_each_one_begins_with_a_renewal)
     (void)settle_down();
     EXPECT_INT(12, runs);
     EXPECT_INT(5000, least_lease_ms);
-    close_reactor();
 }
 
 TEST(a_new_claim_does_not_make_older_leases_younger)
@@ -190,7 +179,6 @@ TEST(a_new_claim_does_not_make_older_leases_younger)
     EXPECT_INT(5, runs);
     (void)settle_down();
     EXPECT_INT(10, runs);
-    close_reactor();
 }
 
 static size_t seen_renewals;
@@ -213,7 +201,6 @@ TEST(leases_of_long_work_are_renewed)
     (void)settle_down();
     EXPECT_INT(30, runs); /* none twice */
     EXPECT_TRUE(mem_store_renewals(store) >= 5);
-    close_reactor();
 }
 
 TEST(a_renewal_leaves_before_the_handlers_of_its_turn)
@@ -231,7 +218,6 @@ TEST(a_renewal_leaves_before_the_handlers_of_its_turn)
     (void)turn();
     EXPECT_INT(2, runs);
     EXPECT_INT(1, seen_renewals);
-    close_reactor();
 }
 
 TEST(what_was_held_beyond_its_lease_does_not_start)
@@ -250,7 +236,6 @@ TEST(what_was_held_beyond_its_lease_does_not_start)
     (void)settle_down();
     EXPECT_INT(10, runs);
     EXPECT_INT(0, mem_store_job(store, "j9")->counters.crashes);
-    close_reactor();
 }
 
 TEST(what_comes_beyond_its_lease_does_not_start)
@@ -265,7 +250,6 @@ TEST(what_comes_beyond_its_lease_does_not_start)
     (void)settle_down();
     EXPECT_INT(10, runs);
     EXPECT_INT(0, mem_store_job(store, "j9")->counters.crashes);
-    close_reactor();
 }
 
 TEST(an_expired_lease_makes_the_job_run_again_and_refuses_the_first_verdict)
@@ -276,5 +260,4 @@ TEST(an_expired_lease_makes_the_job_run_again_and_refuses_the_first_verdict)
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
     EXPECT_INT(1, runs); /* settled before anyone else claimed it */
-    close_reactor();
 }

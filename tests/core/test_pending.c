@@ -49,7 +49,6 @@ TEST(a_pending_job_is_done_when_it_is_completed)
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_INT(0, cancels);
-    close_reactor();
 }
 
 TEST(a_completion_brings_delay_and_reason)
@@ -65,7 +64,6 @@ TEST(a_completion_brings_delay_and_reason)
                mem_store_job(store, "j0")->due_ms);
     EXPECT_STR("dead", mem_store_job(store, "j1")->state);
     EXPECT_STR("why", mem_store_job(store, "j1")->error);
-    close_reactor();
 }
 
 static enum weir_verdict complete_inside(struct weir_job *job)
@@ -82,7 +80,6 @@ TEST(a_run_may_be_completed_before_its_handler_returned)
     add_many(1);
     (void)settle_down();
     EXPECT_STR("dead", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 TEST(a_second_completion_changes_nothing_and_is_logged)
@@ -96,7 +93,6 @@ TEST(a_second_completion_changes_nothing_and_is_logged)
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_STR("running", mem_store_job(store, "j1")->state);
-    close_reactor();
 }
 
 static enum weir_verdict complete_twice(struct weir_job *job)
@@ -114,7 +110,6 @@ TEST(of_two_completions_inside_the_handler_the_first_counts)
     add_many(1);
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 static enum weir_verdict done_with_a_handle(struct weir_job *job)
@@ -133,7 +128,6 @@ TEST(the_handle_of_a_run_that_was_not_pending_finds_nothing)
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_CONTAINS("completed that is over", last_log);
-    close_reactor();
 }
 
 static enum weir_verdict pend_without_handle(struct weir_job *job)
@@ -150,7 +144,6 @@ TEST(pending_without_a_handle_is_a_retry)
     (void)settle_down();
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     EXPECT_STR("pending without a handle", mem_store_job(store, "j0")->error);
-    close_reactor();
 }
 
 TEST(what_is_no_verdict_cannot_be_completed_with)
@@ -161,7 +154,6 @@ TEST(what_is_no_verdict_cannot_be_completed_with)
     EXPECT_INT(WEIR_EINVAL, weir_complete(handles[0], WEIR_PENDING, 0, NULL));
     EXPECT_INT(WEIR_EINVAL,
                weir_complete(handles[0], (enum weir_verdict)77, 0, NULL));
-    close_reactor();
 }
 
 TEST(a_pending_run_times_out_as_a_retry)
@@ -183,7 +175,6 @@ TEST(a_pending_run_times_out_as_a_retry)
     pass(1000);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_INT(2, runs);
-    close_reactor();
 }
 
 static enum weir_verdict add_and_pend(struct weir_job *job)
@@ -202,7 +193,6 @@ TEST(a_run_that_times_out_adds_no_jobs)
     pass(31000); /* its timeout is 30 s */
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
     EXPECT_INT(0, mem_store_job(store, "j0")->follows);
-    close_reactor();
 }
 
 TEST(each_pending_run_has_a_timeout_of_its_own)
@@ -217,7 +207,6 @@ TEST(each_pending_run_has_a_timeout_of_its_own)
     EXPECT_STR("running", mem_store_job(store, "later")->state);
     pass(10000);
     EXPECT_STR("dead", mem_store_job(store, "later")->state);
-    close_reactor();
 }
 
 TEST(no_more_runs_are_pending_than_concurrency_says)
@@ -230,7 +219,6 @@ TEST(no_more_runs_are_pending_than_concurrency_says)
     (void)settle_down();
     EXPECT_INT(4, runs);
     EXPECT_STR("gone", mem_store_job(store, "j1")->state);
-    close_reactor();
 }
 
 TEST(a_slow_pending_handler_does_not_hoard)
@@ -251,7 +239,6 @@ TEST(a_slow_pending_handler_does_not_hoard)
         held += strcmp(mem_store_job(store, id)->state, "running") == 0;
     }
     EXPECT_INT(0, held);
-    close_reactor();
 }
 
 TEST(pending_runs_keep_their_leases)
@@ -263,7 +250,6 @@ TEST(pending_runs_keep_their_leases)
     finish(0, WEIR_DONE);
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 TEST(a_stop_waits_for_what_is_pending)
@@ -279,7 +265,6 @@ TEST(a_stop_waits_for_what_is_pending)
     EXPECT_INT(1, stops);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_INT(0, cancels);
-    close_reactor();
 }
 
 TEST(an_aborted_stop_gives_pending_jobs_back)
@@ -297,7 +282,6 @@ TEST(an_aborted_stop_gives_pending_jobs_back)
     EXPECT_INT(0, mem_store_job(store, "j0")->counters.attempt);
     finish(0, WEIR_DONE);
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 TEST(a_lost_lease_cancels_its_runs)
@@ -312,7 +296,6 @@ TEST(a_lost_lease_cancels_its_runs)
     finish(0, WEIR_DONE);
     (void)settle_down();
     EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
-    close_reactor();
 }
 
 TEST(handles_of_runs_that_were_given_up_count_as_held)
@@ -326,7 +309,6 @@ TEST(handles_of_runs_that_were_given_up_count_as_held)
     EXPECT_INT(1, cancels);
     finish(1, WEIR_DONE); /* its holder gave it back after all */
     EXPECT_TRUE(!weir__reactor_drop_pending(reactor));
-    close_reactor();
 }
 
 static void let_go(struct weir_job *job, enum weir_cancel why, void *arg)
@@ -361,7 +343,6 @@ TEST(of_handles_of_runs_that_are_over_so_many_are_kept)
     EXPECT_INT(WEIR__ORPHANS_MAX, reactor->tickets.orphans);
     EXPECT_TRUE(reactor->has_lost_track);
     EXPECT_INT(WEIR__ORPHANS_MAX + 1, weir__reactor_drop_pending(reactor));
-    close_reactor();
 }
 
 TEST(a_cancel_callback_that_completes_lets_go_of_the_handle)
@@ -377,7 +358,6 @@ TEST(a_cancel_callback_that_completes_lets_go_of_the_handle)
     EXPECT_TRUE(!weir__reactor_drop_pending(reactor));
     finish(0, WEIR_DONE); /* that was too much */
     EXPECT_CONTAINS("a run was completed that is over", last_log);
-    close_reactor();
 }
 
 TEST(a_handler_that_holds_the_loop_is_named_once_a_second)
@@ -397,5 +377,4 @@ TEST(a_handler_that_holds_the_loop_is_named_once_a_second)
     mem_store_add(store, "c", 0, NULL, true);
     (void)settle_down();
     EXPECT_CONTAINS("orders c: the handler held", last_log);
-    close_reactor();
 }

@@ -14,7 +14,6 @@ TEST(a_delayed_job_runs_at_its_due_time_and_not_before)
     pass(2);
     EXPECT_INT(1, runs);
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 static enum weir_verdict retry(struct weir_job *job)
@@ -43,7 +42,6 @@ TEST(a_failing_job_climbs_its_ladder_and_dies_exhausted)
     EXPECT_STR("gateway said no", mem_store_job(store, "a")->error);
     EXPECT_INT(4, mem_store_job(store, "a")->counters.attempt);
     EXPECT_INT(4, mem_store_job(store, "a")->counters.failures);
-    close_reactor();
 }
 
 TEST(the_ladder_of_the_job_beats_that_of_the_topic)
@@ -53,7 +51,6 @@ TEST(the_ladder_of_the_job_beats_that_of_the_topic)
     mem_store_add(store, "a", 0, "none", true);
     (void)settle_down();
     EXPECT_STR("dead", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 TEST(a_repeated_last_step_never_exhausts)
@@ -64,7 +61,6 @@ TEST(a_repeated_last_step_never_exhausts)
     pass(21100);
     EXPECT_INT(12, runs); /* at 0, 1, 3, 5, ... 21 s */
     EXPECT_STR("waiting", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 static enum weir_verdict done_on_third(struct weir_job *job)
@@ -81,7 +77,6 @@ TEST(a_job_that_fails_twice_succeeds_on_its_third_attempt)
     pass(5000);
     EXPECT_INT(3, runs);
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 static enum weir_verdict snooze_first(struct weir_job *job)
@@ -101,7 +96,6 @@ TEST(a_snooze_uses_no_attempt)
     pass(200);
     EXPECT_INT(3, runs);
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 static enum weir_verdict retry_after(struct weir_job *job)
@@ -120,7 +114,6 @@ TEST(retry_after_takes_its_own_delay_and_a_step_of_the_ladder)
     pass(200);
     EXPECT_INT(2, runs);
     EXPECT_STR("exhausted", mem_store_job(store, "a")->reason);
-    close_reactor();
 }
 
 static enum weir_verdict fail(struct weir_job *job)
@@ -137,7 +130,6 @@ TEST(fail_is_final_whatever_the_ladder_says)
     EXPECT_INT(1, runs);
     EXPECT_STR("failed", mem_store_job(store, "a")->reason);
     EXPECT_STR("no such order", mem_store_job(store, "a")->error);
-    close_reactor();
 }
 
 static enum weir_verdict nonsense(struct weir_job *job)
@@ -156,7 +148,6 @@ TEST(what_is_no_verdict_fails_the_job_and_is_logged)
     (void)settle_down();
     EXPECT_STR("dead", mem_store_job(store, "a")->state);
     EXPECT_CONTAINS("gave 77", last_log);
-    close_reactor();
 }
 
 TEST(what_was_not_durable_is_not_done)
@@ -171,7 +162,6 @@ TEST(what_was_not_durable_is_not_done)
     pass(1100);
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
     EXPECT_INT(2, flushes);
-    close_reactor();
 }
 
 static enum weir_verdict add_one_more(struct weir_job *job)
@@ -195,7 +185,6 @@ TEST(what_was_not_durable_adds_no_jobs)
     pass(1100);
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
     EXPECT_INT(1, mem_store_job(store, "a")->follows);
-    close_reactor();
 }
 
 TEST(stopping_gives_back_what_did_not_start)
@@ -217,7 +206,6 @@ TEST(stopping_gives_back_what_did_not_start)
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_STR("waiting", mem_store_job(store, "j9")->state);
     EXPECT_INT(0, mem_store_job(store, "j9")->counters.crashes);
-    close_reactor();
 }
 
 TEST(jobs_that_arrive_while_stopping_go_back)
@@ -230,7 +218,6 @@ TEST(jobs_that_arrive_while_stopping_go_back)
     EXPECT_INT(0, runs);
     EXPECT_INT(1, stops);
     EXPECT_STR("waiting", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 TEST(a_job_that_could_not_start_within_its_ttl_is_dropped)
@@ -247,7 +234,6 @@ TEST(a_job_that_could_not_start_within_its_ttl_is_dropped)
     EXPECT_INT(1, runs);
     EXPECT_STR("fresh ", order);
     EXPECT_STR("expired", mem_store_job(store, "stale")->reason);
-    close_reactor();
 }
 
 TEST(a_server_error_is_waited_out)
@@ -259,7 +245,6 @@ TEST(a_server_error_is_waited_out)
     EXPECT_INT(0, runs);
     pass(1001);
     EXPECT_INT(1, runs);
-    close_reactor();
 }
 
 TEST(without_a_connection_nothing_is_claimed)
@@ -273,7 +258,6 @@ TEST(without_a_connection_nothing_is_claimed)
     weir__reactor_connection(reactor, mem_store_port(store), true);
     (void)settle_down();
     EXPECT_INT(1, runs);
-    close_reactor();
 }
 
 TEST(a_topic_is_served_once)
@@ -282,7 +266,6 @@ TEST(a_topic_is_served_once)
 
     open_reactor(&lane);
     EXPECT_INT(WEIR_EEXISTS, weir__reactor_serve(reactor, &lane));
-    close_reactor();
 }
 
 TEST(a_reactor_that_stops_serves_nothing_more)
@@ -295,7 +278,6 @@ TEST(a_reactor_that_stops_serves_nothing_more)
     EXPECT_INT(WEIR_ECANCELED, weir__reactor_serve(reactor, &lane));
     (void)settle_down();
     EXPECT_INT(1, stops);
-    close_reactor();
 }
 
 TEST(due_jobs_run_in_the_order_in_which_they_became_due)
@@ -305,7 +287,6 @@ TEST(due_jobs_run_in_the_order_in_which_they_became_due)
     mem_store_add(store, "d", 0, NULL, true);
     (void)settle_down();
     EXPECT_STR("c d ", order);
-    close_reactor();
 }
 
 static enum weir_verdict halt(struct weir_job *job)
@@ -332,5 +313,4 @@ TEST(a_handler_that_halts_its_reactor_is_settled_and_the_last)
     EXPECT_INT(claims, mem_store_claims(store));
     (void)mem_store_answer(store);
     EXPECT_STR("gone", mem_store_job(store, "1")->state);
-    close_reactor();
 }

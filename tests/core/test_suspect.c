@@ -35,7 +35,6 @@ TEST(a_suspect_runs_after_its_start_was_noted)
     EXPECT_STR("a b ", order);
     (void)settle_down();
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
-    close_reactor();
 }
 
 TEST(one_suspect_at_a_time_is_noted)
@@ -60,7 +59,6 @@ TEST(one_suspect_at_a_time_is_noted)
     (void)settle_down();
     EXPECT_INT(4, runs);
     EXPECT_INT(3, mem_store_starts(store));
-    close_reactor();
 }
 
 TEST(a_suspect_that_was_blamed_too_often_dies_without_running)
@@ -76,7 +74,6 @@ TEST(a_suspect_that_was_blamed_too_often_dies_without_running)
     EXPECT_STR("gone", mem_store_job(store, "lucky")->state);
     EXPECT_TRUE(strstr(order, "poison") == NULL);
     EXPECT_INT(1, mem_store_starts(store));
-    close_reactor();
 }
 
 TEST(a_suspect_that_is_gone_when_it_is_noted_does_not_run)
@@ -90,7 +87,6 @@ TEST(a_suspect_that_is_gone_when_it_is_noted_does_not_run)
     mem_store_delete(store, "a");
     (void)settle_down();
     EXPECT_STR("innocent ", order);
-    close_reactor();
 }
 
 TEST(a_suspect_that_cannot_be_noted_is_left_to_its_lease)
@@ -109,7 +105,6 @@ TEST(a_suspect_that_cannot_be_noted_is_left_to_its_lease)
     EXPECT_STR("gone", mem_store_job(store, "a")->state);
     EXPECT_INT(2, mem_store_job(store, "a")->counters.crashes); /* as before */
     EXPECT_STR("innocent a ", order);
-    close_reactor();
 }
 
 TEST(suspects_go_back_when_the_reactor_stops)
@@ -129,7 +124,6 @@ TEST(suspects_go_back_when_the_reactor_stops)
     EXPECT_STR("waiting", mem_store_job(store, "a")->state);
     EXPECT_STR("waiting", mem_store_job(store, "b")->state);
     EXPECT_INT(1, mem_store_job(store, "a")->suspicion);
-    close_reactor();
 }
 
 static struct weir_handle pending[4];
@@ -155,7 +149,6 @@ TEST(suspects_that_are_pending_may_be_many)
     EXPECT_INT(2, pending_count);
     EXPECT_TRUE(mem_store_job(store, "b")->is_started);
     EXPECT_STR("gone", mem_store_job(store, "innocent")->state);
-    close_reactor();
 }
 
 TEST(a_suspect_that_was_blamed_is_pending_alone)
@@ -178,7 +171,6 @@ TEST(a_suspect_that_was_blamed_is_pending_alone)
     EXPECT_INT(WEIR_OK, weir_complete(pending[1], WEIR_DONE, 0, NULL));
     (void)settle_down();
     EXPECT_INT(3, pending_count);
-    close_reactor();
 }
 
 /* Two suspects are pending one after the other. */
@@ -195,7 +187,6 @@ static void expect_in_turns(const struct weir__lane_options *lane)
     EXPECT_INT(WEIR_OK, weir_complete(pending[0], WEIR_DONE, 0, NULL));
     (void)settle_down();
     EXPECT_INT(2, pending_count);
-    close_reactor();
 }
 
 TEST(where_one_blame_is_death_all_suspects_are_pending_alone)

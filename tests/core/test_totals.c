@@ -60,7 +60,6 @@ TEST(outcomes_are_counted_each_on_its_own)
     totals = totals_now();
     EXPECT_INT(4, totals.done);
     EXPECT_INT(0, totals.held + totals.pending + totals.late);
-    close_reactor();
 }
 
 static enum weir_verdict pend(struct weir_job *job)
@@ -89,7 +88,6 @@ TEST(runs_that_end_otherwise_are_counted_as_what_they_are)
     (void)settle_down();
     totals = totals_now();
     EXPECT_TRUE(totals.lost >= 1);
-    close_reactor();
 }
 
 TEST(what_was_not_started_counts_as_returned_or_expired)
@@ -111,5 +109,4 @@ TEST(what_was_not_started_counts_as_returned_or_expired)
     weir__reactor_stop(reactor, NULL, NULL);
     weir__reactor_abort(reactor);
     EXPECT_INT(1, totals_now().returned);
-    close_reactor();
 }

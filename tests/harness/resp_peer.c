@@ -15,6 +15,7 @@
 #include <hiredis/hiredis.h>
 
 #include "tests/harness/tempdir.h"
+#include "tests/harness/test.h"
 
 enum { MAX_CLIENTS = 8, BACKLOG = 64 };
 
@@ -26,6 +27,7 @@ struct client {
 };
 
 struct resp_peer {
+    struct resp_peer *next;
     struct tempdir dir;
     char socket[108];
     pid_t pid;
@@ -34,6 +36,8 @@ struct resp_peer {
     int connections;
     struct client clients[MAX_CLIENTS];
 };
+
+static struct resp_peer *all;
 
 static _Noreturn void give_up(const char *what)
 {
@@ -166,6 +170,12 @@ static int listen_on(const char *path)
     return fd;
 }
 
+static void stop_all(void)
+{
+    while (all != NULL)
+        resp_peer_stop(all);
+}
+
 struct resp_peer *resp_peer_start(const struct resp_rule *rules, size_t count)
 {
     struct resp_peer *peer = calloc(1, sizeof(*peer));
@@ -185,6 +195,9 @@ struct resp_peer *resp_peer_start(const struct resp_rule *rules, size_t count)
         run(peer, listener);
     (void)close(listener); /* the child's now */
     tempdir_guard(&peer->dir, peer->pid);
+    peer->next = all;
+    all = peer;
+    test_at_end(stop_all);
     return peer;
 }
 
@@ -195,6 +208,11 @@ const char *resp_peer_socket(const struct resp_peer *peer)
 
 void resp_peer_stop(struct resp_peer *peer)
 {
+    struct resp_peer **at = &all;
+
+    while (*at != peer)
+        at = &(*at)->next;
+    *at = peer->next;
     (void)kill(peer->pid, SIGKILL); /* it may have ended by itself */
     while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
         continue;

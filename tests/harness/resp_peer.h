@@ -22,7 +22,8 @@ struct resp_rule {
 
 struct resp_peer;
 
-/* The first rule that fits counts; `rules` are kept. */
+/* The first rule that fits counts; `rules` are kept. Stopped with the test, or
+ * before. */
 struct resp_peer *resp_peer_start(const struct resp_rule *rules, size_t count);
 
 const char *resp_peer_socket(const struct resp_peer *peer);

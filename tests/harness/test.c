@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TEST_DEADLINE_S = 120 };
+enum { TEST_DEADLINE_S = 120, AT_END_MAX = 8 };
 
 static struct test *first, **last = &first;
 
@@ -18,6 +18,9 @@ void test_register(struct test *test)
     *last = test;
     last = &test->next;
 }
+
+static void (*at_end[AT_END_MAX])(void);
+static size_t at_end_count;
 
 static void failed(const char *file, int line)
 {
@@ -90,6 +93,16 @@ void expect_true(const char *file, int line, const char *text, bool got)
     give_up();
 }
 
+void test_at_end(void (*fn)(void))
+{
+    for (size_t i = 0; i < at_end_count; i++)
+        if (at_end[i] == fn)
+            return;
+    EXPECT_TRUE(at_end_count < AT_END_MAX);
+    at_end[at_end_count] = fn;
+    at_end_count++;
+}
+
 /* Runs one test in a child of its own process group, so that whatever it
  * started dies with it. */
 static bool passes(const struct test *test)
@@ -103,6 +116,8 @@ static bool passes(const struct test *test)
         (void)setpgid(0, 0); /* cannot fail for a fresh child */
         (void)alarm(TEST_DEADLINE_S);
         test->fn();
+        while (at_end_count > 0)
+            at_end[--at_end_count]();
         exit(0);
     }
     if (pid < 0)

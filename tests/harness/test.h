@@ -29,6 +29,10 @@ void test_register(struct test *test);
     }                                                                    \
     static void test_name(void)
 
+/* What a fixture opened and the test left open: `fn` closes it, unless it is
+ * closed. The last one first; a test that failed is just over. */
+void test_at_end(void (*fn)(void));
+
 void expect_int(const char *file, int line, long long wanted, long long got);
 void expect_str(const char *file, int line, const char *wanted,
                 const char *got);

@@ -34,7 +34,6 @@ static void close_host(void)
 {
     weir_reactor_free(weir);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static void late(struct ev_loop *on, ev_timer *timer, int events)

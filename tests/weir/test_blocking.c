@@ -46,7 +46,6 @@ static void close_host(void)
 {
     weir_reactor_free(weir);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static void serve(weir_run_fn run, int64_t timeout_ms)
@@ -244,7 +243,6 @@ TEST(freeing_a_reactor_waits_for_its_threads)
     weir_reactor_free(weir);
     EXPECT_INT(2, atomic_load(&wrong)); /* both came back */
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static bool has_stopped;

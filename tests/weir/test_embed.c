@@ -52,7 +52,6 @@ static void close_host(void)
 {
     weir_reactor_free(weir);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static void look_again(struct ev_loop *on, ev_timer *timer, int events)
@@ -448,7 +447,6 @@ TEST(the_embedding_example_closes_its_order)
     server = redis_start(NULL);
     EXPECT_INT(0, run_example("embed", NULL, text, sizeof(text)));
     EXPECT_STR("closing order 17\n", text);
-    redis_stop(server);
 }
 
 TEST(the_epoll_example_closes_its_order_in_its_own_loop)
@@ -459,7 +457,6 @@ TEST(the_epoll_example_closes_its_order_in_its_own_loop)
     EXPECT_INT(0, run_example("embed_epoll", NULL, text, sizeof(text)));
     EXPECT_STR("closing order 17\n", text);
     EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
-    redis_stop(server);
 }
 
 /* Give a producer these lines; returns its exit code and what it said. */
@@ -491,7 +488,6 @@ TEST(the_producer_example_adds_its_lines_up_to_a_wrong_one)
     EXPECT_INT(1, produce("4\\n{wrong\\n6\\n", text, sizeof(text)));
     EXPECT_CONTAINS("added 1 of 1\n", text);
     EXPECT_CONTAINS("producer: json: ", text);
-    redis_stop(server);
 }
 
 TEST(the_drain_example_handles_each_of_100000_jobs_once)
@@ -503,5 +499,4 @@ TEST(the_drain_example_handles_each_of_100000_jobs_once)
     EXPECT_CONTAINS("added 100000", text);
     EXPECT_CONTAINS("drained 100000", text);
     EXPECT_CONTAINS("lost 0, handled twice 0", text);
-    redis_stop(server);
 }

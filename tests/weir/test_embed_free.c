@@ -279,7 +279,6 @@ static void start(void)
 static void end(void)
 {
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static void on_turn(struct ev_loop *on, ev_timer *timer, int events)

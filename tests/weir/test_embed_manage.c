@@ -62,7 +62,6 @@ static void close_host(void)
     weir_reactor_free(other);
     weir_reactor_free(weir);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static void on_added(int code, const char *id, void *arg)

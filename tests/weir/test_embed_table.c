@@ -194,7 +194,6 @@ TEST(a_function_waits_on_the_loop_of_a_reactor_on_a_thread_of_its_own)
     EXPECT_INT(1, waiter.closes);
     EXPECT_INT(0, waiter.strays);
     EXPECT_STR("", logged);
-    redis_stop(server);
 }
 
 /* --- on a loop of the program's own --------------------------------------- */
@@ -261,7 +260,6 @@ TEST(a_timer_may_free_the_reactor_and_what_is_left_is_named)
     EXPECT_TRUE(weir == NULL);
     EXPECT_CONTAINS("t: plugin leaves was closed and left 1 timers", logged);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 TEST(a_table_without_open_runs_with_the_self_it_is_served_with)
@@ -285,7 +283,6 @@ TEST(a_table_without_open_runs_with_the_self_it_is_served_with)
     weir_reactor_free(weir);
     EXPECT_STR("", logged);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 TEST(a_table_that_cannot_be_served_is_refused_with_a_sentence)

@@ -61,7 +61,6 @@ static void start(void)
 static void close_host(void)
 {
     weir_thread_free(weir);
-    redis_stop(server);
 }
 
 static void serve(weir_run_fn run)
@@ -296,7 +295,6 @@ TEST(the_host_may_free_it_where_it_hears_an_answer)
     while (answers == 0 && now_ms() < until)
         (void)weir_thread_wait(weir, 100);
     EXPECT_INT(2, answers); /* the second was canceled at the latest */
-    redis_stop(server);
 }
 
 static atomic_int is_over;
@@ -346,7 +344,6 @@ TEST(a_handler_may_free_the_thread_that_it_runs_on)
                             weir, &JOBS("orders", &job, 1, ignore), NULL));
     start();
     await_over();
-    redis_stop(server);
 }
 
 static void call_free(int code, struct weir_reactor *reactor, void *arg)
@@ -365,7 +362,6 @@ TEST(a_call_may_free_the_thread)
                weir_reactor_call(weir_thread_reactor(weir), call_free, NULL));
     start();
     await_over();
-    redis_stop(server);
 }
 
 /* --- many threads --------------------------------------------------------- */

@@ -46,7 +46,6 @@ static void close_host(void)
 {
     weir_reactor_free(weir);
     ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 static time_t now_s(void)
@@ -245,7 +244,6 @@ TEST(what_a_thread_took_is_answered_once_whatever_fails)
     EXPECT_TRUE(lacked > 0); /* the thread lacked memory, too */
     weir_thread_free(thread);
     EXPECT_INT(taken, answers);
-    redis_stop(server);
 }
 
 TEST(a_reactor_with_threads_that_lacks_memory_is_not_opened)

@@ -17,6 +17,8 @@ struct call {
     int id;
 };
 
+static struct fixture *all;
+
 static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop; /* it only ends a turn */
@@ -59,6 +61,19 @@ static void on_message(struct weir_slice payload, void *arg)
                    (int)payload.len, (const char *)payload.ptr); /* cut */
 }
 
+static void free_fixtures(void)
+{
+    while (all != NULL) {
+        struct fixture *fixture = all;
+
+        all = fixture->next;
+        fixture_close(fixture);
+        ev_timer_stop(fixture->loop, &fixture->tick);
+        ev_loop_destroy(fixture->loop);
+        free(fixture);
+    }
+}
+
 struct fixture *fixture_new(const char *socket_path)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -80,6 +95,9 @@ struct fixture *fixture_new(const char *socket_path)
     };
     ev_timer_init(&fixture->tick, on_tick, .005, .005);
     ev_timer_start(fixture->loop, &fixture->tick);
+    fixture->next = all;
+    all = fixture;
+    test_at_end(free_fixtures);
     return fixture;
 }
 
@@ -94,14 +112,6 @@ void fixture_close(struct fixture *fixture)
 
     fixture->conn = NULL;
     weir__conn_close(conn);
-}
-
-void fixture_free(struct fixture *fixture)
-{
-    fixture_close(fixture);
-    ev_timer_stop(fixture->loop, &fixture->tick);
-    ev_loop_destroy(fixture->loop);
-    free(fixture);
 }
 
 void fixture_turn(struct fixture *fixture)

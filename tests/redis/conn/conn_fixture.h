@@ -19,6 +19,7 @@ struct fixture_reply {
 };
 
 struct fixture {
+    struct fixture *next;
     struct ev_loop *loop;
     ev_timer tick;
     double give_up_at;
@@ -39,11 +40,10 @@ struct fixture {
     char log_text[8 * FIXTURE_TEXT_MAX];
 };
 
-/* For a unix socket, with options that keep tests short. */
+/* For a unix socket, with options that keep tests short. Freed with the test. */
 struct fixture *fixture_new(const char *socket_path);
 void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture); /* the connection only */
-void fixture_free(struct fixture *fixture);
 
 /* Send words ended by NULL; the answer is noted under `id`. */
 void fixture_send(struct fixture *fixture, unsigned flags, int id, ...);

@@ -39,7 +39,6 @@ TEST(commands_queued_before_the_connection_stands_arrive_in_order)
     EXPECT_TRUE(weir__conn_is_ready(f->conn));
     EXPECT_INT(1, f->readies);
     EXPECT_CONTAINS("redis: connected to unix:///", f->log_text);
-    fixture_free(f);
 }
 
 TEST(an_error_reply_goes_to_the_one_who_asked)
@@ -58,7 +57,6 @@ TEST(an_error_reply_goes_to_the_one_who_asked)
     EXPECT_CONTAINS("WRONGTYPE", f->reply[1].text);
     fixture_expect(f, 2, 3, WEIR_OK, "v");
     EXPECT_INT(0, f->losses);
-    fixture_free(f);
 }
 
 TEST(flush_writes_without_a_turn_of_the_loop)
@@ -76,7 +74,6 @@ TEST(flush_writes_without_a_turn_of_the_loop)
         got = redis_text(redis, "GET k");
     EXPECT_STR("v", got);
     FIXTURE_WAIT(f, f->replies == 1);
-    fixture_free(f);
 }
 
 struct sequence {
@@ -114,7 +111,6 @@ TEST(a_hundred_thousand_pipelined_commands_are_answered_in_order)
     FIXTURE_WAIT(f, sequence.next == 100000);
     EXPECT_TRUE(!sequence.is_broken);
     EXPECT_INT(100000, redis_int(redis, "INCRBY n 0"));
-    fixture_free(f);
 }
 
 TEST(commands_larger_than_the_socket_takes_go_through)
@@ -134,7 +130,6 @@ TEST(commands_larger_than_the_socket_takes_go_through)
     FIXTURE_WAIT(f, f->replies == 4);
     fixture_expect(f, 3, 4, WEIR_OK, "8388608");
     free(value);
-    fixture_free(f);
 }
 
 TEST(a_full_queue_refuses_and_takes_again_when_answers_came)
@@ -161,7 +156,6 @@ TEST(a_full_queue_refuses_and_takes_again_when_answers_came)
                  (weir__resp_command(&bytes, 1), weir__resp_str(&bytes, "PING"),
                   rc = weir__conn_send(f->conn, &bytes, NULL, 0, NULL, NULL)) ==
                      WEIR_OK);
-    fixture_free(f);
 }
 
 TEST(bytes_that_failed_to_be_written_are_refused)
@@ -174,7 +168,6 @@ TEST(bytes_that_failed_to_be_written_are_refused)
     EXPECT_INT(WEIR_ENOMEM,
                weir__conn_send(f->conn, &bytes, NULL, 0, NULL, NULL));
     EXPECT_TRUE(!bytes.failed);
-    fixture_free(f);
 }
 
 static void send_next(int code, const struct redisReply *reply, void *arg)
@@ -202,7 +195,6 @@ TEST(a_reply_callback_may_send_and_flush)
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->replies == 1);
     fixture_expect(f, 0, 2, WEIR_OK, "2");
-    fixture_free(f);
 }
 
 /* --- closing ------------------------------------------------------------- */
@@ -224,7 +216,6 @@ TEST(closing_cancels_what_is_pending_in_order)
     for (int i = 1; i <= 6; i++)
         fixture_expect(f, (size_t)i - 1, i, WEIR_ECANCELED, "");
     EXPECT_INT(0, f->losses);
-    fixture_free(f);
 }
 
 TEST(a_reply_callback_may_close_the_connection)
@@ -243,7 +234,6 @@ TEST(a_reply_callback_may_close_the_connection)
     fixture_expect(f, 1, 2, WEIR_OK, "PONG");
     fixture_expect(f, 2, 3, WEIR_ECANCELED, "");
     fixture_expect(f, 3, 4, WEIR_ECANCELED, "");
-    fixture_free(f);
 }
 
 TEST(the_state_callback_may_close_a_ready_connection)
@@ -257,7 +247,6 @@ TEST(the_state_callback_may_close_a_ready_connection)
     FIXTURE_WAIT(f, f->conn == NULL);
     EXPECT_INT(1, f->readies);
     fixture_expect(f, 0, 1, WEIR_ECANCELED, "");
-    fixture_free(f);
 }
 
 TEST(a_connection_may_be_closed_at_once)
@@ -269,7 +258,6 @@ TEST(a_connection_may_be_closed_at_once)
     fixture_close(f);
     weir__conn_close(NULL);
     EXPECT_INT(0, f->readies + f->losses);
-    fixture_free(f);
 }
 
 /* --- subscribing --------------------------------------------------------- */
@@ -293,7 +281,6 @@ TEST(a_subscriber_gets_messages_also_after_a_restart)
     FIXTURE_WAIT(f, f->messages == 2);
     EXPECT_STR("two", f->message);
     EXPECT_INT(1, f->losses);
-    fixture_free(f);
 }
 
 TEST(a_subscriber_that_may_not_listen_is_told)
@@ -307,5 +294,4 @@ TEST(a_subscriber_that_may_not_listen_is_told)
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_CONTAINS("NOPERM", f->lost_text);
-    fixture_free(f);
 }

@@ -49,12 +49,6 @@ static void start(const struct resp_rule *rule)
     f->options.reply_ms = LONG_MS;
 }
 
-static void end(void)
-{
-    fixture_free(f);
-    resp_peer_stop(peer);
-}
-
 /* --- too much ------------------------------------------------------------- */
 
 static void expect_too_large(const char *bytes, const char *more)
@@ -73,7 +67,6 @@ static void expect_too_large(const char *bytes, const char *more)
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, ""); /* it is not asked again */
     fixture_expect(f, 1, 2, WEIR_OK, "OK");
     expect_memory_below(200);
-    end();
 }
 
 TEST(an_answer_that_is_too_large_closes_the_connection)
@@ -111,7 +104,6 @@ static void expect_of_one_body(size_t mib, int code)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_INT(code, f->reply[0].code);
     EXPECT_INT(code == WEIR_OK ? 0 : 1, f->losses);
-    end();
     free(text);
 }
 
@@ -133,7 +125,6 @@ TEST(many_answers_may_have_more_than_one)
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->replies == 100);
     EXPECT_INT(0, f->losses);
-    end();
     free(text);
 }
 
@@ -153,7 +144,6 @@ static void expect_unasked(const char *channel, const char *bytes)
     EXPECT_STR("the server sent what nobody asked for", f->lost_text);
     EXPECT_CONTAINS("connection lost", f->log_text);
     expect_memory_below(64);
-    end();
 }
 
 TEST(a_flood_that_nobody_asked_for_closes_the_connection)
@@ -177,7 +167,6 @@ TEST(messages_without_end_are_taken_and_take_no_memory)
     FIXTURE_WAIT(f, f->messages > 300000);
     EXPECT_INT(0, f->losses);
     expect_memory_below(64);
-    end();
 }
 
 TEST(who_floods_each_connection_is_tried_again_later_each_time)
@@ -191,7 +180,6 @@ TEST(who_floods_each_connection_is_tried_again_later_each_time)
         FIXTURE_WAIT(f, f->losses == losses);
         EXPECT_TRUE(fixture_retry_ms(f) >= 50);
     }
-    end();
 }
 
 /* --- too slowly ----------------------------------------------------------- */
@@ -208,7 +196,6 @@ static void expect_given_up(const char *channel, const struct resp_rule *rule,
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_STR(text, f->lost_text);
-    end();
 }
 
 TEST(an_answer_that_trickles_is_given_up)
@@ -277,7 +264,6 @@ TEST(an_answer_that_waits_in_the_socket_is_read_after_its_deadline)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_INT(WEIR_OK, f->reply[0].code);
     EXPECT_INT(0, f->losses);
-    end();
     free(text);
 }
 
@@ -294,6 +280,5 @@ TEST(a_message_that_waits_in_the_socket_is_read_after_its_deadline)
     hold_the_loop();
     FIXTURE_WAIT(f, f->messages == 1);
     EXPECT_INT(0, f->losses);
-    end();
     free(text);
 }

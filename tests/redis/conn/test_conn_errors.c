@@ -71,8 +71,6 @@ static void expect_long_wait_after(const char *bytes, const char *text)
     EXPECT_CONTAINS(text, f->log_text);
     EXPECT_TRUE(fixture_retry_ms(f) >= 5000);
     EXPECT_TRUE(fixture_retry_ms(f) <= 10000);
-    fixture_free(f);
-    resp_peer_stop(peer);
 }
 
 static void expect_denied_after(const char *bytes)
@@ -114,8 +112,6 @@ TEST(a_subscriber_that_may_not_listen_is_tried_again_much_later)
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_STR("NOPERM no channel", f->lost_text);
     EXPECT_TRUE(fixture_retry_ms(f) >= 5000);
-    fixture_free(f);
-    resp_peer_stop(peer);
 }
 
 static int retry_ms_after_a_cut(int64_t stable_ms, uint64_t seed)
@@ -134,8 +130,6 @@ static int retry_ms_after_a_cut(int64_t stable_ms, uint64_t seed)
     EXPECT_INT(1, redis_int(redis, "CLIENT KILL TYPE pubsub"));
     FIXTURE_WAIT(f, f->readies == 2);
     retry_ms = fixture_retry_ms(f);
-    fixture_free(f);
-    redis_stop(redis);
     return retry_ms;
 }
 

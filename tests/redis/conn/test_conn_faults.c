@@ -43,7 +43,6 @@ TEST(commands_in_flight_are_sent_again_or_called_unknown_after_a_kill)
     fixture_expect(f, 6, 7, WEIR_OK, "4");
     EXPECT_CONTAINS("redis: connection lost (", f->log_text);
     EXPECT_CONTAINS(", retry in ", f->log_text);
-    fixture_free(f);
 }
 
 TEST(order_survives_several_losses)
@@ -66,7 +65,6 @@ TEST(order_survives_several_losses)
     FIXTURE_WAIT(f, f->replies == 60);
     for (int i = 0; i < 60; i++)
         EXPECT_INT(i + 1, f->reply[i].id);
-    fixture_free(f);
 }
 
 TEST(a_missing_server_is_reported_and_found_when_it_appears)
@@ -84,7 +82,6 @@ TEST(a_missing_server_is_reported_and_found_when_it_appears)
     FIXTURE_WAIT(f, f->replies == 1);
     fixture_expect(f, 0, 1, WEIR_OK, "PONG");
     EXPECT_INT(1, f->readies);
-    fixture_free(f);
 }
 
 TEST(a_refused_tcp_connection_is_reported)
@@ -102,7 +99,6 @@ TEST(a_refused_tcp_connection_is_reported)
     redis_restart(redis);
     FIXTURE_WAIT(f, f->replies == 1);
     fixture_expect(f, 0, 1, WEIR_OK, "PONG");
-    fixture_free(f);
 }
 
 TEST(commands_wait_for_a_connection_only_so_long)
@@ -120,7 +116,6 @@ TEST(commands_wait_for_a_connection_only_so_long)
     fixture_send(f, WEIR__SEND_ONCE, 3, "PING", NULL);
     FIXTURE_WAIT(f, f->replies == 3);
     fixture_expect(f, 2, 3, WEIR_ECONN, "");
-    fixture_free(f);
 }
 
 TEST(what_may_have_run_ends_as_unknown_when_the_server_stays_away)
@@ -139,7 +134,6 @@ TEST(what_may_have_run_ends_as_unknown_when_the_server_stays_away)
     FIXTURE_WAIT(f, f->replies == 2);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
     fixture_expect(f, 1, 2, WEIR_ECONN, "");
-    fixture_free(f);
 }
 
 TEST(a_connection_cut_by_the_server_comes_back)
@@ -150,7 +144,6 @@ TEST(a_connection_cut_by_the_server_comes_back)
     EXPECT_INT(1, redis_int(redis, "CLIENT KILL TYPE normal SKIPME yes"));
     FIXTURE_WAIT(f, f->losses == 1 && f->readies == 2);
     EXPECT_CONTAINS("closed the connection", f->lost_text);
-    fixture_free(f);
 }
 
 TEST(the_state_callback_may_close_a_lost_connection)
@@ -168,7 +161,6 @@ TEST(the_state_callback_may_close_a_lost_connection)
     EXPECT_INT(2, f->replies);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
     fixture_expect(f, 1, 2, WEIR_ECANCELED, "");
-    fixture_free(f);
 }
 
 TEST(the_callback_of_a_lost_command_may_close_the_connection)
@@ -187,7 +179,6 @@ TEST(the_callback_of_a_lost_command_may_close_the_connection)
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
     fixture_expect(f, 1, 2, WEIR_ECANCELED, "");
     EXPECT_INT(0, f->losses);
-    fixture_free(f);
 }
 
 /* --- servers that are silent --------------------------------------------- */
@@ -215,7 +206,6 @@ TEST(a_server_that_does_not_answer_is_left_after_the_deadline)
     redis_kill(redis, SIGCONT);
     FIXTURE_WAIT(f, f->replies == 2);
     fixture_expect(f, 1, 2, WEIR_OK, "PONG");
-    fixture_free(f);
 }
 
 TEST(what_may_have_run_is_not_sent_again_after_a_long_time)
@@ -238,7 +228,6 @@ TEST(what_may_have_run_is_not_sent_again_after_a_long_time)
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
     fixture_expect(f, 1, 2, WEIR_OK, "1");
     EXPECT_STR("1", redis_text(redis, "GET n")); /* once */
-    fixture_free(f);
 }
 
 TEST(an_idle_connection_has_no_reply_deadline)
@@ -259,5 +248,4 @@ TEST(an_idle_connection_has_no_reply_deadline)
     until = ev_time() + .3;
     FIXTURE_WAIT(f, ev_time() > until);
     EXPECT_INT(losses, f->losses);
-    fixture_free(f);
 }

@@ -32,7 +32,6 @@ TEST(a_password_is_given_before_anything_else)
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->replies == 1);
     fixture_expect(f, 0, 1, WEIR_OK, "PONG");
-    fixture_free(f);
 }
 
 TEST(a_user_of_the_server_logs_in_over_tcp)
@@ -51,7 +50,6 @@ TEST(a_user_of_the_server_logs_in_over_tcp)
     weir__conn_flush(f->conn);
     FIXTURE_WAIT(f, f->replies == 1);
     fixture_expect(f, 0, 1, WEIR_OK, "ann");
-    fixture_free(f);
 }
 
 TEST(a_wrong_password_is_reported_and_tried_again_much_later)
@@ -71,7 +69,6 @@ TEST(a_wrong_password_is_reported_and_tried_again_much_later)
     EXPECT_TRUE(strstr(f->log_text, "wrong") == NULL);
     fixture_expect(f, 0, 1, WEIR_ECONN, "");
     EXPECT_INT(0, f->readies);
-    fixture_free(f);
 }
 
 TEST(a_server_without_room_for_clients_is_reported)
@@ -85,7 +82,6 @@ TEST(a_server_without_room_for_clients_is_reported)
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_CONTAINS("max number of clients", f->lost_text);
-    fixture_free(f);
 }
 
 TEST(database_and_name_of_the_connection_are_set)
@@ -103,7 +99,6 @@ TEST(database_and_name_of_the_connection_are_set)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_STR("OK", redis_text(redis, "SELECT 3"));
     EXPECT_STR("v", redis_text(redis, "GET k"));
-    fixture_free(f);
 }
 
 /* --- scripts ------------------------------------------------------------- */
@@ -119,7 +114,6 @@ TEST(scripts_are_loaded_in_the_handshake)
     EXPECT_STR("1 1", redis_text(redis, "SCRIPT EXISTS %s %s", answer.sha1,
                                  counter.sha1));
     EXPECT_INT(3, weir__conn_sent(f->conn));
-    fixture_free(f);
 }
 
 TEST(scripts_that_the_server_forgot_are_loaded_again)
@@ -142,7 +136,6 @@ TEST(scripts_that_the_server_forgot_are_loaded_again)
     EXPECT_INT(0, f->losses);
     /* 2 scripts and PING; 6 calls; 2 scripts; 6 calls again */
     EXPECT_INT(3 + 6 + 2 + 6, weir__conn_sent(f->conn));
-    fixture_free(f);
 }
 
 TEST(an_unknown_script_of_a_plain_command_is_an_error_reply)
@@ -156,5 +149,4 @@ TEST(an_unknown_script_of_a_plain_command_is_an_error_reply)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_INT(WEIR_ESERVER, f->reply[0].code);
     EXPECT_CONTAINS("NOSCRIPT", f->reply[0].text);
-    fixture_free(f);
 }

@@ -21,12 +21,6 @@ static struct fixture *peer_fixture(struct resp_peer **ret_peer,
     return f;
 }
 
-static void end(struct fixture *f, struct resp_peer *peer)
-{
-    fixture_free(f);
-    resp_peer_stop(peer);
-}
-
 TEST(a_server_that_is_loading_is_tried_again_later)
 {
     static const struct resp_rule rule = {
@@ -40,7 +34,6 @@ TEST(a_server_that_is_loading_is_tried_again_later)
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_STR("LOADING Redis is loading", f->lost_text);
     fixture_expect(f, 0, 1, WEIR_OK, "OK");
-    end(f, peer);
 }
 
 static void expect_sent_again_after(const char *bytes)
@@ -58,7 +51,6 @@ static void expect_sent_again_after(const char *bytes)
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_INT(WEIR_OK, f->reply[0].code);
     EXPECT_INT(WEIR_OK, f->reply[1].code);
-    end(f, peer);
 }
 
 TEST(what_a_server_refused_for_a_while_is_sent_again_whatever_its_flags)
@@ -86,7 +78,6 @@ static void expect_told_after(const char *bytes)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_INT(WEIR_ESERVER, f->reply[0].code);
     EXPECT_INT(0, f->losses);
-    end(f, peer);
 }
 
 TEST(other_refusals_are_for_the_one_who_asked)
@@ -117,7 +108,6 @@ TEST(half_a_reply_and_a_hang_up_is_an_unknown_outcome)
     FIXTURE_WAIT(f, f->replies == 2);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
     fixture_expect(f, 1, 2, WEIR_OK, "OK");
-    end(f, peer);
 }
 
 TEST(a_reply_that_never_comes_closes_the_connection)
@@ -134,7 +124,6 @@ TEST(a_reply_that_never_comes_closes_the_connection)
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_CONTAINS("no reply within", f->lost_text);
     fixture_expect(f, 0, 1, WEIR_OK, "OK");
-    end(f, peer);
 }
 
 static void expect_cut_after(const char *bytes)
@@ -150,7 +139,6 @@ static void expect_cut_after(const char *bytes)
     EXPECT_INT(WEIR_ECONN, f->lost_code);
     EXPECT_STR("the server sent what nobody asked for", f->lost_text);
     fixture_expect(f, 0, 1, WEIR_OK, "OK");
-    end(f, peer);
 }
 
 TEST(a_reply_that_nobody_asked_for_closes_the_connection)
@@ -177,7 +165,6 @@ TEST(an_error_that_nobody_asked_for_is_the_reason_of_the_loss)
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_INT(WEIR_ESERVER, f->lost_code);
     EXPECT_STR("ERR shut down", f->lost_text);
-    end(f, peer);
 }
 
 TEST(a_server_that_speaks_another_protocol_is_left)
@@ -190,7 +177,6 @@ TEST(a_server_that_speaks_another_protocol_is_left)
     FIXTURE_WAIT(f, f->losses == 2);
     EXPECT_CONTAINS("Protocol error", f->lost_text);
     EXPECT_INT(0, f->readies);
-    end(f, peer);
 }
 
 #define CONFIRMED "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
@@ -254,7 +240,6 @@ static void expect_subscriber_cut(int command, const char *before,
     FIXTURE_WAIT(f, f->losses == 1);
     EXPECT_STR("the server sent what nobody asked for", f->lost_text);
     EXPECT_INT(0, f->messages);
-    end(f, peer);
 }
 
 TEST(malformed_messages_before_a_subscription_close_the_connection)
@@ -306,7 +291,6 @@ static void write_to_a_dead_peer(void)
     EXPECT_INT(0, f->replies); /* never inside a call */
     FIXTURE_WAIT(f, f->losses >= 1);
     fixture_expect(f, 0, 1, WEIR_EUNKNOWN, "");
-    fixture_free(f);
 }
 
 TEST(a_write_to_a_dead_peer_raises_no_signal)
