@@ -177,20 +177,35 @@ static enum weir_verdict handle_batch(void *arg, struct weir_job *const *jobs,
     return WEIR_EACH;
 }
 
+/* What is 0 or NULL is the default, and is said as an empty value. */
+static void say_options(const struct bench_role *role, char texts[3][32],
+                        const char **ret_options)
+{
+    (void)snprintf(texts[0], 32, "kind=%s",
+                   role->kind == NULL ? "" : role->kind);
+    (void)snprintf(texts[1], 32,
+                   role->concurrency == 0 ? "concurrency=" : "concurrency=%lld",
+                   (long long)role->concurrency);
+    (void)snprintf(texts[2], 32,
+                   role->lease_ms == 0 ? "lease=" : "lease=%lldms",
+                   (long long)role->lease_ms);
+    for (size_t i = 0; i < 3; i++)
+        ret_options[i] = texts[i];
+}
+
 static bool serve(struct member *self, const char *topic, weir_run_fn run)
 {
     bool blocks = run == handle_blocking;
     struct weir_topic_options options = {
-        .kind = self->role->kind,
         .run = run,
         .run_batch = self->role->has_groups && !blocks ? handle_batch : NULL,
         .blocking = blocks,
-        .concurrency = (uint32_t)self->role->concurrency,
         .self = self,
-        .lease_ms = self->role->lease_ms,
     };
+    char texts[3][32];
     struct weir_error err;
 
+    say_options(self->role, texts, options.options);
     if (weir_reactor_serve(self->weir, topic, &options, &err) == WEIR_OK)
         return true;
     fail(self, err.text);

@@ -38,13 +38,6 @@ endif()
 add_library(weir_dep_json INTERFACE)
 target_link_libraries(weir_dep_json INTERFACE PkgConfig::JSONC)
 
-pkg_check_modules(CONFUSE IMPORTED_TARGET libconfuse)
-if(NOT CONFUSE_FOUND)
-    message(FATAL_ERROR "libConfuse is missing: install libconfuse-dev")
-endif()
-add_library(weir_dep_confuse INTERFACE)
-target_link_libraries(weir_dep_confuse INTERFACE PkgConfig::CONFUSE)
-
 pkg_check_modules(SQLITE IMPORTED_TARGET sqlite3)
 if(NOT SQLITE_FOUND)
     message(FATAL_ERROR "SQLite is missing: install libsqlite3-dev")

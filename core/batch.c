@@ -101,8 +101,8 @@ static bool call(struct weir__lane *lane, struct weir_job *const *jobs,
     }
     if (ops->enter != NULL)
         ops->enter(lane->topic, first,
-                   first->started_ns + lane->options->timeout_ms * WEIR__MS_NS);
-    verdict = lane->options->run_batch(lane->self, jobs, count, verdicts);
+                   first->started_ns + lane->options->timeout * WEIR__MS_NS);
+    verdict = lane->run_batch(lane->self, jobs, count, verdicts);
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, first);
     weir__lane_took(lane, first, count, is_taken || verdict == WEIR_PENDING);

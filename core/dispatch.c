@@ -46,9 +46,11 @@ static bool is_verdict(enum weir_verdict verdict)
  * ttl beats that of the topic. */
 static bool is_too_late(const struct weir__run *run)
 {
-    int64_t ttl_ms = run->record.ttl_ms > 0 ? run->record.ttl_ms
-                                            : run->lane->options->ttl_ms;
+    const struct weir__options *options = run->lane->options;
+    int64_t ttl_ms = options->max_age > 0 ? options->max_age : options->ttl;
 
+    if (run->record.ttl_ms > 0)
+        ttl_ms = run->record.ttl_ms;
     return ttl_ms > 0 && run->start_late_us / 1000 > ttl_ms;
 }
 
@@ -121,7 +123,7 @@ void weir__run_taken(struct weir__run *run)
         run->id,
         "it ran longer than its timeout of %lld ms and was settled as timed "
         "out; its verdict is ignored",
-        (long long)run->lane->options->timeout_ms);
+        (long long)run->lane->options->timeout);
     run->lane->reactor->totals.timed_out++;
     weir__run_drop_ticket(run);
     run->outcome = WEIR__OUTCOME_TAKEN;
@@ -154,9 +156,9 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     }
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
-                   run->started_ns + lane->options->timeout_ms * WEIR__MS_NS);
+                   run->started_ns + lane->options->timeout * WEIR__MS_NS);
     WEIR__STEP("run");
-    verdict = lane->options->run(lane->self, &run->job);
+    verdict = lane->run(lane->self, &run->job);
     WEIR__STEP("ran");
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
@@ -192,7 +194,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 {
     if (!weir__run_begin(lane, run))
         return 1;
-    if (lane->options->run_batch != NULL && !weir__lane_is_blocking(lane))
+    if (lane->run_batch != NULL && !weir__lane_is_blocking(lane))
         return weir__batch_run(lane, run);
     call(lane, run);
     return 1;
@@ -329,16 +331,16 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 static void finish_lane(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
-    const struct weir__lane_options *options = lane->options;
     struct weir__run *run;
 
-    if (options->flush != NULL && options->flush(lane->self) != 0)
+    if (lane->flush != NULL && lane->flush(lane->self) != 0)
         flush_failed(lane);
     for (;;) {
         run = weir__run_pop(&lane->ran);
         if (run == NULL)
             break;
-        weir__run_decide(run, &options->ladder, options->retry_jitter,
+        weir__run_decide(run, &lane->options->retry,
+                         lane->options->retry_jitter,
                          weir__random_next(&reactor->random));
         weir__lane_settle(lane, run);
     }

@@ -26,7 +26,6 @@ static struct weir_slice copy_slice(uint8_t **to, struct weir_slice slice)
 static struct weir__errand *errand_new(const struct weir__run *run)
 {
     const struct weir__record *record = &run->record;
-    const struct weir__lane_options *options = run->lane->options;
     struct weir__errand *errand;
     uint8_t *to;
 
@@ -56,7 +55,7 @@ static struct weir__errand *errand_new(const struct weir__run *run)
         .start_late_us = run->start_late_us,
     };
     errand->ticket = run->ticket;
-    errand->fn = options->run;
+    errand->fn = run->lane->run;
     errand->self = run->lane->self;
     return errand;
 }
@@ -96,7 +95,7 @@ void weir__errand_log(const struct weir__errand *errand,
 
 bool weir__lane_is_blocking(const struct weir__lane *lane)
 {
-    return lane->options->blocks && lane->reactor->options.pool != NULL;
+    return lane->blocks && lane->reactor->options.pool != NULL;
 }
 
 /* Some wait in the pool where handlers are so quick that threads would idle
@@ -141,7 +140,7 @@ static void one_less(struct weir__reactor *reactor)
     reactor->is_awaiting_errands = false;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        if (lane->ready.count > 0 && lane->options->blocks)
+        if (lane->ready.count > 0 && lane->blocks)
             weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 

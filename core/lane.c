@@ -81,9 +81,9 @@ static size_t buffer_of(const struct weir__lane *lane)
 {
     int64_t jobs;
 
-    if (lane->options->has_prefetch)
-        return lane->options->prefetch;
-    if (lane->per_run_ns == 0 && lane->options->run_batch == NULL)
+    if (lane->options->prefetch != WEIR__OPTION_AUTO)
+        return (size_t)lane->options->prefetch;
+    if (lane->per_run_ns == 0 && lane->run_batch == NULL)
         return lane->options->concurrency < WEIR__HOLD_FIRST
                    ? lane->options->concurrency
                    : WEIR__HOLD_FIRST;
@@ -92,7 +92,7 @@ static size_t buffer_of(const struct weir__lane *lane)
     jobs = WEIR__HOLD_NS / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
-    if (lane->options->run_batch != NULL && jobs < 2 * lane->options->batch)
+    if (lane->run_batch != NULL && jobs < 2 * lane->options->batch)
         jobs = 2 * (int64_t)lane->options->batch; /* one runs, one waits */
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
@@ -114,7 +114,7 @@ static size_t starts_of(const struct weir__lane *lane)
     size_t concurrency = concurrency_of(lane);
 
     if (!lane->is_async)
-        return lane->options->has_prefetch ? concurrency : 0;
+        return lane->options->prefetch != WEIR__OPTION_AUTO ? concurrency : 0;
     return concurrency > lane->pending.count ? concurrency - lane->pending.count
                                              : 0;
 }
@@ -157,7 +157,7 @@ static void disarm(struct weir__lane_deadline *deadline)
  * takes long each one begins with a renewal, so that a lease outlives it. */
 static void arm_renewal(struct weir__lane *lane)
 {
-    int64_t ns = lane->options->lease_ms * WEIR__MS_NS / 3;
+    int64_t ns = weir__options_lease_ms(lane->options) * WEIR__MS_NS / 3;
 
     if (lane->reactor->busy_ns > ns / 2)
         ns /= 4;
@@ -221,7 +221,7 @@ void weir__lane_wake(struct weir__lane *lane)
 void weir__lane_give_back_stale(struct weir__lane *lane)
 {
     const struct weir__store_ops *ops = lane->store->ops;
-    int64_t lease_ns = lane->options->lease_ms * WEIR__MS_NS;
+    int64_t lease_ns = weir__options_lease_ms(lane->options) * WEIR__MS_NS;
 
     if (ops->kept_ns != NULL && ops->kept_ns(lane->topic) > lane->renewed_ns)
         lane->renewed_ns = ops->kept_ns(lane->topic);
@@ -252,7 +252,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
     weir__lane_give_back_stale(lane);
-    ops->renew(lane->topic, lane->options->lease_ms);
+    ops->renew(lane->topic, weir__options_lease_ms(lane->options));
     if (lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
     arm_renewal(lane);
@@ -277,7 +277,7 @@ void weir__lane_feed(struct weir__lane *lane)
     struct weir__reactor *reactor = lane->reactor;
     struct weir__claim claim = {
         .room = room_of(lane),
-        .lease_ms = lane->options->lease_ms,
+        .lease_ms = weir__options_lease_ms(lane->options),
         .now_ns = reactor->now_ns,
     };
 

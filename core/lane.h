@@ -76,11 +76,10 @@ struct weir__lane_deadline {
     struct weir__lane *lane;
 };
 
-/* What a lane was served with, but what differs from lane to lane (name, store,
- * handler, self): thousands of lanes are mostly served alike. */
+/* The options of lanes: thousands of them are mostly served alike. */
 struct weir__lane_shared {
     uint32_t refs;
-    struct weir__lane_options options;
+    struct weir__options options;
 };
 
 struct weir__lane {
@@ -88,12 +87,16 @@ struct weir__lane {
     struct weir__lane *next;    /* all lanes */
     struct weir__lane *in_name; /* of the same bucket */
     char name[WEIR_MAX_TOPIC + 1];
-    const char *handler;           /* for logs; NULL: none */
+    const char *handler; /* for logs; NULL: none */
+    weir_run_fn run;
+    weir_run_batch_fn run_batch;
+    int (*flush)(void *self);
     void *self;                    /* the handler's */
+    bool blocks;                   /* runs beside the loop, where threads are */
     struct weir__lane_shared *own; /* as served */
     struct weir__lane_shared *set; /* with what is stored on the server; NULL:
                                       nothing is */
-    const struct weir__lane_options *options; /* of these two */
+    const struct weir__options *options; /* of these two */
     struct weir__store *store;
     struct weir__store_topic *topic; /* the store's */
 
@@ -227,7 +230,7 @@ void weir__suspect_give_back(struct weir__lane *lane);
 
 /* settings.c: options as served, and those stored with the topic. */
 int weir__lane_take_options(struct weir__lane *lane,
-                            const struct weir__lane_options *options);
+                            const struct weir__options *options);
 void weir__lane_drop_options(struct weir__lane *lane);
 int weir__lane_open_topic(struct weir__lane *lane);
 void weir__lane_settings(void *user, const struct weir__setting *settings,

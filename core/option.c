@@ -8,118 +8,48 @@
 #include "core/ladder.h"
 #include "core/text.h"
 
-enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128, GROUPS_MAX = 500 };
+enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128 };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
-/* Those that there are. */
+/* In the order of their bits. */
 static const char *const kinds[] = {"delay",      "list",   "sync",
                                     "concurrent", "stream", "bounded"};
 
-static const char *const levels[] = {"debug", "info", "warn", "error"};
+enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
 
-enum {
-    KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]),
-    LEVEL_COUNT = sizeof(levels) / sizeof(levels[0])
-};
+_Static_assert(1 << KIND_COUNT == WEIR__KINDS_ALL + 1, "each kind has a bit");
 
-_Static_assert(WEIR_LEVEL_DEBUG == 0 && WEIR_LEVEL_ERROR == LEVEL_COUNT - 1,
-               "a level is its place in the list of names");
-
-#define ROW(name, form, min, max, fallback, word, value) \
-    {#name, WEIR__OPTION_##form, min, max, fallback, word, value},
-const struct weir__option weir__topic_options[] = {WEIR__TOPIC_OPTION_MAP(ROW)};
-#undef ROW
-
-enum weir__topic_option weir__topic_option_find(struct weir_slice name)
+unsigned weir__kind_named(const char *name)
 {
-    size_t at = 0;
-
-    while (
-        at < WEIR__TOPIC_OPTIONS &&
-        !weir__slice_equal(weir__slice_str(weir__topic_options[at].name), name))
-        at++;
-    return (enum weir__topic_option)at;
+    for (unsigned i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i], name) == 0)
+            return 1U << i;
+    return 0;
 }
 
-/* Kinds of topics that have an option; NULL: all of them. */
-static const char *const owners[WEIR__TOPIC_OPTIONS] = {
-    [WEIR__TOPIC_retry] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_retry_jitter] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_prefetch] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_max_crashes] = "delay, bounded, list or stream",
-    [WEIR__TOPIC_ttl] = "delay, bounded, sync, concurrent or stream",
-    [WEIR__TOPIC_max_dead] = "delay, list or stream",
-    [WEIR__TOPIC_on_dead] = "delay, list or stream",
-    [WEIR__TOPIC_max_body] = "delay, sync or concurrent",
-    [WEIR__TOPIC_max_pending] = "delay, sync or concurrent",
-    [WEIR__TOPIC_delay] = "sync or concurrent",
-    [WEIR__TOPIC_consumers] = "sync or concurrent",
-    [WEIR__TOPIC_lock] = "sync",
-    [WEIR__TOPIC_auto_ack] = "concurrent or list",
-    [WEIR__TOPIC_parking] = "concurrent",
-    [WEIR__TOPIC_key] = "list or stream",
-    [WEIR__TOPIC_group] = "stream",
-    [WEIR__TOPIC_on_retry] = "list or stream",
-    [WEIR__TOPIC_start] = "stream",
-    [WEIR__TOPIC_after] = "stream",
-    [WEIR__TOPIC_claim_idle] = "stream",
-    [WEIR__TOPIC_length] = "bounded",
-    [WEIR__TOPIC_overflow] = "bounded",
-    [WEIR__TOPIC_max_age] = "bounded",
-    [WEIR__TOPIC_group_ttl] = "bounded",
-    [WEIR__TOPIC_linger] = "bounded",
-    [WEIR__TOPIC_hot] = "bounded",
-};
-
-static bool is_letter(char byte)
+void weir__kinds_list(unsigned set, char buf[64])
 {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
-}
+    size_t len = 0;
 
-/* Each add comes along here. */
-static bool is_word_of(const char *word, const char *list)
-{
-    for (const char *at = list; *at != '\0'; at++) {
-        size_t same = 0;
+    WEIR_ASSERT(set > 0 && set <= WEIR__KINDS_ALL);
+    for (unsigned i = 0; i < KIND_COUNT; i++) {
+        const char *gap = len == 0 ? "" : set >> i == 1 ? " or " : ", ";
 
-        while (word[same] != '\0' && at[same] == word[same])
-            same++;
-        if (word[same] == '\0' && !is_letter(at[same]))
-            return true;
-        while (is_letter(at[0]) && is_letter(at[1]))
-            at++;
+        if ((set >> i & 1) == 0)
+            continue;
+        for (const char *at = gap; *at != '\0'; at++)
+            buf[len++] = *at;
+        for (const char *at = kinds[i]; *at != '\0'; at++)
+            buf[len++] = *at;
     }
-    return false;
-}
-
-int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
-                            struct weir_error *err)
-{
-    WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
-    if (owners[option] == NULL || is_word_of(kind, owners[option]))
-        return WEIR_OK;
-    return weir__error_set(err, WEIR_EINVAL,
-                           "%s: a topic of kind %s has no such option: only "
-                           "one of kind %s has",
-                           weir__topic_options[option].name, kind,
-                           owners[option]);
-}
-
-int weir__topic_unleased_fits(const char *kind, struct weir_error *err)
-{
-    if (strcmp(kind, "bounded") == 0)
-        return WEIR_OK;
-    return weir__error_set(err, WEIR_EINVAL,
-                           "lease: a topic of kind %s needs one: only one of "
-                           "kind bounded may have none",
-                           kind);
+    buf[len] = '\0';
 }
 
 bool weir__option_is_number(const struct weir__option *option)
 {
-    return option->form >= WEIR__OPTION_LEVEL;
+    return option->form >= WEIR__OPTION_SWITCH;
 }
 
 /* A bound as one would write it. */
@@ -228,6 +158,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
 {
     switch (option->form) {
     case WEIR__OPTION_COUNT:
+    case WEIR__OPTION_LIMIT:
         *ret_what = "is not a number of decimal digits";
         return read_digits(text, strlen(text), ret_value);
     case WEIR__OPTION_PERCENT:
@@ -249,7 +180,6 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_GROUPS:
-    case WEIR__OPTION_LEVEL:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
         break;
@@ -257,42 +187,14 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     WEIR_UNREACHABLE("only quantities come here");
 }
 
-static int read_level(const struct weir__option *option, const char *text,
-                      int64_t *ret_value, struct weir_error *err)
-{
-    char quote[WEIR__TEXT_QUOTE_CAP];
-
-    for (int i = 0; i < LEVEL_COUNT; i++) {
-        if (strcmp(text, levels[i]) == 0) {
-            *ret_value = i;
-            return WEIR_OK;
-        }
-    }
-    return weir__error_set(
-        err, WEIR_EINVAL,
-        "%s: \"%s\" is not a level: write debug, info, warn or error",
-        option->name, weir__text_quote(weir__slice_str(text), quote));
-}
-
-static int read_switch(const struct weir__option *option, const char *text,
-                       int64_t *ret_value, struct weir_error *err)
-{
-    char quote[WEIR__TEXT_QUOTE_CAP];
-
-    if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-        return weir__error_set(
-            err, WEIR_EINVAL, "%s: \"%s\" is neither: write yes or no",
-            option->name, weir__text_quote(weir__slice_str(text), quote));
-    *ret_value = text[0] == 'y';
-    return WEIR_OK;
-}
-
 static int read_choice(const struct weir__option *option, const char *text,
                        int64_t *ret_value, struct weir_error *err)
 {
     char quote[WEIR__TEXT_QUOTE_CAP];
     size_t len = strlen(text);
-    const char *word = option->word;
+    const char *words =
+        option->form == WEIR__OPTION_SWITCH ? "no|yes" : option->word;
+    const char *word = words;
     int64_t place = 0;
 
     for (;;) {
@@ -309,21 +211,17 @@ static int read_choice(const struct weir__option *option, const char *text,
     }
     return weir__error_set(
         err, WEIR_EINVAL, "%s: \"%s\" is none of these: write one of %s",
-        option->name, weir__text_quote(weir__slice_str(text), quote),
-        option->word);
+        option->name, weir__text_quote(weir__slice_str(text), quote), words);
 }
 
-int weir__option_number(const struct weir__option *option, const char *text,
-                        int64_t *ret_value, struct weir_error *err)
+static int read_number(const struct weir__option *option, const char *text,
+                       int64_t *ret_value, struct weir_error *err)
 {
     const char *what = NULL;
     int64_t value = 0;
 
-    if (option->form == WEIR__OPTION_LEVEL)
-        return read_level(option, text, ret_value, err);
-    if (option->form == WEIR__OPTION_SWITCH)
-        return read_switch(option, text, ret_value, err);
-    if (option->form == WEIR__OPTION_CHOICE)
+    if (option->form == WEIR__OPTION_SWITCH ||
+        option->form == WEIR__OPTION_CHOICE)
         return read_choice(option, text, ret_value, err);
     if (!read_quantity(option, text, &value, &what))
         return refuse(option, text, what, err);
@@ -333,31 +231,17 @@ int weir__option_number(const struct weir__option *option, const char *text,
     return WEIR_OK;
 }
 
-/* "one, two or three" */
-static void list_kinds(struct weir_error *ret_list)
-{
-    for (size_t i = 0; i < KIND_COUNT; i++) {
-        const char *gap = i == 0 ? "" : i + 1 == KIND_COUNT ? " or " : ", ";
-        struct weir_error before = *ret_list;
-
-        (void)weir__error_set(ret_list, WEIR_EINVAL, "%s%s%s", before.text, gap,
-                              kinds[i]); /* fits */
-    }
-}
-
 static int check_kind(const struct weir__option *option, const char *text,
                       struct weir_error *err)
 {
-    struct weir_error list = {0};
-    char quote[WEIR__TEXT_QUOTE_CAP];
+    char list[64], quote[WEIR__TEXT_QUOTE_CAP];
 
-    for (int i = 0; i < KIND_COUNT; i++)
-        if (strcmp(text, kinds[i]) == 0)
-            return WEIR_OK;
-    list_kinds(&list);
+    if (weir__kind_named(text) != 0)
+        return WEIR_OK;
+    weir__kinds_list(WEIR__KINDS_ALL, list);
     return weir__error_set(
         err, WEIR_EINVAL, "%s: \"%s\" is not a kind: write %s", option->name,
-        weir__text_quote(weir__slice_str(text), quote), list.text);
+        weir__text_quote(weir__slice_str(text), quote), list);
 }
 
 static int check_worker(const struct weir__option *option, const char *text,
@@ -416,11 +300,6 @@ static int check_groups(const struct weir__option *option, const char *text,
     char quote[WEIR__TEXT_QUOTE_CAP];
     const char *at = text;
 
-    if (strlen(text) > GROUPS_MAX)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "%s: %zu bytes of patterns are too many: write "
-                               "up to %d",
-                               option->name, strlen(text), GROUPS_MAX);
     while (*at != '\0') {
         size_t len = strcspn(at, " ");
 
@@ -450,8 +329,9 @@ int weir__option_check(const struct weir__option *option, const char *text,
                                "%s: \"\" says nothing: write a value, or "
                                "leave the option out",
                                option->name);
-    if (option->form == WEIR__OPTION_TEXT && option->max > 0 &&
-        slice.len > (size_t)option->max)
+    if ((option->form == WEIR__OPTION_TEXT ||
+         option->form == WEIR__OPTION_GROUPS) &&
+        option->max > 0 && slice.len > (size_t)option->max)
         return weir__error_set(err, WEIR_EINVAL,
                                "%s: %zu bytes are too long: write at most %lld",
                                option->name, slice.len, (long long)option->max);
@@ -482,7 +362,7 @@ int weir__option_read(const struct weir__option *option, const char *text,
         return WEIR_OK;
     }
     if (weir__option_is_number(option))
-        return weir__option_number(option, text, ret_value, err);
+        return read_number(option, text, ret_value, err);
     *ret_value = 0;
     return weir__option_check(option, text, err);
 }

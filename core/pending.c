@@ -13,9 +13,8 @@
 
 static void arm_timeout(struct weir__lane *lane)
 {
-    weir__lane_arm(&lane->timeout_at,
-                   lane->pending.first->started_ns +
-                       lane->options->timeout_ms * WEIR__MS_NS);
+    weir__lane_arm(&lane->timeout_at, lane->pending.first->started_ns +
+                                          lane->options->timeout * WEIR__MS_NS);
 }
 
 void weir__run_pend(struct weir__run *run)
@@ -207,7 +206,7 @@ static bool is_spared(struct weir__run *run, int64_t timeout_ns)
 
 void weir__lane_time_out(struct weir__lane *lane)
 {
-    int64_t timeout_ns = lane->options->timeout_ms * WEIR__MS_NS;
+    int64_t timeout_ns = lane->options->timeout * WEIR__MS_NS;
     struct weir__run *run;
 
     for (;;) {

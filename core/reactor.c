@@ -92,7 +92,13 @@ int weir__reactor_serve(struct weir__reactor *reactor,
     lane->timeout_at.lane = lane;
     lane->late_max_us = -1;
     memcpy(lane->name, options->name.ptr, options->name.len);
-    rc = weir__lane_take_options(lane, options);
+    lane->handler = options->handler;
+    lane->run = options->run;
+    lane->run_batch = options->run_batch;
+    lane->flush = options->flush;
+    lane->self = options->self;
+    lane->blocks = options->blocks;
+    rc = weir__lane_take_options(lane, &options->options);
     if (rc == WEIR_OK)
         rc = weir__lane_open_topic(lane);
     if (rc < 0) {

@@ -15,7 +15,7 @@
 
 #include "core/errand.h"
 #include "core/error.h"
-#include "core/ladder.h"
+#include "core/options.h"
 #include "core/store.h"
 
 struct weir__reactor;
@@ -82,22 +82,7 @@ struct weir__lane_options {
     int (*flush)(void *self);    /* NULL: nothing to flush */
     bool blocks;                 /* runs beside the loop; without flush */
     weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
-    uint32_t batch;              /* most jobs of such a call; 0: 1 */
-    struct weir__ladder ladder;
-    uint32_t retry_jitter; /* percent */
-    uint32_t concurrency;
-    uint32_t prefetch; /* used when has_prefetch */
-    bool has_prefetch;
-    uint32_t weight;
-    int64_t lease_ms;
-    int64_t timeout_ms;
-    uint32_t max_crashes;
-    int64_t ttl_ms; /* of jobs without one; 0: none */
-    uint32_t max_dead;
-    char on_dead[WEIR_MAX_TOPIC + 1]; /* "": none */
-    struct weir__fifo_options fifo;   /* lease_ms is not used */
-    struct weir__feed_options feed;
-    struct weir__bounded_options bounded; /* batch is not used */
+    struct weir__options options;
 };
 
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */

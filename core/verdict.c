@@ -97,7 +97,7 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
 void weir__run_instead(const struct weir__run *run, bool is_timed_out,
                        const char *error, struct weir__run *ret_copy)
 {
-    const struct weir__lane_options *options = run->lane->options;
+    const struct weir__options *options = run->lane->options;
     uint64_t random = run->token ^ (uint64_t)run->node << 32 ^ run->slot;
 
     *ret_copy = (struct weir__run){
@@ -115,7 +115,7 @@ void weir__run_instead(const struct weir__run *run, bool is_timed_out,
         .verdict = WEIR_RETRY,
         .is_timed_out = is_timed_out,
     };
-    weir__run_decide(ret_copy, &options->ladder, options->retry_jitter,
+    weir__run_decide(ret_copy, &options->retry, options->retry_jitter,
                      weir__random_next(&random));
     ret_copy->record.error = weir__slice_str(error);
 }

@@ -176,18 +176,15 @@ static enum weir__exit examine(const struct weir__cli *cli,
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
-    struct weir__services services = {.path = args->value[CONFIG]};
+    struct weir__services services = {0};
     struct weir__cli configured = *cli;
-    struct weir_error err = {0};
     char from[PATH_MAX];
     enum weir__exit rc;
 
     weir__blame_listen();
-    if (services.path != NULL &&
-        weir__config_read(services.path, &services.config, &err) < 0) {
-        weir__complain("%s", err.text);
-        return WEIR__EXIT_USAGE;
-    }
+    rc = weir__services_read_file(&services, args->value[CONFIG]);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
     weir__services_configure(&services, &configured, from);
     rc =
         examine(&configured,

@@ -7,9 +7,12 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/outcome.h"
 #include "adapters/cli/plugin_path.h"
+#include "core/mem.h"
+#include "core/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +85,7 @@ static void on_line(enum weir_level level, const char *text, void *arg)
 static struct weir_trial *open_trial(struct try *try)
 {
     const char *const *value = try->args->value;
+    char timeout[40];
     struct weir_trial_options options = {
         .topic = value[TOPIC],
         .serve =
@@ -89,8 +93,7 @@ static struct weir_trial *open_trial(struct try *try)
                 .plugin = try->path,
                 .plugin_options = try->args->all,
                 .plugin_option_count = try->args->all_count,
-                .retry = value[RETRY],
-                .timeout_ms = try->timeout_ms,
+                .options = {timeout},
             },
         .log = on_line,
         .log_arg = try,
@@ -103,8 +106,20 @@ static struct weir_trial *open_trial(struct try *try)
     };
     struct weir_trial *trial;
     struct weir_error err = {0};
+    char *retry = NULL;
+    int rc;
 
-    if (weir_trial_open(&options, &trial, &err) < 0) {
+    (void)snprintf(timeout, sizeof(timeout), "timeout=%" PRId64 "ms",
+                   try->timeout_ms); /* fits */
+    if (value[RETRY] != NULL) {
+        retry = weir__value_said("retry", value[RETRY]);
+        if (retry == NULL)
+            return NULL;
+        options.serve.options[1] = retry;
+    }
+    rc = weir_trial_open(&options, &trial, &err);
+    weir__mem_free(retry);
+    if (rc < 0) {
         weir__complain("%s", err.text);
         return NULL;
     }

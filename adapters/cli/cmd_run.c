@@ -12,6 +12,7 @@
 #include "adapters/cli/signals.h"
 #include "adapters/cli/until_empty.h"
 #include "core/error.h"
+#include "core/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -28,6 +29,10 @@ enum {
     MAX_DEAD,
     ALLOW_EVICTION
 };
+
+enum { TOPIC_FLAGS = 6 };
+_Static_assert((int)WEIR__TOPIC_OPTIONS + TOPIC_FLAGS < WEIR_MAX_OPTIONS,
+               "what the file says and what the flags say fits");
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
 static const double HURRY_S = 3.0;  /* for the server, at the end */
@@ -68,6 +73,7 @@ struct run {
     struct weir__client client;
     const struct weir__args *args;
     struct weir__services services;
+    char *said[TOPIC_FLAGS]; /* by flags, of every topic: "name=value" */
     struct weir__watch watch;
     struct weir__notify notify;
     struct ev_timer drain, hurry;
@@ -79,56 +85,58 @@ struct run {
 
 /* --- what was given --------------------------------------------------- */
 
-/* What is not given leaves `options` as the file has them. */
-static bool read_numbers(const struct weir__args *args,
-                         struct weir_topic_options *options)
-{
-    int64_t jitter = options->retry_jitter, concurrency = options->concurrency;
-    int64_t prefetch = options->prefetch, max_dead = options->max_dead;
-    const char *prefetch_text = args->value[PREFETCH];
+/* Flags that are an option of every topic. */
+static const struct {
+    int flag;
+    enum weir__topic_option option;
+} topic_flags[] = {
+    {RETRY, WEIR__TOPIC_retry},
+    {RETRY_JITTER, WEIR__TOPIC_retry_jitter},
+    {CONCURRENCY, WEIR__TOPIC_concurrency},
+    {PREFETCH, WEIR__TOPIC_prefetch},
+    {LEASE, WEIR__TOPIC_lease},
+    {MAX_DEAD, WEIR__TOPIC_max_dead},
+};
+_Static_assert(sizeof(topic_flags) / sizeof(topic_flags[0]) == TOPIC_FLAGS,
+               "a text has room for each");
 
-    if (prefetch_text != NULL)
-        options->has_prefetch = strcmp(prefetch_text, "auto") != 0;
-    if (!options->has_prefetch)
-        prefetch_text = NULL;
-    if (!weir__flag_number("retry-jitter", args->value[RETRY_JITTER],
-                           (struct weir__bounds){0, 50, "0 to 50"}, &jitter) ||
-        !weir__flag_number("concurrency", args->value[CONCURRENCY],
-                           (struct weir__bounds){1, 100000, "1 to 100000"},
-                           &concurrency) ||
-        !weir__flag_number(
-            "prefetch", prefetch_text,
-            (struct weir__bounds){0, 100000, "auto or 0 to 100000"},
-            &prefetch) ||
-        !weir__flag_number(
-            "max-dead", args->value[MAX_DEAD],
-            (struct weir__bounds){1, UINT32_MAX, "1 to 4294967295"}, &max_dead))
-        return false;
-    options->retry_jitter = (uint32_t)jitter;
-    options->concurrency = (uint32_t)concurrency;
-    options->prefetch = (uint32_t)prefetch;
-    options->max_dead = (uint32_t)max_dead;
-    return true;
+/* One of them as "name=value". */
+static enum weir__exit read_flag(const char *flag, const char *text,
+                                 const struct weir__option *option,
+                                 char **ret_said)
+{
+    struct weir_error err;
+    int64_t number;
+
+    if (weir__option_read(option, text, &number, &err) < 0) {
+        weir__complain("--%s%s", flag,
+                       weir__text_behind(err.text, option->name));
+        return WEIR__EXIT_USAGE;
+    }
+    *ret_said = weir__value_said(option->name, text);
+    return *ret_said == NULL ? WEIR__EXIT_FAILED : WEIR__EXIT_NONE;
 }
 
-static bool read_options(const struct weir__args *args,
-                         struct weir_topic_options *options)
+static enum weir__exit read_flags(struct run *run)
 {
-    static const struct weir__bounds leases = {300, 3600000, "300ms to 1h"};
+    enum weir__exit rc = WEIR__EXIT_NONE;
+    size_t count = 0;
 
-    if (args->value[RETRY] != NULL)
-        options->retry = args->value[RETRY];
-    return weir__flag_ladder("retry", args->value[RETRY]) &&
-           weir__flag_duration("lease", args->value[LEASE], leases,
-                               &options->lease_ms) &&
-           read_numbers(args, options);
+    for (size_t i = 0; i < TOPIC_FLAGS && rc == WEIR__EXIT_NONE; i++) {
+        const char *text = run->args->value[topic_flags[i].flag];
+
+        if (text != NULL)
+            rc = read_flag(flags[topic_flags[i].flag].name, text,
+                           &weir__topic_options[topic_flags[i].option],
+                           &run->said[count++]);
+    }
+    return rc;
 }
 
 /* Everything that can be checked before a server is looked for or started. */
 static enum weir__exit read_all(struct run *run)
 {
     const struct weir__args *args = run->args;
-    struct weir_topic_options unused = {0};
     enum weir__exit rc;
 
     if (args->all_count == 0 && args->value[CONFIG] == NULL) {
@@ -136,9 +144,9 @@ static enum weir__exit read_all(struct run *run)
                        "weir run --help");
         return WEIR__EXIT_USAGE;
     }
-    if (!read_options(args, &unused))
-        return WEIR__EXIT_USAGE;
-    rc = weir__services_read(&run->services, args->value[CONFIG], args);
+    rc = read_flags(run);
+    if (rc == WEIR__EXIT_NONE)
+        rc = weir__services_read(&run->services, args->value[CONFIG], args);
     return rc == WEIR__EXIT_NONE ? weir__services_check(&run->services) : rc;
 }
 
@@ -252,9 +260,12 @@ static enum weir__exit serve_one(struct run *run,
     struct weir_topic_options options = weir__service_options(service);
     struct weir_error err = {0};
     char path[PATH_MAX];
+    size_t count = 0;
 
-    if (!read_options(run->args, &options) ||
-        !weir__service_find(&run->services, service, path))
+    while (options.options[count] != NULL)
+        count++;
+    memcpy(&options.options[count], run->said, sizeof(run->said)); /* fits */
+    if (!weir__service_find(&run->services, service, path))
         return WEIR__EXIT_USAGE;
     options.plugin = path;
     switch (weir_reactor_serve(run->client.reactor, service->topic, &options,
@@ -307,13 +318,13 @@ static enum weir__exit know_kind(struct run *run,
 
     rc = weir__client_know(client, service->topic);
     if (rc != WEIR__EXIT_NONE || client->kind[0] == '\0' || section == NULL ||
-        section->kind.value == NULL ||
-        strcmp(section->kind.value, client->kind) == 0)
+        section->values.kind[0] == '\0' ||
+        strcmp(section->values.kind, client->kind) == 0)
         return rc;
     weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
                    "%s",
-                   run->services.path, section->kind.line, service->topic,
-                   client->kind, section->kind.value);
+                   run->services.path, section->said[WEIR__TOPIC_kind].line,
+                   service->topic, client->kind, section->values.kind);
     return WEIR__EXIT_USAGE;
 }
 
@@ -425,6 +436,8 @@ static enum weir__exit run(const struct weir__cli *cli,
         rc = run_worker(&run, &configured);
     }
     weir__services_fini(&run.services);
+    for (size_t i = 0; i < TOPIC_FLAGS; i++)
+        weir__mem_free(run.said[i]);
     return rc;
 }
 

@@ -7,8 +7,7 @@
 #include "adapters/cli/output.h"
 #include "adapters/cli/topics.h"
 #include "core/error.h"
-#include "core/nearest.h"
-#include "core/option.h"
+#include "core/options.h"
 #include "core/text.h"
 
 #include <string.h>
@@ -126,69 +125,6 @@ static enum weir__exit run_show(const struct weir__cli *cli,
 
 /* --- setting ------------------------------------------------------------ */
 
-static const char *option_name(const void *options, size_t i)
-{
-    return ((const struct weir__option *)options)[i].name;
-}
-
-static bool is_stored(enum weir__topic_option option)
-{
-    return option != WEIR__TOPIC_OPTIONS && option != WEIR__TOPIC_handler &&
-           option != WEIR__TOPIC_options;
-}
-
-static bool refuse_name(const char *text, int len)
-{
-    char name[32];
-    const char *near;
-
-    (void)snprintf(name, sizeof(name), "%.*s", len, text); /* cut */
-    near = weir__nearest(name, weir__topic_options, WEIR__TOPIC_OPTIONS,
-                         option_name);
-    if (near != NULL &&
-        is_stored(weir__topic_option_find(weir__slice_str(near))))
-        weir__complain("topic set: \"%s\" is not an option that is stored with "
-                       "a topic; did you mean %s?",
-                       name, near);
-    else
-        weir__complain("topic set: \"%s\" is not an option that is stored with "
-                       "a topic; see weir topic set --help",
-                       name);
-    return false;
-}
-
-/* Checked before a server is looked for. */
-static bool check_setting(const char *topic, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    struct weir_error err = {0};
-    enum weir__topic_option option;
-    int64_t number;
-    int rc;
-
-    if (equals == NULL) {
-        weir__complain("topic set: \"%s\" has no =; write option=value", text);
-        return false;
-    }
-    option =
-        weir__topic_option_find(weir__slice_of(text, (size_t)(equals - text)));
-    if (!is_stored(option))
-        return refuse_name(text, (int)(equals - text));
-    if (equals[1] == '\0')
-        return true;
-    rc = weir__option_read(&weir__topic_options[option], equals + 1, &number,
-                           &err);
-    if (rc == WEIR_OK && option == WEIR__TOPIC_on_dead &&
-        strcmp(equals + 1, topic) == 0)
-        rc = weir__error_set(&err, WEIR_EINVAL,
-                             "on_dead: \"%s\" is this topic itself: write "
-                             "another one",
-                             topic);
-    if (rc < 0)
-        weir__complain("topic set: %s", err.text);
-    return rc == WEIR_OK;
-}
-
 static void on_set(int code, const char *text, void *arg)
 {
     struct topic *topic = arg;
@@ -225,13 +161,17 @@ static enum weir__exit run_set(const struct weir__cli *cli,
                                const struct weir__args *args)
 {
     struct topic topic = {.name = args->operand[0]};
+    struct weir__options unused;
+    struct weir_error err = {0};
     enum weir__exit rc;
 
     if (!weir__operand_topic(topic.name))
         return WEIR__EXIT_USAGE;
-    for (size_t i = 1; i < args->operand_count; i++) {
-        if (!check_setting(topic.name, args->operand[i]))
-            return WEIR__EXIT_USAGE;
+    /* Before a server is looked for. */
+    weir__options_init(&unused);
+    if (weir__options_read(&unused, topic.name, args->operand + 1, &err) < 0) {
+        weir__complain("topic set: %s", err.text);
+        return WEIR__EXIT_USAGE;
     }
     rc = weir__client_open(&topic.client, cli, NULL);
     if (rc != WEIR__EXIT_NONE)

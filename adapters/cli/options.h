@@ -65,6 +65,9 @@ bool weir__flag_duration(const char *flag, const char *text,
                          struct weir__bounds bounds, int64_t *ret_ms);
 bool weir__flag_ladder(const char *flag, const char *text);
 
+/* "name=value", to be freed; NULL: out of memory, which has been printed. */
+char *weir__value_said(const char *name, const char *value);
+
 /* A library's sentence without the subject that the flag's name tells. */
 const char *weir__text_behind(const char *text, const char *prefix);
 

@@ -5,9 +5,7 @@
 #include "adapters/dl/option.h"
 #include "adapters/redis/url.h"
 #include "core/mem.h"
-#include "core/option.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,20 +62,31 @@ static bool add_handle(struct weir__services *services,
     return true;
 }
 
-static enum weir__exit read_file(struct weir__services *services)
+static void tell(const char *sentence, void *arg)
 {
-    struct weir_error err = {0};
-    int rc = weir__config_read(services->path, &services->config, &err);
+    (void)arg;
+    weir__complain("%s", sentence);
+}
 
+enum weir__exit weir__services_read_file(struct weir__services *services,
+                                         const char *path)
+{
+    int rc;
+
+    services->path = path;
+    if (path == NULL)
+        return WEIR__EXIT_NONE;
+    rc = weir__config_read(path, tell, NULL, &services->config);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;
-    weir__complain("%s", err.text);
     return rc == WEIR_ENOMEM ? WEIR__EXIT_FAILED : WEIR__EXIT_USAGE;
 }
 
 /* Each topic of the file by its own or by --handle. */
 static bool have_handlers(const struct weir__services *services)
 {
+    bool are_there = services->count > 0;
+
     for (size_t i = 0; i < services->count; i++) {
         const struct weir__service *service = &services->list[i];
 
@@ -87,44 +96,34 @@ static bool have_handlers(const struct weir__services *services)
                        "PLUGIN, or give --handle %s=PLUGIN",
                        services->path, service->section->line, service->topic,
                        service->topic);
-        return false;
+        are_there = false;
     }
     if (services->count == 0 && services->path != NULL)
         weir__complain("%s: no topic: write topic \"NAME\" { handler = PLUGIN "
                        "}",
                        services->path);
-    return services->count > 0;
+    return are_there;
 }
 
-/* What the file says of a topic's kind, and options that the kind does not
- * have. */
-static bool fits(const struct weir__services *services,
-                 const struct weir__config_topic *section)
+/* Options that topics of a section's kind do not have; each is told. Without a
+ * kind the stored topic's counts. */
+static bool section_fits(const struct weir__services *services,
+                         const struct weir__config_topic *section)
 {
-    struct weir_error err = {0};
-    int rc = WEIR_OK, line = 0;
+    const struct weir__options *values = &section->values;
+    struct weir_error err;
+    bool fits = true;
 
-    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS && rc == WEIR_OK; i++) {
-        line = weir__config_topic_line(section, (enum weir__topic_option)i);
-        if (line > 0)
-            rc = weir__topic_option_fits((enum weir__topic_option)i,
-                                         section->kind.value, &err);
+    for (size_t i = 0; values->kind[0] != '\0' && i < WEIR__TOPIC_OPTIONS;
+         i++) {
+        if (weir__options_fit_one(values, (enum weir__topic_option)i,
+                                  values->kind, &err) == WEIR_OK)
+            continue;
+        weir__complain("%s:%d: %s", services->path, section->said[i].line,
+                       err.text);
+        fits = false;
     }
-    if (rc < 0)
-        weir__complain("%s:%d: %s", services->path, line, err.text);
-    return rc == WEIR_OK;
-}
-
-static bool all_fit(const struct weir__services *services)
-{
-    for (size_t i = 0; i < services->count; i++) {
-        const struct weir__config_topic *section = services->list[i].section;
-
-        if (section != NULL && section->kind.value != NULL &&
-            !fits(services, section))
-            return false;
-    }
-    return true;
+    return fits;
 }
 
 enum weir__exit weir__services_read(struct weir__services *services,
@@ -132,15 +131,14 @@ enum weir__exit weir__services_read(struct weir__services *services,
                                     const struct weir__args *args)
 {
     size_t sections = 0;
+    enum weir__exit rc;
+    bool are_good;
 
-    services->path = path;
-    if (path != NULL) {
-        enum weir__exit rc = read_file(services);
-
-        if (rc != WEIR__EXIT_NONE)
-            return rc;
+    rc = weir__services_read_file(services, path);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    if (path != NULL)
         sections = services->config->topic_count;
-    }
     services->handles =
         weir__mem_new(args->all_count * sizeof(*services->handles));
     services->list =
@@ -158,8 +156,11 @@ enum weir__exit weir__services_read(struct weir__services *services,
         if (!add_handle(services, handle))
             return WEIR__EXIT_USAGE;
     }
-    return have_handlers(services) && all_fit(services) ? WEIR__EXIT_NONE
-                                                        : WEIR__EXIT_USAGE;
+    are_good = have_handlers(services);
+    for (size_t i = 0; i < sections; i++)
+        are_good =
+            section_fits(services, &services->config->topics[i]) && are_good;
+    return are_good ? WEIR__EXIT_NONE : WEIR__EXIT_USAGE;
 }
 
 /* --- plugins ------------------------------------------------------------ */
@@ -255,71 +256,6 @@ enum weir__exit weir__services_check(const struct weir__services *services)
 
 /* --- options ------------------------------------------------------------ */
 
-static uint32_t given(const struct weir__config_number *number)
-{
-    return number->line > 0 ? (uint32_t)number->value : 0;
-}
-
-static const char *yes_or_no(const struct weir__config_number *number)
-{
-    if (number->line == 0)
-        return NULL;
-    return number->value != 0 ? "yes" : "no";
-}
-
-/* Options of sync and concurrent topics. */
-static void give_fifo(const struct weir__config_topic *section,
-                      struct weir_topic_options *options)
-{
-    options->has_delay = section->delay.line > 0;
-    options->delay_ms = options->has_delay ? section->delay.value : 0;
-    options->consumers = given(&section->consumers);
-    options->batch = given(&section->batch);
-    options->lock = yes_or_no(&section->lock);
-    options->auto_ack = yes_or_no(&section->auto_ack);
-    if (section->parking.line > 0)
-        options->parking = section->parking.value == 0 ? "atomic" : "two-step";
-}
-
-/* Options of list and stream topics. */
-static void give_feed(const struct weir__config_topic *section,
-                      struct weir_topic_options *options)
-{
-    options->key = section->key.value;
-    options->group = section->group.value;
-    options->on_retry = section->on_retry.value;
-    if (section->start.line > 0)
-        options->start = section->start.value == 0 ? "0" : "$";
-    if (section->after.line > 0)
-        options->after = section->after.value == 0 ? "keep" : "delete";
-    if (section->claim_idle.line > 0)
-        options->claim_idle_ms = section->claim_idle.value;
-}
-
-/* Options of bounded topics. */
-static void give_bounded(const struct weir__config_topic *section,
-                         struct weir_topic_options *options)
-{
-    static const char *const modes[] = {"drop-oldest", "drop-new", "reject"};
-
-    options->length = given(&section->length);
-    if (section->overflow.line > 0)
-        options->overflow = modes[section->overflow.value];
-    if (section->max_age.line > 0 &&
-        section->max_age.value != WEIR__CONFIG_NONE)
-        options->max_age_ms = section->max_age.value;
-    if (section->group_ttl.line > 0 &&
-        section->group_ttl.value != WEIR__CONFIG_NONE)
-        options->group_ttl_ms = section->group_ttl.value;
-    if (section->linger.line > 0)
-        options->linger_ms = section->linger.value;
-    options->hot = (const char *const *)section->hot.items;
-    options->hot_count = section->hot.count;
-    options->is_unleased = section->lease.value == WEIR__CONFIG_NONE;
-    if (options->is_unleased)
-        options->lease_ms = 0;
-}
-
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)
 {
@@ -328,61 +264,33 @@ weir__service_options(const struct weir__service *service)
         .plugin_options = service->options,
         .plugin_option_count = service->option_count,
     };
+    size_t count = 0;
 
-    if (section == NULL)
-        return options;
-    options.kind = section->kind.value;
-    options.retry = section->retry.value;
-    options.retry_jitter = given(&section->retry_jitter);
-    options.concurrency = given(&section->concurrency);
-    options.has_prefetch = section->prefetch.line > 0 &&
-                           section->prefetch.value != WEIR__CONFIG_AUTO;
-    if (options.has_prefetch)
-        options.prefetch = given(&section->prefetch);
-    options.weight = given(&section->weight);
-    options.lease_ms = section->lease.line > 0 ? section->lease.value : 0;
-    options.max_dead = given(&section->max_dead);
-    options.max_crashes = given(&section->max_crashes);
-    options.timeout_ms = section->timeout.line > 0 ? section->timeout.value : 0;
-    options.on_dead = section->on_dead.value;
-    if (section->ttl.line > 0 && section->ttl.value != WEIR__CONFIG_NONE)
-        options.ttl_ms = section->ttl.value;
-    give_fifo(section, &options);
-    give_feed(section, &options);
-    give_bounded(section, &options);
+    for (size_t i = 0; section != NULL && i < WEIR__TOPIC_OPTIONS; i++)
+        if (section->said[i].value != NULL)
+            options.options[count++] = section->said[i].value;
     return options;
 }
 
-/* One that concerns those who add jobs: it belongs to what is stored. */
-static void note_topic_option(const struct weir__services *services,
-                              const struct weir__log *log, const char *topic,
-                              enum weir__topic_option option,
-                              const struct weir__config_number *number)
-{
-    const char *name = weir__topic_options[option].name;
-    char value[24] = "none";
-
-    if (number->line == 0)
-        return;
-    if (number->value != WEIR__CONFIG_NONE)
-        (void)snprintf(value, sizeof(value), "%" PRId64,
-                       number->value); /* fits */
-    weir__log(log, WEIR_LEVEL_WARN,
-              "%s:%d: %s is not looked at by weir run; store it with the "
-              "topic: weir topic set %s %s=%s",
-              services->path, number->line, name, topic, name, value);
-}
-
+/* Those that concern who adds jobs belong to what is stored. */
 static void note_unused(const struct weir__services *services,
                         const struct weir__log *log)
 {
-    for (size_t i = 0; i < services->config->topic_count; i++) {
-        const struct weir__config_topic *topic = &services->config->topics[i];
+    static const enum weir__topic_option unused[] = {WEIR__TOPIC_max_body,
+                                                     WEIR__TOPIC_max_pending};
 
-        note_topic_option(services, log, topic->name, WEIR__TOPIC_max_body,
-                          &topic->max_body);
-        note_topic_option(services, log, topic->name, WEIR__TOPIC_max_pending,
-                          &topic->max_pending);
+    for (size_t i = 0; i < 2 * services->config->topic_count; i++) {
+        const struct weir__config_topic *topic =
+            &services->config->topics[i / 2];
+        const struct weir__config_text *said = &topic->said[unused[i % 2]];
+
+        if (said->value != NULL)
+            weir__log(log, WEIR_LEVEL_WARN,
+                      "%s:%d: %s is not looked at by weir run; store it with "
+                      "the topic: weir topic set %s %s",
+                      services->path, said->line,
+                      weir__topic_options[unused[i % 2]].name, topic->name,
+                      said->value);
     }
 }
 

@@ -31,6 +31,10 @@ struct weir__services {
     size_t count;
 };
 
+/* Read the file alone. */
+enum weir__exit weir__services_read_file(struct weir__services *services,
+                                         const char *path);
+
 /* Read the file at `path` (NULL: none) and the values of --handle. A zeroed
  * struct is empty; release with weir__services_fini in any case. */
 enum weir__exit weir__services_read(struct weir__services *services,

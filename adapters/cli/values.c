@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/ladder.h"
+#include "core/mem.h"
 #include "core/text.h"
 
 #include <errno.h>
@@ -127,6 +128,18 @@ bool weir__flag_ladder(const char *flag, const char *text)
     struct weir_error err = {0};
 
     return tell(weir__value_ladder(dash(flag).name, text, &err), &err);
+}
+
+char *weir__value_said(const char *name, const char *value)
+{
+    size_t size = strlen(name) + 1 + strlen(value) + 1;
+    char *said = weir__mem_new(size);
+
+    if (said == NULL)
+        weir__complain("out of memory");
+    else
+        (void)snprintf(said, size, "%s=%s", name, value); /* fits */
+    return said;
 }
 
 bool weir__operand_topic(const char *topic)

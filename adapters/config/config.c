@@ -1,372 +1,544 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/config/config.h"
 
-#include <confuse.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/config/option.h"
-#include "adapters/config/source.h"
+#include "adapters/config/scan.h"
 #include "core/assert.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Two options in each section that no file can name, for it holds no control
- * bytes. libConfuse has no user pointer: SELF leads its callbacks to the
- * reader. It says nothing when a section begins either: OPENED has a default,
- * which libConfuse reads, through our callback, each time. */
-#define SELF   "\001"
-#define OPENED "\002"
+/* Reads the file by its grammar (docs/configuration.md), one token ahead. A
+ * mistake in a value is told and reading goes on behind the value; after one in
+ * the grammar it goes on in a line on which no more braces are open. */
 
-enum { EXTRA = 3 }; /* SELF, OPENED and what ends an array */
+enum {
+    PATH_SHOWN = 64, /* beside it the longest sentence has room */
+    DEPTH_MAX = 8
+};
 
 struct reader {
     const char *path;
-    struct weir_error *err;
-    int rc; /* the first error; what follows from it is not looked at */
+    weir__config_tell_fn tell;
+    void *arg;
+    int rc; /* of the first mistake */
+    struct weir__scan scan;
+    int depth; /* braces open */
+    int open_line[DEPTH_MAX];
+    bool is_lost; /* the grammar was broken: braces may not match any more */
     struct weir__config *config;
     int redis_line; /* where the section begins; 0: not yet */
     int worker_line;
 };
 
-/* All that libConfuse is told of what a file may hold; it copies it. */
-struct grammar {
-    cfg_opt_t redis[WEIR__CONFIG_OPTION_COUNT + EXTRA];
-    cfg_opt_t worker[WEIR__CONFIG_OPTION_COUNT + EXTRA];
-    cfg_opt_t topic[WEIR__CONFIG_OPTION_COUNT + EXTRA];
-    cfg_opt_t root[5];
-    char opened[2]; /* the default of OPENED: any word */
+/* The section that is being read. */
+struct section {
+    const char *name;
+    struct weir__config_topic *topic; /* NULL: it is none */
 };
 
-static struct reader *reader_of(cfg_t *cfg)
-{
-    struct reader *reader = cfg_getptr(cfg, SELF);
+/* --- mistakes ------------------------------------------------------------ */
 
-    WEIR_ASSERT(reader != NULL && reader->config != NULL);
-    return reader;
+/* Line 0: the file as a whole. */
+WEIR_PRINTF(4, 5)
+static void fail(struct reader *r, int code, int line, const char *format, ...)
+{
+    struct weir_error whole;
+    char sentence[sizeof(whole.text)], place[24] = "";
+    size_t len = strlen(r->path);
+    size_t skipped = len > PATH_SHOWN ? len - PATH_SHOWN : 0;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(sentence, sizeof(sentence), format, args); /* cut */
+    va_end(args);
+    if (line > 0)
+        (void)snprintf(place, sizeof(place), ":%d", line); /* fits */
+    (void)weir__error_set(&whole, code, "%s%s%s: %s", skipped > 0 ? "..." : "",
+                          r->path + skipped, place, sentence);
+    if (r->rc == WEIR_OK)
+        r->rc = code;
+    if (r->tell != NULL)
+        r->tell(whole.text, r->arg);
 }
 
-static struct weir__config_place place_of(const struct reader *reader,
-                                          const cfg_t *cfg)
+static void no_memory(struct reader *r)
 {
-    return (struct weir__config_place){
-        .path = reader->path,
-        .line = cfg->line,
-        .err = reader->err,
-    };
+    if (r->rc != WEIR_ENOMEM)
+        fail(r, WEIR_ENOMEM, 0, "out of memory");
+    r->rc = WEIR_ENOMEM;
 }
 
-static bool is_topic(const cfg_t *cfg)
+/* --- tokens -------------------------------------------------------------- */
+
+static void advance(struct reader *r)
 {
-    return strcmp(cfg->name, "topic") == 0;
+    const struct weir__scan *scan = &r->scan;
+
+    if (scan->token == WEIR__TOKEN_OPEN) {
+        if (r->depth < DEPTH_MAX)
+            r->open_line[r->depth] = scan->line;
+        r->depth++;
+    }
+    if (scan->token == WEIR__TOKEN_CLOSE && r->depth > 0)
+        r->depth--;
+    weir__scan_next(&r->scan);
+    if (scan->text.failed)
+        no_memory(r);
 }
 
-static struct weir__config_topic *last_topic(const struct weir__config *config)
+static bool is_at(const struct reader *r, enum weir__token token)
 {
-    WEIR_ASSERT(config->topic_count > 0);
-    return &config->topics[config->topic_count - 1];
+    return r->scan.token == token;
 }
 
-/* --- sections ------------------------------------------------------------ */
-
-static int add_topic(struct reader *reader, const char *name,
-                     const struct weir__config_place *place)
+/* To another line, and out of the braces that the mistake's line opens. */
+static void recover(struct reader *r, int line)
 {
-    struct weir__config *config = reader->config;
-    struct weir__config_topic topic = {.line = place->line};
-    struct weir__config_topic *topics;
-    struct weir_error why = {0};
+    int depth = r->depth;
+
+    r->is_lost = true;
+    while (!is_at(r, WEIR__TOKEN_END) &&
+           (r->scan.line == line || r->depth > depth))
+        advance(r);
+}
+
+static const char *instead_of(enum weir__token token)
+{
+    switch (token) {
+    case WEIR__TOKEN_OPEN:
+        return "write { behind a section's name, or behind the = of a list";
+    case WEIR__TOKEN_CLOSE:
+        return "write a value before it";
+    case WEIR__TOKEN_EQUALS:
+        return "write = between an option's name and its value";
+    case WEIR__TOKEN_COMMA:
+        return "write , between the texts of a list, within { and }";
+    case WEIR__TOKEN_TEXT:
+    case WEIR__TOKEN_BAD:
+    case WEIR__TOKEN_END:
+        break;
+    }
+    return "write , between the texts of a list, and } behind them";
+}
+
+/* The token that is there cannot be. */
+static void unexpected(struct reader *r)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    int line = r->scan.line;
+
+    if (is_at(r, WEIR__TOKEN_BAD))
+        fail(r, WEIR_EINVAL, line, "%s", r->scan.why.text);
+    else if (!is_at(r, WEIR__TOKEN_END))
+        fail(
+            r, WEIR_EINVAL, line, "%s is not expected here: %s",
+            weir__text_quote(weir__slice_str(weir__scan_text(&r->scan)), quote),
+            instead_of(r->scan.token));
+    else if (!r->is_lost && r->depth > 0 && r->rc != WEIR_ENOMEM)
+        fail(r, WEIR_EINVAL,
+             r->open_line[(r->depth < DEPTH_MAX ? r->depth : DEPTH_MAX) - 1],
+             "the { of this line is not closed: write } where its section or "
+             "list ends");
+    recover(r, line);
+}
+
+/* The name that is there is no section (`section` is NULL) or no option. */
+static void unknown(struct reader *r, const char *section)
+{
+    struct weir_error why;
+    int line = r->scan.line;
+
+    (void)weir__config_unknown(section, weir__scan_text(&r->scan), &why);
+    fail(r, WEIR_EINVAL, line, "%s", why.text);
+    recover(r, line);
+}
+
+/* On `line` something has to stand behind `name`, and does not. */
+static void missing(struct reader *r, int line, const char *what,
+                    const char *name, const char *instead)
+{
+    if (is_at(r, WEIR__TOKEN_BAD)) {
+        unexpected(r);
+        return;
+    }
+    fail(r, WEIR_EINVAL, line, "there is no %s behind %s: %s", what, name,
+         instead);
+    recover(r, line);
+}
+
+/* --- values -------------------------------------------------------------- */
+
+static char *copy(struct reader *r, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *to = weir__mem_new(size);
+
+    if (to == NULL)
+        no_memory(r);
+    else
+        memcpy(to, text, size);
+    return to;
+}
+
+static void add_item(struct reader *r, struct weir__config_list *list,
+                     const char *text)
+{
+    char *item = copy(r, text);
+    char **items = weir__mem_grow(list->items, list->count + 1, sizeof(*items));
+
+    if (items != NULL)
+        list->items = items;
+    if (item == NULL || items == NULL) {
+        weir__mem_free(item);
+        no_memory(r);
+        return;
+    }
+    items[list->count++] = item;
+}
+
+/* One text of an option of the file's own. */
+static void take_own(struct reader *r, const struct weir__option *row,
+                     void *holder)
+{
+    const char *text = weir__scan_text(&r->scan);
+    struct weir_error err;
+    int64_t value;
+
+    if (weir__option_read(row, text, &value, &err) < 0)
+        fail(r, WEIR_EINVAL, r->scan.line, "%s", err.text);
+    else if (weir__option_is_number(row))
+        ((struct weir__config_number *)holder)->value = value;
+    else if (weir__config_is_list(row))
+        add_item(r, holder, text);
+    else
+        ((struct weir__config_text *)holder)->value = copy(r, text);
+}
+
+/* One text of a topic's option; of a list, behind those before. */
+static void take_said(struct reader *r, struct weir__config_topic *topic,
+                      enum weir__topic_option option)
+{
+    const char *text = weir__scan_text(&r->scan);
+    struct weir__config_text *said = &topic->said[option];
+    struct weir__buf all = {0};
+    struct weir_error err = {0};
+    const char *value;
+
+    if (said->value != NULL) {
+        weir__buf_append(&all, said->value, strlen(said->value));
+        weir__buf_append(&all, " ", 1);
+    } else {
+        const char *name = weir__topic_options[option].name;
+
+        weir__buf_append(&all, name, strlen(name));
+        weir__buf_append(&all, "=", 1);
+    }
+    weir__buf_append(&all, text, strlen(text) + 1);
+    if (all.failed) {
+        no_memory(r);
+        weir__buf_fini(&all);
+        return;
+    }
+    value = strchr((const char *)all.ptr, '=') + 1;
+    if (weir__options_put(&topic->values, topic->name, option, value, &err) <
+        0) {
+        fail(r, WEIR_EINVAL, r->scan.line, "%s", err.text);
+        weir__buf_fini(&all);
+        return;
+    }
+    weir__mem_free(said->value);
+    said->value = (char *)all.ptr; /* from now on its own */
+}
+
+/* Where an option's value goes. */
+struct target {
+    const struct weir__option *row;
+    int *line; /* the first member of what holds it */
+    struct weir__config_topic *topic;
+    enum weir__topic_option option; /* WEIR__TOPIC_OPTIONS: the file's own */
+    bool is_repeated;               /* then it goes nowhere */
+};
+
+static bool find_target(struct reader *r, const struct section *section,
+                        struct target *ret_target)
+{
+    const char *name = weir__scan_text(&r->scan);
+    const struct weir__config_option *own = weir__config_options;
+    void *base = section->topic != NULL ? (void *)section->topic : r->config;
+
+    *ret_target =
+        (struct target){.topic = section->topic, .option = WEIR__TOPIC_OPTIONS};
+    for (; own->section != NULL; own++) {
+        if (strcmp(own->section, section->name) != 0 ||
+            strcmp(own->row.name, name) != 0)
+            continue;
+        ret_target->row = &own->row;
+        ret_target->line = weir__config_holder(own, base);
+        return true;
+    }
+    if (section->topic == NULL)
+        return false;
+    ret_target->option = weir__topic_option_find(weir__slice_str(name));
+    if (ret_target->option == WEIR__TOPIC_OPTIONS)
+        return false;
+    ret_target->row = &weir__topic_options[ret_target->option];
+    ret_target->line = &section->topic->said[ret_target->option].line;
+    return true;
+}
+
+static void take(struct reader *r, const struct target *target)
+{
+    if (target->is_repeated) {
+        advance(r);
+        return;
+    }
+    if (target->option == WEIR__TOPIC_OPTIONS)
+        take_own(r, target->row, target->line);
+    else
+        take_said(r, target->topic, target->option);
+    if (*target->line == 0)
+        *target->line = r->scan.line;
+    advance(r);
+}
+
+/* NULL: none is called that. */
+static const char *section_named(const char *name)
+{
+    for (size_t i = 0; i < WEIR__CONFIG_SECTIONS; i++)
+        if (strcmp(name, weir__config_sections[i]) == 0)
+            return weir__config_sections[i];
+    return NULL;
+}
+
+/* --- the grammar --------------------------------------------------------- */
+
+/* At the end, or at a section's name behind braces that were lost. */
+static bool is_beyond(const struct reader *r)
+{
+    return is_at(r, WEIR__TOKEN_END) ||
+           (r->is_lost && is_at(r, WEIR__TOKEN_TEXT) &&
+            section_named(weir__scan_text(&r->scan)) != NULL);
+}
+
+/* "{" [ value { "," value } [ "," ] ] "}" */
+static void read_list(struct reader *r, const struct target *target)
+{
+    int depth = r->depth;
+
+    advance(r);
+    while (is_at(r, WEIR__TOKEN_TEXT)) {
+        take(r, target);
+        if (!is_at(r, WEIR__TOKEN_COMMA))
+            break;
+        advance(r);
+    }
+    if (is_at(r, WEIR__TOKEN_CLOSE)) {
+        advance(r);
+        return;
+    }
+    unexpected(r);
+    while (r->depth > depth && !is_beyond(r))
+        advance(r);
+}
+
+/* NAME "=" ( value | list ) */
+static void read_option(struct reader *r, const struct section *section)
+{
+    struct target target;
+    int line = r->scan.line;
+
+    if (!find_target(r, section, &target)) {
+        unknown(r, section->name);
+        return;
+    }
+    advance(r);
+    if (!is_at(r, WEIR__TOKEN_EQUALS)) {
+        missing(r, line, "=", target.row->name, "write NAME = VALUE");
+        return;
+    }
+    advance(r);
+    target.is_repeated = *target.line > 0;
+    if (target.is_repeated)
+        fail(r, WEIR_EINVAL, line,
+             "%s was given on line %d already: write it once", target.row->name,
+             *target.line);
+    if (is_at(r, WEIR__TOKEN_TEXT))
+        take(r, &target);
+    else if (is_at(r, WEIR__TOKEN_OPEN) && weir__config_is_list(target.row))
+        read_list(r, &target);
+    else
+        unexpected(r);
+}
+
+/* "{" { option } "}" */
+static void read_body(struct reader *r, const struct section *section)
+{
+    int depth = r->depth;
+
+    advance(r);
+    while (r->depth > depth && !is_beyond(r)) {
+        if (is_at(r, WEIR__TOKEN_TEXT))
+            read_option(r, section);
+        else if (is_at(r, WEIR__TOKEN_CLOSE))
+            advance(r);
+        else
+            unexpected(r);
+    }
+    if (r->depth > depth && is_at(r, WEIR__TOKEN_END))
+        unexpected(r);
+    r->depth = depth;
+}
+
+static void refuse_again(struct reader *r, const char *what, const char *name,
+                         int line)
+{
+    fail(r, WEIR_EINVAL, r->scan.line,
+         "%s %s began on line %d already: write all of it there", what, name,
+         line);
+}
+
+static void check_topic(struct reader *r, const char *name)
+{
+    const struct weir__config *config = r->config;
+    struct weir_error why;
 
     if (*name == '\0')
-        return weir__config_fail(place, WEIR_EINVAL,
-                                 "a topic has an empty name: write 1 to 40 "
-                                 "letters, digits and . _ : -");
-    if (weir__topic_check(weir__slice_str(name), &why) < 0)
-        return weir__config_fail(place, WEIR_EINVAL, "%s", why.text);
+        fail(r, WEIR_EINVAL, r->scan.line,
+             "a topic has an empty name: write 1 to 40 letters, digits and "
+             ". _ : -");
+    else if (weir__topic_check(weir__slice_str(name), &why) < 0)
+        fail(r, WEIR_EINVAL, r->scan.line, "%s", why.text);
+    for (size_t i = 0; i < config->topic_count; i++)
+        if (strcmp(config->topics[i].name, name) == 0)
+            refuse_again(r, "topic", name, config->topics[i].line);
+}
+
+/* NULL: out of memory. */
+static struct weir__config_topic *add_topic(struct reader *r)
+{
+    struct weir__config *config = r->config;
+    struct weir__config_topic *topics, *topic;
+    char *name = copy(r, weir__scan_text(&r->scan));
+
+    if (name == NULL)
+        return NULL;
+    check_topic(r, name);
     topics = weir__mem_grow(config->topics, config->topic_count + 1,
                             sizeof(*topics));
-    if (topics == NULL)
-        return weir__config_fail(place, WEIR_ENOMEM, "out of memory");
+    if (topics == NULL) {
+        weir__mem_free(name);
+        no_memory(r);
+        return NULL;
+    }
     config->topics = topics;
-    topic.name = weir__config_text_copy(name);
-    if (topic.name == NULL)
-        return weir__config_fail(place, WEIR_ENOMEM, "out of memory");
-    weir__config_option_defaults("topic", &topic);
-    topics[config->topic_count] = topic;
-    config->topic_count++;
-    return WEIR_OK;
+    topic = &topics[config->topic_count++];
+    *topic = (struct weir__config_topic){.line = r->scan.line, .name = name};
+    weir__options_init(&topic->values);
+    return topic;
 }
 
-static int refuse_again(const char *what, const char *name, int line,
-                        const struct weir__config_place *place)
+/* The value behind `topic`. */
+static bool read_title(struct reader *r, struct section *section)
 {
-    return weir__config_fail(place, WEIR_EINVAL,
-                             "%s %s began on line %d already: write all of it "
-                             "there",
-                             what, name, line);
+    int line = r->scan.line;
+
+    advance(r);
+    if (!is_at(r, WEIR__TOKEN_TEXT)) {
+        missing(r, line, "name", "topic",
+                "write topic \"NAME\" { and its options and }");
+        return false;
+    }
+    section->topic = add_topic(r);
+    if (section->topic != NULL)
+        advance(r);
+    return section->topic != NULL;
 }
 
-static int open_single(int *line, const char *name,
-                       const struct weir__config_place *place)
+static void read_section(struct reader *r)
 {
-    if (*line > 0)
-        return refuse_again("section", name, *line, place);
-    *line = place->line;
-    return WEIR_OK;
-}
+    struct section section = {0};
+    int line = r->scan.line, *first;
 
-/* Runs when a section begins. libConfuse aborts when it reports a failure, so
- * an error waits in the reader. */
-static int opened(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
-{
-    struct reader *reader = reader_of(cfg);
-    struct weir__config_place place = place_of(reader, cfg);
-
-    (void)opt;   /* is OPENED */
-    (void)value; /* is its default */
-    *(void **)result = NULL;
-    if (reader->rc < 0)
-        return 0;
-    if (is_topic(cfg))
-        reader->rc = add_topic(reader, cfg->title, &place);
-    else if (strcmp(cfg->name, "redis") == 0)
-        reader->rc = open_single(&reader->redis_line, "redis", &place);
+    section.name = section_named(weir__scan_text(&r->scan));
+    if (section.name == NULL) {
+        unknown(r, NULL);
+        return;
+    }
+    if (strcmp(section.name, "topic") == 0) {
+        if (!read_title(r, &section))
+            return;
+    } else {
+        first = section.name == weir__config_sections[0] ? &r->redis_line
+                                                         : &r->worker_line;
+        if (*first > 0)
+            refuse_again(r, "section", section.name, *first);
+        else
+            *first = line;
+        advance(r);
+    }
+    if (is_at(r, WEIR__TOKEN_OPEN))
+        read_body(r, &section);
+    else if (is_at(r, WEIR__TOKEN_END))
+        fail(r, WEIR_EINVAL, r->scan.line,
+             "the file ends before a section began: write { and its options "
+             "and }");
     else
-        reader->rc = open_single(&reader->worker_line, "worker", &place);
-    return 0;
+        missing(r, line, "{", section.name,
+                "write { and the section's options and }");
 }
 
-/* --- options ------------------------------------------------------------- */
-
-/* Runs for each value, and each element of a list. */
-static int take(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+static void read_sections(struct reader *r)
 {
-    struct reader *reader = reader_of(cfg);
-    struct weir__config_place place = place_of(reader, cfg);
-    const struct weir__config_option *option =
-        weir__config_option_find(cfg->name, opt->name);
-    void *base = reader->config;
-
-    *(void **)result = NULL;
-    if (reader->rc < 0)
-        return -1;
-    if (option == NULL) {
-        /* "redis|url" in quotes is a way of libConfuse's to reach into a
-         * section. */
-        reader->rc = weir__config_option_unknown("root", opt->name, &place);
-        return -1;
-    }
-    if (is_topic(cfg))
-        base = last_topic(reader->config);
-    /* The element was counted before it is read, so a list's first is 1. */
-    reader->rc =
-        weir__config_option_take(option, base, value, opt->nvalues > 1, &place);
-    if (reader->rc == WEIR_OK && option->form == WEIR__OPTION_TOPIC &&
-        strcmp(value, cfg->title) == 0)
-        reader->rc = weir__config_fail(&place, WEIR_EINVAL,
-                                       "%s: \"%s\" is this topic itself: write "
-                                       "another one",
-                                       option->name, value);
-    return reader->rc < 0 ? -1 : 0;
-}
-
-/* --- libConfuse's own errors --------------------------------------------- */
-
-struct saying {
-    const char *format; /* libConfuse's; its argument is a string or none */
-    const char *what;   /* ours, before the argument */
-    const char *instead;
-};
-
-static const struct saying sayings[] = {
-    {"missing equal sign after option '%s'", "there is no = behind ",
-     "write NAME = VALUE"},
-    {"missing opening brace for section '%s'", "there is no { behind ",
-     "write { and the section's options and }"},
-    {"missing title for section '%s'", "there is no name behind ",
-     "write topic \"NAME\" { and its options and }"},
-    {"unexpected closing brace", "there is no { for this }", "remove it"},
-    {"premature end of file", "the file ends before a section began",
-     "write { and its options and }"},
-};
-
-enum { SAYING_COUNT = sizeof(sayings) / sizeof(sayings[0]) };
-
-static const char *instead_of_token(const char *token)
-{
-    switch (*token) {
-    case '{':
-        return "write { behind a section's name, or behind the = of a list";
-    case '}':
-        return "write a value before it";
-    case '=':
-        return "write = between an option's name and its value";
-    case ',':
-        return "write , between the texts of a list, within { and }";
-    default:
-        return "write , between the texts of a list, and } behind them";
+    while (!is_at(r, WEIR__TOKEN_END) && r->rc != WEIR_ENOMEM) {
+        if (is_at(r, WEIR__TOKEN_TEXT)) {
+            read_section(r);
+        } else if (is_at(r, WEIR__TOKEN_CLOSE)) {
+            if (!r->is_lost)
+                fail(r, WEIR_EINVAL, r->scan.line,
+                     "there is no { for this }: remove it");
+            recover(r, r->scan.line);
+        } else {
+            unexpected(r);
+        }
     }
 }
 
-/* Where a topic that was read already begins. */
-static int line_of(const struct weir__config *config, const char *topic)
+/* --- beginning and end --------------------------------------------------- */
+
+int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
+                      struct weir__config **ret_config)
 {
-    for (size_t i = 0; i < config->topic_count; i++)
-        if (strcmp(config->topics[i].name, topic) == 0)
-            return config->topics[i].line;
-    WEIR_UNREACHABLE("libConfuse saw it, so it was added");
-}
-
-static void translate(struct reader *reader, cfg_t *cfg, const char *format,
-                      const char *arg)
-{
-    struct weir__config_place place = place_of(reader, cfg);
-    char quote[WEIR__TEXT_QUOTE_CAP];
-
-    (void)weir__text_quote(weir__slice_str(arg), quote);
-    if (strcmp(format, "no such option '%s'") == 0) {
-        reader->rc = weir__config_option_unknown(cfg->name, arg, &place);
-        return;
-    }
-    if (strcmp(format, "unexpected token '%s'") == 0) {
-        reader->rc = weir__config_fail(&place, WEIR_EINVAL,
-                                       "%s is not expected here: %s", quote,
-                                       instead_of_token(arg));
-        return;
-    }
-    if (strcmp(format, "found duplicate title '%s'") == 0) {
-        reader->rc =
-            refuse_again("topic", arg, line_of(reader->config, arg), &place);
-        return;
-    }
-    for (size_t i = 0; i < SAYING_COUNT; i++)
-        if (strcmp(format, sayings[i].format) == 0)
-            reader->rc =
-                weir__config_fail(&place, WEIR_EINVAL, "%s%s: %s",
-                                  sayings[i].what, quote, sayings[i].instead);
-}
-
-/* libConfuse's way to say that something is wrong. Its formats are known, and
- * where they are not (another version, another language) its own sentence is
- * taken as it is. */
-WEIR_PRINTF(2, 0)
-static void complain(cfg_t *cfg, const char *format, va_list args)
-{
-    struct reader *reader = reader_of(cfg);
-    struct weir__config_place place = place_of(reader, cfg);
-    const char *conversion = strchr(format, '%');
-    char text[128];
-    va_list copy;
-
-    if (reader->rc < 0)
-        return;
-    va_copy(copy, args);
-    if (conversion == NULL)
-        translate(reader, cfg, format, "");
-    else if (conversion[1] == 's' && strchr(conversion + 1, '%') == NULL)
-        translate(reader, cfg, format, va_arg(copy, const char *));
-    va_end(copy);
-    if (reader->rc < 0)
-        return;
-    (void)vsnprintf(text, sizeof(text), format, args); /* cut */
-    reader->rc = weir__config_fail(&place, WEIR_EINVAL,
-                                   "%s: docs/configuration.md shows how it is "
-                                   "written",
-                                   text);
-}
-
-/* --- telling libConfuse, reading, freeing -------------------------------- */
-
-static void fill_section(const char *section, cfg_opt_t *opts, void **self,
-                         char *opened_default)
-{
+    struct reader r = {.path = path, .tell = tell, .arg = arg};
     const struct weir__config_option *option = weir__config_options;
-
-    *opts = (cfg_opt_t)CFG_PTR_CB(SELF, NULL, CFGF_NODEFAULT, NULL, NULL);
-    opts->simple_value.ptr = self;
-    opts++;
-    *opts++ =
-        (cfg_opt_t)CFG_PTR_CB(OPENED, opened_default, CFGF_NONE, opened, NULL);
-    for (; option->name != NULL; option++) {
-        cfg_flag_t flags = CFGF_NODEFAULT;
-
-        if (strcmp(option->section, section) != 0)
-            continue;
-        if (weir__config_option_is_list(option))
-            flags |= CFGF_LIST;
-        *opts++ = (cfg_opt_t)CFG_PTR_CB(option->name, NULL, flags, take, NULL);
-    }
-    *opts = (cfg_opt_t)CFG_END();
-}
-
-static void fill_grammar(struct grammar *grammar, void **self)
-{
-    cfg_opt_t root[] = {
-        CFG_PTR_CB(SELF, NULL, CFGF_NODEFAULT, NULL, NULL),
-        CFG_SEC("redis", grammar->redis, CFGF_NODEFAULT),
-        CFG_SEC("worker", grammar->worker, CFGF_NODEFAULT),
-        CFG_SEC("topic", grammar->topic,
-                CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-        CFG_END(),
-    };
-
-    _Static_assert(sizeof(root) == sizeof(grammar->root), "the same array");
-    root[0].simple_value.ptr = self;
-    memcpy(grammar->root, root, sizeof(root));
-    memcpy(grammar->opened, "1", sizeof(grammar->opened));
-    fill_section("redis", grammar->redis, self, grammar->opened);
-    fill_section("worker", grammar->worker, self, grammar->opened);
-    fill_section("topic", grammar->topic, self, grammar->opened);
-}
-
-static int parse(struct reader *reader, struct weir__buf *source)
-{
-    FILE *file = fmemopen(source->ptr, source->len, "r");
-    struct grammar grammar;
-    void *self = reader;
-    cfg_t *cfg = NULL;
-    int rc = WEIR_ENOMEM;
-
-    if (file == NULL)
-        return rc;
-    fill_grammar(&grammar, &self);
-    cfg = cfg_init(grammar.root, CFGF_NONE);
-    if (cfg != NULL) {
-        (void)cfg_set_error_function(cfg, complain); /* was: none */
-        if (cfg_parse_fp(cfg, file) == CFG_SUCCESS || reader->rc < 0)
-            rc = reader->rc;
-        (void)cfg_free(cfg); /* fails on NULL only */
-    }
-    (void)fclose(file); /* it was only read */
-    return rc;
-}
-
-int weir__config_read(const char *path, struct weir__config **ret_config,
-                      struct weir_error *err)
-{
-    struct weir__config_place file = {.path = path, .err = err};
-    struct reader reader = {.path = path, .err = err};
-    struct weir__buf source = {0};
     int rc;
 
-    reader.config = weir__mem_new(sizeof(*reader.config));
-    if (reader.config == NULL)
-        return weir__config_fail(&file, WEIR_ENOMEM, "out of memory");
-    weir__config_option_defaults("redis", reader.config);
-    weir__config_option_defaults("worker", reader.config);
-    rc = weir__config_source_read(&file, &source);
-    if (rc == WEIR_OK) {
-        rc = parse(&reader, &source);
-        if (rc == WEIR_ENOMEM)
-            rc = weir__config_fail(&file, rc, "out of memory");
+    r.config = weir__mem_new(sizeof(*r.config));
+    if (r.config == NULL) {
+        no_memory(&r);
+        return r.rc;
     }
-    weir__buf_fini(&source);
-    if (rc < 0)
-        weir__config_free(reader.config);
+    for (; option->section != NULL; option++)
+        if (weir__option_is_number(&option->row))
+            ((struct weir__config_number *)weir__config_holder(option,
+                                                               r.config))
+                ->value = option->row.fallback;
+    rc = weir__scan_open(&r.scan, path);
+    if (r.scan.text.failed)
+        no_memory(&r);
+    else if (rc < 0)
+        fail(&r, rc, r.scan.line, "%s", r.scan.why.text);
     else
-        *ret_config = reader.config;
-    return rc;
+        read_sections(&r);
+    weir__scan_fini(&r.scan);
+    if (r.rc < 0)
+        weir__config_free(r.config);
+    else
+        *ret_config = r.config;
+    return r.rc;
 }
 
 void weir__config_free(struct weir__config *config)
@@ -374,11 +546,15 @@ void weir__config_free(struct weir__config *config)
     if (config == NULL)
         return;
     for (size_t i = 0; i < config->topic_count; i++) {
-        weir__config_option_release("topic", &config->topics[i]);
-        weir__mem_free(config->topics[i].name);
+        struct weir__config_topic *topic = &config->topics[i];
+
+        weir__config_release("topic", topic);
+        for (size_t j = 0; j < WEIR__TOPIC_OPTIONS; j++)
+            weir__mem_free(topic->said[j].value);
+        weir__mem_free(topic->name);
     }
     weir__mem_free(config->topics);
-    weir__config_option_release("redis", config);
-    weir__config_option_release("worker", config);
+    weir__config_release("redis", config);
+    weir__config_release("worker", config);
     weir__mem_free(config);
 }

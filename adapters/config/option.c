@@ -1,223 +1,156 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/config/option.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/config/config.h"
-#include "adapters/config/value.h"
 #include "core/assert.h"
+#include "core/error.h"
 #include "core/mem.h"
+#include "core/nearest.h"
+#include "core/text.h"
 
-#define GLOBAL(field) offsetof(struct weir__config, field)
+enum { NAMES_MAX = WEIR__TOPIC_OPTIONS + 16, NAMES_CAP = 440 };
 
-#define TOPIC_ROW(name, form, min, max, fallback, word, value) \
-    {"topic",                                                  \
-     #name,                                                    \
-     WEIR__OPTION_##form,                                      \
-     offsetof(struct weir__config_topic, name),                \
-     min,                                                      \
-     max,                                                      \
-     fallback,                                                 \
-     word,                                                     \
-     value},
+const char *const weir__config_sections[] = {"redis", "worker", "topic"};
 
-/* clang-format off */
+#define BASE_redis  struct weir__config
+#define BASE_worker struct weir__config
+#define BASE_topic  struct weir__config_topic
+
+#define ROW(section, name, holder, form, min, max, fallback, word)           \
+    {#section,                                                               \
+     {#name, WEIR__OPTION_##form, WEIR__KINDS_ALL, min, max, fallback, word, \
+      0},                                                                    \
+     offsetof(BASE_##section, name)},
+
 const struct weir__config_option weir__config_options[] = {
-    {"redis", "url", WEIR__OPTION_TEXT, GLOBAL(url), 0, 0, 0, NULL, 0},
-    {"redis", "data", WEIR__OPTION_TEXT, GLOBAL(data), 0, 0, 0, NULL, 0},
-    {"worker", "plugin_path", WEIR__OPTION_PATHS, GLOBAL(plugin_path),
-     0, 0, 0, NULL, 0},
-    {"worker", "name", WEIR__OPTION_WORKER, GLOBAL(name), 0, 0, 0, NULL, 0},
-    {"worker", "log_level", WEIR__OPTION_LEVEL, GLOBAL(log_level),
-     WEIR_LEVEL_DEBUG, WEIR_LEVEL_ERROR, WEIR_LEVEL_INFO, NULL, 0},
-    {"worker", "drain", WEIR__OPTION_DURATION, GLOBAL(drain),
-     0, 7 * WEIR__DAY_MS, 30 * WEIR__SECOND_MS, NULL, 0},
-    {"worker", "block_warn", WEIR__OPTION_DURATION, GLOBAL(block_warn),
-     1, WEIR__HOUR_MS, 100, NULL, 0},
-    {"worker", "threads", WEIR__OPTION_COUNT, GLOBAL(threads),
-     1, 256, 8, NULL, 0},
-    {"worker", "allow_eviction", WEIR__OPTION_SWITCH, GLOBAL(allow_eviction),
-     0, 1, 0, NULL, 0},
-    WEIR__TOPIC_OPTION_MAP(TOPIC_ROW)
-    {NULL, NULL, WEIR__OPTION_TEXT, 0, 0, 0, 0, NULL, 0},
+    WEIR__CONFIG_MAP(ROW) WEIR__CONFIG_TOPIC_MAP(ROW){NULL, {0}, 0},
 };
-/* clang-format on */
 
-_Static_assert(sizeof(weir__config_options) / sizeof(weir__config_options[0]) ==
-                   WEIR__CONFIG_OPTION_COUNT + 1,
-               "the table has one row for each option and one that ends it");
-
-const struct weir__config_option *weir__config_option_find(const char *section,
-                                                           const char *name)
+bool weir__config_is_list(const struct weir__option *row)
 {
-    const struct weir__config_option *option = weir__config_options;
-
-    for (; option->name != NULL; option++)
-        if (strcmp(option->section, section) == 0 &&
-            strcmp(option->name, name) == 0)
-            return option;
-    return NULL;
+    return row->form == WEIR__OPTION_PATHS || row->form == WEIR__OPTION_PAIRS ||
+           row->form == WEIR__OPTION_GROUPS;
 }
 
-bool weir__config_option_is_list(const struct weir__config_option *option)
-{
-    return option->form == WEIR__OPTION_PATHS ||
-           option->form == WEIR__OPTION_PAIRS ||
-           option->form == WEIR__OPTION_GROUPS;
-}
-
-static bool is_text(const struct weir__config_option *option)
-{
-    return option->form <= WEIR__OPTION_LADDER;
-}
-
-static bool is_number(const struct weir__config_option *option)
-{
-    return option->form >= WEIR__OPTION_LEVEL;
-}
-
-/* Where the option is kept; the first member is its line. */
-static void *slot_of(const struct weir__config_option *option, void *base)
+/* A struct weir__config_number, _text or _list. */
+void *weir__config_holder(const struct weir__config_option *option, void *base)
 {
     return (char *)base + option->offset;
 }
 
-void weir__config_option_defaults(const char *section, void *base)
+void weir__config_release(const char *section, void *base)
 {
     const struct weir__config_option *option = weir__config_options;
 
-    for (; option->name != NULL; option++) {
-        struct weir__config_number *number = slot_of(option, base);
+    for (; option->section != NULL; option++) {
+        void *holder = weir__config_holder(option, base);
+        struct weir__config_list *list = holder;
 
-        if (strcmp(option->section, section) == 0 && is_number(option))
-            number->value = option->fallback;
-    }
-}
-
-static int no_memory(const struct weir__config_place *place)
-{
-    return weir__config_fail(place, WEIR_ENOMEM, "out of memory");
-}
-
-char *weir__config_text_copy(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = weir__mem_new(size);
-
-    if (copy != NULL)
-        memcpy(copy, text, size);
-    return copy;
-}
-
-static int take_text(struct weir__config_text *slot, const char *text,
-                     const struct weir__config_place *place)
-{
-    char *copy = weir__config_text_copy(text);
-
-    if (copy == NULL)
-        return no_memory(place);
-    slot->value = copy;
-    return WEIR_OK;
-}
-
-static int take_item(struct weir__config_list *slot, const char *text,
-                     const struct weir__config_place *place)
-{
-    char *copy = weir__config_text_copy(text);
-    char **items;
-
-    if (copy == NULL)
-        return no_memory(place);
-    items = weir__mem_grow(slot->items, slot->count + 1, sizeof(*items));
-    if (items == NULL) {
-        weir__mem_free(copy);
-        return no_memory(place);
-    }
-    items[slot->count] = copy;
-    slot->items = items;
-    slot->count++;
-    return WEIR_OK;
-}
-
-static int take(const struct weir__config_option *option, void *slot,
-                const char *text, const struct weir__config_place *place)
-{
-    struct weir__config_number *number = slot;
-    bool is_word = option->word != NULL &&
-                   option->form != WEIR__OPTION_CHOICE &&
-                   strcmp(text, option->word) == 0;
-    int rc;
-
-    if (is_number(option)) {
-        if (!is_word)
-            return weir__config_number_read(option, text, &number->value,
-                                            place);
-        number->value = option->word_value;
-        return WEIR_OK;
-    }
-    if (is_word)
-        return WEIR_OK;
-    rc = weir__config_text_check(option, text, place);
-    if (rc < 0)
-        return rc;
-    return is_text(option) ? take_text(slot, text, place)
-                           : take_item(slot, text, place);
-}
-
-int weir__config_option_take(const struct weir__config_option *option,
-                             void *base, const char *text, bool is_more,
-                             const struct weir__config_place *place)
-{
-    void *slot = slot_of(option, base);
-    int *line = slot;
-    int rc;
-
-    WEIR_ASSERT(place->line > 0);
-    if (*line > 0 && !is_more)
-        return weir__config_fail(place, WEIR_EINVAL,
-                                 "%s was given on line %d already: write it "
-                                 "once",
-                                 option->name, *line);
-    rc = take(option, slot, text, place);
-    if (rc == WEIR_OK && *line == 0)
-        *line = place->line;
-    return rc;
-}
-
-static void release_list(struct weir__config_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        weir__mem_free(list->items[i]);
-    weir__mem_free(list->items);
-}
-
-void weir__config_option_release(const char *section, void *base)
-{
-    const struct weir__config_option *option = weir__config_options;
-
-    for (; option->name != NULL; option++) {
-        void *slot = slot_of(option, base);
-
-        if (strcmp(option->section, section) != 0)
+        if (strcmp(option->section, section) != 0 ||
+            weir__option_is_number(&option->row))
             continue;
-        if (is_text(option))
-            weir__mem_free(((struct weir__config_text *)slot)->value);
-        else if (weir__config_option_is_list(option))
-            release_list(slot);
+        if (!weir__config_is_list(&option->row)) {
+            weir__mem_free(((struct weir__config_text *)holder)->value);
+            continue;
+        }
+        for (size_t i = 0; i < list->count; i++)
+            weir__mem_free(list->items[i]);
+        weir__mem_free(list->items);
     }
 }
 
-int weir__config_topic_line(const struct weir__config_topic *topic,
-                            enum weir__topic_option option)
-{
-    static const size_t offsets[] = {
-#define OFFSET(name, form, min, max, fallback, word, value) \
-    offsetof(struct weir__config_topic, name),
-        WEIR__TOPIC_OPTION_MAP(OFFSET)
-#undef OFFSET
-    };
+/* --- names --------------------------------------------------------------- */
 
-    WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
-    /* The first member of each. */
-    return *(const int *)(const void *)((const char *)topic + offsets[option]);
+/* Fills in the options of a section, or the sections where it is NULL. */
+static size_t names_of(const char *section, const char *ret_names[NAMES_MAX])
+{
+    const struct weir__config_option *option = weir__config_options;
+    size_t count = 0;
+
+    for (size_t i = 0; section == NULL && i < WEIR__CONFIG_SECTIONS; i++)
+        ret_names[count++] = weir__config_sections[i];
+    for (; section != NULL && option->section != NULL; option++)
+        if (strcmp(option->section, section) == 0)
+            ret_names[count++] = option->row.name;
+    if (section == NULL || strcmp(section, "topic") != 0)
+        return count;
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        ret_names[count++] = weir__topic_options[i].name;
+    WEIR_ASSERT(count <= NAMES_MAX);
+    return count;
+}
+
+static const char *name_at(const void *names, size_t i)
+{
+    return ((const char *const *)names)[i];
+}
+
+static bool has_name(const char *section, const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t count = names_of(section, names);
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* "a, b, c" */
+static const char *list_names(const char *section, char buf[NAMES_CAP])
+{
+    const char *names[NAMES_MAX];
+    size_t count = names_of(section, names), len = 0;
+
+    for (size_t i = 0; i < count && len < NAMES_CAP; i++)
+        len += (size_t)snprintf(buf + len, NAMES_CAP - len, "%s%s",
+                                i == 0 ? "" : ", ", names[i]);
+    return buf;
+}
+
+int weir__config_unknown(const char *section, const char *name,
+                         struct weir_error *ret_why)
+{
+    const char *near, *home = NULL;
+    char quote[WEIR__TEXT_QUOTE_CAP], list[NAMES_CAP];
+    const char *names[NAMES_MAX];
+    size_t count = names_of(section, names);
+
+    (void)weir__text_quote(weir__slice_str(name), quote);
+    if (strlen(quote) > 27) /* leave room for what is known */
+        memcpy(quote + 24, "...", sizeof("..."));
+    near = weir__nearest(name, names, count, name_at);
+    for (size_t i = 0; i < WEIR__CONFIG_SECTIONS; i++)
+        if (has_name(weir__config_sections[i], name))
+            home = weir__config_sections[i];
+    if (has_name(NULL, name))
+        return weir__error_set(
+            ret_why, WEIR_EINVAL,
+            "%s is a section and cannot stand here: write %s on its own, with "
+            "its options in { and }",
+            quote, quote);
+    if (home != NULL)
+        return weir__error_set(
+            ret_why, WEIR_EINVAL,
+            "%s is an option of %s: write it in that section", quote, home);
+    if (near != NULL && section == NULL)
+        return weir__error_set(ret_why, WEIR_EINVAL,
+                               "no section is called \"%s\": write %s", quote,
+                               near);
+    if (near != NULL)
+        return weir__error_set(ret_why, WEIR_EINVAL,
+                               "there is no option \"%s\" here: write %s",
+                               quote, near);
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz_") != strlen(name))
+        return weir__error_set(
+            ret_why, WEIR_EINVAL,
+            "\"%s\" stands where a name should: write a value of several "
+            "words in quotes",
+            quote);
+    return weir__error_set(
+        ret_why, WEIR_EINVAL, "%s knows no \"%s\": write one of %s",
+        section == NULL ? "weir" : section, quote, list_names(section, list));
 }

@@ -2,58 +2,54 @@
 #ifndef WEIR_CONFIG_OPTION_H
 #define WEIR_CONFIG_OPTION_H
 
-/* The options that a configuration file knows: those of topics (core/option.h)
- * and its own, and how a value's text becomes what adapters/config/config.h
- * holds. Knows nothing of libConfuse. */
+/* What a configuration file says beside the options of topics
+ * (core/options.h), and where adapters/config/config.h holds that. */
 
-#include "adapters/config/place.h"
 #include "core/option.h"
 
+/* Of the sections redis and worker: X(section, name, holder, form, min, max,
+ * fallback, word); of topic: what is no option that could be stored. */
+/* clang-format off */
+#define WEIR__CONFIG_MAP(X)                                                   \
+    X(redis, url, text, TEXT, 0, 0, 0, NULL)                                  \
+    X(redis, data, text, TEXT, 0, 0, 0, NULL)                                 \
+    X(worker, plugin_path, list, PATHS, 0, 0, 0, NULL)                        \
+    X(worker, name, text, WORKER, 0, 0, 0, NULL)                              \
+    X(worker, log_level, number, CHOICE, 0, 3, WEIR_LEVEL_INFO,               \
+      "debug|info|warn|error")                                                \
+    X(worker, drain, number, DURATION, 0, 7 * WEIR__DAY_MS,                   \
+      30 * WEIR__SECOND_MS, NULL)                                             \
+    X(worker, block_warn, number, DURATION, 1, WEIR__HOUR_MS, 100, NULL)      \
+    X(worker, threads, number, COUNT, 1, 256, 8, NULL)                        \
+    X(worker, allow_eviction, number, SWITCH, 0, 1, 0, NULL)
+#define WEIR__CONFIG_TOPIC_MAP(X)                                             \
+    X(topic, handler, text, TEXT, 0, 0, 0, NULL)                              \
+    X(topic, options, list, PAIRS, 0, 0, 0, NULL)
+/* clang-format on */
+
 struct weir__config_option {
-    const char *section; /* redis, worker, topic */
-    const char *name;
-    enum weir__option_form form;
-    /* Of its struct in struct weir__config, or weir__config_topic where the
-     * section is topic. */
-    size_t offset;
-    int64_t min, max, fallback; /* of numbers */
-    const char *word;           /* stands for `word_value`; NULL: no word */
-    int64_t word_value;
+    const char *section;
+    struct weir__option row;
+    size_t offset; /* in struct weir__config, or weir__config_topic */
 };
 
-/* Every option there is; a NULL name ends the table. The order is the one in
- * which an error lists them. */
+/* A NULL section ends the table. */
 extern const struct weir__config_option weir__config_options[];
 
-enum { WEIR__CONFIG_OPTION_COUNT = 43 };
+enum { WEIR__CONFIG_SECTIONS = 3 };
+extern const char *const weir__config_sections[];
 
-/* NULL: `section` has no such option. */
-const struct weir__config_option *weir__config_option_find(const char *section,
-                                                           const char *name);
+bool weir__config_is_list(const struct weir__option *row);
 
-/* Is its value a list of texts? */
-bool weir__config_option_is_list(const struct weir__config_option *option);
+/* A struct weir__config_number, _text or _list in its struct. */
+void *weir__config_holder(const struct weir__config_option *option, void *base);
 
-/* Give every number of `section` its default. `base` is what the table's
- * offsets count from, here and below. */
-void weir__config_option_defaults(const char *section, void *base);
+/* Free the texts and lists of a section. */
+void weir__config_release(const char *section, void *base);
 
-/* Read one value, or one more element of a list (`is_more`), and note the
- * place's line. WEIR_EINVAL: not a value of this option, or it was given
- * before; WEIR_ENOMEM. */
-int weir__config_option_take(const struct weir__config_option *option,
-                             void *base, const char *text, bool is_more,
-                             const struct weir__config_place *place);
-
-/* Free the texts and lists of `section`. */
-void weir__config_option_release(const char *section, void *base);
-
-/* A copy to be freed with weir__mem_free; NULL when out of memory. */
-char *weir__config_text_copy(const char *text);
-
-/* Refuse a name that is no section ("root" as `section`) or no option of
- * `section`, and say what was probably meant. Returns WEIR_EINVAL. */
-int weir__config_option_unknown(const char *section, const char *name,
-                                const struct weir__config_place *place);
+/* What to write instead of a name that is no section (`section` is NULL) or no
+ * option of `section`. WEIR_EINVAL. */
+int weir__config_unknown(const char *section, const char *name,
+                         struct weir_error *ret_why);
 
 #endif

@@ -143,12 +143,4 @@ const char *weir__facade_kind_of(const struct weir_reactor *reactor,
 /* Close all stores and forget what was declared. */
 void weir__facade_close_stores(struct weir_reactor *reactor);
 
-/* --- serve_feed.c ------------------------------------------------------- */
-
-/* What a host wants of a list or stream topic. WEIR_EINVAL. */
-int weir__facade_feed(const char *topic,
-                      const struct weir_topic_options *options,
-                      struct weir__feed_options *ret_feed,
-                      struct weir_error *err);
-
 #endif

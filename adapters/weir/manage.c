@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/mem.h"
-#include "core/option.h"
 #include "core/text.h"
 
 /* Managing jobs and topics for a host program: what it gives is checked here,
@@ -166,170 +166,106 @@ int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
     return place.store->ops->pause(place.topic, is_paused, fn, arg);
 }
 
-/* "key=value" into its parts; an empty value removes the option. */
-static int read_setting(const char *topic, const char *text,
-                        struct weir__setting *ret_setting,
-                        struct weir_error *err)
-{
-    char quote[WEIR__TEXT_QUOTE_CAP];
-    const char *equals = strchr(text, '=');
-    struct weir__setting setting;
-    enum weir__topic_option option;
-    int64_t number;
-
-    if (equals == NULL)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "\"%s\" has no =: write option=value",
-                               weir__text_quote(weir__slice_str(text), quote));
-    setting.name = weir__slice_of(text, (size_t)(equals - text));
-    setting.value = weir__slice_str(equals + 1);
-    option = weir__topic_option_find(setting.name);
-    if (option == WEIR__TOPIC_OPTIONS || option == WEIR__TOPIC_handler ||
-        option == WEIR__TOPIC_options)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "\"%s\" is not an option that is stored with a "
-                               "topic",
-                               weir__text_quote(setting.name, quote));
-    *ret_setting = setting;
-    if (setting.value.len == 0)
-        return WEIR_OK;
-    if (option == WEIR__TOPIC_on_dead && strcmp(equals + 1, topic) == 0)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "on_dead: \"%s\" is this topic itself: write "
-                               "another one",
-                               topic);
-    return weir__option_read(&weir__topic_options[option], equals + 1, &number,
-                             err);
-}
-
-/* The kind among the settings; NULL: it is not set. */
-static const char *kind_among(const struct weir__setting *settings,
-                              size_t count)
-{
-    const char *kind = NULL;
-
-    for (size_t i = 0; i < count; i++)
-        if (weir__topic_option_find(settings[i].name) == WEIR__TOPIC_kind &&
-            settings[i].value.len > 0)
-            kind = (const char *)settings[i].value.ptr;
-    return kind;
-}
-
-/* Options that topics of the kind do not have may be removed, not set. The kind
- * is the one that is being set, or what was declared. */
-static int check_fit(const struct weir__setting *settings, size_t count,
-                     const char *kind, struct weir_error *err)
-{
-    if (kind_among(settings, count) != NULL)
-        kind = kind_among(settings, count);
-    for (size_t i = 0; i < count; i++) {
-        enum weir__topic_option option =
-            weir__topic_option_find(settings[i].name);
-        int rc = settings[i].value.len == 0
-                     ? WEIR_OK
-                     : weir__topic_option_fits(option, kind, err);
-
-        if (rc == WEIR_OK && option == WEIR__TOPIC_lease &&
-            weir__slice_equal(settings[i].value, weir__slice_str("none")))
-            rc = weir__topic_unleased_fits(kind, err);
-        if (rc < 0)
-            return rc;
-    }
-    return WEIR_OK;
-}
-
-/* Options that topics of the kind do not have are removed: an earlier kind may
- * have left them. Returns how many settings there are then; `list` has room. */
-static size_t drop_unfit(struct weir__setting *list, size_t count,
-                         const char *kind)
-{
-    struct weir_error unused;
-
-    for (int i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
-        if (weir__topic_option_fits((enum weir__topic_option)i, kind,
-                                    &unused) == WEIR_OK)
-            continue;
-        list[count].name = weir__slice_str(weir__topic_options[i].name);
-        list[count].value = weir__slice_str("");
-        count++;
-    }
-    return count;
-}
-
-/* A set that changes the kind. */
-struct change {
+/* What is to be stored with a topic. */
+struct set {
     struct weir_reactor *reactor;
     weir_code_fn fn;
     void *arg;
     char topic[WEIR_MAX_TOPIC + 1];
-    char kind[16];
+    struct weir__options options;
+    struct weir__setting list[WEIR_MAX_OPTIONS + WEIR__TOPIC_OPTIONS];
+    size_t count;
 };
 
-static void on_changed(int code, const char *text, void *arg)
+static void add_setting(struct set *set, const char *name, size_t len,
+                        const char *value)
 {
-    struct change *change = arg;
-
-    if (code == WEIR_OK && !change->reactor->is_freed)
-        weir__facade_changed(change->reactor, change->topic, change->kind);
-    if (change->fn != NULL)
-        change->fn(code, text, change->arg);
-    weir__mem_free(change);
+    WEIR_ASSERT(set->count < sizeof(set->list) / sizeof(set->list[0]));
+    set->list[set->count].name = weir__slice_of(name, len);
+    set->list[set->count].value = weir__slice_str(value);
+    set->count++;
 }
 
-static int set_kind(struct weir_reactor *reactor,
-                    const struct weir__place *place,
-                    const struct weir__setting *list, size_t count,
-                    const struct change *wanted)
+/* Options that topics of the new kind do not have are removed: an earlier kind
+ * may have left them. */
+static void drop_unfit(struct set *set)
 {
-    struct change *change = weir__mem_new(sizeof(*change));
+    for (int i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
+        const char *name = weir__topic_options[i].name;
+
+        if (weir__topic_option_fits((enum weir__topic_option)i,
+                                    set->options.kind, NULL) < 0)
+            add_setting(set, name, strlen(name), "");
+    }
+}
+
+/* An option that is removed need not fit. */
+static int read_settings(struct set *set, const char *const *texts,
+                         const char *kind, struct weir_error *err)
+{
     int rc;
 
-    if (change == NULL)
-        return WEIR_ENOMEM;
-    *change = *wanted;
-    change->reactor = reactor;
-    rc = place->store->ops->set(place->topic, list, count, on_changed, change);
+    weir__options_init(&set->options);
+    rc = weir__options_read(&set->options, set->topic, texts, err);
     if (rc < 0)
-        weir__mem_free(change);
-    return rc;
+        return rc;
+    if (set->options.kind[0] != '\0')
+        kind = set->options.kind;
+    for (; *texts != NULL && set->count < WEIR_MAX_OPTIONS; texts++) {
+        const char *equals = strchr(*texts, '='); /* there is one */
+
+        add_setting(set, *texts, (size_t)(equals - *texts), equals + 1);
+    }
+    if (*texts != NULL)
+        return weir__error_set(err, WEIR_EINVAL, "more than %d options at once",
+                               WEIR_MAX_OPTIONS);
+    if (set->options.kind[0] != '\0')
+        drop_unfit(set);
+    return weir__options_fit(&set->options, kind, err);
+}
+
+static void on_set(int code, const char *text, void *arg)
+{
+    struct set *set = arg;
+
+    if (code == WEIR_OK && !set->reactor->is_freed &&
+        set->options.kind[0] != '\0')
+        weir__facade_changed(set->reactor, set->topic, set->options.kind);
+    if (set->fn != NULL)
+        set->fn(code, text, set->arg);
+    weir__mem_free(set);
 }
 
 int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
 {
-    enum { MOST = 2 * WEIR__TOPIC_OPTIONS };
-    struct weir__setting list[MOST + WEIR__TOPIC_OPTIONS];
     struct weir__place place, common;
-    size_t most = MOST, count = 0;
+    struct set *set;
     int rc = weir__facade_common(reactor, topic, &common, err);
 
-    for (; rc == WEIR_OK && settings[count] != NULL; count++)
-        rc = count == most
-                 ? weir__error_set(err, WEIR_EINVAL,
-                                   "more than %zu options at once", most)
-                 : read_setting(topic, settings[count], &list[count], err);
     if (rc == WEIR_OK)
         rc = weir__facade_place(reactor, topic, &place, err);
-    if (rc == WEIR_OK)
-        rc = check_fit(list, count, weir__facade_kind_of(reactor, place.store),
-                       err);
     if (rc < 0)
         return rc;
-    if (kind_among(list, count) == NULL) {
-        rc = common.store->ops->set(common.topic, list, count, fn, arg);
-    } else {
-        struct change change = {.fn = fn, .arg = arg};
-
-        memcpy(change.topic, topic, strlen(topic)); /* checked */
-        memcpy(change.kind, kind_among(list, count),
-               strlen(kind_among(list, count))); /* one that there is */
-        count = drop_unfit(list, count, change.kind);
-        rc = set_kind(reactor, &common, list, count, &change);
+    set = weir__mem_new(sizeof(*set));
+    if (set == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    set->reactor = reactor;
+    set->fn = fn;
+    set->arg = arg;
+    memcpy(set->topic, topic, strlen(topic)); /* checked */
+    rc = read_settings(set, settings,
+                       weir__facade_kind_of(reactor, place.store), err);
+    if (rc == WEIR_OK) {
+        rc = common.store->ops->set(common.topic, set->list, set->count, on_set,
+                                    set);
+        if (rc < 0)
+            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }
     if (rc < 0)
-        return weir__error_set(err, rc, "%s", weir_error_text(rc));
-    return WEIR_OK;
+        weir__mem_free(set);
+    return rc;
 }
 
 int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,

@@ -5,7 +5,7 @@
 
 #include "adapters/msgpack/scan.h"
 #include "core/ladder.h"
-#include "core/option.h"
+#include "core/options.h"
 #include "core/text.h"
 
 /* Jobs of a host program: what it gives is checked here, then the store's. */

@@ -66,14 +66,14 @@ static int serve(struct weir_reactor *reactor, char *dir,
                  struct weir_error *err)
 {
     struct weir_topic_options requests = {
-        .kind = "list",
         .run = handle,
         .self = dir,
-        .retry = "100ms ...",
-        .on_retry = "requests.later",
+        .options = {"kind=list", "retry=100ms ...", "on_retry=requests.later"},
     };
     struct weir_topic_options later = {
-        .run = handle, .self = dir, .retry = "100ms ...", /* for ever */
+        .run = handle,
+        .self = dir,
+        .options = {"retry=100ms ..."}, /* for ever */
     };
     int rc = weir_reactor_serve(reactor, "requests", &requests, err);
 

@@ -11,15 +11,20 @@
 /* Write w.conf. */
 void write_bytes(const void *bytes, size_t len);
 
+/* What the last reading told, a line each. */
+extern char told[4096];
+
+int read_config(const char *path, struct weir__config **ret_config);
+
 /* Read a file with this text, which is right. The caller frees it. */
 struct weir__config *config_of(const char *text);
 
 struct refusal {
     const char *text;
-    const char *sentence; /* exactly */
+    const char *sentence; /* exactly; of each mistake, a line each */
 };
 
-/* Each text is refused with its sentence and WEIR_EINVAL, and a text that is
+/* Each text is refused with its sentences and WEIR_EINVAL, and a text that is
  * right is read afterwards. */
 void expect_refused(const struct refusal *refusals, size_t count);
 

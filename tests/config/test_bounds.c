@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/config/option.h"
+#include "core/text.h"
 #include "tests/config/files.h"
 
 /* Values at an option's bounds and one step beyond them. */
@@ -43,41 +43,50 @@ static const struct bounds table[] = {
 
 enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };
 
-static const struct weir__config_option *option_of(const char *name)
+/* NULL: it is one of a topic. */
+static const struct weir__config_option *own_option(const char *name)
 {
-    const struct weir__config_option *option =
-        weir__config_option_find("worker", name);
+    const struct weir__config_option *option = weir__config_options;
 
-    if (option == NULL)
-        option = weir__config_option_find("topic", name);
-    EXPECT_TRUE(option != NULL);
-    return option;
+    while (option->section != NULL && strcmp(option->row.name, name) != 0)
+        option++;
+    return option->section == NULL ? NULL : option;
+}
+
+static const struct weir__option *option_of(const char *name)
+{
+    const struct weir__config_option *own = own_option(name);
+    enum weir__topic_option option =
+        weir__topic_option_find(weir__slice_str(name));
+
+    EXPECT_TRUE(own != NULL || option != WEIR__TOPIC_OPTIONS);
+    return own != NULL ? &own->row : &weir__topic_options[option];
 }
 
 static void file_of(const char *name, const char *value, char text[200])
 {
     (void)snprintf(text, 200, "%s { %s = %s }",
-                   strcmp(option_of(name)->section, "topic") == 0 ? "topic a"
-                                                                  : "worker",
-                   name, value);
+                   own_option(name) == NULL ? "topic a" : "worker", name,
+                   value);
 }
 
 static void expect_accepted(const char *name, const char *value, int64_t wanted)
 {
-    const struct weir__config_option *option = option_of(name);
+    const struct weir__config_option *own = own_option(name);
     const struct weir__config_number *number;
     struct weir__config *config;
+    int64_t got;
     char text[200];
-    const char *base;
 
     file_of(name, value, text);
     config = config_of(text);
-    base = (const char *)config->topics;
-    if (strcmp(option->section, "topic") != 0)
-        base = (const char *)config;
-    number = (const void *)(base + option->offset);
-    EXPECT_INT(1, number->line);
-    EXPECT_INT(wanted, number->value);
+    EXPECT_INT(WEIR_OK, weir__option_read(option_of(name), value, &got, NULL));
+    EXPECT_INT(wanted, got);
+    if (own != NULL) {
+        number = weir__config_holder(own, config);
+        EXPECT_INT(1, number->line);
+        EXPECT_INT(wanted, number->value);
+    }
     weir__config_free(config);
 }
 
@@ -98,7 +107,7 @@ static void expect_beyond(const struct bounds *bounds, const char *value)
 TEST(a_value_at_its_bound_is_accepted)
 {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        const struct weir__config_option *option = option_of(table[i].option);
+        const struct weir__option *option = option_of(table[i].option);
 
         expect_accepted(table[i].option, table[i].min, option->min);
         expect_accepted(table[i].option, table[i].max, option->max);
@@ -116,12 +125,13 @@ TEST(a_value_beyond_its_bound_is_refused_with_the_bounds)
 
 TEST(every_option_with_bounds_is_in_the_table)
 {
-    const struct weir__config_option *option = weir__config_options;
+    const struct weir__config_option *own = weir__config_options;
     size_t count = 0;
 
-    for (; option->name != NULL; option++)
-        if (option->form > WEIR__OPTION_CHOICE)
-            count++;
+    for (; own->section != NULL; own++)
+        count += own->row.form > WEIR__OPTION_CHOICE;
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        count += weir__topic_options[i].form > WEIR__OPTION_CHOICE;
     EXPECT_INT(TABLE_COUNT, count);
 }
 
@@ -135,7 +145,7 @@ TEST(every_kind_and_level_is_accepted)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         file_of("kind", kinds[i], text);
         config = config_of(text);
-        EXPECT_STR(kinds[i], config->topics[0].kind.value);
+        EXPECT_STR(kinds[i], config->topics[0].values.kind);
         weir__config_free(config);
     }
     for (int i = 0; i < 4; i++)
@@ -164,6 +174,6 @@ TEST(a_ladder_at_its_bounds_is_accepted)
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " 1s");
     (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "\" }");
     config = config_of(text);
-    EXPECT_INT(1, config->topics[0].retry.line);
+    EXPECT_INT(64, config->topics[0].values.retry.count);
     weir__config_free(config);
 }

@@ -11,6 +11,18 @@ static void expect_number(int line, int64_t value,
     EXPECT_INT(line, got.line);
 }
 
+/* A topic's option, as the file says it. */
+static void expect_said(int line, const char *said,
+                        const struct weir__config_topic *topic,
+                        enum weir__topic_option option)
+{
+    const struct weir__config_text *got = &topic->said[option];
+
+    EXPECT_STR(said, got->value == NULL ? "(none)" : got->value);
+    EXPECT_INT(line, got->line);
+    EXPECT_TRUE(weir__options_has(&topic->values, option) == (line > 0));
+}
+
 static void expect_text(int line, const char *value,
                         struct weir__config_text got)
 {
@@ -73,24 +85,28 @@ TEST(every_option_of_a_topic_is_read_with_its_line)
     EXPECT_INT(1, config->topic_count);
     EXPECT_STR("order.close", topic->name);
     EXPECT_INT(1, topic->line);
-    expect_text(2, "delay", topic->kind);
     expect_text(3, "./notify.so", topic->handler);
     EXPECT_INT(4, topic->options.line);
     EXPECT_INT(1, topic->options.count);
     EXPECT_STR("timeout=5s", topic->options.items[0]);
-    expect_text(5, "15s 3m ...", topic->retry);
-    expect_number(6, 10, topic->retry_jitter);
-    expect_number(7, 100, topic->concurrency);
-    expect_number(8, 7, topic->prefetch);
-    expect_number(9, 3, topic->weight);
-    expect_number(10, 120000, topic->timeout);
-    expect_number(11, 10000, topic->lease);
-    expect_number(12, 5, topic->max_crashes);
-    expect_number(13, 3600000, topic->ttl);
-    expect_number(14, 99, topic->max_dead);
-    expect_text(15, "graveyard", topic->on_dead);
-    expect_number(16, 65536, topic->max_body);
-    expect_number(17, 5000, topic->max_pending);
+    expect_said(2, "kind=delay", topic, WEIR__TOPIC_kind);
+    expect_said(5, "retry=15s 3m ...", topic, WEIR__TOPIC_retry);
+    expect_said(6, "retry_jitter=10%", topic, WEIR__TOPIC_retry_jitter);
+    expect_said(15, "on_dead=graveyard", topic, WEIR__TOPIC_on_dead);
+    expect_said(17, "max_pending=5000", topic, WEIR__TOPIC_max_pending);
+    EXPECT_INT(2, topic->values.retry.count);
+    EXPECT_INT(10, topic->values.retry_jitter);
+    EXPECT_INT(100, topic->values.concurrency);
+    EXPECT_INT(7, topic->values.prefetch);
+    EXPECT_INT(3, topic->values.weight);
+    EXPECT_INT(120000, topic->values.timeout);
+    EXPECT_INT(10000, topic->values.lease);
+    EXPECT_INT(5, topic->values.max_crashes);
+    EXPECT_INT(3600000, topic->values.ttl);
+    EXPECT_INT(99, topic->values.max_dead);
+    EXPECT_STR("graveyard", topic->values.on_dead);
+    EXPECT_INT(65536, topic->values.max_body);
+    EXPECT_INT(5000, topic->values.max_pending);
     weir__config_free(config);
 }
 
@@ -109,28 +125,12 @@ TEST(what_is_not_given_has_no_line_and_its_default)
     expect_number(0, 100, config->block_warn);
     expect_number(0, 8, config->threads);
     EXPECT_INT(1, topic->line);
-    expect_text(0, NULL, topic->kind);
     expect_text(0, NULL, topic->handler);
     EXPECT_INT(0, topic->options.line);
-    expect_text(0, NULL, topic->retry);
-    expect_number(0, 0, topic->retry_jitter);
-    expect_number(0, 256, topic->concurrency);
-    expect_number(0, WEIR__CONFIG_AUTO, topic->prefetch);
-    expect_number(0, 1, topic->weight);
-    expect_number(0, 30000, topic->timeout);
-    expect_number(0, 5000, topic->lease);
-    expect_number(0, 3, topic->max_crashes);
-    expect_number(0, WEIR__CONFIG_NONE, topic->ttl);
-    expect_number(0, 10000, topic->max_dead);
-    expect_text(0, NULL, topic->on_dead);
-    expect_number(0, 1048576, topic->max_body);
-    expect_number(0, WEIR__CONFIG_NONE, topic->max_pending);
-    expect_number(0, 1000, topic->delay);
-    expect_number(0, 1, topic->consumers);
-    expect_number(0, 1, topic->lock);
-    expect_number(0, 0, topic->auto_ack);
-    expect_number(0, 0, topic->parking);
-    expect_number(0, 128, topic->batch);
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        expect_said(0, "(none)", topic, (enum weir__topic_option)i);
+    EXPECT_INT(256, topic->values.concurrency);
+    EXPECT_INT(WEIR__OPTION_AUTO, topic->values.prefetch);
     weir__config_free(config);
 }
 
@@ -145,11 +145,16 @@ TEST(none_and_auto_are_given_values)
                                             "}\n");
     const struct weir__config_topic *topic = config->topics;
 
-    expect_text(2, "none", topic->retry);
-    expect_number(3, WEIR__CONFIG_AUTO, topic->prefetch);
-    expect_number(4, WEIR__CONFIG_NONE, topic->ttl);
-    expect_text(5, NULL, topic->on_dead);
-    expect_number(6, WEIR__CONFIG_NONE, topic->max_pending);
+    expect_said(2, "retry=none", topic, WEIR__TOPIC_retry);
+    expect_said(3, "prefetch=auto", topic, WEIR__TOPIC_prefetch);
+    expect_said(4, "ttl=none", topic, WEIR__TOPIC_ttl);
+    expect_said(5, "on_dead=none", topic, WEIR__TOPIC_on_dead);
+    expect_said(6, "max_pending=none", topic, WEIR__TOPIC_max_pending);
+    EXPECT_INT(0, topic->values.retry.count);
+    EXPECT_INT(WEIR__OPTION_AUTO, topic->values.prefetch);
+    EXPECT_INT(WEIR__OPTION_NONE, topic->values.ttl);
+    EXPECT_STR("", topic->values.on_dead);
+    EXPECT_INT(WEIR__OPTION_NONE, topic->values.max_pending);
     weir__config_free(config);
 }
 
@@ -166,7 +171,7 @@ TEST(topics_keep_the_order_of_the_file)
     EXPECT_STR("m", config->topics[2].name);
     EXPECT_INT(1, config->topics[1].line);
     EXPECT_INT(3, config->topics[2].line);
-    expect_number(3, 3, config->topics[2].weight);
+    expect_said(3, "weight=3", &config->topics[2], WEIR__TOPIC_weight);
     weir__config_free(config);
 }
 
@@ -182,7 +187,7 @@ TEST(many_topics_are_read)
     config = config_of(text);
     EXPECT_INT(300, config->topic_count);
     EXPECT_STR("t299", config->topics[299].name);
-    expect_number(300, 300, config->topics[299].weight);
+    expect_said(300, "weight=300", &config->topics[299], WEIR__TOPIC_weight);
     weir__config_free(config);
 }
 
@@ -273,7 +278,7 @@ TEST(percent_is_written_in_three_ways)
                   "topic c { retry_jitter = \"10 %\" }\n");
 
     for (size_t i = 0; i < 3; i++)
-        expect_number((int)i + 1, 10, config->topics[i].retry_jitter);
+        EXPECT_INT(10, config->topics[i].values.retry_jitter);
     weir__config_free(config);
 }
 
@@ -314,11 +319,23 @@ TEST(words_of_an_option_are_numbers_afterwards)
                                             "}\n");
     const struct weir__config_topic *topic = config->topics;
 
-    expect_number(2, 0, topic->lock);
-    expect_number(3, 1, topic->auto_ack);
-    expect_number(4, 1, topic->parking);
-    expect_number(5, 2000, topic->delay);
-    EXPECT_INT(3, weir__config_topic_line(topic, WEIR__TOPIC_auto_ack));
-    EXPECT_INT(0, weir__config_topic_line(topic, WEIR__TOPIC_retry));
+    EXPECT_TRUE(!topic->values.lock);
+    EXPECT_TRUE(topic->values.auto_ack);
+    EXPECT_INT(1, topic->values.parking);
+    EXPECT_INT(2000, topic->values.delay);
+    weir__config_free(config);
+}
+
+TEST(patterns_of_groups_are_one_option_with_blanks_between)
+{
+    struct weir__config *config =
+        config_of("topic a { hot = { 'game-1',\n 'vip-*:4' } }\n"
+                  "topic b { hot = 'a b' }\n"
+                  "topic c { hot = { } }\n");
+
+    expect_said(1, "hot=game-1 vip-*:4", &config->topics[0], WEIR__TOPIC_hot);
+    EXPECT_STR("game-1 vip-*:4", config->topics[0].values.hot);
+    expect_said(3, "hot=a b", &config->topics[1], WEIR__TOPIC_hot);
+    expect_said(0, "(none)", &config->topics[2], WEIR__TOPIC_hot);
     weir__config_free(config);
 }

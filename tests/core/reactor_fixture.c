@@ -90,16 +90,11 @@ struct weir__lane_options lane_options(const char *ladder)
         .name = weir__slice_str("orders"),
         .run = handle,
         .flush = flush,
-        .concurrency = 256,
-        .weight = 1,
-        .lease_ms = 5000,
-        .timeout_ms = 30000,
-        .max_crashes = 3,
-        .max_dead = 10,
     };
 
-    EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str(ladder),
-                                           &options.ladder, NULL));
+    weir__options_init(&options.options);
+    EXPECT_INT(WEIR_OK, weir__options_put(&options.options, "orders",
+                                          WEIR__TOPIC_retry, ladder, NULL));
     return options;
 }
 

@@ -42,8 +42,8 @@ static void open_batches(uint32_t batch, uint32_t concurrency)
     lane.run = NULL;
     lane.run_batch = handle_batch;
     lane.self = &handler_of;
-    lane.batch = batch;
-    lane.concurrency = concurrency;
+    lane.options.batch = batch;
+    lane.options.concurrency = concurrency;
     open_reactor(&lane);
 }
 

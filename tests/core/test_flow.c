@@ -72,7 +72,7 @@ TEST(a_slow_handler_does_not_hoard)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.concurrency = 1;
+    lane.options.concurrency = 1;
     open_reactor(&lane);
     cost_ms = 100;
     add_many(20);
@@ -86,8 +86,7 @@ TEST(who_holds_jobs_asks_each_second_whether_it_still_may_run_them)
     struct weir__lane_options lane = lane_options("1s");
     size_t claims;
 
-    lane.has_prefetch = true;
-    lane.prefetch = 20;
+    lane.options.prefetch = 20;
     open_reactor(&lane);
     cost_ms = 500;
     add_many(12); /* all claimed at once: nothing else is to be had */
@@ -103,9 +102,8 @@ TEST(an_explicit_prefetch_bounds_what_is_held)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.concurrency = 3;
-    lane.prefetch = 4;
-    lane.has_prefetch = true;
+    lane.options.concurrency = 3;
+    lane.options.prefetch = 4;
     open_reactor(&lane);
     add_many(100);
     (void)settle_down();
@@ -117,9 +115,8 @@ TEST(claims_go_in_portions_of_half_of_what_is_held)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.concurrency = 1;
-    lane.prefetch = 11;
-    lane.has_prefetch = true;
+    lane.options.concurrency = 1;
+    lane.options.prefetch = 11;
     open_reactor(&lane);
     cost_ms = 20; /* one run fills a turn */
     add_many(60);
@@ -145,7 +142,7 @@ TEST(where_turns_are_long_each_one_begins_with_a_renewal)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.has_prefetch = true; /* hold them all */
+    lane.options.prefetch = 0; /* hold them all */
     open_reactor(&lane);
     cost_ms = 1000;
     least_lease_ms = INT64_MAX;
@@ -160,9 +157,8 @@ TEST(a_new_claim_does_not_make_older_leases_younger)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.concurrency = 1;
-    lane.prefetch = 20;
-    lane.has_prefetch = true;
+    lane.options.concurrency = 1;
+    lane.options.prefetch = 20;
     open_reactor(&lane);
     cost_ms = 300;
     add_many(10);
@@ -194,7 +190,7 @@ TEST(leases_of_long_work_are_renewed)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.has_prefetch = true; /* hold them all */
+    lane.options.prefetch = 0; /* hold them all */
     open_reactor(&lane);
     cost_ms = 1000;
     add_many(30);

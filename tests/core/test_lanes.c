@@ -91,22 +91,15 @@ static const struct weir__store_ops ops = {
     .flush = flush,
 };
 
-static void serve(size_t index, int64_t lease_ms)
+static void serve(size_t index)
 {
-    struct weir__lane_options lane = {
-        .store = &port,
-        .run = handle,
-        .concurrency = 16,
-        .weight = 1,
-        .lease_ms = lease_ms,
-        .timeout_ms = 30000,
-    };
+    struct weir__lane_options lane = {.store = &port, .run = handle};
     char name[16];
 
     (void)snprintf(name, sizeof(name), "topic%zu", index);
     lane.name = weir__slice_str(name);
-    EXPECT_INT(WEIR_OK,
-               weir__ladder_parse(weir__slice_str("1s"), &lane.ladder, NULL));
+    weir__options_init(&lane.options);
+    lane.options.concurrency = 16;
     EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &lane));
     EXPECT_INT(WEIR_EEXISTS, weir__reactor_serve(reactor, &lane));
 }
@@ -120,7 +113,7 @@ static void open_lanes(void)
     EXPECT_TRUE(reactor != NULL);
     weir__reactor_attach(reactor, &port);
     for (size_t i = 0; i < LANES; i++)
-        serve(i, 5000);
+        serve(i);
     weir__reactor_connection(reactor, &port, true);
 }
 
@@ -193,8 +186,8 @@ TEST(lanes_that_are_served_alike_share_their_options)
     second = topics[1].user;
     EXPECT_TRUE(first->options == second->options);
     events.options(topics[0].user, &stored, 1);
-    EXPECT_INT(9000, first->options->lease_ms);
-    EXPECT_INT(5000, second->options->lease_ms);
+    EXPECT_INT(9000, first->options->lease);
+    EXPECT_INT(5000, second->options->lease);
     events.options(topics[0].user, NULL, 0);
     EXPECT_TRUE(first->options == second->options);
     weir__reactor_free(reactor);

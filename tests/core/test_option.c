@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/option.h"
+#include "core/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -135,18 +135,11 @@ TEST(only_kinds_that_there_are_can_be_chosen)
 
 TEST(texts_are_checked_by_their_form)
 {
-    accepts("handler", "./echo.so", 0);
-    accepts("options", "key=", 0);
+    accepts("key", "a key", 0);
     accepts("retry", "15s 3m ...", 0);
     accepts("on_dead", "graves", 0);
-    refuses("handler", "",
-            "handler: \"\" says nothing: write a value, or leave the option "
-            "out");
-    refuses("options", "key",
-            "options: \"key\" has no =: write key=value, as in \"timeout=5s\"");
-    refuses("options", "=5",
-            "options: \"=5\" has no key before the =: write key=value, as in "
-            "\"timeout=5s\"");
+    refuses("key", "",
+            "key: \"\" says nothing: write a value, or leave the option out");
     refuses("retry", "15s 3x",
             "retry ladder, step 2: \"3x\" is not a duration: write digits and "
             "one of ms, s, m, h, d, for example 15s");
@@ -155,24 +148,114 @@ TEST(texts_are_checked_by_their_form)
             "digits and . _ : -");
 }
 
-TEST(levels_and_names_of_workers_are_checked_too)
+TEST(pairs_and_names_of_workers_are_checked_too)
 {
-    static const struct weir__option level = {
-        .name = "log_level", .form = WEIR__OPTION_LEVEL, .max = 3};
+    static const struct weir__option pairs = {.name = "options",
+                                              .form = WEIR__OPTION_PAIRS};
     static const struct weir__option worker = {.name = "name",
                                                .form = WEIR__OPTION_WORKER};
     struct weir_error err = {0};
-    int64_t value = -1;
 
-    EXPECT_INT(WEIR_OK, weir__option_read(&level, "warn", &value, &err));
-    EXPECT_INT(WEIR_LEVEL_WARN, value);
-    EXPECT_INT(WEIR_EINVAL, weir__option_read(&level, "loud", &value, &err));
-    EXPECT_STR("log_level: \"loud\" is not a level: write debug, info, warn or "
-               "error",
+    EXPECT_INT(WEIR_OK, weir__option_check(&pairs, "key=", &err));
+    EXPECT_INT(WEIR_EINVAL, weir__option_check(&pairs, "key", &err));
+    EXPECT_STR("options: \"key\" has no =: write key=value, as in "
+               "\"timeout=5s\"",
+               err.text);
+    EXPECT_INT(WEIR_EINVAL, weir__option_check(&pairs, "=5", &err));
+    EXPECT_STR("options: \"=5\" has no key before the =: write key=value, as "
+               "in \"timeout=5s\"",
                err.text);
     EXPECT_INT(WEIR_OK, weir__option_check(&worker, "w-1.b_2", &err));
     EXPECT_INT(WEIR_EINVAL, weir__option_check(&worker, "w 1", &err));
     EXPECT_STR("name: \"w 1\" does not name a worker: write 1 to 40 letters, "
                "digits and . _ -",
+               err.text);
+}
+
+/* --- all options of a topic ---------------------------------------------- */
+
+static struct weir__options options;
+
+static int reads(const char *const *texts, struct weir_error *err)
+{
+    weir__options_init(&options);
+    return weir__options_read(&options, "t", texts, err);
+}
+
+TEST(options_that_are_not_given_have_their_defaults)
+{
+    weir__options_init(&options);
+    EXPECT_INT(9, options.retry.count);
+    EXPECT_INT(256, options.concurrency);
+    EXPECT_INT(WEIR__OPTION_AUTO, options.prefetch);
+    EXPECT_INT(30000, options.timeout);
+    EXPECT_INT(WEIR__OPTION_NONE, options.ttl);
+    EXPECT_INT(1000, options.delay);
+    EXPECT_TRUE(options.lock && !options.auto_ack);
+    EXPECT_STR("", options.key);
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        EXPECT_TRUE(!weir__options_has(&options, (enum weir__topic_option)i));
+}
+
+TEST(what_is_said_last_counts_and_nothing_is_the_default)
+{
+    EXPECT_INT(WEIR_OK,
+               reads((const char *const[]){"weight=2", "weight=3", "key=a b",
+                                           "lease=1s", "lease=", "hot=x y:2",
+                                           "on_dead=none", NULL},
+                     NULL));
+    EXPECT_INT(3, options.weight);
+    EXPECT_STR("a b", options.key);
+    EXPECT_STR("x y:2", options.hot);
+    EXPECT_STR("", options.on_dead);
+    EXPECT_INT(5000, options.lease);
+    EXPECT_TRUE(!weir__options_has(&options, WEIR__TOPIC_lease));
+    EXPECT_TRUE(weir__options_has(&options, WEIR__TOPIC_on_dead));
+}
+
+TEST(a_text_that_is_no_option_is_refused)
+{
+    static const struct {
+        const char *text, *sentence;
+    } table[] = {
+        {"weight", "\"weight\" has no =: write option=value"},
+        {"rety=1s", "a topic has no option \"rety\": write retry"},
+        {"colour=red", "a topic has no option \"colour\": "
+                       "docs/configuration.md has all of them"},
+        {"=1", "a topic has no option \"\": docs/configuration.md has all of "
+               "them"},
+        {"weight=0", "weight: \"0\" is out of bounds: write 1 to 1000"},
+        {"on_dead=t", "on_dead: \"t\" is this topic itself: write another "
+                      "one"},
+        {"on_retry=t", "on_retry: \"t\" is this topic itself: write another "
+                       "one"},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct weir_error err = {0};
+
+        EXPECT_INT(WEIR_EINVAL,
+                   reads((const char *const[]){table[i].text, NULL}, &err));
+        EXPECT_STR(table[i].sentence, err.text);
+    }
+}
+
+TEST(what_is_given_has_to_fit_the_kind)
+{
+    struct weir_error err = {0};
+
+    EXPECT_INT(WEIR_OK, reads((const char *const[]){"lease=none", "linger=1s",
+                                                    "weight=2", NULL},
+                              NULL));
+    EXPECT_INT(WEIR_OK, weir__options_fit(&options, "bounded", &err));
+    EXPECT_INT(WEIR_EINVAL, weir__options_fit(&options, "delay", &err));
+    EXPECT_STR("lease: a topic of kind delay needs one: only one of kind "
+               "bounded may have none",
+               err.text);
+    EXPECT_INT(WEIR_OK,
+               reads((const char *const[]){"retry_jitter=5", NULL}, NULL));
+    EXPECT_INT(WEIR_EINVAL, weir__options_fit(&options, "sync", &err));
+    EXPECT_STR("retry_jitter: a topic of kind sync has no such option: only "
+               "one of kind delay, list, stream or bounded has",
                err.text);
 }

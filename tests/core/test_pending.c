@@ -29,7 +29,7 @@ static void open_pending(const char *ladder, uint32_t concurrency)
 {
     struct weir__lane_options lane = lane_options(ladder);
 
-    lane.concurrency = concurrency;
+    lane.options.concurrency = concurrency;
     open_reactor(&lane);
     behaviour = pend;
 }
@@ -335,7 +335,7 @@ TEST(of_handles_of_runs_that_are_over_so_many_are_kept)
 {
     struct weir__lane_options lane = lane_options("1h");
 
-    lane.concurrency = 2 * WEIR__ORPHANS_MAX;
+    lane.options.concurrency = 2 * WEIR__ORPHANS_MAX;
     open_reactor(&lane);
     behaviour = pend_for_ever;
     add_many(WEIR__ORPHANS_MAX + 100);

@@ -191,7 +191,7 @@ TEST(stopping_gives_back_what_did_not_start)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.has_prefetch = true;
+    lane.options.prefetch = 0;
     open_reactor(&lane);
     cost_ms = 20; /* one run fills a turn */
     add_many(10);

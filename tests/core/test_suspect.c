@@ -193,7 +193,7 @@ TEST(where_one_blame_is_death_all_suspects_are_pending_alone)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.max_crashes = 1;
+    lane.options.max_crashes = 1;
     expect_in_turns(&lane);
 }
 
@@ -201,9 +201,8 @@ TEST(suspects_do_not_exceed_concurrency)
 {
     struct weir__lane_options lane = lane_options("1s");
 
-    lane.concurrency = 1;
-    lane.has_prefetch = true;
-    lane.prefetch = 10;
+    lane.options.concurrency = 1;
+    lane.options.prefetch = 10;
     expect_in_turns(&lane);
 }
 
@@ -239,9 +238,8 @@ TEST(lanes_whose_suspects_have_to_wait_hold_no_other_up)
     struct weir__lane_options lane = lane_options("1s"), other = lane;
     struct mem_store *stores[4] = {0};
 
-    lane.concurrency = 1;
-    lane.has_prefetch = true;
-    lane.prefetch = 10;
+    lane.options.concurrency = 1;
+    lane.options.prefetch = 10;
     open_reactor(&lane);
     behaviour = pend;
     weir__reactor_on_idle(reactor, NULL, NULL);

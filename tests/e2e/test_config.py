@@ -183,7 +183,7 @@ def options_that_a_worker_does_not_look_at_are_told(place):
     result = place.weir("check", "--config", config)
     expect(0, result.code)
     for words in ("2: max_body is not looked at by weir run; store it with "
-                  "the topic: weir topic set t max_body=1024",
+                  "the topic: weir topic set t max_body=1KiB",
                   "3: max_pending is not looked at by weir run; store it with "
                   "the topic: weir topic set t max_pending=none"):
         expect_in("%s:%s\n" % (config, words), result.err)

@@ -197,7 +197,7 @@ def what_a_list_cannot_do_is_refused_with_exit_2(place):
                  ("reschedule", "t", "1", "--delay", "1s"),
                  ("topic", "set", "t", "group=g")):
         place.weir(*line).expect_complaint(2, "kind list")
-    for option, word in (("auto_ack=maybe", "yes or no"),
+    for option, word in (("auto_ack=maybe", "no|yes"),
                          ("key=" + "k" * 200, "too long"),
                          ("on_retry=a b", "on_retry")):
         place.weir("topic", "set", "t", option).expect_complaint(2, word)

@@ -194,13 +194,12 @@ USAGE = [
     ("topic set t",
      "topic set needs TOPIC OPTION=VALUE...; see weir topic set --help"),
     ("topic set t retry",
-     'topic set: "retry" has no =; write option=value'),
+     'topic set: "retry" has no =: write option=value'),
     ("topic set t rety=1s",
-     'topic set: "rety" is not an option that is stored with a topic; did '
-     "you mean retry?"),
+     'topic set: a topic has no option "rety": write retry'),
     ("topic set t handler=echo",
-     'topic set: "handler" is not an option that is stored with a topic; '
-     "see weir topic set --help"),
+     'topic set: a topic has no option "handler": docs/configuration.md has '
+     "all of them"),
     ("topic set t retry=1",
      'topic set: retry ladder, step 1: "1" is not a duration: write digits '
      "and one of ms, s, m, h, d, for example 15s"),
@@ -218,11 +217,11 @@ USAGE = [
     ("topic set t on_dead=t",
      'topic set: on_dead: "t" is this topic itself: write another one'),
     ("topic set t colour=red",
-     'topic set: "colour" is not an option that is stored with a topic; '
-     "see weir topic set --help"),
+     'topic set: a topic has no option "colour": docs/configuration.md has '
+     "all of them"),
     ("topic set t =red",
-     'topic set: "" is not an option that is stored with a topic; see weir '
-     "topic set --help"),
+     'topic set: a topic has no option "": docs/configuration.md has all of '
+     "them"),
     ("dead requeue t",
      "dead requeue needs the id of a dead job, or --all"),
     ("dead purge t",
@@ -277,21 +276,20 @@ USAGE = [
      "plugin {tests}/no_symbol.so: not a weir plugin of ABI 1: it exports "
      "no weir_plugin_1"),
     ("run --handle t=echo --lease 5",
-     '--lease: "5" is not a duration: write digits and one of ms, s, m, h, '
-     "d, for example 15s"),
+     '--lease: "5" has no unit (ms, s, m, h, d): write 300ms to 1h, or none'),
     ("run --handle t=echo --lease 299ms",
-     "--lease: 299ms is out of bounds; it takes 300ms to 1h"),
+     '--lease: "299ms" is out of bounds: write 300ms to 1h, or none'),
     ("run --handle t=echo --concurrency 0",
-     "--concurrency: 0 is out of bounds; it takes 1 to 100000"),
+     '--concurrency: "0" is out of bounds: write 1 to 100000'),
     ("run --handle t=echo --prefetch some",
-     '--prefetch: "some" is not a whole number; it takes auto or 0 to '
-     "100000"),
+     '--prefetch: "some" is not a number of decimal digits: write 0 to '
+     "100000, or auto"),
     ("run --handle t=echo --retry-jitter 51",
-     "--retry-jitter: 51 is out of bounds; it takes 0 to 50"),
+     '--retry-jitter: "51" is out of bounds: write 0% to 50%'),
     ("run --handle t=echo --max-dead 0",
-     "--max-dead: 0 is out of bounds; it takes 1 to 4294967295"),
+     '--max-dead: "0" is out of bounds: write 1 to 4294967295'),
     ("run --handle t=echo --retry 15",
-     '--retry: step 1: "15" is not a duration: write digits and one of ms, '
+     '--retry ladder, step 1: "15" is not a duration: write digits and one of ms, '
      "s, m, h, d, for example 15s"),
     ("run --config /no/such/file",
      "/no/such/file: cannot be read (No such file or directory): name a "
@@ -391,8 +389,8 @@ FILES = [
     ('topic "t" { handler = "echo }\n',
      '1: a text is not closed: write " at its end, on the same line'),
     ('worker { log_level = loud }\ntopic "t" { handler = echo }',
-     '1: log_level: "loud" is not a level: write debug, info, warn or '
-     "error"),
+     '1: log_level: "loud" is none of these: write one of '
+     "debug|info|warn|error"),
     ('worker { name = "a b" }\ntopic "t" { handler = echo }',
      '1: name: "a b" does not name a worker: write 1 to 40 letters, digits '
      "and . _ -"),
@@ -402,7 +400,7 @@ FILES = [
      '1: "${{" is not replaced here: write the value itself, or the text '
      "in single quotes"),
     ('redis { url = "redis://127.0.0.1" }\nredis { data = "/x" }',
-     "1: section redis began on line 1 already: write all of it there"),
+     "2: section redis began on line 1 already: write all of it there"),
     ("",
      ' no topic: write topic "NAME" {{ handler = PLUGIN }}'),
     ("# nothing\n",

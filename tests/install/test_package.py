@@ -36,7 +36,7 @@ def smoke(place):
 def a_package_names_what_it_needs(place):
     out = shell(place, "dpkg-deb --info " + pack(place))
     for part in ("Package: weir\n", "Version: 0.1.0", "libev4", "libhiredis",
-                 "libjson-c", "libconfuse", "libsqlite3-0",
+                 "libjson-c", "libsqlite3-0",
                  "Recommends: redis-server"):
         expect_in(part, out)
 

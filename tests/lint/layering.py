@@ -42,7 +42,6 @@ THIRD_PARTY = {
     r"dlfcn\.h": {"cli", "dl"},
     r"(elf|link)\.h": {"dl"},
     r"(execinfo|sys/auxv)\.h": {"cli"},
-    r"confuse\.h": {"config"},
 }
 
 # What a plugin may include of other people's, by its source.

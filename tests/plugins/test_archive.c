@@ -26,7 +26,7 @@ static struct weir_trial *open_archive(void)
         .serve = {.plugin = WEIR_TEST_PLUGINS "/archive.so",
                   .plugin_options = values,
                   .plugin_option_count = 1,
-                  .retry = "1s ..."},
+                  .options = {"retry=1s ..."}},
     };
     struct weir_trial *trial = NULL;
 

@@ -384,7 +384,7 @@ TEST(a_plugin_is_loaded_from_its_file)
         .serve = {.plugin = WEIR_TEST_PLUGINS "/flaky.so",
                   .plugin_options = values,
                   .plugin_option_count = 1,
-                  .retry = "1s ..."}});
+                  .options = {"retry=1s ..."}}});
 
     add(trial, "a", 0);
     weir_trial_advance(trial, 5000);
@@ -411,7 +411,8 @@ TEST(what_cannot_be_served_is_refused_with_a_sentence)
                    "a trial needs one handler: a function, the path of a "
                    "plugin, or its table");
     expect_refusal(
-        &(struct weir_trial_options){.serve = {.run = done, .retry = "soon"}},
+        &(struct weir_trial_options){
+            .serve = {.run = done, .options = {"retry=soon"}}},
         "retry ladder, step 1: \"soon\" is not a duration: write "
         "digits and one of ms, s, m, h, d, for example 15s");
     expect_refusal(

@@ -81,7 +81,7 @@ TEST(a_pending_run_times_out_in_virtual_time)
 {
     struct later later = {0};
     struct weir_trial *trial = open_trial(&(struct weir_trial_options){
-        .serve = {.run = pend, .self = &later, .timeout_ms = 30000}});
+        .serve = {.run = pend, .self = &later, .options = {"timeout=30s"}}});
 
     add(trial, "a", 0);
     weir_trial_advance(trial, 29999);
@@ -133,7 +133,7 @@ TEST(a_job_that_waits_for_its_turn_beyond_its_ttl_expires)
 {
     struct later later = {0};
     struct weir_trial *trial = open_trial(&(struct weir_trial_options){
-        .serve = {.run = pend, .self = &later, .concurrency = 1}});
+        .serve = {.run = pend, .self = &later, .options = {"concurrency=1"}}});
     struct weir_trial_job job = {.id = "b", .ttl_ms = 50};
 
     add(trial, "a", 0);

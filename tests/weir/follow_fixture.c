@@ -31,10 +31,10 @@ void open_as(const struct weir_topic_options *topic)
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", topic, NULL));
 }
 
-void open_host(weir_run_fn run, int64_t timeout_ms)
+void open_host(weir_run_fn run, const char *timeout)
 {
-    open_as(&(struct weir_topic_options){
-        .run = run, .retry = "1h", .timeout_ms = timeout_ms});
+    open_as(&(struct weir_topic_options){.run = run,
+                                         .options = {"retry=1h", timeout}});
 }
 
 void close_host(void)

@@ -20,7 +20,8 @@ extern int codes[80], code_count; /* what `follow` got */
 extern struct weir_stats last;
 
 void open_as(const struct weir_topic_options *topic);
-void open_host(weir_run_fn run, int64_t timeout_ms);
+/* `timeout` is an option, or NULL. */
+void open_host(weir_run_fn run, const char *timeout);
 void close_host(void);
 
 void add_to(const char *topic, const char *id);

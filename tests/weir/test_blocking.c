@@ -48,12 +48,11 @@ static void close_host(void)
     ev_loop_destroy(loop);
 }
 
-static void serve(weir_run_fn run, int64_t timeout_ms)
+/* A timeout as an option; NULL: the default. */
+static void serve(weir_run_fn run, const char *timeout)
 {
-    struct weir_topic_options options = {.run = run,
-                                         .blocking = true,
-                                         .retry = "1ms...",
-                                         .timeout_ms = timeout_ms};
+    struct weir_topic_options options = {
+        .run = run, .blocking = true, .options = {"retry=1ms...", timeout}};
 
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", &options, NULL));
 }
@@ -155,7 +154,7 @@ static uint64_t sevens_now(void)
 TEST(many_jobs_run_beside_the_loop)
 {
     open_host(4);
-    serve(run_quick, 0);
+    serve(run_quick, NULL);
     add_many(5000);
     await_done(5000);
     EXPECT_INT(5000, atomic_load(&runs));
@@ -181,7 +180,7 @@ static enum weir_verdict run_slow(void *self, struct weir_job *job)
 TEST(threads_run_at_once_and_what_they_say_is_logged_by_the_loop)
 {
     open_host(3);
-    serve(run_slow, 0);
+    serve(run_slow, NULL);
     add_many(30);
     await_done(30);
     EXPECT_INT(3, atomic_load(&most_at_once));
@@ -205,7 +204,7 @@ static enum weir_verdict run_until_canceled(void *self, struct weir_job *job)
 TEST(a_run_that_times_out_is_retried_and_its_thread_told)
 {
     open_host(2);
-    serve(run_until_canceled, 50);
+    serve(run_until_canceled, "timeout=50ms");
     add_many(4);
     await_done(4);
     close_host(); /* waits for the threads, whose runs are long over */
@@ -237,7 +236,7 @@ static void await_runs(int count)
 TEST(freeing_a_reactor_waits_for_its_threads)
 {
     open_host(2);
-    serve(run_held, 0);
+    serve(run_held, NULL);
     add_many(5);
     await_runs(2);
     weir_reactor_free(weir);
@@ -258,7 +257,7 @@ TEST(a_stop_waits_for_threads_and_gives_the_rest_back)
     time_t until = now_s() + 30;
 
     open_host(2);
-    serve(run_held, 0);
+    serve(run_held, NULL);
     add_many(5);
     await_runs(2);
     weir_reactor_stop(weir, on_stopped, NULL);

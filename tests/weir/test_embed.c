@@ -384,7 +384,8 @@ TEST(stopping_ends_with_its_callback_and_loses_nothing)
 
 TEST(what_is_wrong_with_an_argument_is_said)
 {
-    struct weir_topic_options topic = {.run = run_done, .lease_ms = 100};
+    struct weir_topic_options topic = {.run = run_done,
+                                       .options = {"lease=100ms"}};
     struct weir_new_job job = {.id = "has blank "};
     struct weir_options options = {.redis_url = "redis://127.0.0.1"};
     struct weir_reactor *none = NULL;
@@ -393,7 +394,9 @@ TEST(what_is_wrong_with_an_argument_is_said)
     EXPECT_INT(WEIR_EINVAL, weir_reactor_open(&options, &none, &err));
     open_host();
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "orders", &topic, &err));
-    EXPECT_CONTAINS("lease_ms is 100", err.text);
+    EXPECT_STR("lease: \"100ms\" is out of bounds: write 300ms to 1h, or "
+               "none",
+               err.text);
     topic = (struct weir_topic_options){0};
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "orders", &topic, &err));
     topic.run = run_done;

@@ -201,7 +201,8 @@ static void serve(struct weir_reactor *reactor,
 
 TEST(what_is_stored_with_the_topic_beats_the_worker_and_yields_when_removed)
 {
-    struct weir_topic_options options = {.run = run_retry, .retry = "none"};
+    struct weir_topic_options options = {.run = run_retry,
+                                         .options = {"retry=none"}};
 
     open_host();
     set("retry=10ms 10ms");
@@ -220,7 +221,8 @@ TEST(what_is_stored_with_the_topic_beats_the_worker_and_yields_when_removed)
 
 TEST(a_running_worker_follows_a_stored_option_before_the_next_job)
 {
-    struct weir_topic_options options = {.run = run_retry, .retry = "none"};
+    struct weir_topic_options options = {.run = run_retry,
+                                         .options = {"retry=none"}};
 
     open_host();
     serve(weir, &options);
@@ -273,8 +275,8 @@ TEST(bad_settings_are_refused_with_a_sentence_and_nothing_is_set)
 
 TEST(a_busy_worker_obeys_a_pause_and_goes_on_after_it)
 {
-    struct weir_topic_options options = {
-        .run = run_slow, .prefetch = 1000, .has_prefetch = true};
+    struct weir_topic_options options = {.run = run_slow,
+                                         .options = {"prefetch=1000"}};
     int seen;
 
     open_host();
@@ -297,7 +299,8 @@ TEST(a_busy_worker_obeys_a_pause_and_goes_on_after_it)
 
 TEST(a_job_that_came_due_before_a_backlog_runs_before_it)
 {
-    struct weir_topic_options options = {.run = run_slow, .concurrency = 1};
+    struct weir_topic_options options = {.run = run_slow,
+                                         .options = {"concurrency=1"}};
 
     open_host();
     add("first", 1);
@@ -315,9 +318,9 @@ TEST(two_workers_with_one_slot_each_share_evenly)
 {
     static int left, right;
     struct weir_topic_options one = {
-        .run = run_slow, .self = &left, .concurrency = 1};
+        .run = run_slow, .self = &left, .options = {"concurrency=1"}};
     struct weir_topic_options two = {
-        .run = run_slow, .self = &right, .concurrency = 1};
+        .run = run_slow, .self = &right, .options = {"concurrency=1"}};
 
     open_host();
     other = open_reactor("w2");

@@ -217,12 +217,11 @@ static enum weir_verdict run_pending(void *self, struct weir_job *job)
     return WEIR_PENDING;
 }
 
-static void pend_three(int64_t timeout_ms)
+/* A timeout as an option; NULL: the default. */
+static void pend_three(const char *timeout)
 {
-    struct weir_topic_options topic = {
-        .run = run_pending,
-        .timeout_ms = timeout_ms,
-    };
+    struct weir_topic_options topic = {.run = run_pending,
+                                       .options = {timeout}};
     struct weir_new_job jobs[3] = {{0}};
     struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
 
@@ -234,7 +233,7 @@ static void pend_three(int64_t timeout_ms)
 
 TEST(a_cancel_callback_may_free_the_reactor_at_a_timeout)
 {
-    pend_three(100);
+    pend_three("timeout=100ms");
     await(&cancels, 3);
     weir = NULL;
     close_host();
@@ -242,7 +241,7 @@ TEST(a_cancel_callback_may_free_the_reactor_at_a_timeout)
 
 TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
 {
-    pend_three(0);
+    pend_three(NULL);
     weir_reactor_stop(weir, NULL, NULL);
     weir_reactor_give_back(weir);
     EXPECT_INT(3, cancels);

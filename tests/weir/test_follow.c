@@ -24,7 +24,7 @@ static enum weir_verdict run_chain(void *self, struct weir_job *job)
 
 TEST(jobs_that_a_handler_adds_run_after_it)
 {
-    open_host(run_chain, 0);
+    open_host(run_chain, NULL);
     add("first");
     await_settled(3);
     EXPECT_INT(0, codes[0]);
@@ -48,7 +48,7 @@ static enum weir_verdict run_again(void *self, struct weir_job *job)
 
 TEST(a_job_that_is_done_may_add_itself_anew)
 {
-    open_host(run_again, 0);
+    open_host(run_again, NULL);
     add("again");
     await_settled(4);
     EXPECT_STR("again again again again ", ran);
@@ -74,7 +74,7 @@ static enum weir_verdict run_each(void *self, struct weir_job *job)
 
 TEST(they_come_with_every_verdict_and_an_id_that_exists_is_named)
 {
-    open_host(run_each, 0);
+    open_host(run_each, NULL);
     add("done");
     add("retry");
     add("fail");
@@ -106,7 +106,7 @@ static enum weir_verdict run_too_much(void *self, struct weir_job *job)
 
 TEST(bad_ones_and_too_many_are_refused)
 {
-    open_host(run_too_much, 0);
+    open_host(run_too_much, NULL);
     add("1");
     await_settled(1);
     EXPECT_INT(WEIR_EINVAL, codes[0]);
@@ -133,7 +133,7 @@ TEST(many_runs_add_many_jobs)
 {
     struct weir_new_job job = {0};
 
-    open_host(run_wide, 0);
+    open_host(run_wide, NULL);
     for (int i = 0; i < 700; i++)
         EXPECT_INT(WEIR_OK,
                    weir_reactor_add(weir, "t", &job, NULL, NULL, NULL));
@@ -164,7 +164,7 @@ static enum weir_verdict run_too_long(void *self, struct weir_job *job)
 
 TEST(a_run_that_times_out_adds_nothing)
 {
-    open_host(run_too_long, 50);
+    open_host(run_too_long, "timeout=50ms");
     add("1");
     await_settled(1);
     EXPECT_INT(1, last.scheduled); /* itself */
@@ -194,7 +194,7 @@ static enum weir_verdict run_deleted(void *self, struct weir_job *job)
 
 TEST(a_verdict_that_is_refused_adds_nothing)
 {
-    open_host(run_deleted, 0);
+    open_host(run_deleted, NULL);
     add("1");
     while (strstr(logged, "came too late") == NULL)
         ev_run(loop, EVRUN_ONCE);

@@ -41,7 +41,7 @@ static enum weir_verdict run_spread(void *self, struct weir_job *job)
 
 TEST(jobs_for_other_topics_come_with_the_verdict)
 {
-    open_host(run_spread, 0);
+    open_host(run_spread, NULL);
     serve_other("one");
     serve_other("two");
     add("x");
@@ -90,7 +90,7 @@ static void show(const char *id)
 
 TEST(done_is_a_retry_where_the_other_topic_is_of_another_kind)
 {
-    open_host(run_to_list, 0);
+    open_host(run_to_list, NULL);
     EXPECT_INT(1, redis_int(server, "HSET weir:{l}:meta kind list"));
     add("done");
     add("fail");
@@ -138,7 +138,7 @@ static void set(const char *topic, const char *setting)
 
 TEST(done_is_a_retry_where_too_many_jobs_wait_and_none_is_lost)
 {
-    open_host(run_two_each, 0);
+    open_host(run_two_each, NULL);
     set("one", "max_pending=5");
     set("t", "retry=10ms ...");
     add("1");
@@ -159,7 +159,7 @@ TEST(done_is_a_retry_where_too_many_jobs_wait_and_none_is_lost)
 
 TEST(a_job_whose_jobs_are_never_taken_dies_of_it_where_dead_jobs_go)
 {
-    open_host(run_two_each, 0);
+    open_host(run_two_each, NULL);
     set("one", "max_pending=1");
     set("t", "retry=none");
     add("1");
@@ -174,7 +174,7 @@ TEST(a_job_whose_jobs_are_never_taken_dies_of_it_where_dead_jobs_go)
 TEST(one_whose_jobs_are_not_taken_moves_to_where_dead_jobs_go)
 {
     open_as(&(struct weir_topic_options){
-        .run = run_two_each, .retry = "none", .on_dead = "grave"});
+        .run = run_two_each, .options = {"retry=none", "on_dead=grave"}});
     set("one", "max_pending=1");
     add("1");
     await_settled(1);
@@ -252,7 +252,7 @@ static enum weir_verdict run_bad_topics(void *self, struct weir_job *job)
 
 TEST(names_that_are_none_are_refused_and_ids_that_exist_are_named)
 {
-    open_host(run_bad_topics, 0);
+    open_host(run_bad_topics, NULL);
     add("1");
     await_settled(1);
     for (int i = 0; i < 3; i++)
@@ -290,7 +290,7 @@ static enum weir_verdict run_deleted_away(void *self, struct weir_job *job)
 
 TEST(a_verdict_that_is_refused_adds_nothing_to_another_topic)
 {
-    open_host(run_deleted_away, 0);
+    open_host(run_deleted_away, NULL);
     add_to("one", "there");
     add("1");
     while (strstr(logged, "came too late") == NULL)

@@ -148,18 +148,17 @@ static void on_tick(struct ev_loop *on, struct ev_timer *timer, int events)
  * they add comes with their verdict, or not at all. */
 static void survive(bool blocking)
 {
-    struct weir_topic_options options = {.run = run_chain,
-                                         .blocking = blocking,
-                                         .retry = "1ms...",
-                                         .lease_ms = LEASE_MS,
-                                         .max_crashes = 100};
+    struct weir_topic_options options = {
+        .run = run_chain,
+        .blocking = blocking,
+        .options = {"retry=1ms...", "lease=300ms", "max_crashes=100"}};
 
     struct ev_timer tick; /* ends turns */
 
     if (!blocking) {
         fails_here = true;
-        options.concurrency = 1;
-        options.has_prefetch = true;
+        options.options[3] = "concurrency=1";
+        options.options[4] = "prefetch=0";
     }
     open_host();
     ev_timer_init(&tick, on_tick, .002, .002);

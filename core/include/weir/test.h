@@ -8,7 +8,7 @@
  * they are the same code.
  *
  *     struct weir_trial_options options = {
- *         .serve = {.plugin = "./hello.so", .retry = "15s 3m"},
+ *         .serve = {.plugin = "./hello.so", .options = {"retry=15s 3m"}},
  *     };
  *     struct weir_trial_job job = {.id = "1", .json = "{\"order\":42}"};
  *     struct weir_trial *trial;

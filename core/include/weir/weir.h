@@ -94,64 +94,14 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
                                                const char *topic,
                                                weir_kind_fn fn, void *arg);
 
-/* How a topic is served; zero means the default in brackets. An option that
- * topics of its kind do not have is refused. */
+#define WEIR_MAX_OPTIONS 48 /* said of one topic at once */
+
+/* How a topic is served. Its handler is a function or a plugin: `run` or
+ * `run_batch` (then `run` is not used), or `plugin`, or `table`. */
 struct weir_topic_options {
-    const char *kind; /* [as declared, or "delay"] */
-    /* A function or a plugin: `run` or `run_batch` (then `run` is not used), or
-     * `plugin`, or `table`. */
     weir_run_fn run;
-    void *self;         /* handed to the function; kept */
-    const char *plugin; /* path of a shared object, with a slash */
-    bool blocking;      /* [false] `run` may block: it is called by threads, as
-                      WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
-    /* Options of the plugin's instance as "key=value"; borrowed. */
-    const char *const *plugin_options;
-    size_t plugin_option_count;
-
-    const char *retry;     /* ladder text ["15s 3m 10m 30m 30m 1h 2h 6h 15h"] */
-    uint32_t retry_jitter; /* percent, 0 to 50 [0] */
-    uint32_t concurrency;  /* jobs running at once, 1 to 100,000 [256] */
-    uint32_t prefetch;     /* claimed beyond that, 0 to 100,000 */
-    bool has_prefetch;     /* [false: prefetch follows the handler's speed] */
-    uint32_t weight;       /* share of the loop, 1 to 1,000 [1] */
-    int64_t lease_ms;      /* 300 ms to 1 h [5,000] */
-    uint32_t max_dead;     /* dead jobs kept [10,000] */
-    int64_t ttl_ms;        /* of jobs without one, to 3,650 d [none] */
-    const char *on_dead;   /* dead jobs move into this topic [none: kept] */
-    int64_t timeout_ms;    /* 10 ms to 7 d [30,000] */
-    uint32_t max_crashes;  /* 1 to 100 [3] */
-
-    /* Of sync and concurrent topics; texts as in docs/configuration.md. */
-    int64_t delay_ms;   /* of every message, 0 to 365 d; used when has_delay */
-    bool has_delay;     /* [false: what is stored with the topic, or 1,000] */
-    uint32_t consumers; /* logical ones, a connection each, 1 to 1,000 [1] */
-    const char *lock;   /* sync: "yes" or "no" ["yes"] */
-    const char *auto_ack; /* concurrent, list: "yes" or "no" ["no"] */
-    const char *parking;  /* concurrent: "atomic" or "two-step" ["atomic"] */
-
-    /* Of list and stream topics; auto_ack is of lists, too. */
-    const char *key;      /* the list or stream [the topic's name] */
-    const char *on_retry; /* a delay topic that takes retries [none] */
-    const char *group;    /* stream: its consumer group ["weir"] */
-    const char *start;    /* stream: where a new group starts, "0" or "$"
-                              ["0"] */
-    const char *after;    /* stream: "keep" or "delete" what is done ["keep"] */
-    int64_t claim_idle_ms; /* stream: when other consumers count as dead, 1 ms
-                              to 7 d [60,000] */
     weir_run_batch_fn run_batch;
-    uint32_t batch; /* most jobs that it is given at once, 1 to 1,000 [128] */
-
-    /* Of bounded topics; texts as in docs/configuration.md. */
-    uint32_t length;      /* events in a group, 1 to 1,000,000 [1,000] */
-    const char *overflow; /* "drop-oldest", "drop-new", "reject" [the first] */
-    int64_t max_age_ms;   /* of an event at its start, to 3,650 d [none] */
-    int64_t group_ttl_ms; /* of a group without adds, 1 s to 365 d [none] */
-    int64_t linger_ms;    /* wait so long for a full batch, to 1 h [0] */
-    const char *const *hot; /* each "PATTERN[:WEIGHT]"; borrowed [none] */
-    size_t hot_count;
-    bool is_unleased; /* lease = none: a crash loses the batch */
-
+    const char *plugin; /* path of a shared object, with a slash */
     /* A plugin's table that is linked into the program, for functions that want
      * timers and descriptors of the loop (weir_open_loop), options, a flush, or
      * to be closed; kept. `self` is then what weir_open_self returns, and what
@@ -159,11 +109,23 @@ struct weir_topic_options {
      * weir_reactor_serve and closed when the reactor is freed, on the loop's
      * thread. */
     const struct weir_plugin *table;
+    void *self;    /* handed to the function; kept */
+    bool blocking; /* [false] `run` may block: it is called by threads, as
+                      WEIR_PLUGIN_BLOCKING says; plugins say it themselves */
+    /* Options of the plugin's instance as "key=value"; borrowed. */
+    const char *const *plugin_options;
+    size_t plugin_option_count;
+    /* Options of the topic as `weir topic set` takes them, the first NULL ends
+     * them: {"kind=bounded", "linger=1s"}; borrowed. All have a default, and
+     * docs/configuration.md a row. The last of two of one name counts; an empty
+     * value is the default. What topics of its kind do not have is refused.
+     * Without "kind" it is as declared, or "delay". */
+    const char *options[WEIR_MAX_OPTIONS];
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored
- * with the topic beats them. Errors: WEIR_EINVAL (name, ladder, bounds, a
- * plugin's options, a plugin that everybody may write to), WEIR_EEXISTS (served
+ * with the topic beats them. Errors: WEIR_EINVAL (name, an option, a plugin's
+ * options, a plugin that everybody may write to), WEIR_EEXISTS (served
  * already), WEIR_EABI and WEIR_ENOTFOUND (plugin) or what its `open` returned,
  * WEIR_ENOMEM, WEIR_ECANCELED (the reactor was stopped or is being freed);
  * `err` holds the sentence. A plugin is loaded and opened in here: that
@@ -493,10 +455,9 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_pause(struct weir_reactor *reactor,
                                                 bool is_paused, weir_code_fn fn,
                                                 void *arg);
 
-/* Store options with the topic: a list of "key=value", ended by NULL, with
- * names and forms as in the option table of docs/configuration.md (all but
- * handler and options); an empty value removes one. All or none are set. Makes
- * the topic if need be; workers follow within 5 s, busy ones within 1 s.
+/* Store options with the topic: a list of "name=value", ended by NULL, as in
+ * struct weir_topic_options; an empty value removes one. All or none are set.
+ * Makes the topic if need be; workers follow within 5 s, busy ones within 1 s.
  * WEIR_EINVAL with a sentence in `err`; `fn` gets WEIR_EKIND when the topic is
  * to become of another kind and has jobs. When it becomes one its totals begin
  * again, and options that the new kind does not have are removed. */

@@ -33,9 +33,11 @@ int main(int argc, char **argv)
     struct weir_reactor *weir = NULL;
     struct weir_error err = {0};
     ev_signal term;
+    char lease[32];
 
     if (argc < 5)
         return 2;
+    (void)snprintf(lease, sizeof(lease), "lease=%sms", argv[4]); /* cut */
     if (weir_reactor_open(
             &(struct weir_options){
                 .loop = loop,
@@ -47,8 +49,7 @@ int main(int argc, char **argv)
         weir_reactor_serve(weir, argv[2],
                            &(struct weir_topic_options){
                                .plugin = argv[3],
-                               .lease_ms = strtol(argv[4], NULL, 10),
-                               .retry = "20ms ...",
+                               .options = {lease, "retry=20ms ..."},
                                .plugin_options = (const char *const *)&argv[5],
                                .plugin_option_count = (size_t)argc - 5,
                            },

@@ -11,7 +11,7 @@
  * Here the test is the handler: between enter and leave it uses the other
  * worker's store only. */
 
-static struct weir__lane_options lane_options = {.timeout_ms = 60000};
+static struct weir__options lane_options = {.timeout = 60000};
 static struct weir__lane lane = {.options = &lane_options};
 
 static struct weir__run *enter(struct host *host, int64_t timeout_ms)
@@ -20,7 +20,7 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
     int64_t start_ns = world_clock(NULL);
 
     EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
-                                           &lane_options.ladder, NULL));
+                                           &lane_options.retry, NULL));
     run->lane = &lane;
     run->started_ns = start_ns;
     host->store->ops->enter(host->topic, run, start_ns + timeout_ms * 1000000);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/options.h"
+
+#include <string.h>
+
+#include "core/assert.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "core/text.h"
+
+#define ROW(name, form, kinds, min, max, fallback, word, value) \
+    {#name, WEIR__OPTION_##form, kinds, min, max, fallback, word, value},
+const struct weir__option weir__topic_options[] = {WEIR__TOPIC_OPTION_MAP(ROW)};
+#undef ROW
+
+/* Where each value is. */
+static const size_t offsets[] = {
+#define OFFSET(name, form, kinds, min, max, fallback, word, value) \
+    offsetof(struct weir__options, name),
+    WEIR__TOPIC_OPTION_MAP(OFFSET)
+#undef OFFSET
+};
+
+_Static_assert(WEIR__TOPIC_OPTIONS <= 64, "each option has a bit");
+
+enum weir__topic_option weir__topic_option_find(struct weir_slice name)
+{
+    size_t at = 0;
+
+    while (
+        at < WEIR__TOPIC_OPTIONS &&
+        !weir__slice_equal(weir__slice_str(weir__topic_options[at].name), name))
+        at++;
+    return (enum weir__topic_option)at;
+}
+
+int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
+                            struct weir_error *err)
+{
+    const struct weir__option *row = &weir__topic_options[option];
+    char list[64];
+
+    WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
+    if ((row->kinds & weir__kind_named(kind)) != 0)
+        return WEIR_OK;
+    weir__kinds_list(row->kinds, list);
+    return weir__error_set(err, WEIR_EINVAL,
+                           "%s: a topic of kind %s has no such option: only "
+                           "one of kind %s has",
+                           row->name, kind, list);
+}
+
+/* --- values --------------------------------------------------------------- */
+
+static void hold(struct weir__options *options, enum weir__topic_option option,
+                 int64_t value)
+{
+    void *slot = (char *)options + offsets[option];
+
+    switch (weir__topic_options[option].form) {
+    case WEIR__OPTION_SWITCH:
+        *(bool *)slot = value != 0;
+        break;
+    case WEIR__OPTION_CHOICE:
+    case WEIR__OPTION_COUNT:
+    case WEIR__OPTION_PERCENT:
+        *(uint32_t *)slot = (uint32_t)value;
+        break;
+    case WEIR__OPTION_LIMIT:
+    case WEIR__OPTION_DURATION:
+    case WEIR__OPTION_SIZE:
+        *(int64_t *)slot = value;
+        break;
+    case WEIR__OPTION_TEXT:
+    case WEIR__OPTION_WORKER:
+    case WEIR__OPTION_KIND:
+    case WEIR__OPTION_TOPIC:
+    case WEIR__OPTION_LADDER:
+    case WEIR__OPTION_PATHS:
+    case WEIR__OPTION_PAIRS:
+    case WEIR__OPTION_GROUPS:
+        WEIR_UNREACHABLE("these are no numbers");
+    }
+}
+
+/* The text was checked: it fits. */
+static void hold_text(struct weir__options *options,
+                      enum weir__topic_option option, const char *text)
+{
+    const struct weir__option *row = &weir__topic_options[option];
+    char *slot = (char *)options + offsets[option];
+
+    if (row->form == WEIR__OPTION_LADDER) {
+        if (weir__ladder_parse(weir__slice_str(text), (void *)slot, NULL) < 0)
+            WEIR_UNREACHABLE("a ladder that was checked");
+        return;
+    }
+    WEIR_ASSERT(strlen(text) <= (size_t)row->max);
+    memset(slot, 0, (size_t)row->max + 1);
+    if (row->word == NULL || strcmp(text, row->word) != 0)
+        memcpy(slot, text, strlen(text));
+}
+
+static void reset(struct weir__options *options, enum weir__topic_option option)
+{
+    const struct weir__option *row = &weir__topic_options[option];
+
+    options->given &= ~(UINT64_C(1) << option);
+    if (weir__option_is_number(row))
+        hold(options, option, row->fallback);
+    else
+        hold_text(options, option,
+                  row->form == WEIR__OPTION_LADDER ? WEIR__LADDER_DEFAULT : "");
+}
+
+void weir__options_init(struct weir__options *options)
+{
+    memset(options, 0, sizeof(*options)); /* they are compared as bytes */
+    for (int i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        reset(options, (enum weir__topic_option)i);
+}
+
+bool weir__options_has(const struct weir__options *options,
+                       enum weir__topic_option option)
+{
+    return (options->given >> option & 1) != 0;
+}
+
+int64_t weir__options_lease_ms(const struct weir__options *options)
+{
+    return options->lease == WEIR__OPTION_NONE
+               ? weir__topic_options[WEIR__TOPIC_lease].fallback
+               : options->lease;
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+static const char *name_at(const void *names, size_t i)
+{
+    return ((const struct weir__option *)names)[i].name;
+}
+
+static int refuse_name(struct weir_slice text, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    const char *near;
+
+    (void)weir__text_quote(text, quote);
+    near =
+        weir__nearest(quote, weir__topic_options, WEIR__TOPIC_OPTIONS, name_at);
+    return weir__error_set(
+        err, WEIR_EINVAL, "a topic has no option \"%s\": %s%s", quote,
+        near != NULL ? "write " : "docs/configuration.md has all of them",
+        near != NULL ? near : "");
+}
+
+/* One "name=value", in its parts. */
+static int split(const char *text, enum weir__topic_option *ret_option,
+                 const char **ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    const char *equals = strchr(text, '=');
+    enum weir__topic_option option;
+    struct weir_slice name;
+
+    if (equals == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "\"%s\" has no =: write option=value",
+                               weir__text_quote(weir__slice_str(text), quote));
+    name = weir__slice_of(text, (size_t)(equals - text));
+    option = weir__topic_option_find(name);
+    if (option == WEIR__TOPIC_OPTIONS)
+        return refuse_name(name, err);
+    *ret_option = option;
+    *ret_value = equals + 1;
+    return WEIR_OK;
+}
+
+int weir__options_put(struct weir__options *options, const char *topic,
+                      enum weir__topic_option option, const char *value,
+                      struct weir_error *err)
+{
+    const struct weir__option *row = &weir__topic_options[option];
+    int64_t number;
+    int rc = weir__option_read(row, value, &number, err);
+
+    if (rc < 0)
+        return rc;
+    if (row->form == WEIR__OPTION_TOPIC && strcmp(value, topic) == 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: \"%s\" is this topic itself: write another "
+                               "one",
+                               row->name, topic);
+    options->given |= UINT64_C(1) << option;
+    if (weir__option_is_number(row))
+        hold(options, option, number);
+    else
+        hold_text(options, option, value);
+    return WEIR_OK;
+}
+
+int weir__options_read(struct weir__options *options, const char *topic,
+                       const char *const *texts, struct weir_error *err)
+{
+    int rc = WEIR_OK;
+
+    for (; *texts != NULL && rc == WEIR_OK; texts++) {
+        enum weir__topic_option option = WEIR__TOPIC_OPTIONS;
+        const char *value = "";
+
+        rc = split(*texts, &option, &value, err);
+        if (rc == WEIR_OK && *value == '\0')
+            reset(options, option);
+        else if (rc == WEIR_OK)
+            rc = weir__options_put(options, topic, option, value, err);
+    }
+    return rc;
+}
+
+int weir__options_fit_one(const struct weir__options *options,
+                          enum weir__topic_option option, const char *kind,
+                          struct weir_error *err)
+{
+    if (!weir__options_has(options, option))
+        return WEIR_OK;
+    if (option == WEIR__TOPIC_lease && options->lease == WEIR__OPTION_NONE &&
+        strcmp(kind, "bounded") != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "lease: a topic of kind %s needs one: only one "
+                               "of kind bounded may have none",
+                               kind);
+    return weir__topic_option_fits(option, kind, err);
+}
+
+int weir__options_fit(const struct weir__options *options, const char *kind,
+                      struct weir_error *err)
+{
+    int rc = WEIR_OK;
+
+    for (int i = 0; i < WEIR__TOPIC_OPTIONS && rc == WEIR_OK; i++)
+        rc = weir__options_fit_one(options, (enum weir__topic_option)i, kind,
+                                   err);
+    return rc;
+}
