@@ -326,15 +326,27 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
     return count;
 }
 
-/* The sleeper that would wake last, of equal ones that of the last name. */
-static struct worker *last_sleeper(struct model *model)
+int64_t model_rank(const struct worker *worker)
+{
+    const int64_t far = INT64_C(1) << 44;
+
+    if (!worker->is_busy)
+        return worker->wake_ms;
+    return (worker->wake_ms < far ? worker->wake_ms : far) - 2 * far;
+}
+
+/* The sleeper that would wake last, of equal ones that of the last name, if it
+ * wakes behind `due_ms`. */
+static struct worker *last_sleeper(struct model *model, bool is_busy,
+                                   int64_t due_ms)
 {
     struct worker *last = NULL;
 
     for (size_t i = 0; i < WORKERS; i++) {
         struct worker *worker = &model->workers[i];
 
-        if (worker->is_idle &&
+        if (worker->is_idle && worker->is_busy == is_busy &&
+            worker->wake_ms > due_ms &&
             (last == NULL || worker->wake_ms >= last->wake_ms))
             last = worker;
     }
@@ -350,9 +362,11 @@ void model_wake(struct model *model, int64_t due_ms)
         seq_text(model->lone, lone + 1);
     }
     for (;;) {
-        struct worker *last = last_sleeper(model);
+        struct worker *last = last_sleeper(model, false, due_ms);
 
-        if (last == NULL || last->wake_ms <= due_ms)
+        if (last == NULL)
+            last = last_sleeper(model, true, due_ms);
+        if (last == NULL)
             return;
         last->is_idle = false;
         if (!last->is_subscribed)

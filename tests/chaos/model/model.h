@@ -82,11 +82,14 @@ struct lease {
 };
 
 struct worker {
-    bool is_subscribed; /* somebody hears its wake-ups */
-    bool is_idle;
+    bool is_subscribed;    /* somebody hears its wake-ups */
+    bool is_idle, is_busy; /* registered; with jobs in hand */
     int64_t wake_ms; /* INT64_MAX: never by itself; INT64_MIN: the topic is
                         paused */
 };
+
+/* Its score among the sleepers: the busy ones are behind the others. */
+int64_t model_rank(const struct worker *worker);
 
 /* What a worker noted before it ran a suspect. */
 struct start {
@@ -162,7 +165,7 @@ struct claim_call {
     unsigned room, most_nodes;
     int64_t lease_ms;
     int worker; /* -1: do not register */
-    bool is_registered;
+    bool is_registered, is_busy;
 };
 
 /* `ret_nodes` has room for CALL_NODES. Returns the token, 0: nothing. */

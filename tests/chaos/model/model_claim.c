@@ -208,50 +208,59 @@ static void run_under(struct model *model, const struct taking *taking,
     model->leases[model->lease_count++] = (struct lease){token, deadline_ms};
 }
 
-/* When there is something to do: a job is due or a lease has run out. */
-static int64_t next_ms(const struct model *model)
+/* When a job is due. */
+static int64_t next_due_ms(const struct model *model)
 {
     int64_t next = INT64_MAX;
 
     for (size_t i = 0; i < model->live_count; i++)
         if (model->live[i]->state == WAITS && model->live[i]->due_ms < next)
             next = model->live[i]->due_ms;
+    return next;
+}
+
+/* When there is something to do: a job is due or a lease has run out. */
+static int64_t next_ms(const struct model *model)
+{
+    int64_t next = next_due_ms(model);
+
     for (size_t i = 0; i < model->lease_count; i++)
         if (model->leases[i].deadline_ms + 1 < next)
             next = model->leases[i].deadline_ms + 1;
     return next;
 }
 
-/* Sleepers that should have come by now; nothing would wake them. */
-static void forget_overdue(struct model *model)
-{
-    for (size_t i = 0; i < WORKERS; i++)
-        if (model->workers[i].wake_ms < model_now_ms(model))
-            model->workers[i].is_idle = false;
-}
-
-static void fall_asleep(struct worker *worker, int64_t wake_ms)
+static void fall_asleep(struct worker *worker, int64_t wake_ms, bool is_busy)
 {
     worker->is_idle = true;
+    worker->is_busy = is_busy;
     worker->wake_ms = wake_ms;
+}
+
+/* What a worker leaves that does not sleep until then is for the next one. */
+static void leave_to_next(struct model *model)
+{
+    int64_t due_ms = next_due_ms(model), now_ms = model_now_ms(model);
+
+    if (due_ms != INT64_MAX)
+        model_wake(model, due_ms > now_ms ? due_ms : now_ms);
 }
 
 static void note_idle(struct model *model, const struct claim_call *call,
                       uint64_t jobs, int64_t next)
 {
     bool is_more = next != INT64_MAX && next * 1000 <= model->now_us;
-    struct worker *worker;
+    struct worker *worker =
+        call->worker < 0 ? NULL : &model->workers[call->worker];
 
-    if (call->worker < 0)
-        return;
-    worker = &model->workers[call->worker];
     if (jobs == 0 || (jobs < call->room && !is_more)) {
-        if (!model->is_paused)
-            forget_overdue(model);
-        fall_asleep(worker, next);
-    } else if (call->is_registered) {
-        worker->is_idle = false;
+        if (worker != NULL)
+            fall_asleep(worker, next, jobs > 0 || call->is_busy);
+        return;
     }
+    if (worker != NULL && call->is_registered)
+        worker->is_idle = false;
+    leave_to_next(model);
 }
 
 /* How many jobs were taken, and which nodes. */
@@ -299,7 +308,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     expire(model);
     if (model->is_paused) { /* asleep until it is resumed */
         if (call->worker >= 0)
-            fall_asleep(&model->workers[call->worker], INT64_MIN);
+            fall_asleep(&model->workers[call->worker], INT64_MIN, false);
         text_format(answer, "(%lld 0 -1 0 %lld)", (long long)model->now_us,
                     model->revision * 2 + 1);
         return 0;

@@ -117,7 +117,8 @@ static void wake_all(struct model *model)
 
         for (size_t i = 0; i < WORKERS; i++)
             if (model->workers[i].is_idle &&
-                (first == NULL || model->workers[i].wake_ms < first->wake_ms))
+                (first == NULL ||
+                 model_rank(&model->workers[i]) < model_rank(first)))
                 first = &model->workers[i];
         if (first == NULL)
             return;

@@ -19,11 +19,12 @@ void run_claim(struct run *run, const struct claim_call *call)
     call_int(caller, call->lease_ms);
     call_int(caller, call->most_nodes);
     call_str(caller, call->worker >= 0 ? workers[call->worker] : "");
-    call_int(caller, call->is_registered);
+    call_int(caller, call->is_registered + 2 * call->is_busy);
     call_str(caller, call->kind);
     call_queue(caller);
     token = model_claim(&run->model, call, &run->wanted, nodes, &count);
     run_check(run);
+    run_check_woken(run);
     for (size_t i = 0; i < count; i++)
         run_hold(run, nodes[i], token);
 }
@@ -33,7 +34,7 @@ void op_claim(struct run *run)
     static const unsigned rooms[] = {0, 1, 1, 2, 3, 7, 30, 30, 200, 1000};
     static const unsigned limits[] = {1000, 1000, 1000, 1000, 1000, 1, 2, 5};
     static const int64_t leases[] = {200, 1000, 3000, 30000};
-    struct claim_call call = {"delay", 0, 0, 0, -1, false};
+    struct claim_call call = {"delay", 0, 0, 0, -1, false, false};
 
     call.room = chance(run, 40) ? 1 + pick(run, 20) : PICK(run, rooms);
     call.most_nodes = PICK(run, limits);
@@ -44,6 +45,7 @@ void op_claim(struct run *run)
     }
     if (chance(run, 10))
         call.is_registered = !call.is_registered;
+    call.is_busy = call.worker >= WORKERS - 2;
     if (chance(run, 2) && run->model.exists)
         call.kind = "other";
     run_claim(run, &call);
@@ -175,7 +177,7 @@ static void settle_held(struct run *run)
 
 void run_drain(struct run *run)
 {
-    struct claim_call call = {"delay", 1000, 1000, 1000, -1, false};
+    struct claim_call call = {"delay", 1000, 1000, 1000, -1, false, false};
 
     while (run->model.is_paused)
         op_pause(run);

@@ -19,7 +19,7 @@ static struct pack *add_one(struct run *run, struct id id)
 
 static void claim_most(struct run *run, int64_t lease_ms)
 {
-    struct claim_call call = {"delay", 1000, 1000, lease_ms, -1, false};
+    struct claim_call call = {"delay", 1000, 1000, lease_ms, -1, false, false};
 
     run_claim(run, &call);
 }

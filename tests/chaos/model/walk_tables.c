@@ -177,12 +177,12 @@ static void check_idle(struct run *run)
         const struct worker *worker = &run->model.workers[i];
         char name[3] = {'w', (char)('0' + i), '\0'};
 
-        if (worker->is_idle && worker->wake_ms == INT64_MAX)
+        if (worker->is_idle && model_rank(worker) == INT64_MAX)
             add_line(&wanted, name, "inf");
-        else if (worker->is_idle && worker->wake_ms == INT64_MIN)
+        else if (worker->is_idle && model_rank(worker) == INT64_MIN)
             add_line(&wanted, name, "-inf");
         else if (worker->is_idle)
-            add_number(&wanted, name, worker->wake_ms);
+            add_number(&wanted, name, model_rank(worker));
     }
     read_lines(run, "idle", false, false, &got);
     compare(run, "the sleepers", &wanted, &got);

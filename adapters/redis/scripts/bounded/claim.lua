@@ -10,8 +10,8 @@
 -- KEYS  rot hot lease out meta idle options ttl, then for each candidate: its
 --       list, the list of its leased batch
 -- ARGV  topic, kind, room, lease ms (0: none), worker ('' = do not register as
---       idle), 1 if it is registered, how many groups to offer, bounds of this
---       worker ('': none), candidates
+--       idle), 1 if it is registered and 2 more if it has jobs in hand, how
+--       many groups to offer, bounds of this worker ('': none), candidates
 -- Reply { time in us, us until there is more to do (0: now, -1: nothing
 --         waits), revision of the stored options * 2 (+ 1 if paused),
 --         offered groups, batches, drops, and what was set aside, if
@@ -23,10 +23,11 @@
 --#include group
 --#include bounds
 --#include fit
+--#include wake
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
                                tonumber(ARGV[7])
-local worker, registered = ARGV[5], ARGV[6] == '1'
+local worker, flags = ARGV[5], tonumber(ARGV[6])
 local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
@@ -42,7 +43,7 @@ if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
   call('HSET', meta, 'bounds', ARGV[8])
 end
 if known[1] then -- asleep until it is resumed, whatever is added
-  if worker ~= '' then call('ZADD', idle, '-inf', worker) end
+  if worker ~= '' then fall_asleep(idle, worker, '-inf') end
   return { time_us, -1, revision + 1, {}, {}, {} }
 end
 
@@ -284,13 +285,17 @@ local function ripen(key, by)
 end
 ripen(rot, 0)
 ripen(hot, 0)
+local due_at = wake_at
 ripen(lease, 1)
 if bounds.ttl > 0 then ripen(ttl, 1) end
-if taken_jobs == 0 and #offered == 0 and worker ~= '' then
-  call('ZREMRANGEBYSCORE', idle, '-inf', '(' .. digits(now))
-  call('ZADD', idle, wake_at or '+inf', worker)
-elseif registered then
-  call('ZREM', idle, worker)
+local asleep = taken_jobs == 0 and #offered == 0
+if asleep and worker ~= '' then
+  fall_asleep(idle, worker, wake_at, flags >= 2)
+elseif not asleep then -- what it leaves is for the next worker
+  if flags % 2 == 1 then call('ZREM', idle, worker) end
+  if due_at and (due_at <= now or taken_jobs >= room) then
+    wake_one(idle, ARGV[1], max(due_at, now))
+  end
 end
 local next_us = wake_at and us_until(wake_at, time_us) or -1
 local reply = { time_us, next_us, revision, offered, batches, drops }

@@ -11,6 +11,7 @@
 --#include message
 --#include number
 --#include topic
+--#include wake
 local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
 local stored = topic_kind(meta, ids, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
@@ -35,7 +36,7 @@ tally(meta, 'crashed', #found)
 local options = call('HMGET', meta, 'paused', 'revision')
 local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),
                 call('LLEN', fifo) }
-if options[1] then call('ZADD', idle, '-inf', ARGV[2]) end
+if options[1] then fall_asleep(idle, ARGV[2], '-inf') end
 for i = 5, #ARGV, 2 do
   if call('ZSCORE', alive, ARGV[i + 1]) then
     call('ZADD', alive, now + ARGV[3], ARGV[i + 1])

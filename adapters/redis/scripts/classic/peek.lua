@@ -6,13 +6,12 @@
 -- ARGV  worker
 -- Reply { time in us, message }, or { time in us } when there is none
 --#include message
+--#include wake
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
 local message = call('LINDEX', KEYS[1], 0)
-local due = message and due_of(message)
-if not message then
-  call('ZADD', KEYS[2], '+inf', ARGV[1])
-elseif due * 1000 > time_us then
-  call('ZADD', KEYS[2], due, ARGV[1])
+local due = message and due_of(message) or nil
+if not message or due * 1000 > time_us then
+  fall_asleep(KEYS[2], ARGV[1], due)
 end
 return { time_us, message }

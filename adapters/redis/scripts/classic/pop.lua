@@ -10,6 +10,7 @@
 --       { time in us, -1 } when the lock is lost
 local call = redis.call
 --#include number
+--#include wake
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
 local time = call('TIME')
@@ -19,7 +20,7 @@ if ARGV[5] == '1' and call('GET', lock) ~= consumer then
 end
 local message = call('LPOP', fifo)
 if not message then
-  call('ZADD', idle, '+inf', ARGV[2])
+  fall_asleep(idle, ARGV[2])
   return { time_us, 0 }
 end
 if todo == 'park' then

@@ -43,6 +43,8 @@ end
 if #added > 0 then
   call('RPUSH', fifo, unpack(added))
   call('HSET', meta, 'added', string.format('%.0f', count))
-  for _ = 1, math.min(#added, 8) do wake_one(idle, ARGV[1], due) end
+  for _ = 1, #added do
+    if not wake_one(idle, ARGV[1], due) then break end
+  end
 end
 return reply

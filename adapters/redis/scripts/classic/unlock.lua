@@ -10,7 +10,7 @@ local call = redis.call
 local lock, lockers = KEYS[1], KEYS[2]
 if call('GET', lock) ~= ARGV[1] then return { 0 } end
 call('DEL', lock)
-for _ = 1, 16 do
+for _ = 1, MOST_IDLE do
   local first = call('ZRANGE', lockers, 0, 0)[1]
   if not first then break end
   call('ZREM', lockers, first)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
+#include "tests/redis/scripts/script_fixture.h"
+
+/* Who sleeps, and who is woken for what. */
+
+/* A worker that hears its wake-ups until it is freed. */
+static redisContext *listen_as(const char *worker)
+{
+    redisContext *heard = redisConnectUnix(redis_socket(script_proc));
+    redisReply *reply;
+
+    EXPECT_TRUE(heard != NULL && heard->err == 0);
+    reply = redisCommand(heard, "SUBSCRIBE weir:wake:%s", worker);
+    EXPECT_TRUE(reply != NULL);
+    freeReplyObject(reply);
+    return heard;
+}
+
+/* Claim as a worker; `flags`: 1 registered as idle, 2 with jobs in hand. */
+static const char *claim_as(const char *worker, const char *room,
+                            const char *flags)
+{
+    script_begin(&weir__script_delay_claim, "wait run lease ids meta idle");
+    script_arg(room);
+    script_arg("9000");
+    script_arg("1000");
+    script_arg(worker);
+    script_arg(flags);
+    script_arg("delay");
+    (void)script_call();
+    return script_text("ZRANGE weir:{t}:idle 0 -1");
+}
+
+TEST(a_claim_that_leaves_due_jobs_wakes_the_next_idle_worker)
+{
+    redisContext *one, *other;
+
+    script_setup();
+    one = listen_as("w2");
+    other = listen_as("w3");
+    EXPECT_STR("w2", claim_as("w2", "1", "0"));
+    EXPECT_STR("w2 w3", claim_as("w3", "1", "0"));
+    EXPECT_STR("3", script_add('a', "3", "r0"));
+    EXPECT_STR("w2", script_text("ZRANGE weir:{t}:idle 0 -1"));
+    EXPECT_STR("", claim_as("w3", "1", "0"));
+    redisFree(one);
+    redisFree(other);
+    script_teardown();
+}
+
+TEST(a_full_claim_leaves_the_next_due_time_to_another_worker)
+{
+    redisContext *other;
+
+    script_setup();
+    other = listen_as("w2");
+    EXPECT_STR("1", script_add('a', "1", "a2000000000000"));
+    EXPECT_STR("1", script_add('b', "1", "r0"));
+    (void)script_text("ZADD weir:{t}:idle inf w2");
+    EXPECT_STR("", claim_as("w9", "1", "0"));
+    redisFree(other);
+    script_teardown();
+}
+
+TEST(a_worker_with_jobs_in_hand_is_woken_after_those_without)
+{
+    redisContext *one, *other;
+
+    script_setup();
+    one = listen_as("w2");
+    other = listen_as("w3");
+    EXPECT_STR("1", script_add('a', "1", "r0"));
+    EXPECT_STR("w3", claim_as("w3", "5", "0"));
+    EXPECT_STR("w3 w2", claim_as("w2", "5", "0"));
+    EXPECT_STR("1", script_add('b', "1", "r0"));
+    EXPECT_STR("w3", script_text("ZRANGE weir:{t}:idle 0 -1"));
+    EXPECT_STR("w3", claim_as("w2", "1", "2"));   /* full */
+    EXPECT_STR("w3", claim_as("w3", "5", "3"));   /* nothing this time */
+    (void)script_text("ZADD weir:{t}:idle 1 w1"); /* it should be here by now */
+    EXPECT_STR("1", script_add('c', "1", "r0"));
+    EXPECT_STR("w1", script_text("ZRANGE weir:{t}:idle 0 -1"));
+    redisFree(one);
+    redisFree(other);
+    script_teardown();
+}
+
+/* So many workers that are gone are registered. */
+static void add_sleepers(long long count)
+{
+    (void)redis_int(script_proc, "EVAL %s 1 weir:{t}:idle %lld",
+                    "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 'inf', "
+                    "'x' .. i) end return 1",
+                    count);
+}
+
+TEST(each_message_of_a_push_wakes_a_worker)
+{
+    redisContext *workers[10];
+    char name[8];
+
+    script_setup();
+    for (int i = 0; i < 10; i++) {
+        (void)snprintf(name, sizeof(name), "w%d", i);
+        workers[i] = listen_as(name);
+        (void)redis_int(script_proc, "ZADD weir:{t}:idle inf %s", name);
+    }
+    script_begin(&weir__script_classic_push, "fifo ids meta options idle");
+    script_arg("t");
+    script_arg("sync");
+    script_arg("0");
+    for (int i = 0; i < 9; i++) {
+        script_arg("");
+        script_arg("r");
+        script_arg("1");
+    }
+    (void)script_call();
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:idle"));
+    for (int i = 0; i < 10; i++)
+        redisFree(workers[i]);
+    script_teardown();
+}
+
+TEST(a_wake_up_reaches_the_one_worker_that_lives)
+{
+    redisContext *live;
+
+    script_setup();
+    live = listen_as("w2");
+    add_sleepers(999);
+    (void)script_text("ZADD weir:{t}:idle inf w2");
+    EXPECT_STR("1", script_add('a', "1", "r0"));
+    EXPECT_INT(0, redis_int(script_proc, "ZCARD weir:{t}:idle"));
+    redisFree(live);
+    script_teardown();
+}
+
+TEST(sleepers_that_never_come_back_do_not_pile_up)
+{
+    script_setup();
+    add_sleepers(1000);
+    (void)claim_as("w2", "1", "0");
+    EXPECT_INT(1000, redis_int(script_proc, "ZCARD weir:{t}:idle"));
+    script_teardown();
+}
