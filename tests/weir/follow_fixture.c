@@ -3,11 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-struct redis_proc *server;
-struct ev_loop *loop;
-struct weir_reactor *weir;
 char ran[400];
 char logged[400];
 int codes[80], code_count;
@@ -21,13 +17,8 @@ static void log_line(enum weir_level level, const char *text, void *arg)
 
 void open_as(const struct weir_topic_options *topic)
 {
-    struct weir_options options = {.log = log_line, .block_warn_ms = 3600000};
-
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    options.loop = loop;
-    options.redis_url = redis_url(server);
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
+    host_open(
+        &(struct weir_options){.log = log_line, .block_warn_ms = 3600000});
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", topic, NULL));
 }
 
@@ -35,13 +26,6 @@ void open_host(weir_run_fn run, const char *timeout)
 {
     open_as(&(struct weir_topic_options){.run = run,
                                          .options = {"retry=1h", timeout}});
-}
-
-void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 void add_to(const char *topic, const char *id)
@@ -54,14 +38,6 @@ void add_to(const char *topic, const char *id)
 void add(const char *id)
 {
     add_to("t", id);
-}
-
-static int64_t now_s(void)
-{
-    struct timespec now = {0};
-
-    EXPECT_INT(0, clock_gettime(CLOCK_MONOTONIC, &now));
-    return now.tv_sec;
 }
 
 struct weir_stats last;
@@ -88,20 +64,12 @@ static uint64_t settled(void)
     return last.done_total + last.retried_total + last.failed_total;
 }
 
-/* Run the loop until so many verdicts are settled, and a look after that. */
 void await_settled(uint64_t count)
 {
-    int64_t until = now_s() + 30;
-    int looks = 0;
-
-    while ((looks < 2 || is_asking) && now_s() < until) {
-        if (!is_asking) {
-            looks += settled() >= count;
-            EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
-            is_asking = true;
-        }
-        ev_run(loop, EVRUN_ONCE);
-    }
+    do
+        look("t");
+    while (settled() < count);
+    look("t");
     EXPECT_INT(count, settled());
 }
 

@@ -5,15 +5,8 @@
 /* Jobs that handlers add with their verdicts, on a real server: a reactor that
  * serves the topic "t" on a loop of its own. */
 
-#include <ev.h>
-#include <weir/weir.h>
+#include "tests/weir/host.h"
 
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
-
-extern struct redis_proc *server;
-extern struct ev_loop *loop;
-extern struct weir_reactor *weir;
 extern char ran[400]; /* ids in the order of their runs, a blank behind each */
 extern char logged[400];
 extern int codes[80], code_count; /* what `follow` got */
@@ -22,7 +15,6 @@ extern struct weir_stats last;
 void open_as(const struct weir_topic_options *topic);
 /* `timeout` is an option, or NULL. */
 void open_host(weir_run_fn run, const char *timeout);
-void close_host(void);
 
 void add_to(const char *topic, const char *id);
 void add(const char *id);

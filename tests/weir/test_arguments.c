@@ -1,59 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/weir.h>
 
-#include <ev.h>
 #include <string.h>
 
 #include "tests/harness/oom.h"
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* What <weir/weir.h> makes of unusual arguments. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static int last_code;
 static bool is_answered;
 
-static struct weir_options host_options(void)
-{
-    return (struct weir_options){.loop = loop, .redis_url = redis_url(server)};
-}
-
-static void open_host(void)
-{
-    struct weir_options options;
-
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    options = host_options();
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
-}
-
-static void late(struct ev_loop *on, ev_timer *timer, int events)
-{
-    (void)timer;
-    (void)events;
-    ev_break(on, EVBREAK_ALL);
-}
-
-/* Run the loop until there is an answer; 20 s is a failure. */
 static void await_answer(void)
 {
-    ev_timer timer;
-
-    ev_timer_init(&timer, late, 20., 0.);
-    ev_timer_start(loop, &timer);
-    while (!is_answered && ev_is_active(&timer))
-        ev_run(loop, EVRUN_ONCE);
-    ev_timer_stop(loop, &timer);
-    EXPECT_TRUE(is_answered);
+    AWAIT(is_answered);
     is_answered = false;
 }
 
@@ -77,7 +36,7 @@ TEST(a_delete_without_a_callback_deletes)
 {
     struct weir_new_job job = {.id = "a", .delay_ms = 60000};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, NULL));
     await_answer();
@@ -86,7 +45,6 @@ TEST(a_delete_without_a_callback_deletes)
     EXPECT_INT(WEIR_OK, weir_reactor_show(weir, "orders", "a", on_show, NULL));
     await_answer();
     EXPECT_INT(WEIR_ENOTFOUND, last_code);
-    close_host();
 }
 
 TEST(a_time_is_accepted_up_to_2286)
@@ -94,7 +52,7 @@ TEST(a_time_is_accepted_up_to_2286)
     struct weir_new_job job = {.at_ms = 9999999999999};
     struct weir_error err = {0};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
     await_answer();
@@ -103,7 +61,6 @@ TEST(a_time_is_accepted_up_to_2286)
     EXPECT_INT(WEIR_EINVAL,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
     EXPECT_CONTAINS("2286", err.text);
-    close_host();
 }
 
 static void on_moved(int code, enum weir_job_state was, int64_t due_ms,
@@ -120,7 +77,7 @@ TEST(a_job_is_moved_to_2286_at_most)
 {
     struct weir_due due = {.at_ms = 9999999999999};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_reschedule(weir, "orders", "none", &due,
                                                 on_moved, NULL));
     await_answer();
@@ -131,18 +88,18 @@ TEST(a_job_is_moved_to_2286_at_most)
     due.at_ms = INT64_MAX;
     EXPECT_INT(WEIR_EINVAL, weir_reactor_reschedule(weir, "orders", "none",
                                                     &due, on_moved, NULL));
-    close_host();
 }
 
 TEST(a_request_timeout_is_at_most_a_day)
 {
     const int64_t bad[] = {-1, 86400001, INT64_MAX};
-    struct weir_options options;
+    struct weir_options options = {0};
     struct weir_error err = {0};
     struct weir_reactor *other = NULL;
 
-    open_host();
-    options = host_options();
+    host_open(NULL);
+    options.loop = loop;
+    options.redis_url = redis_url(server);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         options.request_timeout_ms = bad[i];
         EXPECT_INT(WEIR_EINVAL, weir_reactor_open(&options, &other, &err));
@@ -151,7 +108,6 @@ TEST(a_request_timeout_is_at_most_a_day)
     options.request_timeout_ms = 86400000;
     EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &other, &err));
     weir_reactor_free(other);
-    close_host();
 }
 
 static enum weir_verdict run_done(void *self, struct weir_job *job)
@@ -166,7 +122,7 @@ TEST(serving_says_so_when_memory_runs_out)
     struct weir_topic_options topic = {.run = run_done};
     int rc = WEIR_ENOMEM, failures = 0;
 
-    open_host();
+    host_open(NULL);
     for (int n = 0; rc == WEIR_ENOMEM; n++) {
         struct weir_error err = {0};
 
@@ -178,7 +134,6 @@ TEST(serving_says_so_when_memory_runs_out)
     }
     EXPECT_INT(WEIR_OK, rc);
     EXPECT_TRUE(failures > 0);
-    close_host();
 }
 
 static void on_canceled(int code, const char *id, void *arg)
@@ -199,11 +154,10 @@ TEST(a_reactor_that_is_being_freed_serves_nothing)
 {
     struct weir_new_job job = {0};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_canceled, NULL, NULL));
     weir_reactor_free(weir);
     weir = NULL;
     EXPECT_TRUE(is_answered);
-    close_host();
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/weir.h>
 
-#include <ev.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,17 +8,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* Handlers that block, on real threads: <weir/weir.h> on a real server. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static pthread_t loop_thread;
 static atomic_int runs, at_once, most_at_once, wrong;
 static atomic_bool goes_on; /* handlers that hold return */
-static int logged, wanted;
+static int logged;
 
 static void log_line(enum weir_level level, const char *text, void *arg)
 {
@@ -32,20 +27,8 @@ static void log_line(enum weir_level level, const char *text, void *arg)
 
 static void open_host(uint32_t threads)
 {
-    struct weir_options options = {.log = log_line, .threads = threads};
-
     loop_thread = pthread_self();
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    options.loop = loop;
-    options.redis_url = redis_url(server);
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
+    host_open(&(struct weir_options){.log = log_line, .threads = threads});
 }
 
 /* A timeout as an option; NULL: the default. */
@@ -67,14 +50,6 @@ static void add_many(int count)
                    weir_reactor_add(weir, "t", &job, NULL, NULL, NULL));
 }
 
-static time_t now_s(void)
-{
-    struct timespec now = {0};
-
-    EXPECT_INT(0, clock_gettime(CLOCK_MONOTONIC, &now));
-    return now.tv_sec;
-}
-
 static int done;
 static bool is_asking;
 
@@ -86,17 +61,19 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
         done = (int)stats->done_total;
 }
 
-/* Run the loop until so many jobs are done on the server; 30 s is a failure. */
+static bool are_done(int count)
+{
+    if (!is_asking && done < count) {
+        is_asking = true;
+        EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
+    }
+    return !is_asking;
+}
+
+/* Run the loop until so many jobs are done on the server. */
 static void await_done(int count)
 {
-    time_t until = now_s() + 30;
-
-    while ((done < count || is_asking) && now_s() < until) {
-        if (!is_asking)
-            EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
-        is_asking = true;
-        ev_run(loop, EVRUN_ONCE);
-    }
+    AWAIT(are_done(count));
     EXPECT_INT(count, done);
 }
 
@@ -160,7 +137,6 @@ TEST(many_jobs_run_beside_the_loop)
     EXPECT_INT(5000, atomic_load(&runs));
     EXPECT_INT(0, atomic_load(&wrong));
     EXPECT_INT(35000, sevens_now());
-    close_host();
 }
 
 static enum weir_verdict run_slow(void *self, struct weir_job *job)
@@ -185,7 +161,6 @@ TEST(threads_run_at_once_and_what_they_say_is_logged_by_the_loop)
     await_done(30);
     EXPECT_INT(3, atomic_load(&most_at_once));
     EXPECT_INT(60, logged);
-    close_host();
 }
 
 static enum weir_verdict run_until_canceled(void *self, struct weir_job *job)
@@ -207,7 +182,7 @@ TEST(a_run_that_times_out_is_retried_and_its_thread_told)
     serve(run_until_canceled, "timeout=50ms");
     add_many(4);
     await_done(4);
-    close_host(); /* waits for the threads, whose runs are long over */
+    host_close(); /* waits for the threads, whose runs are long over */
     EXPECT_INT(4, atomic_load(&runs));
 }
 
@@ -225,12 +200,8 @@ static enum weir_verdict run_held(void *self, struct weir_job *job)
 
 static void await_runs(int count)
 {
-    time_t until = now_s() + 30;
-
-    wanted = count;
-    while (atomic_load(&runs) < wanted && now_s() < until)
-        ev_run(loop, EVRUN_NOWAIT);
-    EXPECT_INT(wanted, atomic_load(&runs));
+    AWAIT(atomic_load(&runs) >= count);
+    EXPECT_INT(count, atomic_load(&runs));
 }
 
 TEST(freeing_a_reactor_waits_for_its_threads)
@@ -239,9 +210,8 @@ TEST(freeing_a_reactor_waits_for_its_threads)
     serve(run_held, NULL);
     add_many(5);
     await_runs(2);
-    weir_reactor_free(weir);
+    host_close();
     EXPECT_INT(2, atomic_load(&wrong)); /* both came back */
-    ev_loop_destroy(loop);
 }
 
 static bool has_stopped;
@@ -254,8 +224,6 @@ static void on_stopped(void *arg)
 
 TEST(a_stop_waits_for_threads_and_gives_the_rest_back)
 {
-    time_t until = now_s() + 30;
-
     open_host(2);
     serve(run_held, NULL);
     add_many(5);
@@ -265,10 +233,7 @@ TEST(a_stop_waits_for_threads_and_gives_the_rest_back)
         ev_run(loop, EVRUN_NOWAIT);
     EXPECT_TRUE(!has_stopped);
     atomic_store(&goes_on, true);
-    while (!has_stopped && now_s() < until)
-        ev_run(loop, EVRUN_ONCE);
-    EXPECT_TRUE(has_stopped);
-    close_host();
+    AWAIT(has_stopped);
 }
 
 TEST(mistakes_have_a_sentence)

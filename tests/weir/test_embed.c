@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/weir.h>
 
-#include <ev.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* A host program with its own loop: <weir/weir.h> on a real server. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static int runs, answers, last_code;
 static bool goal; /* what the test waits for has happened */
 static struct weir_stats last_stats;
@@ -26,57 +21,11 @@ static void log_line(enum weir_level level, const char *text, void *arg)
         printf("  log: %s\n", text);
 }
 
-static struct weir_reactor *open_reactor(const char *name)
-{
-    struct weir_options options = {
-        .loop = loop,
-        .redis_url = redis_url(server),
-        .name = name,
-        .log = log_line,
-    };
-    struct weir_reactor *reactor = NULL;
-    struct weir_error err = {0};
+static struct weir_options logging = {.log = log_line};
 
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &reactor, &err));
-    return reactor;
-}
-
-static void open_host(void)
-{
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    weir = open_reactor(NULL);
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
-}
-
-static void look_again(struct ev_loop *on, ev_timer *timer, int events)
-{
-    int *looks = timer->data;
-
-    (void)on;
-    (void)events;
-    (*looks)++;
-}
-
-/* Run the loop until the goal is reached; 20 s is a failure. It may be reached
- * where the loop then finds nothing to wake up for: so it looks up often. */
 static void await_goal(void)
 {
-    ev_timer timer;
-    int looks = 0;
-
-    ev_timer_init(&timer, look_again, 0.01, 0.01);
-    timer.data = &looks;
-    ev_timer_start(loop, &timer);
-    while (!goal && looks < 2000)
-        ev_run(loop, EVRUN_ONCE);
-    ev_timer_stop(loop, &timer);
-    EXPECT_TRUE(goal);
+    AWAIT(goal);
     goal = false;
 }
 
@@ -125,26 +74,24 @@ static void serve(struct weir_reactor *reactor, const char *topic,
 
 TEST(a_plain_function_handles_what_was_added)
 {
-    open_host();
+    host_open(&logging);
     serve(weir, "orders", run_done);
     EXPECT_INT(WEIR_OK, add_json("orders", "a", "{\"order\": 17}", 20));
     await_goal();
     EXPECT_INT(WEIR_OK, last_code);
     await_goal();
     EXPECT_INT(1, runs);
-    close_host();
 }
 
 TEST(a_second_job_with_the_same_id_is_refused)
 {
-    open_host();
+    host_open(&logging);
     EXPECT_INT(WEIR_OK, add_json("orders", "a", "1", 60000));
     await_goal();
     EXPECT_INT(WEIR_OK, last_code);
     EXPECT_INT(WEIR_OK, add_json("orders", "a", "2", 60000));
     await_goal();
     EXPECT_INT(WEIR_EEXISTS, last_code);
-    close_host();
 }
 
 static enum weir_verdict run_free(void *self, struct weir_job *job)
@@ -159,7 +106,7 @@ static enum weir_verdict run_free(void *self, struct weir_job *job)
 
 TEST(a_handler_may_free_its_reactor)
 {
-    open_host();
+    host_open(&logging);
     serve(weir, "orders", run_free);
     for (int i = 0; i < 10; i++)
         EXPECT_INT(WEIR_OK, add_json("orders", NULL, "null", 0));
@@ -167,7 +114,6 @@ TEST(a_handler_may_free_its_reactor)
         await_goal();
     ev_run(loop, EVRUN_NOWAIT); /* nothing of it is left to be called */
     EXPECT_INT(1, runs);
-    close_host();
 }
 
 static void on_added_free(int code, const char *id, void *arg)
@@ -187,21 +133,20 @@ TEST(an_answer_may_free_the_reactor_and_the_others_are_canceled)
 {
     struct weir_new_job job = {.delay_ms = 1000};
 
-    open_host();
+    host_open(&logging);
     EXPECT_INT(WEIR_OK, weir_reactor_add(weir, "orders", &job, on_added_free,
                                          NULL, NULL));
     while (answers == 0)
         ev_run(loop, EVRUN_ONCE);
     EXPECT_INT(1, answers);
     EXPECT_INT(WEIR_OK, last_code);
-    close_host();
 }
 
 TEST(freeing_cancels_what_was_not_answered)
 {
     struct weir_new_job job = {.delay_ms = 1000};
 
-    open_host();
+    host_open(&logging);
     for (int i = 0; i < 3; i++)
         EXPECT_INT(WEIR_OK, weir_reactor_add(weir, "orders", &job, on_added,
                                              NULL, NULL));
@@ -209,7 +154,6 @@ TEST(freeing_cancels_what_was_not_answered)
     weir = NULL;
     EXPECT_INT(3, answers);
     EXPECT_INT(WEIR_ECANCELED, last_code);
-    close_host();
 }
 
 static int runs_of[2];
@@ -226,8 +170,9 @@ TEST(two_reactors_live_in_one_process)
 {
     struct weir_reactor *other;
 
-    open_host();
-    other = open_reactor("other");
+    host_open(&logging);
+    logging.name = "other";
+    other = host_reactor(&logging);
     serve(weir, "first", run_count);
     serve(other, "second", run_count);
     EXPECT_INT(WEIR_OK, add_json("first", "a", "1", 0));
@@ -237,7 +182,6 @@ TEST(two_reactors_live_in_one_process)
     EXPECT_INT(1, runs_of[0]);
     EXPECT_INT(1, runs_of[1]);
     weir_reactor_free(other);
-    close_host();
 }
 
 static void on_show(int code, const struct weir_job_info *job, void *arg)
@@ -274,7 +218,7 @@ TEST(a_job_is_shown_as_it_was_added_and_gone_once_deleted)
         .url = "http://x/",
     };
 
-    open_host();
+    host_open(&logging);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, NULL));
     await_goal();
@@ -290,7 +234,6 @@ TEST(a_job_is_shown_as_it_was_added_and_gone_once_deleted)
     EXPECT_INT(WEIR_OK, weir_reactor_show(weir, "none", "a", on_show, NULL));
     await_goal();
     EXPECT_INT(WEIR_ENOTFOUND, last_code);
-    close_host();
 }
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
@@ -332,7 +275,7 @@ static void on_dead(int code, const struct weir_job_info *job, void *arg)
 
 TEST(failed_jobs_are_counted_and_listed_with_their_reason)
 {
-    open_host();
+    host_open(&logging);
     EXPECT_INT(WEIR_OK, add_json("orders", "a", "1", 0));
     EXPECT_INT(WEIR_OK, add_json("orders", "b", "2", 0));
     while (answers < 2)
@@ -350,7 +293,6 @@ TEST(failed_jobs_are_counted_and_listed_with_their_reason)
     EXPECT_INT(WEIR_OK, weir_reactor_dead(weir, "orders", 10, on_dead, NULL));
     await_goal();
     EXPECT_INT(2, answers);
-    close_host();
 }
 
 static void on_stopped(void *arg)
@@ -361,7 +303,7 @@ static void on_stopped(void *arg)
 
 TEST(stopping_ends_with_its_callback_and_loses_nothing)
 {
-    open_host();
+    host_open(&logging);
     serve(weir, "orders", run_done);
     for (int i = 0; i < 100; i++)
         EXPECT_INT(WEIR_OK, add_json("orders", NULL, "{\"order\": 17}", 0));
@@ -379,7 +321,6 @@ TEST(stopping_ends_with_its_callback_and_loses_nothing)
     EXPECT_INT(100,
                last_stats.scheduled + last_stats.ready + last_stats.done_total);
     EXPECT_INT(runs, last_stats.done_total);
-    close_host();
 }
 
 TEST(what_is_wrong_with_an_argument_is_said)
@@ -392,7 +333,7 @@ TEST(what_is_wrong_with_an_argument_is_said)
     struct weir_error err = {0};
 
     EXPECT_INT(WEIR_EINVAL, weir_reactor_open(&options, &none, &err));
-    open_host();
+    host_open(&logging);
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "orders", &topic, &err));
     EXPECT_STR("lease: \"100ms\" is out of bounds: write 300ms to 1h, or "
                "none",
@@ -408,7 +349,6 @@ TEST(what_is_wrong_with_an_argument_is_said)
     job = (struct weir_new_job){.body = {(const uint8_t *)"\x81", 1}};
     EXPECT_INT(WEIR_EMALFORMED,
                weir_reactor_add(weir, "orders", &job, NULL, NULL, &err));
-    close_host();
 }
 
 /* Run one of the examples; returns its exit code and what it printed. */

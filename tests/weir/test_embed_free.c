@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/weir.h>
 
-#include <ev.h>
-
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* "Inside any callback everything is allowed, weir_reactor_free included": each
  * callback of <weir/weir.h> frees the reactor that calls it, while another
  * request of the same sort waits for its answer. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static int calls, firsts;
 
 /* A list calls for each thing and once more: that one is its answer. */
@@ -255,51 +249,17 @@ static int (*const asks[])(void) = {
 
 /* --- the host --- */
 
-static void open_with(struct weir_options options)
+static void open_again(const struct weir_options *options)
 {
-    struct weir_error err = {0};
-
-    options.loop = loop;
-    options.redis_url = redis_url(server);
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, &err));
+    weir = host_reactor(options);
     calls = 0;
 }
 
-static void open_reactor(void)
-{
-    open_with((struct weir_options){0});
-}
-
-static void start(void)
-{
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-}
-
-static void end(void)
-{
-    ev_loop_destroy(loop);
-}
-
-static void on_turn(struct ev_loop *on, ev_timer *timer, int events)
-{
-    (void)on;
-    (void)timer;
-    (void)events;
-}
-
-/* Until the reactor is gone; 20 s is a failure. Then a turn more: nothing of it
- * may be left on the loop. */
+/* Until the reactor is gone. Then a turn more: nothing of it may be left on the
+ * loop. */
 static void await_free(void)
 {
-    ev_timer timer;
-
-    ev_timer_init(&timer, on_turn, 0.01, 0.01);
-    ev_timer_start(loop, &timer);
-    for (int i = 0; weir != NULL && i < 2000; i++)
-        ev_run(loop, EVRUN_ONCE);
-    ev_timer_stop(loop, &timer);
-    EXPECT_TRUE(weir == NULL);
+    AWAIT(weir == NULL);
     ev_run(loop, EVRUN_NOWAIT);
 }
 
@@ -323,18 +283,16 @@ static void add_first(int64_t delay_ms)
 
 TEST(every_answer_may_free_the_reactor_while_another_is_waited_for)
 {
-    start();
-    open_reactor();
+    host_open(NULL);
     add_first(60000);
     weir_reactor_free(weir);
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
-        open_reactor();
+        open_again(NULL);
         EXPECT_INT(WEIR_OK, asks[i]());
         EXPECT_INT(WEIR_OK, asks[i]());
         await_free();
         EXPECT_INT(2, calls);
     }
-    end();
 }
 
 static enum weir_verdict run_done(void *self, struct weir_job *job)
@@ -362,36 +320,30 @@ static void serve(struct weir_topic_options options)
 
 TEST(a_handler_of_many_jobs_may_free_the_reactor)
 {
-    start();
-    open_reactor();
+    host_open(NULL);
     serve((struct weir_topic_options){.run_batch = run_many});
     add_first(0);
     await_free();
     EXPECT_INT(1, calls);
-    end();
 }
 
 TEST(a_topic_that_ran_out_may_free_the_reactor)
 {
-    start();
-    open_reactor();
+    host_open(NULL);
     serve((struct weir_topic_options){.run = run_done});
     weir_reactor_on_idle(weir, on_idle, NULL);
     await_free();
     EXPECT_INT(1, calls);
-    end();
 }
 
 TEST(the_end_of_a_stop_may_free_the_reactor)
 {
-    start();
-    open_reactor();
+    host_open(NULL);
     serve((struct weir_topic_options){.run = run_done});
     add_first(0);
     weir_reactor_stop(weir, on_stopped, NULL);
     await_free();
     EXPECT_INT(1, calls);
-    end();
 }
 
 static void on_connection(int code, const char *text, void *arg)
@@ -409,18 +361,16 @@ TEST(a_connection_that_comes_up_or_breaks_may_free_the_reactor)
 {
     bool is_up = false;
 
-    start();
-    open_with((struct weir_options){.on_connection = on_code});
+    host_open(&(struct weir_options){.on_connection = on_code});
     await_free();
     EXPECT_INT(1, calls);
-    open_with((struct weir_options){.on_connection = on_connection,
-                                    .on_connection_arg = &is_up});
+    open_again(&(struct weir_options){.on_connection = on_connection,
+                                      .on_connection_arg = &is_up});
     while (!is_up)
         ev_run(loop, EVRUN_ONCE);
     redis_stop(server);
     await_free();
     EXPECT_INT(1, calls);
-    ev_loop_destroy(loop);
 }
 
 static void on_log(enum weir_level level, const char *text, void *arg)
@@ -434,15 +384,13 @@ static void on_log(enum weir_level level, const char *text, void *arg)
 
 TEST(a_log_line_may_free_the_reactor)
 {
-    start();
-    open_with((struct weir_options){.log = on_log});
+    host_open(&(struct weir_options){.log = on_log});
     await_free();
     EXPECT_INT(1, calls);
-    open_with(
-        (struct weir_options){.log = on_log, .log_level = WEIR_LEVEL_WARN});
+    open_again(
+        &(struct weir_options){.log = on_log, .log_level = WEIR_LEVEL_WARN});
     serve((struct weir_topic_options){.run = run_done});
     redis_stop(server);
     await_free();
     EXPECT_INT(1, calls);
-    ev_loop_destroy(loop);
 }

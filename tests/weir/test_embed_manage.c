@@ -1,67 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/weir.h>
 
-#include <ev.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* Managing topics through <weir/weir.h>, with workers on a real server. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir, *other;
 static int answers, last_code, listed, runs;
 static uint64_t last_count;
 static char first_id[WEIR_MAX_ID + 1], texts[512];
 static struct weir_stats last_stats;
-static double give_up_at;
-
-#define AWAIT(condition)                              \
-    for (give_up_at = ev_time() + 30.; !(condition);) \
-    turn()
-
-static void on_tick(struct ev_loop *on, ev_timer *timer, int events)
-{
-    (void)on;
-    (void)timer;
-    (void)events;
-}
-
-static void turn(void)
-{
-    EXPECT_TRUE(ev_time() < give_up_at);
-    (void)ev_run(loop, EVRUN_ONCE);
-}
-
-static struct weir_reactor *open_reactor(const char *name)
-{
-    struct weir_options options = {
-        .loop = loop, .redis_url = redis_url(server), .name = name};
-    struct weir_reactor *reactor = NULL;
-
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &reactor, NULL));
-    return reactor;
-}
 
 static void open_host(void)
 {
-    static ev_timer tick;
-
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    ev_timer_init(&tick, on_tick, .02, .02);
-    ev_timer_start(loop, &tick);
-    weir = open_reactor("w1");
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(other);
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
+    host_open(&(struct weir_options){.name = "w1"});
 }
 
 static void on_added(int code, const char *id, void *arg)
@@ -216,7 +170,6 @@ TEST(what_is_stored_with_the_topic_beats_the_worker_and_yields_when_removed)
         ask_stats();
     while (last_stats.dead < 2);
     EXPECT_INT(4, runs);
-    close_host();
 }
 
 TEST(a_running_worker_follows_a_stored_option_before_the_next_job)
@@ -231,7 +184,6 @@ TEST(a_running_worker_follows_a_stored_option_before_the_next_job)
     set("retry=10ms 10ms 10ms");
     add("b", 0);
     AWAIT(runs == 5);
-    close_host();
 }
 
 TEST(the_stored_time_to_live_counts_where_a_job_has_none)
@@ -251,7 +203,6 @@ TEST(the_stored_time_to_live_counts_where_a_job_has_none)
         ask_stats();
     while (last_stats.expired_total < 2 || last_stats.done_total < 1);
     EXPECT_INT(1, runs);
-    close_host();
 }
 
 TEST(bad_settings_are_refused_with_a_sentence_and_nothing_is_set)
@@ -270,7 +221,6 @@ TEST(bad_settings_are_refused_with_a_sentence_and_nothing_is_set)
         EXPECT_TRUE(err.text[0] != '\0');
     }
     EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:options"));
-    close_host();
 }
 
 TEST(a_busy_worker_obeys_a_pause_and_goes_on_after_it)
@@ -294,7 +244,6 @@ TEST(a_busy_worker_obeys_a_pause_and_goes_on_after_it)
     EXPECT_INT(0, last_stats.crashed_total);
     pause_topic(false);
     AWAIT(runs == 1000);
-    close_host();
 }
 
 TEST(a_job_that_came_due_before_a_backlog_runs_before_it)
@@ -311,7 +260,6 @@ TEST(a_job_that_came_due_before_a_backlog_runs_before_it)
     serve(weir, &options);
     AWAIT(runs > 5);
     EXPECT_STR("first", first_id);
-    close_host();
 }
 
 TEST(two_workers_with_one_slot_each_share_evenly)
@@ -321,16 +269,17 @@ TEST(two_workers_with_one_slot_each_share_evenly)
         .run = run_slow, .self = &left, .options = {"concurrency=1"}};
     struct weir_topic_options two = {
         .run = run_slow, .self = &right, .options = {"concurrency=1"}};
+    struct weir_reactor *other;
 
     open_host();
-    other = open_reactor("w2");
+    other = host_reactor(&(struct weir_options){.name = "w2"});
     add_many(400);
     serve(weir, &one);
     serve(other, &two);
     AWAIT(left + right == 400);
     printf("  %d and %d\n", left, right);
     EXPECT_TRUE(left >= 120 && right >= 120);
-    close_host();
+    weir_reactor_free(other);
 }
 
 TEST(jobs_in_every_state_are_listed_one_state_after_the_other)
@@ -353,7 +302,6 @@ TEST(jobs_in_every_state_are_listed_one_state_after_the_other)
     AWAIT(answers == 1);
     EXPECT_STR("later:scheduled ready:ready dead:dead ", texts);
     EXPECT_INT(3, listed);
-    close_host();
 }
 
 TEST(dead_jobs_are_requeued_and_purged_through_the_reactor)
@@ -382,5 +330,4 @@ TEST(dead_jobs_are_requeued_and_purged_through_the_reactor)
     EXPECT_INT(WEIR_OK, weir_reactor_purge(weir, "t", on_count, NULL));
     AWAIT(answers == 2);
     EXPECT_INT(0, last_count);
-    close_host();
 }

@@ -1,62 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/thread.h>
 
-#include <ev.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "tests/harness/oom.h"
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* A host on libev: many jobs in one call, and calls from other threads. */
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static struct weir_added got[8];
 static char got_ids[8][32];
 static int answers, calls, runs, cancels, last_code;
-
-static void open_host(void)
-{
-    struct weir_options options = {0};
-
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    options.loop = loop;
-    options.redis_url = redis_url(server);
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
-}
-
-static void look_again(struct ev_loop *on, ev_timer *timer, int events)
-{
-    int *looks = timer->data;
-
-    (void)on;
-    (void)events;
-    (*looks)++;
-}
-
-/* Run the loop until `*value` is `goal`; 20 s is a failure. */
-static void await(const int *value, int goal)
-{
-    ev_timer timer;
-    int looks = 0;
-
-    ev_timer_init(&timer, look_again, 0.01, 0.01);
-    timer.data = &looks;
-    ev_timer_start(loop, &timer);
-    while (*value < goal && looks < 2000)
-        ev_run(loop, EVRUN_ONCE);
-    ev_timer_stop(loop, &timer);
-    EXPECT_INT(goal, *value);
-}
 
 static void on_added(const struct weir_added *added, size_t count, void *arg)
 {
@@ -76,9 +30,9 @@ TEST(one_answer_tells_what_became_of_each_of_many)
     struct weir_new_job jobs[4] = {{.id = "a"}, {0}, {.id = "a"}, {.id = "b"}};
     struct weir_new_jobs many = {"orders", jobs, 4, on_added, NULL};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
-    await(&answers, 1);
+    AWAIT(answers == 1);
     EXPECT_INT(WEIR_OK, got[0].code);
     EXPECT_STR("a", got_ids[0]);
     EXPECT_INT(WEIR_OK, got[1].code);
@@ -87,7 +41,7 @@ TEST(one_answer_tells_what_became_of_each_of_many)
     EXPECT_STR("a", got_ids[2]);
     EXPECT_INT(WEIR_OK, got[3].code);
     EXPECT_STR("b", got_ids[3]);
-    close_host();
+    host_close();
     EXPECT_INT(1, answers);
 }
 
@@ -97,7 +51,7 @@ TEST(where_one_of_many_is_wrong_none_is_added)
     struct weir_new_jobs many = {"orders", jobs, 2, on_added, NULL};
     struct weir_error err = {0};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, &err));
     EXPECT_CONTAINS("job 1: delay of -1 ms", err.text);
     many.topic = "no {t}";
@@ -110,9 +64,8 @@ TEST(where_one_of_many_is_wrong_none_is_added)
     many.topic = "orders";
     many.count = 1;
     EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, &err));
-    await(&answers, 1);
+    AWAIT(answers == 1);
     EXPECT_INT(WEIR_OK, last_code); /* it was not added before */
-    close_host();
 }
 
 TEST(what_was_added_and_not_answered_is_canceled_once)
@@ -120,14 +73,13 @@ TEST(what_was_added_and_not_answered_is_canceled_once)
     struct weir_new_job jobs[3] = {{0}};
     struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
     EXPECT_INT(WEIR_OK, weir_reactor_submit(weir, &many, NULL));
     weir_reactor_free(weir);
     weir = NULL;
     EXPECT_INT(2, answers);
     EXPECT_INT(WEIR_ECANCELED, last_code);
-    close_host();
 }
 
 /* --- calls -- */
@@ -141,12 +93,11 @@ static void count_call(int code, struct weir_reactor *reactor, void *arg)
 
 TEST(a_call_runs_in_a_later_turn_also_from_the_loop_itself)
 {
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
     EXPECT_INT(0, calls);
-    await(&calls, 1);
+    AWAIT(calls == 1);
     EXPECT_INT(WEIR_OK, last_code);
-    close_host();
 }
 
 static void call_again(int code, struct weir_reactor *reactor, void *arg)
@@ -166,14 +117,13 @@ static void call_again(int code, struct weir_reactor *reactor, void *arg)
 
 TEST(calls_not_made_yet_are_canceled_when_the_reactor_is_freed)
 {
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
     EXPECT_INT(WEIR_OK, weir_reactor_call(weir, call_again, NULL));
     weir_reactor_free(weir);
     EXPECT_INT(3, calls); /* the last one where it is all but gone */
     EXPECT_INT(WEIR_ECANCELED, last_code);
     weir = NULL;
-    close_host();
 }
 
 static void call_free(int code, struct weir_reactor *reactor, void *arg)
@@ -185,13 +135,12 @@ static void call_free(int code, struct weir_reactor *reactor, void *arg)
 
 TEST(a_call_may_free_the_reactor_and_those_behind_it_are_canceled)
 {
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_call(weir, call_free, NULL));
     EXPECT_INT(WEIR_OK, weir_reactor_call(weir, count_call, &calls));
-    await(&calls, 1);
+    AWAIT(calls == 1);
     EXPECT_INT(WEIR_ECANCELED, last_code);
     weir = NULL;
-    close_host();
 }
 
 /* --- freeing while runs are given up -- */
@@ -225,18 +174,17 @@ static void pend_three(const char *timeout)
     struct weir_new_job jobs[3] = {{0}};
     struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "orders", &topic, NULL));
     EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
-    await(&runs, 3);
+    AWAIT(runs == 3);
 }
 
 TEST(a_cancel_callback_may_free_the_reactor_at_a_timeout)
 {
     pend_three("timeout=100ms");
-    await(&cancels, 3);
+    AWAIT(cancels == 3);
     weir = NULL;
-    close_host();
 }
 
 TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
@@ -247,7 +195,6 @@ TEST(a_cancel_callback_may_free_the_reactor_that_gives_back)
     EXPECT_INT(3, cancels);
     (void)ev_run(loop, EVRUN_NOWAIT); /* it is freed in this turn */
     weir = NULL;
-    close_host();
 }
 
 /* --- another thread -- */
@@ -272,14 +219,13 @@ TEST(another_thread_adds_to_a_reactor_on_the_hosts_loop)
 {
     pthread_t thread;
 
-    open_host();
+    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
     EXPECT_INT(0, pthread_create(&thread, NULL, submit_one, weir));
     EXPECT_INT(0, pthread_join(thread, NULL));
     EXPECT_INT(0, answers);
-    await(&answers, 1);
+    AWAIT(answers == 1);
     EXPECT_INT(WEIR_OK, last_code);
-    close_host();
 }
 
 /* --- memory -- */
@@ -290,7 +236,7 @@ TEST(without_memory_nothing_is_added_and_nothing_leaks)
     struct weir_new_jobs many = {"orders", jobs, 2, on_added, NULL};
     int rc = WEIR_ENOMEM, failed = 0;
 
-    open_host();
+    host_open(NULL);
     for (int n = 0; rc == WEIR_ENOMEM; n++) {
         oom_after(n);
         rc = weir_reactor_submit(weir, &many, NULL);
@@ -299,13 +245,13 @@ TEST(without_memory_nothing_is_added_and_nothing_leaks)
     }
     EXPECT_INT(WEIR_OK, rc);
     EXPECT_TRUE(failed > 0);
-    await(&answers, 1);
+    AWAIT(answers == 1);
     EXPECT_INT(WEIR_OK, last_code);
     oom_after(0);
     EXPECT_INT(WEIR_ENOMEM, weir_reactor_call(weir, count_call, &calls));
     EXPECT_INT(WEIR_ENOMEM, weir_reactor_add_many(weir, &many, NULL));
     oom_off();
-    close_host();
+    host_close();
     EXPECT_INT(1, answers);
 }
 

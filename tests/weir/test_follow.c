@@ -34,7 +34,6 @@ TEST(jobs_that_a_handler_adds_run_after_it)
     EXPECT_INT(3, last.added_total);
     EXPECT_INT(0, last.ready + last.scheduled + last.running + last.dead);
     EXPECT_STR("", logged);
-    close_host();
 }
 
 static enum weir_verdict run_again(void *self, struct weir_job *job)
@@ -53,7 +52,6 @@ TEST(a_job_that_is_done_may_add_itself_anew)
     await_settled(4);
     EXPECT_STR("again again again again ", ran);
     EXPECT_STR("", logged);
-    close_host();
 }
 
 static enum weir_verdict run_each(void *self, struct weir_job *job)
@@ -85,7 +83,6 @@ TEST(they_come_with_every_verdict_and_an_id_that_exists_is_named)
     EXPECT_CONTAINS("t: 1 jobs that handlers added with their verdicts exist "
                     "already",
                     logged);
-    close_host();
 }
 
 static enum weir_verdict run_too_much(void *self, struct weir_job *job)
@@ -115,7 +112,6 @@ TEST(bad_ones_and_too_many_are_refused)
     EXPECT_INT(WEIR_OK, codes[66]);
     EXPECT_INT(WEIR_EFULL, codes[67]);
     EXPECT_INT(64, last.scheduled);
-    close_host();
 }
 
 static enum weir_verdict run_wide(void *self, struct weir_job *job)
@@ -140,7 +136,6 @@ TEST(many_runs_add_many_jobs)
     await_settled(700);
     EXPECT_INT(14000, last.scheduled);
     EXPECT_STR("", logged);
-    close_host();
 }
 
 static struct weir_handle held;
@@ -169,7 +164,6 @@ TEST(a_run_that_times_out_adds_nothing)
     await_settled(1);
     EXPECT_INT(1, last.scheduled); /* itself */
     EXPECT_INT(1, last.added_total);
-    close_host();
 }
 
 static void on_deleted(int code, enum weir_job_state was, void *arg)
@@ -202,5 +196,4 @@ TEST(a_verdict_that_is_refused_adds_nothing)
     await_settled(1);
     EXPECT_INT(2, last.added_total);
     EXPECT_INT(0, last.ready + last.scheduled);
-    close_host();
 }

@@ -58,7 +58,6 @@ TEST(jobs_for_other_topics_come_with_the_verdict)
     for (int i = 0; i < code_count; i++)
         EXPECT_INT(WEIR_OK, codes[i]);
     EXPECT_STR("", logged);
-    close_host();
 }
 
 static enum weir_verdict run_to_list(void *self, struct weir_job *job)
@@ -107,7 +106,6 @@ TEST(done_is_a_retry_where_the_other_topic_is_of_another_kind)
     show("fail");
     EXPECT_STR("never", shown_error);
     EXPECT_INT(0, redis_int(server, "EXISTS weir:{one}:meta weir:{l}:wait"));
-    close_host();
 }
 
 static enum weir_verdict run_two_each(void *self, struct weir_job *job)
@@ -154,7 +152,6 @@ TEST(done_is_a_retry_where_too_many_jobs_wait_and_none_is_lost)
     EXPECT_INT(0, last.ready + last.scheduled + last.running + last.dead);
     look("one");
     EXPECT_INT(6, last.added_total);
-    close_host();
 }
 
 TEST(a_job_whose_jobs_are_never_taken_dies_of_it_where_dead_jobs_go)
@@ -168,7 +165,6 @@ TEST(a_job_whose_jobs_are_never_taken_dies_of_it_where_dead_jobs_go)
     show("1");
     EXPECT_STR("one or another topic did not take the jobs it adds",
                shown_error);
-    close_host();
 }
 
 TEST(one_whose_jobs_are_not_taken_moves_to_where_dead_jobs_go)
@@ -184,7 +180,6 @@ TEST(one_whose_jobs_are_not_taken_moves_to_where_dead_jobs_go)
     EXPECT_INT(1, last.ready + last.scheduled);
     look("one");
     EXPECT_INT(0, last.added_total);
-    close_host();
 }
 
 static enum weir_verdict run_blocking(void *self, struct weir_job *job)
@@ -212,7 +207,6 @@ TEST(handlers_on_threads_add_jobs_to_their_topic_and_others)
     EXPECT_INT(300, last.scheduled);
     look("one");
     EXPECT_INT(300, last.scheduled);
-    close_host();
 }
 
 static enum weir_verdict run_batch(void *self, struct weir_job *const *jobs,
@@ -236,7 +230,6 @@ TEST(a_handler_of_many_jobs_adds_with_each_of_them)
     EXPECT_INT(300, last.scheduled);
     look("one");
     EXPECT_INT(300, last.scheduled);
-    close_host();
 }
 
 static enum weir_verdict run_bad_topics(void *self, struct weir_job *job)
@@ -263,7 +256,6 @@ TEST(names_that_are_none_are_refused_and_ids_that_exist_are_named)
                     logged);
     look("one");
     EXPECT_INT(1, last.added_total);
-    close_host();
 }
 
 static struct weir_handle held;
@@ -301,5 +293,4 @@ TEST(a_verdict_that_is_refused_adds_nothing_to_another_topic)
     EXPECT_INT(0, last.ready + last.scheduled);
     look("one");
     EXPECT_INT(1, last.added_total);
-    close_host();
 }

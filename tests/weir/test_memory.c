@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/thread.h>
 
-#include <ev.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "tests/harness/oom.h"
-#include "tests/harness/redis_proc.h"
-#include "tests/harness/test.h"
+#include "tests/weir/host.h"
 
 /* Hosts without memory, at each allocation in turn: handlers on threads, jobs
  * that handlers add with their verdicts, adds through a thread. */
 
 enum { JOBS = 40, TURNS = 600, LEASE_MS = 300 };
 
-static struct redis_proc *server;
-static struct ev_loop *loop;
-static struct weir_reactor *weir;
 static atomic_int runs, denied, seen[JOBS];
 static int logged;
 static bool fails_here; /* handlers have memory fail, one at a time */
@@ -29,23 +24,6 @@ static void log_line(enum weir_level level, const char *text, void *arg)
     (void)arg;
     if (strstr(text, "from a thread") != NULL)
         logged++;
-}
-
-static void open_host(void)
-{
-    struct weir_options options = {.log = log_line, .threads = 2};
-
-    server = redis_start(NULL);
-    loop = ev_loop_new(0);
-    options.loop = loop;
-    options.redis_url = redis_url(server);
-    EXPECT_INT(WEIR_OK, weir_reactor_open(&options, &weir, NULL));
-}
-
-static void close_host(void)
-{
-    weir_reactor_free(weir);
-    ev_loop_destroy(loop);
 }
 
 static time_t now_s(void)
@@ -67,19 +45,14 @@ static void on_stats(int code, const struct weir_stats *got, void *arg)
         stats = *got;
 }
 
-/* Run the loop until so many jobs are done on the server; 30 s is a failure. */
-static void await_done(uint64_t count)
+static bool are_done(uint64_t count)
 {
-    time_t until = now_s() + 30;
-
-    while ((stats.done_total < count || is_asking) && now_s() < until) {
-        if (!is_asking)
-            EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
+    oom_off(); /* handlers have it fail */
+    if (!is_asking && stats.done_total < count) {
         is_asking = true;
-        ev_run(loop, EVRUN_ONCE);
-        oom_off(); /* handlers have it fail */
+        EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
     }
-    EXPECT_INT(count, stats.done_total);
+    return !is_asking;
 }
 
 /* Job N adds "after-N" with its verdict, which notes that it ran. */
@@ -137,13 +110,6 @@ static void add_chain(void)
         ev_run(loop, EVRUN_ONCE);
 }
 
-static void on_tick(struct ev_loop *on, struct ev_timer *timer, int events)
-{
-    (void)on;
-    (void)timer;
-    (void)events;
-}
-
 /* Jobs that lack memory are retried, or come back when their lease ends. What
  * they add comes with their verdict, or not at all. */
 static void survive(bool blocking)
@@ -153,16 +119,12 @@ static void survive(bool blocking)
         .blocking = blocking,
         .options = {"retry=1ms...", "lease=300ms", "max_crashes=100"}};
 
-    struct ev_timer tick; /* ends turns */
-
     if (!blocking) {
         fails_here = true;
         options.options[3] = "concurrency=1";
         options.options[4] = "prefetch=0";
     }
-    open_host();
-    ev_timer_init(&tick, on_tick, .002, .002);
-    ev_timer_start(loop, &tick);
+    host_open(&(struct weir_options){.log = log_line, .threads = 2});
     add_chain();
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", &options, NULL));
     for (int n = 0; n < TURNS; n++) {
@@ -171,14 +133,13 @@ static void survive(bool blocking)
         ev_run(loop, EVRUN_ONCE);
         oom_off();
     }
-    await_done(2 * JOBS);
+    AWAIT(are_done(2 * JOBS));
+    EXPECT_INT(2 * JOBS, stats.done_total);
     for (int i = 0; i < JOBS; i++)
         EXPECT_TRUE(atomic_load(&seen[i]) >= 1);
     EXPECT_INT(2 * JOBS, stats.added_total);
     EXPECT_INT(0, stats.dead + stats.failed_total);
     EXPECT_TRUE(logged > 0);
-    ev_timer_stop(loop, &tick);
-    close_host();
 }
 
 TEST(handlers_on_threads_survive_a_host_without_memory)

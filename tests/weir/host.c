@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/weir/host.h"
+
+struct redis_proc *server;
+struct ev_loop *loop;
+struct weir_reactor *weir;
+double host_give_up_at;
+
+static ev_timer tick;
+
+static void on_tick(struct ev_loop *on, ev_timer *timer, int events)
+{
+    (void)on;
+    (void)timer;
+    (void)events;
+}
+
+struct weir_reactor *host_reactor(const struct weir_options *options)
+{
+    struct weir_options own = {0};
+    struct weir_reactor *reactor = NULL;
+
+    if (options != NULL)
+        own = *options;
+    own.loop = loop;
+    own.redis_url = redis_url(server);
+    EXPECT_INT(WEIR_OK, weir_reactor_open(&own, &reactor, NULL));
+    return reactor;
+}
+
+void host_open(const struct weir_options *options)
+{
+    server = redis_start(NULL);
+    loop = ev_loop_new(0);
+    EXPECT_TRUE(loop != NULL);
+    ev_timer_init(&tick, on_tick, .002, .002);
+    ev_timer_start(loop, &tick);
+    weir = host_reactor(options);
+    test_at_end(host_close);
+}
+
+void host_close(void)
+{
+    if (loop == NULL)
+        return;
+    weir_reactor_free(weir);
+    weir = NULL;
+    ev_timer_stop(loop, &tick);
+    ev_loop_destroy(loop);
+    loop = NULL;
+}
+
+void host_turn(void)
+{
+    EXPECT_TRUE(ev_time() <= host_give_up_at);
+    (void)ev_run(loop, EVRUN_ONCE);
+}
