@@ -40,7 +40,7 @@ struct fixture {
     char log_text[8 * FIXTURE_TEXT_MAX];
 };
 
-/* For a unix socket, with options that keep tests short. Freed with the test. */
+/* For a unix socket, with options that keep tests short. The test frees it. */
 struct fixture *fixture_new(const char *socket_path);
 void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture); /* the connection only */
