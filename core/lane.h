@@ -154,8 +154,7 @@ struct weir__reactor {
     int64_t check_ns;  /* when the next safety check may go */
     struct weir__lane_queue lists[WEIR__LANE_LISTS];
     struct weir__heap deadlines;
-    struct weir__store *stores[WEIR__STORES_MAX];
-    size_t store_count;
+    struct weir__store *store; /* NULL: not attached yet */
     struct weir__tickets tickets;
     struct weir__run *suspect; /* the one that is noted or runs, or is pending
                                   and must be alone */

@@ -86,7 +86,7 @@ int weir__reactor_serve(struct weir__reactor *reactor,
     if (lane == NULL)
         return WEIR_ENOMEM;
     lane->reactor = reactor;
-    lane->store = options->store;
+    lane->store = reactor->store;
     lane->claim_at.lane = lane;
     lane->renew_at.lane = lane;
     lane->timeout_at.lane = lane;
@@ -136,28 +136,25 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
 void weir__reactor_attach(struct weir__reactor *reactor,
                           struct weir__store *store)
 {
-    WEIR_ASSERT(reactor->store_count < WEIR__STORES_MAX);
-    reactor->stores[reactor->store_count++] = store;
+    WEIR_ASSERT(reactor->store == NULL);
+    reactor->store = store;
 }
 
-void weir__reactor_connection(struct weir__reactor *reactor,
-                              struct weir__store *store, bool is_up)
+void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
 {
-    store->is_up = is_up;
+    reactor->store->is_up = is_up;
     if (!is_up)
         return;
-    if (store == reactor->stores[0]) /* the one that the host hears of */
-        reactor->totals.connections++;
+    reactor->totals.connections++;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        if (lane->store == store)
-            weir__lane_wake(lane);
+        weir__lane_wake(lane);
 }
 
-static void flush_stores(struct weir__reactor *reactor)
+static void flush_store(struct weir__reactor *reactor)
 {
-    for (size_t i = 0; i < reactor->store_count; i++)
-        reactor->stores[i]->ops->flush(reactor->stores[i]);
+    if (reactor->store != NULL)
+        reactor->store->ops->flush(reactor->store);
 }
 
 void weir__reactor_halt(struct weir__reactor *reactor)
@@ -186,7 +183,7 @@ static void run_deadlines(struct weir__reactor *reactor)
         is_due = true;
     }
     if (is_due && reactor->lists[WEIR__LANES_READY].first != NULL)
-        flush_stores(reactor);
+        flush_store(reactor);
 }
 
 /* Feeding can make a lane hungry again only through a later event, so this
@@ -270,7 +267,7 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     tell_idle(reactor);
     tell_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
-    flush_stores(reactor);
+    flush_store(reactor);
     return next_deadline(reactor, is_more);
 }
 

@@ -62,10 +62,8 @@ struct weir__reactor *
 weir__reactor_new(const struct weir__reactor_options *options);
 void weir__reactor_free(struct weir__reactor *reactor);
 
-enum { WEIR__STORES_MAX = 8 };
-
-/* Flush this store at the end of each turn, and let lanes use it. Borrowed; its
- * owner closes it before the reactor is freed. At most WEIR__STORES_MAX. */
+/* Flush the store at the end of each turn, and let lanes use it. Borrowed; its
+ * owner closes it before the reactor is freed. Once. */
 void weir__reactor_attach(struct weir__reactor *reactor,
                           struct weir__store *store);
 
@@ -74,9 +72,8 @@ void weir__reactor_attach(struct weir__reactor *reactor,
 struct weir__store_events weir__lane_events(void);
 
 struct weir__lane_options {
-    struct weir_slice name;    /* borrowed, valid topic name */
-    struct weir__store *store; /* attached; keeps the topic */
-    const char *handler;       /* for logs; kept */
+    struct weir_slice name; /* borrowed, valid topic name */
+    const char *handler;    /* for logs; kept */
     weir_run_fn run;
     void *self;                  /* kept until the reactor is freed */
     int (*flush)(void *self);    /* NULL: nothing to flush */
@@ -94,9 +91,8 @@ void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
 void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
                         void *arg);
 
-/* A store's connection came up or went down. */
-void weir__reactor_connection(struct weir__reactor *reactor,
-                              struct weir__store *store, bool is_up);
+/* The store's connection came up or went down. */
+void weir__reactor_connection(struct weir__reactor *reactor, bool is_up);
 
 /* Finish a pending run; on the loop thread. A ticket that finds none is counted
  * and logged. */
@@ -106,7 +102,7 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 /* After a stop: wait no longer, give back what is still pending. */
 void weir__reactor_abort(struct weir__reactor *reactor);
 
-/* Before the stores are closed: cancel what is pending, its jobs come back when
+/* Before the store is closed: cancel what is pending, its jobs come back when
  * their leases end. How many handles are held that were not completed. */
 size_t weir__reactor_drop_pending(struct weir__reactor *reactor);
 

@@ -134,6 +134,7 @@ struct weir__bounded_options {
 
 struct weir__store_topic_options {
     struct weir_slice name;    /* borrowed */
+    const char *kind;          /* NULL: the one it is open with, else delay */
     uint32_t max_dead;         /* 0: all of these stay as they are */
     struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
     struct weir__fifo_options fifo;
@@ -154,13 +155,20 @@ enum weir__purge {
 };
 
 struct weir__store_ops {
-    /* Open a topic, or return the one of that name already open (its options
-     * are then replaced). Stays until `close`. WEIR_ENOMEM. */
+    /* Open a topic, or return the one of that name and kind already open (its
+     * options are then replaced). Stays until `close`; the last one that was
+     * opened with a name is the one meant without a kind. WEIR_ENOMEM,
+     * WEIR_EINVAL (no such kind). */
     int (*topic_open)(struct weir__store *store,
                       const struct weir__store_topic_options *options,
                       struct weir__store_topic **ret_topic);
     /* Receive the topic's events from now on; NULL user: none. */
     void (*topic_listen)(struct weir__store_topic *topic, void *user);
+
+    /* The name of its kind. May be NULL, with what else only hosts ask for. */
+    const char *(*kind_name)(const struct weir__store_topic *topic);
+    /* Does settle add the jobs that runs add? */
+    bool (*takes_follows)(const struct weir__store_topic *topic);
 
     int (*claim)(struct weir__store_topic *topic,
                  const struct weir__claim *claim);
@@ -184,7 +192,7 @@ struct weir__store_ops {
     /* Prolong the leases of all runs of the topic that are still out. */
     void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
     /* The reactor stops: no claim comes any more, what the store holds itself
-     * goes back. NULL: it holds nothing that core does not have. */
+     * goes back. May be NULL. */
     void (*stop)(struct weir__store_topic *topic);
     /* How many verdicts were handed to settle and not answered yet. */
     size_t (*unsettled)(const struct weir__store_topic *topic);
@@ -233,13 +241,11 @@ struct weir__store_ops {
     void (*close)(struct weir__store *store);
 };
 
-/* Every store begins with this. A store keeps topics of one kind; requests that
- * make no sense for it (from `add` on) return WEIR_EKIND, and `start` is NULL
- * where no run is ever a suspect. */
+/* Every store begins with this. Requests that make no sense for the kind of a
+ * topic (from `add` on) return WEIR_EKIND. */
 struct weir__store {
     const struct weir__store_ops *ops;
-    bool is_up;         /* connected; core's */
-    bool takes_follows; /* settle writes the jobs that runs add */
+    bool is_up; /* connected; core's */
 };
 
 #endif

@@ -46,6 +46,7 @@ extern const struct weir__script weir__script_classic_park;
 extern const struct weir__script weir__script_classic_peek;
 extern const struct weir__script weir__script_classic_lock;
 extern const struct weir__script weir__script_classic_unlock;
+extern const struct weir__script weir__script_classic_renew;
 extern const struct weir__script weir__script_classic_settle;
 extern const struct weir__script weir__script_classic_stats;
 extern const struct weir__script weir__script_classic_list;

@@ -3,7 +3,7 @@
 #define WEIR_FACADE_H
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
- * weir.c (life), kinds.c (which store keeps a topic), serve.c (handlers and
+ * weir.c (life), topics.c (the store and its topics), serve.c (handlers and
  * plugins), request.c, many.c and manage.c (jobs and topics), call.c (other
  * threads) and thread.c (a thread of its own); trial.c shares a part. These and
  * the command line are the only files that name several adapters. */
@@ -15,7 +15,7 @@
 #include "adapters/ev/mailbox.h"
 #include "adapters/ev/plugin_loop.h"
 #include "adapters/ev/pool.h"
-#include "adapters/redis/store.h"
+#include "adapters/redis/redis.h"
 #include "core/error.h"
 #include "core/reactor.h"
 
@@ -25,21 +25,6 @@ struct weir__bound_plugin {
     struct weir__plugin_file file;
     struct weir__instance instance;
     struct weir_loop *loop; /* the instance's share of it */
-};
-
-enum { WEIR__KINDS = 6 };
-
-/* The store of one kind, opened when it is first needed. */
-struct weir__kept {
-    struct weir_reactor *reactor;
-    struct weir__store *store; /* NULL: not opened yet */
-};
-
-/* A topic of another kind than the usual one. */
-struct weir__declared {
-    struct weir__declared *next;
-    unsigned kind;
-    char topic[WEIR_MAX_TOPIC + 1];
 };
 
 /* Where a topic is kept. */
@@ -60,8 +45,7 @@ struct weir_reactor {
     struct ev_loop *loop;
     uint64_t seed;
     int64_t request_timeout_ms;
-    struct weir__kept kept[WEIR__KINDS]; /* by kind */
-    struct weir__declared *declared;
+    struct weir__store *store;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
     weir_drop_fn drop_fn;
@@ -90,8 +74,7 @@ int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
 /* What the kind of its topic says of it. */
-int weir__facade_check_fit(const struct weir_reactor *reactor,
-                           const struct weir__place *place, const char *topic,
+int weir__facade_check_fit(const struct weir__place *place, const char *topic,
                            const struct weir_new_job *job,
                            struct weir_error *err);
 
@@ -103,19 +86,18 @@ int weir__facade_put(const struct weir__place *place,
 /* Close the instance and free it; NULL is fine. */
 void weir__facade_close_plugin(struct weir__bound_plugin *bound);
 
-/* --- kinds.c ------------------------------------------------------------ */
+/* --- topics.c ------------------------------------------------------------- */
 
-/* The store of the first kind of all, which every reactor has. */
-struct weir__store *weir__facade_store(const struct weir_reactor *reactor);
+/* Open the reactor's store. WEIR_ENOMEM. */
+int weir__facade_open_store(struct weir_reactor *reactor);
 
-/* Open the store of a kind unless it is open. WEIR_ENOMEM. */
-int weir__facade_open_store(struct weir_reactor *reactor, unsigned kind);
-
-/* WEIR_EINVAL: there is no such kind, or the topic was declared or used with
- * another one. NULL: the kind it was declared with, else the usual one. */
-int weir__facade_declare(struct weir_reactor *reactor, const char *topic,
-                         const char *kind, struct weir__store **ret_store,
-                         struct weir_error *err);
+/* The topic's handle. Without a kind (NULL) it is of the kind that it is known
+ * with, else a delay topic. WEIR_EINVAL (not a topic name; there is no such
+ * kind; it is known with another one), WEIR_ECANCELED (the reactor is being
+ * freed), WEIR_ENOMEM. */
+int weir__facade_open(struct weir_reactor *reactor, const char *topic,
+                      const char *kind, struct weir__place *ret_place,
+                      struct weir_error *err);
 
 /* The topic is of another kind from now on; what it is served as stays. */
 void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
@@ -125,22 +107,5 @@ void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
  * WEIR_EINVAL with a sentence; `err` may be NULL. */
 int weir__facade_check_due(int64_t delay_ms, int64_t at_ms,
                            struct weir_error *err);
-
-/* The topic's handle in its store, opened at need. WEIR_EINVAL (not a topic
- * name), WEIR_ECANCELED (the reactor is being freed), WEIR_ENOMEM. */
-int weir__facade_place(struct weir_reactor *reactor, const char *topic,
-                       struct weir__place *ret_place, struct weir_error *err);
-
-/* The same in the store that knows what all kinds have in common: options that
- * are stored with topics, and whether these are paused. */
-int weir__facade_common(struct weir_reactor *reactor, const char *topic,
-                        struct weir__place *ret_place, struct weir_error *err);
-
-/* The kind of the topics that a store keeps. */
-const char *weir__facade_kind_of(const struct weir_reactor *reactor,
-                                 const struct weir__store *store);
-
-/* Close all stores and forget what was declared. */
-void weir__facade_close_stores(struct weir_reactor *reactor);
 
 #endif

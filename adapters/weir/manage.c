@@ -18,7 +18,7 @@ static int topic_and_id(struct weir_reactor *reactor, const char *topic,
 
     if (rc < 0)
         return rc;
-    return weir__facade_place(reactor, topic, ret_place, NULL);
+    return weir__facade_open(reactor, topic, NULL, ret_place, NULL);
 }
 
 int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
@@ -69,7 +69,7 @@ int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
                        weir_count_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_place(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -134,7 +134,7 @@ int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
 
     if (state < -1 || state > WEIR_JOB_DEAD)
         return WEIR_EINVAL;
-    rc = weir__facade_place(reactor, topic, &place, NULL);
+    rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
     if (rc < 0)
         return rc;
     listing = weir__mem_new(sizeof(*listing));
@@ -159,7 +159,7 @@ int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
                        bool is_paused, weir_code_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_common(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -240,12 +240,10 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
 {
-    struct weir__place place, common;
+    struct weir__place place;
     struct set *set;
-    int rc = weir__facade_common(reactor, topic, &common, err);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, err);
 
-    if (rc == WEIR_OK)
-        rc = weir__facade_place(reactor, topic, &place, err);
     if (rc < 0)
         return rc;
     set = weir__mem_new(sizeof(*set));
@@ -255,11 +253,11 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
     set->fn = fn;
     set->arg = arg;
     memcpy(set->topic, topic, strlen(topic)); /* checked */
-    rc = read_settings(set, settings,
-                       weir__facade_kind_of(reactor, place.store), err);
+    rc = read_settings(set, settings, place.store->ops->kind_name(place.topic),
+                       err);
     if (rc == WEIR_OK) {
-        rc = common.store->ops->set(common.topic, set->list, set->count, on_set,
-                                    set);
+        rc = place.store->ops->set(place.topic, set->list, set->count, on_set,
+                                   set);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }
@@ -272,7 +270,7 @@ int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
                           weir_setting_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_common(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -283,7 +281,7 @@ int weir_reactor_kind(struct weir_reactor *reactor, const char *topic,
                       weir_kind_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_common(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;

@@ -48,15 +48,14 @@ static int check_jobs(const struct weir_new_jobs *jobs, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int check_fits(const struct weir_reactor *reactor,
-                      const struct weir__place *place,
+static int check_fits(const struct weir__place *place,
                       const struct weir_new_jobs *jobs, struct weir_error *err)
 {
     struct weir_error why;
 
     for (size_t i = 0; i < jobs->count; i++)
-        if (weir__facade_check_fit(reactor, place, jobs->topic, &jobs->jobs[i],
-                                   &why) < 0)
+        if (weir__facade_check_fit(place, jobs->topic, &jobs->jobs[i], &why) <
+            0)
             return name_place(i, &why, err);
     return WEIR_OK;
 }
@@ -145,9 +144,9 @@ int weir_reactor_add_many(struct weir_reactor *reactor,
     int rc = check_jobs(jobs, err);
 
     if (rc == WEIR_OK)
-        rc = weir__facade_place(reactor, jobs->topic, &place, err);
+        rc = weir__facade_open(reactor, jobs->topic, NULL, &place, err);
     if (rc == WEIR_OK)
-        rc = check_fits(reactor, &place, jobs, err);
+        rc = check_fits(&place, jobs, err);
     if (rc < 0)
         return rc;
     many = many_new(jobs);
@@ -253,8 +252,7 @@ static void add_copy(struct weir__many *many, const struct weir__place *place,
 {
     const struct weir__copies *copies = many->copies;
     const struct weir_new_job *job = &copies->jobs[i];
-    int rc =
-        weir__facade_check_fit(many->reactor, place, copies->topic, job, NULL);
+    int rc = weir__facade_check_fit(place, copies->topic, job, NULL);
 
     if (rc == WEIR_OK)
         rc = weir__facade_put(place, job, on_added, &many->ones[i]);
@@ -267,8 +265,8 @@ static void add_copy(struct weir__many *many, const struct weir__place *place,
 static void add_copies(struct weir__many *many)
 {
     struct weir__place place;
-    int rc =
-        weir__facade_place(many->reactor, many->copies->topic, &place, NULL);
+    int rc = weir__facade_open(many->reactor, many->copies->topic, NULL, &place,
+                               NULL);
 
     if (rc < 0)
         refuse(many, 0, rc);

@@ -134,12 +134,11 @@ static int check_fit(const char *topic, const char *kind,
     return WEIR_OK;
 }
 
-int weir__facade_check_fit(const struct weir_reactor *reactor,
-                           const struct weir__place *place, const char *topic,
+int weir__facade_check_fit(const struct weir__place *place, const char *topic,
                            const struct weir_new_job *job,
                            struct weir_error *err)
 {
-    return check_fit(topic, weir__facade_kind_of(reactor, place->store), job,
+    return check_fit(topic, place->store->ops->kind_name(place->topic), job,
                      err);
 }
 
@@ -172,9 +171,9 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
     int rc = weir__facade_check_job(job, err);
 
     if (rc == WEIR_OK)
-        rc = weir__facade_place(reactor, topic, &place, err);
+        rc = weir__facade_open(reactor, topic, NULL, &place, err);
     if (rc == WEIR_OK)
-        rc = weir__facade_check_fit(reactor, &place, topic, job, err);
+        rc = weir__facade_check_fit(&place, topic, job, err);
     if (rc < 0)
         return rc;
     rc = weir__facade_put(&place, job, fn, arg);
@@ -190,7 +189,7 @@ static int topic_and_id(struct weir_reactor *reactor, const char *topic,
 
     if (rc < 0)
         return rc;
-    return weir__facade_place(reactor, topic, ret_place, NULL);
+    return weir__facade_open(reactor, topic, NULL, ret_place, NULL);
 }
 
 int weir_reactor_show(struct weir_reactor *reactor, const char *topic,
@@ -228,7 +227,7 @@ int weir_reactor_dead(struct weir_reactor *reactor, const char *topic,
                       size_t limit, weir_show_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_place(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -239,7 +238,7 @@ int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
                        weir_stats_fn fn, void *arg)
 {
     struct weir__place place;
-    int rc = weir__facade_place(reactor, topic, &place, NULL);
+    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
 
     if (rc < 0)
         return rc;
@@ -249,9 +248,7 @@ int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
                         void *arg)
 {
-    struct weir__store *store = weir__facade_store(reactor);
-
     if (reactor->is_freed)
         return WEIR_ECANCELED;
-    return store->ops->topics(store, fn, arg);
+    return reactor->store->ops->topics(reactor->store, fn, arg);
 }

@@ -151,18 +151,19 @@ fail:
     return rc;
 }
 
-/* The store of its kind, and whether the options fit. Where a kind has no
- * ladder every retry is as good as the first. */
+/* Open the topic; do the options fit its kind? Where a kind has no ladder every
+ * retry is as good as the first. */
 static int place_lane(struct weir_reactor *reactor, const char *topic,
                       struct weir__lane_options *lane, struct weir_error *err)
 {
     struct weir__options *options = &lane->options;
     const char *kind = options->kind[0] == '\0' ? NULL : options->kind;
-    int rc = weir__facade_declare(reactor, topic, kind, &lane->store, err);
+    struct weir__place place;
+    int rc = weir__facade_open(reactor, topic, kind, &place, err);
 
     if (rc < 0)
         return rc;
-    kind = weir__facade_kind_of(reactor, lane->store);
+    kind = place.store->ops->kind_name(place.topic);
     if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         (void)weir__ladder_parse(weir__slice_str("1s ..."), &options->retry,
                                  NULL); /* it is one */

@@ -182,10 +182,9 @@ static int serve(struct weir_trial *trial,
     rc = open_handler(trial, options, &lane, err);
     if (rc < 0)
         return rc;
-    lane.store = &trial->store.port;
     if (weir__reactor_serve(trial->core, &lane) < 0)
         return out_of_memory(err);
-    weir__reactor_connection(trial->core, lane.store, true);
+    weir__reactor_connection(trial->core, true);
     return WEIR_OK;
 }
 

@@ -181,12 +181,19 @@ static void free_run(struct weir__run *run)
     weir__mem_free(run);
 }
 
+static bool takes_follows(const struct weir__store_topic *topic)
+{
+    (void)topic; /* every one does */
+    return true;
+}
+
 static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
     .settle = settle,
     .renew = renew,
+    .takes_follows = takes_follows,
     .unsettled = unsettled,
     .lateness = lateness,
     .flush = flush,
@@ -195,7 +202,6 @@ static const struct weir__store_ops ops = {
 void weir__trial_store_init(struct weir_trial *trial)
 {
     trial->store.port.ops = &ops;
-    trial->store.port.takes_follows = true;
     trial->store.settled_end = &trial->store.settled;
 }
 

@@ -152,13 +152,13 @@ static int open_parts(struct weir_reactor *reactor,
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
-    rc = weir__facade_open_store(reactor, 0);
+    rc = weir__facade_open_store(reactor);
     if (rc < 0)
         return rc;
     return weir__driver_open(reactor->loop, on_tick, reactor, &reactor->driver);
 }
 
-/* Copes with a half-built reactor. The stores go first: their callbacks, run
+/* Copes with a half-built reactor. The store goes first: its callbacks, run
  * with WEIR_ECANCELED, may still look at the rest. */
 static void destroy(void *arg)
 {
@@ -171,7 +171,8 @@ static void destroy(void *arg)
         reactor->held = weir__reactor_drop_pending(reactor->core);
     }
     weir__ev_pool_close(reactor->pool); /* its threads look at the core */
-    weir__facade_close_stores(reactor);
+    if (reactor->store != NULL)
+        reactor->store->ops->close(reactor->store);
     weir__reactor_free(reactor->core);
     reactor->core = NULL; /* what plugins complete now is over */
     weir__driver_close(reactor->driver);

@@ -119,10 +119,9 @@ void open_reactor(const struct weir__lane_options *lane)
     reactor = weir__reactor_new(&options);
     EXPECT_TRUE(reactor != NULL);
     weir__reactor_attach(reactor, mem_store_port(store));
-    served.store = mem_store_port(store);
     EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &served));
     weir__reactor_on_idle(reactor, on_idle, NULL);
-    weir__reactor_connection(reactor, mem_store_port(store), true);
+    weir__reactor_connection(reactor, true);
 }
 
 void open_with_ladder(const char *ladder)

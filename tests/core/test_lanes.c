@@ -93,7 +93,7 @@ static const struct weir__store_ops ops = {
 
 static void serve(size_t index)
 {
-    struct weir__lane_options lane = {.store = &port, .run = handle};
+    struct weir__lane_options lane = {.run = handle};
     char name[16];
 
     (void)snprintf(name, sizeof(name), "topic%zu", index);
@@ -114,7 +114,7 @@ static void open_lanes(void)
     weir__reactor_attach(reactor, &port);
     for (size_t i = 0; i < LANES; i++)
         serve(i);
-    weir__reactor_connection(reactor, &port, true);
+    weir__reactor_connection(reactor, true);
 }
 
 static void answer(void)

@@ -229,7 +229,7 @@ TEST(a_job_that_could_not_start_within_its_ttl_is_dropped)
     mem_store_add(store, "stale", 0, NULL, false);
     mem_store_ttl(store, 3999);
     mem_store_advance(store, 4000);
-    weir__reactor_connection(reactor, mem_store_port(store), true);
+    weir__reactor_connection(reactor, true);
     (void)settle_down();
     EXPECT_INT(1, runs);
     EXPECT_STR("fresh ", order);
@@ -251,11 +251,11 @@ TEST(without_a_connection_nothing_is_claimed)
 {
     open_with_ladder("1s");
     (void)settle_down();
-    weir__reactor_connection(reactor, mem_store_port(store), false);
+    weir__reactor_connection(reactor, false);
     mem_store_add(store, "a", 0, NULL, true);
     pass(20000);
     EXPECT_INT(0, runs);
-    weir__reactor_connection(reactor, mem_store_port(store), true);
+    weir__reactor_connection(reactor, true);
     (void)settle_down();
     EXPECT_INT(1, runs);
 }

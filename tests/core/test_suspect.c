@@ -213,16 +213,14 @@ static enum weir_verdict done(void *self, struct weir_job *job)
     return WEIR_DONE;
 }
 
-/* One more topic, with a store of its own. */
+/* One more topic. */
 static struct mem_store *serve(const char *name, struct weir__lane_options lane)
 {
     struct mem_store *own = mem_store_new();
 
     lane.name = weir__slice_str(name);
-    lane.store = mem_store_port(own);
-    weir__reactor_attach(reactor, lane.store);
+    mem_store_join(store, own);
     EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &lane));
-    weir__reactor_connection(reactor, lane.store, true);
     return own;
 }
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "adapters/redis/bounded/bounded.h"
-#include "adapters/redis/classic/fifo.h"
+#include "adapters/redis/classic/classic.h"
 #include "adapters/redis/delay/delay.h"
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"
@@ -314,9 +314,8 @@ static void work(struct world *world, struct peer *peer, unsigned what)
 
 static int open_store(struct world *world, const char *address, unsigned kind)
 {
-    static const weir__store_open_fn kinds[] = {
-        weir__delay_open,   weir__list_open, weir__stream_open,
-        weir__bounded_open, weir__sync_open, weir__concurrent_open};
+    static const char *const kinds[] = {"delay",   "list", "stream",
+                                        "bounded", "sync", "concurrent"};
     static const struct weir__store_events events = {
         .claimed = on_claimed,
         .arrived = on_arrived,
@@ -331,6 +330,7 @@ static int open_store(struct world *world, const char *address, unsigned kind)
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_DEBUG};
     struct weir__store_topic_options topic = {
         .name = weir__slice_str("t"),
+        .kind = kinds[kind % KINDS],
         .max_dead = 5,
         .on_dead = weir__slice_str(""),
         .fifo = {.delay_ms = 5,
@@ -351,7 +351,7 @@ static int open_store(struct world *world, const char *address, unsigned kind)
     };
 
     FUZZ_TRUE(weir__redis_url_parse(address, &url, NULL) == WEIR_OK);
-    FUZZ_TRUE(kinds[kind % KINDS](&options, &world->store) == WEIR_OK);
+    FUZZ_TRUE(weir__redis_open(&options, &world->store) == WEIR_OK);
     return world->store->ops->topic_open(world->store, &topic, &world->topic);
 }
 

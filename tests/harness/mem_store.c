@@ -18,6 +18,7 @@ struct weir__store_topic {
 struct mem_store {
     struct weir__store port; /* first: what core holds */
     struct weir__store_topic topic;
+    struct mem_store *next; /* behind the same port */
     int64_t now_ns;
     struct mem_job jobs[JOBS_MAX];
     size_t job_count;
@@ -72,6 +73,8 @@ static int topic_open(struct weir__store *port,
     struct mem_store *store = (struct mem_store *)port;
 
     (void)options;
+    while (store->next != NULL) /* each keeps one topic, the last one this */
+        store = store->next;
     store->topic.store = store;
     *ret_topic = &store->topic;
     return WEIR_OK;
@@ -365,6 +368,8 @@ static void flush(struct weir__store *port)
 {
     struct mem_store *store = (struct mem_store *)port;
 
+    if (store->next != NULL)
+        flush(&store->next->port);
     store->flushed_renewals = store->renewals;
     do_settles(store);
     do_starts(store);
@@ -383,7 +388,14 @@ static int64_t kept_ns(const struct weir__store_topic *topic)
     return 0;
 }
 
+static bool takes_follows(const struct weir__store_topic *topic)
+{
+    (void)topic; /* every one does */
+    return true;
+}
+
 static const struct weir__store_ops ops = {
+    .takes_follows = takes_follows,
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
@@ -403,9 +415,15 @@ struct mem_store *mem_store_new(void)
 
     WEIR_ASSERT(store != NULL);
     store->port.ops = &ops;
-    store->port.takes_follows = true;
     store->now_ns = INT64_C(1000000000000);
     return store;
+}
+
+void mem_store_join(struct mem_store *store, struct mem_store *other)
+{
+    while (store->next != NULL)
+        store = store->next;
+    store->next = other;
 }
 
 struct weir__store *mem_store_port(struct mem_store *store)

@@ -15,6 +15,10 @@
 struct mem_store;
 
 struct mem_store *mem_store_new(void);
+/* Have another one keep the next topic that is opened. Neither is freed with
+ * the other. */
+void mem_store_join(struct mem_store *store, struct mem_store *other);
+
 struct weir__store *mem_store_port(struct mem_store *store);
 void mem_store_free(struct mem_store *store);
 

@@ -21,9 +21,9 @@ static uint32_t hash_of(struct weir_slice name)
     return hash;
 }
 
-static struct weir__bound_adds *adds_new(struct weir__bound_topic *topic)
+static struct weir__bounded_adds *adds_new(struct weir__bounded_topic *topic)
 {
-    struct weir__bound_adds *adds = weir__mem_new(sizeof(*adds));
+    struct weir__bounded_adds *adds = weir__mem_new(sizeof(*adds));
 
     if (adds == NULL)
         return NULL;
@@ -34,10 +34,10 @@ static struct weir__bound_adds *adds_new(struct weir__bound_topic *topic)
     return adds;
 }
 
-static struct weir__bound_adds *adds_of(struct weir__bound_topic *topic,
-                                        size_t len)
+static struct weir__bounded_adds *adds_of(struct weir__bounded_topic *topic,
+                                          size_t len)
 {
-    struct weir__bound_adds *adds =
+    struct weir__bounded_adds *adds =
         topic->adds == NULL ? NULL : topic->last_adds;
 
     if (adds == NULL || adds->count == WEIR__BOUND_COLLECT ||
@@ -47,7 +47,7 @@ static struct weir__bound_adds *adds_of(struct weir__bound_topic *topic,
 }
 
 /* At most half of the places are used. False: out of memory. */
-static bool make_room(struct weir__bound_adds *adds)
+static bool make_room(struct weir__bounded_adds *adds)
 {
     size_t size = adds->index_size == 0 ? INDEX_MIN : adds->index_size * 2;
     struct weir__event_group *groups;
@@ -76,7 +76,7 @@ static bool make_room(struct weir__bound_adds *adds)
 }
 
 /* The group of that name, which is made if need be; NULL: out of memory. */
-static struct weir__event_group *group_of(struct weir__bound_adds *adds,
+static struct weir__event_group *group_of(struct weir__bounded_adds *adds,
                                           struct weir_slice name)
 {
     uint32_t hash = hash_of(name);
@@ -109,12 +109,12 @@ static struct weir__event_group *group_of(struct weir__bound_adds *adds,
 }
 
 /* A group with as many events as fit into one call is full. */
-static struct weir__event_group *group_in(struct weir__bound_topic *topic,
+static struct weir__event_group *group_in(struct weir__bounded_topic *topic,
                                           const struct weir__new_job *job,
-                                          struct weir__bound_adds **ret_adds)
+                                          struct weir__bounded_adds **ret_adds)
 {
     size_t len = job->record->body.len;
-    struct weir__bound_adds *adds = adds_of(topic, len);
+    struct weir__bounded_adds *adds = adds_of(topic, len);
     struct weir__event_group *group =
         adds == NULL ? NULL : group_of(adds, job->group);
 
@@ -128,7 +128,7 @@ static struct weir__event_group *group_in(struct weir__bound_topic *topic,
     return group;
 }
 
-static struct weir__event *event_new(struct weir__bound_adds *adds)
+static struct weir__event *event_new(struct weir__bounded_adds *adds)
 {
     if (adds->count == adds->cap) {
         size_t cap = adds->cap * 2 + 16;
@@ -143,7 +143,8 @@ static struct weir__event *event_new(struct weir__bound_adds *adds)
     return &adds->events[adds->count];
 }
 
-static void link(struct weir__bound_adds *adds, struct weir__event_group *group)
+static void link(struct weir__bounded_adds *adds,
+                 struct weir__event_group *group)
 {
     uint32_t number = (uint32_t)++adds->count;
 
@@ -156,23 +157,23 @@ static void link(struct weir__bound_adds *adds, struct weir__event_group *group)
     group->len += adds->events[number - 1].len;
 }
 
-int weir__bound_add(struct weir__store_topic *base,
-                    const struct weir__new_job *job, weir_added_fn fn,
-                    void *arg)
+int weir__bounded_add(struct weir__store_topic *base,
+                      const struct weir__new_job *job, weir_added_fn fn,
+                      void *arg)
 {
-    struct weir__bound_topic *topic = weir__bound_topic_of(base);
-    struct weir__bounded *store = topic->store;
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
+    struct weir__bounded *shared = topic->shared;
     struct weir__event_group *group;
     struct weir__event *event;
-    struct weir__bound_adds *adds;
+    struct weir__bounded_adds *adds;
     size_t at;
 
     WEIR_ASSERT(job->group.len > 0 && job->group.len <= WEIR_MAX_ID);
-    if (store->base.is_closed)
+    if (shared->store->is_closed)
         return WEIR_ECANCELED;
     if (job->record->body.len > WEIR_MAX_BODY)
         return WEIR_ETOOBIG;
-    if (store->collected > COLLECTED_MAX)
+    if (shared->collected > COLLECTED_MAX)
         return WEIR_EFULL;
     group = group_in(topic, job, &adds);
     event = group == NULL ? NULL : event_new(adds);
@@ -194,53 +195,53 @@ int weir__bound_add(struct weir__store_topic *base,
                                   .len = (uint32_t)(adds->bytes.len - at),
                                   .id_len = (uint32_t)job->id.len};
     link(adds, group);
-    store->collected += event->len;
-    weir__base_mark(&topic->base);
+    shared->collected += event->len;
+    weir__topic_mark(&topic->base);
     return WEIR_OK;
 }
 
 /* --- leaving ------------------------------------------------------------ */
 
-static struct weir__bound_adds *take(struct weir__bound_topic *topic)
+static struct weir__bounded_adds *take(struct weir__bounded_topic *topic)
 {
-    struct weir__bound_adds *adds = topic->adds;
+    struct weir__bounded_adds *adds = topic->adds;
 
     topic->adds = NULL;
     topic->adds_end = &topic->adds;
-    for (struct weir__bound_adds *one = adds; one != NULL; one = one->next)
+    for (struct weir__bounded_adds *one = adds; one != NULL; one = one->next)
         for (size_t i = 0; i < one->count; i++)
-            topic->store->collected -= one->events[i].len;
+            topic->shared->collected -= one->events[i].len;
     return adds;
 }
 
-void weir__bound_flush_adds(struct weir__bound_topic *topic)
+void weir__bounded_flush_adds(struct weir__bounded_topic *topic)
 {
-    struct weir__bound_adds *adds;
+    struct weir__bounded_adds *adds;
 
-    if (topic->adds == NULL || topic->store->base.is_closed)
+    if (topic->adds == NULL || topic->base.store->is_closed)
         return;
-    if (!topic->store->base.has_number) {
-        weir__base_ask_number(
-            &topic->store->base); /* its answer flushes them */
+    if (!topic->base.store->has_number) {
+        weir__redis_request_number(
+            topic->base.store); /* its answer flushes them */
         return;
     }
     adds = take(topic);
     while (adds != NULL) {
-        struct weir__bound_adds *next = adds->next;
+        struct weir__bounded_adds *next = adds->next;
 
-        weir__bound_adds_send(adds);
+        weir__bounded_adds_send(adds);
         adds = next;
     }
 }
 
-void weir__bound_fail_adds(struct weir__bound_topic *topic, int code)
+void weir__bounded_fail_adds(struct weir__bounded_topic *topic, int code)
 {
-    struct weir__bound_adds *adds = take(topic);
+    struct weir__bounded_adds *adds = take(topic);
 
     while (adds != NULL) {
-        struct weir__bound_adds *next = adds->next;
+        struct weir__bounded_adds *next = adds->next;
 
-        weir__bound_adds_answer(adds, code);
+        weir__bounded_adds_answer(adds, code);
         adds = next;
     }
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_BOUNDED_H
-#define WEIR_BOUNDED_H
+#ifndef WEIR_BOUNDED_BOUNDED_H
+#define WEIR_BOUNDED_BOUNDED_H
 
-/* The store of bounded topics: events in groups of a bounded length, given out
+/* The rules of bounded topics: events in groups of a bounded length, given out
  * in batches of one group (docs/kinds.md). */
 
-#include "adapters/redis/store.h"
+#include "adapters/redis/store/kind.h"
 
-/* As weir__store_open_fn. */
-int weir__bounded_open(const struct weir__redis_options *options,
-                       struct weir__store **ret_store);
+extern const struct weir__kind weir__bounded_kind;
 
 #endif

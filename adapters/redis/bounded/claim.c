@@ -26,9 +26,9 @@ enum {
 
 #define HELD_NS INT64_C(45000000) /* that the server keeps offers for us */
 
-struct weir__bound_claim {
-    struct weir__ask ask;
-    struct weir__bound_topic *topic;
+struct weir__bounded_claim {
+    struct weir__request request;
+    struct weir__bounded_topic *topic;
     size_t room; /* 0: a look */
     bool is_leased;
     int64_t revision;
@@ -39,8 +39,8 @@ struct weir__bound_claim {
 
 /* --- lots --------------------------------------------------------------- */
 
-static struct weir__lot *lot_new(struct weir__bound_topic *topic, size_t count,
-                                 struct weir_slice group)
+static struct weir__lot *lot_new(struct weir__bounded_topic *topic,
+                                 size_t count, struct weir_slice group)
 {
     struct weir__lot *lot =
         weir__mem_new(sizeof(*lot) + group.len +
@@ -53,22 +53,13 @@ static struct weir__lot *lot_new(struct weir__bound_topic *topic, size_t count,
     lot->group.ptr = (uint8_t *)(lot->runs + count);
     lot->group.len = group.len;
     memcpy(lot->runs + count, group.ptr, group.len);
-    lot->next = topic->lots;
-    if (lot->next != NULL)
-        lot->next->previous = lot;
-    topic->lots = lot;
+    weir__lease_begin(&lot->base, &topic->base);
     return lot;
 }
 
-/* It is on the list of those that are out, or was taken off to be settled. */
 void weir__lot_free(struct weir__lot *lot)
 {
-    if (lot->previous != NULL)
-        lot->previous->next = lot->next;
-    else if (lot->topic->lots == lot)
-        lot->topic->lots = lot->next;
-    if (lot->next != NULL)
-        lot->next->previous = lot->previous;
+    weir__lease_end(&lot->base);
     for (size_t i = 0; i < lot->count; i++)
         if (lot->runs[i].magic == WEIR__RUN_MAGIC)
             weir__run_fini(&lot->runs[i]);
@@ -126,13 +117,13 @@ static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
     run->batch = lot;
     run->node = (uint32_t)index;
     run->group = is_group ? lot->group : weir__slice_str("unreadable");
-    run->token = lot->token;
+    run->token = lot->base.token;
     run->claimed_ns = now_ns;
     run->due_ms = time_us / 1000; /* where the event does not say */
     run->is_malformed = weir__event_read(event, run, id) < 0 || !is_group;
     if (run->is_malformed)
-        weir__base_log_loss(&lot->topic->base, WEIR__LOSS_MALFORMED, 1,
-                            run->id);
+        weir__topic_log_loss(&lot->topic->base, WEIR__LOSS_MALFORMED, 1,
+                             run->id);
     run->late_us = time_us - run->due_ms * 1000;
     if (run->late_us < 0)
         run->late_us = 0;
@@ -146,12 +137,12 @@ static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
 }
 
 /* NULL: out of memory, or not an answer of the script. */
-static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
+static struct weir__lot *read_lot(const struct weir__bounded_claim *asked,
                                   const struct redisReply *batch)
 {
-    struct weir__bound_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = asked->topic;
     const struct redisReply *events = list_at(batch, 3);
-    int64_t now_ns = weir__base_now_ns(&topic->store->base), ended;
+    int64_t now_ns = weir__redis_now_ns(topic->base.store), ended;
     struct weir_slice group, token;
     struct weir__lot *lot;
 
@@ -163,7 +154,7 @@ static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
     lot = lot_new(topic, (size_t)events->elements, group);
     if (lot == NULL)
         return NULL;
-    lot->token = strtoull((const char *)token.ptr, NULL, 10);
+    lot->base.token = strtoull((const char *)token.ptr, NULL, 10);
     lot->ended = (uint32_t)ended;
     lot->is_leased = asked->is_leased;
     if (!copy_events(lot, events)) {
@@ -177,7 +168,7 @@ static struct weir__lot *read_lot(const struct weir__bound_claim *asked,
     return lot;
 }
 
-static void read_lots(struct weir__bound_claim *asked,
+static void read_lots(struct weir__bounded_claim *asked,
                       const struct redisReply *batches)
 {
     for (size_t i = 0; i < (size_t)batches->elements; i++) {
@@ -197,7 +188,7 @@ static void read_lots(struct weir__bound_claim *asked,
     }
 }
 
-static void note_batches(struct weir__bound_topic *topic, size_t events,
+static void note_batches(struct weir__bounded_topic *topic, size_t events,
                          size_t batches)
 {
     if (batches == 0)
@@ -208,14 +199,14 @@ static void note_batches(struct weir__bound_topic *topic, size_t events,
     topic->per_group = (3 * topic->per_group + events + 3) / 4;
 }
 
-static void read_offers(struct weir__bound_topic *topic,
+static void read_offers(struct weir__bounded_topic *topic,
                         const struct redisReply *offers)
 {
     struct weir_slice group;
 
     weir__buf_reset(&topic->offers);
     topic->offer_count = 0;
-    topic->offered_ns = weir__base_now_ns(&topic->store->base);
+    topic->offered_ns = weir__redis_now_ns(topic->base.store);
     for (size_t i = 0; i < (size_t)offers->elements; i++) {
         if (!weir__reply_str(offers, i, &group))
             continue;
@@ -227,7 +218,7 @@ static void read_offers(struct weir__bound_topic *topic,
         topic->offer_count = 0;
 }
 
-static void tell_drops(const struct weir__bound_topic *topic,
+static void tell_drops(const struct weir__bounded_topic *topic,
                        const struct redisReply *drops)
 {
     for (size_t i = 0; i < (size_t)drops->elements; i++) {
@@ -238,7 +229,7 @@ static void tell_drops(const struct weir__bound_topic *topic,
         if (drop != NULL && weir__reply_str(drop, 0, &group) &&
             group.len <= WEIR_MAX_ID && weir__reply_str(drop, 1, &reason) &&
             weir__reply_int(drop, 2, &count) && count > 0)
-            weir__bound_tell_drop(
+            weir__bounded_tell_drop(
                 topic, group,
                 weir__slice_equal(reason, weir__slice_str("ttl"))
                     ? WEIR_DROP_TTL
@@ -248,7 +239,7 @@ static void tell_drops(const struct weir__bound_topic *topic,
 }
 
 /* False: not an answer of the script. */
-static bool read_lists(struct weir__bound_claim *asked,
+static bool read_lists(struct weir__bounded_claim *asked,
                        const struct redisReply *reply)
 {
     const struct redisReply *offers = list_at(reply, OFFERS);
@@ -264,7 +255,7 @@ static bool read_lists(struct weir__bound_claim *asked,
     return true;
 }
 
-static int read_reply(struct weir__bound_claim *asked,
+static int read_reply(struct weir__bounded_claim *asked,
                       const struct redisReply *reply)
 {
     int64_t state;
@@ -281,14 +272,14 @@ static int read_reply(struct weir__bound_claim *asked,
     asked->revision = state >> 1;
     if (!read_lists(asked, reply))
         return WEIR_ESERVER;
-    weir__base_log_aside(&asked->topic->base, reply, LISTS_END);
-    return weir__base_check_claimed(&asked->claimed, asked->room);
+    weir__topic_log_aside(&asked->topic->base, reply, LISTS_END);
+    return weir__claimed_check(&asked->claimed, asked->room);
 }
 
 /* --- delivering --------------------------------------------------------- */
 
 /* Nobody is there to run them: their leases run out. */
-static void drop_lots(struct weir__bound_claim *asked)
+static void drop_lots(struct weir__bounded_claim *asked)
 {
     while (asked->first != NULL) {
         struct weir__lot *lot = asked->first;
@@ -299,10 +290,10 @@ static void drop_lots(struct weir__bound_claim *asked)
 }
 
 /* Ends the ask. */
-static void deliver(struct weir__bound_claim *asked)
+static void deliver(struct weir__bounded_claim *asked)
 {
-    struct weir__bound_topic *topic = asked->topic;
-    const struct weir__store_events *events = &topic->store->base.events;
+    struct weir__bounded_topic *topic = asked->topic;
+    const struct weir__store_events *events = &topic->base.store->events;
     struct weir__claimed claimed = asked->claimed;
     struct weir__run *first = asked->first == NULL ? NULL : asked->first->runs;
 
@@ -321,46 +312,46 @@ static void deliver(struct weir__bound_claim *asked)
         events->arrived(topic->base.user, first, claimed.count, 0);
 }
 
-void weir__bound_followed(struct weir__bound_topic *topic)
+void weir__bounded_followed(struct weir__bounded_topic *topic)
 {
-    struct weir__bound_claim *asked = topic->claimed;
+    struct weir__bounded_claim *asked = topic->claimed;
 
     topic->claimed = NULL;
     if (asked != NULL)
         deliver(asked);
 }
 
-static bool tries_again(struct weir__bound_claim *asked)
+static bool tries_again(struct weir__bounded_claim *asked)
 {
-    struct weir__bound_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = asked->topic;
 
     if (asked->room == 0 || asked->claimed.count > 0 ||
         topic->offer_count == 0 || topic->tries >= TRIES_MAX ||
         topic->base.user == NULL || asked->revision != topic->base.revision ||
-        topic->store->base.is_closed)
+        topic->base.store->is_closed)
         return false;
     topic->tries++;
     topic->base.wants_claim = true;
     weir__mem_free(asked);
-    weir__bound_flush_claim(topic);
-    weir__conn_flush(topic->store->base.commands);
+    weir__bounded_flush_claim(topic);
+    weir__conn_flush(topic->base.store->commands);
     return true;
 }
 
-static void on_claimed(struct weir__ask *ask, int code,
+static void on_claimed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__bound_claim *asked =
-        (struct weir__bound_claim *)ask; /* its first member */
-    struct weir__bound_topic *topic = asked->topic;
+    struct weir__bounded_claim *asked =
+        (struct weir__bounded_claim *)request; /* its first member */
+    struct weir__bounded_topic *topic = asked->topic;
 
-    weir__base_log_error(&topic->base, "claim", code, reply);
+    weir__topic_log_error(&topic->base, "claim", code, reply);
     asked->claimed.next_due_us = -1;
     asked->revision = topic->base.revision;
     if (code == WEIR_OK) {
         code = read_reply(asked, reply);
         if (code == WEIR_ESERVER)
-            weir__base_log_error(&topic->base, "claim", code, reply);
+            weir__topic_log_error(&topic->base, "claim", code, reply);
     }
     if (code != WEIR_OK) {
         drop_lots(asked);
@@ -380,12 +371,12 @@ static void on_claimed(struct weir__ask *ask, int code,
     }
     /* What was claimed waits for the options that were changed before it. */
     topic->claimed = asked;
-    weir__base_follow(&topic->base, asked->revision);
+    weir__topic_follow(&topic->base, asked->revision);
 }
 
 /* --- asking ------------------------------------------------------------- */
 
-static size_t offers_wanted(const struct weir__bound_topic *topic)
+static size_t offers_wanted(const struct weir__bounded_topic *topic)
 {
     size_t per_group = topic->per_group == 0 ? 1 : topic->per_group;
     size_t count = topic->base.claim.room / per_group + 2;
@@ -423,11 +414,11 @@ static struct weir_slice next_offer(const uint8_t **at)
 }
 
 static void write_claim(struct weir__buf *buf,
-                        const struct weir__bound_topic *topic, bool is_look)
+                        const struct weir__bounded_topic *topic, bool is_look)
 {
     bool is_fresh =
         topic->offer_count > 0 &&
-        weir__base_now_ns(&topic->store->base) - topic->offered_ns < HELD_NS;
+        weir__redis_now_ns(topic->base.store) - topic->offered_ns < HELD_NS;
     size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
     const uint8_t *at = topic->offers.ptr;
 
@@ -439,15 +430,15 @@ static void write_claim(struct weir__buf *buf,
     for (size_t i = 0; i < count; i++) {
         struct weir_slice group = next_offer(&at);
 
-        weir__bound_group_key(buf, topic, 'g', group);
-        weir__bound_group_key(buf, topic, 'l', group);
+        weir__bounded_group_key(buf, topic, 'g', group);
+        weir__bounded_group_key(buf, topic, 'l', group);
     }
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
     weir__resp_int(buf, (int64_t)topic->base.claim.room);
     weir__resp_int(buf,
                    topic->options.is_unleased ? 0 : topic->base.claim.lease_ms);
-    weir__resp_str(buf, is_look ? "" : topic->store->base.worker);
+    weir__resp_str(buf, is_look ? "" : topic->base.store->worker);
     weir__resp_int(buf, topic->is_idle);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->options);
@@ -456,27 +447,28 @@ static void write_claim(struct weir__buf *buf,
         weir__resp_bytes(buf, next_offer(&at));
 }
 
-void weir__bound_flush_claim(struct weir__bound_topic *topic)
+void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct weir__bound_claim *asked;
+    struct weir__bounded_claim *asked;
 
     if (!topic->base.wants_claim)
         return;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL) {
-        weir__base_mark(&topic->base); /* the next flush tries again */
+        weir__topic_mark(&topic->base); /* the next flush tries again */
         return;
     }
     topic->base.wants_claim = false;
-    asked->ask.done = on_claimed;
+    asked->request.done = on_claimed;
     asked->topic = topic;
     asked->room = topic->base.claim.room;
     asked->is_leased = !topic->options.is_unleased;
     write_claim(&bytes, topic, asked->room == 0);
     if (asked->room > 0)
         topic->offer_count = 0; /* the reply brings others */
-    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_claim,
-                    WEIR__SEND_ONCE | weir__send_bodies(topic->base.claim.room),
-                    &asked->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_claim,
+                     WEIR__SEND_ONCE |
+                         weir__send_bodies(topic->base.claim.room),
+                     &asked->request);
 }

@@ -21,9 +21,9 @@ enum {
     LISTS
 };
 
-struct list_ask {
-    struct weir__ask ask;
-    struct weir__bound_topic *topic;
+struct list_request {
+    struct weir__request request;
+    struct weir__bounded_topic *topic;
     enum weir_job_state state;
     size_t left; /* most events to tell of */
     weir_show_fn fn;
@@ -36,7 +36,7 @@ struct list_ask {
 
 /* --- telling ------------------------------------------------------------ */
 
-static void show(struct list_ask *list, struct weir_slice group,
+static void show(struct list_request *list, struct weir_slice group,
                  struct weir_slice event)
 {
     char made_id[WEIR__MADE_ID_LEN + 1];
@@ -59,7 +59,8 @@ static void show(struct list_ask *list, struct weir_slice group,
     list->fn(WEIR_OK, &info, list->arg);
 }
 
-static void show_lists(struct list_ask *list, const struct redisReply *reply)
+static void show_lists(struct list_request *list,
+                       const struct redisReply *reply)
 {
     struct weir_slice group, event;
 
@@ -74,9 +75,9 @@ static void show_lists(struct list_ask *list, const struct redisReply *reply)
 
 /* --- asking ------------------------------------------------------------- */
 
-static void send_page(struct list_ask *list)
+static void send_page(struct list_request *list)
 {
-    const struct weir__bound_topic *topic = list->topic;
+    const struct weir__bounded_topic *topic = list->topic;
     bool is_running = list->state == WEIR_JOB_RUNNING;
     struct weir__buf bytes = {0};
 
@@ -84,8 +85,8 @@ static void send_page(struct list_ask *list)
                     HEAD_ARGS + list->count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta rot hot lease");
     for (size_t i = 0; i < list->count; i++)
-        weir__bound_group_key(&bytes, topic, is_running ? 'l' : 'g',
-                              weir__slice_str(list->names[i]));
+        weir__bounded_group_key(&bytes, topic, is_running ? 'l' : 'g',
+                                weir__slice_str(list->names[i]));
     weir__resp_str(&bytes, "bounded");
     weir__resp_int(&bytes, list->left < PAGE ? (int64_t)list->left : PAGE);
     weir__resp_int(&bytes, list->named);
@@ -93,14 +94,15 @@ static void send_page(struct list_ask *list)
     weir__resp_int(&bytes, is_running);
     for (size_t i = 0; i < list->count; i++)
         weir__resp_str(&bytes, list->names[i]);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_list,
-                    WEIR__SEND_AGAIN | weir__send_bodies(list->left),
-                    &list->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_list,
+                     WEIR__SEND_AGAIN | weir__send_bodies(list->left),
+                     &list->request);
 }
 
 /* What is left of the groups, or the next ones, but for those whose name is
  * none. False: not an answer. */
-static bool read_names(struct list_ask *list, const struct redisReply *reply)
+static bool read_names(struct list_request *list,
+                       const struct redisReply *reply)
 {
     struct weir_slice group;
     int64_t done;
@@ -131,7 +133,7 @@ static bool read_names(struct list_ask *list, const struct redisReply *reply)
     return true;
 }
 
-static int read_page(struct list_ask *list, const struct redisReply *reply)
+static int read_page(struct list_request *list, const struct redisReply *reply)
 {
     int64_t is_there;
 
@@ -145,18 +147,19 @@ static int read_page(struct list_ask *list, const struct redisReply *reply)
     return WEIR_OK;
 }
 
-static void on_listed(struct weir__ask *ask, int code,
+static void on_listed(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct list_ask *list = (struct list_ask *)ask; /* its first member */
+    struct list_request *list =
+        (struct list_request *)request; /* its first member */
 
-    weir__base_log_error(&list->topic->base, "list", code, reply);
+    weir__topic_log_error(&list->topic->base, "list", code, reply);
     if (code == WEIR_OK)
         code = read_page(list, reply);
     if (code == WEIR_OK && (list->count > 0 || list->has_named) &&
         list->left > 0 && list->state != WEIR_JOB_SCHEDULED) {
         send_page(list);
-        weir__conn_flush(list->topic->store->base.commands);
+        weir__conn_flush(list->topic->base.store->commands);
         return;
     }
     list->fn(code, NULL, list->arg);
@@ -164,18 +167,19 @@ static void on_listed(struct weir__ask *ask, int code,
 }
 
 /* No event is scheduled: those of a group that waits are ready. */
-int weir__bound_list(struct weir__store_topic *base, enum weir_job_state state,
-                     size_t limit, weir_show_fn fn, void *arg)
+int weir__bounded_list(struct weir__store_topic *base,
+                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       void *arg)
 {
-    struct weir__bound_topic *topic = weir__bound_topic_of(base);
-    struct list_ask *list;
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
+    struct list_request *list;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     list = weir__mem_new(sizeof(*list));
     if (list == NULL)
         return WEIR_ENOMEM;
-    list->ask.done = on_listed;
+    list->request.done = on_listed;
     list->topic = topic;
     list->state = state;
     list->left = limit;

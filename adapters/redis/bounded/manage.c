@@ -43,7 +43,7 @@ static void read_counts(struct weir_stats *stats,
         stats->dropped_overflow + stats->dropped_age + stats->dropped_ttl;
 }
 
-static int read_reply(struct weir__stats_ask *ask,
+static int read_reply(struct weir__stats_request *request,
                       const struct redisReply *reply)
 {
     struct weir_slice kind;
@@ -52,22 +52,22 @@ static int read_reply(struct weir__stats_ask *ask,
         return WEIR_ENOTFOUND;
     if (!weir__slice_equal(kind, weir__slice_str("bounded")))
         return WEIR_EKIND;
-    memcpy(ask->kind, "bounded", sizeof("bounded"));
-    ask->now_ms = weir__base_server_ms(ask->topic->base);
-    read_counts(&ask->stats, reply);
+    memcpy(request->kind, "bounded", sizeof("bounded"));
+    request->now_ms = weir__redis_server_ms(request->topic->store);
+    read_counts(&request->stats, reply);
     return WEIR_OK;
 }
 
-int weir__bound_stats(struct weir__store_topic *port, weir_stats_fn fn,
-                      void *arg)
+int weir__bounded_stats(struct weir__store_topic *port, weir_stats_fn fn,
+                        void *arg)
 {
     static const char *const fields[] = {
         "kind",    "paused", "waiting", "running",  "added", "done",
         "retried", "failed", "crashed", "overflow", "age",   "ttl"};
-    struct weir__base_topic *topic = &weir__bound_topic_of(port)->base;
+    struct weir__store_topic *topic = &weir__bounded_topic_of(port)->base;
     size_t count = sizeof(fields) / sizeof(fields[0]);
     struct weir__buf bytes = {0};
-    struct weir__stats_ask *stats;
+    struct weir__stats_request *stats;
     int rc = weir__stats_new(topic, read_reply, fn, arg, &stats);
 
     if (rc != WEIR_OK)
@@ -77,15 +77,16 @@ int weir__bound_stats(struct weir__store_topic *port, weir_stats_fn fn,
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     for (size_t i = 0; i < count; i++)
         weir__resp_str(&bytes, fields[i]);
-    weir__base_send(topic->base, &bytes, NULL, WEIR__SEND_AGAIN, &stats->ask);
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &stats->request);
     return WEIR_OK;
 }
 
 /* --- deleting ----------------------------------------------------------- */
 
-struct purge_ask {
-    struct weir__ask ask;
-    struct weir__bound_topic *topic;
+struct purge_request {
+    struct weir__request request;
+    struct weir__bounded_topic *topic;
     weir_count_fn fn;
     void *arg;
     uint64_t deleted;
@@ -102,9 +103,10 @@ static size_t count_names(const struct redisReply *reply)
     return count;
 }
 
-static void send_purge(struct purge_ask *purge, const struct redisReply *names)
+static void send_purge(struct purge_request *purge,
+                       const struct redisReply *names)
 {
-    struct weir__bound_topic *topic = purge->topic;
+    struct weir__bounded_topic *topic = purge->topic;
     size_t count = names == NULL ? 0 : count_names(names);
     struct weir__buf bytes = {0};
     struct weir_slice group;
@@ -114,34 +116,35 @@ static void send_purge(struct purge_ask *purge, const struct redisReply *names)
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "rot hot lease out meta ttl");
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++) {
-        weir__bound_group_key(&bytes, topic, 'g', group);
-        weir__bound_group_key(&bytes, topic, 'l', group);
+        weir__bounded_group_key(&bytes, topic, 'g', group);
+        weir__bounded_group_key(&bytes, topic, 'l', group);
     }
     weir__resp_str(&bytes, "bounded");
     weir__resp_int(&bytes, PURGE_GROUPS);
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++)
         weir__resp_bytes(&bytes, group);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_purge,
-                    WEIR__SEND_AGAIN, &purge->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_purge,
+                     WEIR__SEND_AGAIN, &purge->request);
 }
 
-static void on_purged(struct weir__ask *ask, int code,
+static void on_purged(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct purge_ask *purge = (struct purge_ask *)ask; /* its first member */
+    struct purge_request *purge =
+        (struct purge_request *)request; /* its first member */
     int64_t deleted = 0;
 
-    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    weir__topic_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &deleted))
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && deleted < 0)
         code = deleted == -1 ? WEIR_ENOTFOUND : WEIR_EKIND;
     if (code == WEIR_OK) {
         purge->deleted += (uint64_t)deleted;
-        weir__base_log_aside(&purge->topic->base, reply, 1);
+        weir__topic_log_aside(&purge->topic->base, reply, 1);
         if (reply->elements > 1) {
             send_purge(purge, reply);
-            weir__conn_flush(purge->topic->store->base.commands);
+            weir__conn_flush(purge->topic->base.store->commands);
             return;
         }
     }
@@ -149,20 +152,20 @@ static void on_purged(struct weir__ask *ask, int code,
     weir__mem_free(purge);
 }
 
-int weir__bound_purge(struct weir__store_topic *base, enum weir__purge what,
-                      weir_count_fn fn, void *arg)
+int weir__bounded_purge(struct weir__store_topic *base, enum weir__purge what,
+                        weir_count_fn fn, void *arg)
 {
-    struct weir__bound_topic *topic = weir__bound_topic_of(base);
-    struct purge_ask *purge;
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
+    struct purge_request *purge;
 
     if (what == WEIR__PURGE_DEAD)
         return WEIR_EKIND; /* none are kept */
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     purge = weir__mem_new(sizeof(*purge));
     if (purge == NULL)
         return WEIR_ENOMEM;
-    purge->ask.done = on_purged;
+    purge->request.done = on_purged;
     purge->topic = topic;
     purge->fn = fn;
     purge->arg = arg;

@@ -2,15 +2,16 @@
 #ifndef WEIR_BOUNDED_PRIVATE_H
 #define WEIR_BOUNDED_PRIVATE_H
 
-/* What the files of the bounded store share. Events that leave in one call are
- * one struct weir__bound_adds; events of one group that were claimed together
+/* What the files of bounded topics share. Events that leave in one call are
+ * one struct weir__bounded_adds; events of one group that were claimed together
  * are one struct weir__lot, and settled together. */
 
 #include "adapters/redis/bounded/bounded.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/renewal.h"
 
 struct weir__bounded;
-struct weir__bound_topic;
+struct weir__bounded_topic;
 
 enum {
     WEIR__BOUND_EVENTS = 1000,  /* most events of one call */
@@ -43,10 +44,10 @@ enum { WEIR__EVENT_SEQS = WEIR__BOUND_COLLECT / WEIR__SLOTS_MAX };
 
 /* Events that were collected together. They leave by groups, as the server's
  * work is for each group of a call: all of a group's are in the same one. */
-struct weir__bound_adds {
-    struct weir__ask ask; /* first */
-    struct weir__bound_topic *topic;
-    struct weir__bound_adds *next;
+struct weir__bounded_adds {
+    struct weir__request request; /* first */
+    struct weir__bounded_topic *topic;
+    struct weir__bounded_adds *next;
     struct weir__event *events;
     struct weir__event_group *groups;
     size_t count, cap, group_count, group_cap;
@@ -67,16 +68,16 @@ struct weir__lot_event {
 
 /* A claimed batch. */
 struct weir__lot {
-    struct weir__ask start; /* noting that a suspect starts */
+    struct weir__lease base;    /* first */
+    struct weir__request start; /* noting that a suspect starts */
     struct weir__run *starting;
-    struct weir__bound_topic *topic;
-    struct weir__lot *previous, *next; /* all that are out */
-    struct weir__lot *next_spent;      /* all its runs came back */
-    struct weir_slice group;           /* as the server has it: any bytes */
-    uint64_t token;
-    uint32_t ended; /* leases */
+    struct weir__bounded_topic *topic;
+    struct weir__lot *next_spent; /* all its runs came back */
+    struct weir_slice group;      /* as the server has it: any bytes */
+    uint32_t ended;               /* leases */
     bool is_leased;
     bool is_lost;
+    bool is_sent; /* back to the server; not answered yet */
     size_t count, out;
     uint32_t done, failed, aged, retried, snoozed, back;
     int64_t wait_ms; /* until the group's next turn */
@@ -85,42 +86,42 @@ struct weir__lot {
     struct weir__lot_event events[];
 };
 
-struct weir__bound_topic {
-    struct weir__base_topic base; /* first */
-    struct weir__bounded *store;
+struct weir__bounded_topic {
+    struct weir__store_topic base; /* first */
+    struct weir__bounded *shared;
     struct weir__bounded_options options; /* length 0: not served here */
 
-    bool is_idle;                      /* registered as an idle worker */
-    struct weir__bound_claim *claimed; /* waits for the stored options */
+    bool is_idle;                        /* registered as an idle worker */
+    struct weir__bounded_claim *claimed; /* waits for the stored options */
     unsigned tries;          /* claims in a row that were only offered groups */
     struct weir__buf offers; /* length and name of each */
     size_t offer_count;
     int64_t offered_ns;
     size_t per_group; /* events of a batch, running mean */
-    struct weir__lot *lots;
     struct weir__lot *spent, **spent_end;
 
-    struct weir__bound_adds *adds, **adds_end; /* being collected */
-    struct weir__bound_adds *last_adds;
+    struct weir__bounded_adds *adds, **adds_end; /* being collected */
+    struct weir__bounded_adds *last_adds;
 };
 
 struct weir__bounded {
-    struct weir__base base; /* first */
-    size_t collected;       /* bytes of events that wait to be sent */
+    struct weir__redis *store; /* as in struct weir__shared */
+    size_t collected;          /* bytes of events that wait to be sent */
 };
 
 /* --- bounded/bounded.c ---------------------------------------------------- */
 
-struct weir__bound_topic *weir__bound_topic_of(struct weir__store_topic *port);
+struct weir__bounded_topic *
+weir__bounded_topic_of(struct weir__store_topic *port);
 
 /* The key of a group's list ("g") or its leased batch ("l"). */
-void weir__bound_group_key(struct weir__buf *buf,
-                           const struct weir__bound_topic *topic, char list,
-                           struct weir_slice group);
+void weir__bounded_group_key(struct weir__buf *buf,
+                             const struct weir__bounded_topic *topic, char list,
+                             struct weir_slice group);
 
-void weir__bound_tell_drop(const struct weir__bound_topic *topic,
-                           struct weir_slice group, enum weir_drop reason,
-                           uint64_t count);
+void weir__bounded_tell_drop(const struct weir__bounded_topic *topic,
+                             struct weir_slice group, enum weir_drop reason,
+                             uint64_t count);
 
 /* --- bounded/event.c ---------------------------------------------------- */
 
@@ -143,45 +144,47 @@ int weir__event_read(struct weir_slice event, struct weir__run *run,
 
 /* --- bounded/add.c, bounded/send.c -------------------------------------- */
 
-int weir__bound_add(struct weir__store_topic *topic,
-                    const struct weir__new_job *job, weir_added_fn fn,
-                    void *arg);
-void weir__bound_flush_adds(struct weir__bound_topic *topic);
-void weir__bound_fail_adds(struct weir__bound_topic *topic, int code);
-void weir__bound_adds_free(struct weir__bound_adds *adds);
+int weir__bounded_add(struct weir__store_topic *topic,
+                      const struct weir__new_job *job, weir_added_fn fn,
+                      void *arg);
+void weir__bounded_flush_adds(struct weir__bounded_topic *topic);
+void weir__bounded_fail_adds(struct weir__bounded_topic *topic, int code);
+void weir__bounded_adds_free(struct weir__bounded_adds *adds);
 
 /* Answer all of its events, and free it. */
-void weir__bound_adds_answer(struct weir__bound_adds *adds, int code);
-void weir__bound_adds_send(struct weir__bound_adds *adds);
+void weir__bounded_adds_answer(struct weir__bounded_adds *adds, int code);
+void weir__bounded_adds_send(struct weir__bounded_adds *adds);
 
 /* --- bounded/claim.c ---------------------------------------------------- */
 
 /* The stored options were read, or not: what was claimed is delivered. */
-void weir__bound_followed(struct weir__bound_topic *topic);
+void weir__bounded_followed(struct weir__bounded_topic *topic);
 
-void weir__bound_flush_claim(struct weir__bound_topic *topic);
+void weir__bounded_flush_claim(struct weir__bounded_topic *topic);
 void weir__lot_free(struct weir__lot *lot);
 
 /* --- bounded/settle.c, bounded/verdicts.c ------------------------------- */
 
-void weir__bound_settle(struct weir__store_topic *topic, struct weir__run *run);
-void weir__bound_flush_settles(struct weir__bound_topic *topic);
-void weir__bound_renew(struct weir__store_topic *topic, int64_t lease_ms);
-/* The same as bytes that a thread of its own sends; for weir__kept. */
-void weir__bound_write_renewals(struct weir__buf *buf,
-                                const struct weir__base_topic *topic);
-void weir__bound_start(struct weir__store_topic *topic, struct weir__run *run);
+void weir__bounded_settle(struct weir__store_topic *topic,
+                          struct weir__run *run);
+void weir__bounded_flush_settles(struct weir__bounded_topic *topic);
+void weir__bounded_renew(struct weir__renewals *renewals,
+                         const struct weir__store_topic *topic,
+                         int64_t lease_ms);
+void weir__bounded_start(struct weir__store_topic *topic,
+                         struct weir__run *run);
 
 /* --- bounded/list.c ------------------------------------------------------ */
 
-int weir__bound_list(struct weir__store_topic *topic, enum weir_job_state state,
-                     size_t limit, weir_show_fn fn, void *arg);
+int weir__bounded_list(struct weir__store_topic *topic,
+                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       void *arg);
 
 /* --- bounded/manage.c --------------------------------------------------- */
 
-int weir__bound_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                      void *arg);
-int weir__bound_purge(struct weir__store_topic *topic, enum weir__purge what,
-                      weir_count_fn fn, void *arg);
+int weir__bounded_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                        void *arg);
+int weir__bounded_purge(struct weir__store_topic *topic, enum weir__purge what,
+                        weir_count_fn fn, void *arg);
 
 #endif

@@ -11,15 +11,15 @@ enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
  * events. */
 
 struct weir__add_call {
-    struct weir__ask ask; /* first */
-    struct weir__bound_adds *adds;
+    struct weir__request request; /* first */
+    struct weir__bounded_adds *adds;
     size_t first, end; /* its groups */
     size_t events;
     uint32_t seat;
     uint64_t number; /* grows from call to call */
 };
 
-static struct weir_slice name_of(const struct weir__bound_adds *adds,
+static struct weir_slice name_of(const struct weir__bounded_adds *adds,
                                  const struct weir__event_group *group)
 {
     return (struct weir_slice){adds->bytes.ptr + group->name_at,
@@ -28,7 +28,7 @@ static struct weir_slice name_of(const struct weir__bound_adds *adds,
 
 /* --- answering ---------------------------------------------------------- */
 
-void weir__bound_adds_free(struct weir__bound_adds *adds)
+void weir__bounded_adds_free(struct weir__bounded_adds *adds)
 {
     weir__buf_fini(&adds->bytes);
     weir__mem_free(adds->events);
@@ -38,7 +38,7 @@ void weir__bound_adds_free(struct weir__bound_adds *adds)
     weir__mem_free(adds);
 }
 
-static void answer_event(const struct weir__bound_adds *adds, size_t place,
+static void answer_event(const struct weir__bounded_adds *adds, size_t place,
                          int code)
 {
     const struct weir__event *event = &adds->events[place];
@@ -55,15 +55,15 @@ static void answer_event(const struct weir__bound_adds *adds, size_t place,
     event->fn(code == WEIR_OK ? event->code : code, id, event->arg);
 }
 
-void weir__bound_adds_answer(struct weir__bound_adds *adds, int code)
+void weir__bounded_adds_answer(struct weir__bounded_adds *adds, int code)
 {
     for (size_t i = 0; i < adds->count; i++)
         answer_event(adds, i, code);
-    weir__bound_adds_free(adds);
+    weir__bounded_adds_free(adds);
 }
 
 /* The last `count` events of the group came to nothing. */
-static void refuse_last(struct weir__bound_adds *adds,
+static void refuse_last(struct weir__bounded_adds *adds,
                         const struct weir__event_group *group, size_t count,
                         int code)
 {
@@ -81,7 +81,7 @@ static void refuse_last(struct weir__bound_adds *adds,
 static void note_drops(const struct weir__add_call *call,
                        const struct redisReply *reply)
 {
-    struct weir__bound_adds *adds = call->adds;
+    struct weir__bounded_adds *adds = call->adds;
     int64_t mode, place, count;
 
     if (!weir__reply_int(reply, 0, &mode))
@@ -98,15 +98,15 @@ static void note_drops(const struct weir__add_call *call,
             refuse_last(adds, group, (size_t)count,
                         mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
         if (mode != WEIR__REJECT)
-            weir__bound_tell_drop(adds->topic, name_of(adds, group),
-                                  WEIR_DROP_OVERFLOW, (uint64_t)count);
+            weir__bounded_tell_drop(adds->topic, name_of(adds, group),
+                                    WEIR_DROP_OVERFLOW, (uint64_t)count);
     }
 }
 
 /* Ends the call, and with the last one its adds. */
 static void answer_call(struct weir__add_call *call, int code)
 {
-    struct weir__bound_adds *adds = call->adds;
+    struct weir__bounded_adds *adds = call->adds;
 
     for (size_t i = call->first; i < call->end; i++)
         for (uint32_t number = adds->groups[i].first; number != 0;
@@ -114,40 +114,40 @@ static void answer_call(struct weir__add_call *call, int code)
             answer_event(adds, number - 1, code);
     adds->left--;
     if (adds->left == 0)
-        weir__bound_adds_free(adds);
+        weir__bounded_adds_free(adds);
 }
 
-static void on_added(struct weir__ask *ask, int code,
+static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
     struct weir__add_call *call =
-        (struct weir__add_call *)ask; /* its first member */
+        (struct weir__add_call *)request; /* its first member */
     int64_t mode;
 
-    weir__base_log_error(&call->adds->topic->base, "add", code, reply);
+    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && mode < 0)
         code = WEIR_EKIND;
     if (code == WEIR_OK)
         note_drops(call, reply);
-    weir__seat_leave(ask->base, call->seat);
+    weir__seat_leave(request->store, call->seat);
     answer_call(call, code);
 }
 
-static void on_unseated(struct weir__ask *ask, int code,
+static void on_unseated(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
     (void)reply; /* none was asked for */
-    answer_call((struct weir__add_call *)ask, code);
+    answer_call((struct weir__add_call *)request, code);
 }
 
 /* --- sending ------------------------------------------------------------ */
 
-static void name_events(struct weir__bound_adds *adds)
+static void name_events(struct weir__bounded_adds *adds)
 {
     for (size_t i = 0; i * WEIR__SLOTS_MAX < adds->count; i++)
-        weir__base_next_seq(adds->topic->base.base, adds->seqs[i]);
+        weir__redis_next_seq(adds->topic->base.store, adds->seqs[i]);
     for (size_t i = 0; i < adds->count; i++)
         weir__event_name(adds->bytes.ptr + adds->events[i].at,
                          adds->seqs[i / WEIR__SLOTS_MAX],
@@ -155,7 +155,7 @@ static void name_events(struct weir__bound_adds *adds)
 }
 
 static void write_group(struct weir__buf *buf,
-                        const struct weir__bound_adds *adds,
+                        const struct weir__bounded_adds *adds,
                         const struct weir__event_group *group)
 {
     weir__resp_bytes(buf, name_of(adds, group));
@@ -172,8 +172,8 @@ static void write_group(struct weir__buf *buf,
 static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
                        size_t len)
 {
-    const struct weir__bound_adds *adds = call->adds;
-    const struct weir__bound_topic *topic = adds->topic;
+    const struct weir__bounded_adds *adds = call->adds;
+    const struct weir__bounded_topic *topic = adds->topic;
     size_t groups = call->end - call->first;
 
     /* The events and what is around them. */
@@ -183,36 +183,37 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
     weir__prefix_keys(buf, &topic->base.prefix,
                       "rot hot out meta idle options seen ttl");
     for (size_t i = call->first; i < call->end; i++)
-        weir__bound_group_key(buf, topic, 'g', name_of(adds, &adds->groups[i]));
+        weir__bounded_group_key(buf, topic, 'g',
+                                name_of(adds, &adds->groups[i]));
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
-    weir__seat_write(buf, call->ask.base, call->seat, call->number);
+    weir__seat_write(buf, call->request.store, call->seat, call->number);
     for (size_t i = call->first; i < call->end; i++)
         write_group(buf, adds, &adds->groups[i]);
 }
 
 static void send_call(struct weir__add_call *call, size_t len)
 {
-    struct weir__bounded *store = call->adds->topic->store;
+    struct weir__bounded *shared = call->adds->topic->shared;
     struct weir__buf bytes = {0};
     char seq[WEIR__SEQ_LEN];
 
-    call->ask.base = &store->base;
-    call->ask.done = on_added;
-    if (!weir__seat_take(&store->base, &call->seat)) {
-        call->ask.done = on_unseated;
-        weir__base_fail(&call->ask, WEIR_ENOMEM);
+    call->request.store = shared->store;
+    call->request.done = on_added;
+    if (!weir__seat_take(shared->store, &call->seat)) {
+        call->request.done = on_unseated;
+        weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
-    weir__seq_next(&store->base.seqs, 0, seq);
-    call->number = store->base.seqs.last;
+    weir__seq_next(&shared->store->seqs, 0, seq);
+    call->number = shared->store->seqs.last;
     write_call(&bytes, call, len);
-    weir__base_send(&store->base, &bytes, &weir__script_bounded_add,
-                    WEIR__SEND_AGAIN, &call->ask);
+    weir__redis_send(shared->store, &bytes, &weir__script_bounded_add,
+                     WEIR__SEND_AGAIN, &call->request);
 }
 
 /* The groups from `first` on that fit into one call, one at least. */
-static size_t plan(const struct weir__bound_adds *adds, size_t first,
+static size_t plan(const struct weir__bounded_adds *adds, size_t first,
                    size_t *ret_events, size_t *ret_len)
 {
     size_t at = first, events = 0, len = 0;
@@ -231,28 +232,28 @@ static size_t plan(const struct weir__bound_adds *adds, size_t first,
     return at;
 }
 
-static void on_unsent(struct weir__ask *ask, int code,
+static void on_unsent(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
     (void)reply; /* none was asked for */
-    weir__bound_adds_answer((struct weir__bound_adds *)ask, code);
+    weir__bounded_adds_answer((struct weir__bounded_adds *)request, code);
 }
 
-void weir__bound_adds_send(struct weir__bound_adds *adds)
+void weir__bounded_adds_send(struct weir__bounded_adds *adds)
 {
     size_t count = 0, events, len;
 
     for (size_t at = 0; at < adds->group_count; count++)
         at = plan(adds, at, &events, &len);
     if (adds->count == 0) {
-        weir__bound_adds_free(adds);
+        weir__bounded_adds_free(adds);
         return;
     }
-    adds->ask.base = adds->topic->base.base;
-    adds->ask.done = on_unsent;
+    adds->request.store = adds->topic->base.store;
+    adds->request.done = on_unsent;
     adds->calls = weir__mem_new(count * sizeof(struct weir__add_call));
     if (adds->calls == NULL) {
-        weir__base_fail(&adds->ask, WEIR_ENOMEM);
+        weir__redis_fail(&adds->request, WEIR_ENOMEM);
         return;
     }
     name_events(adds);

@@ -14,8 +14,8 @@ enum {
 };
 
 struct settle_call {
-    struct weir__ask ask; /* first */
-    struct weir__bound_topic *topic;
+    struct weir__request request; /* first */
+    struct weir__bounded_topic *topic;
     struct weir__lot *first; /* linked by next_spent */
     size_t count, runs;
 };
@@ -50,8 +50,8 @@ static size_t read_refused(struct settle_call *call,
         const struct weir__lot *lot = lot_at(call, place);
 
         if (lot != NULL && count > 0)
-            weir__bound_tell_drop(call->topic, lot->group, WEIR_DROP_OVERFLOW,
-                                  (uint64_t)count);
+            weir__bounded_tell_drop(call->topic, lot->group, WEIR_DROP_OVERFLOW,
+                                    (uint64_t)count);
     }
     return refused;
 }
@@ -59,7 +59,7 @@ static size_t read_refused(struct settle_call *call,
 /* Frees the call and its lots. */
 static void finish(struct settle_call *call, size_t refused)
 {
-    struct weir__bound_topic *topic = call->topic;
+    struct weir__bounded_topic *topic = call->topic;
     size_t runs = call->runs;
 
     while (call->first != NULL) {
@@ -72,27 +72,29 @@ static void finish(struct settle_call *call, size_t refused)
     WEIR_ASSERT(topic->base.unsettled >= runs);
     topic->base.unsettled -= runs;
     if (topic->base.user != NULL)
-        topic->store->base.events.settled(topic->base.user, runs, refused);
+        topic->base.store->events.settled(topic->base.user, runs, refused);
 }
 
-static void on_settled(struct weir__ask *ask, int code,
+static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct settle_call *call = (struct settle_call *)ask; /* its first member */
-    struct weir__bound_topic *topic = call->topic;
+    struct settle_call *call =
+        (struct settle_call *)request; /* its first member */
+    struct weir__bounded_topic *topic = call->topic;
     size_t refused = call->runs;
 
-    weir__base_log_error(&topic->base, "settle", code, reply);
+    weir__topic_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK) {
         refused = read_refused(call, reply);
         if (refused > call->runs)
             refused = call->runs; /* the script names a batch once */
         for (const struct weir__lot *lot = call->first; lot != NULL;
              lot = lot->next_spent)
-            weir__bound_tell_drop(topic, lot->group, WEIR_DROP_AGE, lot->aged);
+            weir__bounded_tell_drop(topic, lot->group, WEIR_DROP_AGE,
+                                    lot->aged);
     }
     if (code == WEIR_OK)
-        weir__base_log_refused(&topic->base, refused);
+        weir__topic_log_refused(&topic->base, refused);
     finish(call, refused);
 }
 
@@ -105,7 +107,7 @@ static bool is_untouched(const struct weir__lot *lot)
 static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
 {
     weir__resp_bytes(buf, lot->group);
-    weir__resp_int(buf, (int64_t)lot->token);
+    weir__resp_int(buf, (int64_t)lot->base.token);
     weir__resp_int(buf, lot->is_leased);
     weir__resp_int(buf, lot->wait_ms);
     weir__resp_int(buf, lot->done);
@@ -132,7 +134,7 @@ static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
 
 static void send_call(struct settle_call *call)
 {
-    struct weir__bound_topic *topic = call->topic;
+    struct weir__bounded_topic *topic = call->topic;
     struct weir__buf bytes = {0};
     size_t back = 0;
 
@@ -148,20 +150,20 @@ static void send_call(struct settle_call *call)
          lot = lot->next_spent) {
         struct weir_slice group = lot->group;
 
-        weir__bound_group_key(&bytes, topic, 'g', group);
-        weir__bound_group_key(&bytes, topic, 'l', group);
+        weir__bounded_group_key(&bytes, topic, 'g', group);
+        weir__bounded_group_key(&bytes, topic, 'l', group);
     }
     weir__resp_str(&bytes, topic->base.name);
     for (const struct weir__lot *lot = call->first; lot != NULL;
          lot = lot->next_spent)
         write_lot(&bytes, lot);
-    call->ask.done = on_settled;
-    weir__base_send(&topic->store->base, &bytes, &weir__script_bounded_settle,
-                    WEIR__SEND_AGAIN, &call->ask);
+    call->request.done = on_settled;
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_settle,
+                     WEIR__SEND_AGAIN, &call->request);
 }
 
 /* Lots whose lease is lost are not sent: their events run elsewhere. */
-static void drop_lost(struct weir__bound_topic *topic)
+static void drop_lost(struct weir__bounded_topic *topic)
 {
     struct weir__lot **link = &topic->spent;
 
@@ -180,7 +182,7 @@ static void drop_lost(struct weir__bound_topic *topic)
 }
 
 /* False when out of memory. */
-static bool flush_some(struct weir__bound_topic *topic)
+static bool flush_some(struct weir__bounded_topic *topic)
 {
     struct settle_call *call = weir__mem_new(sizeof(*call));
     struct weir__lot **link;
@@ -196,6 +198,7 @@ static bool flush_some(struct weir__bound_topic *topic)
 
         topic->spent = lot->next_spent;
         lot->next_spent = NULL;
+        lot->is_sent = true;
         *link = lot;
         link = &lot->next_spent;
         call->count++;
@@ -208,12 +211,12 @@ static bool flush_some(struct weir__bound_topic *topic)
     return true;
 }
 
-void weir__bound_flush_settles(struct weir__bound_topic *topic)
+void weir__bounded_flush_settles(struct weir__bounded_topic *topic)
 {
     drop_lost(topic);
     while (topic->spent != NULL)
         if (!flush_some(topic)) {
-            weir__base_mark(&topic->base); /* the next flush tries again */
+            weir__topic_mark(&topic->base); /* the next flush tries again */
             return;
         }
 }

@@ -17,16 +17,16 @@ struct pushed {
 };
 
 /* One call of fifo_push, on its way or being collected. */
-struct weir__fifo_push {
-    struct weir__ask ask; /* first */
-    struct weir__store_topic *topic;
+struct weir__classic_push {
+    struct weir__request request; /* first */
+    struct weir__classic_topic *topic;
     struct weir__buf args; /* id, record, size of the body, of each */
     struct weir__buf record;
     size_t count;
     struct pushed jobs[PUSH_JOBS];
 };
 
-static void push_free(struct weir__fifo_push *push)
+static void push_free(struct weir__classic_push *push)
 {
     weir__buf_fini(&push->args);
     weir__buf_fini(&push->record);
@@ -51,7 +51,7 @@ static void answer_id(struct pushed *job, struct weir_slice id)
     answer(job, job->id[0] != '\0' ? WEIR_OK : WEIR_ESERVER, job->id);
 }
 
-static void fail(struct weir__fifo_push *push, int code)
+static void fail(struct weir__classic_push *push, int code)
 {
     for (size_t i = 0; i < push->count; i++)
         answer(&push->jobs[i], code, push->jobs[i].id);
@@ -67,13 +67,14 @@ static int refusal(const struct redisReply *reply, size_t index)
     return why == 1 ? WEIR_ETOOBIG : WEIR_EFULL;
 }
 
-static void on_pushed(struct weir__ask *ask, int code,
+static void on_pushed(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct weir__fifo_push *push = (struct weir__fifo_push *)ask; /* first */
+    struct weir__classic_push *push =
+        (struct weir__classic_push *)request; /* first */
     int64_t rc;
 
-    weir__base_log_error(&push->topic->base, "add", code, reply);
+    weir__topic_log_error(&push->topic->base, "add", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && rc < 0)
@@ -94,9 +95,9 @@ static void on_pushed(struct weir__ask *ask, int code,
     push_free(push);
 }
 
-void weir__fifo_fail_adds(struct weir__store_topic *topic, int code)
+void weir__classic_fail_adds(struct weir__classic_topic *topic, int code)
 {
-    struct weir__fifo_push *push = topic->push;
+    struct weir__classic_push *push = topic->push;
 
     topic->push = NULL;
     if (push != NULL)
@@ -105,33 +106,33 @@ void weir__fifo_fail_adds(struct weir__store_topic *topic, int code)
 
 /* --- sending -------------------------------------------------------------- */
 
-void weir__fifo_flush_adds(struct weir__store_topic *topic)
+void weir__classic_flush_adds(struct weir__classic_topic *topic)
 {
-    struct weir__fifo *store = topic->store;
-    struct weir__fifo_push *push = topic->push;
+    struct weir__classic *shared = topic->shared;
+    struct weir__classic_push *push = topic->push;
     struct weir__buf bytes = {0};
 
     if (push == NULL)
         return;
     topic->push = NULL;
-    weir__base_announce(&topic->base);
+    weir__topic_register(&topic->base);
     weir__resp_eval(&bytes, &weir__script_classic_push, 5, 3 + 3 * push->count);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo ids meta options idle");
     weir__resp_str(&bytes, topic->base.name);
-    weir__resp_str(&bytes, store->policy->kind);
+    weir__resp_str(&bytes, topic->policy->kind);
     weir__resp_int(&bytes, topic->own.delay_ms);
     weir__buf_append(&bytes, push->args.ptr, push->args.len);
-    push->ask.done = on_pushed;
-    weir__base_send(&store->base, &bytes, &weir__script_classic_push,
-                    WEIR__SEND_ONCE, &push->ask);
+    push->request.done = on_pushed;
+    weir__redis_send(shared->store, &bytes, &weir__script_classic_push,
+                     WEIR__SEND_ONCE, &push->request);
 }
 
-static struct weir__fifo_push *collecting(struct weir__store_topic *topic)
+static struct weir__classic_push *collecting(struct weir__classic_topic *topic)
 {
     if (topic->push != NULL && (topic->push->count == PUSH_JOBS ||
                                 topic->push->args.len >= PUSH_BYTES))
-        weir__fifo_flush_adds(topic);
+        weir__classic_flush_adds(topic);
     if (topic->push == NULL)
         topic->push = weir__mem_new(sizeof(*topic->push));
     if (topic->push != NULL)
@@ -139,13 +140,15 @@ static struct weir__fifo_push *collecting(struct weir__store_topic *topic)
     return topic->push;
 }
 
-int weir__fifo_add(struct weir__store_topic *topic,
-                   const struct weir__new_job *job, weir_added_fn fn, void *arg)
+int weir__classic_add(struct weir__store_topic *base,
+                      const struct weir__new_job *job, weir_added_fn fn,
+                      void *arg)
 {
-    struct weir__fifo_push *push;
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
+    struct weir__classic_push *push;
     size_t before;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     push = collecting(topic);
     if (push == NULL)
@@ -167,5 +170,6 @@ int weir__fifo_add(struct weir__store_topic *topic,
            job->id.ptr == NULL ? (const uint8_t *)"" : job->id.ptr,
            job->id.len);
     push->count++;
+    weir__topic_mark(&topic->base);
     return WEIR_OK;
 }

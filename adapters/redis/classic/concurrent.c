@@ -19,7 +19,7 @@ static void on_parked(int code, const struct redisReply *reply, void *arg)
 
 static void park(struct weir__consumer *consumer)
 {
-    const struct weir__store_topic *topic = consumer->topic;
+    const struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_classic_park, 2, 3);
@@ -70,27 +70,21 @@ static void begin(struct weir__consumer *consumer)
                        on_popped);
 }
 
-static size_t crowd(const struct weir__store_topic *topic)
+static size_t crowd(const struct weir__classic_topic *topic)
 {
     (void)topic;
     return SIZE_MAX;
 }
 
-static size_t herd(const struct weir__store_topic *topic)
+static size_t herd(const struct weir__classic_topic *topic)
 {
     (void)topic;
     return 1;
 }
 
-const struct weir__fifo_policy weir__concurrent_policy = {
+const struct weir__classic_policy weir__concurrent_policy = {
     .kind = "concurrent",
     .begin = begin,
     .crowd = crowd,
     .herd = herd,
 };
-
-int weir__concurrent_open(const struct weir__redis_options *options,
-                          struct weir__store **ret_store)
-{
-    return weir__fifo_open(&weir__concurrent_policy, options, ret_store);
-}

@@ -28,7 +28,7 @@ static bool is_at_head(enum weir__consumer_state state)
 
 static void list_idle(struct weir__consumer *consumer)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
 
     if (consumer->is_idle_listed || consumer->index >= topic->own.consumers)
         return;
@@ -40,9 +40,9 @@ static void list_idle(struct weir__consumer *consumer)
 void weir__consumer_state(struct weir__consumer *consumer,
                           enum weir__consumer_state state)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
 
-    ev_timer_stop(topic->store->base.options.loop, &consumer->timer);
+    ev_timer_stop(topic->base.store->options.loop, &consumer->timer);
     topic->busy -= is_busy(consumer->state);
     topic->at_head -= is_at_head(consumer->state);
     consumer->state = state;
@@ -52,25 +52,25 @@ void weir__consumer_state(struct weir__consumer *consumer,
         list_idle(consumer);
 }
 
-static bool may_look(const struct weir__store_topic *topic)
+static bool may_look(const struct weir__classic_topic *topic)
 {
     return topic->is_serving && topic->base.user != NULL && !topic->is_paused &&
            !topic->is_stopping && !topic->has_newer &&
-           !topic->store->base.is_closed;
+           !topic->base.store->is_closed;
 }
 
 void weir__consumer_rest(struct weir__consumer *consumer)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
 
     weir__consumer_state(consumer, WEIR__CONSUMER_IDLE);
     if (topic->busy == 0)
-        weir__fifo_answer_soon(topic);
+        weir__classic_answer_soon(topic);
 }
 
 static void arm(struct weir__consumer *consumer, int64_t ns)
 {
-    struct ev_loop *loop = consumer->topic->store->base.options.loop;
+    struct ev_loop *loop = consumer->topic->base.store->options.loop;
 
     ev_now_update(loop);
     ev_timer_set(&consumer->timer, (double)(ns < 0 ? 0 : ns) * 1e-9, 0.);
@@ -79,17 +79,17 @@ static void arm(struct weir__consumer *consumer, int64_t ns)
 
 void weir__consumer_wait(struct weir__consumer *consumer, int64_t ns)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
 
     weir__consumer_state(consumer, WEIR__CONSUMER_WAITING);
     arm(consumer, ns);
     if (topic->busy == 0)
-        weir__fifo_answer_soon(topic);
+        weir__classic_answer_soon(topic);
 }
 
 void weir__consumer_next(struct weir__consumer *consumer)
 {
-    const struct weir__store_topic *topic = consumer->topic;
+    const struct weir__classic_topic *topic = consumer->topic;
 
     WEIR_ASSERT(consumer->message == NULL);
     if (!may_look(topic) || consumer->index >= topic->own.consumers) {
@@ -97,15 +97,15 @@ void weir__consumer_next(struct weir__consumer *consumer)
         return;
     }
     weir__consumer_state(consumer, WEIR__CONSUMER_LOOKING);
-    topic->store->policy->begin(consumer);
+    topic->policy->begin(consumer);
 }
 
 static void name_owner(struct weir__consumer *consumer)
 {
-    const struct weir__fifo *store = consumer->topic->store;
+    const struct weir__classic *shared = consumer->topic->shared;
 
     (void)snprintf(consumer->owner, sizeof(consumer->owner), "%s.%08x.%u.%u",
-                   store->base.worker, store->start, consumer->index,
+                   shared->store->worker, shared->start, consumer->index,
                    consumer->life); /* fits */
 }
 
@@ -118,12 +118,12 @@ static void forget(struct weir__consumer *consumer)
 void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
                          int code, const struct redisReply *reply)
 {
-    weir__base_log_error(&consumer->topic->base, what, code, reply);
+    weir__topic_log_error(&consumer->topic->base, what, code, reply);
     forget(consumer);
     consumer->has_lock = false;
     consumer->life++;
     name_owner(consumer);
-    if (!consumer->topic->store->base.is_closed)
+    if (!consumer->topic->base.store->is_closed)
         weir__consumer_wait(consumer, LOST_NS);
 }
 
@@ -134,7 +134,7 @@ void weir__consumer_send(struct weir__consumer *consumer,
                          const struct weir__script *script, unsigned flags,
                          weir__reply_fn fn)
 {
-    struct weir__fifo *store = consumer->topic->store;
+    struct weir__classic *shared = consumer->topic->shared;
     int rc =
         weir__conn_send(consumer->conn, bytes, script, flags, fn, consumer);
 
@@ -145,21 +145,21 @@ void weir__consumer_send(struct weir__consumer *consumer,
     if (consumer->is_dirty)
         return;
     consumer->is_dirty = true;
-    consumer->next_dirty = store->dirty;
-    store->dirty = consumer;
+    consumer->next_dirty = shared->dirty;
+    shared->dirty = consumer;
 }
 
 void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                         weir__reply_fn fn)
 {
-    const struct weir__store_topic *topic = consumer->topic;
+    const struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 5);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__resp_str(&bytes, topic->base.store->worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
@@ -170,10 +170,10 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
 /* --- holding a message ---------------------------------------------------- */
 
 /* A newer version's record: what came before and comes after it waits, too. */
-static void leave_newer(struct weir__store_topic *topic)
+static void leave_newer(struct weir__classic_topic *topic)
 {
     if (!topic->has_newer)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
                   "redis: the message at the head of %s was written by a newer "
                   "version of weir; it is left alone, with all behind it",
                   topic->base.name);
@@ -201,7 +201,7 @@ static void fill_run(struct weir__message *message, int64_t time_us,
     }
     run->due_ms = due_ms;
     run->late_us = time_us - due_ms * 1000;
-    run->claimed_ns = weir__base_now_ns(&message->consumer->topic->store->base);
+    run->claimed_ns = weir__redis_now_ns(message->consumer->topic->base.store);
 }
 
 bool weir__consumer_keep(struct weir__consumer *consumer,
@@ -235,12 +235,12 @@ static int64_t wait_of(const struct weir__message *message)
     if (early_us > WEIR__FIFO_WAIT_US)
         early_us = WEIR__FIFO_WAIT_US;
     return message->run.claimed_ns + early_us * 1000 -
-           weir__base_now_ns(&message->consumer->topic->store->base);
+           weir__redis_now_ns(message->consumer->topic->base.store);
 }
 
 static void ready(struct weir__consumer *consumer)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
     struct weir__message *message = consumer->message;
 
     weir__consumer_state(consumer, WEIR__CONSUMER_READY);
@@ -249,9 +249,9 @@ static void ready(struct weir__consumer *consumer)
     topic->ready_end = &message->next;
     topic->ready_count++;
     if (topic->base.wants_claim)
-        weir__fifo_answer(topic);
+        weir__classic_answer(topic);
     else if (topic->base.user != NULL)
-        topic->store->base.events.wake(topic->base.user);
+        topic->base.store->events.wake(topic->base.user);
 }
 
 static void hold(struct weir__consumer *consumer)
@@ -268,20 +268,21 @@ static void hold(struct weir__consumer *consumer)
 
 void weir__consumer_took(struct weir__consumer *consumer)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
 
     if (consumer->message->is_parked && topic->own.lease_ms < SHORT_LEASE_MS)
-        weir__fifo_look_soon(topic);
+        weir__classic_look_soon(topic);
     if (may_look(topic)) {
         hold(consumer);
     } else {
         weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
         topic->has_backs = true;
+        weir__topic_mark(&topic->base);
     }
-    weir__fifo_kick(topic, topic->store->policy->herd(topic));
+    weir__classic_kick(topic, topic->policy->herd(topic));
 }
 
-static void unready(struct weir__store_topic *topic,
+static void unready(struct weir__classic_topic *topic,
                     const struct weir__message *message)
 {
     struct weir__message **at = &topic->ready;
@@ -305,7 +306,7 @@ void weir__consumer_drop(struct weir__consumer *consumer)
     weir__consumer_next(consumer);
 }
 
-void weir__fifo_give_back(struct weir__store_topic *topic)
+void weir__classic_give_back(struct weir__classic_topic *topic)
 {
     for (size_t i = 0; i < topic->consumer_count; i++) {
         struct weir__consumer *consumer = topic->consumers[i];
@@ -319,30 +320,31 @@ void weir__fifo_give_back(struct weir__store_topic *topic)
             continue;
         weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
         topic->has_backs = true;
+        weir__topic_mark(&topic->base);
     }
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__consumer *consumer = timer->data;
-    struct weir__fifo *store = consumer->topic->store;
+    struct weir__classic *shared = consumer->topic->shared;
 
     (void)loop; /* the store's own */
     (void)events;
-    weir__base_enter(&store->base);
+    weir__redis_enter(shared->store);
     if (consumer->state == WEIR__CONSUMER_HELD)
         hold(consumer);
     else if (consumer->state == WEIR__CONSUMER_WAITING)
         weir__consumer_next(consumer);
-    weir__base_leave(&store->base);
+    weir__redis_leave(shared->store);
 }
 
 /* --- all of them ---------------------------------------------------------- */
 
-void weir__fifo_kick(struct weir__store_topic *topic, uint64_t count)
+void weir__classic_kick(struct weir__classic_topic *topic, uint64_t count)
 {
     while (count > 0 && topic->idle != NULL && may_look(topic) &&
-           topic->at_head < topic->store->policy->crowd(topic)) {
+           topic->at_head < topic->policy->crowd(topic)) {
         struct weir__consumer *consumer = topic->idle;
 
         topic->idle = consumer->next_idle;
@@ -352,12 +354,12 @@ void weir__fifo_kick(struct weir__store_topic *topic, uint64_t count)
     }
 }
 
-void weir__fifo_wake(struct weir__store_topic *topic)
+void weir__classic_wake(struct weir__classic_topic *topic)
 {
     for (size_t i = 0; i < topic->consumer_count; i++)
         if (topic->consumers[i]->state == WEIR__CONSUMER_WAITING)
             weir__consumer_next(topic->consumers[i]);
-    weir__fifo_kick(topic, topic->store->policy->herd(topic));
+    weir__classic_kick(topic, topic->policy->herd(topic));
 }
 
 static const struct weir__script *const scripts[] = {
@@ -369,19 +371,19 @@ static const struct weir__script *const scripts[] = {
     &weir__script_classic_settle,
     NULL};
 
-static struct weir__consumer *consumer_new(struct weir__store_topic *topic)
+static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
 {
-    struct weir__fifo *store = topic->store;
+    struct weir__classic *shared = topic->shared;
     struct weir__consumer *consumer = weir__mem_new(sizeof(*consumer));
     struct weir__conn_options conn = {
-        .loop = store->base.options.loop,
-        .url = &store->base.url,
-        .name = store->base.worker,
+        .loop = shared->store->options.loop,
+        .url = &shared->store->url,
+        .name = shared->store->worker,
         .scripts = scripts,
-        .seed = store->base.options.seed + 2 + topic->consumer_count,
-        .wait_ms = store->base.options.wait_ms,
-        .log = &store->quiet,
-        .depth = store->base.options.depth,
+        .seed = shared->store->options.seed + 2 + topic->consumer_count,
+        .wait_ms = shared->store->options.wait_ms,
+        .log = &shared->quiet,
+        .depth = shared->store->options.depth,
     };
 
     if (consumer == NULL)
@@ -399,20 +401,20 @@ static struct weir__consumer *consumer_new(struct weir__store_topic *topic)
 
 static void consumer_close(struct weir__consumer *consumer)
 {
-    struct weir__fifo *store = consumer->topic->store;
-    struct weir__consumer **at = &store->dirty;
+    struct weir__classic *shared = consumer->topic->shared;
+    struct weir__consumer **at = &shared->dirty;
 
     while (*at != NULL && *at != consumer)
         at = &(*at)->next_dirty;
     if (*at != NULL)
         *at = consumer->next_dirty;
-    ev_timer_stop(store->base.options.loop, &consumer->timer);
+    ev_timer_stop(shared->store->options.loop, &consumer->timer);
     weir__conn_close(consumer->conn);
     forget(consumer);
     weir__mem_free(consumer);
 }
 
-static void relist(struct weir__store_topic *topic)
+static void relist(struct weir__classic_topic *topic)
 {
     topic->idle = NULL;
     for (size_t i = topic->consumer_count; i > 0; i--) {
@@ -424,7 +426,7 @@ static void relist(struct weir__store_topic *topic)
     }
 }
 
-static void shrink(struct weir__store_topic *topic)
+static void shrink(struct weir__classic_topic *topic)
 {
     while (topic->consumer_count > topic->own.consumers) {
         struct weir__consumer *last =
@@ -439,7 +441,7 @@ static void shrink(struct weir__store_topic *topic)
 }
 
 /* What memory does not allow now is tried again at the next look. */
-void weir__fifo_fit(struct weir__store_topic *topic)
+void weir__classic_fit(struct weir__classic_topic *topic)
 {
     void *consumers;
 
@@ -463,7 +465,7 @@ void weir__fifo_fit(struct weir__store_topic *topic)
     relist(topic);
 }
 
-void weir__fifo_dismiss(struct weir__store_topic *topic)
+void weir__classic_dismiss(struct weir__classic_topic *topic)
 {
     for (size_t i = 0; i < topic->consumer_count; i++)
         consumer_close(topic->consumers[i]);

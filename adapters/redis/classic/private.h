@@ -2,7 +2,7 @@
 #ifndef WEIR_CLASSIC_PRIVATE_H
 #define WEIR_CLASSIC_PRIVATE_H
 
-/* What the files of the fifo stores share. A topic is one list of messages.
+/* What the files of sync and concurrent topics share. A topic is one list of messages.
  * Logical consumers, each with a connection of its own and one command at a
  * time, take them while the topic is served, and hold each until it is due;
  * core's claims are answered out of what they hold.
@@ -13,13 +13,14 @@
  *     |       WAITING                                                  |
  *     +----------------------------------------------------------------+
  *
- * fifo/fifo.c is the store, fifo/topic.c follows what is stored with a topic,
- * fifo/add.c appends, fifo/consumer.c runs consumers, fifo/sync.c and
- * fifo/concurrent.c are the two ways to take a message, fifo/settle.c ends
- * them, fifo/ask.c answers requests. */
+ * classic/classic.c is the store, classic/topic.c follows what is stored with a topic,
+ * classic/add.c appends, classic/consumer.c runs consumers, classic/sync.c and
+ * classic/concurrent.c are the two ways to take a message, classic/settle.c ends
+ * them, classic/manage.c answers requests. */
 
-#include "adapters/redis/classic/fifo.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/classic/classic.h"
+#include "adapters/redis/store/renewal.h"
+#include "adapters/redis/store/store.h"
 
 /* Longest wait until something is looked at again: a day. */
 #define WEIR__FIFO_WAIT_US INT64_C(86400000000)
@@ -48,7 +49,7 @@ struct weir__message {
 };
 
 struct weir__consumer {
-    struct weir__store_topic *topic;
+    struct weir__classic_topic *topic;
     struct weir__conn *conn;
     struct weir__consumer *next_idle;
     struct weir__consumer *next_dirty;
@@ -66,11 +67,12 @@ struct weir__consumer {
     char owner[WEIR__FIFO_OWNER_MAX];
 };
 
-struct weir__fifo_push;
+struct weir__classic_push;
 
-struct weir__store_topic {
-    struct weir__base_topic base; /* first */
-    struct weir__fifo *store;
+struct weir__classic_topic {
+    struct weir__store_topic base; /* first */
+    struct weir__classic *shared;
+    const struct weir__classic_policy *policy;
     struct weir__fifo_options own;
 
     ev_timer look; /* each second while somebody listens */
@@ -94,73 +96,75 @@ struct weir__store_topic {
     struct weir__message *ready, **ready_end;
     size_t ready_count;
 
-    struct weir__fifo_push *push; /* being collected */
+    struct weir__classic_push *push; /* being collected */
 };
 
 /* What distinguishes the kinds. */
-struct weir__fifo_policy {
+struct weir__classic_policy {
     const char *kind;
     /* Take the next message; ends with weir__consumer_took, _rest, _wait or
    * _lost. */
     void (*begin)(struct weir__consumer *consumer);
     /* How many consumers may look at once. */
-    size_t (*crowd)(const struct weir__store_topic *topic);
+    size_t (*crowd)(const struct weir__classic_topic *topic);
     /* How many look when there is something; more follow those who succeed. */
-    size_t (*herd)(const struct weir__store_topic *topic);
+    size_t (*herd)(const struct weir__classic_topic *topic);
 };
 
-extern const struct weir__fifo_policy weir__sync_policy;
-extern const struct weir__fifo_policy weir__concurrent_policy;
+extern const struct weir__classic_policy weir__sync_policy;
+extern const struct weir__classic_policy weir__concurrent_policy;
 
-struct weir__fifo {
-    struct weir__base base; /* first */
-    const struct weir__fifo_policy *policy;
-    struct weir__log quiet; /* of consumers' connections: errors only */
-    uint32_t start;         /* distinguishes lives of a worker's name */
+struct weir__classic {
+    struct weir__redis *store; /* as in struct weir__shared */
+    struct weir__log quiet;    /* of consumers' connections: errors only */
+    uint32_t start;            /* distinguishes lives of a worker's name */
     struct weir__consumer *dirty;
 };
 
-/* --- fifo/fifo.c ---------------------------------------------------------- */
+/* --- classic/classic.c ---------------------------------------------------------- */
 
-int weir__fifo_open(const struct weir__fifo_policy *policy,
-                    const struct weir__redis_options *options,
-                    struct weir__store **ret_store);
+struct weir__classic_topic *
+weir__classic_topic_of(struct weir__store_topic *topic);
 
 /* Answer a claim that waits, if it can be; only outside of ops. */
-void weir__fifo_answer(struct weir__store_topic *topic);
+void weir__classic_answer(struct weir__classic_topic *topic);
 /* The same, a little later. */
-void weir__fifo_answer_soon(struct weir__store_topic *topic);
+void weir__classic_answer_soon(struct weir__classic_topic *topic);
 
-/* --- fifo/topic.c --------------------------------------------------------- */
+/* --- classic/topic.c --------------------------------------------------------- */
 
-void weir__fifo_look(struct weir__store_topic *topic);
-void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events);
+void weir__classic_look(struct weir__classic_topic *topic);
+void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events);
+/* For the keeper: what is parked lives on. */
+void weir__classic_renew(struct weir__renewals *renewals,
+                         const struct weir__store_topic *topic,
+                         int64_t lease_ms);
 /* A message was parked: look again before its lease ends. */
-void weir__fifo_look_soon(struct weir__store_topic *topic);
+void weir__classic_look_soon(struct weir__classic_topic *topic);
 /* The stored options were read: consumers may run. */
-void weir__fifo_serve(struct weir__store_topic *topic);
+void weir__classic_serve(struct weir__classic_topic *topic);
 
-/* --- fifo/add.c ----------------------------------------------------------- */
+/* --- classic/add.c ----------------------------------------------------------- */
 
-int weir__fifo_add(struct weir__store_topic *topic,
-                   const struct weir__new_job *job, weir_added_fn fn,
-                   void *arg);
-void weir__fifo_flush_adds(struct weir__store_topic *topic);
+int weir__classic_add(struct weir__store_topic *topic,
+                      const struct weir__new_job *job, weir_added_fn fn,
+                      void *arg);
+void weir__classic_flush_adds(struct weir__classic_topic *topic);
 /* Answer what was collected; only outside of ops. */
-void weir__fifo_fail_adds(struct weir__store_topic *topic, int code);
+void weir__classic_fail_adds(struct weir__classic_topic *topic, int code);
 
-/* --- fifo/consumer.c ------------------------------------------------------ */
+/* --- classic/consumer.c ------------------------------------------------------ */
 
 /* As many consumers as the options say. */
-void weir__fifo_fit(struct weir__store_topic *topic);
+void weir__classic_fit(struct weir__classic_topic *topic);
 /* Close all of them. */
-void weir__fifo_dismiss(struct weir__store_topic *topic);
+void weir__classic_dismiss(struct weir__classic_topic *topic);
 /* Have up to `count` idle consumers look. */
-void weir__fifo_kick(struct weir__store_topic *topic, uint64_t count);
+void weir__classic_kick(struct weir__classic_topic *topic, uint64_t count);
 /* The same after a wake-up: those that wait look again. */
-void weir__fifo_wake(struct weir__store_topic *topic);
+void weir__classic_wake(struct weir__classic_topic *topic);
 /* What is held and not out goes back to the head. */
-void weir__fifo_give_back(struct weir__store_topic *topic);
+void weir__classic_give_back(struct weir__classic_topic *topic);
 
 void weir__consumer_state(struct weir__consumer *consumer,
                           enum weir__consumer_state state);
@@ -190,26 +194,28 @@ void weir__consumer_send(struct weir__consumer *consumer,
 void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                         weir__reply_fn fn);
 
-/* --- fifo/message.c ------------------------------------------------------- */
+/* --- classic/message.c ------------------------------------------------------- */
 
 /* The parts of a message. WEIR_EMALFORMED, WEIR_ENEWER. */
 int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
                        int64_t *ret_due_ms, struct weir__record *ret_record);
 void weir__message_free(struct weir__message *message);
 
-/* --- fifo/settle.c -------------------------------------------------------- */
+/* --- classic/settle.c -------------------------------------------------------- */
 
-void weir__fifo_settle(struct weir__store_topic *topic, struct weir__run *run);
+void weir__classic_settle(struct weir__store_topic *topic,
+                          struct weir__run *run);
 /* Send what goes back, so that it stands at the head in its old order. */
-void weir__fifo_flush_backs(struct weir__store_topic *topic);
+void weir__classic_flush_backs(struct weir__classic_topic *topic);
 
-/* --- fifo/ask.c ----------------------------------------------------------- */
+/* --- classic/manage.c ----------------------------------------------------------- */
 
-int weir__fifo_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                     void *arg);
-int weir__fifo_list(struct weir__store_topic *topic, enum weir_job_state state,
-                    size_t limit, weir_show_fn fn, void *arg);
-int weir__fifo_purge(struct weir__store_topic *topic, enum weir__purge what,
-                     weir_count_fn fn, void *arg);
+int weir__classic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                        void *arg);
+int weir__classic_list(struct weir__store_topic *topic,
+                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       void *arg);
+int weir__classic_purge(struct weir__store_topic *topic, enum weir__purge what,
+                        weir_count_fn fn, void *arg);
 
 #endif

@@ -20,7 +20,7 @@ static void end_message(struct weir__consumer *consumer)
 static void on_settled(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__consumer *consumer = arg;
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
     int64_t is_mine = 1;
 
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_mine))
@@ -34,7 +34,7 @@ static void on_settled(int code, const struct redisReply *reply, void *arg)
         weir__consumer_next(consumer);
     }
     if (topic->base.user != NULL)
-        topic->store->base.events.settled(topic->base.user, 1, is_mine == 0);
+        topic->base.store->events.settled(topic->base.user, 1, is_mine == 0);
 }
 
 /* The beginning of the command; id and what to store follow. */
@@ -42,7 +42,7 @@ static void begin_settle(struct weir__buf *buf,
                          const struct weir__consumer *consumer,
                          const char *what)
 {
-    const struct weir__store_topic *topic = consumer->topic;
+    const struct weir__classic_topic *topic = consumer->topic;
 
     weir__resp_eval(buf, &weir__script_classic_settle, 6, 6);
     weir__prefix_keys(buf, &topic->base.prefix,
@@ -101,11 +101,11 @@ static void send_verdict(struct weir__consumer *consumer)
 }
 
 /* Topics of these kinds keep no dead jobs: the log is all that is left. */
-static void log_end(const struct weir__store_topic *topic,
+static void log_end(const struct weir__classic_topic *topic,
                     const struct weir__run *run)
 {
     if (run->outcome == WEIR__OUTCOME_DEAD)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_INFO,
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_INFO,
                   "%s %.*s: dropped, %.*s%s%s", topic->base.name,
                   (int)run->id.len, (const char *)run->id.ptr,
                   (int)run->record.reason.len,
@@ -114,8 +114,9 @@ static void log_end(const struct weir__store_topic *topic,
                   run->reason == NULL ? "" : run->reason);
 }
 
-void weir__fifo_settle(struct weir__store_topic *topic, struct weir__run *run)
+void weir__classic_settle(struct weir__store_topic *base, struct weir__run *run)
 {
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
     struct weir__message *message = run->batch;
     struct weir__consumer *consumer = message->consumer;
 
@@ -125,6 +126,7 @@ void weir__fifo_settle(struct weir__store_topic *topic, struct weir__run *run)
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
         topic->has_backs = true;
+        weir__topic_mark(&topic->base);
     } else if (run->outcome == WEIR__OUTCOME_TAKEN ||
                (run->outcome == WEIR__OUTCOME_DONE && !message->is_parked)) {
         end_message(consumer);
@@ -155,7 +157,7 @@ static void send_back(struct weir__consumer *consumer)
     begin_settle(&bytes, consumer, "back");
     weir__resp_str(&bytes, "");
     weir__resp_bytes(&bytes, weir__slice_of(message->bytes, message->len));
-    rc = weir__conn_send(consumer->topic->store->base.commands, &bytes,
+    rc = weir__conn_send(consumer->topic->base.store->commands, &bytes,
                          &weir__script_classic_settle, flags, on_settled,
                          consumer);
     if (rc < 0)
@@ -163,7 +165,7 @@ static void send_back(struct weir__consumer *consumer)
 }
 
 /* One after the other on one connection, which keeps their order. */
-void weir__fifo_flush_backs(struct weir__store_topic *topic)
+void weir__classic_flush_backs(struct weir__classic_topic *topic)
 {
     struct weir__consumer **backs;
     size_t count = 0;

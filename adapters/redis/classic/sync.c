@@ -25,7 +25,7 @@ static void on_unlocked(int code, const struct redisReply *reply, void *arg)
 
     if (code == WEIR_ECANCELED)
         return;
-    weir__base_log_error(&consumer->topic->base, "unlock", code, reply);
+    weir__topic_log_error(&consumer->topic->base, "unlock", code, reply);
     conclude(consumer);
 }
 
@@ -125,7 +125,7 @@ static void peek(struct weir__consumer *consumer)
 
     weir__resp_eval(&bytes, &weir__script_classic_peek, 2, 1);
     weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "fifo idle");
-    weir__resp_str(&bytes, consumer->topic->store->base.worker);
+    weir__resp_str(&bytes, consumer->topic->base.store->worker);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_peek,
                         WEIR__SEND_AGAIN, on_peeked);
 }
@@ -157,7 +157,7 @@ static void on_locked(int code, const struct redisReply *reply, void *arg)
 
 static void begin(struct weir__consumer *consumer)
 {
-    struct weir__store_topic *topic = consumer->topic;
+    struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
 
     consumer->is_auto = true;
@@ -168,7 +168,7 @@ static void begin(struct weir__consumer *consumer)
     weir__resp_eval(&bytes, &weir__script_classic_lock, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->store->base.worker);
+    weir__resp_str(&bytes, topic->base.store->worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_lock,
                         WEIR__SEND_ONCE, on_locked);
@@ -176,20 +176,14 @@ static void begin(struct weir__consumer *consumer)
 
 /* With the lock one consumer of a worker is at the head, the others would only
  * wait for it. */
-static size_t crowd(const struct weir__store_topic *topic)
+static size_t crowd(const struct weir__classic_topic *topic)
 {
     return topic->own.is_locked ? 1 : SIZE_MAX;
 }
 
-const struct weir__fifo_policy weir__sync_policy = {
+const struct weir__classic_policy weir__sync_policy = {
     .kind = "sync",
     .begin = begin,
     .crowd = crowd,
     .herd = crowd,
 };
-
-int weir__sync_open(const struct weir__redis_options *options,
-                    struct weir__store **ret_store)
-{
-    return weir__fifo_open(&weir__sync_policy, options, ret_store);
-}

@@ -9,14 +9,15 @@ enum { LOOK_MS = 1000 };
 
 /* The first time one consumer looks in any case: finding nothing is what has
  * the worker woken by the next push. */
-void weir__fifo_serve(struct weir__store_topic *topic)
+void weir__classic_serve(struct weir__classic_topic *topic)
 {
     bool is_first = !topic->is_serving;
 
     topic->is_serving = true;
-    weir__fifo_fit(topic);
-    weir__fifo_kick(topic, is_first && topic->length == 0 ? 1 : topic->length);
-    weir__fifo_answer(topic);
+    weir__classic_fit(topic);
+    weir__classic_kick(topic,
+                       is_first && topic->length == 0 ? 1 : topic->length);
+    weir__classic_answer(topic);
 }
 
 /* --- looking -------------------------------------------------------------- */
@@ -30,7 +31,7 @@ static bool is_parking(const struct weir__consumer *consumer)
 
 /* Their lease ended: others have what they held. What core has is refused when
  * it is settled. */
-static void on_ended(struct weir__store_topic *topic,
+static void on_ended(struct weir__classic_topic *topic,
                      const struct redisReply *reply)
 {
     int64_t at, index;
@@ -46,46 +47,46 @@ static void on_ended(struct weir__store_topic *topic,
             continue;
         from++;
         if (consumer->state == WEIR__CONSUMER_OUT &&
-            topic->store->base.events.lost != NULL)
-            topic->store->base.events.lost(topic->base.user,
+            topic->base.store->events.lost != NULL)
+            topic->base.store->events.lost(topic->base.user,
                                            consumer->message->run.token);
         weir__consumer_drop(consumer);
     }
 }
 
-static void take_state(struct weir__store_topic *topic, int64_t state)
+static void take_state(struct weir__classic_topic *topic, int64_t state)
 {
     bool was_paused = topic->is_paused;
 
     topic->is_paused = state % 2 != 0;
     if (topic->is_paused && !was_paused) {
-        weir__fifo_give_back(topic);
+        weir__classic_give_back(topic);
         if (topic->base.wants_claim)
-            weir__fifo_answer(topic);
+            weir__classic_answer(topic);
         else
-            topic->store->base.events.wake(topic->base.user);
+            topic->base.store->events.wake(topic->base.user);
     }
     if (!topic->is_paused && was_paused)
-        topic->store->base.events.wake(topic->base.user);
+        topic->base.store->events.wake(topic->base.user);
     if (topic->base.is_following)
         return;
     if (state / 2 != topic->base.revision)
-        weir__base_follow(&topic->base, state / 2);
+        weir__topic_follow(&topic->base, state / 2);
     else
-        weir__fifo_serve(topic);
+        weir__classic_serve(topic);
 }
 
-static void refuse(struct weir__store_topic *topic, int code)
+static void refuse(struct weir__classic_topic *topic, int code)
 {
     topic->claim_code = code;
-    weir__fifo_answer(topic);
+    weir__classic_answer(topic);
     if (!topic->is_foreign)
         topic->claim_code = WEIR_OK;
 }
 
 static void on_looked(int code, const struct redisReply *reply, void *arg)
 {
-    struct weir__store_topic *topic = arg;
+    struct weir__classic_topic *topic = arg;
     int64_t rc, state, length;
 
     topic->is_looking = false;
@@ -93,7 +94,7 @@ static void on_looked(int code, const struct redisReply *reply, void *arg)
         return;
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
         code = WEIR_ESERVER;
-    weir__base_log_error(&topic->base, "look", code, reply);
+    weir__topic_log_error(&topic->base, "look", code, reply);
     if (code == WEIR_OK && rc < 0) {
         topic->is_foreign = true;
         code = WEIR_EKIND;
@@ -110,7 +111,7 @@ static void on_looked(int code, const struct redisReply *reply, void *arg)
     take_state(topic, state);
 }
 
-static size_t parking_count(const struct weir__store_topic *topic)
+static size_t parking_count(const struct weir__classic_topic *topic)
 {
     size_t count = 0;
 
@@ -119,20 +120,20 @@ static size_t parking_count(const struct weir__store_topic *topic)
     return count;
 }
 
-void weir__fifo_look(struct weir__store_topic *topic)
+void weir__classic_look(struct weir__classic_topic *topic)
 {
-    struct weir__fifo *store = topic->store;
+    struct weir__classic *shared = topic->shared;
     struct weir__buf bytes = {0};
 
-    if (topic->is_looking || topic->is_foreign || store->base.is_closed)
+    if (topic->is_looking || topic->is_foreign || shared->store->is_closed)
         return;
-    weir__base_announce(&topic->base);
+    weir__topic_register(&topic->base);
     weir__resp_eval(&bytes, &weir__script_classic_look, 6,
                     4 + 2 * parking_count(topic));
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta ids idle");
-    weir__resp_str(&bytes, store->policy->kind);
-    weir__resp_str(&bytes, store->base.worker);
+    weir__resp_str(&bytes, topic->policy->kind);
+    weir__resp_str(&bytes, shared->store->worker);
     weir__resp_int(&bytes, topic->own.lease_ms);
     weir__resp_int(&bytes, topic->own.delay_ms);
     for (size_t i = 0; i < topic->consumer_count; i++) {
@@ -142,13 +143,40 @@ void weir__fifo_look(struct weir__store_topic *topic)
         weir__resp_str(&bytes, topic->consumers[i]->owner);
     }
     topic->is_looking =
-        weir__conn_send(store->base.commands, &bytes,
+        weir__conn_send(shared->store->commands, &bytes,
                         &weir__script_classic_look, WEIR__SEND_AGAIN, on_looked,
                         topic) == WEIR_OK;
 }
 
+/* While a handler holds the loop, and nobody looks. */
+void weir__classic_renew(struct weir__renewals *renewals,
+                         const struct weir__store_topic *base, int64_t lease_ms)
+{
+    const struct weir__classic_topic *topic =
+        (const struct weir__classic_topic *)base; /* its first member */
+    struct weir__buf *buf = &renewals->bytes;
+    size_t count = parking_count(topic);
+
+    if (count == 0)
+        return;
+    (void)lease_ms; /* of runs; a topic has one of its own */
+    weir__renewals_begin(renewals, &weir__script_classic_renew);
+    weir__resp_eval(buf, &weir__script_classic_renew, 1, 1 + 2 * count);
+    weir__prefix_key(buf, &base->prefix, "alive");
+    weir__resp_int(buf, topic->own.lease_ms);
+    for (size_t i = 0; i < topic->consumer_count; i++) {
+        const struct weir__consumer *consumer = topic->consumers[i];
+
+        if (!is_parking(consumer))
+            continue;
+        weir__resp_str(buf, consumer->owner);
+        weir__resp_int(buf, (int64_t)consumer->message->run.token);
+    }
+    weir__renewals_end(renewals);
+}
+
 /* Three chances before what is parked comes back. */
-static double gap_of(const struct weir__store_topic *topic)
+static double gap_of(const struct weir__classic_topic *topic)
 {
     int64_t ms = LOOK_MS;
 
@@ -157,9 +185,9 @@ static double gap_of(const struct weir__store_topic *topic)
     return (double)ms / 1000.;
 }
 
-void weir__fifo_look_soon(struct weir__store_topic *topic)
+void weir__classic_look_soon(struct weir__classic_topic *topic)
 {
-    struct ev_loop *loop = topic->store->base.options.loop;
+    struct ev_loop *loop = topic->base.store->options.loop;
     double gap = gap_of(topic);
 
     if (ev_timer_remaining(loop, &topic->look) <= gap)
@@ -168,13 +196,13 @@ void weir__fifo_look_soon(struct weir__store_topic *topic)
     ev_timer_again(loop, &topic->look);
 }
 
-void weir__fifo_on_look(struct ev_loop *loop, ev_timer *timer, int events)
+void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    struct weir__store_topic *topic = timer->data;
+    struct weir__classic_topic *topic = timer->data;
 
     (void)events;
     timer->repeat = gap_of(topic);
     ev_timer_again(loop, timer);
-    weir__fifo_look(topic);
-    weir__conn_flush(topic->store->base.commands);
+    weir__classic_look(topic);
+    weir__conn_flush(topic->base.store->commands);
 }

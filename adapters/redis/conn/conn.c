@@ -150,7 +150,7 @@ bool weir__conn_is_ready(const struct weir__conn *conn)
  * that hiredis looks for. */
 static int admit(struct weir__conn *conn, struct weir__buf *bytes)
 {
-    size_t cost = bytes->len + sizeof(struct weir__request);
+    size_t cost = bytes->len + sizeof(struct weir__command);
 
     if (conn->state == WEIR__CONN_CLOSED)
         return WEIR_ECANCELED;
@@ -169,7 +169,7 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
                     const struct weir__script *script, unsigned flags,
                     weir__reply_fn fn, void *arg)
 {
-    struct weir__request *request = NULL;
+    struct weir__command *request = NULL;
     int rc;
 
     WEIR_ASSERT(conn->channel == NULL);

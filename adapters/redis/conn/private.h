@@ -40,8 +40,8 @@ enum weir__conn_state {
     WEIR__CONN_STATES
 };
 
-struct weir__request {
-    struct weir__request *next;
+struct weir__command {
+    struct weir__command *next;
     struct weir__buf bytes; /* without the NUL that follows them */
     const struct weir__script *script;
     weir__reply_fn fn;
@@ -56,9 +56,9 @@ struct weir__request {
     bool is_too_large;  /* its answer */
 };
 
-struct weir__request_list {
-    struct weir__request *first;
-    struct weir__request *last; /* undefined while first is NULL */
+struct weir__command_list {
+    struct weir__command *first;
+    struct weir__command *last; /* undefined while first is NULL */
 };
 
 struct weir__conn {
@@ -103,9 +103,9 @@ struct weir__conn {
     uint64_t late_reads; /* at the last look at it */
     int64_t late_ms;     /* when that was seen first; 0: none is */
 
-    struct weir__request_list waiting, sent, returned, again, failed;
+    struct weir__command_list waiting, sent, returned, again, failed;
     struct weir__buf *answered; /* the command whose callback runs, or NULL */
-    struct weir__request *spare;
+    struct weir__command *spare;
     size_t spares;
     size_t queued_bytes; /* of all requests on the lists */
     bool wants_flush;    /* asked for and not finished yet */
@@ -192,11 +192,11 @@ bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
 bool weir__conn_take_reply(struct weir__conn *conn, const void *reply);
 
 /* A new or recycled request; NULL when out of memory. */
-struct weir__request *weir__conn_request_new(struct weir__conn *conn);
+struct weir__command *weir__conn_request_new(struct weir__conn *conn);
 void weir__conn_request_free(struct weir__conn *conn,
-                             struct weir__request *request);
-void weir__request_append(struct weir__request_list *list,
-                          struct weir__request *request);
+                             struct weir__command *request);
+void weir__request_append(struct weir__command_list *list,
+                          struct weir__command *request);
 
 /* --- conn/handshake.c ----------------------------------------------------- */
 

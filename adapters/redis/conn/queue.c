@@ -15,8 +15,8 @@ enum {
 
 /* --- lists --------------------------------------------------------------- */
 
-void weir__request_append(struct weir__request_list *list,
-                          struct weir__request *request)
+void weir__request_append(struct weir__command_list *list,
+                          struct weir__command *request)
 {
     WEIR_ASSERT(request->next == NULL);
     if (list->first == NULL)
@@ -26,9 +26,9 @@ void weir__request_append(struct weir__request_list *list,
     list->last = request;
 }
 
-static struct weir__request *take_first(struct weir__request_list *list)
+static struct weir__command *take_first(struct weir__command_list *list)
 {
-    struct weir__request *request = list->first;
+    struct weir__command *request = list->first;
 
     if (request != NULL) {
         list->first = request->next;
@@ -37,20 +37,20 @@ static struct weir__request *take_first(struct weir__request_list *list)
     return request;
 }
 
-struct weir__request *weir__conn_request_new(struct weir__conn *conn)
+struct weir__command *weir__conn_request_new(struct weir__conn *conn)
 {
-    struct weir__request *request = conn->spare;
+    struct weir__command *request = conn->spare;
 
     if (request == NULL)
         return weir__mem_new(sizeof(*request));
     conn->spare = request->next;
     conn->spares--;
-    *request = (struct weir__request){0};
+    *request = (struct weir__command){0};
     return request;
 }
 
 void weir__conn_request_free(struct weir__conn *conn,
-                             struct weir__request *request)
+                             struct weir__command *request)
 {
     size_t cost = request->bytes.len + sizeof(*request);
 
@@ -67,7 +67,7 @@ void weir__conn_request_free(struct weir__conn *conn,
 
 /* Takes the request, which is on no list any more. Its bytes outlive its
  * callback, which may want them back. */
-static void finish(struct weir__conn *conn, struct weir__request *request,
+static void finish(struct weir__conn *conn, struct weir__command *request,
                    int code, const redisReply *reply)
 {
     struct weir__buf *outer = conn->answered, bytes = request->bytes;
@@ -94,7 +94,7 @@ void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
 /* The next reply may have what its request asked for. */
 static void expect_next(struct weir__conn *conn)
 {
-    const struct weir__request *next = conn->sent.first;
+    const struct weir__command *next = conn->sent.first;
 
     conn->guard.most =
         WEIR__REPLY_BYTES +
@@ -116,13 +116,13 @@ bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
 }
 
 /* The request did not run: it goes out again, whatever its flags. */
-static void keep(struct weir__conn *conn, struct weir__request *request)
+static void keep(struct weir__conn *conn, struct weir__command *request)
 {
     weir__request_append(&conn->returned, request);
     conn->wants_flush = true;
 }
 
-static void take_error(struct weir__conn *conn, struct weir__request *request,
+static void take_error(struct weir__conn *conn, struct weir__command *request,
                        const redisReply *reply)
 {
     switch (weir__error_classify(reply->str)) {
@@ -153,7 +153,7 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
 {
     struct weir__conn *conn = weir__conn_of(arg);
     const redisReply *reply = answer;
-    struct weir__request *request;
+    struct weir__command *request;
 
     (void)context; /* the connection's own */
     if (!weir__conn_take_reply(conn, reply))
@@ -217,7 +217,7 @@ static bool has_room(const struct weir__conn *conn)
 }
 
 /* The list whose first request goes out next, or NULL. */
-static struct weir__request_list *next_list(struct weir__conn *conn)
+static struct weir__command_list *next_list(struct weir__conn *conn)
 {
     if (conn->returned.first != NULL)
         return &conn->returned;
@@ -231,11 +231,11 @@ static struct weir__request_list *next_list(struct weir__conn *conn)
 static void feed(struct weir__conn *conn)
 {
     const struct weir__script *loaded = NULL;
-    struct weir__request_list *list;
+    struct weir__command_list *list;
 
     for (list = next_list(conn); list != NULL && has_room(conn);
          list = next_list(conn)) {
-        struct weir__request *request = list->first;
+        struct weir__command *request = list->first;
 
         if (request->wants_script && request->script != loaded) {
             if (!hand_script(conn, request->script))
@@ -291,8 +291,8 @@ void weir__conn_pump(struct weir__conn *conn)
 
 void weir__conn_queue_lost(struct weir__conn *conn)
 {
-    struct weir__request_list rest = conn->again; /* not sent since long */
-    struct weir__request *request;
+    struct weir__command_list rest = conn->again; /* not sent since long */
+    struct weir__command *request;
 
     conn->again = conn->returned;
     conn->returned.first = NULL;
@@ -321,8 +321,8 @@ void weir__conn_queue_lost(struct weir__conn *conn)
  * scripts/delay/add.lua. */
 void weir__conn_queue_give_up(struct weir__conn *conn)
 {
-    struct weir__request_list kept = {0};
-    struct weir__request *request;
+    struct weir__command_list kept = {0};
+    struct weir__command *request;
 
     for (request = take_first(&conn->again); request != NULL;
          request = take_first(&conn->again))
@@ -338,7 +338,7 @@ void weir__conn_queue_give_up(struct weir__conn *conn)
 void weir__conn_queue_report(struct weir__conn *conn)
 {
     while (conn->failed.first != NULL) {
-        struct weir__request *request = take_first(&conn->failed);
+        struct weir__command *request = take_first(&conn->failed);
         bool is_large = request->is_too_large && request->flags / 2 > 0;
 
         finish(conn, request, is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
@@ -346,7 +346,7 @@ void weir__conn_queue_report(struct weir__conn *conn)
 }
 
 static int64_t patience_left_ms(const struct weir__conn *conn,
-                                const struct weir__request *request)
+                                const struct weir__command *request)
 {
     int64_t since_ms =
         request->queued_ms > conn->down_ms ? request->queued_ms : conn->down_ms;
@@ -356,7 +356,7 @@ static int64_t patience_left_ms(const struct weir__conn *conn,
 
 void weir__conn_arm_patience(struct weir__conn *conn)
 {
-    const struct weir__request_list *list = next_list(conn);
+    const struct weir__command_list *list = next_list(conn);
 
     if (list != NULL && conn->state != WEIR__CONN_READY &&
         !ev_is_active(&conn->patience))
@@ -367,8 +367,8 @@ void weir__conn_arm_patience(struct weir__conn *conn)
 static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__conn *conn = weir__conn_of(timer->data);
-    struct weir__request_list *list;
-    struct weir__request *request;
+    struct weir__command_list *list;
+    struct weir__command *request;
 
     (void)loop; /* the connection's own */
     (void)events;
@@ -398,7 +398,7 @@ void weir__conn_queue_init(struct weir__conn *conn)
 /* The lists by the age of their requests. */
 void weir__conn_queue_cancel(struct weir__conn *conn)
 {
-    struct weir__request_list *const lists[] = {&conn->failed, &conn->returned,
+    struct weir__command_list *const lists[] = {&conn->failed, &conn->returned,
                                                 &conn->sent, &conn->again,
                                                 &conn->waiting};
 
@@ -410,11 +410,11 @@ void weir__conn_queue_cancel(struct weir__conn *conn)
 
 void weir__conn_queue_fini(struct weir__conn *conn)
 {
-    struct weir__request *request = conn->spare;
+    struct weir__command *request = conn->spare;
 
     WEIR_ASSERT(conn->waiting.first == NULL && conn->sent.first == NULL);
     while (request != NULL) {
-        struct weir__request *next = request->next;
+        struct weir__command *next = request->next;
 
         weir__mem_free(request);
         request = next;

@@ -23,19 +23,19 @@ enum {
 /* Its memory serves those that come next. */
 static void put_aside(struct weir__adds *adds)
 {
-    struct weir__delay *store = adds->topic->store;
+    struct weir__delay *shared = adds->topic->shared;
     struct weir__items items = adds->items;
 
-    if (store->spare_count == SPARES) {
+    if (shared->spare_count == SPARES) {
         weir__items_fini(&items);
         weir__mem_free(adds);
         return;
     }
     weir__items_reset(&items);
     *adds = (struct weir__adds){.items = items};
-    adds->next_spare = store->spare_adds;
-    store->spare_adds = adds;
-    store->spare_count++;
+    adds->next_spare = shared->spare_adds;
+    shared->spare_adds = adds;
+    shared->spare_count++;
 }
 
 void weir__adds_unref(struct weir__adds *adds)
@@ -46,12 +46,12 @@ void weir__adds_unref(struct weir__adds *adds)
         put_aside(adds);
 }
 
-void weir__adds_fini(struct weir__delay *store)
+void weir__adds_fini(struct weir__delay *shared)
 {
-    while (store->spare_adds != NULL) {
-        struct weir__adds *adds = store->spare_adds;
+    while (shared->spare_adds != NULL) {
+        struct weir__adds *adds = shared->spare_adds;
 
-        store->spare_adds = adds->next_spare;
+        shared->spare_adds = adds->next_spare;
         weir__items_fini(&adds->items);
         weir__mem_free(adds);
     }
@@ -59,27 +59,27 @@ void weir__adds_fini(struct weir__delay *store)
 
 /* --- collecting --------------------------------------------------------- */
 
-static struct weir__adds *adds_new(struct weir__delay *store)
+static struct weir__adds *adds_new(struct weir__delay *shared)
 {
-    struct weir__adds *adds = store->spare_adds;
+    struct weir__adds *adds = shared->spare_adds;
 
     if (adds == NULL)
         return weir__mem_new(sizeof(*adds));
-    store->spare_adds = adds->next_spare;
-    store->spare_count--;
+    shared->spare_adds = adds->next_spare;
+    shared->spare_count--;
     return adds;
 }
 
-static struct weir__adds *adds_of(struct weir__store_topic *topic)
+static struct weir__adds *adds_of(struct weir__delay_topic *topic)
 {
     struct weir__adds *adds = topic->adds;
 
     if (adds != NULL)
         return adds;
-    adds = adds_new(topic->store);
+    adds = adds_new(topic->shared);
     if (adds == NULL)
         return NULL;
-    adds->ask.base = topic->base.base;
+    adds->request.store = topic->base.store;
     adds->topic = topic;
     adds->refs = 1;
     topic->adds = adds;
@@ -127,38 +127,40 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
     item->body_len = (uint32_t)job->record->body.len;
     item->fn = fn;
     item->arg = arg;
-    adds->topic->store->collected += items->bytes.len - start;
+    adds->topic->shared->collected += items->bytes.len - start;
     note_shape(adds, item);
     return true;
 }
 
-int weir__topic_add(struct weir__store_topic *topic,
+int weir__delay_add(struct weir__store_topic *base,
                     const struct weir__new_job *job, weir_added_fn fn,
                     void *arg)
 {
-    struct weir__delay *store = topic->store;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct weir__delay *shared = topic->shared;
     struct weir__adds *adds;
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (store->base.is_closed)
+    if (shared->store->is_closed)
         return WEIR_ECANCELED;
-    if (store->collected + weir__conn_queued(store->base.commands) >
+    if (shared->collected + weir__conn_queued(shared->store->commands) >
         UNANSWERED_MAX)
         return WEIR_EFULL;
     adds = adds_of(topic);
     if (adds == NULL || !collect(adds, job, fn, arg))
         return WEIR_ENOMEM;
-    weir__base_mark(&topic->base);
+    weir__topic_mark(&topic->base);
     return WEIR_OK;
 }
 
 /* --- giving up ----------------------------------------------------------- */
 
-static void fail_adds(struct weir__ask *ask, int code,
+static void fail_adds(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct weir__adds *adds = (struct weir__adds *)ask; /* its first member */
+    struct weir__adds *adds =
+        (struct weir__adds *)request; /* its first member */
 
     (void)reply; /* there is none */
     for (size_t at = adds->next; at < adds->items.count; at++)
@@ -166,24 +168,24 @@ static void fail_adds(struct weir__ask *ask, int code,
     weir__adds_unref(adds);
 }
 
-static struct weir__adds *take_adds(struct weir__store_topic *topic)
+static struct weir__adds *take_adds(struct weir__delay_topic *topic)
 {
     struct weir__adds *adds = topic->adds;
 
     topic->adds = NULL;
     if (adds != NULL) {
-        WEIR_ASSERT(topic->store->collected >= adds->items.bytes.len);
-        topic->store->collected -= adds->items.bytes.len;
+        WEIR_ASSERT(topic->shared->collected >= adds->items.bytes.len);
+        topic->shared->collected -= adds->items.bytes.len;
     }
     return adds;
 }
 
-void weir__topic_fail_adds(struct weir__store_topic *topic, int code)
+void weir__delay_fail_adds(struct weir__delay_topic *topic, int code)
 {
     struct weir__adds *adds = take_adds(topic);
 
     if (adds != NULL)
-        fail_adds(&adds->ask, code, NULL);
+        fail_adds(&adds->request, code, NULL);
 }
 
 /* --- flushing ----------------------------------------------------------- */
@@ -227,11 +229,11 @@ static size_t without_twins(const struct weir__items *items)
 /* Parcels for one call, from item `first` on; false when out of memory. */
 static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 {
-    struct weir__delay *store = adds->topic->store;
+    struct weir__delay *shared = adds->topic->shared;
     size_t slots = 0;
 
-    store->parcels.count = 0;
-    while (first < end && store->parcels.count < CALL_PARCELS) {
+    shared->parcels.count = 0;
+    while (first < end && shared->parcels.count < CALL_PARCELS) {
         struct weir__parcel parcel;
         size_t cost;
 
@@ -239,8 +241,8 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         cost = parcel.count * (parcel.is_scattered ? SCATTERED_COST : 1);
         if (slots + cost > WEIR__CALL_SLOTS)
             break;
-        weir__base_next_seq(&store->base, parcel.seq);
-        if (!weir__parcels_push(&store->parcels, &parcel))
+        weir__redis_next_seq(shared->store, parcel.seq);
+        if (!weir__parcels_push(&shared->parcels, &parcel))
             return false;
         slots += cost;
         first += parcel.count;
@@ -251,7 +253,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 /* Sends all items up to `end`; stops where memory runs out. */
 static void send_items(struct weir__adds *adds, size_t end)
 {
-    const struct weir__parcels *parcels = &adds->topic->store->parcels;
+    const struct weir__parcels *parcels = &adds->topic->shared->parcels;
 
     while (adds->next < end && plan_call(adds, adds->next, end)) {
         const struct weir__parcel *last = &parcels->list[parcels->count - 1];
@@ -266,7 +268,7 @@ static void send_items(struct weir__adds *adds, size_t end)
 }
 
 /* More may come before those on their way are answered; the answer flushes. */
-static bool gathers(const struct weir__store_topic *topic)
+static bool gathers(const struct weir__delay_topic *topic)
 {
     size_t slots = topic->adds->items.count;
 
@@ -275,13 +277,13 @@ static bool gathers(const struct weir__store_topic *topic)
     return topic->add_calls >= CALLS_AHEAD && slots < WEIR__CALL_SLOTS;
 }
 
-void weir__topic_flush_adds(struct weir__store_topic *topic)
+void weir__delay_flush_adds(struct weir__delay_topic *topic)
 {
     struct weir__adds *adds;
     size_t end;
 
-    if (topic->adds == NULL || !topic->store->base.has_number ||
-        gathers(topic) || !weir__topic_knows_limits(topic))
+    if (topic->adds == NULL || !topic->base.store->has_number ||
+        gathers(topic) || !weir__delay_knows_limits(topic))
         return;
     adds = take_adds(topic);
     refuse_bodies(adds, topic->max_body);
@@ -292,6 +294,6 @@ void weir__topic_flush_adds(struct weir__store_topic *topic)
         weir__adds_unref(adds);
         return;
     }
-    adds->ask.done = fail_adds;
-    weir__base_fail(&adds->ask, end == 0 ? WEIR_OK : WEIR_ENOMEM);
+    adds->request.done = fail_adds;
+    weir__redis_fail(&adds->request, end == 0 ? WEIR_OK : WEIR_ENOMEM);
 }

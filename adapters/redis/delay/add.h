@@ -14,8 +14,8 @@ enum {
 };
 
 struct weir__adds {
-    struct weir__ask ask; /* fails those that no call could take */
-    struct weir__store_topic *topic;
+    struct weir__request request; /* fails those that no call could take */
+    struct weir__delay_topic *topic;
     struct weir__adds *next_spare;
     struct weir__items items;
     size_t refs; /* the flush, and one for each call */

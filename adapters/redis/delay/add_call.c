@@ -11,7 +11,7 @@
 enum { STAGED_MS = 60000, IN_ANOTHER_CALL = 1 };
 
 struct add_call {
-    struct weir__ask ask;
+    struct weir__request request;
     struct weir__adds *adds;
     size_t first, end; /* its items */
     bool is_second;    /* its packs were staged again */
@@ -59,13 +59,13 @@ static const struct weir__parcel *parcel_of(const struct add_call *call,
 static void finish(struct add_call *call, int code)
 {
     struct weir__adds *adds = call->adds;
-    struct weir__store_topic *topic = adds->topic;
+    struct weir__delay_topic *topic = adds->topic;
     size_t hint = 0;
 
     WEIR_ASSERT(topic->add_calls > 0);
     topic->add_calls--;
     if (topic->adds != NULL)
-        weir__base_mark(&topic->base);
+        weir__topic_mark(&topic->base);
 
     for (size_t at = call->first; at < call->end; at++) {
         const struct weir__item *item = &adds->items.list[at];
@@ -78,15 +78,15 @@ static void finish(struct add_call *call, int code)
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
-    weir__seat_leave(&topic->store->base, call->seat);
+    weir__seat_leave(topic->base.store, call->seat);
     weir__adds_unref(adds);
     weir__mem_free(call);
 }
 
 /* --- staging ------------------------------------------------------------- */
 
-void weir__topic_write_stage(struct weir__buf *buf,
-                             const struct weir__store_topic *topic,
+void weir__delay_write_stage(struct weir__buf *buf,
+                             const struct weir__delay_topic *topic,
                              const struct weir__items *items,
                              const struct weir__parcel *parcel)
 {
@@ -107,9 +107,9 @@ void weir__topic_write_stage(struct weir__buf *buf,
 
 static void write_call(struct weir__buf *buf, const struct add_call *call)
 {
-    const struct weir__store_topic *topic = call->adds->topic;
+    const struct weir__delay_topic *topic = call->adds->topic;
     const struct weir__items *items = &call->adds->items;
-    struct weir__buf *when = &topic->store->scratch[0];
+    struct weir__buf *when = &topic->shared->scratch[0];
 
     weir__resp_eval(buf, &weir__script_delay_add, 5 + call->parcel_count,
                     4 + 3 * call->parcel_count);
@@ -118,7 +118,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
         weir__prefix_pack(buf, &topic->base.prefix, call->parcels[i].seq);
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
-    weir__seat_write(buf, call->ask.base, call->seat, call->number);
+    weir__seat_write(buf, call->request.store, call->seat, call->number);
     for (size_t i = 0; i < call->parcel_count; i++) {
         const struct weir__parcel *parcel = &call->parcels[i];
         uint64_t group = items->list[parcel->first].group;
@@ -137,21 +137,21 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
  * script recognises a repeat by its seat and number. */
 static void send_call(struct add_call *call)
 {
-    struct weir__store_topic *topic = call->adds->topic;
-    struct weir__delay *store = topic->store;
+    struct weir__delay_topic *topic = call->adds->topic;
+    struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
 
     for (size_t i = 0; i < call->parcel_count; i++) {
-        weir__topic_write_stage(&bytes, topic, &call->adds->items,
+        weir__delay_write_stage(&bytes, topic, &call->adds->items,
                                 &call->parcels[i]);
-        weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+        weir__redis_send(shared->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     }
     write_call(&bytes, call);
-    weir__base_send(&store->base, &bytes, &weir__script_delay_add,
-                    WEIR__SEND_AGAIN, &call->ask);
+    weir__redis_send(shared->store, &bytes, &weir__script_delay_add,
+                     WEIR__SEND_AGAIN, &call->request);
 }
 
-static void on_added(struct weir__ask *ask, int code,
+static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply);
 
 /* Of parcels that were named just now. NULL when out of memory. */
@@ -164,13 +164,13 @@ static struct add_call *call_new(struct weir__adds *adds,
 
     if (call == NULL)
         return NULL;
-    if (!weir__seat_take(&adds->topic->store->base, &call->seat)) {
+    if (!weir__seat_take(adds->topic->base.store, &call->seat)) {
         weir__mem_free(call);
         return NULL;
     }
-    call->number = adds->topic->store->base.seqs.last;
-    call->ask.base = &adds->topic->store->base;
-    call->ask.done = on_added;
+    call->number = adds->topic->base.store->seqs.last;
+    call->request.store = adds->topic->base.store;
+    call->request.done = on_added;
     call->adds = adds;
     call->first = parcels[0].first;
     call->end = parcels[count - 1].first + parcels[count - 1].count;
@@ -201,7 +201,7 @@ static void stage_again(struct add_call *call, size_t index)
     struct add_call *second = NULL;
 
     if (!call->is_second) {
-        weir__base_next_seq(call->ask.base, parcel.seq);
+        weir__redis_next_seq(call->request.store, parcel.seq);
         second = call_new(call->adds, &parcel, 1);
     }
     for (size_t i = 0; i < parcel.count; i++)
@@ -239,7 +239,7 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
 
 /* Stored options come last: an even number of elements in all. When they
  * changed, the next add reads what concerns it. */
-static void note_revision(struct weir__store_topic *topic,
+static void note_revision(struct weir__delay_topic *topic,
                           const struct redisReply *reply)
 {
     size_t count = (size_t)reply->elements;
@@ -260,15 +260,15 @@ static void unmark(struct add_call *call)
             call->adds->items.list[i].code = WEIR_OK;
 }
 
-static void on_added(struct weir__ask *ask, int code,
+static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct add_call *call = (struct add_call *)ask; /* its first member */
+    struct add_call *call = (struct add_call *)request; /* its first member */
     int64_t added;
 
     if (call->is_second)
         unmark(call);
-    weir__base_log_error(&call->adds->topic->base, "add", code, reply);
+    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
     if (code == WEIR_OK) {
         if (!weir__reply_int(reply, 0, &added))
             code = WEIR_ESERVER;

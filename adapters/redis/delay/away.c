@@ -7,7 +7,7 @@ enum { TOPIC_KEYS = 4 }; /* wait ids meta idle */
 
 static const struct weir__parcels *parcels_of(const struct weir__draft *draft)
 {
-    return &draft->topic->store->parcels;
+    return &draft->topic->shared->parcels;
 }
 
 static const struct weir__item *first_of(const struct weir__draft *draft,
@@ -86,7 +86,7 @@ static void write_topics(struct weir__buf *list,
 void weir__away_write(struct weir__buf *buf, const struct weir__draft *draft,
                       uint32_t pack_key)
 {
-    struct weir__buf *lists = draft->topic->store->scratch;
+    struct weir__buf *lists = draft->topic->shared->scratch;
 
     write_aways(&lists[0], draft, pack_key);
     write_topics(&lists[1], draft, pack_key);

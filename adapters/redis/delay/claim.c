@@ -17,25 +17,25 @@ enum {
 _Static_assert(WEIR__DUE_MAX_MS < INT64_C(1) << 44,
                "a score holds it and a state");
 
-struct claim_ask {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+struct claim_request {
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     size_t room;
     bool is_look; /* asked for no job */
     enum weir__hold_claim go;
 };
 
-static void report(struct weir__store_topic *topic,
+static void report(struct weir__delay_topic *topic,
                    const struct weir__claimed *claimed)
 {
     if (topic->base.user != NULL)
-        topic->store->base.events.claimed(topic->base.user, claimed);
+        topic->base.store->events.claimed(topic->base.user, claimed);
 }
 
 /* --- reading the reply -------------------------------------------------- */
 
-static bool read_node(struct weir__lease *lease, const struct redisReply *reply,
-                      size_t index)
+static bool read_node(struct weir__delay_lease *lease,
+                      const struct redisReply *reply, size_t index)
 {
     struct weir__held *held = &lease->nodes[index];
     struct weir_slice name;
@@ -68,7 +68,7 @@ static size_t place_of(const char *seq)
 _Static_assert(PLACES == 1 << (64 - 53), "place_of fits the table");
 
 /* Number the packs in the order of their first node. */
-static void number_packs(struct weir__lease *lease)
+static void number_packs(struct weir__delay_lease *lease)
 {
     uint16_t table[PLACES] = {0}; /* pack + 1 */
 
@@ -94,33 +94,29 @@ static void number_packs(struct weir__lease *lease)
     }
 }
 
-static struct weir__lease *lease_new(struct weir__store_topic *topic,
-                                     size_t nodes)
+static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
+                                           size_t nodes)
 {
-    struct weir__lease *lease =
+    struct weir__delay_lease *lease =
         weir__mem_new(sizeof(*lease) + nodes * sizeof(lease->nodes[0]) +
                       nodes * sizeof(lease->packs[0]));
 
     if (lease == NULL)
         return NULL;
-    lease->ask.base = topic->base.base;
     lease->topic = topic;
     lease->node_count = nodes;
     lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
-    lease->next = topic->leases;
-    if (lease->next != NULL)
-        lease->next->previous = lease;
-    topic->leases = lease;
+    weir__lease_begin(&lease->base, &topic->base);
     return lease;
 }
 
 /* NULL when out of memory or not an answer of the script. */
-static struct weir__lease *read_lease(struct weir__store_topic *topic,
-                                      const struct redisReply *reply,
-                                      size_t jobs)
+static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
+                                            const struct redisReply *reply,
+                                            size_t jobs)
 {
     size_t nodes = ((size_t)reply->elements - HEAD) / 2;
-    struct weir__lease *lease =
+    struct weir__delay_lease *lease =
         nodes == 0 || nodes > WEIR__CALL_SLOTS ? NULL : lease_new(topic, nodes);
     int64_t token;
     bool is_sound;
@@ -132,11 +128,11 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
     for (size_t i = 0; i < nodes && is_sound; i++)
         is_sound = read_node(lease, reply, i);
     if (!is_sound || lease->jobs != jobs) {
-        weir__lease_free(lease);
+        weir__delay_lease_free(lease);
         return NULL;
     }
-    lease->token = (uint64_t)token;
-    lease->claimed_ns = weir__base_now_ns(&topic->store->base);
+    lease->base.token = (uint64_t)token;
+    lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     number_packs(lease);
     return lease;
 }
@@ -144,10 +140,10 @@ static struct weir__lease *read_lease(struct weir__store_topic *topic,
 /* --- the claim ---------------------------------------------------------- */
 
 /* WEIR_OK and what to report, or an error; the lease if there are jobs. */
-static int read_reply(struct weir__store_topic *topic,
+static int read_reply(struct weir__delay_topic *topic,
                       const struct redisReply *reply, size_t room,
                       struct weir__claimed *claimed,
-                      struct weir__lease **ret_lease)
+                      struct weir__delay_lease **ret_lease)
 {
     int64_t time_us, jobs, state;
 
@@ -161,12 +157,12 @@ static int read_reply(struct weir__store_topic *topic,
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
     claimed->count = (size_t)jobs;
-    if (weir__base_check_claimed(claimed, room) < 0)
+    if (weir__claimed_check(claimed, room) < 0)
         return WEIR_ESERVER; /* what was claimed comes back by itself */
-    weir__base_log_aside(&topic->base, reply,
-                         HEAD + (reply->elements - HEAD) / 2 * 2);
+    weir__topic_log_aside(&topic->base, reply,
+                          HEAD + (reply->elements - HEAD) / 2 * 2);
     if (topic->base.user != NULL) /* before jobs are fetched */
-        weir__base_follow(&topic->base, state >> 1);
+        weir__topic_follow(&topic->base, state >> 1);
     if (jobs == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, (size_t)jobs);
@@ -174,12 +170,12 @@ static int read_reply(struct weir__store_topic *topic,
 }
 
 /* It was not sent: the worker comes again a second later. */
-static void on_put_off(struct claim_ask *claim, int code,
+static void on_put_off(struct claim_request *claim, int code,
                        const struct redisReply *reply)
 {
     const struct weir__claimed claimed = {
         .code = code == WEIR_OK ? WEIR_ESERVER : code, .next_due_us = -1};
-    struct weir__store_topic *topic = claim->topic;
+    struct weir__delay_topic *topic = claim->topic;
     bool is_probe = claim->go == WEIR__CLAIM_PROBE;
 
     weir__mem_free(claim);
@@ -191,13 +187,14 @@ static void on_put_off(struct claim_ask *claim, int code,
     report(topic, &claimed);
 }
 
-static void on_claimed(struct weir__ask *ask, int code,
+static void on_claimed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct claim_ask *claim = (struct claim_ask *)ask; /* its first member */
-    struct weir__store_topic *topic = claim->topic;
+    struct claim_request *claim =
+        (struct claim_request *)request; /* its first member */
+    struct weir__delay_topic *topic = claim->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
-    struct weir__lease *lease = NULL;
+    struct weir__delay_lease *lease = NULL;
     size_t room = claim->room;
     bool is_look = claim->is_look;
 
@@ -210,7 +207,7 @@ static void on_claimed(struct weir__ask *ask, int code,
     if (code == WEIR_OK) {
         code = read_reply(topic, reply, room, &claimed, &lease);
         if (code == WEIR_ESERVER)
-            weir__base_log_error(&topic->base, "claim", code, reply);
+            weir__topic_log_error(&topic->base, "claim", code, reply);
     }
     if (code != WEIR_OK)
         claimed = (struct weir__claimed){.next_due_us = -1};
@@ -219,7 +216,8 @@ static void on_claimed(struct weir__ask *ask, int code,
     if (code == WEIR_OK && !is_look)
         topic->is_idle = claimed.count == 0 || claimed.will_wake;
     if (lease != NULL && topic->base.user == NULL) {
-        weir__lease_free(lease); /* it runs out, nobody is there to run it */
+        weir__delay_lease_free(
+            lease); /* it runs out, nobody is there to run it */
         return;
     }
     report(topic, &claimed);
@@ -227,7 +225,7 @@ static void on_claimed(struct weir__ask *ask, int code,
         weir__lease_fetch(lease);
 }
 
-static size_t most_nodes(const struct weir__store_topic *topic)
+static size_t most_nodes(const struct weir__delay_topic *topic)
 {
     size_t bytes = topic->pack_bytes > 0 ? topic->pack_bytes : 256 * 1024;
     size_t most = REPLY_BYTES / bytes;
@@ -236,39 +234,40 @@ static size_t most_nodes(const struct weir__store_topic *topic)
 }
 
 /* What goes out in place of a claim that has to wait, if it has to. */
-static bool send_instead(struct claim_ask *claim)
+static bool send_instead(struct claim_request *claim)
 {
-    struct weir__base *base = &claim->topic->store->base;
+    struct weir__redis *base = claim->topic->base.store;
 
     if (claim->go == WEIR__CLAIM_PROBE)
-        weir__base_announce_to(base, claim->topic->base.name, &claim->ask);
+        weir__redis_register_for(base, claim->topic->base.name,
+                                 &claim->request);
     else if (claim->go == WEIR__CLAIM_PUT_OFF)
-        weir__base_fail(&claim->ask, WEIR_ESERVER);
+        weir__redis_fail(&claim->request, WEIR_ESERVER);
     return claim->go != WEIR__CLAIM_GO;
 }
 
-void weir__topic_flush_claim(struct weir__store_topic *topic)
+void weir__delay_flush_claim(struct weir__delay_topic *topic)
 {
-    struct weir__delay *store = topic->store;
+    struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
-    struct claim_ask *claim;
+    struct claim_request *claim;
 
     if (!topic->base.wants_claim)
         return;
     claim = weir__mem_new(sizeof(*claim));
     if (claim == NULL) {
-        weir__base_mark(&topic->base); /* the next flush tries again */
+        weir__topic_mark(&topic->base); /* the next flush tries again */
         return;
     }
     if (!topic->has_recalled && topic->base.user != NULL)
-        weir__topic_recall(topic);
+        weir__delay_recall(topic);
     topic->base.wants_claim = false;
-    claim->ask.done = on_claimed;
+    claim->request.done = on_claimed;
     claim->topic = topic;
     claim->room = topic->base.claim.room;
     claim->is_look = topic->base.claim.room == 0;
     claim->go = weir__hold_claim(topic);
-    claim->ask.base = &store->base;
+    claim->request.store = shared->store;
     if (send_instead(claim))
         return;
     weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 6);
@@ -277,10 +276,10 @@ void weir__topic_flush_claim(struct weir__store_topic *topic)
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
-    weir__resp_str(&bytes, claim->is_look ? "" : store->base.worker);
+    weir__resp_str(&bytes, claim->is_look ? "" : shared->store->worker);
     weir__resp_int(&bytes, topic->is_idle);
     weir__resp_str(&bytes, "delay");
-    weir__base_send(&store->base, &bytes, &weir__script_delay_claim,
-                    WEIR__SEND_ONCE, &claim->ask);
+    weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,
+                     WEIR__SEND_ONCE, &claim->request);
     weir__hint_send(topic);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_DELAY_H
-#define WEIR_DELAY_H
+#ifndef WEIR_DELAY_DELAY_H
+#define WEIR_DELAY_DELAY_H
 
-/* The store of `delay` topics on a Redis server. One connection is for commands
- * and one is subscribed to this worker's wake-up channel; serving a topic takes
- * another for the keeper's thread, and large fetches a few of their own. The
- * data model is in docs/packs.md. */
+/* The rules of `delay` topics; the data model is in docs/packs.md. */
 
-#include "adapters/redis/store.h"
+#include "adapters/redis/store/kind.h"
 
-/* WEIR_ENOMEM. */
-int weir__delay_open(const struct weir__redis_options *options,
-                     struct weir__store **ret_store);
+extern const struct weir__kind weir__delay_kind;
 
 #endif

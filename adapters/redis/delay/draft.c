@@ -55,7 +55,7 @@ static bool fits(const struct weir__draft *draft, const struct weir__held *held)
 
 /* Take nodes from `first` on into the next call, up to its bounds, and number
  * nodes and packs. */
-struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+struct weir__draft weir__draft_nodes(struct weir__delay_topic *topic,
                                      struct weir__held *first)
 {
     struct weir__draft draft = {.topic = topic, .first = first};
@@ -110,7 +110,7 @@ static uint64_t group_of(const struct weir__item *item, uint32_t call,
 
 /* Order the endings by the call that takes them. Calls are drafted twice for
  * that; the numbers come out the same. */
-void weir__draft_sort_endings(struct weir__store_topic *topic,
+void weir__draft_sort_endings(struct weir__delay_topic *topic,
                               struct weir__held *first)
 {
     uint32_t before = topic->calls;
@@ -158,14 +158,14 @@ void weir__draft_endings(struct weir__draft *draft, size_t first)
 
 static bool plan_parcels(const struct weir__draft *draft, size_t at, size_t end)
 {
-    struct weir__delay *store = draft->topic->store;
+    struct weir__delay *shared = draft->topic->shared;
 
     while (at < end) {
         struct weir__parcel parcel;
 
         weir__parcel_plan(&draft->topic->endings, at, end, &parcel);
-        weir__base_next_seq(&store->base, parcel.seq);
-        if (!weir__parcels_push(&store->parcels, &parcel))
+        weir__redis_next_seq(shared->store, parcel.seq);
+        if (!weir__parcels_push(&shared->parcels, &parcel))
             return false;
         at += parcel.count;
     }
@@ -176,7 +176,7 @@ static bool plan_parcels(const struct weir__draft *draft, size_t at, size_t end)
 static bool plan_burials(const struct weir__draft *draft)
 {
     const struct weir__items *items = &draft->topic->endings;
-    struct weir__delay *store = draft->topic->store;
+    struct weir__delay *shared = draft->topic->shared;
     size_t at = draft->end_dead;
 
     while (at < draft->end_burial) {
@@ -184,10 +184,10 @@ static bool plan_burials(const struct weir__draft *draft)
 
         weir__parcel_plan(items, at, draft->end_burial, &parcel);
         unnamed = weir__parcel_unnamed(items, &parcel);
-        weir__base_next_seq(&store->base, parcel.seq);
-        weir__base_next_seq(&store->base, unnamed.seq);
-        if (!weir__parcels_push(&store->parcels, &parcel) ||
-            !weir__parcels_push(&store->parcels, &unnamed))
+        weir__redis_next_seq(shared->store, parcel.seq);
+        weir__redis_next_seq(shared->store, unnamed.seq);
+        if (!weir__parcels_push(&shared->parcels, &parcel) ||
+            !weir__parcels_push(&shared->parcels, &unnamed))
             return false;
         at += parcel.count;
     }
@@ -196,7 +196,7 @@ static bool plan_burials(const struct weir__draft *draft)
 
 bool weir__draft_plan(struct weir__draft *draft)
 {
-    struct weir__parcels *parcels = &draft->topic->store->parcels;
+    struct weir__parcels *parcels = &draft->topic->shared->parcels;
 
     parcels->count = 0;
     if (!plan_parcels(draft, draft->first_item, draft->end_move))
@@ -208,10 +208,10 @@ bool weir__draft_plan(struct weir__draft *draft)
     return plan_parcels(draft, draft->end_burial, draft->end_item);
 }
 
-struct weir__store_topic *weir__draft_home(const struct weir__draft *draft,
+struct weir__delay_topic *weir__draft_home(const struct weir__draft *draft,
                                            size_t parcel)
 {
-    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
 
     if (parcel < draft->moves)
         return draft->topic;
@@ -243,7 +243,7 @@ static void write_nodes(struct weir__buf *list, const struct weir__draft *draft)
 
         weir__pack_uint(list, fetched->key);
         weir__pack_str(list, held->name, sizeof(held->name));
-        weir__pack_uint(list, held->lease->token);
+        weir__pack_uint(list, held->lease->base.token);
         weir__pack_uint(list, fetched->batch == NULL
                                   ? WEIR__PACK_HEAD
                                   : fetched->batch->header_len);
@@ -255,19 +255,19 @@ static void write_nodes(struct weir__buf *list, const struct weir__draft *draft)
 static void write_closed(struct weir__buf *list,
                          const struct weir__draft *draft)
 {
-    const struct weir__lease *lease;
+    const struct weir__delay_lease *lease;
     size_t count = 0;
 
     if (!draft->is_last)
         return;
-    for (lease = draft->topic->spent_leases; lease != NULL; lease = lease->next)
+    for (lease = draft->topic->done; lease != NULL; lease = lease->next_done)
         count += lease->returned == 0;
     if (count == 0)
         return;
     weir__pack_array(list, count);
-    for (lease = draft->topic->spent_leases; lease != NULL; lease = lease->next)
+    for (lease = draft->topic->done; lease != NULL; lease = lease->next_done)
         if (lease->returned == 0)
-            weir__pack_uint(list, lease->token);
+            weir__pack_uint(list, lease->base.token);
 }
 
 static uint64_t source_of(const struct weir__item *item)
@@ -280,7 +280,7 @@ void weir__draft_write_sources(struct weir__buf *list,
                                const struct weir__draft *draft, size_t parcel)
 {
     const struct weir__parcel *these =
-        &draft->topic->store->parcels.list[parcel];
+        &draft->topic->shared->parcels.list[parcel];
     const struct weir__item *first = &draft->topic->endings.list[these->first];
 
     weir__pack_array(list, these->count);
@@ -294,7 +294,7 @@ void weir__draft_write_pack(struct weir__buf *list,
 {
     const struct weir__items *items = &draft->topic->endings;
     const struct weir__parcel *these =
-        &draft->topic->store->parcels.list[parcel];
+        &draft->topic->shared->parcels.list[parcel];
     struct weir__buf when = {0};
 
     weir__parcel_when(&when, items, these,
@@ -317,7 +317,7 @@ static uint64_t counted_as(const struct weir__item *item)
 static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
 {
     const struct weir__items *items = &draft->topic->endings;
-    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
 
     if (draft->moves == 0)
         return;
@@ -350,7 +350,7 @@ static void write_ends(struct weir__buf *list, const struct weir__draft *draft)
 static void write_burials(struct weir__buf *list,
                           const struct weir__draft *draft)
 {
-    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
     uint64_t key = FIRST_PACK_KEY + draft->packs;
 
     weir__buf_reset(list);
@@ -369,7 +369,7 @@ static void write_burials(struct weir__buf *list,
 /* What comes behind the call's usual arguments. */
 static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
 {
-    struct weir__buf *list = draft->topic->store->scratch;
+    struct weir__buf *list = draft->topic->shared->scratch;
 
     write_burials(list, draft);
     weir__resp_bytes(buf, weir__buf_slice(list));
@@ -391,7 +391,7 @@ static bool has_burials(const struct weir__draft *draft)
 
 static bool has_aways(const struct weir__draft *draft)
 {
-    return draft->topic->store->parcels.count > draft->graves;
+    return draft->topic->shared->parcels.count > draft->graves;
 }
 
 /* The script and its keys. */
@@ -399,7 +399,7 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
                        size_t args)
 {
     const struct weir__prefix *prefix = &draft->topic->base.prefix;
-    const struct weir__parcels *parcels = &draft->topic->store->parcels;
+    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
     uint32_t key = FIRST_PACK_KEY;
 
     weir__resp_eval(buf, &weir__script_delay_settle,
@@ -426,8 +426,8 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
 void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
                        bool leaves_out)
 {
-    struct weir__store_topic *topic = draft->topic;
-    struct weir__buf *lists = topic->store->scratch;
+    struct weir__delay_topic *topic = draft->topic;
+    struct weir__buf *lists = topic->shared->scratch;
     size_t args = has_aways(draft)     ? 13
                   : leaves_out         ? 10
                   : has_burials(draft) ? 9

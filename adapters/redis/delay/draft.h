@@ -12,7 +12,7 @@ enum { WEIR__OUTCOME_FOLLOW = 100 };
 
 /* One call while it is being put together. */
 struct weir__draft {
-    struct weir__store_topic *topic;
+    struct weir__delay_topic *topic;
     uint32_t number; /* of the call */
     struct weir__held *first, *end;
     size_t nodes, slots, bytes, verdicts, packs;
@@ -26,12 +26,12 @@ struct weir__draft {
 };
 
 /* Order the topic's endings by the call that will take them. */
-void weir__draft_sort_endings(struct weir__store_topic *topic,
+void weir__draft_sort_endings(struct weir__delay_topic *topic,
                               struct weir__held *first);
 
 /* Take nodes from `first` on into the next call, up to its bounds, and number
  * nodes and packs. */
-struct weir__draft weir__draft_nodes(struct weir__store_topic *topic,
+struct weir__draft weir__draft_nodes(struct weir__delay_topic *topic,
                                      struct weir__held *first);
 
 /* Give the call its endings: those from `first` on that are of its nodes. */
@@ -41,7 +41,7 @@ void weir__draft_endings(struct weir__draft *draft, size_t first);
 bool weir__draft_plan(struct weir__draft *draft);
 
 /* The topic that a parcel of the store goes to. */
-struct weir__store_topic *weir__draft_home(const struct weir__draft *draft,
+struct weir__delay_topic *weir__draft_home(const struct weir__draft *draft,
                                            size_t parcel);
 
 /* What lists say of a parcel: its key, where that of the first one is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stddef.h>
 #include <string.h>
 
 #include "adapters/msgpack/record.h"
@@ -18,6 +19,14 @@ struct arrival {
     size_t count;
 };
 
+static struct weir__delay_lease *lease_of(struct weir__request *request)
+{
+    return (
+        struct weir__delay_lease *)(void *)((char *)request -
+                                            offsetof(struct weir__delay_lease,
+                                                     request));
+}
+
 static void batch_free(struct weir__shelf *shelf, struct weir__batch *batch)
 {
     if (batch == NULL)
@@ -28,34 +37,35 @@ static void batch_free(struct weir__shelf *shelf, struct weir__batch *batch)
     weir__shelf_put(shelf, batch, batch->size);
 }
 
-static void unlink_lease(struct weir__lease *lease)
+static void free_batches(struct weir__delay_lease *lease)
 {
-    struct weir__store_topic *topic = lease->topic;
-
-    if (lease->previous != NULL)
-        lease->previous->next = lease->next;
-    else if (topic->leases == lease)
-        topic->leases = lease->next;
-    if (lease->next != NULL)
-        lease->next->previous = lease->previous;
-    lease->previous = NULL;
-    lease->next = NULL;
+    for (size_t i = 0; i < lease->pack_count; i++) {
+        batch_free(&lease->topic->shared->batches, lease->packs[i].batch);
+        lease->packs[i].batch = NULL;
+    }
 }
 
-void weir__lease_free(struct weir__lease *lease)
+void weir__delay_lease_free(struct weir__delay_lease *lease)
 {
-    unlink_lease(lease);
-    for (size_t i = 0; i < lease->pack_count; i++)
-        batch_free(&lease->topic->store->batches, lease->packs[i].batch);
+    weir__lease_end(&lease->base);
+    free_batches(lease);
     weir__mem_free(lease);
 }
 
-void weir__lease_spend(struct weir__lease *lease)
+void weir__delay_lease_done(struct weir__delay_lease *lease)
 {
     WEIR_ASSERT(lease->out == 0);
-    unlink_lease(lease);
-    lease->next = lease->topic->spent_leases;
-    lease->topic->spent_leases = lease;
+    lease->next_done = lease->topic->done;
+    lease->topic->done = lease;
+}
+
+void weir__delay_lease_leave(struct weir__delay_lease *lease)
+{
+    lease->is_done = true;
+    if (lease->settles == 0)
+        weir__delay_lease_free(lease);
+    else
+        free_batches(lease);
 }
 
 /* --- batches ------------------------------------------------------------ */
@@ -109,7 +119,7 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
                     const struct weir__held *held,
                     const struct weir__pack *pack, uint32_t slot)
 {
-    const struct weir__lease *lease = held->lease;
+    const struct weir__delay_lease *lease = held->lease;
     bool has_id =
         pack != NULL && batch->ids != NULL && batch->ids[slot].len > 0;
     int64_t late_us = lease->time_us - held->due_ms * 1000;
@@ -121,7 +131,7 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         .batch = held->lease,
         .node = (uint32_t)(held - lease->nodes),
         .slot = slot,
-        .token = lease->token,
+        .token = lease->base.token,
         .due_ms = held->due_ms,
         .late_us = late_us < 0 ? 0 : late_us,
         .claimed_ns = lease->claimed_ns,
@@ -147,12 +157,12 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
     return WEIR_OK;
 }
 
-static void warn_newer(struct weir__store_topic *topic)
+static void warn_newer(struct weir__delay_topic *topic)
 {
     if (topic->warned_newer)
         return;
     topic->warned_newer = true;
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+    weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
               "redis: %s has jobs written by a newer version of weir; they are "
               "left alone",
               topic->base.name);
@@ -161,7 +171,7 @@ static void warn_newer(struct weir__store_topic *topic)
 /* All runs of one node into its batch, in order of slots. */
 static void deliver_node(struct weir__held *held, struct arrival *arrival)
 {
-    struct weir__lease *lease = held->lease;
+    struct weir__delay_lease *lease = held->lease;
     const struct weir__fetched *fetched = &lease->packs[held->pack];
     struct weir__batch *batch = fetched->batch;
     bool is_readable = held->lo + held->size <= fetched->pack.count;
@@ -176,8 +186,8 @@ static void deliver_node(struct weir__held *held, struct arrival *arrival)
             continue;
         }
         if (run->is_malformed)
-            weir__base_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
-                                run->id);
+            weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
+                                 run->id);
         batch->run_count++;
         *arrival->end = run;
         arrival->end = &run->next;
@@ -188,14 +198,15 @@ static void deliver_node(struct weir__held *held, struct arrival *arrival)
 /* --- packs -------------------------------------------------------------- */
 
 /* Its nodes are settled away. */
-static void lose_pack(struct weir__lease *lease, struct weir__fetched *fetched)
+static void lose_pack(struct weir__delay_lease *lease,
+                      struct weir__fetched *fetched)
 {
     const char *seq = fetched->first->name;
     size_t len = weir__seq_is_sound(seq) ? WEIR__SEQ_LEN : 0;
 
     fetched->is_gone = true;
-    weir__base_log_loss(&lease->topic->base, WEIR__LOSS_GONE, fetched->jobs,
-                        weir__slice_of(seq, len));
+    weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_GONE, fetched->jobs,
+                         weir__slice_of(seq, len));
 }
 
 /* Prepare pack number `index`; without a reply, which was too large, it cannot
@@ -203,7 +214,7 @@ static void lose_pack(struct weir__lease *lease, struct weir__fetched *fetched)
  * can be made of it), or has a batch (of malformed runs where it cannot be
  * read), or neither: then its jobs are left alone until their lease runs out.
  */
-static void open_pack(struct weir__lease *lease, size_t index,
+static void open_pack(struct weir__delay_lease *lease, size_t index,
                       const struct redisReply *reply)
 {
     struct weir__fetched *fetched = &lease->packs[index];
@@ -221,7 +232,7 @@ static void open_pack(struct weir__lease *lease, size_t index,
         warn_newer(lease->topic);
         return;
     }
-    fetched->batch = batch_new(&lease->topic->store->batches, fetched,
+    fetched->batch = batch_new(&lease->topic->shared->batches, fetched,
                                rc == WEIR_OK ? &fetched->pack : NULL);
     if (fetched->batch == NULL)
         return;
@@ -230,7 +241,7 @@ static void open_pack(struct weir__lease *lease, size_t index,
 }
 
 /* Nodes in the order in which they were claimed: oldest first. */
-static void deliver(struct weir__lease *lease, struct arrival *arrival)
+static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
 {
     bool has_dropped = false;
 
@@ -241,18 +252,18 @@ static void deliver(struct weir__lease *lease, struct arrival *arrival)
         if (fetched->batch != NULL)
             deliver_node(held, arrival);
         if (fetched->is_gone)
-            weir__topic_drop(lease->topic, held);
+            weir__delay_drop(lease->topic, held);
         has_dropped = has_dropped || fetched->is_gone;
     }
     lease->out = arrival->count;
     if (lease->out == 0 && has_dropped)
-        weir__lease_spend(lease);
+        weir__delay_lease_done(lease);
     else if (lease->out == 0)
-        weir__lease_free(lease); /* it runs out by itself */
+        weir__delay_lease_free(lease); /* it runs out by itself */
 }
 
 /* What packs cost: follows slowly downwards, at once upwards. */
-static void note_bytes(struct weir__store_topic *topic,
+static void note_bytes(struct weir__delay_topic *topic,
                        const struct redisReply *reply)
 {
     size_t count = (size_t)reply->elements, bytes = 0;
@@ -267,11 +278,11 @@ static void note_bytes(struct weir__store_topic *topic,
     topic->pack_bytes = bytes;
 }
 
-void weir__lease_fetched(struct weir__ask *ask, int code,
+void weir__lease_fetched(struct weir__request *request, int code,
                          const struct redisReply *reply)
 {
-    struct weir__lease *lease = (struct weir__lease *)ask; /* first member */
-    struct weir__store_topic *topic = lease->topic;
+    struct weir__delay_lease *lease = lease_of(request);
+    struct weir__delay_topic *topic = lease->topic;
     struct arrival arrival = {NULL, &arrival.first, 0};
     size_t jobs = lease->jobs;
 
@@ -280,7 +291,7 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
     lease->is_fetching = false;
     if (code == WEIR_ETOOBIG) /* from now on one by one */
         topic->pack_bytes = TOO_LARGE;
-    weir__base_log_error(&topic->base, "fetch", code, reply);
+    weir__topic_log_error(&topic->base, "fetch", code, reply);
     if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY &&
         (size_t)reply->elements == lease->pack_count) {
         note_bytes(topic, reply);
@@ -291,9 +302,9 @@ void weir__lease_fetched(struct weir__ask *ask, int code,
         open_pack(lease, 0, NULL);
         deliver(lease, &arrival);
     } else {
-        weir__lease_free(lease); /* it runs out by itself */
+        weir__delay_lease_free(lease); /* it runs out by itself */
     }
     if (topic->base.user != NULL)
-        topic->store->base.events.arrived(topic->base.user, arrival.first,
+        topic->base.store->events.arrived(topic->base.user, arrival.first,
                                           arrival.count, jobs - arrival.count);
 }

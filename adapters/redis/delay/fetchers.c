@@ -12,13 +12,13 @@
 
 enum { MUCH = 512 }; /* jobs */
 
-static void open_fetchers(struct weir__delay *store)
+static void open_fetchers(struct weir__delay *shared)
 {
-    const struct weir__redis_options *options = &store->base.options;
-    char name[sizeof(store->base.worker) + 8];
+    const struct weir__redis_options *options = &shared->store->options;
+    char name[sizeof(shared->store->worker) + 8];
     struct weir__conn_options conn = {
         .loop = options->loop,
-        .url = &store->base.url,
+        .url = &shared->store->url,
         .name = name,
         .wait_ms = options->wait_ms,
         .log = options->log,
@@ -26,22 +26,22 @@ static void open_fetchers(struct weir__delay *store)
         .depth = options->depth,
     };
 
-    (void)snprintf(name, sizeof(name), "%s:fetch", store->base.worker);
+    (void)snprintf(name, sizeof(name), "%s:fetch", shared->store->worker);
     for (size_t i = 0; i < WEIR__FETCHERS; i++) {
         conn.seed = options->seed + 2 + i;
-        if (store->fetchers[i] == NULL)
-            (void)weir__conn_open(&conn, &store->fetchers[i]);
+        if (shared->fetchers[i] == NULL)
+            (void)weir__conn_open(&conn, &shared->fetchers[i]);
     }
 }
 
 /* The next one that is ready; NULL: none. */
-static struct weir__conn *next_fetcher(struct weir__delay *store)
+static struct weir__conn *next_fetcher(struct weir__delay *shared)
 {
     for (size_t i = 0; i < WEIR__FETCHERS; i++) {
         struct weir__conn *conn;
 
-        store->fetcher = (store->fetcher + 1) % WEIR__FETCHERS;
-        conn = store->fetchers[store->fetcher];
+        shared->fetcher = (shared->fetcher + 1) % WEIR__FETCHERS;
+        conn = shared->fetchers[shared->fetcher];
         if (conn != NULL && weir__conn_is_ready(conn))
             return conn;
     }
@@ -49,7 +49,7 @@ static struct weir__conn *next_fetcher(struct weir__delay *store)
 }
 
 static void write_fetch(struct weir__buf *bytes,
-                        const struct weir__lease *lease)
+                        const struct weir__delay_lease *lease)
 {
     weir__resp_command(bytes, 1 + lease->pack_count);
     weir__resp_str(bytes, "MGET");
@@ -58,28 +58,28 @@ static void write_fetch(struct weir__buf *bytes,
                           lease->packs[i].first->name);
 }
 
-void weir__lease_fetch(struct weir__lease *lease)
+void weir__lease_fetch(struct weir__delay_lease *lease)
 {
-    struct weir__delay *store = lease->topic->store;
+    struct weir__delay *shared = lease->topic->shared;
     unsigned bodies = weir__send_bodies(lease->pack_count);
     struct weir__conn *conn = NULL;
     struct weir__buf bytes = {0};
 
     lease->is_fetching = true;
-    lease->ask.done = weir__lease_fetched;
+    lease->request.done = weir__lease_fetched;
     write_fetch(&bytes, lease);
     if (lease->jobs >= MUCH) {
-        open_fetchers(store);
-        conn = next_fetcher(store);
+        open_fetchers(shared);
+        conn = next_fetcher(shared);
     }
     lease->by_fetcher = conn != NULL;
     if (conn == NULL) {
-        weir__base_send(&store->base, &bytes, NULL, WEIR__SEND_AGAIN | bodies,
-                        &lease->ask);
+        weir__redis_send(shared->store, &bytes, NULL, WEIR__SEND_AGAIN | bodies,
+                         &lease->request);
         return;
     }
-    weir__base_send_by(&store->base, conn, &bytes, NULL,
-                       WEIR__SEND_ONCE | bodies, &lease->ask);
+    weir__redis_send_by(shared->store, conn, &bytes, NULL,
+                        WEIR__SEND_ONCE | bodies, &lease->request);
     weir__conn_flush(conn);
 }
 
@@ -95,29 +95,29 @@ static bool has_all(const struct redisReply *reply)
 
 /* A fetcher may be with a server that commands have left, or not reached: that
  * a pack is gone only the connection that claimed it can say. */
-bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+bool weir__lease_fetch_again(struct weir__delay_lease *lease, int code,
                              const struct redisReply *reply)
 {
     struct weir__buf bytes = {0};
 
     if (!lease->by_fetcher || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
         (code == WEIR_OK && has_all(reply)) ||
-        lease->topic->store->base.is_closed)
+        lease->topic->base.store->is_closed)
         return false;
     lease->by_fetcher = false;
     write_fetch(&bytes, lease);
-    weir__base_send(&lease->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN | weir__send_bodies(lease->pack_count),
-                    &lease->ask);
+    weir__redis_send(lease->topic->base.store, &bytes, NULL,
+                     WEIR__SEND_AGAIN | weir__send_bodies(lease->pack_count),
+                     &lease->request);
     return true;
 }
 
-void weir__fetchers_close(struct weir__delay *store)
+void weir__fetchers_close(struct weir__delay *shared)
 {
     for (size_t i = 0; i < WEIR__FETCHERS; i++) {
-        struct weir__conn *conn = store->fetchers[i];
+        struct weir__conn *conn = shared->fetchers[i];
 
-        store->fetchers[i] = NULL;
+        shared->fetchers[i] = NULL;
         weir__conn_close(conn);
     }
 }

@@ -9,17 +9,19 @@
  * pack is its own the answer to the claim says, which comes first. */
 
 struct weir__hint {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
-    struct weir__lease *lease; /* whose pack this is; NULL: nobody's, so far */
+    struct weir__request request;
+    struct weir__delay_topic *topic;
+    struct weir__delay_lease
+        *lease; /* whose pack this is; NULL: nobody's, so far */
     char seq[WEIR__SEQ_LEN];
 };
 
-static void on_fetched(struct weir__ask *ask, int code,
+static void on_fetched(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__hint *hint = (struct weir__hint *)ask; /* its first member */
-    struct weir__lease *lease = hint->lease;
+    struct weir__hint *hint =
+        (struct weir__hint *)request; /* its first member */
+    struct weir__delay_lease *lease = hint->lease;
 
     if (hint->topic->hint == hint) /* the claim is sent once more */
         hint->topic->hint = NULL;
@@ -28,18 +30,18 @@ static void on_fetched(struct weir__ask *ask, int code,
         return;
     if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
         code == WEIR_ECANCELED)
-        weir__lease_fetched(&lease->ask, code, reply);
+        weir__lease_fetched(&lease->request, code, reply);
     else
         weir__lease_fetch(lease); /* this one did not get there */
 }
 
-void weir__hint_note(struct weir__store_topic *topic, const char *seq)
+void weir__hint_note(struct weir__delay_topic *topic, const char *seq)
 {
     memcpy(topic->hint_seq, seq, sizeof(topic->hint_seq));
     topic->has_hint = true;
 }
 
-void weir__hint_send(struct weir__store_topic *topic)
+void weir__hint_send(struct weir__delay_topic *topic)
 {
     struct weir__hint *hint;
     struct weir__buf bytes = {0};
@@ -50,21 +52,21 @@ void weir__hint_send(struct weir__store_topic *topic)
     hint = weir__mem_new(sizeof(*hint));
     if (hint == NULL)
         return; /* it is fetched afterwards */
-    hint->ask.done = on_fetched;
+    hint->request.done = on_fetched;
     hint->topic = topic;
     memcpy(hint->seq, topic->hint_seq, sizeof(hint->seq));
     topic->hint = hint;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "MGET");
     weir__prefix_pack(&bytes, &topic->base.prefix, hint->seq);
-    weir__base_send(&topic->store->base, &bytes, NULL,
-                    WEIR__SEND_ONCE | weir__send_bodies(1), &hint->ask);
+    weir__redis_send(topic->base.store, &bytes, NULL,
+                     WEIR__SEND_ONCE | weir__send_bodies(1), &hint->request);
 }
 
 /* Options that changed are read before jobs arrive: then it is fetched again,
  * behind them. */
-bool weir__hint_takes(struct weir__store_topic *topic,
-                      struct weir__lease *lease)
+bool weir__hint_takes(struct weir__delay_topic *topic,
+                      struct weir__delay_lease *lease)
 {
     struct weir__hint *hint = topic->hint;
 
@@ -75,6 +77,6 @@ bool weir__hint_takes(struct weir__store_topic *topic,
         return false;
     hint->lease = lease;
     lease->is_fetching = true;
-    lease->ask.done = weir__lease_fetched;
+    lease->request.done = weir__lease_fetched;
     return true;
 }

@@ -20,10 +20,10 @@ enum {
 #define MS_NS INT64_C(1000000)
 
 /* At random from `ms` to twice as much. */
-static int64_t jitter_ms(struct weir__delay *store, int64_t ms)
+static int64_t jitter_ms(struct weir__delay *shared, int64_t ms)
 {
     return ms +
-           (int64_t)(weir__random_next(&store->random) % (uint64_t)(ms + 1));
+           (int64_t)(weir__random_next(&shared->random) % (uint64_t)(ms + 1));
 }
 
 /* --- errors -------------------------------------------------------------- */
@@ -37,46 +37,46 @@ static enum weir__error_class class_of(int code, const struct redisReply *reply)
 }
 
 /* A full server takes claims and renewals: these need no room. */
-void weir__hold_note_error(struct weir__store_topic *topic, const char *what,
+void weir__hold_note_error(struct weir__delay_topic *topic, const char *what,
                            int code, const struct redisReply *reply)
 {
-    struct weir__delay *store = topic->store;
+    struct weir__delay *shared = topic->shared;
     enum weir__error_class class = class_of(code, reply);
 
-    weir__base_log_error(&topic->base, what, code, reply);
+    weir__topic_log_error(&topic->base, what, code, reply);
     if (class == WEIR__ERROR_REFUSED)
         topic->is_refused = true;
     else if (class == WEIR__ERROR_DENIED)
-        topic->claims_from_ns = weir__base_now_ns(&store->base) +
-                                jitter_ms(store, DENIED_MS) * MS_NS;
+        topic->claims_from_ns = weir__redis_now_ns(shared->store) +
+                                jitter_ms(shared, DENIED_MS) * MS_NS;
 }
 
 /* --- claims -------------------------------------------------------------- */
 
-enum weir__hold_claim weir__hold_claim(const struct weir__store_topic *topic)
+enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic)
 {
     if (topic->held_cost > COST_MAX ||
-        weir__base_now_ns(&topic->store->base) < topic->claims_from_ns)
+        weir__redis_now_ns(topic->base.store) < topic->claims_from_ns)
         return WEIR__CLAIM_PUT_OFF;
     return topic->is_refused ? WEIR__CLAIM_PROBE : WEIR__CLAIM_GO;
 }
 
-void weir__hold_probed(struct weir__store_topic *topic)
+void weir__hold_probed(struct weir__delay_topic *topic)
 {
     int64_t lease_ms = topic->base.claim.lease_ms;
     int64_t calm_ms = lease_ms / 2 > CALM_MS ? lease_ms / 2 : CALM_MS;
 
     topic->is_refused = false;
     topic->claims_from_ns =
-        weir__base_now_ns(&topic->store->base) + calm_ms * MS_NS;
-    weir__topic_renew(topic, lease_ms);
+        weir__redis_now_ns(topic->base.store) + calm_ms * MS_NS;
+    weir__leases_renew(&topic->base, lease_ms);
 }
 
 /* --- holding ------------------------------------------------------------- */
 
-static void arm(struct weir__store_topic *topic, int64_t ms)
+static void arm(struct weir__delay_topic *topic, int64_t ms)
 {
-    struct ev_loop *loop = topic->store->base.options.loop;
+    struct ev_loop *loop = topic->base.store->options.loop;
 
     if (ev_is_active(&topic->hold))
         return;
@@ -85,23 +85,25 @@ static void arm(struct weir__store_topic *topic, int64_t ms)
     ev_timer_start(loop, &topic->hold);
 }
 
-static int64_t next_ms(struct weir__store_topic *topic)
+static int64_t next_ms(struct weir__delay_topic *topic)
 {
     topic->hold_ms = topic->hold_ms == 0 ? FIRST_MS : topic->hold_ms * 2;
     if (topic->hold_ms > MOST_MS / 2)
         topic->hold_ms = MOST_MS / 2;
-    return jitter_ms(topic->store, topic->hold_ms);
+    return jitter_ms(topic->shared, topic->hold_ms);
 }
 
 static void append(struct weir__settle *settle, int64_t wait_ms)
 {
-    struct weir__store_topic *topic = settle->topic;
+    struct weir__delay_topic *topic = settle->topic;
 
     if (!settle->is_held) {
         settle->cost = settle->call.len + settle->verdicts * VERDICT_COST;
         for (size_t i = 0; i < settle->copy_count; i++)
             settle->cost += settle->copies[i].len;
         topic->held_cost += settle->cost;
+        for (size_t i = 0; i < settle->lease_count; i++)
+            settle->leases[i]->held++;
     }
     settle->is_held = true;
     settle->is_second = true;
@@ -111,9 +113,9 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
     arm(topic, wait_ms);
 }
 
-bool weir__hold_is_crowded(const struct weir__store_topic *topic)
+bool weir__hold_is_crowded(const struct weir__delay_topic *topic)
 {
-    const struct weir__base *base = &topic->store->base;
+    const struct weir__redis *base = topic->base.store;
 
     return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
 }
@@ -126,24 +128,24 @@ void weir__hold_crowded(struct weir__settle *settle)
 bool weir__hold_push(struct weir__settle *settle,
                      const struct redisReply *reply)
 {
-    struct weir__store_topic *topic = settle->topic;
+    struct weir__delay_topic *topic = settle->topic;
     enum weir__error_class class = class_of(WEIR_ESERVER, reply);
     bool is_error = reply->type == REDIS_REPLY_ERROR;
 
     if ((is_error && class != WEIR__ERROR_REFUSED &&
          class != WEIR__ERROR_FULL && class != WEIR__ERROR_DENIED) ||
         (!is_error && settle->copy_count == 0) || topic->base.user == NULL ||
-        settle->verdicts == 0 || topic->store->base.is_closed)
+        settle->verdicts == 0 || topic->base.store->is_closed)
         return false;
     if (settle->copy_count == 0)
-        weir__conn_take_back(topic->store->base.commands, &settle->call);
+        weir__conn_take_back(topic->base.store->commands, &settle->call);
     append(settle, class == WEIR__ERROR_DENIED
-                       ? jitter_ms(topic->store, DENIED_MS)
+                       ? jitter_ms(topic->shared, DENIED_MS)
                        : next_ms(topic));
     return true;
 }
 
-static struct weir__settle *take_first(struct weir__store_topic *topic)
+static struct weir__settle *take_first(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle = topic->held;
 
@@ -154,7 +156,7 @@ static struct weir__settle *take_first(struct weir__store_topic *topic)
     return settle;
 }
 
-void weir__hold_release(struct weir__store_topic *topic)
+void weir__hold_release(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 
@@ -164,13 +166,13 @@ void weir__hold_release(struct weir__store_topic *topic)
         weir__settle_send(settle);
     if (topic->held != NULL)
         arm(topic, FIRST_MS);
-    if (!topic->store->base.is_closed)
-        weir__conn_flush(topic->store->base.commands);
+    if (!topic->base.store->is_closed)
+        weir__conn_flush(topic->base.store->commands);
 }
 
 static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    struct weir__store_topic *topic = timer->data;
+    struct weir__delay_topic *topic = timer->data;
 
     (void)loop; /* the store's own */
     (void)events;
@@ -180,23 +182,23 @@ static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
         arm(topic, next_ms(topic));
         return;
     }
-    weir__topic_renew(topic, topic->base.claim.lease_ms);
+    weir__leases_renew(&topic->base, topic->base.claim.lease_ms);
     weir__settle_send(take_first(topic));
-    weir__conn_flush(topic->store->base.commands);
+    weir__conn_flush(topic->base.store->commands);
 }
 
-void weir__hold_init(struct weir__store_topic *topic)
+void weir__hold_init(struct weir__delay_topic *topic)
 {
     topic->held_end = &topic->held;
     ev_timer_init(&topic->hold, on_hold, 0., 0.);
     topic->hold.data = topic;
 }
 
-void weir__hold_fini(struct weir__store_topic *topic)
+void weir__hold_fini(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 
-    ev_timer_stop(topic->store->base.options.loop, &topic->hold);
+    ev_timer_stop(topic->base.store->options.loop, &topic->hold);
     while ((settle = take_first(topic)) != NULL)
         weir__settle_free(settle);
 }

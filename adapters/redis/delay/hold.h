@@ -17,8 +17,8 @@
 
 /* One call of the settle script. */
 struct weir__settle {
-    struct weir__ask ask; /* first */
-    struct weir__store_topic *topic;
+    struct weir__request request; /* first */
+    struct weir__delay_topic *topic;
     struct weir__settle *next; /* of those that are held */
     size_t verdicts;
     size_t told;           /* of these what was answered for good */
@@ -26,8 +26,8 @@ struct weir__settle {
     bool is_held;          /* or was */
     size_t cost;           /* of holding it, in bytes */
     struct weir__buf call; /* while it is held; empty: it is among the copies */
-    uint64_t *tokens;      /* that it names; behind the copies */
-    size_t token_count;
+    struct weir__delay_lease **leases; /* that it names; behind the copies */
+    size_t lease_count;
     /* Commands to send when a pack was not staged: to stage them all once more,
      * then the call, which leaves out what cannot be staged. */
     size_t copy_count;
@@ -43,11 +43,11 @@ void weir__settle_free(struct weir__settle *settle);
 
 /* --- delay/hold.c -------------------------------------------------------- */
 
-void weir__hold_init(struct weir__store_topic *topic);
-void weir__hold_fini(struct weir__store_topic *topic);
+void weir__hold_init(struct weir__delay_topic *topic);
+void weir__hold_fini(struct weir__delay_topic *topic);
 
 /* Log an error, and draw conclusions for the next claims. */
-void weir__hold_note_error(struct weir__store_topic *topic, const char *what,
+void weir__hold_note_error(struct weir__delay_topic *topic, const char *what,
                            int code, const struct redisReply *reply);
 
 /* Take a call whose answer is `reply`: an error of the server, or that what it
@@ -59,20 +59,20 @@ bool weir__hold_push(struct weir__settle *settle,
 /* So much waits for the server that a part of the next call might not be taken
  * any more. Then the call is held at once; its commands are its copies, or
  * `call`. */
-bool weir__hold_is_crowded(const struct weir__store_topic *topic);
+bool weir__hold_is_crowded(const struct weir__delay_topic *topic);
 void weir__hold_crowded(struct weir__settle *settle);
 
 /* A call that was held was answered for good: the others may go, too. */
-void weir__hold_release(struct weir__store_topic *topic);
+void weir__hold_release(struct weir__delay_topic *topic);
 
 enum weir__hold_claim {
     WEIR__CLAIM_GO,
     WEIR__CLAIM_PROBE,  /* ask first whether writes are taken */
     WEIR__CLAIM_PUT_OFF /* not yet */
 };
-enum weir__hold_claim weir__hold_claim(const struct weir__store_topic *topic);
+enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic);
 
 /* The server takes writes again. */
-void weir__hold_probed(struct weir__store_topic *topic);
+void weir__hold_probed(struct weir__delay_topic *topic);
 
 #endif

@@ -16,9 +16,9 @@
 
 enum { TRIES = 5 };
 
-struct job_ask {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+struct job_request {
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     weir_show_fn show_fn; /* exactly one of the three */
     weir_delete_fn delete_fn;
     weir_reschedule_fn reschedule_fn;
@@ -35,9 +35,9 @@ struct job_ask {
     size_t slot;
 };
 
-static void look_up(struct job_ask *job);
+static void look_up(struct job_request *job);
 
-static void finish(struct job_ask *job, int code,
+static void finish(struct job_request *job, int code,
                    const struct weir_job_info *info)
 {
     weir_show_fn show_fn = job->show_fn;
@@ -58,7 +58,7 @@ static void finish(struct job_ask *job, int code,
         reschedule_fn(code, state, due_ms, arg);
 }
 
-static void start_over(struct job_ask *job)
+static void start_over(struct job_request *job)
 {
     job->tries++;
     if (job->tries < TRIES)
@@ -89,7 +89,7 @@ int weir__job_read(struct weir_slice bytes, struct weir_job_info *info)
     return WEIR_OK;
 }
 
-static void show_record(struct job_ask *job, struct weir_slice bytes)
+static void show_record(struct job_request *job, struct weir_slice bytes)
 {
     struct weir_job_info *info = &job->info;
     int rc = weir__job_read(bytes, info);
@@ -100,10 +100,11 @@ static void show_record(struct job_ask *job, struct weir_slice bytes)
     finish(job, rc, info);
 }
 
-static void on_bytes(struct weir__ask *ask, int code,
+static void on_bytes(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+    struct job_request *job =
+        (struct job_request *)request; /* its first member */
     struct weir__pack pack;
     struct weir_slice bytes;
 
@@ -128,11 +129,11 @@ static void on_bytes(struct weir__ask *ask, int code,
         show_record(job, bytes);
 }
 
-static void fetch(struct job_ask *job)
+static void fetch(struct job_request *job)
 {
     struct weir__buf bytes = {0};
 
-    job->ask.done = on_bytes;
+    job->request.done = on_bytes;
     if (job->state == WEIR_JOB_DEAD) {
         weir__resp_command(&bytes, 3);
         weir__resp_str(&bytes, "HGET");
@@ -143,14 +144,14 @@ static void fetch(struct job_ask *job)
         weir__resp_str(&bytes, "GET");
         weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
     }
-    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &job->ask);
+    weir__redis_send(job->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &job->request);
 }
 
 /* --- the slot script ---------------------------------------------------- */
 
 /* False if the script knows no such state. */
-static bool read_state(struct job_ask *job, const struct redisReply *reply)
+static bool read_state(struct job_request *job, const struct redisReply *reply)
 {
     static const enum weir_job_state states[] = {
         WEIR_JOB_SCHEDULED, WEIR_JOB_READY, WEIR_JOB_RUNNING, WEIR_JOB_DEAD};
@@ -175,10 +176,11 @@ static bool read_state(struct job_ask *job, const struct redisReply *reply)
     return false;
 }
 
-static void on_slot(struct weir__ask *ask, int code,
+static void on_slot(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+    struct job_request *job =
+        (struct job_request *)request; /* its first member */
     struct weir_slice word;
 
     if (code != WEIR_OK)
@@ -200,7 +202,7 @@ static void on_slot(struct weir__ask *ask, int code,
         finish(job, WEIR_OK, NULL);
 }
 
-static void write_when(struct weir__buf *bytes, const struct job_ask *job)
+static void write_when(struct weir__buf *bytes, const struct job_request *job)
 {
     char when[24];
     int len =
@@ -211,7 +213,7 @@ static void write_when(struct weir__buf *bytes, const struct job_ask *job)
     weir__resp_str(bytes, when);
 }
 
-static const char *verb_of(const struct job_ask *job)
+static const char *verb_of(const struct job_request *job)
 {
     return job->delete_fn != NULL       ? "delete"
            : job->reschedule_fn != NULL ? "reschedule"
@@ -220,12 +222,12 @@ static const char *verb_of(const struct job_ask *job)
 
 /* A delete that is repeated would not find its job, and a delay would begin
  * anew: these are sent once. */
-static void ask_slot(struct job_ask *job)
+static void request_slot(struct job_request *job)
 {
     bool is_again = job->show_fn != NULL;
     struct weir__buf bytes = {0};
 
-    job->ask.done = on_slot;
+    job->request.done = on_slot;
     weir__resp_eval(&bytes, &weir__script_delay_slot, 8, 6);
     weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
     if (strcmp(job->place, "D") == 0)
@@ -240,14 +242,15 @@ static void ask_slot(struct job_ask *job)
     weir__resp_str(&bytes, job->slot_text);
     weir__resp_str(&bytes, job->topic->base.name);
     write_when(&bytes, job);
-    weir__base_send(&job->topic->store->base, &bytes, &weir__script_delay_slot,
-                    is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE, &job->ask);
+    weir__redis_send(job->topic->base.store, &bytes, &weir__script_delay_slot,
+                     is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE,
+                     &job->request);
 }
 
 /* --- the index ---------------------------------------------------------- */
 
 /* Where a made id says that its job was put. */
-static bool read_place(struct job_ask *job)
+static bool read_place(struct job_request *job)
 {
     const char *seq;
     unsigned slot;
@@ -263,10 +266,11 @@ static bool read_place(struct job_ask *job)
     return true;
 }
 
-static void on_index(struct weir__ask *ask, int code,
+static void on_index(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct job_ask *job = (struct job_ask *)ask; /* its first member */
+    struct job_request *job =
+        (struct job_request *)request; /* its first member */
 
     if (code != WEIR_OK) {
         finish(job, code, NULL);
@@ -280,29 +284,29 @@ static void on_index(struct weir__ask *ask, int code,
         finish(job, WEIR_ENOTFOUND, NULL);
         return;
     }
-    ask_slot(job);
+    request_slot(job);
 }
 
-static void look_up(struct job_ask *job)
+static void look_up(struct job_request *job)
 {
     struct weir__buf bytes = {0};
 
-    job->ask.done = on_index;
+    job->request.done = on_index;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HGET");
     weir__prefix_key(&bytes, &job->topic->base.prefix, "ids");
     weir__resp_str(&bytes, job->id);
-    weir__base_send(&job->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &job->ask);
+    weir__redis_send(job->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &job->request);
 }
 
 /* --- the port ----------------------------------------------------------- */
 
 /* NULL when out of memory. */
-static struct job_ask *job_new(struct weir__store_topic *topic,
-                               struct weir_slice id, void *arg)
+static struct job_request *job_new(struct weir__delay_topic *topic,
+                                   struct weir_slice id, void *arg)
 {
-    struct job_ask *job = weir__mem_new(sizeof(*job));
+    struct job_request *job = weir__mem_new(sizeof(*job));
 
     WEIR_ASSERT(id.len > 0 && id.len <= WEIR_MAX_ID);
     if (job == NULL)
@@ -314,12 +318,13 @@ static struct job_ask *job_new(struct weir__store_topic *topic,
     return job;
 }
 
-int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_show(struct weir__store_topic *base, struct weir_slice id,
                      weir_show_fn fn, void *arg)
 {
-    struct job_ask *job;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct job_request *job;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, id, arg);
     if (job == NULL)
@@ -329,12 +334,13 @@ int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
     return WEIR_OK;
 }
 
-int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_remove(struct weir__store_topic *base, struct weir_slice id,
                        weir_delete_fn fn, void *arg)
 {
-    struct job_ask *job;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct job_request *job;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, id, arg);
     if (job == NULL)
@@ -344,14 +350,15 @@ int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
     return WEIR_OK;
 }
 
-int weir__topic_reschedule(struct weir__store_topic *topic,
+int weir__delay_reschedule(struct weir__store_topic *base,
                            const struct weir__reschedule *what,
                            weir_reschedule_fn fn, void *arg)
 {
-    struct job_ask *job;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct job_request *job;
 
     WEIR_ASSERT(what->delay_ms >= 0 && what->at_ms >= 0);
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     job = job_new(topic, what->id, arg);
     if (job == NULL)

@@ -24,8 +24,8 @@ struct page_node {
 };
 
 struct listing {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     enum weir_job_state state;
     weir_show_fn fn;
     void *arg;
@@ -38,7 +38,7 @@ struct listing {
     struct page_node nodes[PAGE];
 };
 
-static void ask_page(struct listing *listing);
+static void request_page(struct listing *listing);
 
 static void finish(struct listing *listing, int code)
 {
@@ -94,10 +94,10 @@ static void show_node(struct listing *listing, const struct page_node *node,
     }
 }
 
-static void on_packs(struct weir__ask *ask, int code,
+static void on_packs(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct listing *listing = (struct listing *)ask; /* its first member */
+    struct listing *listing = (struct listing *)request; /* its first member */
     struct weir_slice bytes;
     size_t total = 0;
 
@@ -115,7 +115,7 @@ static void on_packs(struct weir__ask *ask, int code,
     }
     total = PAGE_BYTES / (total / listing->count + 1);
     listing->page = total < 1 ? 1 : total > PAGE ? PAGE : total;
-    ask_page(listing);
+    request_page(listing);
 }
 
 /* --- nodes -------------------------------------------------------------- */
@@ -169,10 +169,10 @@ static void read_nodes(struct listing *listing, const struct redisReply *reply)
     }
 }
 
-static void on_nodes(struct weir__ask *ask, int code,
+static void on_nodes(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct listing *listing = (struct listing *)ask; /* its first member */
+    struct listing *listing = (struct listing *)request; /* its first member */
     struct weir__buf bytes = {0};
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
@@ -184,28 +184,28 @@ static void on_nodes(struct weir__ask *ask, int code,
         return;
     }
     if (listing->count == 0) {
-        ask_page(listing);
+        request_page(listing);
         return;
     }
-    listing->ask.done = on_packs;
+    listing->request.done = on_packs;
     weir__resp_command(&bytes, 1 + listing->count);
     weir__resp_str(&bytes, "MGET");
     for (size_t i = 0; i < listing->count; i++)
         weir__prefix_pack(&bytes, &listing->topic->base.prefix,
                           listing->nodes[i].name);
-    weir__base_send(&listing->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN | weir__send_bodies(listing->count),
-                    &listing->ask);
+    weir__redis_send(listing->topic->base.store, &bytes, NULL,
+                     WEIR__SEND_AGAIN | weir__send_bodies(listing->count),
+                     &listing->request);
 }
 
-static void ask_page(struct listing *listing)
+static void request_page(struct listing *listing)
 {
     size_t count =
         listing->left < listing->page ? listing->left : listing->page;
     struct weir__buf bytes = {0};
 
     listing->page = count;
-    listing->ask.done = on_nodes;
+    listing->request.done = on_nodes;
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "ZRANGE");
     weir__prefix_key(&bytes, &listing->topic->base.prefix,
@@ -213,16 +213,16 @@ static void ask_page(struct listing *listing)
     weir__resp_int(&bytes, (int64_t)listing->rank);
     weir__resp_int(&bytes, (int64_t)(listing->rank + count) - 1);
     weir__resp_str(&bytes, "WITHSCORES");
-    weir__base_send(&listing->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &listing->ask);
+    weir__redis_send(listing->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &listing->request);
 }
 
 /* --- where to begin ----------------------------------------------------- */
 
-static void on_rank(struct weir__ask *ask, int code,
+static void on_rank(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct listing *listing = (struct listing *)ask; /* its first member */
+    struct listing *listing = (struct listing *)request; /* its first member */
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_INTEGER)
         code = WEIR_ESERVER;
@@ -231,30 +231,30 @@ static void on_rank(struct weir__ask *ask, int code,
         return;
     }
     listing->rank = (size_t)reply->integer;
-    ask_page(listing);
+    request_page(listing);
 }
 
-static void ask_rank(struct listing *listing)
+static void request_rank(struct listing *listing)
 {
     struct weir__buf bytes = {0};
     char bound[32];
     int len = snprintf(bound, sizeof(bound), "(%" PRId64, listing->now_ms + 1);
 
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof(bound));
-    listing->ask.done = on_rank;
+    listing->request.done = on_rank;
     weir__resp_command(&bytes, 4);
     weir__resp_str(&bytes, "ZCOUNT");
     weir__prefix_key(&bytes, &listing->topic->base.prefix, "wait");
     weir__resp_str(&bytes, "-inf");
     weir__resp_str(&bytes, bound);
-    weir__base_send(&listing->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &listing->ask);
+    weir__redis_send(listing->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &listing->request);
 }
 
-static void on_time(struct weir__ask *ask, int code,
+static void on_time(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct listing *listing = (struct listing *)ask; /* its first member */
+    struct listing *listing = (struct listing *)request; /* its first member */
 
     if (code == WEIR_OK && !weir__reply_clock(reply, &listing->now_ms))
         code = WEIR_ESERVER;
@@ -263,15 +263,15 @@ static void on_time(struct weir__ask *ask, int code,
         return;
     }
     if (listing->state == WEIR_JOB_SCHEDULED)
-        ask_rank(listing);
+        request_rank(listing);
     else
-        ask_page(listing);
+        request_page(listing);
 }
 
-static void on_exists(struct weir__ask *ask, int code,
+static void on_exists(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct listing *listing = (struct listing *)ask; /* its first member */
+    struct listing *listing = (struct listing *)request; /* its first member */
     struct weir__buf bytes = {0};
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
@@ -281,26 +281,27 @@ static void on_exists(struct weir__ask *ask, int code,
         finish(listing, code);
         return;
     }
-    listing->ask.done = on_time;
+    listing->request.done = on_time;
     weir__resp_command(&bytes, 1);
     weir__resp_str(&bytes, "TIME");
-    weir__base_send(&listing->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &listing->ask);
+    weir__redis_send(listing->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &listing->request);
 }
 
-int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
+int weir__delay_list(struct weir__store_topic *base, enum weir_job_state state,
                      size_t limit, weir_show_fn fn, void *arg)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__buf bytes = {0};
     struct listing *listing;
 
     WEIR_ASSERT(state != WEIR_JOB_DEAD);
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     listing = weir__mem_new(sizeof(*listing));
     if (listing == NULL)
         return WEIR_ENOMEM;
-    listing->ask.done = on_exists;
+    listing->request.done = on_exists;
     listing->topic = topic;
     listing->state = state;
     listing->fn = fn;
@@ -310,7 +311,7 @@ int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__prefix_key(&bytes, &topic->base.prefix, "meta");
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &listing->ask);
+    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &listing->request);
     return WEIR_OK;
 }

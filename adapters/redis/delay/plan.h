@@ -14,7 +14,7 @@
 #include "core/buf.h"
 
 struct weir__held;
-struct weir__store_topic;
+struct weir__delay_topic;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
 struct weir__item {
@@ -34,7 +34,7 @@ struct weir__item {
     uint32_t outcome;
     bool is_absolute; /* a follow-up's ms is a server time */
     bool is_instead;  /* where follow-ups cannot be added elsewhere */
-    struct weir__store_topic *away; /* a follow-up's topic; NULL: this one */
+    struct weir__delay_topic *away; /* a follow-up's topic; NULL: this one */
 };
 
 /* Items and their bytes; zeroed: empty. */

@@ -2,13 +2,13 @@
 #ifndef WEIR_DELAY_PRIVATE_H
 #define WEIR_DELAY_PRIVATE_H
 
-/* What the files of the delay store share: the store and its topics.
- * delay/delay.c opens and closes; then there is one file for each thing that a
- * topic does. */
+/* What the files of delay topics share. delay/delay.c has the table of rules;
+ * then there is one file for each thing that a topic does. */
 
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/renewal.h"
 #include "core/shelf.h"
 
 struct weir__delay;
@@ -24,7 +24,7 @@ enum {
 
 /* One claimed node. */
 struct weir__held {
-    struct weir__ask start;     /* of a suspect: its node has one slot */
+    struct weir__request start; /* of a suspect: its node has one slot */
     struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
     uint32_t size;     /* slots */
@@ -37,7 +37,7 @@ struct weir__held {
     size_t bytes;      /* of that, about */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those slots, one bit each */
-    struct weir__lease *lease;
+    struct weir__delay_lease *lease;
     struct weir__held *next; /* in the topic's list of touched nodes */
     uint32_t call;           /* the settle call that takes it */
     uint32_t index;          /* and where in it */
@@ -69,12 +69,14 @@ struct weir__fetched {
     uint32_t key;  /* and as which of its keys */
 };
 
-/* One claim under its token, from its reply until nothing of it is out. */
-struct weir__lease {
-    struct weir__ask ask; /* of the fetch */
-    struct weir__store_topic *topic;
-    struct weir__lease *previous, *next; /* in one of the topic's lists */
-    uint64_t token;
+struct weir__delay_lease {
+    struct weir__lease base;      /* first */
+    struct weir__request request; /* of the fetch */
+    struct weir__delay_topic *topic;
+    struct weir__delay_lease *next_done; /* of the topic; until the flush */
+    bool is_done;    /* all of it came back, and the flush took the verdicts */
+    size_t settles;  /* calls that name it and are not answered for good */
+    size_t held;     /* of these, which the server did not take at first */
     int64_t time_us; /* server time of the claim */
     int64_t claimed_ns;
     size_t jobs;
@@ -92,13 +94,13 @@ struct weir__adds;
 struct weir__hint;
 struct weir__settle;
 
-struct weir__store_topic {
-    struct weir__base_topic base; /* first */
-    struct weir__delay *store;
+struct weir__delay_topic {
+    struct weir__store_topic base; /* first */
+    struct weir__delay *shared;
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
-    struct weir__store_topic *grave;  /* that topic, during a flush */
+    struct weir__delay_topic *grave;  /* that topic, during a flush */
     bool stays_in_slot; /* of a cluster: nothing goes to another topic */
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
@@ -116,15 +118,14 @@ struct weir__store_topic {
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
-    struct weir__lease *leases;
 
     struct weir__held *touched; /* nodes with verdicts to flush, in order */
     struct weir__held **touched_end;
-    size_t touched_slots;       /* of them; a suspect fills a call */
-    size_t settles_out;         /* calls that are on their way */
-    struct weir__items endings; /* runs that are not just done */
-    uint32_t calls;             /* settle calls so far */
-    struct weir__lease *spent_leases;
+    size_t touched_slots;           /* of them; a suspect fills a call */
+    size_t settles_out;             /* calls that are on their way */
+    struct weir__items endings;     /* runs that are not just done */
+    uint32_t calls;                 /* settle calls so far */
+    struct weir__delay_lease *done; /* nothing of them is out any more */
     int64_t unmet_ns; /* when jobs that a topic did not take were last logged */
 
     struct weir__settle *held, **held_end; /* calls, see delay/hold.h */
@@ -136,8 +137,8 @@ struct weir__store_topic {
 };
 
 struct weir__delay {
-    struct weir__base base; /* first */
-    size_t collected;       /* bytes of jobs that wait to be sent */
+    struct weir__redis *store; /* as in struct weir__shared */
+    size_t collected;          /* bytes of jobs that wait to be sent */
     uint32_t topics_made;
     uint64_t random; /* of jitter */
 
@@ -151,126 +152,127 @@ struct weir__delay {
     size_t spare_count;
 };
 
+struct weir__delay_topic *weir__delay_topic_of(struct weir__store_topic *topic);
+
 /* --- delay/add.c -------------------------------------------------------- */
 
-int weir__topic_add(struct weir__store_topic *topic,
+int weir__delay_add(struct weir__store_topic *topic,
                     const struct weir__new_job *job, weir_added_fn fn,
                     void *arg);
-void weir__topic_flush_adds(struct weir__store_topic *topic);
+void weir__delay_flush_adds(struct weir__delay_topic *topic);
 
-void weir__adds_fini(struct weir__delay *store);
+void weir__adds_fini(struct weir__delay *shared);
 
 /* Answer what is collected with an error, now; only outside of ops. */
-void weir__topic_fail_adds(struct weir__store_topic *topic, int code);
+void weir__delay_fail_adds(struct weir__delay_topic *topic, int code);
 
 /* Store a pack under its name for a minute, unless that is taken already. */
-void weir__topic_write_stage(struct weir__buf *buf,
-                             const struct weir__store_topic *topic,
+void weir__delay_write_stage(struct weir__buf *buf,
+                             const struct weir__delay_topic *topic,
                              const struct weir__items *items,
                              const struct weir__parcel *parcel);
 
 /* --- delay/claim.c ------------------------------------------------------ */
 
-void weir__topic_flush_claim(struct weir__store_topic *topic);
+void weir__delay_flush_claim(struct weir__delay_topic *topic);
 
 /* --- delay/fetchers.c --------------------------------------------------- */
 
 /* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
-void weir__lease_fetch(struct weir__lease *lease);
+void weir__lease_fetch(struct weir__delay_lease *lease);
 
 /* That was answered so: true if it was asked once more. */
-bool weir__lease_fetch_again(struct weir__lease *lease, int code,
+bool weir__lease_fetch_again(struct weir__delay_lease *lease, int code,
                              const struct redisReply *reply);
 
 /* The next large fetch opens new ones. */
-void weir__fetchers_close(struct weir__delay *store);
+void weir__fetchers_close(struct weir__delay *shared);
 
 /* --- delay/hint.c ------------------------------------------------------- */
 
 /* A wake-up said that this pack is to be claimed. */
-void weir__hint_note(struct weir__store_topic *topic, const char *seq);
+void weir__hint_note(struct weir__delay_topic *topic, const char *seq);
 
 /* Behind a claim: fetch the pack right away. */
-void weir__hint_send(struct weir__store_topic *topic);
+void weir__hint_send(struct weir__delay_topic *topic);
 
 /* That claim was answered; `lease` may be NULL. True if the pack is what it
  * got: weir__lease_fetched is called when it comes. */
-bool weir__hint_takes(struct weir__store_topic *topic,
-                      struct weir__lease *lease);
+bool weir__hint_takes(struct weir__delay_topic *topic,
+                      struct weir__delay_lease *lease);
 
 /* --- delay/fetch.c ------------------------------------------------------ */
 
 /* The reply to the fetch of a lease's packs; `ask` is the lease. */
-void weir__lease_fetched(struct weir__ask *ask, int code,
+void weir__lease_fetched(struct weir__request *request, int code,
                          const struct redisReply *reply);
 
-/* Nothing of it is out any more: the next flush frees it. */
-void weir__lease_spend(struct weir__lease *lease);
+/* Nothing of it is out any more: the next flush sends what is left of it. */
+void weir__delay_lease_done(struct weir__delay_lease *lease);
+
+/* It leaves once the last call that names it was answered. */
+void weir__delay_lease_leave(struct weir__delay_lease *lease);
 
 /* With its batches and whatever runs are still out. */
-void weir__lease_free(struct weir__lease *lease);
+void weir__delay_lease_free(struct weir__delay_lease *lease);
 
 /* --- delay/start.c ------------------------------------------------------ */
 
-void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run);
+void weir__delay_start(struct weir__store_topic *topic, struct weir__run *run);
 
 /* Log which suspect was running when a worker of this name died. */
-void weir__topic_recall(struct weir__store_topic *topic);
+void weir__delay_recall(struct weir__delay_topic *topic);
 
 /* --- delay/settle.c ----------------------------------------------------- */
 
-void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run);
+void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
+
+/* The topic that dead jobs and follow-ups go to; NULL when out of memory. */
+struct weir__delay_topic *
+weir__delay_open_other(const struct weir__delay_topic *topic,
+                       struct weir_slice name);
 
 /* Settle all slots of a node whose pack is lost. */
-void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held);
+void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held);
 
 /* Forget the verdicts that are collected. */
-void weir__topic_clear_verdicts(struct weir__store_topic *topic);
+void weir__delay_clear_verdicts(struct weir__delay_topic *topic);
 
 /* --- delay/verdicts.c --------------------------------------------------- */
 
 /* Send the verdicts, unless they wait for more. */
-void weir__topic_flush_settles(struct weir__store_topic *topic);
+void weir__delay_flush_settles(struct weir__delay_topic *topic);
 
 /* In any case. */
-void weir__topic_send_settles(struct weir__store_topic *topic);
+void weir__delay_send_settles(struct weir__delay_topic *topic);
 
 /* --- delay/lease.c ------------------------------------------------------ */
 
-void weir__topic_renew(struct weir__store_topic *topic, int64_t lease_ms);
-
-/* The same as bytes that a thread of its own sends; for weir__kept. */
-void weir__topic_write_renewals(struct weir__buf *buf,
-                                const struct weir__base_topic *topic);
+void weir__delay_renew(struct weir__renewals *renewals,
+                       const struct weir__store_topic *topic, int64_t lease_ms);
 
 /* Give back what is left under a token; `returned` verdicts wait for it. */
-void weir__topic_release(struct weir__store_topic *topic, uint64_t token,
+void weir__delay_release(struct weir__delay_topic *topic, uint64_t token,
                          size_t returned);
 
-/* --- delay/topic.c ------------------------------------------------------ */
+/* --- delay/overdue.c ---------------------------------------------------- */
+
+struct weir__overdue *weir__overdue_new(void);
+
+/* --- delay/limits.c ------------------------------------------------------ */
 
 /* Are the limits of adds known? If not, what tells them flushes the adds. */
-bool weir__topic_knows_limits(struct weir__store_topic *topic);
-
-int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
-                      weir_code_fn fn, void *arg);
-int weir__topic_set(struct weir__store_topic *topic,
-                    const struct weir__setting *settings, size_t count,
-                    weir_code_fn fn, void *arg);
-int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
-                         void *arg);
-int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
-                     void *arg);
+bool weir__delay_knows_limits(struct weir__delay_topic *topic);
 
 /* --- delay/requeue.c, delay/purge.c, delay/page.c ----------------------- */
 
-int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
                         weir_count_fn fn, void *arg);
-int weir__topic_purge(struct weir__store_topic *topic, enum weir__purge what,
+int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
-int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
                        weir_count_fn fn, void *arg);
-int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
+int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
                      size_t limit, weir_show_fn fn, void *arg);
 
 /* --- delay/job.c, delay/list.c, delay/stats.c --------------------------- */
@@ -279,17 +281,16 @@ int weir__topic_list(struct weir__store_topic *topic, enum weir_job_state state,
  * malformed. WEIR_ENEWER. */
 int weir__job_read(struct weir_slice bytes, struct weir_job_info *info);
 
-int weir__topic_reschedule(struct weir__store_topic *topic,
+int weir__delay_reschedule(struct weir__store_topic *topic,
                            const struct weir__reschedule *what,
                            weir_reschedule_fn fn, void *arg);
-int weir__topic_show(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_show(struct weir__store_topic *topic, struct weir_slice id,
                      weir_show_fn fn, void *arg);
-int weir__topic_remove(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_remove(struct weir__store_topic *topic, struct weir_slice id,
                        weir_delete_fn fn, void *arg);
-int weir__topic_dead(struct weir__store_topic *topic, size_t limit,
+int weir__delay_dead(struct weir__store_topic *topic, size_t limit,
                      weir_show_fn fn, void *arg);
-int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+int weir__delay_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
-int weir__delay_topics(struct weir__store *port, weir_topics_fn fn, void *arg);
 
 #endif

@@ -18,8 +18,8 @@ enum {
 };
 
 struct purge {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     weir_count_fn fn;
     void *arg;
     uint64_t count;    /* deleted so far */
@@ -30,8 +30,8 @@ struct purge {
     int64_t latest_ms; /* who died later stays; 0: not known yet */
 };
 
-static void ask_nodes(struct purge *purge);
-static void ask_dead(struct purge *purge);
+static void request_nodes(struct purge *purge);
+static void request_dead(struct purge *purge);
 
 static void finish(struct purge *purge, int code)
 {
@@ -41,13 +41,13 @@ static void finish(struct purge *purge, int code)
 
 /* --- dead jobs ---------------------------------------------------------- */
 
-static void on_dead(struct weir__ask *ask, int code,
+static void on_dead(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct purge *purge = (struct purge *)request; /* its first member */
     int64_t count, has_more;
 
-    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    weir__topic_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &count))
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && count < 0)
@@ -61,16 +61,16 @@ static void on_dead(struct weir__ask *ask, int code,
     }
     purge->count += (uint64_t)count;
     if (has_more != 0)
-        ask_dead(purge);
+        request_dead(purge);
     else
         finish(purge, WEIR_OK);
 }
 
-static void ask_dead(struct purge *purge)
+static void request_dead(struct purge *purge)
 {
     struct weir__buf bytes = {0};
 
-    purge->ask.done = on_dead;
+    purge->request.done = on_dead;
     weir__resp_eval(&bytes, &weir__script_delay_forget, 4, 2);
     weir__prefix_keys(&bytes, &purge->topic->base.prefix, "ids meta dead rec");
     if (purge->latest_ms == 0)
@@ -78,19 +78,20 @@ static void ask_dead(struct purge *purge)
     else
         weir__resp_int(&bytes, purge->latest_ms);
     weir__resp_int(&bytes, DEAD_STEP);
-    weir__base_send(&purge->topic->store->base, &bytes,
-                    &weir__script_delay_forget, WEIR__SEND_AGAIN, &purge->ask);
+    weir__redis_send(purge->topic->base.store, &bytes,
+                     &weir__script_delay_forget, WEIR__SEND_AGAIN,
+                     &purge->request);
 }
 
 /* --- what waits or runs ------------------------------------------------- */
 
-static void on_purged(struct weir__ask *ask, int code,
+static void on_purged(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct purge *purge = (struct purge *)request; /* its first member */
     int64_t count, aside = 0;
 
-    weir__base_log_error(&purge->topic->base, "purge", code, reply);
+    weir__topic_log_error(&purge->topic->base, "purge", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
         code = WEIR_ESERVER;
     if (!weir__reply_int(reply, 1, &aside) || aside < 0)
@@ -99,15 +100,15 @@ static void on_purged(struct weir__ask *ask, int code,
         finish(purge, code);
         return;
     }
-    weir__base_log_aside(&purge->topic->base, reply, 1);
+    weir__topic_log_aside(&purge->topic->base, reply, 1);
     purge->count += (uint64_t)count;
     purge->idle = count > 0 || aside > 0 ? 0 : purge->idle + 1;
     if (purge->idle > IDLE_STEPS)
         finish(purge, WEIR_ESERVER);
     else if (purge->count >= purge->most)
-        ask_dead(purge);
+        request_dead(purge);
     else
-        ask_nodes(purge);
+        request_nodes(purge);
 }
 
 /* How many of the names that were read make up one call. */
@@ -148,7 +149,7 @@ static size_t place_of(struct weir_slice name, const uint8_t **packs,
 static void send_nodes(struct purge *purge, const struct redisReply *reply,
                        size_t count)
 {
-    struct weir__store_topic *topic = purge->topic;
+    struct weir__delay_topic *topic = purge->topic;
     struct weir__buf bytes = {0};
     struct weir_slice name = {0};
     const uint8_t *packs[NODES];
@@ -157,7 +158,7 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
     WEIR_ASSERT(count > 0 && count <= NODES);
     for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         pack_of[i] = place_of(name, packs, &pack_count);
-    purge->ask.done = on_purged;
+    purge->request.done = on_purged;
     weir__resp_eval(&bytes, &weir__script_delay_purge, 5 + pack_count,
                     2 * count);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
@@ -168,14 +169,14 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
         (void)weir__reply_str(reply, i, &name);
         weir__resp_bytes(&bytes, name);
     }
-    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_purge,
-                    WEIR__SEND_AGAIN, &purge->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_purge,
+                     WEIR__SEND_AGAIN, &purge->request);
 }
 
-static void on_nodes(struct weir__ask *ask, int code,
+static void on_nodes(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct purge *purge = (struct purge *)request; /* its first member */
     size_t count;
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
@@ -194,24 +195,24 @@ static void on_nodes(struct weir__ask *ask, int code,
     purge->is_running = !purge->is_running;
     purge->empty++;
     if (purge->empty == 3)
-        ask_dead(purge);
+        request_dead(purge);
     else
-        ask_nodes(purge);
+        request_nodes(purge);
 }
 
-static void ask_nodes(struct purge *purge)
+static void request_nodes(struct purge *purge)
 {
     struct weir__buf bytes = {0};
 
-    purge->ask.done = on_nodes;
+    purge->request.done = on_nodes;
     weir__resp_command(&bytes, 4);
     weir__resp_str(&bytes, "ZRANGE");
     weir__prefix_key(&bytes, &purge->topic->base.prefix,
                      purge->is_running ? "run" : "wait");
     weir__resp_int(&bytes, 0);
     weir__resp_int(&bytes, NODES - 1);
-    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &purge->ask);
+    weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &purge->request);
 }
 
 /* --- the port ----------------------------------------------------------- */
@@ -224,10 +225,10 @@ static int64_t number_at(const struct redisReply *reply, size_t index)
 }
 
 /* Counters of the topic: what waits or runs is in none of the last three. */
-static void on_counters(struct weir__ask *ask, int code,
+static void on_counters(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct purge *purge = (struct purge *)request; /* its first member */
     struct weir_slice kind;
     int64_t present;
 
@@ -244,10 +245,10 @@ static void on_counters(struct weir__ask *ask, int code,
               number_at(reply, 4) - number_at(reply, 5) - number_at(reply, 6) -
               number_at(reply, 7);
     purge->most = (uint64_t)(present < 0 ? 0 : present) + ADDED_MAX;
-    ask_nodes(purge);
+    request_nodes(purge);
 }
 
-static void ask_counters(struct purge *purge)
+static void request_counters(struct purge *purge)
 {
     static const char *const fields[] = {"kind",    "added",    "retried",
                                          "snoozed", "requeued", "settled",
@@ -255,18 +256,18 @@ static void ask_counters(struct purge *purge)
     enum { COUNT = sizeof(fields) / sizeof(fields[0]) };
     struct weir__buf bytes = {0};
 
-    purge->ask.done = on_counters;
+    purge->request.done = on_counters;
     weir__resp_command(&bytes, 2 + COUNT);
     weir__resp_str(&bytes, "HMGET");
     weir__prefix_key(&bytes, &purge->topic->base.prefix, "meta");
     for (size_t i = 0; i < COUNT; i++)
         weir__resp_str(&bytes, fields[i]);
-    weir__base_send(&purge->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &purge->ask);
+    weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &purge->request);
 }
 
 /* NULL when out of memory. */
-static struct purge *purge_new(struct weir__store_topic *topic,
+static struct purge *purge_new(struct weir__delay_topic *topic,
                                weir_count_fn fn, void *arg)
 {
     struct purge *purge = weir__mem_new(sizeof(*purge));
@@ -279,27 +280,28 @@ static struct purge *purge_new(struct weir__store_topic *topic,
     return purge;
 }
 
-int weir__topic_purge(struct weir__store_topic *topic, enum weir__purge what,
+int weir__delay_purge(struct weir__store_topic *base, enum weir__purge what,
                       weir_count_fn fn, void *arg)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct purge *purge;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     purge = purge_new(topic, fn, arg);
     if (purge == NULL)
         return WEIR_ENOMEM;
     if (what == WEIR__PURGE_DEAD)
-        ask_dead(purge);
+        request_dead(purge);
     else
-        ask_counters(purge);
+        request_counters(purge);
     return WEIR_OK;
 }
 
-static void on_forgotten(struct weir__ask *ask, int code,
+static void on_forgotten(struct weir__request *request, int code,
                          const struct redisReply *reply)
 {
-    struct purge *purge = (struct purge *)ask; /* its first member */
+    struct purge *purge = (struct purge *)request; /* its first member */
     struct weir_slice word;
 
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &word))
@@ -310,18 +312,19 @@ static void on_forgotten(struct weir__ask *ask, int code,
     finish(purge, code);
 }
 
-int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_forget(struct weir__store_topic *base, struct weir_slice id,
                        weir_count_fn fn, void *arg)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__buf bytes = {0};
     struct purge *purge;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     purge = purge_new(topic, fn, arg);
     if (purge == NULL)
         return WEIR_ENOMEM;
-    purge->ask.done = on_forgotten;
+    purge->request.done = on_forgotten;
     weir__resp_eval(&bytes, &weir__script_delay_slot, 8, 4);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run ids meta p: dead rec idle");
@@ -329,7 +332,7 @@ int weir__topic_forget(struct weir__store_topic *topic, struct weir_slice id,
     weir__resp_bytes(&bytes, id);
     weir__resp_str(&bytes, "D");
     weir__resp_str(&bytes, "");
-    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_slot,
-                    WEIR__SEND_ONCE, &purge->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_slot,
+                     WEIR__SEND_ONCE, &purge->request);
     return WEIR_OK;
 }

@@ -18,8 +18,8 @@ enum {
 };
 
 struct requeue {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     weir_count_fn fn;
     void *arg;
     bool is_one;
@@ -40,11 +40,11 @@ struct requeue {
 
 /* One call of the script. */
 struct requeue_call {
-    struct weir__ask ask;
+    struct weir__request request;
     struct requeue *requeue;
 };
 
-static void ask_page(struct requeue *requeue);
+static void request_page(struct requeue *requeue);
 
 static void finish(struct requeue *requeue, int code)
 {
@@ -71,18 +71,19 @@ static void page_done(struct requeue *requeue)
     if (requeue->code != WEIR_OK || requeue->is_one || requeue->is_last)
         finish(requeue, requeue->code);
     else
-        ask_page(requeue);
+        request_page(requeue);
 }
 
-static void on_requeued(struct weir__ask *ask, int code,
+static void on_requeued(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct requeue_call *call = (struct requeue_call *)ask; /* first member */
+    struct requeue_call *call =
+        (struct requeue_call *)request; /* first member */
     struct requeue *requeue = call->requeue;
     int64_t count = -1;
 
     weir__mem_free(call);
-    weir__base_log_error(&requeue->topic->base, "requeue", code, reply);
+    weir__topic_log_error(&requeue->topic->base, "requeue", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
         code = WEIR_ESERVER; /* the server had no memory for the pack */
     if (code == WEIR_OK)
@@ -97,11 +98,11 @@ static void on_requeued(struct weir__ask *ask, int code,
 static void send_parcel(struct requeue *requeue, struct requeue_call *call,
                         const struct weir__parcel *parcel)
 {
-    struct weir__store_topic *topic = requeue->topic;
-    struct weir__buf bytes = {0}, *died = &topic->store->scratch[0];
+    struct weir__delay_topic *topic = requeue->topic;
+    struct weir__buf bytes = {0}, *died = &topic->shared->scratch[0];
 
-    weir__topic_write_stage(&bytes, topic, &requeue->items, parcel);
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__delay_write_stage(&bytes, topic, &requeue->items, parcel);
+    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     weir__buf_reset(died);
     weir__pack_array(died, parcel->count);
     for (size_t i = 0; i < parcel->count; i++)
@@ -116,16 +117,16 @@ static void send_parcel(struct requeue *requeue, struct requeue_call *call,
     weir__resp_int(&bytes, (int64_t)parcel->size.header_len);
     weir__resp_bytes(&bytes, weir__buf_slice(died));
     bytes.failed = bytes.failed || died->failed;
-    call->ask.done = on_requeued;
+    call->request.done = on_requeued;
     call->requeue = requeue;
     requeue->out++;
-    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_requeue,
-                    WEIR__SEND_AGAIN, &call->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_requeue,
+                     WEIR__SEND_AGAIN, &call->request);
 }
 
 static void send_items(struct requeue *requeue)
 {
-    struct weir__delay *store = requeue->topic->store;
+    struct weir__delay *shared = requeue->topic->shared;
     size_t at = 0;
 
     while (at < requeue->items.count && requeue->code == WEIR_OK) {
@@ -137,7 +138,7 @@ static void send_items(struct requeue *requeue)
             break;
         }
         weir__parcel_plan(&requeue->items, at, requeue->items.count, &parcel);
-        weir__base_next_seq(&store->base, parcel.seq);
+        weir__redis_next_seq(shared->store, parcel.seq);
         send_parcel(requeue, call, &parcel);
         at += parcel.count;
     }
@@ -204,15 +205,15 @@ static int read_records(struct requeue *requeue, const struct redisReply *reply)
     return requeue->is_one ? rc : WEIR_OK;
 }
 
-static void on_records(struct weir__ask *ask, int code,
+static void on_records(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct requeue *requeue = (struct requeue *)ask; /* its first member */
+    struct requeue *requeue = (struct requeue *)request; /* its first member */
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
-    if (code == WEIR_OK && !requeue->topic->store->base.has_number) {
-        ask_page(requeue); /* the connection is a new one: once more */
+    if (code == WEIR_OK && !requeue->topic->base.store->has_number) {
+        request_page(requeue); /* the connection is a new one: once more */
         return;
     }
     if (code == WEIR_OK)
@@ -223,19 +224,19 @@ static void on_records(struct weir__ask *ask, int code,
         send_items(requeue);
 }
 
-static void ask_records(struct requeue *requeue)
+static void request_records(struct requeue *requeue)
 {
     struct weir__buf bytes = {0};
 
-    requeue->ask.done = on_records;
+    requeue->request.done = on_records;
     weir__resp_command(&bytes, 2 + requeue->fetched);
     weir__resp_str(&bytes, "HMGET");
     weir__prefix_key(&bytes, &requeue->topic->base.prefix, "rec");
     for (size_t i = 0; i < requeue->fetched; i++)
         weir__resp_bytes(&bytes, name_of(requeue, i));
-    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN | weir__send_bodies(requeue->fetched),
-                    &requeue->ask);
+    weir__redis_send(requeue->topic->base.store, &bytes, NULL,
+                     WEIR__SEND_AGAIN | weir__send_bodies(requeue->fetched),
+                     &requeue->request);
 }
 
 /* --- pages -------------------------------------------------------------- */
@@ -247,10 +248,10 @@ static int64_t read_ms(const char *text)
     return ms < 0 ? 0 : ms;
 }
 
-static void on_page(struct weir__ask *ask, int code,
+static void on_page(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct requeue *requeue = (struct requeue *)ask; /* its first member */
+    struct requeue *requeue = (struct requeue *)request; /* its first member */
     struct weir_slice id, score;
 
     requeue->fetched = 0;
@@ -272,13 +273,13 @@ static void on_page(struct weir__ask *ask, int code,
     if (code != WEIR_OK || requeue->fetched == 0)
         finish(requeue, code);
     else
-        ask_records(requeue);
+        request_records(requeue);
 }
 
-static void on_died(struct weir__ask *ask, int code,
+static void on_died(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct requeue *requeue = (struct requeue *)ask; /* its first member */
+    struct requeue *requeue = (struct requeue *)request; /* its first member */
 
     if (code == WEIR_OK && reply->type != REDIS_REPLY_STRING)
         code = WEIR_ENOTFOUND;
@@ -288,15 +289,15 @@ static void on_died(struct weir__ask *ask, int code,
     }
     requeue->died_ms[0] = read_ms(reply->str);
     requeue->fetched = 1;
-    ask_records(requeue);
+    request_records(requeue);
 }
 
 /* The next page; for one job it is when that died. */
-static void ask_page(struct requeue *requeue)
+static void request_page(struct requeue *requeue)
 {
     struct weir__buf bytes = {0};
 
-    requeue->ask.done = requeue->is_one ? on_died : on_page;
+    requeue->request.done = requeue->is_one ? on_died : on_page;
     if (requeue->is_one) {
         weir__resp_command(&bytes, 3);
         weir__resp_str(&bytes, "ZSCORE");
@@ -313,28 +314,28 @@ static void ask_page(struct requeue *requeue)
         weir__resp_int(&bytes, (int64_t)requeue->skipped);
         weir__resp_int(&bytes, (int64_t)requeue->page);
     }
-    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &requeue->ask);
+    weir__redis_send(requeue->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &requeue->request);
 }
 
-static void on_latest(struct weir__ask *ask, int code,
+static void on_latest(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct requeue *requeue = (struct requeue *)ask; /* its first member */
+    struct requeue *requeue = (struct requeue *)request; /* its first member */
     struct weir_slice score;
 
     if (code == WEIR_OK && weir__reply_str(reply, 1, &score)) {
         requeue->latest_ms = read_ms((const char *)score.ptr);
-        ask_page(requeue);
+        request_page(requeue);
     } else {
         finish(requeue, code); /* nobody is dead */
     }
 }
 
-static void on_exists(struct weir__ask *ask, int code,
+static void on_exists(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct requeue *requeue = (struct requeue *)ask; /* its first member */
+    struct requeue *requeue = (struct requeue *)request; /* its first member */
     struct weir__buf bytes = {0};
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
@@ -344,24 +345,25 @@ static void on_exists(struct weir__ask *ask, int code,
         finish(requeue, code);
         return;
     }
-    requeue->ask.done = on_latest;
+    requeue->request.done = on_latest;
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "ZRANGE");
     weir__prefix_key(&bytes, &requeue->topic->base.prefix, "dead");
     weir__resp_int(&bytes, -1);
     weir__resp_int(&bytes, -1);
     weir__resp_str(&bytes, "WITHSCORES");
-    weir__base_send(&requeue->topic->store->base, &bytes, NULL,
-                    WEIR__SEND_AGAIN, &requeue->ask);
+    weir__redis_send(requeue->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &requeue->request);
 }
 
-int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
+int weir__delay_requeue(struct weir__store_topic *base, struct weir_slice id,
                         weir_count_fn fn, void *arg)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__buf bytes = {0};
     struct requeue *requeue;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     requeue = weir__mem_new(sizeof(*requeue));
     if (requeue == NULL)
@@ -371,7 +373,7 @@ int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
         weir__mem_free(requeue);
         return WEIR_ENOMEM;
     }
-    requeue->ask.base = topic->base.base;
+    requeue->request.store = topic->base.store;
     requeue->topic = topic;
     requeue->fn = fn;
     requeue->arg = arg;
@@ -379,14 +381,14 @@ int weir__topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
     requeue->name_at[1] = id.len;
     requeue->page = FIRST_PAGE;
     if (requeue->is_one) {
-        ask_page(requeue);
+        request_page(requeue);
         return WEIR_OK;
     }
-    requeue->ask.done = on_exists;
+    requeue->request.done = on_exists;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__prefix_key(&bytes, &topic->base.prefix, "meta");
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &requeue->ask);
+    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &requeue->request);
     return WEIR_OK;
 }

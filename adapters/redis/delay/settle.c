@@ -3,6 +3,7 @@
 
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
+#include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/draft.h"
 #include "adapters/redis/delay/private.h"
 #include "core/assert.h"
@@ -15,18 +16,18 @@
 
 static void touch(struct weir__held *held)
 {
-    struct weir__store_topic *topic = held->lease->topic;
+    struct weir__delay_topic *topic = held->lease->topic;
 
     WEIR_ASSERT(held->next == NULL);
     *topic->touched_end = held;
     topic->touched_end = &held->next;
-    weir__base_mark(&topic->base);
+    weir__topic_mark(&topic->base);
 }
 
 /* A dead job that moves to another topic: retries start over there, and where
  * it comes from is in its headers, unless it moved before. `headers` keeps
  * them. */
-static void prepare_burial(const struct weir__store_topic *topic,
+static void prepare_burial(const struct weir__delay_topic *topic,
                            struct weir__run *run, struct weir__buf *headers)
 {
     struct weir__record *record = &run->record;
@@ -50,7 +51,7 @@ static void prepare_burial(const struct weir__store_topic *topic,
 }
 
 /* Remember what is to be written; false when out of memory. */
-static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
+static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
                         struct weir__held *held, bool is_instead)
 {
     struct weir__items *items = &topic->endings;
@@ -63,7 +64,7 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
 
     if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0' &&
         !topic->stays_in_slot)
-        prepare_burial(topic, run, &topic->store->scratch[0]);
+        prepare_burial(topic, run, &topic->shared->scratch[0]);
     weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
     if (!is_expired)
         weir__record_write(&items->bytes, &run->record);
@@ -87,7 +88,7 @@ static bool note_ending(struct weir__store_topic *topic, struct weir__run *run,
 
 /* A run that is done, and what becomes of it where another topic does not take
  * the jobs that it adds: certainly not, or only `is_instead`. */
-static bool note_unmet(struct weir__store_topic *topic,
+static bool note_unmet(struct weir__delay_topic *topic,
                        const struct weir__run *run, struct weir__held *held,
                        bool is_instead)
 {
@@ -98,17 +99,16 @@ static bool note_unmet(struct weir__store_topic *topic,
     return note_ending(topic, &instead, held, is_instead);
 }
 
-/* The topic that a follow-up goes to. */
-static struct weir__store_topic *open_away(struct weir__store_topic *topic,
-                                           struct weir_slice name)
+struct weir__delay_topic *
+weir__delay_open_other(const struct weir__delay_topic *topic,
+                       struct weir_slice name)
 {
-    struct weir__base *base = &topic->store->base;
-
-    return (struct weir__store_topic *)weir__base_topic_open(base, name);
+    return (struct weir__delay_topic *)weir__topic_open(
+        topic->base.store, &weir__delay_kind, name); /* its first member */
 }
 
 /* Likewise the jobs that the run adds: all of them, or false. */
-static bool note_follows(struct weir__store_topic *topic,
+static bool note_follows(struct weir__delay_topic *topic,
                          const struct weir__run *run, struct weir__held *held)
 {
     struct weir__items *items = &topic->endings;
@@ -116,8 +116,8 @@ static bool note_follows(struct weir__store_topic *topic,
     for (const struct weir__follow *follow = run->follows.first; follow != NULL;
          follow = follow->next) {
         bool is_away = follow->topic.len > 0;
-        struct weir__store_topic *away =
-            is_away ? open_away(topic, follow->topic) : NULL;
+        struct weir__delay_topic *away =
+            is_away ? weir__delay_open_other(topic, follow->topic) : NULL;
         size_t start = items->bytes.len;
         struct weir__item *item;
 
@@ -140,7 +140,7 @@ static bool note_follows(struct weir__store_topic *topic,
     return true;
 }
 
-static bool note_verdict(struct weir__store_topic *topic, struct weir__run *run,
+static bool note_verdict(struct weir__delay_topic *topic, struct weir__run *run,
                          struct weir__held *held)
 {
     bool is_unmet = topic->stays_in_slot && run->follows.away > 0;
@@ -154,7 +154,7 @@ static bool note_verdict(struct weir__store_topic *topic, struct weir__run *run,
 }
 
 /* All of it, or nothing and false. */
-static bool note_all(struct weir__store_topic *topic, struct weir__run *run,
+static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
                      struct weir__held *held)
 {
     struct weir__items *items = &topic->endings;
@@ -225,7 +225,7 @@ static void forget_part(struct weir__held *held)
     held->part = NULL;
 }
 
-static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
+static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
                          struct weir__held *node)
 {
     uint64_t bit = UINT64_C(1) << (run->slot & 63);
@@ -247,9 +247,10 @@ static void take_verdict(struct weir__store_topic *topic, struct weir__run *run,
     topic->base.unsettled++;
 }
 
-void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
+void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
 {
-    struct weir__lease *lease = run->batch;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct weir__delay_lease *lease = run->batch;
     struct weir__held *held = &lease->nodes[run->node];
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
@@ -265,12 +266,12 @@ void weir__topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     weir__run_fini(run);
     lease->out--;
     if (lease->out == 0) {
-        weir__lease_spend(lease);
-        weir__base_mark(&topic->base);
+        weir__delay_lease_done(lease);
+        weir__topic_mark(&topic->base);
     }
 }
 
-void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held)
+void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held)
 {
     WEIR_ASSERT(held->lease->topic == topic && held->verdicts == 0);
     held->is_dropped = true;
@@ -278,7 +279,7 @@ void weir__topic_drop(struct weir__store_topic *topic, struct weir__held *held)
     touch(held);
 }
 
-void weir__topic_clear_verdicts(struct weir__store_topic *topic)
+void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
 {
     struct weir__held *held = topic->touched;
 

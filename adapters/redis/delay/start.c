@@ -12,11 +12,12 @@
 
 /* --- starting ----------------------------------------------------------- */
 
-static void on_started(struct weir__ask *ask, int code,
+static void on_started(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__held *held = (struct weir__held *)ask; /* its first member */
-    struct weir__store_topic *topic = held->lease->topic;
+    struct weir__held *held =
+        (struct weir__held *)request; /* its first member */
+    struct weir__delay_topic *topic = held->lease->topic;
     struct weir__run *run = held->starting;
     int64_t is_noted;
 
@@ -28,12 +29,13 @@ static void on_started(struct weir__ask *ask, int code,
     if (code == WEIR_OK && is_noted == 0)
         code = WEIR_ENOTFOUND;
     if (topic->base.user != NULL)
-        topic->store->base.events.started(topic->base.user, run, code);
+        topic->base.store->events.started(topic->base.user, run, code);
 }
 
-void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
+void weir__delay_start(struct weir__store_topic *base, struct weir__run *run)
 {
-    struct weir__lease *lease = run->batch;
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct weir__delay_lease *lease = run->batch;
     struct weir__held *held = &lease->nodes[run->node];
     struct weir__buf bytes = {0};
 
@@ -45,22 +47,22 @@ void weir__topic_start(struct weir__store_topic *topic, struct weir__run *run)
     weir__resp_eval(&bytes, &weir__script_delay_start, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "run started");
     weir__resp_bytes(&bytes, weir__slice_of(held->name, sizeof(held->name)));
-    weir__resp_int(&bytes, (int64_t)lease->token);
-    weir__resp_str(&bytes, topic->store->base.worker);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_start,
-                    WEIR__SEND_AGAIN, &held->start);
+    weir__resp_int(&bytes, (int64_t)lease->base.token);
+    weir__resp_str(&bytes, topic->base.store->worker);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_start,
+                     WEIR__SEND_AGAIN, &held->start);
 }
 
 /* --- recalling ---------------------------------------------------------- */
 
-struct recall_ask {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
+struct recall_request {
+    struct weir__request request;
+    struct weir__delay_topic *topic;
     char node[WEIR__NODE_LEN];
     unsigned slot;
 };
 
-static void say_id(const struct recall_ask *recall, struct weir_slice bytes)
+static void say_id(const struct recall_request *recall, struct weir_slice bytes)
 {
     struct weir_slice ids[WEIR__SLOTS_MAX], id;
     char made[WEIR__MADE_ID_LEN + 1];
@@ -75,31 +77,33 @@ static void say_id(const struct recall_ask *recall, struct weir_slice bytes)
         if (ids[recall->slot].len > 0)
             id = ids[recall->slot];
     }
-    weir__log(recall->topic->store->base.options.log, WEIR_LEVEL_WARN,
+    weir__log(recall->topic->base.store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: when this worker died last time it was running job "
               "%.*s",
               recall->topic->base.name, (int)id.len, (const char *)id.ptr);
 }
 
-static void on_pack(struct weir__ask *ask, int code,
+static void on_pack(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct recall_ask *recall = (struct recall_ask *)ask; /* first member */
+    struct recall_request *recall =
+        (struct recall_request *)request; /* first member */
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_STRING)
         say_id(recall, weir__slice_of(reply->str, (size_t)reply->len));
     weir__mem_free(recall);
 }
 
-static void on_recalled(struct weir__ask *ask, int code,
+static void on_recalled(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct recall_ask *recall = (struct recall_ask *)ask; /* first member */
+    struct recall_request *recall =
+        (struct recall_request *)request; /* first member */
     struct weir__buf bytes = {0};
     struct weir_slice node;
     unsigned hi;
 
-    weir__base_log_error(&recall->topic->base, "recall", code, reply);
+    weir__topic_log_error(&recall->topic->base, "recall", code, reply);
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
         weir__node_read(node, &recall->slot, &hi) != WEIR_OK ||
         !weir__seq_is_sound((const char *)node.ptr)) {
@@ -107,27 +111,27 @@ static void on_recalled(struct weir__ask *ask, int code,
         return;
     }
     memcpy(recall->node, node.ptr, sizeof(recall->node));
-    recall->ask.done = on_pack;
+    recall->request.done = on_pack;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "GET");
     weir__prefix_pack(&bytes, &recall->topic->base.prefix, recall->node);
-    weir__base_send(&recall->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &recall->ask);
+    weir__redis_send(recall->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &recall->request);
 }
 
-void weir__topic_recall(struct weir__store_topic *topic)
+void weir__delay_recall(struct weir__delay_topic *topic)
 {
-    struct recall_ask *recall = weir__mem_new(sizeof(*recall));
+    struct recall_request *recall = weir__mem_new(sizeof(*recall));
     struct weir__buf bytes = {0};
 
     if (recall == NULL)
         return; /* the next claim tries again */
     topic->has_recalled = true;
-    recall->ask.done = on_recalled;
+    recall->request.done = on_recalled;
     recall->topic = topic;
     weir__resp_eval(&bytes, &weir__script_delay_recall, 3, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
-    weir__resp_str(&bytes, topic->store->base.worker);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_delay_recall,
-                    WEIR__SEND_ONCE, &recall->ask);
+    weir__resp_str(&bytes, topic->base.store->worker);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_recall,
+                     WEIR__SEND_ONCE, &recall->request);
 }

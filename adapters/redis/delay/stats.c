@@ -6,31 +6,32 @@
 enum { MOST_NODES = 2000 }; /* that one stats call looks at */
 
 /* The script counts what waits, ready or not. */
-static int read_counts(struct weir__stats_ask *ask,
+static int read_counts(struct weir__stats_request *request,
                        const struct redisReply *reply)
 {
-    const struct weir__store_topic *topic =
-        (const struct weir__store_topic *)ask->topic; /* its first member */
-    struct weir_stats *stats = &ask->stats;
-    int rc = weir__stats_read(ask, reply);
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)request->topic; /* its first member */
+    struct weir_stats *stats = &request->stats;
+    int rc = weir__stats_read(request, reply);
 
     if (rc != WEIR_OK)
         return rc;
-    if (ask->kind[0] == '\0')
+    if (request->kind[0] == '\0')
         return WEIR_ENOTFOUND;
     stats->scheduled -=
         stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
-    if (topic->warned_newer && topic->leases == NULL &&
+    if (topic->warned_newer && topic->base.leases == NULL &&
         topic->base.unsettled == 0 && stats->scheduled + stats->ready == 0)
         stats->newer = stats->running; /* until their lease runs out */
     return WEIR_OK;
 }
 
-int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+int weir__delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
                       void *arg)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__buf bytes = {0};
-    struct weir__stats_ask *stats;
+    struct weir__stats_request *stats;
     int rc = weir__stats_new(&topic->base, read_counts, fn, arg, &stats);
 
     if (rc != WEIR_OK)
@@ -38,7 +39,7 @@ int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
     weir__resp_eval(&bytes, &weir__script_delay_stats, 3, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait meta dead");
     weir__resp_int(&bytes, MOST_NODES);
-    weir__base_send(topic->base.base, &bytes, &weir__script_delay_stats,
-                    WEIR__SEND_AGAIN, &stats->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_stats,
+                     WEIR__SEND_AGAIN, &stats->request);
     return WEIR_OK;
 }

@@ -16,8 +16,23 @@
 
 /* --- sending again ------------------------------------------------------ */
 
+/* It was answered for good, or will not be. */
+static void leave_leases(struct weir__settle *settle)
+{
+    for (size_t i = 0; i < settle->lease_count; i++) {
+        struct weir__delay_lease *lease = settle->leases[i];
+
+        WEIR_ASSERT(lease->settles > 0);
+        lease->settles--;
+        lease->held -= settle->is_held;
+        if (lease->is_done && lease->settles == 0)
+            weir__delay_lease_free(lease);
+    }
+}
+
 void weir__settle_free(struct weir__settle *settle)
 {
+    leave_leases(settle);
     for (size_t i = 0; i < settle->copy_count; i++)
         weir__buf_fini(&settle->copies[i]);
     weir__buf_fini(&settle->call);
@@ -26,16 +41,16 @@ void weir__settle_free(struct weir__settle *settle)
 
 /* The copies stay: it may have to be repeated. */
 static void send_copy(struct weir__settle *settle, size_t index,
-                      struct weir__ask *ask)
+                      struct weir__request *request)
 {
     const struct weir__buf *copy = &settle->copies[index];
     struct weir__buf bytes = {0};
 
     weir__buf_append(&bytes, copy->ptr, copy->len);
     bytes.failed = bytes.failed || copy->failed;
-    weir__base_send(&settle->topic->store->base, &bytes,
-                    ask == NULL ? NULL : &weir__script_delay_settle,
-                    WEIR__SEND_AGAIN, ask);
+    weir__redis_send(settle->topic->base.store, &bytes,
+                     request == NULL ? NULL : &weir__script_delay_settle,
+                     WEIR__SEND_AGAIN, request);
 }
 
 static void send_copies(struct weir__settle *settle)
@@ -45,14 +60,15 @@ static void send_copies(struct weir__settle *settle)
     for (size_t i = 0; i < last; i++)
         send_copy(settle, i, NULL);
     settle->topic->settles_out++;
-    send_copy(settle, last, &settle->ask);
+    send_copy(settle, last, &settle->request);
 }
 
 static void send_kept(struct weir__settle *settle)
 {
     settle->topic->settles_out++;
-    weir__base_send(&settle->topic->store->base, &settle->call,
-                    &weir__script_delay_settle, WEIR__SEND_AGAIN, &settle->ask);
+    weir__redis_send(settle->topic->base.store, &settle->call,
+                     &weir__script_delay_settle, WEIR__SEND_AGAIN,
+                     &settle->request);
 }
 
 /* The first time all of it has to be there. */
@@ -97,33 +113,33 @@ static size_t count_left_out(const struct redisReply *reply)
     return count;
 }
 
-static void note_unkept(const struct weir__store_topic *topic, size_t unkept)
+static void note_unkept(const struct weir__delay_topic *topic, size_t unkept)
 {
     if (unkept > 0)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "back (is it full?); they are told again",
                   topic->base.name, unkept);
 }
 
-static void note_twins(const struct weir__store_topic *topic, int64_t twins)
+static void note_twins(const struct weir__delay_topic *topic, int64_t twins)
 {
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+    weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: %lld jobs that handlers added with their verdicts "
               "exist already",
               topic->base.name, (long long)twins);
 }
 
 /* Once in a second. */
-static void note_unmet(struct weir__store_topic *topic, struct weir_slice away,
+static void note_unmet(struct weir__delay_topic *topic, struct weir_slice away,
                        bool is_full)
 {
-    int64_t now_ns = weir__base_now_ns(&topic->store->base);
+    int64_t now_ns = weir__redis_now_ns(topic->base.store);
 
     if (topic->unmet_ns != 0 && now_ns - topic->unmet_ns < UNMET_NS)
         return;
     topic->unmet_ns = now_ns;
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
               "redis: %s: %.*s %s; handlers that add jobs there with DONE run "
               "again",
               topic->base.name, (int)away.len, (const char *)away.ptr,
@@ -131,7 +147,7 @@ static void note_unmet(struct weir__store_topic *topic, struct weir_slice away,
 }
 
 /* What the reply says of jobs that runs add. */
-static void note_follows(struct weir__store_topic *topic,
+static void note_follows(struct weir__delay_topic *topic,
                          const struct redisReply *reply)
 {
     size_t count = (size_t)reply->elements;
@@ -151,13 +167,13 @@ static void note_follows(struct weir__store_topic *topic,
 /* So many verdicts more are answered for good. */
 static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
 {
-    struct weir__store_topic *topic = settle->topic;
+    struct weir__delay_topic *topic = settle->topic;
 
     WEIR_ASSERT(topic->base.unsettled >= verdicts);
     topic->base.unsettled -= verdicts;
     settle->told += verdicts;
     if (topic->base.user != NULL && verdicts > 0)
-        topic->store->base.events.settled(topic->base.user, verdicts, refused);
+        topic->base.store->events.settled(topic->base.user, verdicts, refused);
 }
 
 /* Verdicts that a repeat settled before are refused when it comes again. */
@@ -173,7 +189,7 @@ static void read_answer(struct weir__settle *settle,
     if (refused > settled)
         refused = settled;
     note_follows(settle->topic, reply);
-    weir__base_log_refused(&settle->topic->base, refused);
+    weir__topic_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
 }
 
@@ -201,33 +217,34 @@ static bool is_final(struct weir__settle *settle, int code,
 
 /* A script stays within one slot. What this call settled comes back when its
  * leases end. */
-static void note_cluster(struct weir__store_topic *topic, int code,
+static void note_cluster(struct weir__delay_topic *topic, int code,
                          const struct redisReply *reply)
 {
     if (code != WEIR_ESERVER || topic->stays_in_slot ||
         !weir__error_is_cross_slot(reply->str))
         return;
     topic->stays_in_slot = true;
-    weir__log(topic->store->base.options.log, WEIR_LEVEL_ERROR,
+    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
               "redis: %s: on_dead and jobs that handlers add to other topics "
               "need a server that is no node of a cluster; dead jobs stay, and "
               "such handlers run again",
               topic->base.name);
 }
 
-static void on_settled(struct weir__ask *ask, int code,
+static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__settle *settle = (struct weir__settle *)ask; /* first member */
-    struct weir__store_topic *topic = settle->topic;
+    struct weir__settle *settle =
+        (struct weir__settle *)request; /* first member */
+    struct weir__delay_topic *topic = settle->topic;
     bool was_held = settle->is_held;
     int64_t settled = 0;
     size_t rest;
 
     WEIR_ASSERT(topic->settles_out > 0);
     topic->settles_out--;
-    if (topic->touched != NULL || topic->spent_leases != NULL)
-        weir__base_mark(&topic->base);
+    if (topic->touched != NULL || topic->done != NULL)
+        weir__topic_mark(&topic->base);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
         settled == -1 && settle->copy_count > 0 && !settle->is_second) {
         settle->is_second = true;
@@ -254,14 +271,14 @@ static void on_settled(struct weir__ask *ask, int code,
 static void write_copies(struct weir__settle *settle,
                          const struct weir__draft *draft)
 {
-    struct weir__store_topic *topic = draft->topic;
-    const struct weir__parcels *parcels = &topic->store->parcels;
+    struct weir__delay_topic *topic = draft->topic;
+    const struct weir__parcels *parcels = &topic->shared->parcels;
 
     for (size_t i = 0; i < parcels->count; i++) {
-        struct weir__store_topic *home = weir__draft_home(draft, i);
+        struct weir__delay_topic *home = weir__draft_home(draft, i);
 
-        weir__base_announce(&home->base);
-        weir__topic_write_stage(&settle->copies[i], home, &topic->endings,
+        weir__topic_register(&home->base);
+        weir__delay_write_stage(&settle->copies[i], home, &topic->endings,
                                 &parcels->list[i]);
     }
     if (parcels->count == 0)
@@ -270,34 +287,36 @@ static void write_copies(struct weir__settle *settle,
     settle->copy_count = parcels->count + 1;
 }
 
-/* With room for the copies, and tokens of the nodes. */
+/* With room for the copies, and leases of the nodes. */
 static struct weir__settle *settle_new(const struct weir__draft *draft)
 {
-    struct weir__store_topic *topic = draft->topic;
-    size_t parcels = topic->store->parcels.count;
+    struct weir__delay_topic *topic = draft->topic;
+    size_t parcels = topic->shared->parcels.count;
     size_t copies = parcels == 0 ? 0 : parcels + 1;
     struct weir__settle *settle =
         weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]) +
-                      draft->nodes * sizeof(settle->tokens[0]));
+                      draft->nodes * sizeof(settle->leases[0]));
 
     if (settle == NULL)
         return NULL;
-    settle->ask.done = on_settled;
-    settle->ask.base = topic->base.base;
+    settle->request.done = on_settled;
+    settle->request.store = topic->base.store;
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
-    settle->tokens = (uint64_t *)(void *)(settle->copies + copies);
+    settle->leases = (void *)(settle->copies + copies);
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
-        if (settle->token_count == 0 ||
-            settle->tokens[settle->token_count - 1] != held->lease->token)
-            settle->tokens[settle->token_count++] = held->lease->token;
+        if (settle->lease_count == 0 ||
+            settle->leases[settle->lease_count - 1] != held->lease) {
+            held->lease->settles++;
+            settle->leases[settle->lease_count++] = held->lease;
+        }
     return settle;
 }
 
 static void send_call(struct weir__draft *draft)
 {
-    struct weir__store_topic *topic = draft->topic;
+    struct weir__delay_topic *topic = draft->topic;
     struct weir__settle *settle =
         weir__draft_plan(draft) ? settle_new(draft) : NULL;
     bool is_crowded = weir__hold_is_crowded(topic);
@@ -319,21 +338,19 @@ static void send_call(struct weir__draft *draft)
 /* --- flushing ----------------------------------------------------------- */
 
 /* Where dead jobs go. Without memory for it they stay. */
-static void find_grave(struct weir__store_topic *topic)
+static void find_grave(struct weir__delay_topic *topic)
 {
-    struct weir__store_topic_options options = {
-        .name = weir__slice_str(topic->on_dead)};
-    struct weir__store *store = &topic->store->base.port;
-
     topic->grave = NULL;
     if (topic->endings.count == 0 || topic->stays_in_slot ||
-        options.name.len == 0 ||
-        store->ops->topic_open(store, &options, &topic->grave) < 0)
+        topic->on_dead[0] == '\0')
         return;
-    weir__base_announce(&topic->grave->base);
+    topic->grave =
+        weir__delay_open_other(topic, weir__slice_str(topic->on_dead));
+    if (topic->grave != NULL)
+        weir__topic_register(&topic->grave->base);
 }
 
-static void send_all(struct weir__store_topic *topic)
+static void send_all(struct weir__delay_topic *topic)
 {
     struct weir__held *held = topic->touched;
     size_t item = 0;
@@ -351,19 +368,19 @@ static void send_all(struct weir__store_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
-void weir__topic_send_settles(struct weir__store_topic *topic)
+void weir__delay_send_settles(struct weir__delay_topic *topic)
 {
-    if (topic->endings.count > 0 && !topic->store->base.has_number)
+    if (topic->endings.count > 0 && !topic->base.store->has_number)
         return; /* its answer flushes them */
     send_all(topic);
-    weir__topic_clear_verdicts(topic);
-    while (topic->spent_leases != NULL) {
-        struct weir__lease *lease = topic->spent_leases;
+    weir__delay_clear_verdicts(topic);
+    while (topic->done != NULL) {
+        struct weir__delay_lease *lease = topic->done;
 
-        topic->spent_leases = lease->next;
+        topic->done = lease->next_done;
         if (lease->returned > 0)
-            weir__topic_release(topic, lease->token, lease->returned);
-        weir__lease_free(lease);
+            weir__delay_release(topic, lease->base.token, lease->returned);
+        weir__delay_lease_leave(lease);
     }
 }
 
@@ -371,16 +388,16 @@ void weir__topic_send_settles(struct weir__store_topic *topic)
  * gather: full calls, and whole nodes of runs that ended one after the other,
  * cost it less. The answer flushes them. They stay ahead of a claim, which
  * would give back what it finds under a lease that ended. */
-static bool gathers(const struct weir__store_topic *topic)
+static bool gathers(const struct weir__delay_topic *topic)
 {
     return topic->settles_out > 0 && topic->endings.count == 0 &&
            topic->touched_slots < WEIR__CALL_SLOTS &&
            !topic->base.wants_claim &&
-           weir__conn_is_ready(topic->store->base.commands);
+           weir__conn_is_ready(topic->base.store->commands);
 }
 
-void weir__topic_flush_settles(struct weir__store_topic *topic)
+void weir__delay_flush_settles(struct weir__delay_topic *topic)
 {
     if (!gathers(topic))
-        weir__topic_send_settles(topic);
+        weir__delay_send_settles(topic);
 }

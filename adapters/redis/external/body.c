@@ -52,8 +52,9 @@ static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
     }
 }
 
-bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
-                          struct weir__feed_entry *entry)
+bool weir__external_read_body(struct weir__buf *buf,
+                              const struct redisReply *raw,
+                              struct weir__external_entry *entry)
 {
     struct weir_slice bytes = weir__slice_str(""), field;
     bool is_map = raw != NULL && raw->type == REDIS_REPLY_ARRAY;
@@ -79,8 +80,8 @@ bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
 
 /* --- counters ----------------------------------------------------------- */
 
-void weir__feed_read_past(struct weir_slice bytes, struct weir__record *record,
-                          uint32_t *ret_blamed)
+void weir__external_read_past(struct weir_slice bytes,
+                              struct weir__record *record, uint32_t *ret_blamed)
 {
     struct weir_value value[PAST_FIELDS] = {{.type = WEIR_TYPE_NONE}};
     uint32_t number[PAST_FIELDS] = {0};
@@ -111,7 +112,8 @@ void weir__feed_read_past(struct weir_slice bytes, struct weir__record *record,
         record->error = value[8].as.bytes;
 }
 
-void weir__feed_write_past(struct weir__buf *buf, const struct weir__run *run)
+void weir__external_write_past(struct weir__buf *buf,
+                               const struct weir__run *run)
 {
     const struct weir_counters *counters = &run->record.counters;
 

@@ -15,18 +15,18 @@ enum {
 
 #define CLAIM_IDLE_MS INT64_C(60000)
 
-struct claim_ask {
-    struct weir__ask ask;
-    struct weir__feed_topic *topic;
+struct claim_request {
+    struct weir__request request;
+    struct weir__external_topic *topic;
     size_t room; /* 0: a look */
 };
 
 /* --- claims ------------------------------------------------------------- */
 
-static struct weir__feed_claim *claim_new(struct weir__feed_topic *topic,
-                                          size_t count)
+static struct weir__external_claim *
+claim_new(struct weir__external_topic *topic, size_t count)
 {
-    struct weir__feed_claim *claim =
+    struct weir__external_claim *claim =
         weir__mem_new(sizeof(*claim) + count * (sizeof(claim->entries[0]) +
                                                 sizeof(claim->runs[0])));
 
@@ -34,21 +34,13 @@ static struct weir__feed_claim *claim_new(struct weir__feed_topic *topic,
         return NULL;
     claim->topic = topic;
     claim->runs = (struct weir__run *)(void *)(claim->entries + count);
-    claim->next = topic->claims;
-    if (claim->next != NULL)
-        claim->next->previous = claim;
-    topic->claims = claim;
+    weir__lease_begin(&claim->base, &topic->base);
     return claim;
 }
 
-void weir__feed_claim_free(struct weir__feed_claim *claim)
+void weir__external_claim_free(struct weir__external_claim *claim)
 {
-    if (claim->previous != NULL)
-        claim->previous->next = claim->next;
-    else
-        claim->topic->claims = claim->next;
-    if (claim->next != NULL)
-        claim->next->previous = claim->previous;
+    weir__lease_end(&claim->base);
     for (size_t i = 0; i < claim->count; i++)
         if (claim->runs[i].magic == WEIR__RUN_MAGIC)
             weir__run_fini(&claim->runs[i]);
@@ -67,11 +59,11 @@ static int64_t bounded_due(int64_t due_ms)
 }
 
 /* False: not an answer of the script. */
-static bool read_entry(struct weir__feed_claim *claim, size_t index,
+static bool read_entry(struct weir__external_claim *claim, size_t index,
                        const struct redisReply *reply)
 {
     size_t at = HEAD + FIELDS * index;
-    struct weir__feed_entry *entry = &claim->entries[index];
+    struct weir__external_entry *entry = &claim->entries[index];
     struct weir__run *run = &claim->runs[index];
     struct weir_slice id, past;
 
@@ -83,11 +75,11 @@ static bool read_entry(struct weir__feed_claim *claim, size_t index,
     entry->id_at = claim->bytes.len;
     entry->id_len = id.len;
     weir__buf_append(&claim->bytes, id.ptr, id.len);
-    run->is_malformed =
-        !weir__feed_read_body(&claim->bytes, reply->element[at + 1], entry) ||
-        !weir__id_is_sound(id);
+    run->is_malformed = !weir__external_read_body(
+                            &claim->bytes, reply->element[at + 1], entry) ||
+                        !weir__id_is_sound(id);
     entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
-    weir__feed_read_past(past, &run->record, &run->blamed);
+    weir__external_read_past(past, &run->record, &run->blamed);
     run->is_suspect = run->record.counters.crashes > 0;
     run->record.reason = (struct weir_slice){0}; /* of an earlier death */
     run->record.error = (struct weir_slice){0};
@@ -95,9 +87,9 @@ static bool read_entry(struct weir__feed_claim *claim, size_t index,
 }
 
 /* The bytes do not move any more. */
-static void fill_run(struct weir__feed_claim *claim, size_t index)
+static void fill_run(struct weir__external_claim *claim, size_t index)
 {
-    const struct weir__feed_entry *entry = &claim->entries[index];
+    const struct weir__external_entry *entry = &claim->entries[index];
     struct weir__run *run = &claim->runs[index];
     const uint8_t *bytes = claim->bytes.ptr;
     int64_t late_us = claim->time_us - run->due_ms * 1000;
@@ -110,17 +102,17 @@ static void fill_run(struct weir__feed_claim *claim, size_t index)
     if (!weir__id_is_sound(run->id))
         run->id = weir__slice_str("unreadable");
     if (run->is_malformed)
-        weir__base_log_loss(&claim->topic->base, WEIR__LOSS_MALFORMED, 1,
-                            run->id);
+        weir__topic_log_loss(&claim->topic->base, WEIR__LOSS_MALFORMED, 1,
+                             run->id);
     run->record.body = weir__slice_of(bytes + entry->body_at, entry->body_len);
-    run->token = claim->token;
+    run->token = claim->base.token;
     run->late_us = late_us < 0 ? 0 : late_us;
     run->claimed_ns = claim->claimed_ns;
     if (index + 1 < claim->count)
         run->next = run + 1;
 }
 
-static void note_bytes(struct weir__feed_topic *topic, size_t bytes,
+static void note_bytes(struct weir__external_topic *topic, size_t bytes,
                        size_t count)
 {
     bytes = bytes / count + 1;
@@ -131,11 +123,11 @@ static void note_bytes(struct weir__feed_topic *topic, size_t bytes,
 
 /* NULL: out of memory, or not an answer of the script. What was claimed comes
  * back by itself. */
-static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
-                                           const struct redisReply *reply,
-                                           size_t count)
+static struct weir__external_claim *
+read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
+           size_t count)
 {
-    struct weir__feed_claim *claim = claim_new(topic, count);
+    struct weir__external_claim *claim = claim_new(topic, count);
     int64_t token = 0;
     bool is_sound;
 
@@ -146,11 +138,11 @@ static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
     for (size_t i = 0; i < count && is_sound; i++)
         is_sound = read_entry(claim, i, reply);
     if (!is_sound || claim->bytes.failed) {
-        weir__feed_claim_free(claim);
+        weir__external_claim_free(claim);
         return NULL;
     }
-    claim->token = (uint64_t)token;
-    claim->claimed_ns = weir__base_now_ns(&topic->store->base);
+    claim->base.token = (uint64_t)token;
+    claim->claimed_ns = weir__redis_now_ns(topic->base.store);
     claim->count = count;
     claim->out = count;
     for (size_t i = 0; i < count; i++)
@@ -161,10 +153,10 @@ static struct weir__feed_claim *read_claim(struct weir__feed_topic *topic,
 
 /* --- the claim ---------------------------------------------------------- */
 
-static int read_reply(struct weir__feed_topic *topic,
+static int read_reply(struct weir__external_topic *topic,
                       const struct redisReply *reply, size_t room,
                       struct weir__claimed *claimed,
-                      struct weir__feed_claim **ret_claim,
+                      struct weir__external_claim **ret_claim,
                       int64_t *ret_revision)
 {
     int64_t time_us, count, state;
@@ -181,9 +173,9 @@ static int read_reply(struct weir__feed_topic *topic,
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
     claimed->count = (size_t)count;
-    if (weir__base_check_claimed(claimed, room) < 0)
+    if (weir__claimed_check(claimed, room) < 0)
         return WEIR_ESERVER;
-    weir__base_log_aside(&topic->base, reply, HEAD + FIELDS * (size_t)count);
+    weir__topic_log_aside(&topic->base, reply, HEAD + FIELDS * (size_t)count);
     *ret_revision = state >> 1;
     if (count == 0)
         return WEIR_OK;
@@ -192,12 +184,12 @@ static int read_reply(struct weir__feed_topic *topic,
 }
 
 /* In a stream others wait for what comes behind the group's last id. */
-static void note_last(struct weir__feed_topic *topic,
+static void note_last(struct weir__external_topic *topic,
                       const struct redisReply *reply)
 {
     struct weir_slice id;
 
-    if (!topic->store->is_stream)
+    if (!topic->is_stream)
         return;
     topic->waits_after[0] = '\0';
     if (!weir__reply_str(reply, HEAD, &id) ||
@@ -207,15 +199,15 @@ static void note_last(struct weir__feed_topic *topic,
     topic->waits_after[id.len] = '\0';
 }
 
-static void deliver(struct weir__feed_topic *topic,
+static void deliver(struct weir__external_topic *topic,
                     const struct weir__claimed *claimed,
-                    struct weir__feed_claim *claim)
+                    struct weir__external_claim *claim)
 {
-    const struct weir__store_events *events = &topic->store->base.events;
+    const struct weir__store_events *events = &topic->base.store->events;
 
     if (topic->base.user == NULL) {
         if (claim != NULL)
-            weir__feed_claim_free(claim); /* its lease runs out */
+            weir__external_claim_free(claim); /* its lease runs out */
         return;
     }
     events->claimed(topic->base.user, claimed);
@@ -223,24 +215,25 @@ static void deliver(struct weir__feed_topic *topic,
         events->arrived(topic->base.user, claim->runs, claim->count, 0);
 }
 
-static void on_claimed(struct weir__ask *ask, int code,
+static void on_claimed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct claim_ask *asked = (struct claim_ask *)ask; /* its first member */
-    struct weir__feed_topic *topic = asked->topic;
+    struct claim_request *asked =
+        (struct claim_request *)request; /* its first member */
+    struct weir__external_topic *topic = asked->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
-    struct weir__feed_claim *claim = NULL;
+    struct weir__external_claim *claim = NULL;
     size_t room = asked->room;
     int64_t revision = topic->base.revision;
 
     weir__mem_free(asked);
-    weir__base_log_error(&topic->base, "claim", code, reply);
+    weir__topic_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_ETOOBIG) /* they come again after their lease, by ones */
         topic->entry_bytes = REPLY_BYTES + 1;
     if (code == WEIR_OK) {
         code = read_reply(topic, reply, room, &claimed, &claim, &revision);
         if (code == WEIR_ESERVER)
-            weir__base_log_error(&topic->base, "claim", code, reply);
+            weir__topic_log_error(&topic->base, "claim", code, reply);
     }
     if (code != WEIR_OK)
         claimed = (struct weir__claimed){.next_due_us = -1};
@@ -249,16 +242,16 @@ static void on_claimed(struct weir__ask *ask, int code,
         room > 0 && topic->base.user != NULL &&
         revision == topic->base.revision) {
         note_last(topic, reply);
-        weir__feed_wait(topic);
+        weir__external_wait(topic);
     }
     if (revision != topic->base.revision && topic->base.user != NULL &&
         !claimed.is_paused)
-        weir__base_follow(&topic->base, revision);
+        weir__topic_follow(&topic->base, revision);
     else
         deliver(topic, &claimed, claim);
 }
 
-static size_t room_of(const struct weir__feed_topic *topic)
+static size_t room_of(const struct weir__external_topic *topic)
 {
     size_t bytes = topic->entry_bytes > 0 ? topic->entry_bytes : 4096;
     size_t most = REPLY_BYTES / bytes + 1;
@@ -267,11 +260,11 @@ static size_t room_of(const struct weir__feed_topic *topic)
 }
 
 static void write_claim(struct weir__buf *bytes,
-                        const struct weir__feed_topic *topic)
+                        const struct weir__external_topic *topic)
 {
     const struct weir__feed_options *options = &topic->options;
-    bool is_stream = topic->store->is_stream;
-    const char *key = weir__feed_key(topic);
+    bool is_stream = topic->is_stream;
+    const char *key = weir__external_key(topic);
 
     weir__resp_eval(bytes,
                     is_stream ? &weir__script_external_claim_stream
@@ -289,33 +282,33 @@ static void write_claim(struct weir__buf *bytes,
         weir__resp_int(bytes, options->is_auto_ack);
         return;
     }
-    weir__resp_str(bytes, weir__feed_group(topic));
+    weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_str(bytes, topic->consumer);
     weir__resp_str(bytes, options->starts_at_end ? "$" : "0");
     weir__resp_int(bytes, options->claim_idle_ms > 0 ? options->claim_idle_ms
                                                      : CLAIM_IDLE_MS);
 }
 
-void weir__feed_flush_claim(struct weir__feed_topic *topic)
+void weir__external_flush_claim(struct weir__external_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct claim_ask *asked;
+    struct claim_request *asked;
 
     if (!topic->base.wants_claim)
         return;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL) {
-        weir__base_mark(&topic->base); /* the next flush tries again */
+        weir__topic_mark(&topic->base); /* the next flush tries again */
         return;
     }
     topic->base.wants_claim = false;
-    asked->ask.done = on_claimed;
+    asked->request.done = on_claimed;
     asked->topic = topic;
     asked->room = topic->base.claim.room;
     write_claim(&bytes, topic);
-    weir__base_send(
-        &topic->store->base, &bytes,
-        topic->store->is_stream ? &weir__script_external_claim_stream
-                                : &weir__script_external_claim_list,
-        WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)), &asked->ask);
+    weir__redis_send(topic->base.store, &bytes,
+                     topic->is_stream ? &weir__script_external_claim_stream
+                                      : &weir__script_external_claim_list,
+                     WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)),
+                     &asked->request);
 }

@@ -9,14 +9,15 @@
  * serves it left in `meta`. */
 
 /* Reply { kind, key stored, group stored, key served, group served }. */
-void weir__feed_find(struct weir__feed_topic *topic, struct weir__ask *ask)
+void weir__external_find(struct weir__external_topic *topic,
+                         struct weir__request *request)
 {
     struct weir__buf bytes = {0};
 
     weir__resp_eval(&bytes, &weir__script_external_find, 2, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta options");
-    weir__base_send(&topic->store->base, &bytes, &weir__script_external_find,
-                    WEIR__SEND_AGAIN, ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_external_find,
+                     WEIR__SEND_AGAIN, request);
 }
 
 static void choose(char *to, const char *served, const struct redisReply *reply,
@@ -36,11 +37,11 @@ static void choose(char *to, const char *served, const struct redisReply *reply,
     to[text.len] = '\0';
 }
 
-int weir__feed_found(const struct weir__feed_topic *topic, int code,
-                     const struct redisReply *reply,
-                     struct weir__feed_place *ret_place)
+int weir__external_found(const struct weir__external_topic *topic, int code,
+                         const struct redisReply *reply,
+                         struct weir__external_place *ret_place)
 {
-    const char *kind = topic->store->is_stream ? "stream" : "list";
+    const char *kind = topic->is_stream ? "stream" : "list";
     struct weir_slice stored;
 
     if (code != WEIR_OK)
@@ -49,8 +50,8 @@ int weir__feed_found(const struct weir__feed_topic *topic, int code,
         return WEIR_ESERVER;
     choose(ret_place->key, topic->options.key, reply, 1, topic->base.name);
     choose(ret_place->group, topic->options.group, reply, 2,
-           topic->store->is_stream ? "weir" : "");
-    if (!topic->store->is_stream)
+           topic->is_stream ? "weir" : "");
+    if (!topic->is_stream)
         ret_place->group[0] = '\0';
     if (stored.len == 0)
         return WEIR_ENOTFOUND;

@@ -9,20 +9,20 @@
 
 enum { HEAD = 1, FIELDS = 4 };
 
-struct list_ask {
-    struct weir__ask ask;
-    struct weir__feed_topic *topic;
+struct list_request {
+    struct weir__request request;
+    struct weir__external_topic *topic;
     enum weir_job_state state;
     size_t limit;
     weir_show_fn fn;
     void *arg;
 };
 
-static void show(const struct list_ask *list, const struct redisReply *reply,
-                 size_t at)
+static void show(const struct list_request *list,
+                 const struct redisReply *reply, size_t at)
 {
     struct weir_job_info info = {.state = list->state};
-    struct weir__feed_entry entry = {0};
+    struct weir__external_entry entry = {0};
     struct weir__record record = {0};
     struct weir__buf bytes = {0};
     struct weir_slice past;
@@ -33,9 +33,9 @@ static void show(const struct list_ask *list, const struct redisReply *reply,
         return;
     if (!weir__id_is_sound(info.id))
         info.id = weir__slice_str("unreadable");
-    weir__feed_read_past(past, &record, NULL);
-    (void)weir__feed_read_body(&bytes, reply->element[at + 3],
-                               &entry); /* its text, if it is no value */
+    weir__external_read_past(past, &record, NULL);
+    (void)weir__external_read_body(&bytes, reply->element[at + 3],
+                                   &entry); /* its text, if it is no value */
     info.counters = record.counters;
     info.reason = record.reason;
     info.error = record.error;
@@ -46,13 +46,14 @@ static void show(const struct list_ask *list, const struct redisReply *reply,
     weir__buf_fini(&bytes);
 }
 
-static void on_listed(struct weir__ask *ask, int code,
+static void on_listed(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct list_ask *list = (struct list_ask *)ask; /* its first member */
+    struct list_request *list =
+        (struct list_request *)request; /* its first member */
     struct weir_slice kind;
 
-    weir__base_log_error(&list->topic->base, "list", code, reply);
+    weir__topic_log_error(&list->topic->base, "list", code, reply);
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ESERVER;
     for (size_t at = HEAD; code == WEIR_OK && at + FIELDS <= reply->elements;
@@ -62,20 +63,21 @@ static void on_listed(struct weir__ask *ask, int code,
     weir__mem_free(list);
 }
 
-static void on_found(struct weir__ask *ask, int code,
+static void on_found(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct list_ask *list = (struct list_ask *)ask; /* its first member */
-    struct weir__feed_place place;
+    struct list_request *list =
+        (struct list_request *)request; /* its first member */
+    struct weir__external_place place;
     struct weir__buf bytes = {0};
 
-    code = weir__feed_found(list->topic, code, reply, &place);
+    code = weir__external_found(list->topic, code, reply, &place);
     if (code != WEIR_OK) {
         list->fn(code, NULL, list->arg);
         weir__mem_free(list);
         return;
     }
-    list->ask.done = on_listed;
+    list->request.done = on_listed;
     weir__resp_eval(&bytes, &weir__script_external_list, 7, 3);
     weir__prefix_keys(&bytes, &list->topic->base.prefix,
                       "meta wait run held past dead");
@@ -83,37 +85,38 @@ static void on_found(struct weir__ask *ask, int code,
     weir__resp_str(&bytes, place.group);
     weir__resp_str(&bytes, weir_job_state_name(list->state));
     weir__resp_int(&bytes, (int64_t)list->limit);
-    weir__base_send(
-        &list->topic->store->base, &bytes, &weir__script_external_list,
-        WEIR__SEND_AGAIN | weir__send_bodies(list->limit), &list->ask);
-    weir__conn_flush(list->topic->store->base.commands);
+    weir__redis_send(
+        list->topic->base.store, &bytes, &weir__script_external_list,
+        WEIR__SEND_AGAIN | weir__send_bodies(list->limit), &list->request);
+    weir__conn_flush(list->topic->base.store->commands);
 }
 
-int weir__feed_list(struct weir__store_topic *base, enum weir_job_state state,
-                    size_t limit, weir_show_fn fn, void *arg)
+int weir__external_list(struct weir__store_topic *base,
+                        enum weir_job_state state, size_t limit,
+                        weir_show_fn fn, void *arg)
 {
-    struct weir__feed_topic *topic = weir__feed_topic_of(base);
-    struct list_ask *list;
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    struct list_request *list;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     list = weir__mem_new(sizeof(*list));
     if (list == NULL)
         return WEIR_ENOMEM;
-    *list = (struct list_ask){
-        .ask.done = on_found,
+    *list = (struct list_request){
+        .request.done = on_found,
         .topic = topic,
         .state = state,
         .limit = limit < WEIR__FEED_LIST_MAX ? limit : WEIR__FEED_LIST_MAX,
         .fn = fn,
         .arg = arg,
     };
-    weir__feed_find(topic, &list->ask);
+    weir__external_find(topic, &list->request);
     return WEIR_OK;
 }
 
-int weir__feed_dead(struct weir__store_topic *topic, size_t limit,
-                    weir_show_fn fn, void *arg)
+int weir__external_dead(struct weir__store_topic *topic, size_t limit,
+                        weir_show_fn fn, void *arg)
 {
-    return weir__feed_list(topic, WEIR_JOB_DEAD, limit, fn, arg);
+    return weir__external_list(topic, WEIR_JOB_DEAD, limit, fn, arg);
 }

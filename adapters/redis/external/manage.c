@@ -8,10 +8,10 @@
 /* Deleting entries, and what becomes of the dead: calls of a script until it
  * says that there is no more. */
 
-struct count_ask {
-    struct weir__ask ask;
-    struct weir__feed_topic *topic;
-    struct weir__feed_place place;
+struct count_request {
+    struct weir__request request;
+    struct weir__external_topic *topic;
+    struct weir__external_place place;
     const struct weir__script *script;
     enum weir__purge what; /* of purge */
     bool forgets;          /* of requeue */
@@ -22,7 +22,7 @@ struct count_ask {
     void *arg;
 };
 
-static void send_step(struct count_ask *asked)
+static void send_step(struct count_request *asked)
 {
     bool is_purge = asked->script == &weir__script_external_purge;
     struct weir__buf bytes = {0};
@@ -39,25 +39,27 @@ static void send_step(struct count_ask *asked)
         weir__resp_bytes(&bytes, weir__slice_of(asked->id, asked->id_len));
         weir__resp_int(&bytes, asked->forgets);
     }
-    weir__base_send(&asked->topic->store->base, &bytes, asked->script,
-                    WEIR__SEND_AGAIN, &asked->ask);
-    weir__conn_flush(asked->topic->store->base.commands);
+    weir__redis_send(asked->topic->base.store, &bytes, asked->script,
+                     WEIR__SEND_AGAIN, &asked->request);
+    weir__conn_flush(asked->topic->base.store->commands);
 }
 
-static void finish(struct count_ask *asked, int code)
+static void finish(struct count_request *asked, int code)
 {
     if (asked->fn != NULL)
         asked->fn(code, asked->count, asked->arg);
     weir__mem_free(asked);
 }
 
-static void on_step(struct weir__ask *ask, int code,
+static void on_step(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct count_ask *asked = (struct count_ask *)ask; /* its first member */
+    struct count_request *asked =
+        (struct count_request *)request; /* its first member */
     int64_t count = 0, has_more = 0;
 
-    weir__base_log_error(&asked->topic->base, asked->script->name, code, reply);
+    weir__topic_log_error(&asked->topic->base, asked->script->name, code,
+                          reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 1, &count) ||
                             !weir__reply_int(reply, 2, &has_more)))
         code = WEIR_ESERVER;
@@ -70,44 +72,46 @@ static void on_step(struct weir__ask *ask, int code,
         finish(asked, code);
 }
 
-static void on_found(struct weir__ask *ask, int code,
+static void on_found(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct count_ask *asked = (struct count_ask *)ask; /* its first member */
+    struct count_request *asked =
+        (struct count_request *)request; /* its first member */
 
-    code = weir__feed_found(asked->topic, code, reply, &asked->place);
+    code = weir__external_found(asked->topic, code, reply, &asked->place);
     if (code != WEIR_OK) {
         finish(asked, code);
         return;
     }
-    asked->ask.done = on_step;
+    asked->request.done = on_step;
     send_step(asked);
 }
 
-static int begin(struct weir__store_topic *base, const struct count_ask *what)
+static int begin(struct weir__store_topic *base,
+                 const struct count_request *what)
 {
-    struct weir__feed_topic *topic = weir__feed_topic_of(base);
-    struct count_ask *asked;
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    struct count_request *asked;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     asked = weir__mem_new(sizeof(*asked));
     if (asked == NULL)
         return WEIR_ENOMEM;
     *asked = *what;
-    asked->ask.done = on_found;
+    asked->request.done = on_found;
     asked->topic = topic;
-    weir__feed_find(topic, &asked->ask);
+    weir__external_find(topic, &asked->request);
     return WEIR_OK;
 }
 
-int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
-                     weir_count_fn fn, void *arg)
+int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
+                         weir_count_fn fn, void *arg)
 {
-    struct count_ask asked = {.script = &weir__script_external_purge,
-                              .what = what,
-                              .fn = fn,
-                              .arg = arg};
+    struct count_request asked = {.script = &weir__script_external_purge,
+                                  .what = what,
+                                  .fn = fn,
+                                  .arg = arg};
 
     return begin(topic, &asked);
 }
@@ -115,11 +119,11 @@ int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct count_ask asked = {.script = &weir__script_external_requeue,
-                              .forgets = forgets,
-                              .id_len = id.len,
-                              .fn = fn,
-                              .arg = arg};
+    struct count_request asked = {.script = &weir__script_external_requeue,
+                                  .forgets = forgets,
+                                  .id_len = id.len,
+                                  .fn = fn,
+                                  .arg = arg};
 
     if (id.len > sizeof(asked.id))
         return WEIR_EINVAL;
@@ -128,14 +132,14 @@ static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
     return begin(topic, &asked);
 }
 
-int weir__feed_requeue(struct weir__store_topic *topic, struct weir_slice id,
-                       weir_count_fn fn, void *arg)
+int weir__external_requeue(struct weir__store_topic *topic,
+                           struct weir_slice id, weir_count_fn fn, void *arg)
 {
     return begin_dead(topic, id, false, fn, arg);
 }
 
-int weir__feed_forget(struct weir__store_topic *topic, struct weir_slice id,
-                      weir_count_fn fn, void *arg)
+int weir__external_forget(struct weir__store_topic *topic, struct weir_slice id,
+                          weir_count_fn fn, void *arg)
 {
     return begin_dead(topic, id, true, fn, arg);
 }

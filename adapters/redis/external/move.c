@@ -13,11 +13,11 @@
 enum { STAGED_MS = 60000 };
 
 /* Where it comes from; entries have no headers of their own. */
-static struct weir_slice headers_of(const struct weir__feed_topic *topic,
+static struct weir_slice headers_of(const struct weir__external_topic *topic,
                                     const struct weir__run *run)
 {
     static const uint8_t map_of_two = 0x82;
-    struct weir__buf *headers = &topic->store->scratch[1];
+    struct weir__buf *headers = &topic->shared->scratch[1];
 
     weir__buf_reset(headers);
     weir__buf_append(headers, &map_of_two, 1);
@@ -28,8 +28,8 @@ static struct weir_slice headers_of(const struct weir__feed_topic *topic,
     return headers->failed ? (struct weir_slice){0} : weir__buf_slice(headers);
 }
 
-bool weir__feed_move(struct weir__feed_call *call, const struct weir__run *run,
-                     size_t other)
+bool weir__external_move(struct weir__external_call *call,
+                         const struct weir__run *run, size_t other)
 {
     struct weir__items *items = &call->moves;
     struct weir__record record = run->record;
@@ -49,7 +49,8 @@ bool weir__feed_move(struct weir__feed_call *call, const struct weir__run *run,
 
 /* --- staging ------------------------------------------------------------ */
 
-static void write_key(struct weir__buf *buf, const struct weir__feed_call *call,
+static void write_key(struct weir__buf *buf,
+                      const struct weir__external_call *call,
                       const struct weir__parcel *parcel)
 {
     struct weir__prefix prefix;
@@ -58,7 +59,7 @@ static void write_key(struct weir__buf *buf, const struct weir__feed_call *call,
     weir__prefix_pack(buf, &prefix, parcel->seq);
 }
 
-static void stage(struct weir__feed_call *call,
+static void stage(struct weir__external_call *call,
                   const struct weir__parcel *parcel)
 {
     struct weir__buf bytes = {0};
@@ -72,16 +73,16 @@ static void stage(struct weir__feed_call *call,
     weir__resp_str(&bytes, "NX");
     weir__resp_str(&bytes, "PX");
     weir__resp_int(&bytes, STAGED_MS);
-    weir__base_send(&call->topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    NULL);
+    weir__redis_send(call->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     NULL);
 }
 
 /* key, jobs, when, sources */
 static void write_parcel(struct weir__buf *list,
-                         const struct weir__feed_call *call,
+                         const struct weir__external_call *call,
                          const struct weir__parcel *parcel, size_t key)
 {
-    struct weir__buf *when = &call->topic->store->scratch[1];
+    struct weir__buf *when = &call->topic->shared->scratch[1];
 
     weir__buf_reset(when);
     weir__parcel_when(when, &call->moves, parcel, false);
@@ -94,20 +95,20 @@ static void write_parcel(struct weir__buf *list,
     list->failed = list->failed || when->failed;
 }
 
-size_t weir__feed_send_moves(struct weir__feed_call *call,
-                             struct weir__buf *list, struct weir__buf *keys)
+size_t weir__external_send_moves(struct weir__external_call *call,
+                                 struct weir__buf *list, struct weir__buf *keys)
 {
     enum { FIRST_KEY = 14 }; /* behind those of both topics */
-    struct weir__base *base = call->topic->base.base;
+    struct weir__redis *base = call->topic->base.store;
     size_t packs = 0, at = 0;
 
-    weir__base_announce_name(base, call->target);
+    weir__redis_register_name(base, call->target);
     weir__items_sort(&call->moves);
     while (at < call->moves.count) {
         struct weir__parcel parcel;
 
         weir__parcel_plan(&call->moves, at, call->moves.count, &parcel);
-        weir__base_next_seq(base, parcel.seq);
+        weir__redis_next_seq(base, parcel.seq);
         stage(call, &parcel);
         write_key(keys, call, &parcel);
         write_parcel(list, call, &parcel, FIRST_KEY + packs);
@@ -119,18 +120,18 @@ size_t weir__feed_send_moves(struct weir__feed_call *call,
 
 /* --- the producer number ------------------------------------------------ */
 
-bool weir__feed_lacks_number(struct weir__feed_topic *topic)
+bool weir__external_lacks_number(struct weir__external_topic *topic)
 {
-    struct weir__feed *store = topic->store;
+    struct weir__external *shared = topic->shared;
     bool has_moves = false;
 
-    for (const struct weir__feed_call *call = topic->calls; call != NULL;
+    for (const struct weir__external_call *call = topic->calls; call != NULL;
          call = call->next)
         has_moves = has_moves || call->moves.count > 0;
-    if (!has_moves || store->base.has_number)
+    if (!has_moves || shared->store->has_number)
         return false;
-    weir__base_ask_number(&store->base);
-    if (!store->base.asks_number)
-        weir__base_mark(&topic->base); /* a later flush asks again */
+    weir__redis_request_number(shared->store);
+    if (!shared->store->asks_number)
+        weir__topic_mark(&topic->base); /* a later flush asks again */
     return true;
 }

@@ -2,7 +2,7 @@
 #ifndef WEIR_EXTERNAL_PRIVATE_H
 #define WEIR_EXTERNAL_PRIVATE_H
 
-/* What the files of the list and stream stores share. Both do the same with an
+/* What the files of list and stream topics share. Both do the same with an
  * entry once it was taken; what differs is the script that takes it, the
  * command that waits for the next one, and how entries are added.
  *
@@ -12,10 +12,11 @@
  */
 
 #include "adapters/redis/delay/plan.h"
-#include "adapters/redis/external/feed.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/external/external.h"
+#include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/renewal.h"
 
-struct weir__feed;
+struct weir__external;
 
 enum {
     WEIR__FEED_CALL = 1024,   /* most entries of one script call */
@@ -25,8 +26,8 @@ enum {
 
 /* What is known of a taken entry besides its run. Places are positions in the
  * claim's bytes. */
-struct weir__feed_entry {
-    struct weir__ask start;     /* first; whether it may start */
+struct weir__external_entry {
+    struct weir__request start; /* first; whether it may start */
     struct weir__run *starting; /* while that is asked */
     size_t id_at, id_len;       /* as the server has it: any bytes */
     size_t raw_at, raw_len;     /* as it came, or what decodes to the same */
@@ -35,46 +36,46 @@ struct weir__feed_entry {
 };
 
 /* Entries that were claimed together, until all of them came back. */
-struct weir__feed_claim {
-    struct weir__feed_topic *topic;
-    struct weir__feed_claim *previous, *next; /* in the topic's list */
-    uint64_t token;
+struct weir__external_claim {
+    struct weir__lease base; /* first */
+    struct weir__external_topic *topic;
     int64_t time_us; /* server time */
     int64_t claimed_ns;
     size_t count, out;
     struct weir__buf bytes;
     struct weir__run *runs; /* behind the entries */
-    struct weir__feed_entry entries[];
+    struct weir__external_entry entries[];
 };
 
 /* Verdicts that leave together. Lists of msgpack elements, as the script reads
  * them. */
-struct weir__feed_call {
-    struct weir__ask ask; /* first */
-    struct weir__feed_topic *topic;
-    struct weir__feed_call *next;
+struct weir__external_call {
+    struct weir__request request; /* first */
+    struct weir__external_topic *topic;
+    struct weir__external_call *next;
     size_t verdicts;
     bool is_broken; /* out of memory: nothing of it leaves, leases run out */
     size_t dones, autos, others;
     struct weir__buf done, other;
-    struct weir__feed_auto {
+    struct weir__external_auto {
         uint64_t token, count;
     } auto_done[16];          /* of entries that are not kept */
     struct weir__items moves; /* of others: jobs of the topic `target` */
     char target[WEIR_MAX_TOPIC + 1];
 };
 
-struct weir__feed_add;
+struct weir__external_add;
 
 /* Which key and group the entries are in. */
-struct weir__feed_place {
+struct weir__external_place {
     char key[WEIR__SOURCE_MAX + 1];
     char group[WEIR__SOURCE_MAX + 1];
 };
 
-struct weir__feed_topic {
-    struct weir__base_topic base; /* first */
-    struct weir__feed *store;
+struct weir__external_topic {
+    struct weir__store_topic base; /* first */
+    struct weir__external *shared;
+    bool is_stream;
     char consumer[WEIR_MAX_TOPIC + 8];
     uint32_t max_dead;
     char on_dead[WEIR_MAX_TOPIC + 1];
@@ -82,13 +83,12 @@ struct weir__feed_topic {
     bool is_served; /* the options are those of a worker */
 
     size_t entry_bytes; /* what an entry costs, running mean */
-    struct weir__feed_claim *claims;
 
-    struct weir__feed_call *calls, **calls_end; /* being collected */
+    struct weir__external_call *calls, **calls_end; /* being collected */
 
-    struct weir__feed_add *adds, **adds_end; /* being collected */
-    struct weir__feed_place place;           /* where they go */
-    int64_t found_ns;                        /* as of then; 0: not known */
+    struct weir__external_add *adds, **adds_end; /* being collected */
+    struct weir__external_place place;           /* where they go */
+    int64_t found_ns;                            /* as of then; 0: not known */
     bool is_finding;
 
     struct weir__conn *waits; /* blocks until there is an entry */
@@ -96,108 +96,115 @@ struct weir__feed_topic {
     char waits_after[WEIR__FEED_ID_MAX]; /* of a stream */
 };
 
-struct weir__feed {
-    struct weir__base base; /* first */
-    bool is_stream;
+struct weir__external {
+    struct weir__redis *store; /* as in struct weir__shared */
     struct weir__buf scratch[2];
 };
 
-/* --- feed/feed.c: the store ----------------------------------------------- */
+/* --- external/external.c ----------------------------------------------- */
 
-struct weir__feed_topic *weir__feed_topic_of(struct weir__store_topic *port);
+struct weir__external_topic *
+weir__external_topic_of(struct weir__store_topic *port);
 
 /* The list or stream as the options name it. */
-const char *weir__feed_key(const struct weir__feed_topic *topic);
+const char *weir__external_key(const struct weir__external_topic *topic);
 
 /* The consumer group; "": a list has none. */
-const char *weir__feed_group(const struct weir__feed_topic *topic);
+const char *weir__external_group(const struct weir__external_topic *topic);
 
-/* --- feed/body.c -------------------------------------------------------- */
+/* --- external/body.c -------------------------------------------------------- */
 
 /* Append what one element of a reply holds: `raw` is a string, or the fields of
  * an entry of a stream. False: neither msgpack nor JSON; the body is then its
  * text. */
-bool weir__feed_read_body(struct weir__buf *buf, const struct redisReply *raw,
-                          struct weir__feed_entry *entry);
+bool weir__external_read_body(struct weir__buf *buf,
+                              const struct redisReply *raw,
+                              struct weir__external_entry *entry);
 
 /* Counters of an entry, as the server keeps them; nothing when `bytes` is
  * empty. `ret_blamed` may be NULL. */
-void weir__feed_read_past(struct weir_slice bytes, struct weir__record *record,
-                          uint32_t *ret_blamed);
-void weir__feed_write_past(struct weir__buf *buf, const struct weir__run *run);
+void weir__external_read_past(struct weir_slice bytes,
+                              struct weir__record *record,
+                              uint32_t *ret_blamed);
+void weir__external_write_past(struct weir__buf *buf,
+                               const struct weir__run *run);
 
-/* --- feed/claim.c ------------------------------------------------------- */
+/* --- external/claim.c ------------------------------------------------------- */
 
-void weir__feed_flush_claim(struct weir__feed_topic *topic);
-void weir__feed_claim_free(struct weir__feed_claim *claim);
+void weir__external_flush_claim(struct weir__external_topic *topic);
+void weir__external_claim_free(struct weir__external_claim *claim);
 
-/* --- feed/wait.c -------------------------------------------------------- */
+/* --- external/wait.c -------------------------------------------------------- */
 
 /* Wake the user once there is something to take. */
-void weir__feed_wait(struct weir__feed_topic *topic);
-void weir__feed_stop_waiting(struct weir__feed_topic *topic);
+void weir__external_wait(struct weir__external_topic *topic);
+void weir__external_stop_waiting(struct weir__external_topic *topic);
 
-/* --- feed/settle.c, feed/move.c ----------------------------------------- */
+/* --- external/settle.c, feed/move.c ----------------------------------------- */
 
-void weir__feed_settle(struct weir__store_topic *topic, struct weir__run *run);
-void weir__feed_flush_settles(struct weir__feed_topic *topic);
-void weir__feed_call_free(struct weir__feed_call *call);
+void weir__external_settle(struct weir__store_topic *topic,
+                           struct weir__run *run);
+void weir__external_flush_settles(struct weir__external_topic *topic);
+void weir__external_call_free(struct weir__external_call *call);
 
 /* Note that entry number `other` (from 1) of the call becomes a job. */
-bool weir__feed_move(struct weir__feed_call *call, const struct weir__run *run,
-                     size_t other);
+bool weir__external_move(struct weir__external_call *call,
+                         const struct weir__run *run, size_t other);
 
 /* Send the call's packs. Writes the list of them and their keys; returns how
  * many. */
-size_t weir__feed_send_moves(struct weir__feed_call *call,
-                             struct weir__buf *list, struct weir__buf *keys);
+size_t weir__external_send_moves(struct weir__external_call *call,
+                                 struct weir__buf *list,
+                                 struct weir__buf *keys);
 
 /* Are packs needed that cannot be named yet? */
-bool weir__feed_lacks_number(struct weir__feed_topic *topic);
+bool weir__external_lacks_number(struct weir__external_topic *topic);
 
-/* --- feed/lease.c ------------------------------------------------------- */
+/* --- external/lease.c ------------------------------------------------------- */
 
-void weir__feed_renew(struct weir__store_topic *topic, int64_t lease_ms);
-/* The same as bytes that a thread of its own sends; for weir__kept. */
-void weir__feed_write_renewals(struct weir__buf *buf,
-                               const struct weir__base_topic *topic);
-void weir__feed_start(struct weir__store_topic *topic, struct weir__run *run);
+void weir__external_renew(struct weir__renewals *renewals,
+                          const struct weir__store_topic *topic,
+                          int64_t lease_ms);
+void weir__external_start(struct weir__store_topic *topic,
+                          struct weir__run *run);
 
-/* --- feed/add.c --------------------------------------------------------- */
+/* --- external/add.c --------------------------------------------------------- */
 
-int weir__feed_add(struct weir__store_topic *topic,
-                   const struct weir__new_job *job, weir_added_fn fn,
-                   void *arg);
-void weir__feed_flush_adds(struct weir__feed_topic *topic);
+int weir__external_add(struct weir__store_topic *topic,
+                       const struct weir__new_job *job, weir_added_fn fn,
+                       void *arg);
+void weir__external_flush_adds(struct weir__external_topic *topic);
 
 /* Answer what is collected with an error, now; only outside of ops. */
-void weir__feed_fail_adds(struct weir__feed_topic *topic, int code);
+void weir__external_fail_adds(struct weir__external_topic *topic, int code);
 
-/* --- feed/find.c -------------------------------------------------------- */
+/* --- external/find.c -------------------------------------------------------- */
 
 /* Ask which list or stream it is: as it is served here, else as it is stored
  * with the topic. */
-void weir__feed_find(struct weir__feed_topic *topic, struct weir__ask *ask);
+void weir__external_find(struct weir__external_topic *topic,
+                         struct weir__request *request);
 
 /* What the answer says. WEIR_ESERVER, WEIR_EKIND (the topic is of another
  * kind), WEIR_ENOTFOUND (there is no such topic; the place is filled). */
-int weir__feed_found(const struct weir__feed_topic *topic, int code,
-                     const struct redisReply *reply,
-                     struct weir__feed_place *ret_place);
+int weir__external_found(const struct weir__external_topic *topic, int code,
+                         const struct redisReply *reply,
+                         struct weir__external_place *ret_place);
 
-/* --- feed/stats.c, feed/list.c, feed/manage.c --------------------------- */
+/* --- external/stats.c, feed/list.c, feed/manage.c --------------------------- */
 
-int weir__feed_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                     void *arg);
-int weir__feed_list(struct weir__store_topic *topic, enum weir_job_state state,
-                    size_t limit, weir_show_fn fn, void *arg);
-int weir__feed_dead(struct weir__store_topic *topic, size_t limit,
-                    weir_show_fn fn, void *arg);
-int weir__feed_purge(struct weir__store_topic *topic, enum weir__purge what,
-                     weir_count_fn fn, void *arg);
-int weir__feed_requeue(struct weir__store_topic *topic, struct weir_slice id,
-                       weir_count_fn fn, void *arg);
-int weir__feed_forget(struct weir__store_topic *topic, struct weir_slice id,
-                      weir_count_fn fn, void *arg);
+int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                         void *arg);
+int weir__external_list(struct weir__store_topic *topic,
+                        enum weir_job_state state, size_t limit,
+                        weir_show_fn fn, void *arg);
+int weir__external_dead(struct weir__store_topic *topic, size_t limit,
+                        weir_show_fn fn, void *arg);
+int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
+                         weir_count_fn fn, void *arg);
+int weir__external_requeue(struct weir__store_topic *topic,
+                           struct weir_slice id, weir_count_fn fn, void *arg);
+int weir__external_forget(struct weir__store_topic *topic, struct weir_slice id,
+                          weir_count_fn fn, void *arg);
 
 #endif

@@ -17,7 +17,7 @@ enum {
 
 /* --- calls -------------------------------------------------------------- */
 
-void weir__feed_call_free(struct weir__feed_call *call)
+void weir__external_call_free(struct weir__external_call *call)
 {
     weir__buf_fini(&call->done);
     weir__buf_fini(&call->other);
@@ -25,22 +25,22 @@ void weir__feed_call_free(struct weir__feed_call *call)
     weir__mem_free(call);
 }
 
-static struct weir__feed_call *call_new(struct weir__feed_topic *topic)
+static struct weir__external_call *call_new(struct weir__external_topic *topic)
 {
-    struct weir__feed_call *call = weir__mem_new(sizeof(*call));
+    struct weir__external_call *call = weir__mem_new(sizeof(*call));
 
     if (call == NULL)
         return NULL;
     call->topic = topic;
     *topic->calls_end = call;
     topic->calls_end = &call->next;
-    weir__base_mark(&topic->base);
+    weir__topic_mark(&topic->base);
     return call;
 }
 
-static struct weir__feed_call *last_call(struct weir__feed_topic *topic)
+static struct weir__external_call *last_call(struct weir__external_topic *topic)
 {
-    struct weir__feed_call *call = topic->calls;
+    struct weir__external_call *call = topic->calls;
 
     while (call != NULL && call->next != NULL)
         call = call->next;
@@ -48,7 +48,7 @@ static struct weir__feed_call *last_call(struct weir__feed_topic *topic)
 }
 
 /* Jobs of one call go to one topic. */
-static bool fits(const struct weir__feed_call *call, const char *target)
+static bool fits(const struct weir__external_call *call, const char *target)
 {
     return call->verdicts < WEIR__FEED_CALL && call->autos < AUTOS &&
            !call->is_broken && call->done.len + call->other.len < CALL_BYTES &&
@@ -58,12 +58,12 @@ static bool fits(const struct weir__feed_call *call, const char *target)
 
 /* --- verdicts ----------------------------------------------------------- */
 
-static bool note_auto(struct weir__feed_call *call, uint64_t token)
+static bool note_auto(struct weir__external_call *call, uint64_t token)
 {
-    struct weir__feed_auto *last = &call->auto_done[call->autos];
+    struct weir__external_auto *last = &call->auto_done[call->autos];
 
     if (call->autos == 0 || last[-1].token != token) {
-        *last = (struct weir__feed_auto){token, 0};
+        *last = (struct weir__external_auto){token, 0};
         call->autos++;
         last++;
     }
@@ -74,13 +74,14 @@ static bool note_auto(struct weir__feed_call *call, uint64_t token)
 /* By which the script knows the entry; what is shown may be another one. */
 static void write_id(struct weir__buf *buf, const struct weir__run *run)
 {
-    const struct weir__feed_claim *claim = run->batch;
-    const struct weir__feed_entry *entry = &claim->entries[run->node];
+    const struct weir__external_claim *claim = run->batch;
+    const struct weir__external_entry *entry = &claim->entries[run->node];
 
     weir__pack_str(buf, claim->bytes.ptr + entry->id_at, entry->id_len);
 }
 
-static bool note_done(struct weir__feed_call *call, const struct weir__run *run)
+static bool note_done(struct weir__external_call *call,
+                      const struct weir__run *run)
 {
     weir__pack_uint(&call->done, run->token);
     write_id(&call->done, run);
@@ -104,29 +105,29 @@ static const char *word_of(const struct weir__run *run)
 
 /* What the server does not have must come with the verdict: of a stream what is
  * acknowledged may be gone tomorrow. */
-static struct weir_slice bytes_of(const struct weir__feed_topic *topic,
+static struct weir_slice bytes_of(const struct weir__external_topic *topic,
                                   const struct weir__run *run)
 {
-    const struct weir__feed_claim *claim = run->batch;
-    const struct weir__feed_entry *entry = &claim->entries[run->node];
-    bool is_needed = !entry->is_kept || (topic->store->is_stream &&
-                                         run->outcome == WEIR__OUTCOME_DEAD);
+    const struct weir__external_claim *claim = run->batch;
+    const struct weir__external_entry *entry = &claim->entries[run->node];
+    bool is_needed = !entry->is_kept ||
+                     (topic->is_stream && run->outcome == WEIR__OUTCOME_DEAD);
 
     return is_needed ? weir__slice_of(claim->bytes.ptr + entry->raw_at,
                                       entry->raw_len)
                      : (struct weir_slice){0};
 }
 
-static bool note_other(struct weir__feed_call *call,
+static bool note_other(struct weir__external_call *call,
                        const struct weir__run *run, const char *target)
 {
-    const struct weir__feed_claim *claim = run->batch;
+    const struct weir__external_claim *claim = run->batch;
     struct weir_slice bytes = bytes_of(call->topic, run);
-    struct weir__buf *past = &call->topic->store->scratch[0];
+    struct weir__buf *past = &call->topic->shared->scratch[0];
     const char *word = word_of(run);
 
     weir__buf_reset(past);
-    weir__feed_write_past(past, run);
+    weir__external_write_past(past, run);
     weir__pack_uint(&call->other, run->token);
     write_id(&call->other, run);
     weir__pack_str(&call->other, word, 1);
@@ -140,11 +141,11 @@ static bool note_other(struct weir__feed_call *call,
     if (target[0] == '\0')
         return true;
     memcpy(call->target, target, strlen(target) + 1);
-    return weir__feed_move(call, run, call->others);
+    return weir__external_move(call, run, call->others);
 }
 
 /* The topic that takes it instead; "": none does. */
-static const char *target_of(const struct weir__feed_topic *topic,
+static const char *target_of(const struct weir__external_topic *topic,
                              const struct weir__run *run)
 {
     if (run->outcome == WEIR__OUTCOME_RETRY)
@@ -154,12 +155,12 @@ static const char *target_of(const struct weir__feed_topic *topic,
     return "";
 }
 
-static void take_verdict(struct weir__feed_topic *topic,
+static void take_verdict(struct weir__external_topic *topic,
                          const struct weir__run *run)
 {
-    const struct weir__feed_claim *claim = run->batch;
+    const struct weir__external_claim *claim = run->batch;
     const char *target = target_of(topic, run);
-    struct weir__feed_call *call = last_call(topic);
+    struct weir__external_call *call = last_call(topic);
     bool is_noted;
 
     if (call == NULL || !fits(call, target))
@@ -177,10 +178,11 @@ static void take_verdict(struct weir__feed_topic *topic,
     topic->base.unsettled++;
 }
 
-void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
+void weir__external_settle(struct weir__store_topic *base,
+                           struct weir__run *run)
 {
-    struct weir__feed_topic *topic = weir__feed_topic_of(base);
-    struct weir__feed_claim *claim = run->batch;
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    struct weir__external_claim *claim = run->batch;
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(claim->topic == topic && claim->out > 0);
@@ -192,23 +194,24 @@ void weir__feed_settle(struct weir__store_topic *base, struct weir__run *run)
     run->magic = 0;
     claim->out--;
     if (claim->out == 0)
-        weir__feed_claim_free(claim);
+        weir__external_claim_free(claim);
 }
 
 /* --- replies ------------------------------------------------------------ */
 
-static void on_settled(struct weir__ask *ask, int code,
+static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__feed_call *call = (struct weir__feed_call *)ask; /* first */
-    struct weir__feed_topic *topic = call->topic;
+    struct weir__external_call *call =
+        (struct weir__external_call *)request; /* first */
+    struct weir__external_topic *topic = call->topic;
     size_t verdicts = call->verdicts;
     int64_t settled = -1, refused = (int64_t)verdicts;
 
-    weir__feed_call_free(call);
-    weir__base_log_error(&topic->base, "settle", code, reply);
+    weir__external_call_free(call);
+    weir__topic_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled == -1)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_WARN,
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "(is it full?); their entries run again",
                   topic->base.name, verdicts);
@@ -216,11 +219,11 @@ static void on_settled(struct weir__ask *ask, int code,
         (refused < 0 || (size_t)refused > verdicts))
         refused = (int64_t)verdicts; /* the script says no such thing */
     if (code == WEIR_OK && settled >= 0)
-        weir__base_log_refused(&topic->base, (size_t)refused);
+        weir__topic_log_refused(&topic->base, (size_t)refused);
     WEIR_ASSERT(topic->base.unsettled >= verdicts);
     topic->base.unsettled -= verdicts;
     if (topic->base.user != NULL && verdicts > 0)
-        topic->store->base.events.settled(topic->base.user, verdicts,
+        topic->base.store->events.settled(topic->base.user, verdicts,
                                           (size_t)refused);
 }
 
@@ -240,7 +243,7 @@ static void write_list(struct weir__buf *bytes, struct weir__buf *scratch,
 }
 
 static void write_autos(struct weir__buf *bytes, struct weir__buf *scratch,
-                        const struct weir__feed_call *call)
+                        const struct weir__external_call *call)
 {
     struct weir__buf list = {0};
 
@@ -253,25 +256,25 @@ static void write_autos(struct weir__buf *bytes, struct weir__buf *scratch,
 }
 
 static void write_call(struct weir__buf *bytes,
-                       const struct weir__feed_call *call, size_t packs,
+                       const struct weir__external_call *call, size_t packs,
                        const struct weir__buf *moves,
                        const struct weir__buf *pack_keys)
 {
-    const struct weir__feed_topic *topic = call->topic;
+    const struct weir__external_topic *topic = call->topic;
     struct weir__prefix target;
-    struct weir__buf *scratch = &topic->store->scratch[0];
+    struct weir__buf *scratch = &topic->shared->scratch[0];
 
     weir__resp_eval(bytes, &weir__script_external_settle,
                     9 + (packs > 0 ? 4 + packs : 0), 9);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past dead auto");
-    weir__resp_str(bytes, weir__feed_key(topic));
+    weir__resp_str(bytes, weir__external_key(topic));
     if (packs > 0) {
         weir__prefix_init(&target, weir__slice_str(call->target));
         weir__prefix_keys(bytes, &target, "wait ids meta idle");
         weir__buf_append(bytes, pack_keys->ptr, pack_keys->len);
     }
-    weir__resp_str(bytes, weir__feed_group(topic));
+    weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_int(bytes, topic->options.is_deleting);
     weir__resp_int(bytes, topic->max_dead);
     write_list(bytes, scratch, 2 * call->dones, &call->done);
@@ -284,36 +287,36 @@ static void write_call(struct weir__buf *bytes,
 }
 
 /* Counts of auto-ack must not be taken twice: those calls go once. */
-static void send_call(struct weir__feed_call *call)
+static void send_call(struct weir__external_call *call)
 {
-    struct weir__feed *store = call->topic->store;
+    struct weir__external *shared = call->topic->shared;
     struct weir__buf bytes = {0}, moves = {0}, pack_keys = {0};
     size_t packs = 0;
 
-    call->ask.base = &store->base;
-    call->ask.done = on_settled;
+    call->request.store = shared->store;
+    call->request.done = on_settled;
     if (call->is_broken) {
-        weir__base_fail(&call->ask, WEIR_ENOMEM);
+        weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
     if (call->moves.count > 0)
-        packs = weir__feed_send_moves(call, &moves, &pack_keys);
+        packs = weir__external_send_moves(call, &moves, &pack_keys);
     write_call(&bytes, call, packs, &moves, &pack_keys);
     weir__buf_fini(&moves);
     weir__buf_fini(&pack_keys);
-    weir__base_send(&store->base, &bytes, &weir__script_external_settle,
-                    call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
-                    &call->ask);
+    weir__redis_send(shared->store, &bytes, &weir__script_external_settle,
+                     call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
+                     &call->request);
 }
 
-void weir__feed_flush_settles(struct weir__feed_topic *topic)
+void weir__external_flush_settles(struct weir__external_topic *topic)
 {
-    struct weir__feed_call *call = topic->calls;
+    struct weir__external_call *call = topic->calls;
 
     topic->calls = NULL;
     topic->calls_end = &topic->calls;
     while (call != NULL) {
-        struct weir__feed_call *next = call->next;
+        struct weir__external_call *next = call->next;
 
         send_call(call);
         call = next;

@@ -3,40 +3,41 @@
 
 /* Counts of a topic: first where its entries are, then how many. */
 
-static void on_found(struct weir__ask *ask, int code,
+static void on_found(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct weir__stats_ask *stats = (struct weir__stats_ask *)ask; /* first */
-    const struct weir__feed_topic *topic =
-        (const struct weir__feed_topic *)stats->topic;
-    struct weir__feed_place place;
+    struct weir__stats_request *stats =
+        (struct weir__stats_request *)request; /* first */
+    const struct weir__external_topic *topic =
+        (const struct weir__external_topic *)stats->topic;
+    struct weir__external_place place;
     struct weir__buf bytes = {0};
 
-    code = weir__feed_found(topic, code, reply, &place);
+    code = weir__external_found(topic, code, reply, &place);
     if (code != WEIR_OK) {
         weir__stats_finish(stats, code);
         return;
     }
-    ask->done = weir__stats_counted;
+    request->done = weir__stats_counted;
     weir__resp_eval(&bytes, &weir__script_external_stats, 6, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta wait run dead auto");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
-    weir__base_send(ask->base, &bytes, &weir__script_external_stats,
-                    WEIR__SEND_AGAIN, ask);
-    weir__conn_flush(ask->base->commands);
+    weir__redis_send(request->store, &bytes, &weir__script_external_stats,
+                     WEIR__SEND_AGAIN, request);
+    weir__conn_flush(request->store->commands);
 }
 
-int weir__feed_stats(struct weir__store_topic *base, weir_stats_fn fn,
-                     void *arg)
+int weir__external_stats(struct weir__store_topic *base, weir_stats_fn fn,
+                         void *arg)
 {
-    struct weir__feed_topic *topic = weir__feed_topic_of(base);
-    struct weir__stats_ask *stats;
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    struct weir__stats_request *stats;
     int rc = weir__stats_new(&topic->base, weir__stats_read, fn, arg, &stats);
 
     if (rc != WEIR_OK)
         return rc;
-    stats->ask.done = on_found;
-    weir__feed_find(topic, &stats->ask);
+    stats->request.done = on_found;
+    weir__external_find(topic, &stats->request);
     return WEIR_OK;
 }

@@ -11,24 +11,24 @@ enum { BLOCK_S = 20, SLACK_S = 10 };
 
 static void on_answer(int code, const struct redisReply *reply, void *arg)
 {
-    struct weir__feed_topic *topic = arg;
+    struct weir__external_topic *topic = arg;
 
     topic->is_waiting = false;
-    if (topic->store->base.is_closed || code == WEIR_ECANCELED)
+    if (topic->base.store->is_closed || code == WEIR_ECANCELED)
         return;
     if (code != WEIR_OK && code != WEIR_ETOOBIG)
-        weir__log(topic->store->base.options.log, WEIR_LEVEL_DEBUG,
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_DEBUG,
                   "redis: %s: waiting for entries: %s", topic->base.name,
                   reply != NULL ? reply->str : weir_error_text(code));
     else if (code == WEIR_OK && reply->type == REDIS_REPLY_NIL)
-        weir__feed_wait(topic);
+        weir__external_wait(topic);
     else if (topic->base.user != NULL)
-        topic->store->base.events.wake(topic->base.user);
+        topic->base.store->events.wake(topic->base.user);
 }
 
-static bool connect(struct weir__feed_topic *topic)
+static bool connect(struct weir__external_topic *topic)
 {
-    const struct weir__redis_options *options = &topic->store->base.options;
+    const struct weir__redis_options *options = &topic->base.store->options;
     struct weir__conn_options conn = {
         .loop = options->loop,
         .url = options->url,
@@ -44,19 +44,19 @@ static bool connect(struct weir__feed_topic *topic)
 }
 
 static void write_list(struct weir__buf *bytes,
-                       const struct weir__feed_topic *topic)
+                       const struct weir__external_topic *topic)
 {
     weir__resp_command(bytes, 6);
     weir__resp_str(bytes, "BLMOVE");
-    weir__resp_str(bytes, weir__feed_key(topic));
-    weir__resp_str(bytes, weir__feed_key(topic));
+    weir__resp_str(bytes, weir__external_key(topic));
+    weir__resp_str(bytes, weir__external_key(topic));
     weir__resp_str(bytes, "LEFT");
     weir__resp_str(bytes, "LEFT");
     weir__resp_int(bytes, BLOCK_S);
 }
 
 static void write_stream(struct weir__buf *bytes,
-                         const struct weir__feed_topic *topic)
+                         const struct weir__external_topic *topic)
 {
     weir__resp_command(bytes, 8);
     weir__resp_str(bytes, "XREAD");
@@ -65,18 +65,18 @@ static void write_stream(struct weir__buf *bytes,
     weir__resp_str(bytes, "BLOCK");
     weir__resp_int(bytes, BLOCK_S * 1000);
     weir__resp_str(bytes, "STREAMS");
-    weir__resp_str(bytes, weir__feed_key(topic));
+    weir__resp_str(bytes, weir__external_key(topic));
     weir__resp_str(bytes, topic->waits_after);
 }
 
 /* Where this fails the reactor's safety check is left. */
-void weir__feed_wait(struct weir__feed_topic *topic)
+void weir__external_wait(struct weir__external_topic *topic)
 {
     struct weir__buf bytes = {0};
-    bool is_stream = topic->store->is_stream;
+    bool is_stream = topic->is_stream;
 
     if (topic->is_waiting || topic->base.user == NULL ||
-        topic->store->base.is_closed ||
+        topic->base.store->is_closed ||
         (is_stream && topic->waits_after[0] == '\0') || !connect(topic))
         return;
     if (is_stream)
@@ -89,7 +89,7 @@ void weir__feed_wait(struct weir__feed_topic *topic)
     weir__conn_flush(topic->waits);
 }
 
-void weir__feed_stop_waiting(struct weir__feed_topic *topic)
+void weir__external_stop_waiting(struct weir__external_topic *topic)
 {
     struct weir__conn *conn = topic->waits;
 

@@ -11,6 +11,7 @@
 #include "adapters/redis/conn/compat.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/probe.h"
+#include "adapters/redis/store/kind.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -30,7 +31,7 @@ enum {
 #define MS_NS INT64_C(1000000)
 
 struct weir__keeper {
-    const struct weir__base *base;
+    const struct weir__redis *store;
     const struct weir__kept *kept;
     struct weir__redis_url url;
     pthread_t thread;
@@ -53,8 +54,8 @@ struct weir__keeper {
 
     /* The keeper thread's. */
     struct weir__probe *probe;
-    struct weir__overdue *overdue; /* NULL: of a kind that has none */
-    struct weir__buf renewals;
+    struct weir__overdue *overdue; /* NULL: no topic of a kind that has one */
+    struct weir__renewals renewals;
     uint64_t seen;    /* number of a run that was there at the last look */
     uint64_t decided; /* number of a run that is settled, or cannot be */
     int64_t renew_at_ns;
@@ -64,7 +65,8 @@ struct weir__keeper {
 
 void weir__keeper_note(struct weir__keeper *keeper, int64_t ms)
 {
-    if (ms >= atomic_load_explicit(&keeper->least_ms, memory_order_relaxed))
+    if (keeper == NULL ||
+        ms >= atomic_load_explicit(&keeper->least_ms, memory_order_relaxed))
         return;
     (void)pthread_mutex_lock(&keeper->lock);
     atomic_store_explicit(&keeper->least_ms, ms, memory_order_relaxed);
@@ -229,10 +231,11 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
 
 static void write_renewals(struct weir__keeper *keeper)
 {
-    weir__buf_reset(&keeper->renewals);
-    for (const struct weir__base_topic *topic = keeper->base->topics;
+    weir__renewals_reset(&keeper->renewals);
+    for (const struct weir__store_topic *topic = keeper->store->topics;
          topic != NULL; topic = topic->next)
-        keeper->kept->write_renewals(&keeper->renewals, topic);
+        if (topic->user != NULL && topic->kind->renew != NULL)
+            topic->kind->renew(&keeper->renewals, topic, topic->claim.lease_ms);
 }
 
 /* --- keeping -------------------------------------------------------------- */
@@ -243,24 +246,25 @@ static bool has_kept_all(const redisReply *reply)
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 0;
 }
 
-/* The calls hold no NUL but the one that ends each. False: no answer. */
+/* False: no answer. */
 static bool send_renewals(struct weir__keeper *keeper, bool *ret_is_kept)
 {
-    const struct weir__buf *buf = &keeper->renewals;
     bool is_kept = true;
     size_t at = 0;
 
-    while (at < buf->len) {
-        const char *call = (const char *)buf->ptr + at;
-        size_t len = strlen(call);
-        redisReply *reply =
-            run_script(keeper, keeper->kept->renew, weir__slice_of(call, len));
+    for (;;) {
+        const struct weir__script *script;
+        struct weir_slice call =
+            weir__renewals_next(&keeper->renewals, &at, &script);
+        redisReply *reply;
 
+        if (call.len == 0)
+            break;
+        reply = run_script(keeper, script, call);
         if (reply == NULL)
             return false;
         is_kept = is_kept && has_kept_all(reply);
         freeReplyObject(reply);
-        at += len + 1;
     }
     *ret_is_kept = is_kept;
     return true;
@@ -276,7 +280,7 @@ static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
         return;
     write_renewals(keeper);
     come_back(keeper, number);
-    if (keeper->renewals.failed || !send_renewals(keeper, &is_kept))
+    if (keeper->renewals.bytes.failed || !send_renewals(keeper, &is_kept))
         return;
     if (is_kept)
         atomic_store(&keeper->kept_ns, now_ns);
@@ -317,19 +321,18 @@ static bool send_overdue(struct weir__keeper *keeper, uint64_t number)
  * then the job is no longer under the token. */
 static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 {
-    bool is_written;
+    bool has_verdict, is_written = false;
 
-    if (keeper->overdue == NULL) {
-        keeper->decided = number;
-        return;
-    }
     keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
     if (!go_behind(keeper, number))
         return;
-    is_written =
-        weir__overdue_write(keeper->overdue, keeper->topic, keeper->run);
+    has_verdict =
+        keeper->overdue != NULL && keeper->topic->kind->overdue_new != NULL;
+    if (has_verdict)
+        is_written =
+            weir__overdue_write(keeper->overdue, keeper->topic, keeper->run);
     come_back(keeper, number);
-    if (is_written && send_overdue(keeper, number))
+    if (!has_verdict || (is_written && send_overdue(keeper, number)))
         keeper->decided = number;
 }
 
@@ -433,34 +436,24 @@ static int make_lock(struct weir__keeper *keeper)
 static void release(struct weir__keeper *keeper)
 {
     weir__overdue_free(keeper->overdue);
-    weir__buf_fini(&keeper->renewals);
+    weir__renewals_fini(&keeper->renewals);
     weir__mem_free(keeper);
 }
 
-/* Without the thread. */
-static int init(struct weir__keeper *keeper, struct weir__base *base,
-                const struct weir__kept *kept)
-{
-    keeper->base = base;
-    keeper->kept = kept;
-    keeper->url = base->url;
-    keeper->fd = -1;
-    atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
-    if (kept->overdue_new == NULL)
-        return make_lock(keeper);
-    keeper->overdue = kept->overdue_new(base);
-    return keeper->overdue == NULL ? WEIR_ENOMEM : make_lock(keeper);
-}
-
-int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
-                      struct weir__keeper **ret_keeper)
+/* WEIR_ENOMEM, WEIR_ESYSTEM. */
+static int keeper_open(struct weir__redis *store,
+                       struct weir__keeper **ret_keeper)
 {
     struct weir__keeper *keeper = weir__mem_new(sizeof(*keeper));
     int rc;
 
     if (keeper == NULL)
         return WEIR_ENOMEM;
-    rc = init(keeper, base, kept);
+    keeper->store = store;
+    keeper->url = store->url;
+    keeper->fd = -1;
+    atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
+    rc = make_lock(keeper);
     if (rc < 0) {
         release(keeper);
         return rc;
@@ -474,6 +467,24 @@ int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
     }
     *ret_keeper = keeper;
     return WEIR_OK;
+}
+
+void weir__keeper_begin(const struct weir__store_topic *topic)
+{
+    struct weir__redis *store = topic->store;
+    int rc = WEIR_OK;
+
+    if (store->keeper == NULL)
+        rc = keeper_open(store, &store->keeper);
+    if (rc == WEIR_OK && store->keeper->overdue == NULL &&
+        topic->kind->overdue_new != NULL) {
+        store->keeper->overdue = topic->kind->overdue_new();
+        rc = store->keeper->overdue == NULL ? WEIR_ENOMEM : WEIR_OK;
+    }
+    if (rc < 0)
+        weir__log(store->options.log, WEIR_LEVEL_WARN,
+                  "redis: no thread to keep leases: those of jobs whose "
+                  "handler holds the loop run out");
 }
 
 void weir__keeper_close(struct weir__keeper *keeper)

@@ -18,32 +18,20 @@
  * for the server. What a handler changes by calling into the store from inside
  * is done between weir__keeper_shut and weir__keeper_reopen. */
 
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 
 struct weir__keeper;
 struct weir__overdue;
 
-/* How the leases of a kind are kept; weir__base_kind has one. */
-struct weir__kept {
-    const struct weir__script *renew; /* answers with a list of what is gone */
-    /* Append the calls that renew what the topic holds, a NUL behind each and
-     * none in them. Behind the gate. */
-    void (*write_renewals)(struct weir__buf *buf,
-                           const struct weir__base_topic *topic);
-    /* NULL: an overdue run is not settled, but its leases are renewed no
-     * longer. */
-    struct weir__overdue *(*overdue_new)(struct weir__base *base);
-};
-
-/* WEIR_ENOMEM, WEIR_ESYSTEM (no thread). */
-int weir__keeper_open(struct weir__base *base, const struct weir__kept *kept,
-                      struct weir__keeper **ret_keeper);
+/* A topic is listened to: the store's leases have to be kept from now on. Where
+ * no thread can be made a warning says so. */
+void weir__keeper_begin(const struct weir__store_topic *topic);
 
 /* Waits for the thread, which may be asking the server: 1 s at most. NULL is
  * fine. */
 void weir__keeper_close(struct weir__keeper *keeper);
 
-/* Look often enough for a lease or a timeout of so long. */
+/* Look often enough for a lease or a timeout of so long. NULL is fine. */
 void weir__keeper_note(struct weir__keeper *keeper, int64_t ms);
 
 void weir__keeper_enter(struct weir__keeper *keeper,
@@ -63,19 +51,8 @@ int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
 bool weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
-/* --- keeper/ops.c: the ops of every kind that has a keeper ---------------- */
+/* --- delay/overdue.c: the verdict on an overdue run of a delay topic ----- */
 
-/* A topic is listened to: its leases have to be kept from now on. */
-void weir__keep_begin(struct weir__base *base);
-
-void weir__keep_enter(struct weir__store_topic *topic, struct weir__run *run,
-                      int64_t deadline_ns);
-bool weir__keep_leave(struct weir__store_topic *topic, struct weir__run *run);
-int64_t weir__keep_kept_ns(const struct weir__store_topic *topic);
-
-/* --- keeper/overdue.c: the verdict on an overdue run of a delay topic ----- */
-
-struct weir__overdue *weir__overdue_new(struct weir__base *base);
 void weir__overdue_free(struct weir__overdue *overdue);
 
 /* Write the commands that settle `run` as timed out, one behind the other; the

@@ -3,25 +3,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
 /* Names that this process gives, and the seats of its calls. */
 
-void weir__base_next_seq(struct weir__base *base, char seq[WEIR__SEQ_LEN])
+void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN])
 {
-    struct weir__seats *seats = &base->seats;
+    struct weir__seats *seats = &store->seats;
 
-    WEIR_ASSERT(base->has_number || base->seqs.last > 0);
-    weir__seq_next(&base->seqs, weir__base_server_ms(base), seq);
+    WEIR_ASSERT(store->has_number || store->seqs.last > 0);
+    weir__seq_next(&store->seqs, weir__redis_server_ms(store), seq);
     if (seats->name[0] == '\0')
         memcpy(seats->name, seq, WEIR__SEQ_LEN);
 }
 
-bool weir__seat_take(struct weir__base *base, uint32_t *ret_seat)
+bool weir__seat_take(struct weir__redis *store, uint32_t *ret_seat)
 {
-    struct weir__seats *seats = &base->seats;
+    struct weir__seats *seats = &store->seats;
     uint32_t *list;
 
     if (seats->free_count > 0) {
@@ -36,18 +36,18 @@ bool weir__seat_take(struct weir__base *base, uint32_t *ret_seat)
     return true;
 }
 
-void weir__seat_leave(struct weir__base *base, uint32_t seat)
+void weir__seat_leave(struct weir__redis *store, uint32_t seat)
 {
-    WEIR_ASSERT(base->seats.free_count < base->seats.count);
-    base->seats.free[base->seats.free_count++] = seat;
+    WEIR_ASSERT(store->seats.free_count < store->seats.count);
+    store->seats.free[store->seats.free_count++] = seat;
 }
 
-void weir__seat_write(struct weir__buf *buf, const struct weir__base *base,
+void weir__seat_write(struct weir__buf *buf, const struct weir__redis *store,
                       uint32_t seat, uint64_t number)
 {
     char text[WEIR__SEQ_LEN + 12];
     int len =
-        snprintf(text, sizeof(text), "%s%" PRIu32, base->seats.name, seat);
+        snprintf(text, sizeof(text), "%s%" PRIu32, store->seats.name, seat);
 
     WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
     weir__resp_str(buf, text);

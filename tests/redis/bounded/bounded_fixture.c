@@ -24,7 +24,7 @@ void bounded_serve(struct host *host,
 struct host *bounded_open(const char *worker,
                           const struct weir__bounded_options *options)
 {
-    struct host *host = host_open_kind(worker, weir__bounded_open);
+    struct host *host = host_open_kind(worker, "bounded");
 
     bounded_serve(host, options);
     return host;

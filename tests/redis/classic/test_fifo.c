@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/classic/fifo.h"
+#include "adapters/redis/classic/classic.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
 #include "tests/redis/store/store_fixture.h"
@@ -31,7 +31,7 @@ static long long parked(struct redis_proc *server)
 /* Put one message into the queue, without anybody who takes it. */
 static void add_one(const char *id)
 {
-    struct host *host = host_open_as("adder", weir__concurrent_open, &atomic);
+    struct host *host = host_open_as("adder", "concurrent", &atomic);
 
     host->store->ops->topic_listen(host->topic, NULL);
     host_add(host, id, 0);
@@ -42,7 +42,7 @@ static void add_one(const char *id)
 /* Have a worker take the only message and die in that moment. */
 static void take_and_die(const struct weir__fifo_options *options)
 {
-    struct host *host = host_open_as("victim", weir__concurrent_open, options);
+    struct host *host = host_open_as("victim", "concurrent", options);
 
     AWAIT(waiting(world_server()) == 0);
     host_close(host);
@@ -67,7 +67,7 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
     add_one("42");
     take_and_die(&atomic);
     EXPECT_INT(1, parked(server));
-    heir = host_open_as("heir", weir__concurrent_open, &atomic);
+    heir = host_open_as("heir", "concurrent", &atomic);
     AWAIT(host_claim(heir, 10, 300) == 1);
     EXPECT_STR("42", run_id(heir->runs));
     host_settle_all(heir, WEIR__OUTCOME_DONE);
@@ -82,7 +82,7 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
 TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
 {
     struct redis_proc *server = world_open(NULL);
-    struct host *host = host_open_as("w1", weir__concurrent_open, &atomic);
+    struct host *host = host_open_as("w1", "concurrent", &atomic);
 
     host_add(host, "42", 0);
     AWAIT(host_claim(host, 10, 300) == 1);
@@ -97,7 +97,7 @@ TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
 TEST(the_owner_is_told_that_its_lease_ended)
 {
     struct redis_proc *server = world_open(NULL);
-    struct host *host = host_open_as("w1", weir__concurrent_open, &atomic);
+    struct host *host = host_open_as("w1", "concurrent", &atomic);
     uint64_t token;
 
     host_add(host, "42", 0);
@@ -111,8 +111,7 @@ TEST(the_owner_is_told_that_its_lease_ended)
 TEST(a_claim_on_an_empty_queue_gets_nothing)
 {
     (void)world_open(NULL);
-    EXPECT_INT(
-        0, host_claim(host_open_as("w1", weir__sync_open, &locked), 10, 300));
+    EXPECT_INT(0, host_claim(host_open_as("w1", "sync", &locked), 10, 300));
     world_close();
 }
 
@@ -120,7 +119,7 @@ TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
 {
     struct redis_proc *server = world_open(NULL);
 
-    (void)host_open_as("w1", weir__concurrent_open, &four);
+    (void)host_open_as("w1", "concurrent", &four);
     AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
     EXPECT_INT(0, waiting(server));
     world_close();
@@ -132,7 +131,7 @@ TEST(a_topic_of_another_kind_is_left_alone)
     struct host *host;
 
     (void)redis_int(server, "HSET weir:{t}:meta kind delay");
-    host = host_open_as("w1", weir__sync_open, &locked);
+    host = host_open_as("w1", "sync", &locked);
     EXPECT_INT(0, host_claim(host, 10, 300));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
     host_add(host, "42", 0);
@@ -155,7 +154,7 @@ TEST(a_message_of_a_newer_version_is_left_alone)
     struct host *host;
 
     push(server, newer, sizeof(newer) - 1);
-    host = host_open_as("w1", weir__sync_open, &locked);
+    host = host_open_as("w1", "sync", &locked);
     AWAIT(strstr(world_log, "newer version of weir") != NULL);
     EXPECT_INT(0, host_claim(host, 10, 300));
     AWAIT(waiting(server) == 1);
@@ -168,7 +167,7 @@ TEST(an_unreadable_message_comes_as_malformed)
     struct host *host;
 
     push(server, "junk", 4);
-    host = host_open_as("w1", weir__sync_open, &locked);
+    host = host_open_as("w1", "sync", &locked);
     AWAIT(host_claim(host, 10, 300) == 1);
     EXPECT_TRUE(host->runs->is_malformed);
     host->runs->record.reason = weir__slice_str("malformed");
@@ -210,7 +209,7 @@ TEST(parked_messages_survive_cut_connections)
     struct host *host;
 
     (void)world_open(NULL);
-    host = host_open_as("w1", weir__concurrent_open, &four);
+    host = host_open_as("w1", "concurrent", &four);
     host_add_numbered(host, 0, 300, 0);
     AWAIT(host->added == 300);
     work_despite_cuts(host, ran, 300);
@@ -253,33 +252,11 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
     int taken = 0;
 
     (void)world_open(NULL);
-    host = host_open_as("w1", weir__sync_open, &locked);
+    host = host_open_as("w1", "sync", &locked);
     host->store->ops->topic_listen(host->topic, NULL);
     for (int n = 0; n < 30; n++)
         taken += add_some(host, n);
     EXPECT_TRUE(taken > 0);
     AWAIT(answers == taken);
     world_close();
-}
-
-TEST(opening_survives_any_allocation_failure)
-{
-    static const struct weir__store_events events;
-    struct weir__redis_url url;
-    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    struct weir__redis_options options = {
-        .loop = loop, .url = &url, .worker = "w1", .events = &events};
-    struct weir__store *store;
-    int rc = WEIR_ENOMEM;
-
-    EXPECT_INT(WEIR_OK, weir__redis_url_parse("unix:///tmp/none", &url, NULL));
-    options.clock = world_clock;
-    for (int n = 0; rc == WEIR_ENOMEM; n++) {
-        oom_after(n);
-        rc = weir__sync_open(&options, &store);
-        oom_off();
-    }
-    EXPECT_INT(WEIR_OK, rc);
-    store->ops->close(store);
-    ev_loop_destroy(loop);
 }

@@ -6,7 +6,7 @@
 
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/delay/private.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 #include "core/text.h"
 #include "tests/redis/store/store_fixture.h"
 
@@ -70,11 +70,11 @@ TEST(a_renewal_tells_which_lease_is_lost)
 
 static void number_packs_alike(struct host *host)
 {
-    struct weir__base *base = &((struct weir__delay *)host->store)->base;
+    struct weir__redis *store = host->topic->store;
 
-    AWAIT(base->has_number);
-    base->seqs.producer = 7;
-    base->seqs.last = UINT64_C(1) << 46; /* later than any clock */
+    AWAIT(store->has_number);
+    store->seqs.producer = 7;
+    store->seqs.last = UINT64_C(1) << 46; /* later than any clock */
 }
 
 /* As after a FLUSHALL, or a failover to a replica that lagged behind. */
@@ -134,7 +134,7 @@ static void name_socket(struct redis_proc *proc, bool is_away)
 static void lose_the_answer(struct host *host, struct redis_proc *proc)
 {
     /* What every store begins with. */
-    struct weir__conn *conn = ((struct weir__base *)host->store)->commands;
+    struct weir__conn *conn = ((struct weir__redis *)host->store)->commands;
     long long added = redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting);
 
     redis_kill(proc, SIGSTOP);

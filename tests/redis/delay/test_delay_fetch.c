@@ -11,7 +11,7 @@
 
 static struct weir__delay *delay_of(struct host *host)
 {
-    return (struct weir__delay *)host->store; /* what it begins with */
+    return ((struct weir__delay_topic *)host->topic)->shared;
 }
 
 static bool has_fetchers(struct host *host)
@@ -81,7 +81,7 @@ TEST(fetches_follow_to_another_server)
     claim_all(host, 1024);
     AWAIT(has_fetchers(host));
     stand_in(proc, other);
-    cut(delay_of(host)->base.commands);
+    cut(delay_of(host)->store->commands);
     AWAIT(host->ups > ups);
     host_add_numbered(host, 0, 1024, 0);
     AWAIT(host->added == 2048);
@@ -178,7 +178,7 @@ TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
     int ups = one->ups, claims = one->claims;
 
     claim_woken(one, other);
-    cut(delay_of(one)->base.commands);
+    cut(delay_of(one)->store->commands);
     AWAIT(one->ups > ups && one->claims > claims + 1);
     EXPECT_INT(WEIR_EUNKNOWN, one->claimed.code);
     EXPECT_INT(0, one->arrived + one->lost);

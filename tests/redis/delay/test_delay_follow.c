@@ -17,8 +17,10 @@ static void add_follows(struct weir__run *run, size_t count)
 }
 
 /* Slots of the largest call that one of the topic's nodes asks for. */
-static size_t largest(const struct weir__store_topic *topic)
+static size_t largest(const struct weir__store_topic *base)
 {
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)base; /* its first member */
     size_t most = 0;
 
     for (const struct weir__held *held = topic->touched; held != NULL;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 #include "core/text.h"
 #include "tests/redis/store/store_fixture.h"
 
@@ -91,7 +91,8 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
 {
     struct redis_proc *proc = world_open(NULL);
     struct host *host = open_one();
-    struct weir__base *base = (struct weir__base *)host->store; /* its begin */
+    struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
 
     base->commands->options.wait_ms = 2000;
     redis_kill(proc, SIGSTOP);

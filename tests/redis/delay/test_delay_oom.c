@@ -15,16 +15,33 @@ TEST(opening_survives_any_allocation_failure)
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
     struct weir__redis_options options = {
         .loop = loop, .url = &url, .worker = "w1", .events = &events};
+    static const char *const kinds[] = {"delay", "list",       "stream",
+                                        "sync",  "concurrent", "bounded"};
     struct weir__store *store;
     int rc = WEIR_ENOMEM;
 
     EXPECT_INT(WEIR_OK, weir__redis_url_parse("unix:///tmp/none", &url, NULL));
+    options.clock = world_clock;
     for (int n = 0; rc == WEIR_ENOMEM; n++) {
         oom_after(n);
-        rc = weir__delay_open(&options, &store);
+        rc = weir__redis_open(&options, &store);
         oom_off();
     }
     EXPECT_INT(WEIR_OK, rc);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct weir__store_topic_options topic = {.name = weir__slice_str("t"),
+                                                  .kind = kinds[i]};
+        struct weir__store_topic *opened;
+
+        rc = WEIR_ENOMEM;
+        for (int n = 0; rc == WEIR_ENOMEM; n++) {
+            oom_after(n);
+            rc = store->ops->topic_open(store, &topic, &opened);
+            oom_off();
+        }
+        EXPECT_INT(WEIR_OK, rc);
+        EXPECT_STR(kinds[i], store->ops->kind_name(opened));
+    }
     store->ops->close(store);
     ev_loop_destroy(loop);
 }

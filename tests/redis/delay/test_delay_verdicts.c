@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "adapters/redis/conn/private.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 #include "tests/redis/store/lease_fixture.h"
 
 /* Verdicts that gather behind a call that is out: one leaves at once, the
@@ -131,7 +131,8 @@ TEST(verdicts_are_given_up_at_once_when_the_server_is_gone)
 {
     struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
-    struct weir__base *base = (struct weir__base *)host->store; /* its begin */
+    struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
     size_t before;
 
     base->commands->options.wait_ms = 1000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/lane.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -35,8 +35,8 @@ static void outlive(struct host *one, struct host *other)
 TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *one = host_open_kind("w1", weir__list_open);
-    struct host *other = host_open_kind("w2", weir__list_open);
+    struct host *one = host_open_kind("w1", "list");
+    struct host *other = host_open_kind("w2", "list");
 
     lease_look(one);
     EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
@@ -46,8 +46,8 @@ TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
 TEST(entries_of_a_stream_outlive_a_handler_that_holds_the_loop)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *one = host_open_kind("w1", weir__stream_open);
-    struct host *other = host_open_kind("w2", weir__stream_open);
+    struct host *one = host_open_kind("w1", "stream");
+    struct host *other = host_open_kind("w2", "stream");
 
     lease_look(one);
     EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 7"));
@@ -58,8 +58,8 @@ TEST(entries_of_a_stream_outlive_a_handler_that_holds_the_loop)
 TEST(a_handler_beyond_its_timeout_loses_its_entries)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *one = host_open_kind("w1", weir__list_open);
-    struct host *other = host_open_kind("w2", weir__list_open);
+    struct host *one = host_open_kind("w1", "list");
+    struct host *other = host_open_kind("w2", "list");
     struct weir__run *run;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
 #include "tests/redis/store/store_fixture.h"
@@ -67,8 +67,7 @@ static uint64_t ended(struct host *host)
 static void sweep(bool is_stream)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host =
-        host_open_kind("w1", is_stream ? weir__stream_open : weir__list_open);
+    struct host *host = host_open_kind("w1", is_stream ? "stream" : "list");
     uint64_t entries = 0;
 
     host_serve(host, &handing_over);
@@ -137,7 +136,7 @@ TEST(each_request_is_answered_once_or_refused)
 {
     static const uint8_t seven[] = {7};
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     const struct weir__store_ops *ops = host->store->ops;
     struct weir__record record = {.body = {seven, 1}};
     struct weir__new_job job = {.record = &record};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -27,7 +27,7 @@ static void expect_clean(struct redis_proc *proc)
 TEST(entries_of_any_program_come_in_order_with_their_bodies)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t %s", "{\"a\": 1}"));
@@ -59,7 +59,7 @@ TEST(entries_of_any_program_come_in_order_with_their_bodies)
 TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t %s", "{oops"));
@@ -85,8 +85,8 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
 TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *dead = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *dead = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
 
     EXPECT_INT(3, redis_int(proc, "RPUSH t 1 2 3"));
     EXPECT_INT(2, host_claim(dead, 2, 100));
@@ -113,8 +113,8 @@ TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
 TEST(a_verdict_after_the_lease_changes_nothing)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *slow = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *slow = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
     EXPECT_INT(1, host_claim(slow, 2, 50));
@@ -133,8 +133,8 @@ TEST(a_verdict_after_the_lease_changes_nothing)
 TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *slow = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *slow = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
     int64_t end;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -152,7 +152,7 @@ TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
 TEST(retries_wait_for_their_time_and_know_what_happened)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -184,8 +184,8 @@ TEST(retries_wait_for_their_time_and_know_what_happened)
 TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *dead = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *dead = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
 
     host_serve(dead, &auto_ack);
     host_serve(host, &auto_ack);
@@ -213,7 +213,7 @@ TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
 TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
 
     host_serve(host, &auto_ack);
     EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
@@ -234,7 +234,7 @@ TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
 TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct host *later = host_open("w2");
 
     host_use(later, "later");
@@ -271,8 +271,8 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
 TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *slow = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *slow = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
 
     host_serve(slow, &handing_over);
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -290,7 +290,7 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
 TEST(a_topic_of_another_kind_takes_no_retries)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind list"));
     host_serve(host, &handing_over);
@@ -309,7 +309,7 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
     struct weir__store_topic_options moving = {.on_dead =
                                                    weir__slice_str("later")};
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
 
     host_serve(host, &bounded);
     EXPECT_INT(5, redis_int(proc, "RPUSH t 1 2 3 4 5"));
@@ -336,7 +336,7 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
 TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
     AWAIT(redis_int(proc, "RPUSH t 1") == 1 && redis_int(proc, "DEL t") == 1 &&
@@ -356,7 +356,7 @@ TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
 TEST(what_is_stored_names_the_key_before_anything_is_taken)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct weir__store_topic_options other = {.feed = {.key = "other"}};
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -381,7 +381,7 @@ TEST(what_is_stored_names_the_key_before_anything_is_taken)
 TEST(paused_and_other_kinds_give_out_nothing)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct host *delay = host_open("w2");
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -404,7 +404,7 @@ TEST(paused_and_other_kinds_give_out_nothing)
 TEST(adds_are_pushed_as_json_where_the_entries_are)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
     struct weir__record with_url = {.url = weir__slice_str("http://x")};
     struct weir__new_job job = {.record = &with_url};
 
@@ -426,7 +426,7 @@ TEST(adds_are_pushed_as_json_where_the_entries_are)
 TEST(entries_are_listed_by_state_and_purged)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *host = host_open_kind("w1", weir__list_open);
+    struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(WEIR_ENOTFOUND, host_stats(host));
     EXPECT_INT(4, redis_int(proc, "RPUSH t 1 2 3 4"));
@@ -461,8 +461,8 @@ TEST(entries_are_listed_by_state_and_purged)
 TEST(only_suspects_that_were_started_are_blamed)
 {
     struct redis_proc *proc = world_open(NULL);
-    struct host *dead = host_open_kind("w1", weir__list_open);
-    struct host *host = host_open_kind("w2", weir__list_open);
+    struct host *dead = host_open_kind("w1", "list");
+    struct host *host = host_open_kind("w2", "list");
 
     EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
     EXPECT_INT(2, host_claim(dead, 2, 50));
@@ -473,7 +473,7 @@ TEST(only_suspects_that_were_started_are_blamed)
     AWAIT(host->starts == 1);
     EXPECT_INT(WEIR_OK, host->start_code);
     dead = host;
-    host = host_open_kind("w3", weir__list_open);
+    host = host_open_kind("w3", "list");
     host_close(dead);
     AWAIT(host_claim(host, 10, 60000) == 2);
     EXPECT_INT(1, host->runs->blamed);

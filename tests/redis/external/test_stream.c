@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -26,7 +26,7 @@ static bool body_is(const struct weir__run *run, const char *bytes)
 
 static struct host *stream_open(const char *worker)
 {
-    return host_open_kind(worker, weir__stream_open);
+    return host_open_kind(worker, "stream");
 }
 
 static void add(struct redis_proc *proc, const char *id)

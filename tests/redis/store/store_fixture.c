@@ -172,13 +172,15 @@ static void on_connection(int code, const char *text, void *arg)
 
 struct host *host_open(const char *worker)
 {
-    return host_open_as(worker, weir__delay_open, NULL);
+    return host_open_as(worker, "delay", NULL);
 }
 
 void host_use(struct host *host, const char *name)
 {
-    struct weir__store_topic_options options = {.name = weir__slice_str(name),
-                                                .max_dead = 5};
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(name),
+        .kind = host->store->ops->kind_name(host->topic),
+        .max_dead = 5};
 
     host->store->ops->topic_listen(host->topic, NULL);
     EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
@@ -199,12 +201,12 @@ void host_serve(struct host *host,
     EXPECT_TRUE(topic == host->topic);
 }
 
-struct host *host_open_kind(const char *worker, weir__store_open_fn open)
+struct host *host_open_kind(const char *worker, const char *kind)
 {
-    return host_open_as(worker, open, NULL);
+    return host_open_as(worker, kind, NULL);
 }
 
-struct host *host_open_as(const char *worker, weir__store_open_fn open,
+struct host *host_open_as(const char *worker, const char *kind,
                           const struct weir__fifo_options *fifo)
 {
     static const struct weir__store_events events = {
@@ -223,14 +225,14 @@ struct host *host_open_as(const char *worker, weir__store_open_fn open,
         .events = &events,
         .arg = host,
     };
-    struct weir__store_topic_options topic = {.name = weir__slice_str("t"),
-                                              .max_dead = 5};
+    struct weir__store_topic_options topic = {
+        .name = weir__slice_str("t"), .kind = kind, .max_dead = 5};
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
     if (fifo != NULL)
         topic.fifo = *fifo;
-    EXPECT_INT(WEIR_OK, open(&options, &host->store));
+    EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));
     host->store->ops->topic_listen(host->topic, host);

@@ -2,7 +2,7 @@
 #ifndef WEIR_TEST_STORE_FIXTURE_H
 #define WEIR_TEST_STORE_FIXTURE_H
 
-/* Delay stores on one server and one loop, each with one topic "t", and what
+/* Stores on one server and one loop, each with one topic "t", and what
  * they report written down. The loop flushes every store before it sleeps, as
  * the driver of a reactor does. */
 
@@ -60,9 +60,9 @@ extern char world_log[8192];    /* what was logged, one line each */
 
 struct host *host_open(const char *worker);
 
-/* The same with the store of another kind. */
-struct host *host_open_kind(const char *worker, weir__store_open_fn open);
-struct host *host_open_as(const char *worker, weir__store_open_fn open,
+/* The same with a topic of another kind. */
+struct host *host_open_kind(const char *worker, const char *kind);
+struct host *host_open_as(const char *worker, const char *kind,
                           const struct weir__fifo_options *fifo);
 
 /* Serve the topic "t" with these options; have `host` work with the topic

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/classic/fifo.h"
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/classic/classic.h"
+#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 
@@ -320,7 +320,7 @@ static const struct kind list_kind = {
 TEST(numbers_and_members_that_are_none_do_not_stop_a_list_topic)
 {
     proc = world_open(NULL);
-    host = host_open_kind("w1", weir__list_open);
+    host = host_open_kind("w1", "list");
     begin(&list_kind);
     poison_fields();
     poison_sets();
@@ -338,7 +338,7 @@ static const struct kind stream_kind = {
 TEST(numbers_and_members_that_are_none_do_not_stop_a_stream_topic)
 {
     proc = world_open(NULL);
-    host = host_open_kind("w1", weir__stream_open);
+    host = host_open_kind("w1", "stream");
     begin(&stream_kind);
     poison_fields();
     poison_sets();
@@ -357,12 +357,12 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
 
     for (size_t i = 0; i < COUNT_OF(pasts); i++) {
         proc = world_open(NULL);
-        host = host_open_kind("w1", weir__list_open);
+        host = host_open_kind("w1", "list");
         begin(&list_kind);
         add_to_list();
         EXPECT_INT(3, host_claim(host, 10, 50));
         host_close(host);
-        host = host_open_kind("w2", weir__list_open);
+        host = host_open_kind("w2", "list");
         (void)redis_int(proc, "HSET weir:{t}:past ~0000000000000002 %s",
                         pasts[i]);
         AWAIT(host_claim(host, 0, 60000) == 0 &&
@@ -380,11 +380,11 @@ static const struct kind fifo_kind = {
     .is_fetched_ahead = true,
 };
 
-static void poison_fifo(weir__store_open_fn open,
+static void poison_fifo(const char *name,
                         const struct weir__fifo_options *options)
 {
     proc = world_open(NULL);
-    host = host_open_as("w1", open, options);
+    host = host_open_as("w1", name, options);
     begin(&fifo_kind);
     (void)redis_text(proc, "HSET weir:{t}:meta claimed garbage done 0.5 added "
                            "x retried inf revision 1.5 crashed nan");
@@ -407,7 +407,7 @@ TEST(what_is_none_of_its_messages_does_not_stop_a_concurrent_topic)
     static const struct weir__fifo_options options = {
         .delay_ms = 0, .lease_ms = 300, .consumers = 2};
 
-    poison_fifo(weir__concurrent_open, &options);
+    poison_fifo("concurrent", &options);
 }
 
 TEST(what_is_none_of_its_messages_does_not_stop_a_sync_topic)
@@ -415,5 +415,5 @@ TEST(what_is_none_of_its_messages_does_not_stop_a_sync_topic)
     static const struct weir__fifo_options options = {
         .delay_ms = 0, .lease_ms = 300, .consumers = 2, .is_locked = true};
 
-    poison_fifo(weir__sync_open, &options);
+    poison_fifo("sync", &options);
 }

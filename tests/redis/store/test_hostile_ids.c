@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/buf.h"
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
@@ -154,7 +154,7 @@ TEST(a_waiting_entry_of_a_list_whose_id_is_none_dies)
         struct host *host;
 
         server = world_open(NULL);
-        host = host_open_kind("w1", weir__list_open);
+        host = host_open_kind("w1", "list");
         EXPECT_INT(1, redis_int(server, "RPUSH t 7"));
         (void)redis_int(server, "ZADD weir:{t}:wait 1 %b", id.ptr, id.len);
         (void)redis_int(server, "HSET weir:{t}:held %b 7", id.ptr, id.len);
@@ -180,7 +180,7 @@ TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_set_aside)
 
     for (size_t i = 0; i < 5; i++) {
         server = world_open(NULL);
-        host = host_open_kind("w1", weir__stream_open);
+        host = host_open_kind("w1", "stream");
         EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
         EXPECT_INT(1, host_claim(host, 10, 60000));
         host_settle_all(host, WEIR__OUTCOME_DONE);
@@ -201,7 +201,7 @@ TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
     struct host *host;
 
     server = world_open(NULL);
-    host = host_open_kind("w1", weir__stream_open);
+    host = host_open_kind("w1", "stream");
     EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     host_settle_all(host, WEIR__OUTCOME_DONE);
@@ -221,7 +221,7 @@ TEST(what_waits_is_kept_where_a_group_that_began_at_the_end_was_removed)
     struct host *host;
 
     server = world_open(NULL);
-    host = host_open_kind("w1", weir__stream_open);
+    host = host_open_kind("w1", "stream");
     host_serve(host, &options);
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/external/feed.h"
+#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 
@@ -40,10 +40,10 @@ static const char into_held[] =
     "redis.call('ZADD', 'weir:{t}:wait', 1, 'a') "
     "redis.call('HSET', 'weir:{t}:held', 'a', ones) return 'OK'";
 
-static struct host *open_of(weir__store_open_fn open)
+static struct host *open_of(const char *kind)
 {
     server = world_open(NULL);
-    return host_open_kind("w1", open);
+    return host_open_kind("w1", kind);
 }
 
 static struct host *open_bounded(void)
@@ -94,7 +94,7 @@ static void expect_one_dead(struct host *host)
 
 TEST(an_entry_of_a_list_too_large_for_an_answer_dies)
 {
-    struct host *host = open_of(weir__list_open);
+    struct host *host = open_of("list");
 
     put(into_list, "100", "1");
     EXPECT_INT(2, redis_int(server, "RPUSH t 7"));
@@ -113,7 +113,7 @@ TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
 {
     static const struct weir__store_topic_options auto_ack = {
         .feed = {.is_auto_ack = true}};
-    struct host *host = open_of(weir__list_open);
+    struct host *host = open_of("list");
 
     host_serve(host, &auto_ack);
     put(into_list, "100", "1");
@@ -128,7 +128,7 @@ TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
 
 TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
 {
-    struct host *host = open_of(weir__list_open);
+    struct host *host = open_of("list");
 
     put(into_held, "100", "1");
     EXPECT_INT(1, redis_int(server, "RPUSH t 7"));
@@ -139,7 +139,7 @@ TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
 
 TEST(an_entry_of_a_stream_too_large_for_an_answer_dies)
 {
-    struct host *host = open_of(weir__stream_open);
+    struct host *host = open_of("stream");
 
     put(into_stream, "100", "1");
     EXPECT_STR("5-2", redis_text(server, "XADD t 5-2 body 7"));
@@ -168,7 +168,7 @@ TEST(an_event_too_large_for_an_answer_dies)
 
 TEST(an_entry_too_large_for_an_answer_wakes_who_waits_for_one)
 {
-    struct host *host = open_of(weir__list_open);
+    struct host *host = open_of("list");
 
     EXPECT_INT(0, host_claim(host, 1, 60000));
     put(into_list, "100", "1");
@@ -194,7 +194,7 @@ static void expect_in_parts(struct host *host, size_t count)
 
 TEST(large_entries_of_a_list_come_in_parts)
 {
-    struct host *host = open_of(weir__list_open);
+    struct host *host = open_of("list");
 
     put(into_list, "16", "4");
     expect_in_parts(host, 4);
@@ -204,7 +204,7 @@ TEST(large_entries_of_a_list_come_in_parts)
 
 TEST(large_entries_of_a_stream_come_in_parts)
 {
-    struct host *host = open_of(weir__stream_open);
+    struct host *host = open_of("stream");
 
     put(into_stream, "16", "4");
     expect_in_parts(host, 4);

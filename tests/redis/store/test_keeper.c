@@ -36,7 +36,8 @@ static bool leave(struct host *host, struct weir__run *run)
  * does as well. */
 static void leave_overdue(struct host *host, struct weir__run *run)
 {
-    struct weir__base *base = (struct weir__base *)host->store; /* its begin */
+    struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
 
     AWAIT(weir__keeper_has_taken(base->keeper));
     EXPECT_TRUE(leave(host, run));

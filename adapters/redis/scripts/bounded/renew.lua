@@ -4,7 +4,7 @@
 --
 -- KEYS  lease out
 -- ARGV  lease ms (0: note a start), then group, token, ...
--- Reply { place of a batch from 0, ... }: those that are somebody else's.
+-- Reply { token, ... } of the batches that are somebody else's.
 --#include number
 --#include group
 local lease, out = unpack(KEYS)
@@ -13,7 +13,7 @@ local now = now_ms()
 for i = 2, #ARGV, 2 do
   local token, ended, left = read_state(call('HGET', out, ARGV[i]))
   if token ~= ARGV[i + 1] then
-    lost[#lost + 1] = (i - 2) / 2
+    lost[#lost + 1] = ARGV[i + 1]
   elseif lease_ms > 0 then
     call('ZADD', lease, digits(now + lease_ms), ARGV[i])
   else

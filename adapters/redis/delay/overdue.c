@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/draft.h"
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/store/keeper.h"
@@ -15,17 +16,17 @@
 enum { COMMANDS_MAX = 4 }; /* two packs, the topic of dead jobs, the call */
 
 struct weir__overdue {
-    struct weir__delay *store;      /* the real one */
-    struct weir__delay stand_in;    /* scratch space and names of packs */
-    struct weir__store_topic topic; /* of the run */
-    struct weir__store_topic grave; /* where its dead jobs go */
-    struct weir__lease *lease;      /* with one node */
+    struct weir__redis store;        /* names of packs */
+    struct weir__delay stand_in;     /* scratch space */
+    struct weir__delay_topic topic;  /* of the run */
+    struct weir__delay_topic grave;  /* where its dead jobs go */
+    struct weir__delay_lease *lease; /* with one node */
     struct weir__buf bytes;
     size_t ends[COMMANDS_MAX];
     size_t count;
 };
 
-struct weir__overdue *weir__overdue_new(struct weir__base *base)
+struct weir__overdue *weir__overdue_new(void)
 {
     struct weir__overdue *overdue = weir__mem_new(sizeof(*overdue));
 
@@ -38,7 +39,6 @@ struct weir__overdue *weir__overdue_new(struct weir__base *base)
         weir__mem_free(overdue);
         return NULL;
     }
-    overdue->store = (struct weir__delay *)base; /* its first member */
     return overdue;
 }
 
@@ -58,42 +58,42 @@ void weir__overdue_free(struct weir__overdue *overdue)
 /* --- standing in ---------------------------------------------------------- */
 
 static void prepare_topic(struct weir__overdue *overdue,
-                          const struct weir__store_topic *topic)
+                          const struct weir__delay_topic *topic)
 {
-    struct weir__store_topic *copy = &overdue->topic;
+    struct weir__delay_topic *copy = &overdue->topic;
     struct weir__items endings = copy->endings; /* keeps its memory */
 
-    *copy = (struct weir__store_topic){
-        .store = &overdue->stand_in,
+    *copy = (struct weir__delay_topic){
+        .shared = &overdue->stand_in,
         .endings = endings,
         .max_dead = topic->max_dead,
     };
-    copy->base.base = &overdue->stand_in.base;
+    copy->base.store = &overdue->store;
+    copy->base.kind = &weir__delay_kind;
     copy->base.is_dirty = true; /* is on no list */
-    weir__base_topic_name(&copy->base, weir__slice_str(topic->base.name));
+    weir__topic_name(&copy->base, weir__slice_str(topic->base.name));
     copy->touched_end = &copy->touched;
     weir__items_reset(&copy->endings);
     if (topic->on_dead[0] == '\0' || topic->stays_in_slot)
         return;
     memcpy(copy->on_dead, topic->on_dead, sizeof(copy->on_dead));
-    overdue->grave = (struct weir__store_topic){
-        .store = &overdue->stand_in,
+    overdue->grave = (struct weir__delay_topic){
+        .shared = &overdue->stand_in,
     };
-    overdue->grave.base.base = &overdue->stand_in.base;
-    weir__base_topic_name(&overdue->grave.base,
-                          weir__slice_str(topic->on_dead));
+    overdue->grave.base.store = &overdue->store;
+    weir__topic_name(&overdue->grave.base, weir__slice_str(topic->on_dead));
     copy->grave = &overdue->grave;
 }
 
 static void prepare_lease(struct weir__overdue *overdue,
-                          const struct weir__lease *lease,
+                          const struct weir__delay_lease *lease,
                           const struct weir__held *held)
 {
-    struct weir__lease *copy = overdue->lease;
+    struct weir__delay_lease *copy = overdue->lease;
 
-    *copy = (struct weir__lease){
+    *copy = (struct weir__delay_lease){
+        .base = {.token = lease->base.token},
         .topic = &overdue->topic,
-        .token = lease->token,
         .out = 2, /* it is not spent by this verdict */
         .node_count = 1,
         .pack_count = 1,
@@ -134,7 +134,7 @@ static void write_grave(struct weir__overdue *overdue)
 
 static bool write_call(struct weir__overdue *overdue)
 {
-    struct weir__store_topic *topic = &overdue->topic;
+    struct weir__delay_topic *topic = &overdue->topic;
     const struct weir__parcels *parcels = &overdue->stand_in.parcels;
     struct weir__draft draft;
 
@@ -144,7 +144,7 @@ static bool write_call(struct weir__overdue *overdue)
     if (!weir__draft_plan(&draft))
         return false;
     for (size_t i = 0; i < parcels->count; i++) {
-        weir__topic_write_stage(&overdue->bytes, weir__draft_home(&draft, i),
+        weir__delay_write_stage(&overdue->bytes, weir__draft_home(&draft, i),
                                 &topic->endings, &parcels->list[i]);
         end_command(overdue);
     }
@@ -154,31 +154,33 @@ static bool write_call(struct weir__overdue *overdue)
 }
 
 bool weir__overdue_write(struct weir__overdue *overdue,
-                         struct weir__store_topic *topic,
+                         struct weir__store_topic *base,
                          const struct weir__run *run)
 {
-    const struct weir__lease *lease = run->batch;
-    struct weir__delay *stand_in = &overdue->stand_in;
+    const struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    const struct weir__delay_lease *lease = run->batch;
+    struct weir__redis *real = base->store, *store = &overdue->store;
     struct weir__run copy;
     bool is_written;
 
-    if (overdue->store->base.seqs.last == 0 && !overdue->store->base.has_number)
+    if (real->seqs.last == 0 && !real->has_number)
         return false; /* packs cannot be named yet */
-    stand_in->base.options = overdue->store->base.options;
-    stand_in->base.seqs = overdue->store->base.seqs;
-    stand_in->base.has_number = overdue->store->base.has_number;
-    stand_in->base.ahead_ms = overdue->store->base.ahead_ms;
+    overdue->stand_in.store = store;
+    store->options = real->options;
+    store->seqs = real->seqs;
+    store->has_number = real->has_number;
+    store->ahead_ms = real->ahead_ms;
     weir__run_overdue(run, &copy);
     prepare_topic(overdue, topic);
     prepare_lease(overdue, lease, &lease->nodes[run->node]);
     copy.batch = overdue->lease;
     copy.node = 0;
-    weir__topic_settle(&overdue->topic, &copy);
+    weir__delay_settle(&overdue->topic.base, &copy);
     weir__buf_reset(&overdue->bytes);
     overdue->count = 0;
     write_grave(overdue);
     is_written = overdue->topic.touched != NULL && write_call(overdue);
-    overdue->store->base.seqs = stand_in->base.seqs; /* names are used up */
+    real->seqs = store->seqs; /* names are used up */
     return is_written;
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/delay/private.h"
+#include "adapters/redis/store/kind.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -14,15 +14,15 @@
 /* --- pause and set ------------------------------------------------------ */
 
 struct change {
-    struct weir__ask ask;
+    struct weir__request request;
     weir_code_fn fn;
     void *arg;
 };
 
-static void on_changed(struct weir__ask *ask, int code,
+static void on_changed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct change *change = (struct change *)ask; /* its first member */
+    struct change *change = (struct change *)request; /* its first member */
     const char *text = NULL;
     char kept[100];
     struct weir_slice kind;
@@ -58,10 +58,10 @@ static struct change *change_new(struct weir__store_topic *topic,
 
     if (change == NULL)
         return NULL;
-    change->ask.done = on_changed;
+    change->request.done = on_changed;
     change->fn = fn;
     change->arg = arg;
-    weir__base_announce(&topic->base);
+    weir__topic_register(topic);
     return change;
 }
 
@@ -71,18 +71,18 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     struct weir__buf bytes = {0};
     struct change *change;
 
-    if (topic->store->base.is_closed)
+    if (topic->store->is_closed)
         return WEIR_ECANCELED;
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
     weir__resp_eval(&bytes, &weir__script_store_pause, 3, 3);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "ids meta idle");
-    weir__resp_str(&bytes, topic->base.name);
+    weir__prefix_keys(&bytes, &topic->prefix, "ids meta idle");
+    weir__resp_str(&bytes, topic->name);
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
-    weir__base_send(&topic->store->base, &bytes, &weir__script_store_pause,
-                    WEIR__SEND_AGAIN, &change->ask);
+    weir__redis_send(topic->store, &bytes, &weir__script_store_pause,
+                     WEIR__SEND_AGAIN, &change->request);
     return WEIR_OK;
 }
 
@@ -93,38 +93,39 @@ int weir__topic_set(struct weir__store_topic *topic,
     struct weir__buf bytes = {0};
     struct change *change;
 
-    if (topic->store->base.is_closed)
+    if (topic->store->is_closed)
         return WEIR_ECANCELED;
     change = change_new(topic, fn, arg);
     if (change == NULL)
         return WEIR_ENOMEM;
     weir__resp_eval(&bytes, &weir__script_store_set, 11, 1 + 2 * count);
-    weir__prefix_keys(&bytes, &topic->base.prefix,
+    weir__prefix_keys(&bytes, &topic->prefix,
                       "options ids meta wait run dead fifo parked "
                       "rot hot out");
-    weir__resp_str(&bytes, "delay");
+    weir__resp_str(&bytes, weir__kinds[0]->name);
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);
         weir__resp_bytes(&bytes, settings[i].value);
     }
-    weir__base_send(&topic->store->base, &bytes, &weir__script_store_set,
-                    WEIR__SEND_AGAIN, &change->ask);
+    weir__redis_send(topic->store, &bytes, &weir__script_store_set,
+                     WEIR__SEND_AGAIN, &change->request);
     return WEIR_OK;
 }
 
 /* --- reading options ---------------------------------------------------- */
 
-struct settings_ask {
-    struct weir__ask ask;
+struct settings_request {
+    struct weir__request request;
     struct weir__store_topic *topic;
     weir_setting_fn fn;
     void *arg;
 };
 
-static void on_settings(struct weir__ask *ask, int code,
+static void on_settings(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct settings_ask *wanted = (struct settings_ask *)ask; /* its first */
+    struct settings_request *wanted =
+        (struct settings_request *)request; /* its first */
     struct weir__setting *settings = NULL;
     size_t count = 0;
 
@@ -142,10 +143,11 @@ static void on_settings(struct weir__ask *ask, int code,
     weir__mem_free(wanted);
 }
 
-static void on_exists(struct weir__ask *ask, int code,
+static void on_exists(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct settings_ask *wanted = (struct settings_ask *)ask; /* its first */
+    struct settings_request *wanted =
+        (struct settings_request *)request; /* its first */
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
         reply->integer == 0)
@@ -155,45 +157,46 @@ static void on_exists(struct weir__ask *ask, int code,
         weir__mem_free(wanted);
         return;
     }
-    wanted->ask.done = on_settings;
-    weir__base_ask_options(&wanted->topic->base, &wanted->ask);
+    wanted->request.done = on_settings;
+    weir__topic_request_options(wanted->topic, &wanted->request);
 }
 
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg)
 {
     struct weir__buf bytes = {0};
-    struct settings_ask *wanted;
+    struct settings_request *wanted;
 
-    if (topic->store->base.is_closed)
+    if (topic->store->is_closed)
         return WEIR_ECANCELED;
     wanted = weir__mem_new(sizeof(*wanted));
     if (wanted == NULL)
         return WEIR_ENOMEM;
-    wanted->ask.done = on_exists;
+    wanted->request.done = on_exists;
     wanted->topic = topic;
     wanted->fn = fn;
     wanted->arg = arg;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
-    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &wanted->ask);
+    weir__prefix_key(&bytes, &topic->prefix, "meta");
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &wanted->request);
     return WEIR_OK;
 }
 
 /* --- the kind ----------------------------------------------------------- */
 
-struct kind_ask {
-    struct weir__ask ask;
+struct kind_request {
+    struct weir__request request;
     weir_kind_fn fn;
     void *arg;
 };
 
-static void on_kind(struct weir__ask *ask, int code,
+static void on_kind(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct kind_ask *wanted = (struct kind_ask *)ask; /* its first member */
+    struct kind_request *wanted =
+        (struct kind_request *)request; /* its first member */
     struct weir_slice kind = {0};
 
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
@@ -208,74 +211,21 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg)
 {
     struct weir__buf bytes = {0};
-    struct kind_ask *wanted;
+    struct kind_request *wanted;
 
-    if (topic->store->base.is_closed)
+    if (topic->store->is_closed)
         return WEIR_ECANCELED;
     wanted = weir__mem_new(sizeof(*wanted));
     if (wanted == NULL)
         return WEIR_ENOMEM;
-    wanted->ask.done = on_kind;
+    wanted->request.done = on_kind;
     wanted->fn = fn;
     wanted->arg = arg;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HMGET");
-    weir__prefix_key(&bytes, &topic->base.prefix, "meta");
+    weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__resp_str(&bytes, "kind");
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &wanted->ask);
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &wanted->request);
     return WEIR_OK;
-}
-
-/* --- what concerns adds ------------------------------------------------- */
-
-struct limits_ask {
-    struct weir__ask ask;
-    struct weir__store_topic *topic;
-};
-
-static void on_limits(struct weir__ask *ask, int code,
-                      const struct redisReply *reply)
-{
-    struct weir__store_topic *topic = ((struct limits_ask *)ask)->topic;
-    struct weir_slice text;
-    int64_t bytes;
-
-    weir__mem_free(ask);
-    topic->asks_limits = false;
-    topic->max_body = WEIR_MAX_BODY;
-    if (code == WEIR_OK && weir__reply_str(reply, 0, &text) &&
-        weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0)
-        topic->max_body = (size_t)bytes;
-    if (code != WEIR_OK) {
-        weir__topic_fail_adds(topic, code);
-        return;
-    }
-    topic->limits_of = topic->store->base.connections;
-    weir__topic_flush_adds(topic);
-}
-
-bool weir__topic_knows_limits(struct weir__store_topic *topic)
-{
-    struct weir__buf bytes = {0};
-    struct limits_ask *limits;
-
-    if (topic->asks_limits ||
-        topic->limits_of == topic->store->base.connections)
-        return !topic->asks_limits;
-    limits = weir__mem_new(sizeof(*limits));
-    if (limits == NULL) {
-        weir__base_mark(&topic->base); /* the next flush tries again */
-        return false;
-    }
-    limits->ask.done = on_limits;
-    limits->topic = topic;
-    topic->asks_limits = true;
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HMGET");
-    weir__prefix_key(&bytes, &topic->base.prefix, "options");
-    weir__resp_str(&bytes, "max_body");
-    weir__base_send(&topic->store->base, &bytes, NULL, WEIR__SEND_AGAIN,
-                    &limits->ask);
-    return false;
 }

@@ -10,7 +10,7 @@
 /* --- statistics ----------------------------------------------------------- */
 
 /* What this worker holds and has not parked; of others nobody knows. */
-static uint64_t unparked(const struct weir__store_topic *topic)
+static uint64_t unparked(const struct weir__classic_topic *topic)
 {
     uint64_t count = 0;
 
@@ -20,7 +20,7 @@ static uint64_t unparked(const struct weir__store_topic *topic)
     return count;
 }
 
-static bool holds_none(const struct weir__store_topic *topic)
+static bool holds_none(const struct weir__classic_topic *topic)
 {
     for (size_t i = 0; i < topic->consumer_count; i++)
         if (topic->consumers[i]->message != NULL)
@@ -28,53 +28,55 @@ static bool holds_none(const struct weir__store_topic *topic)
     return true;
 }
 
-static int read_stats(struct weir__stats_ask *ask,
+static int read_stats(struct weir__stats_request *request,
                       const struct redisReply *reply)
 {
-    const struct weir__store_topic *topic =
-        (const struct weir__store_topic *)ask->topic; /* its first member */
-    int rc = weir__stats_read(ask, reply);
+    const struct weir__classic_topic *topic =
+        (const struct weir__classic_topic *)
+            request->topic; /* its first member */
+    int rc = weir__stats_read(request, reply);
 
     if (rc != WEIR_OK)
         return rc;
-    if (ask->kind[0] == '\0')
+    if (request->kind[0] == '\0')
         return WEIR_ENOTFOUND;
-    if (strcmp(ask->kind, topic->store->policy->kind) != 0)
+    if (strcmp(request->kind, topic->policy->kind) != 0)
         return WEIR_EKIND;
-    ask->stats.running += unparked(topic);
+    request->stats.running += unparked(topic);
     if (topic->has_newer && holds_none(topic)) /* nothing passes the head */
-        ask->stats.newer = ask->stats.scheduled + ask->stats.ready;
+        request->stats.newer = request->stats.scheduled + request->stats.ready;
     return WEIR_OK;
 }
 
-int weir__fifo_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                     void *arg)
+int weir__classic_stats(struct weir__store_topic *base, weir_stats_fn fn,
+                        void *arg)
 {
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
     struct weir__buf bytes = {0};
-    struct weir__stats_ask *stats;
+    struct weir__stats_request *stats;
     int rc = weir__stats_new(&topic->base, read_stats, fn, arg, &stats);
 
     if (rc != WEIR_OK)
         return rc;
     weir__resp_eval(&bytes, &weir__script_classic_stats, 3, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked meta");
-    weir__base_send(topic->base.base, &bytes, &weir__script_classic_stats,
-                    WEIR__SEND_AGAIN, &stats->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_stats,
+                     WEIR__SEND_AGAIN, &stats->request);
     return WEIR_OK;
 }
 
 /* --- lists ---------------------------------------------------------------- */
 
-struct list_ask {
-    struct weir__ask ask; /* first */
+struct list_request {
+    struct weir__request request; /* first */
     enum weir_job_state state;
     weir_show_fn fn;
     void *arg;
 };
 
-static void show(const struct list_ask *ask, struct weir_slice bytes)
+static void show(const struct list_request *request, struct weir_slice bytes)
 {
-    struct weir_job_info info = {.state = ask->state};
+    struct weir_job_info info = {.state = request->state};
     struct weir__record record = {0};
     int rc = weir__message_read(bytes, &info.id, &info.due_ms, &record);
 
@@ -82,20 +84,21 @@ static void show(const struct list_ask *ask, struct weir_slice bytes)
         info.id = weir__slice_str("unreadable");
         info.reason = weir__slice_str("malformed");
     }
-    if (ask->state == WEIR_JOB_RUNNING)
+    if (request->state == WEIR_JOB_RUNNING)
         info.due_ms = -1;
     info.counters = record.counters;
     info.url = record.url;
     info.ttl_ms = record.ttl_ms;
     info.error = record.error;
     info.body = record.body;
-    ask->fn(WEIR_OK, &info, ask->arg);
+    request->fn(WEIR_OK, &info, request->arg);
 }
 
-static void on_list(struct weir__ask *base, int code,
+static void on_list(struct weir__request *base, int code,
                     const struct redisReply *reply)
 {
-    struct list_ask *ask = (struct list_ask *)base; /* its first member */
+    struct list_request *request =
+        (struct list_request *)base; /* its first member */
     struct weir_slice bytes;
     int64_t exists = 0;
 
@@ -105,76 +108,81 @@ static void on_list(struct weir__ask *base, int code,
         code = WEIR_ENOTFOUND;
     for (size_t i = 1; code == WEIR_OK && weir__reply_str(reply, i, &bytes);
          i++)
-        show(ask, bytes);
-    ask->fn(code, NULL, ask->arg);
-    weir__mem_free(ask);
+        show(request, bytes);
+    request->fn(code, NULL, request->arg);
+    weir__mem_free(request);
 }
 
-int weir__fifo_list(struct weir__store_topic *topic, enum weir_job_state state,
-                    size_t limit, weir_show_fn fn, void *arg)
+int weir__classic_list(struct weir__store_topic *base,
+                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       void *arg)
 {
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
     struct weir__buf bytes = {0};
-    struct list_ask *ask;
+    struct list_request *request;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
-    ask = weir__mem_new(sizeof(*ask));
-    if (ask == NULL)
+    request = weir__mem_new(sizeof(*request));
+    if (request == NULL)
         return WEIR_ENOMEM;
-    ask->ask.done = on_list;
-    ask->state = state;
-    ask->fn = fn;
-    ask->arg = arg;
+    request->request.done = on_list;
+    request->state = state;
+    request->fn = fn;
+    request->arg = arg;
     weir__resp_eval(&bytes, &weir__script_classic_list, 3, 2);
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked meta");
     weir__resp_str(&bytes, weir_job_state_name(state));
     weir__resp_int(&bytes, limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
-    weir__base_send(topic->base.base, &bytes, &weir__script_classic_list,
-                    WEIR__SEND_AGAIN | weir__send_bodies(limit), &ask->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_list,
+                     WEIR__SEND_AGAIN | weir__send_bodies(limit),
+                     &request->request);
     return WEIR_OK;
 }
 
 /* --- purging -------------------------------------------------------------- */
 
-struct purge_ask {
-    struct weir__ask ask; /* first */
+struct purge_request {
+    struct weir__request request; /* first */
     weir_count_fn fn;
     void *arg;
 };
 
-static void on_purged(struct weir__ask *base, int code,
+static void on_purged(struct weir__request *base, int code,
                       const struct redisReply *reply)
 {
-    struct purge_ask *ask = (struct purge_ask *)base; /* its first member */
+    struct purge_request *request =
+        (struct purge_request *)base; /* its first member */
     int64_t count = 0;
 
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &count))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && count < 0)
         code = WEIR_ENOTFOUND;
-    ask->fn(code, code == WEIR_OK ? (uint64_t)count : 0, ask->arg);
-    weir__mem_free(ask);
+    request->fn(code, code == WEIR_OK ? (uint64_t)count : 0, request->arg);
+    weir__mem_free(request);
 }
 
-int weir__fifo_purge(struct weir__store_topic *topic, enum weir__purge what,
-                     weir_count_fn fn, void *arg)
+int weir__classic_purge(struct weir__store_topic *base, enum weir__purge what,
+                        weir_count_fn fn, void *arg)
 {
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
     struct weir__buf bytes = {0};
-    struct purge_ask *ask;
+    struct purge_request *request;
 
-    if (topic->store->base.is_closed)
+    if (topic->base.store->is_closed)
         return WEIR_ECANCELED;
     if (what == WEIR__PURGE_DEAD)
         return WEIR_EKIND;
-    ask = weir__mem_new(sizeof(*ask));
-    if (ask == NULL)
+    request = weir__mem_new(sizeof(*request));
+    if (request == NULL)
         return WEIR_ENOMEM;
-    ask->ask.done = on_purged;
-    ask->fn = fn;
-    ask->arg = arg;
+    request->request.done = on_purged;
+    request->fn = fn;
+    request->arg = arg;
     weir__resp_eval(&bytes, &weir__script_classic_purge, 4, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked alive meta");
-    weir__base_send(topic->base.base, &bytes, &weir__script_classic_purge,
-                    WEIR__SEND_AGAIN, &ask->ask);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_purge,
+                     WEIR__SEND_AGAIN, &request->request);
     return WEIR_OK;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_REDIS_STORE_H
-#define WEIR_REDIS_STORE_H
+#ifndef WEIR_REDIS_REDIS_H
+#define WEIR_REDIS_REDIS_H
 
-/* What the stores of all kinds are opened with. Each kind has a store of its
- * own, with its own connections; all fill the port of core/store.h. */
+/* A store on a Redis server; it fills the port of core/store.h and keeps topics
+ * of all kinds. */
 
 #include "adapters/redis/url.h"
 #include "core/error.h"
 #include "core/store.h"
 
 struct ev_loop;
+
+enum { WEIR__KINDS = 6 }; /* of topics */
 
 struct weir__redis_options {
     struct ev_loop *loop;              /* kept */
@@ -27,8 +29,9 @@ struct weir__redis_options {
     int *depth;
 };
 
-/* Open the store of one kind. WEIR_ENOMEM. */
-typedef int (*weir__store_open_fn)(const struct weir__redis_options *options,
-                                   struct weir__store **ret_store);
+/* Open a store; its connection comes up, and stays up, by itself. WEIR_ENOMEM.
+ */
+int weir__redis_open(const struct weir__redis_options *options,
+                     struct weir__store **ret_store);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/conn/error.h"
-#include "adapters/redis/store/base.h"
+#include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/text.h"
 
@@ -23,8 +23,7 @@ void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
     prefix->len = (size_t)len;
 }
 
-void weir__base_topic_name(struct weir__base_topic *topic,
-                           struct weir_slice name)
+void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name)
 {
     WEIR_ASSERT(name.len < sizeof(topic->name));
     memset(topic->name, 0, sizeof(topic->name));
@@ -93,9 +92,9 @@ void weir__wake_channel(char *buf, size_t cap, const char *worker)
 /* --- errors ------------------------------------------------------------- */
 
 /* An error that begins like this one was not logged for a while. */
-static bool is_news(struct weir__base_topic *topic, const char *text)
+static bool is_news(struct weir__store_topic *topic, const char *text)
 {
-    int64_t now_ns = weir__base_now_ns(topic->base);
+    int64_t now_ns = weir__redis_now_ns(topic->store);
     char begin[sizeof(topic->error)];
 
     (void)snprintf(begin, sizeof(begin), "%s", text); /* cut */
@@ -131,10 +130,10 @@ static const char *hint_of(const char *text)
     return NULL;
 }
 
-void weir__base_log_error(struct weir__base_topic *topic, const char *what,
-                          int code, const struct redisReply *reply)
+void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply)
 {
-    const struct weir__log *log = topic->base->options.log;
+    const struct weir__log *log = topic->store->options.log;
     bool is_told = code == WEIR_ESERVER && reply != NULL &&
                    reply->type == REDIS_REPLY_ERROR;
     const char *text = is_told ? weir__error_core(reply->str)
@@ -150,11 +149,11 @@ void weir__base_log_error(struct weir__base_topic *topic, const char *what,
               hint != NULL ? hint : "");
 }
 
-void weir__base_log_aside(struct weir__base_topic *topic,
-                          const struct redisReply *reply, size_t from)
+void weir__topic_log_aside(struct weir__store_topic *topic,
+                           const struct redisReply *reply, size_t from)
 {
     size_t last = (size_t)reply->elements - 1;
-    int64_t now_ns = weir__base_now_ns(topic->base), count;
+    int64_t now_ns = weir__redis_now_ns(topic->store), count;
 
     if (reply->elements <= from || !weir__reply_int(reply, last, &count) ||
         count <= 0)
@@ -162,7 +161,7 @@ void weir__base_log_aside(struct weir__base_topic *topic,
     topic->aside += (uint64_t)count;
     if (topic->aside_ns != 0 && now_ns - topic->aside_ns < LOG_EVERY_NS)
         return;
-    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+    weir__log(topic->store->options.log, WEIR_LEVEL_ERROR,
               "redis: %s: %" PRIu64 " members or counters of its keys were not "
               "written by weir; they were set aside, does another program "
               "write these keys?",
@@ -171,50 +170,51 @@ void weir__base_log_aside(struct weir__base_topic *topic,
     topic->aside_ns = now_ns;
 }
 
-void weir__base_log_refused(struct weir__base_topic *topic, size_t refused)
+void weir__topic_log_refused(struct weir__store_topic *topic, size_t refused)
 {
-    int64_t now_ns = weir__base_now_ns(topic->base);
+    int64_t now_ns = weir__redis_now_ns(topic->store);
 
     if (refused == 0 || (topic->refused_ns != INT64_MIN &&
                          now_ns - topic->refused_ns < REFUSED_NS))
         return;
     topic->refused_ns = now_ns;
-    weir__log(topic->base->options.log, WEIR_LEVEL_WARN,
+    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: %zu verdicts came too late and were refused",
               topic->name, refused);
 }
 
-static void tell_loss(struct weir__base_topic *topic, enum weir__loss loss,
+static void tell_loss(struct weir__store_topic *topic, enum weir__loss loss,
                       struct weir_slice where)
 {
     static const char *const hows[] = {"are lost, their packs are gone",
                                        "cannot be read and never run"};
 
     _Static_assert(sizeof(hows) / sizeof(hows[0]) == WEIR__LOSSES, "for each");
-    weir__log(topic->base->options.log, WEIR_LEVEL_ERROR,
+    weir__log(topic->store->options.log, WEIR_LEVEL_ERROR,
               "redis: %s: %zu claimed jobs %s%s%.*s", topic->name,
               topic->losses[loss].jobs, hows[loss], where.len > 0 ? ": " : "",
               (int)where.len, (const char *)where.ptr);
-    topic->losses[loss].ns = weir__base_now_ns(topic->base);
+    topic->losses[loss].ns = weir__redis_now_ns(topic->store);
     topic->losses[loss].jobs = 0;
 }
 
-static bool may_tell(const struct weir__base_topic *topic, enum weir__loss loss)
+static bool may_tell(const struct weir__store_topic *topic,
+                     enum weir__loss loss)
 {
     int64_t ns = topic->losses[loss].ns;
 
-    return ns == INT64_MIN || weir__base_now_ns(topic->base) - ns >= LOSS_NS;
+    return ns == INT64_MIN || weir__redis_now_ns(topic->store) - ns >= LOSS_NS;
 }
 
-void weir__base_log_loss(struct weir__base_topic *topic, enum weir__loss loss,
-                         size_t jobs, struct weir_slice where)
+void weir__topic_log_loss(struct weir__store_topic *topic, enum weir__loss loss,
+                          size_t jobs, struct weir_slice where)
 {
     topic->losses[loss].jobs += jobs;
     if (may_tell(topic, loss))
         tell_loss(topic, loss, where);
 }
 
-void weir__base_log_losses(struct weir__base_topic *topic, bool is_last)
+void weir__topic_log_losses(struct weir__store_topic *topic, bool is_last)
 {
     for (enum weir__loss loss = 0; loss < WEIR__LOSSES; loss++)
         if (topic->losses[loss].jobs > 0 && (is_last || may_tell(topic, loss)))

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/external/external.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/external/private.h"
+#include "core/assert.h"
+
+/* The rules of list and stream topics as two tables, and the life of one. */
+
+struct weir__external_topic *
+weir__external_topic_of(struct weir__store_topic *topic)
+{
+    WEIR_ASSERT(topic->kind == &weir__list_kind ||
+                topic->kind == &weir__stream_kind);
+    return (struct weir__external_topic *)topic; /* its first member */
+}
+
+/* --- life --------------------------------------------------------------- */
+
+static void topic_fini(struct weir__store_topic *base)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+
+    while (base->leases != NULL)
+        weir__external_claim_free((struct weir__external_claim *)base->leases);
+    while (topic->calls != NULL) {
+        struct weir__external_call *call = topic->calls;
+
+        topic->calls = call->next;
+        weir__external_call_free(call);
+    }
+    WEIR_ASSERT(topic->adds == NULL && topic->waits == NULL);
+}
+
+static void shared_fini(struct weir__shared *shared)
+{
+    struct weir__external *external =
+        (struct weir__external *)shared; /* its first member */
+
+    for (size_t i = 0; i < 2; i++)
+        weir__buf_fini(&external->scratch[i]);
+}
+
+static void closing(struct weir__store_topic *topic)
+{
+    weir__external_stop_waiting(weir__external_topic_of(topic));
+}
+
+static void fail_adds(struct weir__store_topic *topic, int code)
+{
+    weir__external_fail_adds(weir__external_topic_of(topic), code);
+}
+
+/* Adds wait for no number; settles are asked for again after a reconnect. */
+static void numbered(struct weir__store_topic *topic, int code)
+{
+    if (code == WEIR_OK)
+        weir__external_flush_settles(weir__external_topic_of(topic));
+}
+
+/* Workers wait for entries by a connection of their own: external/wait.c. */
+static void woken(struct weir__store_topic *topic)
+{
+    (void)topic;
+}
+
+/* A claim under other options took nothing and waited for them. */
+static void followed(struct weir__store_topic *topic, int code)
+{
+    struct weir__claimed claimed = {.code = code};
+
+    if (topic->user != NULL)
+        topic->store->events.claimed(topic->user, &claimed); /* claim again */
+}
+
+/* --- topics ------------------------------------------------------------- */
+
+static void topic_init(struct weir__store_topic *base)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+
+    topic->shared = (struct weir__external *)weir__redis_shared(
+        base->store, base->kind); /* its first member */
+    topic->is_stream = base->kind == &weir__stream_kind;
+    (void)snprintf(topic->consumer, sizeof(topic->consumer), "weir:%s",
+                   base->name); /* it fits */
+    topic->calls_end = &topic->calls;
+    topic->adds_end = &topic->adds;
+}
+
+const char *weir__external_key(const struct weir__external_topic *topic)
+{
+    return topic->options.key[0] != '\0' ? topic->options.key
+                                         : topic->base.name;
+}
+
+const char *weir__external_group(const struct weir__external_topic *topic)
+{
+    if (!topic->is_stream)
+        return "";
+    return topic->options.group[0] != '\0' ? topic->options.group : "weir";
+}
+
+/* Another key: what waits for the old one waits in vain. */
+static void serve(struct weir__store_topic *base,
+                  const struct weir__store_topic_options *options)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    char before[WEIR__SOURCE_MAX + 1];
+
+    WEIR_ASSERT(options->on_dead.len <= WEIR_MAX_TOPIC);
+    memcpy(before, weir__external_key(topic),
+           strlen(weir__external_key(topic)) + 1);
+    topic->options = options->feed;
+    topic->is_served = true;
+    topic->max_dead = options->max_dead;
+    memset(topic->on_dead, 0, sizeof(topic->on_dead));
+    if (options->on_dead.len > 0)
+        memcpy(topic->on_dead, options->on_dead.ptr, options->on_dead.len);
+    if (strcmp(before, weir__external_key(topic)) != 0) {
+        topic->found_ns = 0;
+        weir__external_stop_waiting(topic);
+    }
+}
+
+static void listen(struct weir__store_topic *topic)
+{
+    if (topic->user == NULL)
+        closing(topic);
+}
+
+/* What is acknowledged was taken for good. */
+static bool is_unleased(const struct weir__store_topic *topic)
+{
+    return ((const struct weir__external_topic *)topic)->options.is_auto_ack;
+}
+
+/* --- flush -------------------------------------------------------------- */
+
+/* Settle before claim: what was settled makes room on the server first. */
+static void flush(struct weir__store_topic *base)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+
+    if (topic->adds != NULL || topic->base.wants_claim)
+        weir__topic_register(&topic->base);
+    weir__external_flush_adds(topic);
+    if (!weir__external_lacks_number(topic)) /* its answer flushes them */
+        weir__external_flush_settles(topic);
+    weir__external_flush_claim(topic);
+}
+
+/* What differs is how an entry is taken, waited for and added. */
+#define EXTERNAL_KIND(kind_name)                                          \
+    {                                                                     \
+        .name = (kind_name),                                              \
+        .topic_size = sizeof(struct weir__external_topic),                \
+        .shared_size = sizeof(struct weir__external),                     \
+        .shared_fini = shared_fini, .topic_init = topic_init,             \
+        .topic_fini = topic_fini, .serve = serve, .listen = listen,       \
+        .woken = woken, .flush = flush, .numbered = numbered,             \
+        .followed = followed, .fail_adds = fail_adds, .closing = closing, \
+        .settle = weir__external_settle, .start = weir__external_start,   \
+        .renew = weir__external_renew, .is_unleased = is_unleased,        \
+        .add = weir__external_add, .requeue = weir__external_requeue,     \
+        .purge = weir__external_purge, .forget = weir__external_forget,   \
+        .dead = weir__external_dead, .list = weir__external_list,         \
+        .stats = weir__external_stats,                                    \
+    }
+
+const struct weir__kind weir__list_kind = EXTERNAL_KIND("list");
+const struct weir__kind weir__stream_kind = EXTERNAL_KIND("stream");

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_STORE_KIND_H
+#define WEIR_STORE_KIND_H
+
+/* The rules of a kind of topic. Each kind has a folder and one table; all of
+ * them are in kinds.c. */
+
+#include "adapters/redis/store/renewal.h"
+#include "adapters/redis/store/store.h"
+
+struct weir__overdue;
+
+/* What a kind has no use for is NULL; of a request that means WEIR_EKIND, which
+ * store/ops.c says. Functions without a comment are the ops of core/store.h of
+ * that name, and get topics of this kind only. */
+struct weir__kind {
+    const char *name;
+    size_t topic_size; /* of its struct; begins with struct weir__store_topic */
+    size_t shared_size; /* the same of struct weir__shared */
+    bool takes_follows; /* settle adds the jobs that runs add */
+
+    /* --- life; called outside of ops, but for these ----------------------- */
+    void (*shared_init)(struct weir__shared *shared);
+    void (*shared_fini)(struct weir__shared *shared);
+    /* The topic is zeroed behind its base. */
+    void (*topic_init)(struct weir__store_topic *topic);
+    /* What it holds besides its own memory. */
+    void (*topic_fini)(struct weir__store_topic *topic);
+    /* A worker serves it with these options, from now on. */
+    void (*serve)(struct weir__store_topic *topic,
+                  const struct weir__store_topic_options *options);
+    /* Its user came, or went. */
+    void (*listen)(struct weir__store_topic *topic);
+    /* Connected, for the first time or again. */
+    void (*connected)(struct weir__store_topic *topic);
+    /* Somebody wakes a topic that has a user. NULL: tell the user. */
+    void (*woken)(struct weir__store_topic *topic);
+    /* Before that: a pack of this name is there (WEIR__SEQ_LEN bytes). */
+    void (*hinted)(struct weir__store_topic *topic, const char *seq);
+    void (*flush)(struct weir__store_topic *topic);
+    /* After all topics, and before what was sent for them leaves. */
+    void (*flush_shared)(struct weir__shared *shared);
+    /* The producer number is known, or will not be with this code. */
+    void (*numbered)(struct weir__store_topic *topic, int code);
+    /* The stored options were read, and the user told; or not. */
+    void (*followed)(struct weir__store_topic *topic, int code);
+    /* Answer all jobs that are not sent yet, now. */
+    void (*fail_adds)(struct weir__store_topic *topic, int code);
+    /* The store is about to be closed: send what need not be answered. */
+    void (*leaving)(struct weir__store_topic *topic);
+    /* The store is being closed; its connections still stand. */
+    void (*closing)(struct weir__store_topic *topic);
+
+    /* --- work -------------------------------------------------------------- */
+    int (*claim)(struct weir__store_topic *topic,
+                 const struct weir__claim *claim);
+    void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
+    void (*start)(struct weir__store_topic *topic, struct weir__run *run);
+    void (*stop)(struct weir__store_topic *topic);
+    size_t (*unsettled)(const struct weir__store_topic *topic);
+    /* Append the calls that prolong all that the topic holds. Behind the
+     * keeper's gate, too, on its thread. */
+    void (*renew)(struct weir__renewals *renewals,
+                  const struct weir__store_topic *topic, int64_t lease_ms);
+    /* It holds nothing that could be lost. NULL: it may. */
+    bool (*is_unleased)(const struct weir__store_topic *topic);
+    /* Settles an overdue run. NULL: its leases are renewed no longer. */
+    struct weir__overdue *(*overdue_new)(void);
+
+    /* --- requests ---------------------------------------------------------- */
+    int (*add)(struct weir__store_topic *topic, const struct weir__new_job *job,
+               weir_added_fn fn, void *arg);
+    int (*show)(struct weir__store_topic *topic, struct weir_slice id,
+                weir_show_fn fn, void *arg);
+    int (*remove)(struct weir__store_topic *topic, struct weir_slice id,
+                  weir_delete_fn fn, void *arg);
+    int (*reschedule)(struct weir__store_topic *topic,
+                      const struct weir__reschedule *what,
+                      weir_reschedule_fn fn, void *arg);
+    int (*requeue)(struct weir__store_topic *topic, struct weir_slice id,
+                   weir_count_fn fn, void *arg);
+    int (*purge)(struct weir__store_topic *topic, enum weir__purge what,
+                 weir_count_fn fn, void *arg);
+    int (*forget)(struct weir__store_topic *topic, struct weir_slice id,
+                  weir_count_fn fn, void *arg);
+    int (*dead)(struct weir__store_topic *topic, size_t limit, weir_show_fn fn,
+                void *arg);
+    int (*list)(struct weir__store_topic *topic, enum weir_job_state state,
+                size_t limit, weir_show_fn fn, void *arg);
+    int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
+};
+
+/* --- kinds.c -------------------------------------------------------------- */
+
+/* The first one is that of topics of which nothing else is known. */
+extern const struct weir__kind *const weir__kinds[WEIR__KINDS];
+
+/* NULL: there is none of that name. */
+const struct weir__kind *weir__kind_find(const char *name);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/lease.h"
+
+#include "adapters/redis/store/kind.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+void weir__lease_begin(struct weir__lease *lease,
+                       struct weir__store_topic *topic)
+{
+    WEIR_ASSERT(lease->topic == NULL);
+    lease->topic = topic;
+    lease->next = topic->leases;
+    if (lease->next != NULL)
+        lease->next->previous = lease;
+    topic->leases = lease;
+}
+
+void weir__lease_end(struct weir__lease *lease)
+{
+    if (lease->previous != NULL)
+        lease->previous->next = lease->next;
+    else {
+        WEIR_ASSERT(lease->topic->leases == lease);
+        lease->topic->leases = lease->next;
+    }
+    if (lease->next != NULL)
+        lease->next->previous = lease->previous;
+    lease->topic = NULL;
+}
+
+size_t weir__leases_count(const struct weir__lease *lease, size_t most)
+{
+    size_t count = 0;
+
+    for (; lease != NULL && count < most; lease = lease->next)
+        count++;
+    return count;
+}
+
+/* --- prolonging --------------------------------------------------------- */
+
+struct renew_request {
+    struct weir__request request;
+    struct weir__store_topic *topic;
+};
+
+static void on_renewed(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__store_topic *topic = ((struct renew_request *)request)->topic;
+    struct weir_slice digits;
+    size_t count = 0;
+
+    weir__mem_free(request);
+    weir__topic_log_error(topic, "renew", code, reply);
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
+        count = (size_t)reply->elements;
+    if (count > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: %zu leases are gone; their jobs run again unless "
+                  "they were deleted",
+                  topic->name, count);
+    for (size_t i = 0; i < count && topic->user != NULL; i++)
+        if (weir__reply_str(reply, i, &digits))
+            topic->store->events.lost(topic->user,
+                                      (uint64_t)weir__digits_read(digits));
+}
+
+static void send_renewal(struct weir__store_topic *topic,
+                         const struct weir__script *script,
+                         struct weir_slice call)
+{
+    struct renew_request *renew = weir__mem_new(sizeof(*renew));
+    struct weir__buf bytes = {0};
+
+    if (renew == NULL)
+        return; /* the next one comes in time */
+    renew->request.done = on_renewed;
+    renew->topic = topic;
+    weir__buf_append(&bytes, call.ptr, call.len);
+    weir__redis_send(topic->store, &bytes, script, WEIR__SEND_AGAIN,
+                     &renew->request);
+}
+
+void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms)
+{
+    struct weir__renewals renewals = {0};
+    const struct weir__script *script;
+    struct weir_slice call;
+    size_t at = 0;
+
+    if (topic->store->is_closed || topic->kind->renew == NULL)
+        return;
+    topic->kind->renew(&renewals, topic, lease_ms);
+    for (;;) {
+        call = weir__renewals_next(&renewals, &at, &script);
+        if (call.len == 0)
+            break;
+        send_renewal(topic, script, call);
+    }
+    weir__renewals_fini(&renewals);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_STORE_LEASE_H
+#define WEIR_STORE_LEASE_H
+
+/* What one claim took, under one token: from the claim's answer until the
+ * answer to its last verdict.
+ *
+ *   claimed --> out --> settling --> ended
+ *                        |    ^
+ *                        v    |
+ *                       held back       a full server; a second try
+ *
+ * A topic's list of leases is what renewal, keeper and shutdown walk. The
+ * struct of a kind begins with this one; the kind frees it. */
+
+#include "adapters/redis/store/store.h"
+
+struct weir__lease {
+    struct weir__store_topic *topic;
+    struct weir__lease *previous, *next; /* of the topic */
+    uint64_t token;
+};
+
+/* On the topic's list from now on; zeroed before. */
+void weir__lease_begin(struct weir__lease *lease,
+                       struct weir__store_topic *topic);
+
+/* Off the list. */
+void weir__lease_end(struct weir__lease *lease);
+
+/* Prolong all leases of the topic; those that are gone are reported as lost. */
+void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
+
+/* How many there are from `lease` on, up to `most`. */
+size_t weir__leases_count(const struct weir__lease *lease, size_t most);
+
+#endif

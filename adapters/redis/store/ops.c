@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/keeper.h"
+#include "adapters/redis/store/kind.h"
+#include "adapters/redis/store/lease.h"
+#include "core/assert.h"
+
+/* The port of core/store.h: what the rules of the topic's kind do, and what is
+ * the same for all kinds. Here and nowhere else is said that a kind does not
+ * have a request. */
+
+static struct weir__redis *redis_of(struct weir__store *port)
+{
+    return (struct weir__redis *)port; /* its first member */
+}
+
+/* --- topics ------------------------------------------------------------- */
+
+static const struct weir__kind *
+kind_of(const struct weir__redis *store,
+        const struct weir__store_topic_options *options)
+{
+    const struct weir__store_topic *topic =
+        weir__redis_find(store, options->name);
+
+    if (options->kind != NULL)
+        return weir__kind_find(options->kind);
+    return topic == NULL ? weir__kinds[0] : topic->kind;
+}
+
+static int topic_open(struct weir__store *port,
+                      const struct weir__store_topic_options *options,
+                      struct weir__store_topic **ret_topic)
+{
+    struct weir__redis *store = redis_of(port);
+    const struct weir__kind *kind = kind_of(store, options);
+    struct weir__store_topic *topic;
+    bool was_in;
+
+    if (kind == NULL)
+        return WEIR_EINVAL;
+    was_in = weir__keeper_shut(store->keeper);
+    topic = weir__topic_open(store, kind, options->name);
+    if (topic != NULL && options->max_dead > 0 && kind->serve != NULL)
+        kind->serve(topic, options); /* requests name none */
+    weir__keeper_reopen(store->keeper, was_in);
+    if (topic == NULL)
+        return WEIR_ENOMEM;
+    *ret_topic = topic;
+    return WEIR_OK;
+}
+
+static const char *topic_kind_name(const struct weir__store_topic *topic)
+{
+    return topic->kind->name;
+}
+
+static bool topic_takes_follows(const struct weir__store_topic *topic)
+{
+    return topic->kind->takes_follows;
+}
+
+static void topic_listen(struct weir__store_topic *topic, void *user)
+{
+    topic->user = user;
+    if (user != NULL)
+        weir__keeper_begin(topic);
+    if (topic->kind->listen != NULL)
+        topic->kind->listen(topic);
+}
+
+/* --- work --------------------------------------------------------------- */
+
+static int topic_claim(struct weir__store_topic *topic,
+                       const struct weir__claim *claim)
+{
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    weir__keeper_note(topic->store->keeper, claim->lease_ms);
+    topic->claim = *claim;
+    topic->wants_claim = true;
+    if (topic->kind->claim != NULL)
+        return topic->kind->claim(topic, claim);
+    weir__topic_mark(topic);
+    return WEIR_OK;
+}
+
+static void topic_settle(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__keeper *keeper = topic->store->keeper;
+    bool was_in = weir__keeper_shut(keeper);
+
+    topic->kind->settle(topic, run);
+    weir__keeper_reopen(keeper, was_in);
+}
+
+static void topic_start(struct weir__store_topic *topic, struct weir__run *run)
+{
+    WEIR_ASSERT(topic->kind->start != NULL && run->is_suspect);
+    topic->kind->start(topic, run);
+}
+
+static void topic_enter(struct weir__store_topic *topic, struct weir__run *run,
+                        int64_t deadline_ns)
+{
+    if (topic->store->keeper != NULL)
+        weir__keeper_enter(topic->store->keeper, topic, run, deadline_ns);
+}
+
+static bool topic_leave(struct weir__store_topic *topic, struct weir__run *run)
+{
+    (void)run; /* the one that entered */
+    return topic->store->keeper != NULL &&
+           weir__keeper_leave(topic->store->keeper);
+}
+
+static int64_t topic_kept_ns(const struct weir__store_topic *topic)
+{
+    const struct weir__redis *store = topic->store;
+
+    if (topic->kind->is_unleased != NULL && topic->kind->is_unleased(topic))
+        return weir__redis_now_ns(store);
+    return store->keeper == NULL ? 0 : weir__keeper_kept_ns(store->keeper);
+}
+
+static void topic_stop(struct weir__store_topic *topic)
+{
+    if (topic->kind->stop != NULL)
+        topic->kind->stop(topic);
+}
+
+static size_t topic_unsettled(const struct weir__store_topic *topic)
+{
+    return topic->kind->unsettled == NULL ? topic->unsettled
+                                          : topic->kind->unsettled(topic);
+}
+
+/* --- requests ----------------------------------------------------------- */
+
+/* Of a request that the kind does not have, or that nobody answers any more. */
+#define REFUSE(topic, request)              \
+    do {                                    \
+        if ((topic)->kind->request == NULL) \
+            return WEIR_EKIND;              \
+        if ((topic)->store->is_closed)      \
+            return WEIR_ECANCELED;          \
+    } while (0)
+
+static int topic_add(struct weir__store_topic *topic,
+                     const struct weir__new_job *job, weir_added_fn fn,
+                     void *arg)
+{
+    REFUSE(topic, add);
+    return topic->kind->add(topic, job, fn, arg);
+}
+
+static int topic_show(struct weir__store_topic *topic, struct weir_slice id,
+                      weir_show_fn fn, void *arg)
+{
+    REFUSE(topic, show);
+    return topic->kind->show(topic, id, fn, arg);
+}
+
+static int topic_remove(struct weir__store_topic *topic, struct weir_slice id,
+                        weir_delete_fn fn, void *arg)
+{
+    REFUSE(topic, remove);
+    return topic->kind->remove(topic, id, fn, arg);
+}
+
+static int topic_reschedule(struct weir__store_topic *topic,
+                            const struct weir__reschedule *what,
+                            weir_reschedule_fn fn, void *arg)
+{
+    REFUSE(topic, reschedule);
+    return topic->kind->reschedule(topic, what, fn, arg);
+}
+
+static int topic_requeue(struct weir__store_topic *topic, struct weir_slice id,
+                         weir_count_fn fn, void *arg)
+{
+    REFUSE(topic, requeue);
+    return topic->kind->requeue(topic, id, fn, arg);
+}
+
+static int topic_purge(struct weir__store_topic *topic, enum weir__purge what,
+                       weir_count_fn fn, void *arg)
+{
+    REFUSE(topic, purge);
+    return topic->kind->purge(topic, what, fn, arg);
+}
+
+static int topic_forget(struct weir__store_topic *topic, struct weir_slice id,
+                        weir_count_fn fn, void *arg)
+{
+    REFUSE(topic, forget);
+    return topic->kind->forget(topic, id, fn, arg);
+}
+
+static int topic_dead(struct weir__store_topic *topic, size_t limit,
+                      weir_show_fn fn, void *arg)
+{
+    REFUSE(topic, dead);
+    return topic->kind->dead(topic, limit, fn, arg);
+}
+
+static int topic_list(struct weir__store_topic *topic,
+                      enum weir_job_state state, size_t limit, weir_show_fn fn,
+                      void *arg)
+{
+    REFUSE(topic, list);
+    return topic->kind->list(topic, state, limit, fn, arg);
+}
+
+static int topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                       void *arg)
+{
+    REFUSE(topic, stats);
+    return topic->kind->stats(topic, fn, arg);
+}
+
+const struct weir__store_ops weir__redis_ops = {
+    .topic_open = topic_open,
+    .topic_listen = topic_listen,
+    .kind_name = topic_kind_name,
+    .takes_follows = topic_takes_follows,
+    .claim = topic_claim,
+    .settle = topic_settle,
+    .start = topic_start,
+    .enter = topic_enter,
+    .leave = topic_leave,
+    .kept_ns = topic_kept_ns,
+    .renew = weir__leases_renew,
+    .stop = topic_stop,
+    .unsettled = topic_unsettled,
+    .lateness = weir__topic_lateness,
+    .add = topic_add,
+    .show = topic_show,
+    .remove = topic_remove,
+    .reschedule = topic_reschedule,
+    .requeue = topic_requeue,
+    .purge = topic_purge,
+    .forget = topic_forget,
+    .dead = topic_dead,
+    .list = topic_list,
+    .stats = topic_stats,
+    .pause = weir__topic_pause,
+    .set = weir__topic_set,
+    .settings = weir__topic_settings,
+    .kind = weir__topic_kind,
+    .topics = weir__redis_topics,
+    .flush = weir__redis_flush,
+    .close = weir__redis_close,
+};

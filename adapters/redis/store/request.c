@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/store.h"
+#include "core/assert.h"
+#include "core/chaos.h"
+
+/* Commands and their answers. What cannot be sent is answered by a timer, since
+ * no callback runs inside an op. */
+
+void weir__redis_enter(struct weir__redis *store)
+{
+    if (store->options.depth != NULL)
+        (*store->options.depth)++;
+}
+
+void weir__redis_leave(struct weir__redis *store)
+{
+    if (store->options.depth != NULL)
+        (*store->options.depth)--;
+}
+
+static void answered(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__request *request = arg;
+
+    WEIR__STEP("answer");
+    request->done(request, code, reply);
+}
+
+static void fail_all(struct weir__redis *store)
+{
+    while (store->failed != NULL) {
+        struct weir__request *request = store->failed;
+
+        store->failed = request->next;
+        if (store->failed == NULL)
+            store->failed_end = &store->failed;
+        request->done(request, request->code, NULL);
+    }
+}
+
+static void on_failing(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__redis *store = timer->data;
+
+    (void)loop; /* the store's own */
+    (void)events;
+    weir__redis_enter(store);
+    fail_all(store);
+    weir__redis_leave(store);
+}
+
+void weir__redis_fail(struct weir__request *request, int code)
+{
+    struct weir__redis *store = request->store;
+
+    request->code = code;
+    request->next = NULL;
+    *store->failed_end = request;
+    store->failed_end = &request->next;
+    if (!store->is_closed && !ev_is_active(&store->failing))
+        ev_timer_start(store->options.loop, &store->failing);
+}
+
+void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
+                         struct weir__buf *bytes,
+                         const struct weir__script *script, unsigned flags,
+                         struct weir__request *request)
+{
+    int rc = WEIR_ECANCELED;
+
+    if (request != NULL)
+        request->store = store;
+    if (store->is_closed)
+        weir__buf_fini(bytes);
+    else
+        rc = weir__conn_send(conn, bytes, script, flags,
+                             request == NULL ? NULL : answered, request);
+    if (rc != WEIR_OK && request != NULL)
+        weir__redis_fail(request, rc);
+}
+
+void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
+                      const struct weir__script *script, unsigned flags,
+                      struct weir__request *request)
+{
+    weir__redis_send_by(store, store->commands, bytes, script, flags, request);
+}
+
+void weir__redis_requests_init(struct weir__redis *store)
+{
+    store->failed_end = &store->failed;
+    ev_timer_init(&store->failing, on_failing, 0., 0.);
+    store->failing.data = store;
+}
+
+void weir__redis_requests_fini(struct weir__redis *store)
+{
+    ev_timer_stop(store->options.loop, &store->failing);
+    fail_all(store);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/store.h"
+
+#include <string.h>
+
+#include "adapters/redis/store/keeper.h"
+#include "adapters/redis/store/kind.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+/* Life of the store and of its topics, and the flush at the end of a turn. */
+
+int64_t weir__redis_now_ns(const struct weir__redis *store)
+{
+    return store->options.clock(store->options.clock_arg);
+}
+
+int64_t weir__redis_server_ms(const struct weir__redis *store)
+{
+    return store->ahead_ms + weir__redis_now_ns(store) / 1000000;
+}
+
+/* --- topics ------------------------------------------------------------- */
+
+static size_t number_of(const struct weir__kind *kind)
+{
+    size_t number = 0;
+
+    while (weir__kinds[number] != kind) {
+        number++;
+        WEIR_ASSERT(number < WEIR__KINDS);
+    }
+    return number;
+}
+
+struct weir__shared *weir__redis_shared(const struct weir__redis *store,
+                                        const struct weir__kind *kind)
+{
+    return store->shared[number_of(kind)];
+}
+
+static size_t bucket_of(struct weir_slice name)
+{
+    return weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1);
+}
+
+struct weir__store_topic *weir__redis_find(const struct weir__redis *store,
+                                           struct weir_slice name)
+{
+    struct weir__store_topic *topic = store->buckets[bucket_of(name)];
+
+    while (topic != NULL &&
+           !weir__slice_equal(weir__slice_str(topic->name), name))
+        topic = topic->next_in_bucket;
+    return topic;
+}
+
+/* False when out of memory. */
+static bool share(struct weir__redis *store, const struct weir__kind *kind)
+{
+    struct weir__shared **shared = &store->shared[number_of(kind)];
+
+    WEIR_ASSERT(kind->shared_size >= sizeof(**shared));
+    if (*shared != NULL)
+        return true;
+    *shared = weir__mem_new(kind->shared_size);
+    if (*shared == NULL)
+        return false;
+    (*shared)->store = store;
+    if (kind->shared_init != NULL)
+        kind->shared_init(*shared);
+    return true;
+}
+
+static struct weir__store_topic *topic_new(struct weir__redis *store,
+                                           const struct weir__kind *kind,
+                                           struct weir_slice name)
+{
+    struct weir__store_topic **bucket = &store->buckets[bucket_of(name)];
+    struct weir__store_topic *topic = NULL;
+
+    if (share(store, kind))
+        topic = weir__mem_new(kind->topic_size);
+    if (topic == NULL)
+        return NULL;
+    topic->store = store;
+    topic->kind = kind;
+    weir__topic_name(topic, name);
+    topic->refused_ns = INT64_MIN;
+    for (size_t i = 0; i < WEIR__LOSSES; i++)
+        topic->losses[i].ns = INT64_MIN;
+    kind->topic_init(topic);
+    topic->next_in_bucket = *bucket;
+    *bucket = topic;
+    topic->next = store->topics;
+    store->topics = topic;
+    return topic;
+}
+
+/* Requests mean this one from now on. */
+static void put_first(struct weir__store_topic *topic)
+{
+    struct weir__store_topic **bucket =
+        &topic->store->buckets[bucket_of(weir__slice_str(topic->name))];
+    struct weir__store_topic **at = bucket;
+
+    while (*at != topic)
+        at = &(*at)->next_in_bucket;
+    *at = topic->next_in_bucket;
+    topic->next_in_bucket = *bucket;
+    *bucket = topic;
+}
+
+struct weir__store_topic *weir__topic_open(struct weir__redis *store,
+                                           const struct weir__kind *kind,
+                                           struct weir_slice name)
+{
+    struct weir__store_topic *topic = store->buckets[bucket_of(name)];
+
+    WEIR_ASSERT(name.len > 0 && name.len <= WEIR_MAX_TOPIC);
+    while (topic != NULL &&
+           (topic->kind != kind ||
+            !weir__slice_equal(weir__slice_str(topic->name), name)))
+        topic = topic->next_in_bucket;
+    if (topic == NULL)
+        return topic_new(store, kind, name);
+    put_first(topic);
+    return topic;
+}
+
+void weir__topic_mark(struct weir__store_topic *topic)
+{
+    if (topic->is_dirty)
+        return;
+    topic->is_dirty = true;
+    topic->next_dirty = topic->store->dirty;
+    topic->store->dirty = topic;
+}
+
+int weir__claimed_check(const struct weir__claimed *claimed, size_t room)
+{
+    if (claimed->count > room || (claimed->is_paused && claimed->count > 0))
+        return WEIR_ESERVER;
+    return WEIR_OK;
+}
+
+/* --- flush and close ---------------------------------------------------- */
+
+void weir__redis_flush(struct weir__store *port)
+{
+    struct weir__redis *store = (struct weir__redis *)port; /* first member */
+    struct weir__store_topic *topic = store->dirty;
+
+    store->dirty = NULL;
+    while (topic != NULL) {
+        struct weir__store_topic *next = topic->next_dirty;
+
+        topic->is_dirty = false;
+        weir__topic_log_losses(topic, false);
+        topic->kind->flush(topic);
+        topic = next;
+    }
+    for (size_t i = 0; i < WEIR__KINDS; i++)
+        if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
+            weir__kinds[i]->flush_shared(store->shared[i]);
+    weir__conn_flush(store->commands);
+}
+
+static void free_topics(struct weir__redis *store)
+{
+    while (store->topics != NULL) {
+        struct weir__store_topic *topic = store->topics;
+
+        store->topics = topic->next;
+        weir__topic_log_losses(topic, true);
+        if (topic->kind->topic_fini != NULL)
+            topic->kind->topic_fini(topic);
+        WEIR_ASSERT(topic->leases == NULL);
+        weir__mem_free(topic);
+    }
+}
+
+static void destroy(struct weir__redis *store)
+{
+    WEIR_ASSERT(store->failed == NULL);
+    free_topics(store);
+    for (size_t i = 0; i < WEIR__KINDS; i++) {
+        if (store->shared[i] != NULL && weir__kinds[i]->shared_fini != NULL)
+            weir__kinds[i]->shared_fini(store->shared[i]);
+        weir__mem_free(store->shared[i]);
+    }
+    weir__mem_free(store->seats.free);
+    weir__mem_free(store);
+}
+
+static void leave_topics(struct weir__redis *store)
+{
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->kind->leaving != NULL)
+            topic->kind->leaving(topic);
+    weir__conn_flush(store->commands);
+}
+
+void weir__redis_close(struct weir__store *port)
+{
+    struct weir__redis *store = (struct weir__redis *)port; /* first member */
+
+    WEIR_ASSERT(!store->is_closed);
+    WEIR_ASSERT(store->options.depth == NULL || *store->options.depth == 0);
+    leave_topics(store);
+    store->is_closed = true;
+    weir__keeper_close(store->keeper);
+    store->keeper = NULL;
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->kind->closing != NULL)
+            topic->kind->closing(topic);
+    weir__conn_close(store->wakes);
+    weir__conn_close(store->commands);
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next)
+        topic->kind->fail_adds(topic, WEIR_ECANCELED);
+    weir__redis_requests_fini(store);
+    destroy(store);
+}
+
+int weir__redis_open(const struct weir__redis_options *options,
+                     struct weir__store **ret_store)
+{
+    struct weir__redis *store = weir__mem_new(sizeof(*store));
+    int rc;
+
+    if (store == NULL)
+        return WEIR_ENOMEM;
+    WEIR_ASSERT(strlen(options->worker) < sizeof(store->worker));
+    store->port.ops = &weir__redis_ops;
+    store->options = *options;
+    store->url = *options->url;
+    store->options.url = &store->url;
+    store->events = *options->events;
+    store->options.events = &store->events;
+    memcpy(store->worker, options->worker, strlen(options->worker) + 1);
+    store->options.worker = store->worker;
+    store->connections = 1; /* so that 0 is none */
+    weir__redis_requests_init(store);
+    rc = weir__redis_connect(store);
+    if (rc != WEIR_OK) {
+        weir__conn_close(store->commands);
+        destroy(store);
+        return rc;
+    }
+    *ret_store = &store->port;
+    return WEIR_OK;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_STORE_STORE_H
+#define WEIR_STORE_STORE_H
+
+/* A reactor's store on a server: connections, requests and their answers,
+ * topics and which of them have something to flush, names on the server, the
+ * stored options, the producer number, statistics. What the rules of a kind of
+ * topic add is in store/kind.h, what is out under a token in store/lease.h. */
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+
+#include "adapters/redis/conn/conn.h"
+#include "adapters/redis/node.h"
+#include "adapters/redis/redis.h"
+#include "adapters/redis/reply.h"
+#include "adapters/redis/resp.h"
+
+struct weir__redis;
+struct weir__store_topic;
+struct weir__kind;
+struct weir__keeper;
+struct weir__lease;
+
+enum {
+    WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
+    WEIR__KEY_MAX = 72          /* "weir:{" topic "}:p:" seq, and some more */
+};
+
+/* What is due later only somebody else can have written: the year 2286. */
+#define WEIR__DUE_MAX_MS INT64_C(9999999999999)
+
+/* One answer that is waited for; the first member of what is sent with it. */
+struct weir__request {
+    struct weir__redis *store;
+    /* Runs exactly once, never inside an op (except close), and frees the
+     * request. `reply` as in weir__reply_fn. */
+    void (*done)(struct weir__request *request, int code,
+                 const struct redisReply *reply);
+    struct weir__request *next; /* while it waits to be failed */
+    int code;
+};
+
+/* What keys of a topic begin with: "weir:{name}:". */
+struct weir__prefix {
+    char text[WEIR__KEY_MAX];
+    size_t len;
+};
+
+/* Why claimed jobs do not run, though nobody gave a verdict. */
+enum weir__loss { WEIR__LOSS_GONE, WEIR__LOSS_MALFORMED, WEIR__LOSSES };
+
+/* One for each name and kind. */
+struct weir__store_topic {
+    struct weir__redis *store;
+    const struct weir__kind *kind;
+    struct weir__store_topic *next; /* of the store */
+    struct weir__store_topic *next_in_bucket;
+    struct weir__store_topic *next_dirty; /* has something to flush */
+    bool is_dirty;
+    char name[WEIR_MAX_TOPIC + 1];
+    struct weir__prefix prefix;
+    void *user;          /* of events; NULL: nobody listens */
+    uint64_t registered; /* connection on which it entered weir:topics */
+
+    int64_t revision;  /* of the stored options that the user knows */
+    bool is_following; /* reading a newer one */
+    struct weir__options_request {
+        struct weir__request request;
+        struct weir__store_topic *topic;
+        int64_t revision;
+    } follow;
+
+    bool wants_claim;
+    struct weir__claim claim;
+    struct weir__lease *leases; /* all that are not ended */
+    size_t unsettled;           /* verdicts */
+    int64_t error_ns;   /* when an error of the server was last logged */
+    char error[32];     /* and how it begins */
+    int64_t refused_ns; /* when refused verdicts were */
+    struct {
+        int64_t ns;  /* when it was last logged */
+        size_t jobs; /* since then */
+    } losses[WEIR__LOSSES];
+    uint64_t aside;   /* set aside and not logged */
+    int64_t aside_ns; /* when that was logged; 0: never */
+};
+
+/* Seats of calls that may have to be repeated: the server remembers the last
+ * call of each (scripts/delay/add.lua). Those that are free, the last one that
+ * got up on top, so that few are used. The first name that this process gives
+ * makes them its own, also where the server forgot whom it had given which
+ * number. */
+struct weir__seats {
+    char name[WEIR__SEQ_LEN + 1]; /* "": none yet */
+    uint32_t *free;
+    size_t free_count;
+    uint32_t count; /* made so far; `free` has room for all */
+};
+
+/* What the topics of one kind share in a store; begins so. */
+struct weir__shared {
+    struct weir__redis *store;
+};
+
+struct weir__redis {
+    struct weir__store port;            /* first */
+    struct weir__redis_options options; /* what they point to is kept */
+    struct weir__redis_url url;
+    struct weir__store_events events;
+    char worker[WEIR__KEY_MAX];
+    struct weir__conn *commands;
+    struct weir__conn *wakes;
+    uint64_t connections;        /* made so far */
+    struct weir__keeper *keeper; /* NULL: no topic is listened to */
+
+    bool is_closed;
+    struct weir__request *failed; /* could not be sent; the timer reports */
+    struct weir__request **failed_end;
+    ev_timer failing;
+
+    struct weir__store_topic *topics; /* all */
+    struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
+    struct weir__store_topic *dirty;
+    struct weir__shared *shared[WEIR__KINDS]; /* NULL: no topic of the kind */
+
+    /* Names of packs: known once the server gave this process a number. */
+    struct weir__seq_maker seqs;
+    bool has_number;
+    bool asks_number;
+    int64_t ahead_ms; /* server time minus our monotonic time */
+    struct weir__seats seats;
+};
+
+/* --- store/store.c: life and topics --------------------------------------- */
+
+/* NULL: not open. The first of that name is the one that requests mean. */
+struct weir__store_topic *weir__redis_find(const struct weir__redis *store,
+                                           struct weir_slice name);
+
+/* Open a topic of a kind, or return the one that is open; NULL when out of
+ * memory. */
+struct weir__store_topic *weir__topic_open(struct weir__redis *store,
+                                           const struct weir__kind *kind,
+                                           struct weir_slice name);
+
+/* The ops `flush` and `close`. */
+void weir__redis_flush(struct weir__store *port);
+void weir__redis_close(struct weir__store *port);
+extern const struct weir__store_ops weir__redis_ops; /* store/ops.c */
+
+/* What topics of the kind share; NULL: none is open. */
+struct weir__shared *weir__redis_shared(const struct weir__redis *store,
+                                        const struct weir__kind *kind);
+
+/* The topic has something to flush. */
+void weir__topic_mark(struct weir__store_topic *topic);
+
+/* WEIR_OK, or WEIR_ESERVER where the answer to a claim contradicts itself or
+ * what was asked for: then it brings nothing. */
+int weir__claimed_check(const struct weir__claimed *claimed, size_t room);
+
+int64_t weir__redis_now_ns(const struct weir__redis *store);
+
+/* The server's time, as far as is known. */
+int64_t weir__redis_server_ms(const struct weir__redis *store);
+
+/* --- store/request.c: sending ------------------------------------------------ */
+
+void weir__redis_requests_init(struct weir__redis *store);
+void weir__redis_requests_fini(struct weir__redis *store); /* fails them now */
+
+/* Send one command (see weir__conn_send); `ask` may be NULL. Where that is not
+ * possible the ask is done a little later with the code. */
+void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
+                      const struct weir__script *script, unsigned flags,
+                      struct weir__request *request);
+
+/* The same by another connection of the store. */
+void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
+                         struct weir__buf *bytes,
+                         const struct weir__script *script, unsigned flags,
+                         struct weir__request *request);
+
+/* Have the ask done with an error code, a little later. */
+void weir__redis_fail(struct weir__request *request, int code);
+
+/* Around what may call the owner: it does not close the store meanwhile. */
+void weir__redis_enter(struct weir__redis *store);
+void weir__redis_leave(struct weir__redis *store);
+
+/* --- store/link.c: connections and the producer number ------------------- */
+
+int weir__redis_connect(struct weir__redis *store);
+
+/* Ask for the producer number. Jobs wait unsent until the answer comes, so
+ * their patience is its patience. It is asked anew on each connection: a server
+ * that lost its memory may have given the old number to somebody else. */
+void weir__redis_request_number(struct weir__redis *store);
+
+/* weir:topics lists all topics; told once on each connection. */
+void weir__topic_register(struct weir__store_topic *topic);
+
+/* The same of a topic that need not be open. */
+void weir__redis_register_name(struct weir__redis *store, const char *name);
+
+/* Have `ask` hear whether that was taken, as any other write would be. */
+void weir__redis_register_for(struct weir__redis *store, const char *name,
+                              struct weir__request *request);
+
+/* --- store/seat.c: names of packs, and calls that may be repeated ---------- */
+
+/* A name that nobody else gives; needs the producer number. */
+void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);
+
+/* False when out of memory. */
+bool weir__seat_take(struct weir__redis *store, uint32_t *ret_seat);
+
+/* Also when no answer came: a later call has a larger number. */
+void weir__seat_leave(struct weir__redis *store, uint32_t seat);
+
+/* Two arguments: the seat and the call's number, which grows. Numbers are times
+ * of names, so that seats nobody used for long can be told. */
+void weir__seat_write(struct weir__buf *buf, const struct weir__redis *store,
+                      uint32_t seat, uint64_t number);
+
+/* --- store/names.c: names, and what is logged ----------------------------- */
+
+void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic);
+
+/* Names a topic and its keys. */
+void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name);
+
+/* Append a key, all of `names` separated by blanks, a pack's. */
+void weir__prefix_key(struct weir__buf *buf, const struct weir__prefix *prefix,
+                      const char *name);
+void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *names);
+void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *seq);
+
+/* The number that a text begins with, of up to 18 digits. */
+int64_t weir__digits_read(struct weir_slice digits);
+
+/* The channel on which a worker is woken. */
+void weir__wake_channel(char *buf, size_t cap, const char *worker);
+
+/* Log what an error reply says, the same one every 5 s; callers are told only
+ * that there was one. */
+void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
+                           int code, const struct redisReply *reply);
+
+/* Log what a script set aside (scripts/lib/number.lua): the last element, if it
+ * is a number at `from` or behind. Once in 5 s. */
+void weir__topic_log_aside(struct weir__store_topic *topic,
+                           const struct redisReply *reply, size_t from);
+
+/* Log how many verdicts were refused, once in a second. */
+void weir__topic_log_refused(struct weir__store_topic *topic, size_t refused);
+
+/* Log that a claimed job was lost in this way, at once or with those of the
+ * next second. `where` is a pack or an id, and fit to be printed. */
+void weir__topic_log_loss(struct weir__store_topic *topic, enum weir__loss loss,
+                          size_t jobs, struct weir_slice where);
+
+/* Log what was not yet, where its second is over or `is_last`. */
+void weir__topic_log_losses(struct weir__store_topic *topic, bool is_last);
+
+/* --- store/topic.c, store/topics.c: requests that every kind has ---------- */
+
+int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
+                      weir_code_fn fn, void *arg);
+int weir__topic_set(struct weir__store_topic *topic,
+                    const struct weir__setting *settings, size_t count,
+                    weir_code_fn fn, void *arg);
+int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
+                         void *arg);
+int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
+                     void *arg);
+int weir__redis_topics(struct weir__store *store, weir_topics_fn fn, void *arg);
+
+/* --- store/follow.c: the stored options ---------------------------------- */
+
+/* Ask for all of them. */
+void weir__topic_request_options(struct weir__store_topic *topic,
+                                 struct weir__request *request);
+
+/* Those that the user was told are of another revision: read them, tell the
+ * user, then the kind. Nothing while that is under way. */
+void weir__topic_follow(struct weir__store_topic *topic, int64_t revision);
+
+/* --- store/stats.c: statistics ------------------------------------------- */
+
+struct weir__stats_request {
+    struct weir__request request; /* first */
+    struct weir__store_topic *topic;
+    /* What the answer to `ask` says; it fills `stats`, and `now_ms`. */
+    int (*read)(struct weir__stats_request *stats,
+                const struct redisReply *reply);
+    weir_stats_fn fn;
+    void *arg;
+    char kind[16];
+    int64_t now_ms; /* of the server */
+    struct weir_stats stats;
+};
+
+/* What is to be sent with the command that asks for counts: its answer is read,
+ * then the lateness is asked for, then `fn` is called. WEIR_ECANCELED,
+ * WEIR_ENOMEM. */
+int weir__stats_new(struct weir__store_topic *topic,
+                    int (*read)(struct weir__stats_request *,
+                                const struct redisReply *),
+                    weir_stats_fn fn, void *arg,
+                    struct weir__stats_request **ret_stats);
+
+/* The answer to a weir__stats_request. */
+void weir__stats_counted(struct weir__request *request, int code,
+                         const struct redisReply *reply);
+
+/* Tell it and free it. */
+void weir__stats_finish(struct weir__stats_request *stats, int code);
+
+/* Read what most kinds answer: the server's time, kind, paused, scheduled,
+ * ready, running, dead, whether ready is exact, and seven totals. */
+int weir__stats_read(struct weir__stats_request *stats,
+                     const struct redisReply *reply);
+
+/* The op `lateness`. */
+void weir__topic_lateness(struct weir__store_topic *topic,
+                          const uint32_t *counts, int64_t max_us);
+
+#endif
