@@ -222,7 +222,8 @@ static int follow_to(struct weir_job *job, struct weir_slice topic,
     struct weir_new_job checked;
     int rc;
 
-    if (!lane->store->ops->takes_follows(lane->topic))
+    if (lane->store->ops->takes_follows != NULL &&
+        !lane->store->ops->takes_follows(lane->topic))
         return WEIR_EKIND;
     memcpy(&own, follow, size < sizeof(own) ? size : sizeof(own));
     checked = (struct weir_new_job){

@@ -167,7 +167,7 @@ struct weir__store_ops {
 
     /* The name of its kind. May be NULL, with what else only hosts ask for. */
     const char *(*kind_name)(const struct weir__store_topic *topic);
-    /* Does settle add the jobs that runs add? */
+    /* Does settle add the jobs that runs add? NULL: it does. */
     bool (*takes_follows)(const struct weir__store_topic *topic);
 
     int (*claim)(struct weir__store_topic *topic,

@@ -181,19 +181,12 @@ static void free_run(struct weir__run *run)
     weir__mem_free(run);
 }
 
-static bool takes_follows(const struct weir__store_topic *topic)
-{
-    (void)topic; /* every one does */
-    return true;
-}
-
 static const struct weir__store_ops ops = {
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
     .settle = settle,
     .renew = renew,
-    .takes_follows = takes_follows,
     .unsettled = unsettled,
     .lateness = lateness,
     .flush = flush,

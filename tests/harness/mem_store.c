@@ -73,7 +73,7 @@ static int topic_open(struct weir__store *port,
     struct mem_store *store = (struct mem_store *)port;
 
     (void)options;
-    while (store->next != NULL) /* each keeps one topic, the last one this */
+    if (store->next != NULL) /* each keeps one topic, this the last one */
         store = store->next;
     store->topic.store = store;
     *ret_topic = &store->topic;
@@ -377,25 +377,13 @@ static void flush(struct weir__store *port)
         do_claim(store);
 }
 
-static void close_store(struct weir__store *port)
-{
-    (void)port; /* mem_store_free */
-}
-
 static int64_t kept_ns(const struct weir__store_topic *topic)
 {
     (void)topic;
     return 0;
 }
 
-static bool takes_follows(const struct weir__store_topic *topic)
-{
-    (void)topic; /* every one does */
-    return true;
-}
-
 static const struct weir__store_ops ops = {
-    .takes_follows = takes_follows,
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
@@ -406,7 +394,6 @@ static const struct weir__store_ops ops = {
     .unsettled = unsettled,
     .lateness = lateness,
     .flush = flush,
-    .close = close_store,
 };
 
 struct mem_store *mem_store_new(void)
@@ -421,8 +408,7 @@ struct mem_store *mem_store_new(void)
 
 void mem_store_join(struct mem_store *store, struct mem_store *other)
 {
-    while (store->next != NULL)
-        store = store->next;
+    other->next = store->next;
     store->next = other;
 }
 
@@ -583,13 +569,9 @@ size_t mem_store_answer(struct mem_store *store)
     return answered;
 }
 
-const struct mem_job *mem_store_job(const struct mem_store *store,
-                                    const char *id)
+const struct mem_job *mem_store_job(struct mem_store *store, const char *id)
 {
-    for (size_t i = 0; i < store->job_count; i++)
-        if (strcmp(store->jobs[i].id, id) == 0)
-            return &store->jobs[i];
-    return NULL;
+    return find(store, weir__slice_str(id));
 }
 
 size_t mem_store_claims(const struct mem_store *store)

@@ -78,8 +78,7 @@ struct mem_job {
     uint64_t token;
 };
 
-const struct mem_job *mem_store_job(const struct mem_store *store,
-                                    const char *id);
+const struct mem_job *mem_store_job(struct mem_store *store, const char *id);
 int64_t mem_store_now_ms(const struct mem_store *store);
 size_t mem_store_claims(const struct mem_store *store);
 size_t mem_store_starts(const struct mem_store *store);

@@ -2,10 +2,10 @@
 #ifndef WEIR_CLASSIC_PRIVATE_H
 #define WEIR_CLASSIC_PRIVATE_H
 
-/* What the files of sync and concurrent topics share. A topic is one list of messages.
- * Logical consumers, each with a connection of its own and one command at a
- * time, take them while the topic is served, and hold each until it is due;
- * core's claims are answered out of what they hold.
+/* What the files of sync and concurrent topics share. A topic is one list of
+ * messages. Logical consumers, each with a connection of its own and one
+ * command at a time, take them while the topic is served, and hold each until
+ * it is due; core's claims are answered out of what they hold.
  *
  *   IDLE --> LOOKING --> HELD --(due)--> READY --(claim)--> OUT --> SETTLING
  *     ^        |  ^       |                |                  |        |
@@ -13,10 +13,10 @@
  *     |       WAITING                                                  |
  *     +----------------------------------------------------------------+
  *
- * classic/classic.c is the store, classic/topic.c follows what is stored with a topic,
- * classic/add.c appends, classic/consumer.c runs consumers, classic/sync.c and
- * classic/concurrent.c are the two ways to take a message, classic/settle.c ends
- * them, classic/manage.c answers requests. */
+ * classic/classic.c has the table of rules, classic/topic.c follows what is
+ * stored with a topic, classic/add.c appends, classic/consumer.c runs
+ * consumers, classic/sync.c and classic/concurrent.c are the two ways to take a
+ * message, classic/settle.c ends them, classic/manage.c answers requests. */
 
 #include "adapters/redis/classic/classic.h"
 #include "adapters/redis/store/renewal.h"
@@ -121,7 +121,7 @@ struct weir__classic {
     struct weir__consumer *dirty;
 };
 
-/* --- classic/classic.c ---------------------------------------------------------- */
+/* --- classic/classic.c ---------------------------------------------------- */
 
 struct weir__classic_topic *
 weir__classic_topic_of(struct weir__store_topic *topic);
@@ -131,7 +131,7 @@ void weir__classic_answer(struct weir__classic_topic *topic);
 /* The same, a little later. */
 void weir__classic_answer_soon(struct weir__classic_topic *topic);
 
-/* --- classic/topic.c --------------------------------------------------------- */
+/* --- classic/topic.c ------------------------------------------------------ */
 
 void weir__classic_look(struct weir__classic_topic *topic);
 void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events);
@@ -144,7 +144,7 @@ void weir__classic_look_soon(struct weir__classic_topic *topic);
 /* The stored options were read: consumers may run. */
 void weir__classic_serve(struct weir__classic_topic *topic);
 
-/* --- classic/add.c ----------------------------------------------------------- */
+/* --- classic/add.c -------------------------------------------------------- */
 
 int weir__classic_add(struct weir__store_topic *topic,
                       const struct weir__new_job *job, weir_added_fn fn,
@@ -153,7 +153,7 @@ void weir__classic_flush_adds(struct weir__classic_topic *topic);
 /* Answer what was collected; only outside of ops. */
 void weir__classic_fail_adds(struct weir__classic_topic *topic, int code);
 
-/* --- classic/consumer.c ------------------------------------------------------ */
+/* --- classic/consumer.c --------------------------------------------------- */
 
 /* As many consumers as the options say. */
 void weir__classic_fit(struct weir__classic_topic *topic);
@@ -194,21 +194,21 @@ void weir__consumer_send(struct weir__consumer *consumer,
 void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                         weir__reply_fn fn);
 
-/* --- classic/message.c ------------------------------------------------------- */
+/* --- classic/message.c ---------------------------------------------------- */
 
 /* The parts of a message. WEIR_EMALFORMED, WEIR_ENEWER. */
 int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
                        int64_t *ret_due_ms, struct weir__record *ret_record);
 void weir__message_free(struct weir__message *message);
 
-/* --- classic/settle.c -------------------------------------------------------- */
+/* --- classic/settle.c ----------------------------------------------------- */
 
 void weir__classic_settle(struct weir__store_topic *topic,
                           struct weir__run *run);
 /* Send what goes back, so that it stands at the head in its old order. */
 void weir__classic_flush_backs(struct weir__classic_topic *topic);
 
-/* --- classic/manage.c ----------------------------------------------------------- */
+/* --- classic/manage.c ----------------------------------------------------- */
 
 int weir__classic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                         void *arg);

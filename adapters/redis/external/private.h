@@ -112,7 +112,7 @@ const char *weir__external_key(const struct weir__external_topic *topic);
 /* The consumer group; "": a list has none. */
 const char *weir__external_group(const struct weir__external_topic *topic);
 
-/* --- external/body.c -------------------------------------------------------- */
+/* --- external/body.c ------------------------------------------------------ */
 
 /* Append what one element of a reply holds: `raw` is a string, or the fields of
  * an entry of a stream. False: neither msgpack nor JSON; the body is then its
@@ -129,18 +129,18 @@ void weir__external_read_past(struct weir_slice bytes,
 void weir__external_write_past(struct weir__buf *buf,
                                const struct weir__run *run);
 
-/* --- external/claim.c ------------------------------------------------------- */
+/* --- external/claim.c ----------------------------------------------------- */
 
 void weir__external_flush_claim(struct weir__external_topic *topic);
 void weir__external_claim_free(struct weir__external_claim *claim);
 
-/* --- external/wait.c -------------------------------------------------------- */
+/* --- external/wait.c ------------------------------------------------------ */
 
 /* Wake the user once there is something to take. */
 void weir__external_wait(struct weir__external_topic *topic);
 void weir__external_stop_waiting(struct weir__external_topic *topic);
 
-/* --- external/settle.c, feed/move.c ----------------------------------------- */
+/* --- external/settle.c, feed/move.c --------------------------------------- */
 
 void weir__external_settle(struct weir__store_topic *topic,
                            struct weir__run *run);
@@ -160,7 +160,7 @@ size_t weir__external_send_moves(struct weir__external_call *call,
 /* Are packs needed that cannot be named yet? */
 bool weir__external_lacks_number(struct weir__external_topic *topic);
 
-/* --- external/lease.c ------------------------------------------------------- */
+/* --- external/lease.c ----------------------------------------------------- */
 
 void weir__external_renew(struct weir__renewals *renewals,
                           const struct weir__store_topic *topic,
@@ -168,7 +168,7 @@ void weir__external_renew(struct weir__renewals *renewals,
 void weir__external_start(struct weir__store_topic *topic,
                           struct weir__run *run);
 
-/* --- external/add.c --------------------------------------------------------- */
+/* --- external/add.c ------------------------------------------------------- */
 
 int weir__external_add(struct weir__store_topic *topic,
                        const struct weir__new_job *job, weir_added_fn fn,
@@ -178,7 +178,7 @@ void weir__external_flush_adds(struct weir__external_topic *topic);
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__external_fail_adds(struct weir__external_topic *topic, int code);
 
-/* --- external/find.c -------------------------------------------------------- */
+/* --- external/find.c ------------------------------------------------------ */
 
 /* Ask which list or stream it is: as it is served here, else as it is stored
  * with the topic. */
@@ -191,7 +191,7 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
                          const struct redisReply *reply,
                          struct weir__external_place *ret_place);
 
-/* --- external/stats.c, feed/list.c, feed/manage.c --------------------------- */
+/* --- external/stats.c, feed/list.c, feed/manage.c ------------------------- */
 
 int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                          void *arg);

@@ -51,7 +51,7 @@ struct weir__kind {
     /* The store is being closed; its connections still stand. */
     void (*closing)(struct weir__store_topic *topic);
 
-    /* --- work -------------------------------------------------------------- */
+    /* --- work ------------------------------------------------------------- */
     int (*claim)(struct weir__store_topic *topic,
                  const struct weir__claim *claim);
     void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
@@ -67,7 +67,7 @@ struct weir__kind {
     /* Settles an overdue run. NULL: its leases are renewed no longer. */
     struct weir__overdue *(*overdue_new)(void);
 
-    /* --- requests ---------------------------------------------------------- */
+    /* --- requests --------------------------------------------------------- */
     int (*add)(struct weir__store_topic *topic, const struct weir__new_job *job,
                weir_added_fn fn, void *arg);
     int (*show)(struct weir__store_topic *topic, struct weir_slice id,

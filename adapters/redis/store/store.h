@@ -165,7 +165,7 @@ int64_t weir__redis_now_ns(const struct weir__redis *store);
 /* The server's time, as far as is known. */
 int64_t weir__redis_server_ms(const struct weir__redis *store);
 
-/* --- store/request.c: sending ------------------------------------------------ */
+/* --- store/request.c: sending --------------------------------------------- */
 
 void weir__redis_requests_init(struct weir__redis *store);
 void weir__redis_requests_fini(struct weir__redis *store); /* fails them now */
@@ -208,7 +208,7 @@ void weir__redis_register_name(struct weir__redis *store, const char *name);
 void weir__redis_register_for(struct weir__redis *store, const char *name,
                               struct weir__request *request);
 
-/* --- store/seat.c: names of packs, and calls that may be repeated ---------- */
+/* --- store/seat.c: names of packs, and calls that may be repeated --------- */
 
 /* A name that nobody else gives; needs the producer number. */
 void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);

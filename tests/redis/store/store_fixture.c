@@ -201,11 +201,6 @@ void host_serve(struct host *host,
     EXPECT_TRUE(topic == host->topic);
 }
 
-struct host *host_open_kind(const char *worker, const char *kind)
-{
-    return host_open_as(worker, kind, NULL);
-}
-
 struct host *host_open_as(const char *worker, const char *kind,
                           const struct weir__fifo_options *fifo)
 {

@@ -61,7 +61,7 @@ extern char world_log[8192];    /* what was logged, one line each */
 struct host *host_open(const char *worker);
 
 /* The same with a topic of another kind. */
-struct host *host_open_kind(const char *worker, const char *kind);
+#define host_open_kind(worker, kind) host_open_as(worker, kind, NULL)
 struct host *host_open_as(const char *worker, const char *kind,
                           const struct weir__fifo_options *fifo);
 
