@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SENT_MAX = 8 * 1024 * 1024 /* bytes on their way */, BATCHES = 64 };
+enum { SENT_MAX = 8 * 1024 * 1024 }; /* bytes on their way */
 
 static const double FULL_AGAIN_S = 0.01;
 static const double DRAW_S = 0.1;
@@ -30,14 +30,8 @@ struct lines;
 /* A line on its way to its answer. */
 struct sent_line {
     struct weir__refusal refusal; /* first: it becomes one, or is freed */
-    struct batch *batch;
-};
-
-/* The lines of one turn. */
-struct batch {
     struct lines *lines;
-    size_t bytes;
-    size_t left; /* not answered yet; 0: free */
+    size_t len; /* what it counts in `sent` */
 };
 
 struct lines {
@@ -46,16 +40,13 @@ struct lines {
     const char *shown; /* the file's name in sentences */
     struct weir__line_reader reader;
     struct weir__job_line job; /* the line taken last */
-    size_t job_len;            /* what it counts in `sent` */
     bool is_held;    /* `job` could not be added: too much was waiting */
     bool is_stopped; /* by a signal */
     bool is_broken;  /* the file could not be read, said */
-    int code;        /* the first that a batch failed with */
+    int code;        /* the first that a line failed with */
     uint64_t added, existing, refused, unknown;
     uint64_t dropped; /* by full groups of a bounded topic */
-    struct batch batches[BATCHES];
-    struct batch *batch; /* of this turn; NULL: none yet */
-    size_t sent;         /* bytes of lines in batches */
+    size_t sent;      /* bytes of lines without an answer */
     struct ev_io input;
     struct ev_timer again, draw;
     struct ev_signal signals[2];
@@ -70,8 +61,7 @@ static void go_on(struct lines *lines);
 static void on_added(int code, const char *id, void *arg)
 {
     struct sent_line *line = arg;
-    struct batch *batch = line->batch;
-    struct lines *lines = batch->lines;
+    struct lines *lines = line->lines;
 
     (void)id;
     if (code == WEIR_OK)
@@ -82,6 +72,8 @@ static void on_added(int code, const char *id, void *arg)
         lines->unknown++;
     else
         lines->refused++;
+    WEIR_ASSERT(lines->sent >= line->len);
+    lines->sent -= line->len;
     if (weir__is_limit(code)) {
         line->refusal.code = code;
         weir__refusals_note(&lines->refusals, &line->refusal);
@@ -90,12 +82,6 @@ static void on_added(int code, const char *id, void *arg)
             lines->code = code;
         weir__mem_free(line);
     }
-    WEIR_ASSERT(batch->left > 0);
-    batch->left--;
-    if (batch->left > 0)
-        return;
-    lines->sent -= batch->bytes;
-    batch->bytes = 0;
     go_on(lines);
 }
 
@@ -118,14 +104,6 @@ static void refuse(struct lines *lines, const char *why)
                    weir__text_behind(why, "json: "));
 }
 
-static struct batch *free_batch(struct lines *lines)
-{
-    for (size_t i = 0; i < BATCHES; i++)
-        if (lines->batches[i].left == 0)
-            return &lines->batches[i];
-    return NULL;
-}
-
 /* Add the job that was read; false when it has to wait. */
 static bool add(struct lines *lines)
 {
@@ -139,7 +117,8 @@ static bool add(struct lines *lines)
     }
     line->refusal.line = lines->reader.line;
     line->refusal.body_len = lines->job.job.body.len;
-    line->batch = lines->batch;
+    line->lines = lines;
+    line->len = lines->job.text.len + lines->job.body.len + sizeof(*line);
     rc = weir_reactor_add(lines->client.reactor, lines->topic, &lines->job.job,
                           on_added, line, &err);
     lines->is_held = rc == WEIR_EFULL;
@@ -151,9 +130,7 @@ static bool add(struct lines *lines)
         refuse(lines, err.text);
         return true;
     }
-    lines->batch->left++;
-    lines->batch->bytes += lines->job_len;
-    lines->sent += lines->job_len;
+    lines->sent += line->len;
     return true;
 }
 
@@ -171,7 +148,6 @@ static void take(struct lines *lines, struct weir_slice text)
 
     if (is_blank(text))
         return;
-    lines->job_len = text.len + sizeof(struct sent_line);
     if (weir__job_line_read(&lines->job, text, &err) == WEIR_OK)
         (void)add(lines); /* is_held tells when it has to wait */
     else
@@ -222,28 +198,26 @@ static bool is_over(const struct lines *lines)
 /* Read where there is room for what is read, else wait for answers. */
 static void go_on(struct lines *lines)
 {
-    bool has_room = lines->sent < SENT_MAX && free_batch(lines) != NULL;
+    struct ev_loop *loop = lines->client.loop;
 
     if (is_over(lines)) {
-        ev_io_stop(lines->client.loop, &lines->input);
-        ev_timer_stop(lines->client.loop, &lines->again);
+        ev_io_stop(loop, &lines->input);
+        ev_timer_stop(loop, &lines->again);
         if (lines->sent == 0 && !weir__refusals_wait(&lines->refusals))
             weir__client_finish(&lines->client, WEIR_OK);
     } else if (lines->is_held) {
-        ev_io_stop(lines->client.loop, &lines->input);
-        ev_timer_start(lines->client.loop, &lines->again);
-    } else if (has_room) {
-        ev_io_start(lines->client.loop, &lines->input);
+        ev_io_stop(loop, &lines->input);
+        ev_timer_start(loop, &lines->again);
+    } else if (lines->sent < SENT_MAX) {
+        ev_io_start(loop, &lines->input);
     } else {
-        ev_io_stop(lines->client.loop, &lines->input);
+        ev_io_stop(loop, &lines->input);
     }
 }
 
 static void on_turn(struct lines *lines)
 {
-    lines->batch = free_batch(lines);
-    if (lines->batch != NULL)
-        take_lines(lines);
+    take_lines(lines);
     go_on(lines);
 }
 
@@ -424,8 +398,6 @@ enum weir__exit weir__add_lines(const struct weir__cli *cli, const char *topic,
     uint64_t size = 0;
     enum weir__exit rc;
 
-    for (size_t i = 0; i < BATCHES; i++)
-        lines.batches[i].lines = &lines;
     if (!open_input(&lines, path, &size))
         return WEIR__EXIT_USAGE;
     rc = weir__client_open(&lines.client, cli, NULL);

@@ -140,9 +140,11 @@ enum weir__exit weir__ask(const struct weir__command *command,
         (command->check != NULL && !command->check(&ask)))
         return WEIR__EXIT_USAGE;
     rc = weir__client_open(&ask.client, cli, NULL);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = talk(&ask);
-    weir__client_close(&ask.client);
+    if (rc == WEIR__EXIT_NONE) {
+        rc = talk(&ask);
+        weir__client_close(&ask.client);
+    }
+    if (ask.job.body.len > 0)
+        weir_body_free(ask.job.body);
     return rc;
 }

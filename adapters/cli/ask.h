@@ -24,12 +24,12 @@ struct weir__ask {
     const char *topic, *id; /* operands; NULL: not given */
 
     /* What a command keeps from one step to the next. */
-    struct weir_due due;
+    struct weir_new_job job; /* its body is freed at the end */
     int state;               /* of jobs; -1: any */
     enum weir_job_state was; /* of the job, before */
     int64_t due_ms;
     uint64_t count; /* in the answer; of a list: printed */
-    char text[240]; /* the server's side of an error */
+    char text[480]; /* an id, or why it was refused */
 
     /* Of a list. */
     size_t limit; /* more are not printed */

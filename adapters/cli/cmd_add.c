@@ -4,22 +4,25 @@
  * server is looked for. */
 
 #include "adapters/cli/add_lines.h"
-#include "adapters/cli/client.h"
+#include "adapters/cli/ask.h"
+#include "adapters/cli/line_reader.h"
 #include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/refusals.h"
-#include "core/buf.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ID, DELAY, AT, BODY, BODY_FILE, RETRY, TTL, URL, GROUP, JSONL };
 
 /* JSON may be longer than the msgpack it becomes: 64 MiB of it are read. */
-enum { TEXT_MAX = 64 * 1024 * 1024, READ_SIZE = 64 * 1024 };
+enum { TEXT_MAX = 64 * 1024 * 1024 };
 
 static const struct weir__flag flags[] = {
     [ID] = {"id", "I",
@@ -50,13 +53,6 @@ static const struct weir__flag flags[] = {
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
                "delay, at, body, retry, ttl, url and group"},
-};
-
-struct add {
-    struct weir__client client;
-    const char *topic;
-    struct weir_new_job job;
-    uint64_t dropped; /* of the job's group, which is full */
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -104,47 +100,32 @@ static bool is_jsonl_alone(const struct weir__args *args)
 
 /* --- the body --------------------------------------------------------- */
 
-static bool read_stream(FILE *file, const char *name, struct weir__buf *buf)
+static bool read_all(struct weir__line_reader *reader, const char *name)
 {
-    for (;;) {
-        uint8_t *room = weir__buf_reserve(buf, READ_SIZE);
-        size_t len;
+    struct weir_error err = {0};
 
-        if (room == NULL) {
-            weir__complain("out of memory");
+    while (!reader->is_ended) {
+        if (weir__line_reader_fill(reader, &err) < 0) {
+            weir__complain("--body-file: cannot read %s: %s", name, err.text);
             return false;
         }
-        len = fread(room, 1, READ_SIZE, file);
-        buf->len += len;
-        if (buf->len > TEXT_MAX) {
+        if (reader->text.len > TEXT_MAX) {
             weir__complain("--body-file: %s has more than 64 MiB", name);
             return false;
         }
-        if (len > 0)
-            continue;
-        if (ferror(file) != 0)
-            weir__complain("--body-file: cannot read %s: %s", name,
-                           strerror(errno));
-        return ferror(file) == 0;
     }
+    return true;
 }
 
-static bool read_file(const char *path, struct weir__buf *buf)
+static bool open_file(const char *path, int *ret_fd)
 {
-    FILE *file;
-    bool is_read;
-
-    if (strcmp(path, "-") == 0)
-        return read_stream(stdin, "stdin", buf);
-    file = fopen(path, "r");
-    if (file == NULL) {
+    *ret_fd = STDIN_FILENO;
+    if (strcmp(path, "-") != 0)
+        *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*ret_fd < 0)
         weir__complain("--body-file: cannot open %s: %s", path,
                        strerror(errno));
-        return false;
-    }
-    is_read = read_stream(file, path, buf);
-    (void)fclose(file); /* was only read */
-    return is_read;
+    return *ret_fd >= 0;
 }
 
 /* JSON to the msgpack body of the job; released with weir_body_free. */
@@ -168,41 +149,61 @@ static bool convert(const char *flag, struct weir_slice json,
     return true;
 }
 
-static bool read_body(const struct weir__args *args, struct weir_new_job *job)
+static bool read_file(const char *path, struct weir_new_job *job)
 {
-    const char *text = args->value[BODY];
-    struct weir__buf buf = {0};
-    bool is_good = true;
+    struct weir__line_reader reader = {0};
+    bool is_good;
 
-    if (text != NULL)
-        return convert("body",
-                       (struct weir_slice){(const uint8_t *)text, strlen(text)},
-                       job);
-    if (args->value[BODY_FILE] != NULL)
-        is_good = read_file(args->value[BODY_FILE], &buf) &&
-                  convert("body-file", weir__buf_slice(&buf), job);
-    weir__buf_fini(&buf);
+    if (!open_file(path, &reader.fd))
+        return false;
+    is_good = read_all(&reader, strcmp(path, "-") == 0 ? "stdin" : path) &&
+              convert("body-file", weir__buf_slice(&reader.text), job);
+    weir__line_reader_fini(&reader);
+    if (reader.fd != STDIN_FILENO)
+        (void)close(reader.fd); /* was only read */
     return is_good;
+}
+
+static bool check(struct weir__ask *ask)
+{
+    const char *const *value = ask->args->value;
+
+    if (!read_job(ask->args, &ask->job))
+        return false;
+    if (value[BODY] != NULL)
+        return convert("body", weir__slice_str(value[BODY]), &ask->job);
+    return value[BODY_FILE] == NULL || read_file(value[BODY_FILE], &ask->job);
 }
 
 /* --- adding ----------------------------------------------------------- */
 
-static enum weir__exit print_id(const struct add *add, const char *id)
-{
-    if (add->client.cli->json)
-        return weir__print_object(WEIR__OBJECT(
-            weir__field_str("topic", add->topic), weir__field_str("id", id)));
-    weir__print("%s\n", id);
-    return WEIR__EXIT_DONE;
-}
-
 static void on_added(int code, const char *id, void *arg)
 {
-    struct add *add = arg;
+    weir__ask_on_code(code, code == WEIR_OK ? id : NULL, arg);
+}
 
-    if (code == WEIR_OK && print_id(add, id) != WEIR__EXIT_DONE)
-        code = WEIR_ENOMEM;
-    weir__client_finish(&add->client, code);
+static void on_drop(const char *topic, const char *group, enum weir_drop reason,
+                    uint64_t count, void *arg)
+{
+    struct weir__ask *ask = arg;
+
+    (void)topic;
+    (void)group;
+    (void)reason; /* overflow: nothing else comes with an add */
+    ask->count += count;
+}
+
+static int ask_add(struct weir__ask *ask)
+{
+    struct weir_error err = {0};
+    int rc;
+
+    weir_reactor_on_drop(ask->client.reactor, on_drop, ask);
+    rc = weir_reactor_add(ask->client.reactor, ask->topic, &ask->job, on_added,
+                          ask, &err);
+    if (rc < 0)
+        (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
+    return rc;
 }
 
 static void on_said(int code, void *arg)
@@ -211,96 +212,69 @@ static void on_said(int code, void *arg)
 }
 
 /* The topic refused the job by one of its limits. */
-static enum weir__exit say_limit(struct add *add, int code)
+static enum weir__exit say_limit(struct weir__ask *ask, int code)
 {
     struct weir__refusals refusals = {
-        .client = &add->client,
-        .topic = add->topic,
+        .client = &ask->client,
+        .topic = ask->topic,
         .done = on_said,
-        .arg = &add->client,
+        .arg = &ask->client,
     };
     struct weir__refusal *refusal = weir__mem_new(sizeof(*refusal));
 
     if (refusal == NULL)
-        return weir__client_exit(&add->client, WEIR_ENOMEM, "add");
+        return weir__client_exit(&ask->client, WEIR_ENOMEM, "add");
     refusal->code = code;
-    refusal->body_len = add->job.body.len;
+    refusal->body_len = ask->job.body.len;
     weir__refusals_init(&refusals);
     weir__refusals_note(&refusals, refusal);
     if (weir__refusals_wait(&refusals))
-        (void)weir__client_wait(&add->client); /* it was said in any case */
+        (void)weir__client_wait(&ask->client); /* it was said in any case */
     return code == WEIR_ETOOBIG ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
 }
 
-static void on_drop(const char *topic, const char *group, enum weir_drop reason,
-                    uint64_t count, void *arg)
+static enum weir__exit refuse(struct weir__ask *ask, int code)
 {
-    struct add *add = arg;
-
-    (void)topic;
-    (void)group;
-    (void)reason; /* overflow: nothing else comes with an add */
-    add->dropped += count;
-}
-
-/* Where the new event itself is dropped, the answer says so. */
-static void note_dropped(const struct add *add)
-{
-    if (add->dropped > 0)
-        weir__note(add->client.cli,
-                   "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,
-                   add->job.group, add->topic, add->dropped);
-}
-
-static enum weir__exit ask(struct add *add)
-{
-    struct weir_error err = {0};
-    int rc;
-
-    weir_reactor_on_drop(add->client.reactor, on_drop, add);
-    rc = weir_reactor_add(add->client.reactor, add->topic, &add->job, on_added,
-                          add, &err);
-    if (rc < 0) {
-        weir__complain("%s", err.text);
-        return rc == WEIR_ENOMEM || rc == WEIR_EFULL ? WEIR__EXIT_FAILED
-                                                     : WEIR__EXIT_USAGE;
+    if (ask->text[0] != '\0') { /* it was not sent */
+        weir__complain("%s", ask->text);
+        return code == WEIR_ENOMEM || code == WEIR_EFULL ? WEIR__EXIT_FAILED
+                                                         : WEIR__EXIT_USAGE;
     }
-    rc = weir__client_wait(&add->client);
-    if (weir__is_limit(rc))
-        return say_limit(add, rc);
-    if (rc == WEIR_OK)
-        note_dropped(add);
-    if (rc != WEIR_EEXISTS)
-        return weir__client_exit(&add->client, rc, "add");
+    if (weir__is_limit(code))
+        return say_limit(ask, code);
+    if (code != WEIR_EEXISTS)
+        return WEIR__EXIT_NONE;
     weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "
                    "changed",
-                   add->job.id, add->topic);
+                   ask->job.id, ask->topic);
     return WEIR__EXIT_EXISTS;
+}
+
+static enum weir__exit print(struct weir__ask *ask)
+{
+    enum weir__exit rc = WEIR__EXIT_DONE;
+
+    if (ask->client.cli->json)
+        rc = weir__print_object(
+            WEIR__OBJECT(weir__field_str("topic", ask->topic),
+                         weir__field_str("id", ask->text)));
+    else
+        weir__print("%s\n", ask->text);
+    if (ask->count > 0) /* where the event itself is dropped it is refused */
+        weir__note(ask->client.cli,
+                   "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,
+                   ask->job.group, ask->topic, ask->count);
+    return rc;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
-    struct add add = {.topic = args->operand[0]};
-    enum weir__exit rc;
-
-    if (args->value[JSONL] != NULL)
-        return weir__operand_topic(add.topic) && is_jsonl_alone(args)
-                   ? weir__add_lines(cli, add.topic, args->value[JSONL])
-                   : WEIR__EXIT_USAGE;
-    if (!weir__operand_topic(add.topic) || !read_job(args, &add.job) ||
-        !read_body(args, &add.job))
-        return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&add.client, cli, NULL);
-    if (rc == WEIR__EXIT_NONE) {
-        rc = weir__client_know(&add.client, add.topic);
-        if (rc == WEIR__EXIT_NONE)
-            rc = ask(&add);
-        weir__client_close(&add.client);
-    }
-    if (add.job.body.len > 0)
-        weir_body_free(add.job.body);
-    return rc;
+    if (args->value[JSONL] == NULL)
+        return weir__ask(&weir__cmd_add, cli, args);
+    return weir__operand_topic(args->operand[0]) && is_jsonl_alone(args)
+               ? weir__add_lines(cli, args->operand[0], args->value[JSONL])
+               : WEIR__EXIT_USAGE;
 }
 
 const struct weir__command weir__cmd_add = {
@@ -326,5 +300,10 @@ const struct weir__command weir__cmd_add = {
              "wrong usage,\n  or the body is above max_body, 4 an id exists "
              "already, in whatever state\n  (nothing was changed for it), "
              "5 server unreachable",
-    .run = run,
+    .needs_kind = true,
+    .check = check,
+    .ask = ask_add,
+    .refuse = refuse,
+    .print = print,
+    .run = run, /* many */
 };

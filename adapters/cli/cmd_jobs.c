@@ -218,7 +218,6 @@ static bool check_due(struct weir__ask *ask)
         .dashes = "--",
         .value = {[WEIR__JOB_DELAY] = value[DELAY], [WEIR__JOB_AT] = value[AT]},
     };
-    struct weir_new_job job = {0};
     struct weir_error err = {0};
 
     if (value[DELAY] == NULL && value[AT] == NULL) {
@@ -226,12 +225,10 @@ static bool check_due(struct weir__ask *ask)
                        "reschedule --help");
         return false;
     }
-    if (weir__job_texts_read(&texts, &job, &err) < 0) {
-        weir__complain("%s", err.text);
-        return false;
-    }
-    ask->due = (struct weir_due){job.delay_ms, job.at_ms};
-    return true;
+    if (weir__job_texts_read(&texts, &ask->job, &err) == WEIR_OK)
+        return true;
+    weir__complain("%s", err.text);
+    return false;
 }
 
 static void on_due(int code, enum weir_job_state was, int64_t due_ms, void *arg)
@@ -245,8 +242,10 @@ static void on_due(int code, enum weir_job_state was, int64_t due_ms, void *arg)
 
 static int ask_due(struct weir__ask *ask)
 {
+    const struct weir_due due = {ask->job.delay_ms, ask->job.at_ms};
+
     return weir_reactor_reschedule(ask->client.reactor, ask->topic, ask->id,
-                                   &ask->due, on_due, ask);
+                                   &due, on_due, ask);
 }
 
 static enum weir__exit refuse_due(struct weir__ask *ask, int code)
