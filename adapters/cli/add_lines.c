@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,7 +48,6 @@ struct lines {
     size_t sent;      /* bytes of lines without an answer */
     struct ev_io input;
     struct ev_timer again, draw;
-    struct ev_signal signals[2];
     struct weir__progress progress;
     struct weir__refusals refusals;
 };
@@ -247,13 +245,10 @@ static void on_draw(struct ev_loop *loop, struct ev_timer *timer, int events)
                         lines->reader.line, ev_now(loop));
 }
 
-static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
-                      int events)
+static void on_signal(void *arg)
 {
-    struct lines *lines = watcher->data;
+    struct lines *lines = arg;
 
-    (void)loop;
-    (void)events;
     if (lines->is_stopped) /* again: do not wait for answers */
         weir__client_finish(&lines->client, WEIR_OK);
     lines->is_stopped = true;
@@ -264,7 +259,6 @@ static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
 
 static void start_watchers(struct lines *lines)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
     struct ev_loop *loop = lines->client.loop;
 
     ev_io_init(&lines->input, on_input, lines->reader.fd, EV_READ);
@@ -275,11 +269,7 @@ static void start_watchers(struct lines *lines)
     lines->draw.data = lines;
     if (lines->progress.is_shown)
         ev_timer_start(loop, &lines->draw);
-    for (size_t i = 0; i < 2; i++) {
-        ev_signal_init(&lines->signals[i], on_signal, numbers[i]);
-        lines->signals[i].data = lines;
-        ev_signal_start(loop, &lines->signals[i]);
-    }
+    weir__client_on_signal(&lines->client, on_signal, lines);
     ev_io_start(loop, &lines->input);
 }
 
@@ -290,8 +280,6 @@ static void stop_watchers(struct lines *lines)
     ev_io_stop(loop, &lines->input);
     ev_timer_stop(loop, &lines->again);
     ev_timer_stop(loop, &lines->draw);
-    for (size_t i = 0; i < 2; i++)
-        ev_signal_stop(loop, &lines->signals[i]);
     weir__progress_clear(&lines->progress);
 }
 

@@ -51,4 +51,19 @@ void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg);
  * wrong. */
 enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code);
 
+/* The names of the topics on the server. */
+struct weir__topics {
+    struct weir__client *client;
+    char (*names)[WEIR_MAX_TOPIC + 1]; /* owned; in byte order */
+    size_t count;
+    int rc; /* WEIR_OK while `names` holds all of them */
+};
+
+/* Ask and wait; released with weir__topics_fini in any case. WEIR_ENOMEM;
+ * what the request came to. BLOCKS. */
+int weir__topics_ask(struct weir__client *client,
+                     struct weir__topics *ret_topics);
+
+void weir__topics_fini(struct weir__topics *topics);
+
 #endif

@@ -61,13 +61,17 @@ struct weir__args {
     size_t operand_count;
 };
 
+/* In a command: the array `list` as its flags. */
+#define WEIR__FLAGS(list) \
+    .flags = (list), .flag_count = sizeof(list) / sizeof((list)[0])
+
 struct weir__ask;
 struct weir_job_info;
 
 struct weir__command {
     const char *name;     /* "add"; in a group two words: "dead list" */
-    const char *operands; /* for the usage line; "" when there are none */
-    size_t operand_min, operand_max;
+    const char *operands; /* "TOPIC [ID]": an id may be missing; "TOPIC X...":
+                             one X or more; "": there are none */
     const struct weir__flag *flags;
     size_t flag_count;
     const char *summary; /* one sentence */

@@ -10,6 +10,7 @@
  * a request whose callback calls weir__client_finish, then waits. */
 
 #include "adapters/cli/cli.h"
+#include "adapters/server/server.h"
 
 #include <ev.h>
 #include <weir/weir.h>
@@ -22,6 +23,9 @@ struct weir__client {
     char url[700];   /* as handed to the reactor */
     char shown[400]; /* the same without password */
     struct ev_timer limit;
+    struct ev_signal signals[2];  /* SIGTERM, SIGINT */
+    void (*on_signal)(void *arg); /* NULL: they end the process */
+    void *on_signal_arg;
     int connection_code;  /* what on_connection said last */
     char connection[240]; /* what was said about the connection last */
     char refusal[240];    /* the last warning or error logged since wait */
@@ -34,6 +38,16 @@ struct weir__client {
     bool is_finished;
     int code; /* WEIR_OK or WEIR_E... of what is waited for */
 };
+
+/* The data directory: --data, else WEIR_DATA, else $XDG_STATE_HOME/weir, else
+ * ~/.local/state/weir. As weir__server_locate, with the sentence printed. */
+int weir__data_dir_make(const struct weir__cli *cli,
+                        struct weir__server *ret_server);
+
+/* The same for one that may be missing: then WEIR_ENOTFOUND, nothing printed,
+ * and `ret_server` filled with the name as given and no socket. */
+int weir__data_dir_find(const struct weir__cli *cli,
+                        struct weir__server *ret_server);
 
 /* Whether cli->redis, which is given, is an address; the sentence was
  * printed. */
@@ -53,6 +67,10 @@ enum weir__exit weir__client_open(struct weir__client *client,
                                   const struct weir__cli *cli, weir_log_fn log);
 
 void weir__client_close(struct weir__client *client);
+
+/* Have SIGTERM and SIGINT call `fn` on the loop until the client is closed. */
+void weir__client_on_signal(struct weir__client *client, void (*fn)(void *arg),
+                            void *arg);
 
 /* Run the loop until weir__client_finish; returns its code. WEIR_ECONN when no
  * server was reached in time. BLOCKS. */

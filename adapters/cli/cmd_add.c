@@ -280,10 +280,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_add = {
     .name = "add",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Add one job and print its id, or many",
     .details = "The topic, 1 to 40 of A-Z a-z 0-9 . _ : -, is made when it "
                "does not exist.\nWith --json: {\"topic\",\"id\"}.\n\n"

@@ -80,8 +80,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_check = {
     .name = "check",
     .operands = "",
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Check a configuration file and its plugins",
     .details = "Reads the file as weir run does, loads the plugins that it "
                "names and checks\ntheir options; no server is looked for, no "

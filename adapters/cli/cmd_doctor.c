@@ -196,8 +196,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_doctor = {
     .name = "doctor",
     .operands = "",
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Look for what is wrong with the server and this machine",
     .details =
         "A line for each check: ok, warning or failed, what is so, what "

@@ -41,8 +41,6 @@ static enum weir__exit print_nothing(struct weir__ask *ask)
 const struct weir__command weir__cmd_show = {
     .name = "show",
     .operands = "TOPIC ID",
-    .operand_min = 2,
-    .operand_max = 2,
     .summary = "Show one job",
     .details = "With --json: {\"topic\",\"id\",\"state\",\"attempt\","
                "\"failures\",\"timeouts\",\n\"crashes\",\"snoozes\","
@@ -129,10 +127,7 @@ static int ask_list(struct weir__ask *ask)
 const struct weir__command weir__cmd_list = {
     .name = "list",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
-    .flags = list_flags,
-    .flag_count = sizeof(list_flags) / sizeof(list_flags[0]),
+    WEIR__FLAGS(list_flags),
     .summary = "List jobs of a topic",
     .details =
         "Scheduled ones first, then ready, running and dead ones; those "
@@ -186,8 +181,6 @@ static enum weir__exit print_deleted(struct weir__ask *ask)
 const struct weir__command weir__cmd_delete = {
     .name = "delete",
     .operands = "TOPIC ID",
-    .operand_min = 2,
-    .operand_max = 2,
     .summary = "Delete a job in any state",
     .details = "A job that is running is not interrupted, but never runs again "
                "and its\nverdict is ignored. With --json: "
@@ -275,10 +268,7 @@ static enum weir__exit print_due(struct weir__ask *ask)
 const struct weir__command weir__cmd_reschedule = {
     .name = "reschedule",
     .operands = "TOPIC ID",
-    .operand_min = 2,
-    .operand_max = 2,
-    .flags = due_flags,
-    .flag_count = sizeof(due_flags) / sizeof(due_flags[0]),
+    WEIR__FLAGS(due_flags),
     .summary = "Give a scheduled or ready job another due time",
     .details = "With --json: {\"topic\",\"id\",\"due_ms\"}.",
     .example = "weir reschedule order.close 42 --delay 1h",
@@ -330,10 +320,7 @@ static enum weir__exit print_purged(struct weir__ask *ask)
 const struct weir__command weir__cmd_purge = {
     .name = "purge",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
-    .flags = purge_flags,
-    .flag_count = sizeof(purge_flags) / sizeof(purge_flags[0]),
+    WEIR__FLAGS(purge_flags),
     .summary = "Delete every job of a topic, in any state",
     .details = "Its options and totals stay. Jobs that are running are not "
                "interrupted, but\nnever run again and their verdicts are "
@@ -428,8 +415,6 @@ static enum weir__exit refuse_none(struct weir__ask *ask, int code)
 const struct weir__command weir__cmd_dead_list = {
     .name = "dead list",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "List dead jobs, oldest first",
     .details = "A line for each: id, time of death, attempts, reason and the "
                "text of the\nlast error. With --json: an array of what weir "
@@ -445,10 +430,7 @@ const struct weir__command weir__cmd_dead_list = {
 const struct weir__command weir__cmd_dead_requeue = {
     .name = "dead requeue",
     .operands = "TOPIC [ID]",
-    .operand_min = 1,
-    .operand_max = 2,
-    .flags = dead_flags,
-    .flag_count = sizeof(dead_flags) / sizeof(dead_flags[0]),
+    WEIR__FLAGS(dead_flags),
     .summary = "Make dead jobs ready again",
     .details = "One by its id, or all. Attempts and failures count from 0 "
                "again. With\n--json: {\"topic\",\"requeued\"}.",
@@ -465,10 +447,7 @@ const struct weir__command weir__cmd_dead_requeue = {
 const struct weir__command weir__cmd_dead_purge = {
     .name = "dead purge",
     .operands = "TOPIC [ID]",
-    .operand_min = 1,
-    .operand_max = 2,
-    .flags = dead_flags,
-    .flag_count = sizeof(dead_flags) / sizeof(dead_flags[0]),
+    WEIR__FLAGS(dead_flags),
     .summary = "Delete dead jobs",
     .details = "One by its id, or all. With --json: {\"topic\",\"deleted\"}.",
     .example = "weir dead purge order.close --all",

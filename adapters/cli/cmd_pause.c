@@ -46,8 +46,6 @@ static enum weir__exit print(struct weir__ask *ask)
 const struct weir__command weir__cmd_pause = {
     .name = "pause",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "Let no more jobs of a topic through",
     .details = "Every worker obeys within 1 s; jobs that run are not "
                "interrupted, and jobs can\nstill be added. The topic is made "
@@ -62,8 +60,6 @@ const struct weir__command weir__cmd_pause = {
 const struct weir__command weir__cmd_resume = {
     .name = "resume",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "Let jobs of a paused topic through again",
     .details = "With --json: {\"topic\",\"paused\"}.",
     .example = "weir resume order.close",

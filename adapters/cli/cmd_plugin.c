@@ -179,8 +179,6 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_plugin_info = {
     .name = "plugin info",
     .operands = "F.so",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "Describe a plugin and its options",
     .details = "F.so is a file, or the name of a plugin as weir run takes it. "
                "Needs no\nserver. With --json: {\"file\",\"name\",\"version\","

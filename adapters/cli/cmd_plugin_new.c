@@ -157,8 +157,6 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_plugin_new = {
     .name = "plugin new",
     .operands = "NAME",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "Write a plugin that builds at once",
     .details = "Makes the directory NAME with CMakeLists.txt, a source, a test "
                "and a README\nthat says how to build, test and run it; prints "

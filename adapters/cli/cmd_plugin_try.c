@@ -347,10 +347,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_plugin_try = {
     .name = "plugin try",
     .operands = "F.so",
-    .operand_min = 1,
-    .operand_max = 1,
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Run one job through a plugin, without a server",
     .details = "F.so is a file, or the name of a plugin as weir run takes it. "
                "Prints the\nverdict, the delay until the next attempt, the "

@@ -4,8 +4,7 @@
 
 #include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
-#include "adapters/cli/counted.h"
-#include "adapters/cli/gate.h"
+#include "adapters/cli/doctor.h"
 #include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
@@ -15,6 +14,7 @@
 #include "core/mem.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -391,11 +391,53 @@ static enum weir__exit work(struct run *run, bool until_empty)
     return run->exit_code;
 }
 
+/* What handlers counted, as "TOPIC counters: sent=12 retried=3", in as many
+ * lines as it takes. */
+enum { LINE_CAP = 400 }; /* with its topic it fits into a line of the log */
+
+struct line {
+    const struct weir__log *log;
+    const char *topic;
+    char text[LINE_CAP];
+    size_t len;
+};
+
+static void log_line(struct line *line)
+{
+    if (line->len > 0)
+        weir__log(line->log, WEIR_LEVEL_INFO, "%s counters:%s", line->topic,
+                  line->text);
+    line->len = 0;
+}
+
+static void add_to_line(const char *name, uint64_t value, void *arg)
+{
+    struct line *line = arg;
+    char item[80];
+    size_t len;
+
+    if (name == NULL) {
+        log_line(line);
+        return;
+    }
+    len = (size_t)snprintf(item, sizeof(item), " %s=%" PRIu64, name,
+                           value); /* fits: 1 + 40 + 1 + 20 */
+    if (line->len + len >= sizeof(line->text))
+        log_line(line);
+    memcpy(line->text + line->len, item, len + 1);
+    line->len += len;
+}
+
 static void log_counters(const struct run *run)
 {
-    for (size_t i = 0; i < run->services.count; i++)
-        weir__counted_log(run->client.reactor, run->services.list[i].topic,
-                          &run->log);
+    for (size_t i = 0; i < run->services.count; i++) {
+        const char *topic = run->services.list[i].topic;
+        struct line line = {.log = &run->log, .topic = topic};
+
+        /* Where it is not served there is nothing to say. */
+        (void)!weir_reactor_counters(run->client.reactor, topic, add_to_line,
+                                     &line);
+    }
 }
 
 static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
@@ -444,8 +486,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_run = {
     .name = "run",
     .operands = "",
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Serve topics with plugins until told to stop",
     .details =
         "PLUGIN is a path with a slash, or a name that is looked up as "

@@ -2,7 +2,7 @@
 
 /* weir server: the private redis-server of a data directory. */
 
-#include "adapters/cli/data_dir.h"
+#include "adapters/cli/client.h"
 #include "adapters/cli/output.h"
 #include "core/text.h"
 

@@ -2,14 +2,16 @@
 
 /* weir stats: counts of one topic or of all, once or each second. */
 
-#include "adapters/cli/client.h"
+#include "adapters/cli/ask.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/rates.h"
-#include "adapters/cli/topics.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+#include "core/visible.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,26 +26,92 @@ static const struct weir__flag flags[] = {
                "SIGINT"},
 };
 
+/* --- a table ------------------------------------------------------------- */
+
+/* A table: columns as wide as their widest cell, numbers to the right. Cells
+ * are copied. A zeroed struct with `columns` set is an empty one. */
+struct table {
+    size_t columns; /* at most WATCH_COLUMNS */
+    size_t rows;
+    size_t widest[WATCH_COLUMNS]; /* cell of each, in bytes */
+    char (*cells)[64];
+};
+
+static char *cell(const struct table *table, size_t row, size_t column)
+{
+    return table->cells[row * table->columns + column];
+}
+
+/* Room doubles: there may be a hundred thousand rows. */
+static bool make_room(struct table *table)
+{
+    void *cells;
+
+    if ((table->rows & (table->rows - 1)) != 0)
+        return true;
+    cells = weir__mem_grow(table->cells, (2 * table->rows + 1) * table->columns,
+                           sizeof(table->cells[0]));
+    if (cells != NULL)
+        table->cells = cells;
+    return cells != NULL;
+}
+
+static bool add_cells(struct table *table, const char *const *row)
+{
+    WEIR_ASSERT(table->columns <= WATCH_COLUMNS);
+    if (!make_room(table))
+        return false;
+    for (size_t i = 0; i < table->columns; i++) {
+        struct weir_slice text = weir__slice_str(row[i]);
+        char *to = cell(table, table->rows, i);
+        size_t len;
+
+        (void)weir__visible_take(&text, to, sizeof(table->cells[0])); /* cut */
+        len = strlen(to);
+        if (len > table->widest[i])
+            table->widest[i] = len;
+    }
+    table->rows++;
+    return true;
+}
+
+/* The first two columns are names, the others numbers. */
+static void print_table(const struct table *table)
+{
+    for (size_t row = 0; row < table->rows; row++) {
+        for (size_t i = 0; i < table->columns; i++) {
+            int wide = (int)table->widest[i];
+
+            weir__print("%s%*s", i > 0 ? "  " : "", i < 2 ? -wide : wide,
+                        cell(table, row, i));
+        }
+        (void)printf("\n");
+    }
+}
+
+static void free_table(struct table *table)
+{
+    weir__mem_free(table->cells);
+    table->cells = NULL;
+}
+
+/* --- a report ------------------------------------------------------------ */
+
 struct report {
     struct weir__client client;
     const char *topic;       /* NULL: all */
     struct weir__topics all; /* an answer may still come when it is over */
-    struct weir__table table;
+    struct table table;
     struct json_object *topics; /* array, with --json */
     bool is_watching;
     bool is_stopped;
     bool has_failed; /* a topic cannot be read */
     struct weir__rates rates;
     struct ev_timer again;
-    struct ev_signal signals[2];
 };
 
-static const char *const titles[COLUMNS] = {
-    "TOPIC",   "KIND",   "SCHEDULED", "READY",   "RUNNING", "DEAD", "DONE",
-    "RETRIED", "FAILED", "EXPIRED",   "CRASHED", "DROPPED", "P50",  "P99",
-};
-
-static const char *const watch_titles[WATCH_COLUMNS] = {
+/* The last one is of --watch. */
+static const char *const titles[WATCH_COLUMNS] = {
     "TOPIC",   "KIND",    "SCHEDULED", "READY",  "RUNNING",
     "DEAD",    "DONE",    "RETRIED",   "FAILED", "EXPIRED",
     "CRASHED", "DROPPED", "P50",       "P99",    "RATE",
@@ -66,7 +134,7 @@ static void format_ms(int64_t us, char buf[32])
 
 static bool add_row(struct report *report, const struct weir_stats *stats)
 {
-    struct weir__table *table = &report->table;
+    struct table *table = &report->table;
     const uint64_t numbers[] = {
         stats->scheduled,     stats->ready,         stats->running,
         stats->dead,          stats->done_total,    stats->retried_total,
@@ -94,7 +162,7 @@ static bool add_row(struct report *report, const struct weir_stats *stats)
     (void)snprintf(cells[COLUMNS], 64, rate < 0.0 ? "-" : "%.0f/s", rate);
     for (size_t i = 0; i < table->columns; i++)
         row[i] = cells[i];
-    return weir__table_add(table, row);
+    return add_cells(table, row);
 }
 
 static bool add_json(struct report *report, const struct weir_stats *stats)
@@ -189,7 +257,7 @@ static enum weir__exit print(struct report *report)
     if (is_redrawn)
         (void)printf("\033[H\033[J");
     if (report->table.rows > 1 || report->is_watching)
-        weir__table_print(&report->table);
+        print_table(&report->table);
     if (report->is_watching && !is_redrawn)
         (void)printf("\n");
     return WEIR__EXIT_NONE;
@@ -198,13 +266,12 @@ static enum weir__exit print(struct report *report)
 /* One report; WEIR__EXIT_NONE when it was printed. */
 static enum weir__exit report_once(struct report *report)
 {
-    const char *const *row = report->is_watching ? watch_titles : titles;
     int rc;
 
-    report->table = (struct weir__table){
+    report->table = (struct table){
         .columns = report->is_watching ? WATCH_COLUMNS : COLUMNS};
     report->topics = json_object_new_array();
-    if (report->topics == NULL || !weir__table_add(&report->table, row)) {
+    if (report->topics == NULL || !add_cells(&report->table, titles)) {
         weir__complain("out of memory");
         return WEIR__EXIT_FAILED;
     }
@@ -223,7 +290,7 @@ static void release(struct report *report)
 {
     (void)json_object_put(report->topics);
     report->topics = NULL;
-    weir__table_fini(&report->table);
+    free_table(&report->table);
 }
 
 /* --- watching ----------------------------------------------------------- */
@@ -237,33 +304,19 @@ static void on_again(struct ev_loop *loop, struct ev_timer *timer, int events)
     weir__client_finish(&report->client, WEIR_OK);
 }
 
-static void on_signal(struct ev_loop *loop, struct ev_signal *watcher,
-                      int events)
+static void on_signal(void *arg)
 {
-    struct report *report = watcher->data;
+    struct report *report = arg;
 
-    (void)loop;
-    (void)events;
     report->is_stopped = true;
     weir__client_finish(&report->client, WEIR_OK);
-}
-
-static void listen_to_signals(struct report *report)
-{
-    static const int numbers[] = {SIGTERM, SIGINT};
-
-    for (size_t i = 0; i < 2; i++) {
-        ev_signal_init(&report->signals[i], on_signal, numbers[i]);
-        report->signals[i].data = report;
-        ev_signal_start(report->client.loop, &report->signals[i]);
-    }
 }
 
 static enum weir__exit watch(struct report *report)
 {
     enum weir__exit rc = WEIR__EXIT_NONE;
 
-    listen_to_signals(report);
+    weir__client_on_signal(&report->client, on_signal, report);
     ev_timer_init(&report->again, on_again, AGAIN_S, 0.0);
     report->again.data = report;
     while (rc == WEIR__EXIT_NONE) {
@@ -281,8 +334,6 @@ static enum weir__exit watch(struct report *report)
         if (report->is_stopped)
             rc = WEIR__EXIT_DONE;
     }
-    for (size_t i = 0; i < 2; i++)
-        ev_signal_stop(report->client.loop, &report->signals[i]);
     return rc;
 }
 
@@ -312,9 +363,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 const struct weir__command weir__cmd_stats = {
     .name = "stats",
     .operands = "[TOPIC]",
-    .operand_max = 1,
-    .flags = flags,
-    .flag_count = sizeof(flags) / sizeof(flags[0]),
+    WEIR__FLAGS(flags),
     .summary = "Show counts of one topic or of all",
     .details =
         "Totals count since the topic exists; p50 and p99 are lateness "

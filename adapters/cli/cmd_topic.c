@@ -2,10 +2,9 @@
 
 /* weir topic: which topics there are, and the options stored with one. */
 
-#include "adapters/cli/client.h"
+#include "adapters/cli/ask.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
-#include "adapters/cli/topics.h"
 #include "core/error.h"
 #include "core/options.h"
 #include "core/text.h"
@@ -233,8 +232,6 @@ const struct weir__command weir__cmd_topic_list = {
 const struct weir__command weir__cmd_topic_show = {
     .name = "topic show",
     .operands = "TOPIC",
-    .operand_min = 1,
-    .operand_max = 1,
     .summary = "Show the options stored with a topic",
     .details = "With --json: {\"topic\",\"kind\",\"paused\","
                "\"options\":{NAME:VALUE,...}}.",
@@ -246,8 +243,6 @@ const struct weir__command weir__cmd_topic_show = {
 const struct weir__command weir__cmd_topic_set = {
     .name = "topic set",
     .operands = "TOPIC OPTION=VALUE...",
-    .operand_min = 2,
-    .operand_max = 1000,
     .summary = "Store options with a topic, for every worker",
     .details =
         "Options are retry, retry_jitter, concurrency, prefetch, weight, "

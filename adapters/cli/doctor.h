@@ -7,9 +7,10 @@
  * through a connection that blocks, and nothing on it is changed, but that it
  * keeps the scripts, as it does for every worker. */
 
-#include "adapters/cli/cli.h"
+#include "adapters/cli/client.h"
 #include "adapters/config/config.h"
 #include "adapters/redis/probe.h"
+#include "core/error.h"
 
 enum weir__health {
     WEIR__HEALTH_OK,
@@ -85,5 +86,15 @@ void weir__doctor_limits(struct weir__doctor *doctor);
  * in a place that everybody may write to. */
 void weir__doctor_plugins(struct weir__doctor *doctor,
                           const struct weir__config_list *dirs);
+
+/* --- gate.c: what weir run asks of a server before it serves -------------- */
+
+/* Look at the server that `client` is connected to. One that evicts is refused,
+ * said, unless `may_evict`, and so is one that lets us run no script. An old
+ * one, a replica, one that does not keep what it has, one that does not tell,
+ * and missing rights are named in the log.
+ * WEIR__EXIT_NONE, or what to exit with. BLOCKS. */
+enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
+                           const struct weir__log *log);
 
 #endif

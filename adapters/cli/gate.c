@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/cli/gate.h"
-
 #include "adapters/cli/doctor.h"
 
 #include <string.h>

@@ -189,45 +189,38 @@ static enum weir__exit set_global(enum global flag, struct weir__cli *cli,
     return WEIR__EXIT_NONE;
 }
 
-enum weir__exit weir__options_global(int argc, char **argv,
-                                     struct weir__cli *cli,
-                                     struct weir__early *ret_early)
+/* How many operands the usage line wants. */
+static void count_operands(const char *line, size_t *ret_min, size_t *ret_max)
 {
-    struct weir__early early = {false, false, argc};
-    enum weir__exit rc = WEIR__EXIT_NONE;
-    struct parse parse;
+    size_t len = strlen(line), min = 0, max = 0;
 
-    parse_init(&parse, NULL);
-    while (rc == WEIR__EXIT_NONE) {
-        int result = getopt_long(argc, argv, "+:h", parse.table, NULL);
+    for (const char *at = line; *at != '\0'; at++) {
+        bool is_start = at == line || at[-1] == ' ';
 
-        if (result == -1)
-            break;
-        if (result == 'h')
-            early.help = true;
-        else if (result == '?' || result == ':')
-            rc = refuse(&parse, result, argv);
-        else
-            rc = set_global((enum global)(result - FIRST), cli, &early);
+        max += is_start ? 1 : 0;
+        min += is_start && *at != '[' ? 1 : 0;
     }
-    early.next = optind;
-    *ret_early = early;
-    return rc;
+    if (len > 3 && strcmp(line + len - 3, "...") == 0)
+        max = SIZE_MAX;
+    *ret_min = min;
+    *ret_max = max;
 }
 
 static enum weir__exit check_operands(const struct weir__command *command,
                                       const struct weir__args *args)
 {
-    if (args->operand_count < command->operand_min) {
+    size_t min, max;
+
+    count_operands(command->operands, &min, &max);
+    if (args->operand_count < min) {
         weir__complain("%s needs %s; see weir %s --help", command->name,
                        command->operands, command->name);
         return WEIR__EXIT_USAGE;
     }
-    if (args->operand_count > command->operand_max) {
+    if (args->operand_count > max) {
         weir__complain("%s does not know what to do with \"%s\"; see weir %s "
                        "--help",
-                       command->name, args->operand[command->operand_max],
-                       command->name);
+                       command->name, args->operand[max], command->name);
         return WEIR__EXIT_USAGE;
     }
     return WEIR__EXIT_NONE;
@@ -243,7 +236,8 @@ static void take(const struct weir__command *command, size_t flag,
         args->all[args->all_count++] = optarg;
 }
 
-static enum weir__exit scan(const struct weir__line *line,
+/* `letters` as getopt has them. After --help nothing more is looked at. */
+static enum weir__exit scan(const struct weir__line *line, const char *letters,
                             struct weir__cli *cli, struct weir__args *args,
                             struct weir__early *early)
 {
@@ -253,7 +247,7 @@ static enum weir__exit scan(const struct weir__line *line,
     parse_init(&parse, line->command);
     while (rc == WEIR__EXIT_NONE && !early->help) {
         int result =
-            getopt_long(line->argc, line->argv, ":h", parse.table, NULL);
+            getopt_long(line->argc, line->argv, letters, parse.table, NULL);
         int flag = result - FIRST;
 
         if (result == -1)
@@ -268,7 +262,18 @@ static enum weir__exit scan(const struct weir__line *line,
             rc = set_global((enum global)(flag - (int)parse.own_count), cli,
                             early);
     }
+    early->next = optind;
     return rc;
+}
+
+enum weir__exit weir__options_global(int argc, char **argv,
+                                     struct weir__cli *cli,
+                                     struct weir__early *ret_early)
+{
+    const struct weir__line line = {NULL, argc, argv};
+
+    *ret_early = (struct weir__early){false, false, argc};
+    return scan(&line, "+:h", cli, NULL, ret_early);
 }
 
 enum weir__exit weir__options_command(const struct weir__line *line,
@@ -285,7 +290,7 @@ enum weir__exit weir__options_command(const struct weir__line *line,
         weir__complain("out of memory");
         return WEIR__EXIT_FAILED;
     }
-    rc = scan(line, cli, &args, &early);
+    rc = scan(line, ":h", cli, &args, &early);
     args.operand = (const char *const *)(line->argv + optind);
     args.operand_count = (size_t)(line->argc - optind);
     if (rc == WEIR__EXIT_NONE && !early.help && !early.version)

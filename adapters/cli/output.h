@@ -70,18 +70,4 @@ bool weir__print_json(const char *before, struct json_object *object);
 /* Foreign bytes to stdout, as core/visible.h shows them. */
 void weir__print_text(struct weir_slice text);
 
-/* A table: columns as wide as their widest cell, numbers to the right. Cells
- * are copied. A zeroed struct with `columns` set is an empty one. */
-enum { WEIR__TABLE_COLUMNS = 16 };
-
-struct weir__table {
-    size_t columns; /* at most WEIR__TABLE_COLUMNS */
-    size_t rows;
-    size_t widest[WEIR__TABLE_COLUMNS]; /* cell of each, in bytes */
-    char (*cells)[64];
-};
-bool weir__table_add(struct weir__table *table, const char *const *row);
-void weir__table_print(const struct weir__table *table);
-void weir__table_fini(struct weir__table *table);
-
 #endif
