@@ -1,10 +1,12 @@
 # Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
 # (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua.
-# With TEXTS they are written there as well, each complete, for other clients.
+# Comment lines, leading blanks and empty lines stay behind: weir sends a script
+# to each server. With TEXTS they are written there as well, each complete, for
+# other clients: the same bytes, so that a server has one of each.
 #   cmake -DFROM=... -DSCRIPTS=delay/add,delay/claim -DOUTPUT=... [-DTEXTS=DIR]
 #         -P embed_lua.cmake
 
-# The text of a file with its lib files in place.
+# The code of a file with its lib files in place.
 function(script_text path ret_text)
     file(READ ${path} text)
     string(REGEX MATCHALL "--#include [a-z]+\n" includes "${text}")
@@ -13,6 +15,9 @@ function(script_text path ret_text)
         file(READ ${FROM}/lib/${lib}.lua body)
         string(REPLACE "${include}" "${body}" text "${text}")
     endforeach()
+    string(REGEX REPLACE "\n *--[^\n]*" "" text "\n${text}")
+    string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
+    string(SUBSTRING "${text}" 1 -1 text)
     set(${ret_text} "${text}" PARENT_SCOPE)
 endfunction()
 

@@ -22,5 +22,8 @@ def script_texts():
         text = re.sub("--#include ([a-z]+)\n", lambda found: open(
             os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
             encoding="ascii").read(), text)
+        text = "".join(line for line in map(str.lstrip,
+                                            text.splitlines(keepends=True))
+                       if line and not line.startswith("--"))
         texts[hashlib.sha1(text.encode()).hexdigest()] = (name, text)
     return texts

@@ -6,6 +6,18 @@
 #include "core/text.h"
 #include "tests/redis/scripts/script_fixture.h"
 
+TEST(a_server_is_sent_the_code_of_a_script_alone)
+{
+    for (size_t i = 0; weir__scripts[i] != NULL; i++) {
+        const char *text = weir__scripts[i]->text;
+
+        EXPECT_TRUE(text[0] != '-' && text[0] != ' ' && text[0] != '\n');
+        EXPECT_TRUE(strstr(text, "\n--") == NULL);
+        EXPECT_TRUE(strstr(text, "\n ") == NULL);
+        EXPECT_TRUE(strstr(text, "\n\n") == NULL);
+    }
+}
+
 /* --- add ---------------------------------------------------------------- */
 
 TEST(a_staged_pack_becomes_permanent_and_its_ids_are_indexed)
