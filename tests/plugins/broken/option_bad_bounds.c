@@ -2,25 +2,6 @@
 
 /* Declares bounds the wrong way round. */
 
-#include <weir/plugin.h>
-
-static const struct weir_option options[] = {
-    {.name = "rate", .type = WEIR_OPTION_INT, .min = 9, .max = 1},
-};
-
-static enum weir_verdict run(void *self, struct weir_job *job)
-{
-    (void)self;
-    (void)job;
-    return WEIR_DONE;
-}
-
-WEIR_PLUGIN_EXPORT = {
-    .abi = WEIR_PLUGIN_ABI,
-    .size = sizeof(struct weir_plugin),
-    .name = "option_bad_bounds",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
-    .option_size = sizeof(struct weir_option),
-    .run = run,
-};
+#define NAME   "option_bad_bounds"
+#define OPTION .name = "rate", .type = WEIR_OPTION_INT, .min = 9, .max = 1
+#include "table.h"

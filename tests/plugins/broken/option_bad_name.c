@@ -2,25 +2,6 @@
 
 /* Declares an option with a capital letter. */
 
-#include <weir/plugin.h>
-
-static const struct weir_option options[] = {
-    {.name = "Rate", .type = WEIR_OPTION_INT, .fallback = "1"},
-};
-
-static enum weir_verdict run(void *self, struct weir_job *job)
-{
-    (void)self;
-    (void)job;
-    return WEIR_DONE;
-}
-
-WEIR_PLUGIN_EXPORT = {
-    .abi = WEIR_PLUGIN_ABI,
-    .size = sizeof(struct weir_plugin),
-    .name = "option_bad_name",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
-    .option_size = sizeof(struct weir_option),
-    .run = run,
-};
+#define NAME   "option_bad_name"
+#define OPTION .name = "Rate", .type = WEIR_OPTION_INT, .fallback = "1"
+#include "table.h"

@@ -2,25 +2,6 @@
 
 /* Declares an empty choice. */
 
-#include <weir/plugin.h>
-
-static const struct weir_option options[] = {
-    {.name = "mode", .type = WEIR_OPTION_CHOICE, .choices = "a||b"},
-};
-
-static enum weir_verdict run(void *self, struct weir_job *job)
-{
-    (void)self;
-    (void)job;
-    return WEIR_DONE;
-}
-
-WEIR_PLUGIN_EXPORT = {
-    .abi = WEIR_PLUGIN_ABI,
-    .size = sizeof(struct weir_plugin),
-    .name = "option_empty_choice",
-    .options = options,
-    .option_count = sizeof(options) / sizeof(options[0]),
-    .option_size = sizeof(struct weir_option),
-    .run = run,
-};
+#define NAME   "option_empty_choice"
+#define OPTION .name = "mode", .type = WEIR_OPTION_CHOICE, .choices = "a||b"
+#include "table.h"

@@ -2,18 +2,6 @@
 
 /* Claims a table that ends inside a pointer. */
 
-#include <weir/plugin.h>
-
-static enum weir_verdict run(void *self, struct weir_job *job)
-{
-    (void)self;
-    (void)job;
-    return WEIR_DONE;
-}
-
-WEIR_PLUGIN_EXPORT = {
-    .abi = WEIR_PLUGIN_ABI,
-    .size = sizeof(struct weir_plugin) - 4,
-    .name = "size_odd",
-    .run = run,
-};
+#define SIZE (sizeof(struct weir_plugin) - 4)
+#define NAME "size_odd"
+#include "table.h"
