@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/chain.h"
 #include "core/lane.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -54,6 +55,23 @@ static const struct weir__lane *find_lane(const struct weir__reactor *reactor,
            !weir__slice_equal(weir__slice_str(lane->name), name))
         lane = lane->in_name;
     return lane;
+}
+
+int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
+                                const char *topic, const char *on_dead,
+                                struct weir_error *err)
+{
+    struct weir__chain chain = {0};
+    int rc = weir__chain_add(&chain, topic, err);
+
+    while (rc == WEIR_OK && on_dead[0] != '\0') {
+        const struct weir__lane *lane =
+            find_lane(reactor, weir__slice_str(on_dead));
+
+        rc = weir__chain_add(&chain, on_dead, err);
+        on_dead = lane == NULL ? "" : lane->options->on_dead;
+    }
+    return rc == WEIR_EINVAL ? rc : WEIR_OK;
 }
 
 static void link_lane(struct weir__lane *lane, size_t bucket)

@@ -86,6 +86,12 @@ struct weir__lane_options {
 int weir__reactor_serve(struct weir__reactor *reactor,
                         const struct weir__lane_options *options);
 
+/* Would dead jobs of a topic with this on_dead (or "") go round among the
+ * topics that are served here? WEIR_EINVAL with a sentence. */
+int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
+                                const char *topic, const char *on_dead,
+                                struct weir_error *err);
+
 void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
                            void *arg);
 void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,

@@ -126,6 +126,21 @@ static void take(const struct weir__lane *lane,
                   lane->name, err.text);
 }
 
+/* Dead jobs do not go round, whatever is stored. */
+static void take_on_dead(const struct weir__lane *lane,
+                         struct weir__options *options)
+{
+    struct weir_error err;
+
+    if (weir__reactor_check_on_dead(lane->reactor, lane->name, options->on_dead,
+                                    &err) == WEIR_OK)
+        return;
+    weir__log(lane->reactor->options.log, WEIR_LEVEL_WARN,
+              "%s: a stored option is ignored: %s", lane->name, err.text);
+    memcpy(options->on_dead, lane->own->options.on_dead,
+           sizeof(options->on_dead));
+}
+
 /* Back to what the lane was served with, in a copy of its own where that will
  * change. */
 static bool restore(struct weir__lane *lane, bool has_settings)
@@ -158,6 +173,8 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
     }
     for (size_t i = 0; i < count; i++)
         take(lane, &settings[i], &lane->set->options);
+    if (count > 0)
+        take_on_dead(lane, &lane->set->options);
     weir__lane_renew_soon(lane);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
     if (lane->ready.count > 0) /* concurrency may be higher now */

@@ -32,6 +32,11 @@ static struct json_object *topics_json(const struct weir__services *services)
     return array;
 }
 
+static enum weir__exit worse(enum weir__exit one, enum weir__exit other)
+{
+    return one == WEIR__EXIT_NONE ? other : one;
+}
+
 static enum weir__exit check(struct weir__services *services,
                              const struct weir__cli *cli,
                              const struct weir__args *args)
@@ -44,13 +49,14 @@ static enum weir__exit check(struct weir__services *services,
     enum weir__exit rc =
         weir__services_read(services, args->value[CONFIG], &no_handles);
 
-    if (rc == WEIR__EXIT_NONE)
-        rc = weir__services_check(services);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
+    if (services->config != NULL) /* each mistake is told */
+        rc = worse(worse(rc, weir__services_check(services)),
+                   weir__services_check_dirs(services));
     weir__services_configure(services, &configured, from);
     if (configured.redis != NULL && !weir__client_check(&configured))
-        return WEIR__EXIT_USAGE;
+        rc = worse(rc, WEIR__EXIT_USAGE);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
     weir__services_warn(services, &log);
     if (cli->json)
         return weir__print_object(
@@ -82,11 +88,12 @@ const struct weir__command weir__cmd_check = {
     .operands = "",
     WEIR__FLAGS(flags),
     .summary = "Check a configuration file and its plugins",
-    .details = "Reads the file as weir run does, loads the plugins that it "
-               "names and checks\ntheir options; no server is looked for, no "
-               "plugin is opened. Warns of\nsecrets that everybody can read. "
-               "With --json:\n{\"config\",\"topics\":"
-               "[{\"topic\",\"handler\",\"file\"}]}.",
+    .details =
+        "Reads the file as weir run does, loads the plugins that it names and "
+        "checks\ntheir options, and looks for its directories; no server is "
+        "looked for, no\nplugin is opened. Warns of secrets that everybody can "
+        "read. With --json:\n"
+        "{\"config\",\"topics\":[{\"topic\",\"handler\",\"file\"}]}.",
     .example = "weir check --config weir.conf",
     .exits =
         "0 nothing is wrong, 2 wrong usage or configuration; each mistake\n"

@@ -183,12 +183,11 @@ static enum weir__exit run(const struct weir__cli *cli,
 
     weir__blame_listen();
     rc = weir__services_read_file(&services, args->value[CONFIG]);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
     weir__services_configure(&services, &configured, from);
-    rc =
-        examine(&configured,
-                services.config != NULL ? &services.config->plugin_path : NULL);
+    if (rc == WEIR__EXIT_NONE)
+        rc = examine(&configured, services.config != NULL
+                                      ? &services.config->plugin_path
+                                      : NULL);
     weir__services_fini(&services);
     return rc;
 }

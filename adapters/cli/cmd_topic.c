@@ -145,7 +145,7 @@ static enum weir__exit set(struct topic *topic, const char *const *settings)
         return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
     }
     rc = weir__client_wait(&topic->client);
-    if (rc == WEIR_EKIND) {
+    if (rc == WEIR_EKIND || rc == WEIR_EINVAL) {
         weir__complain("topic set: %s: %s", topic->name,
                        topic->text[0] != '\0' ? topic->text
                                               : weir_error_text(rc));
@@ -258,7 +258,7 @@ const struct weir__command weir__cmd_topic_set = {
         "are no jobs; totals\nbegin again then, and options that the new kind "
         "does not have are removed.",
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
-    .exits = "0 set, 2 wrong usage, or jobs of another kind are there,\n"
-             "  5 server unreachable",
+    .exits = "0 set, 2 wrong usage, or jobs of another kind are there, or\n"
+             "  on_dead leads back to the topic, 5 server unreachable",
     .run = run_set,
 };

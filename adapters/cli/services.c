@@ -4,6 +4,7 @@
 #include "adapters/dl/loader.h"
 #include "adapters/dl/option.h"
 #include "adapters/redis/url.h"
+#include "core/chain.h"
 #include "core/mem.h"
 
 #include <stdio.h>
@@ -90,7 +91,7 @@ static bool have_handlers(const struct weir__services *services)
     for (size_t i = 0; i < services->count; i++) {
         const struct weir__service *service = &services->list[i];
 
-        if (service->plugin != NULL)
+        if (service->plugin != NULL || service->section->handler.line > 0)
             continue;
         weir__complain("%s:%d: topic \"%s\" has no handler: write handler = "
                        "PLUGIN, or give --handle %s=PLUGIN",
@@ -126,6 +127,65 @@ static bool section_fits(const struct weir__services *services,
     return fits;
 }
 
+static const struct weir__config_topic *
+find_section(const struct weir__services *services, const char *topic)
+{
+    const struct weir__config *config = services->config;
+
+    for (size_t i = 0; i < config->topic_count; i++)
+        if (strcmp(config->topics[i].name, topic) == 0)
+            return &config->topics[i];
+    return NULL;
+}
+
+/* Jobs of one topic go only to another of kind delay. */
+static bool target_fits(const struct weir__services *services,
+                        const struct weir__config_text *said,
+                        const char *option, const char *topic)
+{
+    const struct weir__config_topic *target = find_section(services, topic);
+
+    if (target == NULL || target->values.kind[0] == '\0' ||
+        strcmp(target->values.kind, "delay") == 0)
+        return true;
+    weir__complain("%s:%d: %s: topic \"%s\" is of kind %s: name one of kind "
+                   "delay",
+                   services->path, said->line, option, topic,
+                   target->values.kind);
+    return false;
+}
+
+/* A cycle is told at the first of its sections. */
+static bool ends(const struct weir__services *services,
+                 const struct weir__config_topic *section)
+{
+    const struct weir__config_topic *next = section;
+    struct weir__chain chain = {0};
+    struct weir_error err;
+    int rc = WEIR_OK;
+
+    while (rc == WEIR_OK && next != NULL && next >= section) {
+        rc = weir__chain_add(&chain, next->name, &err);
+        next = find_section(services, next->values.on_dead);
+    }
+    if (rc == WEIR_EINVAL)
+        weir__complain("%s:%d: %s", services->path,
+                       section->said[WEIR__TOPIC_on_dead].line, err.text);
+    return rc != WEIR_EINVAL;
+}
+
+static bool check_section(const struct weir__services *services,
+                          const struct weir__config_topic *section)
+{
+    bool fits = section_fits(services, section);
+    bool has_target = target_fits(services, &section->said[WEIR__TOPIC_on_dead],
+                                  "on_dead", section->values.on_dead);
+    bool has_later = target_fits(services, &section->said[WEIR__TOPIC_on_retry],
+                                 "on_retry", section->values.on_retry);
+
+    return ends(services, section) && fits && has_target && has_later;
+}
+
 enum weir__exit weir__services_read(struct weir__services *services,
                                     const char *path,
                                     const struct weir__args *args)
@@ -135,7 +195,8 @@ enum weir__exit weir__services_read(struct weir__services *services,
     bool are_good;
 
     rc = weir__services_read_file(services, path);
-    if (rc != WEIR__EXIT_NONE)
+    are_good = rc == WEIR__EXIT_NONE;
+    if (!are_good && services->config == NULL)
         return rc;
     if (path != NULL)
         sections = services->config->topic_count;
@@ -156,10 +217,10 @@ enum weir__exit weir__services_read(struct weir__services *services,
         if (!add_handle(services, handle))
             return WEIR__EXIT_USAGE;
     }
-    are_good = have_handlers(services);
+    are_good = have_handlers(services) && are_good;
     for (size_t i = 0; i < sections; i++)
         are_good =
-            section_fits(services, &services->config->topics[i]) && are_good;
+            check_section(services, &services->config->topics[i]) && are_good;
     return are_good ? WEIR__EXIT_NONE : WEIR__EXIT_USAGE;
 }
 
@@ -248,7 +309,8 @@ enum weir__exit weir__services_check(const struct weir__services *services)
     enum weir__exit rc = WEIR__EXIT_NONE;
 
     for (size_t i = 0; i < services->count; i++) {
-        if (!check_one(services, &services->list[i]))
+        if (services->list[i].plugin != NULL &&
+            !check_one(services, &services->list[i]))
             rc = WEIR__EXIT_USAGE;
     }
     return rc;
@@ -292,6 +354,38 @@ static void note_unused(const struct weir__services *services,
                       weir__topic_options[unused[i % 2]].name, topic->name,
                       said->value);
     }
+}
+
+/* --- directories --------------------------------------------------------- */
+
+static bool is_dir(const char *path)
+{
+    struct stat at;
+
+    return stat(path, &at) == 0 && S_ISDIR(at.st_mode);
+}
+
+enum weir__exit weir__services_check_dirs(const struct weir__services *services)
+{
+    const struct weir__config *config = services->config;
+    enum weir__exit rc = WEIR__EXIT_NONE;
+    struct stat at;
+
+    for (size_t i = 0; i < config->plugin_path.count; i++) {
+        if (is_dir(config->plugin_path.items[i]))
+            continue;
+        weir__complain("%s:%d: plugin_path: there is no directory %s",
+                       services->path, config->plugin_path.line,
+                       config->plugin_path.items[i]);
+        rc = WEIR__EXIT_USAGE;
+    }
+    if (config->data.value != NULL && stat(config->data.value, &at) == 0 &&
+        !S_ISDIR(at.st_mode)) {
+        weir__complain("%s:%d: data: %s is no directory", services->path,
+                       config->data.line, config->data.value);
+        rc = WEIR__EXIT_USAGE;
+    }
+    return rc;
 }
 
 /* --- secrets -------------------------------------------------------------- */

@@ -46,6 +46,11 @@ enum weir__exit weir__services_read(struct weir__services *services,
  * mistake. */
 enum weir__exit weir__services_check(const struct weir__services *services);
 
+/* Directories that the file names are there; what weir run makes itself may be
+ * missing. */
+enum weir__exit
+weir__services_check_dirs(const struct weir__services *services);
+
 /* The file of a service's plugin. */
 bool weir__service_find(const struct weir__services *services,
                         const struct weir__service *service,

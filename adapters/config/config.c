@@ -534,10 +534,10 @@ int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
     else
         read_sections(&r);
     weir__scan_fini(&r.scan);
-    if (r.rc < 0)
-        weir__config_free(r.config);
-    else
+    if (r.rc == WEIR_OK || (r.rc == WEIR_EINVAL && !r.is_lost))
         *ret_config = r.config;
+    else
+        weir__config_free(r.config);
     return r.rc;
 }
 

@@ -57,8 +57,10 @@ struct weir__config {
 typedef void (*weir__config_tell_fn)(const char *sentence, void *arg);
 
 /* Read the file at `path` to its end, also behind a mistake; the caller frees
- * `*ret_config`. WEIR_EINVAL; WEIR_ESYSTEM (it cannot be read) and WEIR_ETOOBIG
- * (more than 1 MiB), both "FILE: ..."; WEIR_ENOMEM. BLOCKS on the file. */
+ * `*ret_config`. WEIR_EINVAL: there were mistakes; where only values and names
+ * are wrong, `*ret_config` is what the others say. WEIR_ESYSTEM (it cannot be
+ * read) and WEIR_ETOOBIG (more than 1 MiB), both "FILE: ..."; WEIR_ENOMEM.
+ * BLOCKS on the file. */
 int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
                       struct weir__config **ret_config);
 

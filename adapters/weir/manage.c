@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/chain.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -175,6 +176,9 @@ struct set {
     struct weir__options options;
     struct weir__setting list[WEIR_MAX_OPTIONS + WEIR__TOPIC_OPTIONS];
     size_t count;
+    struct weir__chain chain;      /* of on_dead */
+    char next[WEIR_MAX_TOPIC + 1]; /* its next topic; "": there is none */
+    char texts[];                  /* what the list points to */
 };
 
 static void add_setting(struct set *set, const char *name, size_t len,
@@ -203,6 +207,7 @@ static void drop_unfit(struct set *set)
 static int read_settings(struct set *set, const char *const *texts,
                          const char *kind, struct weir_error *err)
 {
+    const char *copy = set->texts;
     int rc;
 
     weir__options_init(&set->options);
@@ -212,9 +217,10 @@ static int read_settings(struct set *set, const char *const *texts,
     if (set->options.kind[0] != '\0')
         kind = set->options.kind;
     for (; *texts != NULL && set->count < WEIR_MAX_OPTIONS; texts++) {
-        const char *equals = strchr(*texts, '='); /* there is one */
+        size_t len = (size_t)(strchr(copy, '=') - copy); /* there is one */
 
-        add_setting(set, *texts, (size_t)(equals - *texts), equals + 1);
+        add_setting(set, copy, len, copy + len + 1);
+        copy += strlen(copy) + 1;
     }
     if (*texts != NULL)
         return weir__error_set(err, WEIR_EINVAL, "more than %d options at once",
@@ -236,6 +242,76 @@ static void on_set(int code, const char *text, void *arg)
     weir__mem_free(set);
 }
 
+static int send(struct set *set)
+{
+    struct weir__place place;
+    int rc = weir__facade_open(set->reactor, set->topic, NULL, &place, NULL);
+
+    return rc < 0 ? rc
+                  : place.store->ops->set(place.topic, set->list, set->count,
+                                          on_set, set);
+}
+
+static int follow(struct set *set, struct weir_error *err);
+
+/* What is stored with a topic of the chain. */
+static void on_next(int code, const char *key, const char *value, void *arg)
+{
+    struct set *set = arg;
+    struct weir_error err = {0};
+
+    if (key != NULL) {
+        if (strcmp(key, "on_dead") == 0 && strcmp(value, "none") != 0 &&
+            weir__topic_check(weir__slice_str(value), NULL) == WEIR_OK)
+            memcpy(set->next, value, strlen(value) + 1);
+        return;
+    }
+    if (code == WEIR_OK || code == WEIR_ENOTFOUND)
+        code = follow(set, &err);
+    if (code < 0)
+        on_set(code, err.text, set);
+}
+
+/* On to the next topic of the chain; at its end the options are sent. */
+static int follow(struct set *set, struct weir_error *err)
+{
+    struct weir__place place;
+    char topic[WEIR_MAX_TOPIC + 1];
+    int rc = WEIR_EFULL;
+
+    memcpy(topic, set->next, sizeof(topic));
+    set->next[0] = '\0';
+    if (topic[0] != '\0')
+        rc = weir__chain_add(&set->chain, topic, err);
+    if (rc == WEIR_EFULL)
+        return send(set);
+    if (rc == WEIR_OK)
+        rc = weir__facade_open(set->reactor, topic, NULL, &place, err);
+    return rc < 0 ? rc : place.store->ops->settings(place.topic, on_next, set);
+}
+
+/* A copy of the texts, and who is told. NULL: out of memory. */
+static struct set *set_new(const char *topic, const char *const *settings)
+{
+    struct set *set;
+    size_t size = 0;
+    char *to;
+
+    for (size_t i = 0; settings[i] != NULL; i++)
+        size += strlen(settings[i]) + 1;
+    set = weir__mem_new(sizeof(*set) + size);
+    if (set == NULL)
+        return NULL;
+    memcpy(set->topic, topic, strlen(topic)); /* checked */
+    to = set->texts;
+    for (size_t i = 0; settings[i] != NULL; i++) {
+        size = strlen(settings[i]) + 1;
+        memcpy(to, settings[i], size);
+        to += size;
+    }
+    return set;
+}
+
 int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
@@ -246,18 +322,18 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
 
     if (rc < 0)
         return rc;
-    set = weir__mem_new(sizeof(*set));
+    set = set_new(topic, settings);
     if (set == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
     set->reactor = reactor;
     set->fn = fn;
     set->arg = arg;
-    memcpy(set->topic, topic, strlen(topic)); /* checked */
     rc = read_settings(set, settings, place.store->ops->kind_name(place.topic),
                        err);
     if (rc == WEIR_OK) {
-        rc = place.store->ops->set(place.topic, set->list, set->count, on_set,
-                                   set);
+        (void)weir__chain_add(&set->chain, topic, NULL); /* the first */
+        memcpy(set->next, set->options.on_dead, sizeof(set->next));
+        rc = follow(set, NULL);
         if (rc < 0)
             (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
     }

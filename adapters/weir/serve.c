@@ -151,8 +151,8 @@ fail:
     return rc;
 }
 
-/* Open the topic; do the options fit its kind? Where a kind has no ladder every
- * retry is as good as the first. */
+/* Open the topic; do the options fit its kind and its neighbours? Where a kind
+ * has no ladder every retry is as good as the first. */
 static int place_lane(struct weir_reactor *reactor, const char *topic,
                       struct weir__lane_options *lane, struct weir_error *err)
 {
@@ -167,7 +167,10 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
     if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         (void)weir__ladder_parse(weir__slice_str("1s ..."), &options->retry,
                                  NULL); /* it is one */
-    return weir__options_fit(options, kind, err);
+    rc = weir__options_fit(options, kind, err);
+    return rc < 0 ? rc
+                  : weir__reactor_check_on_dead(reactor->core, topic,
+                                                options->on_dead, err);
 }
 
 int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,

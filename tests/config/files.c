@@ -58,7 +58,7 @@ void expect_refused(const struct refusal *refusals, size_t count)
         write_bytes(refusals[i].text, strlen(refusals[i].text));
         EXPECT_INT(WEIR_EINVAL, read_config("w.conf", &config));
         EXPECT_STR(refusals[i].sentence, told);
-        EXPECT_TRUE(config == NULL);
+        weir__config_free(config);
         config = config_of("redis { url = \"u\" }");
         EXPECT_STR("u", config->url.value);
         weir__config_free(config);

@@ -94,9 +94,10 @@ def a_topic_without_handler_may_get_it_by_handle(place):
 
 @test
 def plugins_are_looked_up_in_the_directories_of_the_file(place):
-    os.mkdir(place.path("mine"))
+    for name in ("mine", "empty"):
+        os.mkdir(place.path(name))
     shutil.copy(ECHO, place.path("mine/loud.so"))
-    config = write(place, 'worker { plugin_path = { "DIR/none", "DIR/mine" } }\n'
+    config = write(place, 'worker { plugin_path = { "DIR/empty", "DIR/mine" }}\n'
                           'topic "t" { handler = loud }\n')
     topics = place.ok("check", "--config", config)["topics"]
     expect([{"topic": "t", "handler": "loud",
@@ -187,6 +188,39 @@ def options_that_a_worker_does_not_look_at_are_told(place):
                   "3: max_pending is not looked at by weir run; store it with "
                   "the topic: weir topic set t max_pending=none"):
         expect_in("%s:%s\n" % (config, words), result.err)
+
+
+@test
+def check_tells_of_directories_that_are_not_there(place):
+    config = write(place, 'redis { data = "DIR/weir.conf" }\n'
+                          'worker {\n'
+                          '  plugin_path = { DIR, "DIR/plugins",\n'
+                          '    "DIR/weir.conf" }\n'
+                          '}\n'
+                          'topic t { handler = echo }\n')
+    result = place.weir("check", "--config", config)
+    expect(2, result.code)
+    expect(["weir: %s:3: plugin_path: there is no directory %s/plugins"
+            % (config, place.dir),
+            "weir: %s:3: plugin_path: there is no directory %s"
+            % (config, config),
+            "weir: %s:1: data: %s is no directory" % (config, config)],
+           result.sentences)
+
+
+@test
+def check_goes_on_behind_what_no_topic_of_its_kind_can_have(place):
+    config = write(place, 'topic a { kind = delay\n linger = 1s\n'
+                          ' lease = none }\n'
+                          'topic b { handler = echo kind = sync\n'
+                          ' retry = none }\n')
+    result = place.weir("check", "--config", config)
+    expect([2, 4], [result.code, len(result.sentences)], result.err)
+    for i, words in enumerate(("1: topic \"a\" has no handler",
+                               "3: lease: a topic of kind delay needs one",
+                               "2: linger: a topic of kind delay has no",
+                               "5: retry: a topic of kind sync has no")):
+        expect_in("weir: %s:%s" % (config, words), result.sentences[i])
 
 
 SECRETS = (  # a file, and the line that is told

@@ -227,6 +227,40 @@ def a_topic_that_changes_its_kind_goes_on_with_its_tokens(place):
 
 
 @test
+def dead_jobs_that_would_go_round_are_refused_when_they_are_stored(place):
+    place.ok("topic", "set", "da", "on_dead=db")
+    place.ok("topic", "set", "db", "on_dead=dc", "weight=2")
+    place.ok("topic", "set", "x", "on_dead=da")
+    result = place.weir("topic", "set", "dc", "weight=3", "on_dead=da")
+    expect(2, result.code)
+    expect(["weir: topic set: dc: on_dead: dead jobs would go round for ever, "
+            "dc -> da -> db -> dc: write none in one of these topics"],
+           result.sentences)
+    expect(3, place.weir("topic", "show", "dc").code, "nothing was stored")
+    place.ok("topic", "set", "db", "on_dead=")
+    place.ok("topic", "set", "dc", "on_dead=da")
+
+
+@test
+def a_worker_does_not_let_stored_options_send_dead_jobs_round(place):
+    for topic, target in (("da", "db"), ("db", "da")):
+        place.ok("topic", "set", topic, "weight=1")
+        redis = place.redis()
+        redis.send("HSET weir:{%s}:options on_dead %s" % (topic, target))
+        redis.line()
+        redis.close()
+    place.add("da", "1")
+    flaky = "=flaky?fail=9&verdict=fail"
+    result = place.weir("run", "--until-empty", "--handle", "da" + flaky,
+                        "--handle", "db" + flaky)
+    expect(0, result.code, result.err)
+    expect_in("a stored option is ignored: on_dead: dead jobs would go round "
+              "for ever, ", result.err)
+    expect(1, sum(place.ok("stats", topic)["topics"][0]["dead"]
+                  for topic in ("da", "db")))
+
+
+@test
 def a_topic_with_jobs_says_why_it_keeps_its_kind(place):
     place.add("t", "1", "--delay", "1h")
     result = place.weir("topic", "set", "t", "kind=list")

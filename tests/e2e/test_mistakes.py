@@ -394,12 +394,26 @@ FILES = [
     ('worker { name = "a b" }\ntopic "t" { handler = echo }',
      '1: name: "a b" does not name a worker: write 1 to 40 letters, digits '
      "and . _ -"),
+    ('topic "da" { handler = echo  on_dead = db }\n'
+     'topic "db" {\n  handler = echo\n  on_dead = da }',
+     "1: on_dead: dead jobs would go round for ever, da -> db -> da: write "
+     "none in one of these topics"),
+    ('topic "l" { handler = echo  kind = list\n  on_retry = s }\n'
+     'topic "s" { handler = echo  kind = sync }',
+     '2: on_retry: topic "s" is of kind sync: name one of kind delay'),
+    ('topic "d" { handler = echo  on_dead = b }\n'
+     'topic "b" { handler = echo  kind = bounded }',
+     '1: on_dead: topic "b" is of kind bounded: name one of kind delay'),
+    ('topic "d" { handler = echo  kind = delay\n  lease = none }',
+     "2: lease: a topic of kind delay needs one: only one of kind bounded may "
+     "have none"),
     ('redis { url = "here" }\ntopic "t" { handler = echo }',
      "1: url: must begin with redis:// or unix://"),
     ('redis { url = "${REDIS}" }\ntopic "t" { handler = echo }',
      '1: "${{" is not replaced here: write the value itself, or the text '
      "in single quotes"),
-    ('redis { url = "redis://127.0.0.1" }\nredis { data = "/x" }',
+    ('redis { url = "redis://127.0.0.1" }\nredis { data = "/x" }\n'
+     'topic "t" { handler = echo }',
      "2: section redis began on line 1 already: write all of it there"),
     ("",
      ' no topic: write topic "NAME" {{ handler = PLUGIN }}'),

@@ -55,8 +55,9 @@ def the_commands_of_every_day_work(place):
 
 @test
 def the_configuration_is_one(place):
+    text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
     with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write(re.search(r"```conf\n(.*?)```", readme(), re.S).group(1))
+        file.write(text.replace("/opt/weir/plugins", place.dir))
     topics = place.ok("check", "--config", place.path("weir.conf"))["topics"]
     expect(["order.close", "order.notify"], [t["topic"] for t in topics])
 

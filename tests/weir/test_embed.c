@@ -338,6 +338,11 @@ TEST(what_is_wrong_with_an_argument_is_said)
     EXPECT_STR("lease: \"100ms\" is out of bounds: write 300ms to 1h, or "
                "none",
                err.text);
+    topic.options[0] = "on_dead=db";
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "da", &topic, &err));
+    topic.options[0] = "on_dead=da";
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "db", &topic, &err));
+    EXPECT_CONTAINS("db -> da -> db", err.text);
     topic = (struct weir_topic_options){0};
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "orders", &topic, &err));
     topic.run = run_done;

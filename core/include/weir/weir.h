@@ -458,7 +458,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_pause(struct weir_reactor *reactor,
 /* Store options with the topic: a list of "name=value", ended by NULL, as in
  * struct weir_topic_options; an empty value removes one. All or none are set.
  * Makes the topic if need be; workers follow within 5 s, busy ones within 1 s.
- * WEIR_EINVAL with a sentence in `err`; `fn` gets WEIR_EKIND when the topic is
+ * WEIR_EINVAL with a sentence in `err`; `fn` gets it where on_dead leads back
+ * to this topic by what is stored with others, and WEIR_EKIND when the topic is
  * to become of another kind and has jobs. When it becomes one its totals begin
  * again, and options that the new kind does not have are removed. */
 WEIR_API WEIR_MUST_CHECK int weir_reactor_set(struct weir_reactor *reactor,
