@@ -78,10 +78,7 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job)
         weir__complain("--body and --body-file exclude each other; give one");
         return false;
     }
-    if (weir__job_texts_read(&texts, job, &err) == WEIR_OK)
-        return true;
-    weir__complain("%s", err.text);
-    return false;
+    return weir__told(weir__job_texts_read(&texts, job, &err), &err);
 }
 
 /* With --jsonl everything else about a job stands in its line. */
@@ -140,8 +137,7 @@ static bool convert(const char *flag, struct weir_slice json,
         weir__complain("--%s: %s", flag, weir__text_behind(err.text, "json: "));
         return false;
     }
-    if (weir__job_body_check(body, &err) < 0) {
-        weir__complain("%s", err.text);
+    if (!weir__told(weir__job_body_check(body, &err), &err)) {
         weir_body_free(body);
         return false;
     }

@@ -111,11 +111,14 @@ static bool check_list(struct weir__ask *ask)
     static const struct weir__bounds limits = {1, LIMIT_MAX, "1 to 1000000000"};
     const char *const *value = ask->args->value;
     int64_t limit = LIMIT_DEFAULT;
-    bool is_good = read_state(value[STATE], &ask->state) &&
-                   weir__flag_number("limit", value[LIMIT], limits, &limit);
+    struct weir_error err = {0};
+    int rc;
 
+    if (!read_state(value[STATE], &ask->state))
+        return false;
+    rc = weir__value_number("--limit", value[LIMIT], limits, &limit, &err);
     ask->limit = (size_t)limit;
-    return is_good;
+    return weir__told(rc, &err);
 }
 
 static int ask_list(struct weir__ask *ask)
@@ -218,10 +221,7 @@ static bool check_due(struct weir__ask *ask)
                        "reschedule --help");
         return false;
     }
-    if (weir__job_texts_read(&texts, &ask->job, &err) == WEIR_OK)
-        return true;
-    weir__complain("%s", err.text);
-    return false;
+    return weir__told(weir__job_texts_read(&texts, &ask->job, &err), &err);
 }
 
 static void on_due(int code, enum weir_job_state was, int64_t due_ms, void *arg)

@@ -332,12 +332,16 @@ static enum weir__exit run(const struct weir__cli *cli,
     struct try try = {
         .cli = cli, .args = args, .attempt = 1, .timeout_ms = TIMEOUT_MS};
     const char *const *value = args->value;
+    struct weir_error err = {0};
 
     if (!weir__plugin_operand(args->operand[0], try.path) ||
-        !weir__flag_number("attempt", value[ATTEMPT], attempts, &try.attempt) ||
-        !weir__flag_duration("timeout", value[TIMEOUT], times,
-                             &try.timeout_ms) ||
-        !weir__flag_ladder("retry", value[RETRY]) ||
+        !weir__told(weir__value_number("--attempt", value[ATTEMPT], attempts,
+                                       &try.attempt, &err),
+                    &err) ||
+        !weir__told(weir__value_duration("--timeout", value[TIMEOUT], times,
+                                         &try.timeout_ms, &err),
+                    &err) ||
+        !weir__told(weir__value_ladder("--retry", value[RETRY], &err), &err) ||
         (value[TOPIC] != NULL && !weir__operand_topic(value[TOPIC])) ||
         (value[ID] != NULL && !weir__operand_id(value[ID], true)))
         return WEIR__EXIT_USAGE;

@@ -57,13 +57,8 @@ int weir__value_duration(const char *name, const char *text,
 int weir__value_ladder(const char *name, const char *text,
                        struct weir_error *err);
 
-/* The same for an option: the sentence begins with its dashes and is
- * printed. */
-bool weir__flag_number(const char *flag, const char *text,
-                       struct weir__bounds bounds, int64_t *ret_number);
-bool weir__flag_duration(const char *flag, const char *text,
-                         struct weir__bounds bounds, int64_t *ret_ms);
-bool weir__flag_ladder(const char *flag, const char *text);
+/* Whether `rc` is WEIR_OK; otherwise its sentence is printed. */
+bool weir__told(int rc, const struct weir_error *err);
 
 /* "name=value", to be freed; NULL: out of memory, which has been printed. */
 char *weir__value_said(const char *name, const char *value);

@@ -83,51 +83,11 @@ int weir__value_ladder(const char *name, const char *text,
                           "retry ladder: "));
 }
 
-/* How an option is called in sentences. */
-struct dashed {
-    char name[32];
-};
-
-static struct dashed dash(const char *flag)
-{
-    struct dashed dashed;
-
-    (void)snprintf(dashed.name, sizeof(dashed.name), "--%s", flag); /* fits */
-    return dashed;
-}
-
-static bool tell(int rc, const struct weir_error *err)
+bool weir__told(int rc, const struct weir_error *err)
 {
     if (rc < 0)
         weir__complain("%s", err->text);
     return rc == WEIR_OK;
-}
-
-bool weir__flag_number(const char *flag, const char *text,
-                       struct weir__bounds bounds, int64_t *ret_number)
-{
-    struct weir_error err = {0};
-
-    return tell(
-        weir__value_number(dash(flag).name, text, bounds, ret_number, &err),
-        &err);
-}
-
-bool weir__flag_duration(const char *flag, const char *text,
-                         struct weir__bounds bounds, int64_t *ret_ms)
-{
-    struct weir_error err = {0};
-
-    return tell(
-        weir__value_duration(dash(flag).name, text, bounds, ret_ms, &err),
-        &err);
-}
-
-bool weir__flag_ladder(const char *flag, const char *text)
-{
-    struct weir_error err = {0};
-
-    return tell(weir__value_ladder(dash(flag).name, text, &err), &err);
 }
 
 char *weir__value_said(const char *name, const char *value)
@@ -146,21 +106,15 @@ bool weir__operand_topic(const char *topic)
 {
     struct weir_error err = {0};
 
-    if (weir__topic_check(weir__slice_str(topic), &err) == WEIR_OK)
-        return true;
-    weir__complain("%s", err.text);
-    return false;
+    return weir__told(weir__topic_check(weir__slice_str(topic), &err), &err);
 }
 
 bool weir__operand_id(const char *id, bool is_new)
 {
     struct weir_slice slice = weir__slice_str(id);
     struct weir_error err = {0};
-    int rc =
-        is_new ? weir__id_check(slice, &err) : weir__id_check_any(slice, &err);
 
-    if (rc == WEIR_OK)
-        return true;
-    weir__complain("%s", err.text);
-    return false;
+    return weir__told(is_new ? weir__id_check(slice, &err)
+                             : weir__id_check_any(slice, &err),
+                      &err);
 }
