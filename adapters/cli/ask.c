@@ -145,6 +145,8 @@ enum weir__exit weir__ask(const struct weir__command *command,
         rc = talk(&ask);
         weir__client_close(&ask.client);
     }
+    weir__topics_fini(&ask.topics);
+    (void)json_object_put(ask.options);
     if (ask.job.body.len > 0)
         weir_body_free(ask.job.body);
     return rc;
@@ -182,11 +184,8 @@ static void on_topic(int code, const char *topic, void *arg)
 int weir__topics_ask(struct weir__client *client,
                      struct weir__topics *ret_topics)
 {
-    int rc;
-
     *ret_topics = (struct weir__topics){.client = client};
-    rc = weir_reactor_topics(client->reactor, on_topic, ret_topics);
-    return rc == WEIR_OK ? weir__client_wait(client) : rc;
+    return weir_reactor_topics(client->reactor, on_topic, ret_topics);
 }
 
 void weir__topics_fini(struct weir__topics *topics)

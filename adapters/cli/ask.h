@@ -17,6 +17,14 @@
 
 #include "adapters/cli/client.h"
 
+/* The names of the topics on the server. */
+struct weir__topics {
+    struct weir__client *client;
+    char (*names)[WEIR_MAX_TOPIC + 1]; /* owned; in byte order */
+    size_t count;
+    int rc; /* WEIR_OK while `names` holds all of them */
+};
+
 struct weir__ask {
     struct weir__client client;
     const struct weir__command *command;
@@ -28,8 +36,12 @@ struct weir__ask {
     int state;               /* of jobs; -1: any */
     enum weir_job_state was; /* of the job, before */
     int64_t due_ms;
-    uint64_t count; /* in the answer; of a list: printed */
-    char text[480]; /* an id, or why it was refused */
+    char kind[32];
+    bool is_paused;
+    struct json_object *options; /* put at the end */
+    struct weir__topics topics;  /* likewise */
+    uint64_t count;              /* in the answer; of a list: printed */
+    char text[480];              /* an id, or why it was refused */
 
     /* Of a list. */
     size_t limit; /* more are not printed */
@@ -51,16 +63,8 @@ void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg);
  * wrong. */
 enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code);
 
-/* The names of the topics on the server. */
-struct weir__topics {
-    struct weir__client *client;
-    char (*names)[WEIR_MAX_TOPIC + 1]; /* owned; in byte order */
-    size_t count;
-    int rc; /* WEIR_OK while `names` holds all of them */
-};
-
-/* Ask and wait; released with weir__topics_fini in any case. WEIR_ENOMEM;
- * what the request came to. BLOCKS. */
+/* Ask for the names, and wait with weir__client_wait; released with
+ * weir__topics_fini in any case. WEIR_ENOMEM; what the request came to. */
 int weir__topics_ask(struct weir__client *client,
                      struct weir__topics *ret_topics);
 

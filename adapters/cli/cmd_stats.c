@@ -231,6 +231,8 @@ static int ask_all(struct report *report)
     struct weir__topics *topics = &report->all;
     int rc = weir__topics_ask(&report->client, topics);
 
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(&report->client);
     for (size_t i = 0;
          rc == WEIR_OK && !report->is_stopped && i < topics->count; i++) {
         rc = ask_one(report, topics->names[i]);

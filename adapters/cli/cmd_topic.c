@@ -11,74 +11,60 @@
 
 #include <string.h>
 
-struct topic {
-    struct weir__client client;
-    const char *name;
-    bool is_paused;
-    char kind[32];
-    struct json_object *options; /* owned; stored ones by name; NULL: no
-                                    memory */
-    char text[240];              /* what the server's side said */
-};
-
 /* --- what is stored ----------------------------------------------------- */
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
 {
-    struct topic *topic = arg;
+    struct weir__ask *ask = arg;
 
     if (stats != NULL) {
-        topic->is_paused = stats->paused;
-        (void)snprintf(topic->kind, sizeof(topic->kind), "%s", stats->kind);
+        ask->is_paused = stats->paused;
+        (void)snprintf(ask->kind, sizeof(ask->kind), "%s",
+                       stats->kind); /* fits */
     }
-    weir__client_finish(&topic->client, code);
+    weir__client_finish(&ask->client, code);
 }
 
 static void on_setting(int code, const char *key, const char *value, void *arg)
 {
-    struct topic *topic = arg;
+    struct weir__ask *ask = arg;
 
     if (key == NULL)
-        weir__client_finish(&topic->client,
-                            topic->options == NULL ? WEIR_ENOMEM : code);
+        weir__client_finish(&ask->client,
+                            ask->options == NULL ? WEIR_ENOMEM : code);
     else
-        weir__object_put(&topic->options, weir__field_str(key, value));
+        weir__object_put(&ask->options, weir__field_str(key, value));
 }
 
-static int ask_all(struct topic *topic)
+static int ask_show(struct weir__ask *ask)
 {
-    int rc =
-        weir_reactor_stats(topic->client.reactor, topic->name, on_stats, topic);
+    int rc = weir_reactor_stats(ask->client.reactor, ask->topic, on_stats, ask);
 
     if (rc == WEIR_OK)
-        rc = weir__client_wait(&topic->client);
+        rc = weir__client_wait(&ask->client);
     if (rc < 0)
         return rc;
-    topic->options = json_object_new_object();
-    if (topic->options == NULL)
+    ask->options = json_object_new_object();
+    if (ask->options == NULL)
         return WEIR_ENOMEM;
-    rc = weir_reactor_settings(topic->client.reactor, topic->name, on_setting,
-                               topic);
-    return rc == WEIR_OK ? weir__client_wait(&topic->client) : rc;
+    return weir_reactor_settings(ask->client.reactor, ask->topic, on_setting,
+                                 ask);
 }
 
-static enum weir__exit print_json(struct topic *topic)
+static enum weir__exit print_shown(struct weir__ask *ask)
 {
-    return weir__print_object(
-        WEIR__OBJECT(weir__field_str("topic", topic->name),
-                     weir__field_str("kind", topic->kind),
-                     weir__field_bool("paused", topic->is_paused),
-                     weir__field("options", json_object_get(topic->options))));
-}
+    struct json_object_iterator it = json_object_iter_begin(ask->options);
+    struct json_object_iterator end = json_object_iter_end(ask->options);
 
-static void print_text(const struct topic *topic)
-{
-    struct json_object_iterator it = json_object_iter_begin(topic->options);
-    struct json_object_iterator end = json_object_iter_end(topic->options);
-
-    weir__print("%-14s%s\n", "topic", topic->name);
-    weir__print("%-14s%s\n", "kind", topic->kind);
-    weir__print("%-14s%s\n", "paused", topic->is_paused ? "yes" : "no");
+    if (ask->client.cli->json)
+        return weir__print_object(WEIR__OBJECT(
+            weir__field_str("topic", ask->topic),
+            weir__field_str("kind", ask->kind),
+            weir__field_bool("paused", ask->is_paused),
+            weir__field("options", json_object_get(ask->options))));
+    weir__print("%-14s%s\n", "topic", ask->topic);
+    weir__print("%-14s%s\n", "kind", ask->kind);
+    weir__print("%-14s%s\n", "paused", ask->is_paused ? "yes" : "no");
     for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
         struct json_object *value = json_object_iter_peek_value(&it);
 
@@ -87,134 +73,78 @@ static void print_text(const struct topic *topic)
         weir__print("%-14s%s\n", json_object_iter_peek_name(&it),
                     json_object_get_string(value));
     }
-}
-
-static enum weir__exit show(struct topic *topic)
-{
-    int rc = ask_all(topic);
-    enum weir__exit printed = WEIR__EXIT_DONE;
-
-    if (rc == WEIR_OK && topic->client.cli->json)
-        printed = print_json(topic);
-    else if (rc == WEIR_OK)
-        print_text(topic);
-    (void)json_object_put(topic->options);
-    if (rc == WEIR_ENOTFOUND)
-        return weir__client_not_found(&topic->client, topic->name, NULL);
-    if (rc < 0)
-        return weir__client_exit(&topic->client, rc, "topic show");
-    return printed;
-}
-
-static enum weir__exit run_show(const struct weir__cli *cli,
-                                const struct weir__args *args)
-{
-    struct topic topic = {.name = args->operand[0]};
-    enum weir__exit rc;
-
-    if (!weir__operand_topic(topic.name))
-        return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&topic.client, cli, NULL);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = show(&topic);
-    weir__client_close(&topic.client);
-    return rc;
+    return WEIR__EXIT_DONE;
 }
 
 /* --- setting ------------------------------------------------------------ */
 
-static void on_set(int code, const char *text, void *arg)
+static bool check_set(struct weir__ask *ask)
 {
-    struct topic *topic = arg;
-
-    (void)snprintf(topic->text, sizeof(topic->text), "%s",
-                   text != NULL ? text : ""); /* cut */
-    weir__client_finish(&topic->client, code);
-}
-
-/* `settings` ends with NULL, as argv does. */
-static enum weir__exit set(struct topic *topic, const char *const *settings)
-{
-    struct weir_error err = {0};
-    int rc = weir_reactor_set(topic->client.reactor, topic->name, settings,
-                              on_set, topic, &err);
-
-    if (rc < 0) {
-        weir__complain("topic set: %s", err.text);
-        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
-    }
-    rc = weir__client_wait(&topic->client);
-    if (rc == WEIR_EKIND || rc == WEIR_EINVAL) {
-        weir__complain("topic set: %s: %s", topic->name,
-                       topic->text[0] != '\0' ? topic->text
-                                              : weir_error_text(rc));
-        return WEIR__EXIT_USAGE;
-    }
-    if (rc < 0)
-        return weir__client_exit(&topic->client, rc, "topic set");
-    return show(topic);
-}
-
-static enum weir__exit run_set(const struct weir__cli *cli,
-                               const struct weir__args *args)
-{
-    struct topic topic = {.name = args->operand[0]};
     struct weir__options unused;
     struct weir_error err = {0};
-    enum weir__exit rc;
 
-    if (!weir__operand_topic(topic.name))
-        return WEIR__EXIT_USAGE;
-    /* Before a server is looked for. */
     weir__options_init(&unused);
-    if (weir__options_read(&unused, topic.name, args->operand + 1, &err) < 0) {
-        weir__complain("topic set: %s", err.text);
-        return WEIR__EXIT_USAGE;
+    if (weir__options_read(&unused, ask->topic, ask->args->operand + 1, &err) ==
+        WEIR_OK)
+        return true;
+    weir__complain("topic set: %s", err.text);
+    return false;
+}
+
+/* The operands end with NULL, as argv does. Of an error that has a sentence it
+ * is left in `text`. */
+static int ask_set(struct weir__ask *ask)
+{
+    struct weir_error err = {0};
+    int rc =
+        weir_reactor_set(ask->client.reactor, ask->topic,
+                         ask->args->operand + 1, weir__ask_on_code, ask, &err);
+
+    if (rc == WEIR_OK) {
+        rc = weir__client_wait(&ask->client);
+        (void)weir__error_set(&err, rc, "%s: %s", ask->topic,
+                              ask->text[0] != '\0' ? ask->text
+                                                   : weir_error_text(rc));
+        if (rc != WEIR_EKIND && rc != WEIR_EINVAL)
+            err.text[0] = '\0';
     }
-    rc = weir__client_open(&topic.client, cli, NULL);
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = weir__client_know(&topic.client, topic.name);
-    if (rc == WEIR__EXIT_NONE)
-        rc = set(&topic, args->operand + 1);
-    weir__client_close(&topic.client);
-    return rc;
+    (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
+    return rc == WEIR_OK ? ask_show(ask) : rc;
+}
+
+static enum weir__exit refuse_set(struct weir__ask *ask, int code)
+{
+    if (ask->text[0] == '\0')
+        return WEIR__EXIT_NONE;
+    weir__complain("topic set: %s", ask->text);
+    return code == WEIR_EKIND || code == WEIR_EINVAL ? WEIR__EXIT_USAGE
+                                                     : WEIR__EXIT_FAILED;
 }
 
 /* --- listing ------------------------------------------------------------ */
 
-static enum weir__exit print_names_json(const struct weir__topics *topics)
+static int ask_names(struct weir__ask *ask)
 {
-    struct json_object *array = json_object_new_array();
-
-    for (size_t i = 0; i < topics->count; i++)
-        array =
-            weir__array_with(array, json_object_new_string(topics->names[i]));
-    return weir__print_object(WEIR__OBJECT(weir__field("topics", array)));
+    return weir__topics_ask(&ask->client, &ask->topics);
 }
 
-static enum weir__exit run_list(const struct weir__cli *cli,
-                                const struct weir__args *args)
+static enum weir__exit print_names(struct weir__ask *ask)
 {
-    struct weir__client client;
-    struct weir__topics topics;
-    enum weir__exit rc = weir__client_open(&client, cli, NULL);
+    struct json_object *array = NULL;
 
-    (void)args;
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = weir__client_exit(&client, weir__topics_ask(&client, &topics),
-                           "topic list");
-    if (rc == WEIR__EXIT_DONE && cli->json)
-        rc = print_names_json(&topics);
-    for (size_t i = 0; rc == WEIR__EXIT_DONE && i < topics.count; i++) {
-        if (!cli->json)
-            weir__print("%s\n", topics.names[i]);
+    if (ask->client.cli->json)
+        array = json_object_new_array();
+    for (size_t i = 0; i < ask->topics.count; i++) {
+        const char *name = ask->topics.names[i];
+
+        if (ask->client.cli->json)
+            array = weir__array_with(array, json_object_new_string(name));
+        else
+            weir__print("%s\n", name);
     }
-    weir__topics_fini(&topics);
-    weir__client_close(&client);
-    return rc;
+    return ask->client.cli->json
+               ? weir__print_object(WEIR__OBJECT(weir__field("topics", array)))
+               : WEIR__EXIT_DONE;
 }
 
 const struct weir__command weir__cmd_topic_list = {
@@ -226,7 +156,8 @@ const struct weir__command weir__cmd_topic_list = {
     .example = "weir topic list",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"
              "  5 server unreachable",
-    .run = run_list,
+    .ask = ask_names,
+    .print = print_names,
 };
 
 const struct weir__command weir__cmd_topic_show = {
@@ -237,7 +168,8 @@ const struct weir__command weir__cmd_topic_show = {
                "\"options\":{NAME:VALUE,...}}.",
     .example = "weir topic show order.close",
     .exits = "0 shown, 2 wrong usage, 3 no such topic, 5 server unreachable",
-    .run = run_show,
+    .ask = ask_show,
+    .print = print_shown,
 };
 
 const struct weir__command weir__cmd_topic_set = {
@@ -260,5 +192,9 @@ const struct weir__command weir__cmd_topic_set = {
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
     .exits = "0 set, 2 wrong usage, or jobs of another kind are there, or\n"
              "  on_dead leads back to the topic, 5 server unreachable",
-    .run = run_set,
+    .needs_kind = true,
+    .check = check_set,
+    .ask = ask_set,
+    .refuse = refuse_set,
+    .print = print_shown,
 };
