@@ -279,6 +279,7 @@ void weir__lane_feed(struct weir__lane *lane)
         .room = room_of(lane),
         .lease_ms = weir__options_lease_ms(lane->options),
         .now_ns = reactor->now_ns,
+        .has_jobs = weir__lane_held(lane) > lane->ran.count,
     };
 
     if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))

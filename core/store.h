@@ -83,6 +83,7 @@ struct weir__claim {
                     topic is paused and its options changed */
     int64_t lease_ms;
     int64_t now_ns; /* monotonic */
+    bool has_jobs;  /* others are in hand: the loop may be held by them */
 };
 
 /* A job to add. Slices are borrowed for the call. */

@@ -288,6 +288,53 @@ def sigterm_ends_a_worker_with_exit_0(place):
 
 
 @test
+def a_worker_that_ended_is_not_registered_as_idle(place):
+    kinds = ("delay", "bounded", "sync", "concurrent")
+    handles = []
+    for kind in kinds:
+        place.ok("topic", "set", kind, "kind=" + kind)
+        handles += ["--handle", echo(place, kind)]
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+
+    def sleepers(kind):
+        redis.send("ZCARD weir:{%s}:idle" % kind)
+        return redis.line()
+
+    worker = place.start("run", *handles)
+    for kind in kinds:
+        eventually(lambda: sleepers(kind) == ":1", "it sleeps: " + kind)
+    stop_cleanly(worker)
+    expect([":0"] * len(kinds), [sleepers(kind) for kind in kinds])
+    redis.close()
+
+
+@test
+def a_worker_with_a_pending_job_is_registered_behind_others(place):
+    place.ok("topic", "set", "bounded", "kind=bounded")
+    place.add("delay", "1")
+    place.ok("add", "bounded", "--id", "1", "--group", "g")
+    handler = "later?after=9s&file=" + place.path("out")
+    redis = Redis(os.path.join(place.data, "redis.sock"))
+
+    def ask(command):
+        redis.send(command)
+        return redis.line()
+
+    worker = place.start("run", "--handle", "delay=" + handler, "--handle",
+                         "bounded=" + handler)
+    for topic in ("delay", "bounded"):
+        idle = "weir:{%s}:idle" % topic
+        eventually(lambda: ask("ZCARD " + idle) == ":1", "it sleeps: " + topic)
+        expect("*2", ask("ZPOPMAX " + idle))
+        name = [redis.line() for _ in range(4)][1]
+        expect(":1", ask("PUBLISH weir:wake:%s %s" % (name, topic)))
+        eventually(lambda: ask("ZCARD " + idle) == ":1", "it looked: " + topic)
+        expect(":1", ask("ZCOUNT %s -inf (0" % idle), topic)
+    worker.kill()
+    redis.close()
+
+
+@test
 def sigint_ends_a_worker_with_exit_0(place):
     worker = place.start("run", "--handle", echo(place))
     eventually(lambda: place.server_pid(), "the server runs")

@@ -277,7 +277,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
     weir__resp_str(&bytes, claim->is_look ? "" : shared->store->worker);
-    weir__resp_int(&bytes, topic->is_idle);
+    weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,
                      WEIR__SEND_ONCE, &claim->request);

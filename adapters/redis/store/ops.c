@@ -77,6 +77,7 @@ static int topic_claim(struct weir__store_topic *topic,
         return WEIR_ECANCELED;
     weir__keeper_note(topic->store->keeper, claim->lease_ms);
     topic->claim = *claim;
+    topic->may_sleep = true;
     topic->wants_claim = true;
     if (topic->kind->claim != NULL)
         return topic->kind->claim(topic, claim);
@@ -126,6 +127,7 @@ static void topic_stop(struct weir__store_topic *topic)
 {
     if (topic->kind->stop != NULL)
         topic->kind->stop(topic);
+    weir__topic_leave_idle(topic);
 }
 
 static size_t topic_unsettled(const struct weir__store_topic *topic)

@@ -194,12 +194,28 @@ static void destroy(struct weir__redis *store)
     weir__mem_free(store);
 }
 
+void weir__topic_leave_idle(struct weir__store_topic *topic)
+{
+    struct weir__buf bytes = {0};
+
+    if (!topic->may_sleep)
+        return;
+    topic->may_sleep = topic->wants_claim; /* that one is sent afterwards */
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "ZREM");
+    weir__prefix_key(&bytes, &topic->prefix, "idle");
+    weir__resp_str(&bytes, topic->store->worker);
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_ONCE, NULL);
+}
+
 static void leave_topics(struct weir__redis *store)
 {
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
-         topic = topic->next)
+         topic = topic->next) {
         if (topic->kind->leaving != NULL)
             topic->kind->leaving(topic);
+        weir__topic_leave_idle(topic);
+    }
     weir__conn_flush(store->commands);
 }
 

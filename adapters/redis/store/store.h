@@ -72,6 +72,7 @@ struct weir__store_topic {
     } follow;
 
     bool wants_claim;
+    bool may_sleep; /* registered as an idle worker, perhaps */
     struct weir__claim claim;
     struct weir__lease *leases; /* all that are not ended */
     size_t unsettled;           /* verdicts */
@@ -155,6 +156,9 @@ struct weir__shared *weir__redis_shared(const struct weir__redis *store,
 
 /* The topic has something to flush. */
 void weir__topic_mark(struct weir__store_topic *topic);
+
+/* This worker claims no more: wake-ups are for others. */
+void weir__topic_leave_idle(struct weir__store_topic *topic);
 
 /* WEIR_OK, or WEIR_ESERVER where the answer to a claim contradicts itself or
  * what was asked for: then it brings nothing. */

@@ -72,7 +72,7 @@ static void settle_all(struct host *host, int number)
 
 static void one_round(struct host *host, int number)
 {
-    struct weir__claim claim = {10, LEASE_MS, 0};
+    struct weir__claim claim = {10, LEASE_MS, 0, false};
     int claims = host->claims;
 
     oom_after(number);

@@ -365,7 +365,7 @@ TEST(closing_with_work_in_flight_leaves_nothing_behind)
 {
     world_open(NULL);
     struct host *host = host_open("w1");
-    struct weir__claim claim = {100, 60000, 0};
+    struct weir__claim claim = {100, 60000, 0, false};
 
     host_add_numbered(host, 0, 600, 0);
     AWAIT(host->added == 600);
@@ -414,7 +414,7 @@ TEST(large_fetches_go_by_connections_of_their_own)
 
 TEST(a_fetch_whose_connection_breaks_goes_by_another)
 {
-    struct weir__claim claim = {1024, 60000, 0};
+    struct weir__claim claim = {1024, 60000, 0, false};
     struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     size_t first;

@@ -94,7 +94,7 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
 {
     static uint8_t ran[20000];
     const int jobs = sizeof(ran);
-    struct weir__claim claim = {1024, 60000, 0};
+    struct weir__claim claim = {1024, 60000, 0, false};
 
     world_open(NULL);
     struct host *host = host_open("w1");
@@ -132,7 +132,7 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
  * fetch behind it. */
 static void claim_woken(struct host *one, struct host *other)
 {
-    struct weir__claim claim = {10, 60000, 0};
+    struct weir__claim claim = {10, 60000, 0, false};
     int wakes;
 
     AWAIT(one->wakes > 0);

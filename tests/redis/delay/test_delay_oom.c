@@ -102,7 +102,7 @@ static uint64_t done_count(struct host *host)
 
 TEST(jobs_survive_a_worker_without_memory)
 {
-    struct weir__claim claim = {100, 50, 0};
+    struct weir__claim claim = {100, 50, 0, false};
 
     world_open(NULL);
     struct host *host = host_open("w1");

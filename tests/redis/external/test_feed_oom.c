@@ -42,7 +42,7 @@ static void push(struct redis_proc *proc, bool is_stream)
 
 static void claim_and_settle(struct host *host, int number)
 {
-    struct weir__claim claim = {10, LEASE_MS, 0};
+    struct weir__claim claim = {10, LEASE_MS, 0, false};
     int claims = host->claims;
 
     oom_after(number);

@@ -284,7 +284,7 @@ void host_add(struct host *host, const char *id, int64_t delay_ms)
 
 size_t host_claim(struct host *host, size_t room, int64_t lease_ms)
 {
-    struct weir__claim claim = {room, lease_ms, 0};
+    struct weir__claim claim = {room, lease_ms, 0, false};
     int claims = host->claims;
     size_t before = host->arrived + host->lost, arrived = host->arrived;
 
