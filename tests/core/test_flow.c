@@ -5,6 +5,12 @@
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
+/* Built twice: with the store in memory, and with one on a real server, where
+ * asking takes time. */
+#ifndef SLACK_MS
+#    define SLACK_MS 0
+#endif
+
 TEST(an_idle_lane_claims_only_for_its_safety_check)
 {
     size_t claims;
@@ -16,14 +22,6 @@ TEST(an_idle_lane_claims_only_for_its_safety_check)
     EXPECT_TRUE(mem_store_claims(store) - claims <= 12);
     EXPECT_TRUE(mem_store_claims(store) - claims >= 11);
     EXPECT_TRUE(idles > 0);
-}
-
-TEST(a_job_due_in_nine_thousand_years_is_waited_for)
-{
-    open_with_ladder("1s");
-    mem_store_add(store, "a", INT64_C(9000) * 365 * 86400000, NULL, true);
-    EXPECT_INT(5000, settle_down() / 1000000); /* the safety check */
-    EXPECT_INT(0, runs);
 }
 
 TEST(a_lost_wake_up_costs_no_more_than_the_safety_check)
@@ -150,7 +148,8 @@ TEST(where_turns_are_long_each_one_begins_with_a_renewal)
     add_many(12);
     (void)settle_down();
     EXPECT_INT(12, runs);
-    EXPECT_INT(5000, least_lease_ms);
+    EXPECT_TRUE(least_lease_ms <= 5000);
+    EXPECT_TRUE(least_lease_ms >= 5000 - SLACK_MS);
 }
 
 TEST(a_new_claim_does_not_make_older_leases_younger)

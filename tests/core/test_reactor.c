@@ -5,6 +5,14 @@
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
+TEST(a_job_due_in_nine_thousand_years_is_waited_for)
+{
+    open_with_ladder("1s");
+    mem_store_add(store, "a", INT64_C(9000) * 365 * 86400000, NULL, true);
+    EXPECT_INT(5000, settle_down() / 1000000); /* the safety check */
+    EXPECT_INT(0, runs);
+}
+
 TEST(a_delayed_job_runs_at_its_due_time_and_not_before)
 {
     open_with_ladder("1s");

@@ -8,7 +8,10 @@
  * state of the moment in which it was made. A worker that claimed and got less
  * than it has room for is registered as idle; whatever becomes due earlier than
  * it would come by itself wakes it, once, be it added, retried or given back.
- * One reactor at a time. */
+ * One reactor at a time.
+ *
+ * server_store.c has what tests of core's flow need of this on a real server.
+ */
 
 #include "core/reactor.h"
 
