@@ -362,7 +362,24 @@ TEST(notes_of_workers_that_never_come_back_do_not_pile_up)
                             "for i = 1, 1000 do redis.call('HSET', KEYS[1], i, "
                             "i) end return 1"));
     EXPECT_STR("1", start("0000", script_token));
-    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:started"));
+    EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:started") < 1000);
+    script_teardown();
+}
+
+TEST(notes_of_workers_that_live_stay_however_many_they_are)
+{
+    char note[64];
+
+    script_setup();
+    (void)script_add('a', "1", "r0");
+    (void)script_claim("1", "9000");
+    (void)snprintf(note, sizeof(note), "aaaaaaaaaaaa0000 0 %s", script_token);
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:started %s",
+                            "for i = 1, 1500 do redis.call('HSET', KEYS[1], i, "
+                            "ARGV[1]) end return 1",
+                            note));
+    EXPECT_STR("1", start("0000", script_token));
+    EXPECT_INT(1501, redis_int(script_proc, "HLEN weir:{t}:started"));
     script_teardown();
 }
 
