@@ -89,29 +89,40 @@ def an_id_that_exists_is_refused_and_a_repeat_changes_nothing(place):
 
 
 NO_IDS = ["\r\nX-Admin: 1", "a\nb", "a\0b", "a\x1b[2Jb", "x" * 129, "x" * 255]
+MORE_NO_IDS = ["a b", "{x}", "a}", "!x", "a\tb", "\x7f"]
 
 
 @test
 def an_id_that_no_job_can_have_is_refused_and_its_neighbours_run(place):
     wire = open_wire(place)
-    for i, bad in enumerate(NO_IDS):
+    for i, bad in enumerate(NO_IDS + MORE_NO_IDS):
         answer = wire.add("t", [record(i), record(i)], "r0", ["good", bad])
         expect((0, [-3]), answer[1:3], "id %r" % bad)
         expect((0, [-3]), answer[3](), "a repeat, id %r" % bad)
         expect(1, wire.add("t", [record(i)], "r0", ["good%d" % i])[1])
-    for i, bad in enumerate(("a b", "{x}", "\x7f", "\x9b")):
+    expect(2, wire.add("t", [record(0)] * 2, "r0", ["a~b!", "y" * 123])[1])
+    for i, bad in enumerate(("\x01", "\x9b")):
         expect(2, wire.add("t", [record(7), record(7)], "r0",
                            ["fair%d" % i, bad])[1], "id %r" % bad)
     lines = run_all(place)
-    expect(sorted(["good%d" % i for i in range(6)] +
-                  ["fair%d" % i for i in range(4)]),
+    expect(sorted(["good%d" % i for i in range(12)] +
+                  ["a~b!", "y" * 123, "fair0", "fair1"]),
            sorted(line["id"] for line in lines))
     dead = place.ok("dead", "list", "t")
-    expect(4, len(dead), dead)
+    expect(2, len(dead), dead)
     for job in dead:
         expect("malformed", job["reason"])
         expect_true(re.fullmatch("~[-0-9A-Z_a-z]{12}01", job["id"]), job)
-    expect(10, place.stats("t")["done_total"])
+    expect(16, place.stats("t")["done_total"])
+
+
+@test
+def a_time_that_is_none_is_refused(place):
+    wire = open_wire(place)
+    for when in ("r1500.5", "a1795335435322.7", "r1000000000000000"):
+        answer = wire.add("t", [record(1)], when)
+        expect((0, [-3]), answer[1:3], when)
+    expect(0, place.stats("t")["scheduled"])
 
 
 def put_pack(wire, bad):

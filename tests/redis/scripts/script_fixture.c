@@ -388,7 +388,9 @@ const char *script_slot(const char *op, const char *id, const char *place,
     script_arg(place);
     script_arg(number);
     (void)script_call();
-    return script_reply->element[0]->str;
+    return script_reply->type == REDIS_REPLY_ERROR
+               ? script_reply->str
+               : script_reply->element[0]->str;
 }
 
 long long script_stat(size_t index)

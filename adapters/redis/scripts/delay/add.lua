@@ -18,10 +18,11 @@
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
 --       -2: not staged; -3: it is none: its ids are not one str for each job,
---       or one has more than 128 bytes or NUL, LF, CR or ESC, or what the
---       arguments say of it cannot be. Where options are stored their revision
---       comes last. A repeat is answered with the same pairs, and added 0.
---       { -1, kind } when the topic is of another kind: nothing was done.
+--       or one cannot be an id (of bytes that none may have not all are looked
+--       for), or what the arguments say of it cannot be. Where options are
+--       stored their revision comes last. A repeat is answered with the same
+--       pairs, and added 0. { -1, kind } when the topic is of another kind, an
+--       error where topic, kind or number are none: nothing was done.
 --#include node
 --#include number
 --#include due
@@ -35,6 +36,12 @@ local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, seat, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local find = string.find
 
+if #topic > 40 or not find(topic, '^[%w._:-]+$') then
+  return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -')
+end
+if #number > 15 or not find(number, '^%d+$') then
+  return redis.error_reply('ERR the number of the call is none')
+end
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
 local last = call('HGET', seen, seat)
@@ -54,6 +61,9 @@ if last_number and tonumber(last_number) >= tonumber(number) then
   return reply
 end
 
+if not known[1] and kind ~= 'delay' then
+  return redis.error_reply('ERR packs are for topics of the kind delay')
+end
 local stored = known[1] or topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 
@@ -75,8 +85,8 @@ local function is_when(when, jobs)
   return ok
 end
 
--- The ids of a pack, what the index has of them, and whether some may be too
--- long; nil where they are none.
+-- The ids of a pack, what the index has of them, and whether each is to be
+-- looked at; nil where they are none.
 -- Looking for a byte costs one pass of memchr over all ids: what is left over,
 -- workers see. Behind the ids comes the first offset, which is 0.
 local function read_ids(key, jobs, header_len)
@@ -90,6 +100,12 @@ local function read_ids(key, jobs, header_len)
      find(header, '\27', at, true) then
     return
   end
+  -- These no id may have, or begin with; a length may be one of them. Jobs of
+  -- other topics bring ids that weir made, with ~.
+  local is_odd = find(header, ' ', at, true) or find(header, '{', at, true) or
+                 find(header, '}', at, true) or find(header, '!', at, true) or
+                 find(header, '\t', at, true) or
+                 find(header, '\127', at, true)
   local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
   if not ok or last ~= header_len then return end
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
@@ -98,15 +114,19 @@ local function read_ids(key, jobs, header_len)
     return
   end
   -- A str of more than 31 bytes begins with one of these.
-  return names, known, header_len > 136 + jobs and
+  return names, known, is_odd or header_len > 136 + jobs and
          (find(header, '\217', at, true) or find(header, '\218', at, true) or
           find(header, '\219', at, true))
+end
+
+local function is_id(name)
+  return #name <= 128 and find(name, '^[^!{}%c\128-\255 ][^{}%c\128-\255 ]*$')
 end
 
 -- Point the ids of a pack at it. Returns the set of slots whose id exists
 -- already (in the index or earlier in this pack) and its size; nil, 0 if none.
 -- An error where they are none, before anything is written.
-local function index_ids(names, known, is_long, seq, jobs)
+local function index_ids(names, known, is_odd, seq, jobs)
   local fields, last, refused, count = {}, 0, nil, 0
   for i = 1, jobs do
     if known[i] then
@@ -115,7 +135,7 @@ local function index_ids(names, known, is_long, seq, jobs)
       count = count + 1
     else
       local name = names[i]
-      if is_long and #name > 128 then error() end
+      if is_odd and not is_id(name) then error() end
       fields[last + 1], fields[last + 2] = name, seq
       last = last + 2
     end
@@ -186,9 +206,9 @@ for index = 0, #KEYS - first_pack do
   elseif call('PERSIST', key) == 0 then
     why = call('EXISTS', key) == 1 and -1 or -2
   elseif header_len > 8 then
-    local ok, known, is_long
-    names, known, is_long = read_ids(key, jobs, ARGV[arg + 1])
-    ok, refused, count = pcall(index_ids, names, known, is_long, seq, jobs)
+    local ok, known, is_odd
+    names, known, is_odd = read_ids(key, jobs, ARGV[arg + 1])
+    ok, refused, count = pcall(index_ids, names, known, is_odd, seq, jobs)
     if not ok then
       why = -3
       call('DEL', key)

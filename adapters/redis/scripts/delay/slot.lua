@@ -11,7 +11,8 @@
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }; of a
 --       rescheduled job the state before and the new due time. An error where
---       that is no time of at most 13 digits: nothing was done
+--       that is no time of at most 13 digits, or the slot none: nothing was
+--       done
 --#include node
 --#include number
 --#include suspect
@@ -27,6 +28,9 @@ if reschedules and not (#ARGV[6] < 15 and
   return redis.error_reply('ERR the time is neither r<ms> nor a<ms>')
 end
 
+if not string.find(slot, '^%d?%d?%d?$') then
+  return redis.error_reply('ERR the slot is neither empty nor 0 to 255')
+end
 local place = call('HGET', ids, id)
 if by_index and place ~= seq or not by_index and place then
   return { place and 'moved' or 'none' }
