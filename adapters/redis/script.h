@@ -18,7 +18,6 @@ extern const struct weir__script weir__script_delay_add;
 extern const struct weir__script weir__script_delay_claim;
 extern const struct weir__script weir__script_delay_settle;
 extern const struct weir__script weir__script_delay_renew;
-extern const struct weir__script weir__script_delay_release;
 extern const struct weir__script weir__script_delay_slot;
 extern const struct weir__script weir__script_delay_stats;
 extern const struct weir__script weir__script_store_lateness;

@@ -32,7 +32,7 @@ static void shared_fini(struct weir__shared *base)
 {
     struct weir__delay *shared = delay_of(base);
 
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&shared->scratch[i]);
     weir__mem_free(shared->parcels.list);
     weir__shelf_fini(&shared->batches);
@@ -55,10 +55,10 @@ static void topic_fini(struct weir__store_topic *base)
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
     weir__delay_clear_verdicts(topic);
+    weir__hold_fini(topic); /* its calls name leases */
     while (base->leases != NULL)
         weir__delay_lease_free((struct weir__delay_lease *)base->leases);
     weir__items_fini(&topic->endings);
-    weir__hold_fini(topic);
     WEIR_ASSERT(topic->adds == NULL);
 }
 

@@ -22,7 +22,7 @@ enum {
 #define GROUP_NUMBERS ((uint64_t)KINDS)
 
 /* Lists of a call, in the order of the script's arguments. */
-enum { NODES, CLOSED, MOVES, ENDS };
+enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS };
 
 /* --- drafting ----------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static size_t slots_of(const struct weir__held *held)
 /* In slots of a call: what is written somewhere else counts twice. */
 static size_t cost_of(const struct weir__held *held)
 {
-    size_t cost = slots_of(held) + held->endings;
+    size_t cost = slots_of(held) + held->endings + held->backs;
 
     WEIR_ASSERT(cost <= WEIR__CALL_SLOTS);
     return cost;
@@ -47,10 +47,26 @@ static struct weir__fetched *pack_of(const struct weir__held *held)
 
 static bool fits(const struct weir__draft *draft, const struct weir__held *held)
 {
-    return draft->nodes < WEIR__CALL_NODES &&
+    return draft->nodes + draft->back_nodes < WEIR__CALL_NODES &&
            draft->slots + cost_of(held) <= WEIR__CALL_SLOTS &&
            (draft->bytes == 0 ||
             draft->bytes + held->bytes <= WEIR__CALL_BYTES);
+}
+
+static void take_node(struct weir__draft *draft, struct weir__held *held)
+{
+    struct weir__fetched *fetched = pack_of(held);
+
+    if (fetched->call != draft->number) {
+        fetched->call = draft->number;
+        fetched->key = (uint32_t)(FIRST_PACK_KEY + draft->packs);
+        draft->packs++;
+    }
+    held->call = draft->number;
+    held->index = (uint32_t)draft->nodes;
+    draft->nodes++;
+    draft->bytes += held->bytes;
+    draft->verdicts += held->verdicts;
 }
 
 /* Take nodes from `first` on into the next call, up to its bounds, and number
@@ -63,19 +79,11 @@ struct weir__draft weir__draft_nodes(struct weir__delay_topic *topic,
 
     draft.number = ++topic->calls;
     while (held != NULL && fits(&draft, held)) {
-        struct weir__fetched *fetched = pack_of(held);
-
-        if (fetched->call != draft.number) {
-            fetched->call = draft.number;
-            fetched->key = (uint32_t)(FIRST_PACK_KEY + draft.packs);
-            draft.packs++;
-        }
-        held->call = draft.number;
-        held->index = (uint32_t)draft.nodes;
-        draft.nodes++;
+        if (slots_of(held) > 0)
+            take_node(&draft, held);
+        draft.back_nodes += held->backs > 0;
+        draft.backs += held->backs;
         draft.slots += cost_of(held);
-        draft.bytes += held->bytes;
-        draft.verdicts += held->verdicts;
         held = held->next;
     }
     draft.end = held;
@@ -222,14 +230,15 @@ struct weir__delay_topic *weir__draft_home(const struct weir__draft *draft,
 
 /* --- writing ------------------------------------------------------------ */
 
-static void write_slots(struct weir__buf *list, const struct weir__held *held)
+static void write_slots(struct weir__buf *list, const struct weir__held *held,
+                        const uint64_t bits[4], size_t wanted)
 {
     uint8_t slots[WEIR__SLOTS_MAX];
     size_t count = 0;
 
-    if (slots_of(held) < held->size)
+    if (wanted < held->size)
         for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++)
-            if ((held->slots[slot >> 6] >> (slot & 63) & 1) != 0)
+            if ((bits[slot >> 6] >> (slot & 63) & 1) != 0)
                 slots[count++] = (uint8_t)slot;
     weir__pack_str(list, slots, count);
 }
@@ -241,33 +250,48 @@ static void write_nodes(struct weir__buf *list, const struct weir__draft *draft)
          held = held->next) {
         const struct weir__fetched *fetched = pack_of(held);
 
+        if (slots_of(held) == 0)
+            continue;
         weir__pack_uint(list, fetched->key);
         weir__pack_str(list, held->name, sizeof(held->name));
         weir__pack_uint(list, held->lease->base.token);
         weir__pack_uint(list, fetched->batch == NULL
                                   ? WEIR__PACK_HEAD
                                   : fetched->batch->header_len);
-        write_slots(list, held);
+        write_slots(list, held, held->slots, slots_of(held));
     }
 }
 
-/* A lease with runs that were not started is released instead. */
+static void write_back(struct weir__buf *list, const struct weir__draft *draft)
+{
+    if (draft->back_nodes == 0)
+        return;
+    weir__pack_array(list, 4 * draft->back_nodes);
+    for (const struct weir__held *held = draft->first; held != draft->end;
+         held = held->next) {
+        if (held->backs == 0)
+            continue;
+        weir__pack_str(list, held->name, sizeof(held->name));
+        weir__pack_uint(list, held->lease->base.token);
+        weir__pack_uint(list, (uint64_t)held->due_ms);
+        write_slots(list, held, held->back, held->backs);
+    }
+}
+
 static void write_closed(struct weir__buf *list,
                          const struct weir__draft *draft)
 {
     const struct weir__delay_lease *lease;
     size_t count = 0;
 
-    if (!draft->is_last)
-        return;
-    for (lease = draft->topic->done; lease != NULL; lease = lease->next_done)
-        count += lease->returned == 0;
+    for (lease = draft->topic->done; lease != NULL && draft->is_last;
+         lease = lease->next_done)
+        count++;
     if (count == 0)
         return;
     weir__pack_array(list, count);
     for (lease = draft->topic->done; lease != NULL; lease = lease->next_done)
-        if (lease->returned == 0)
-            weir__pack_uint(list, lease->base.token);
+        weir__pack_uint(list, lease->base.token);
 }
 
 static uint64_t source_of(const struct weir__item *item)
@@ -410,7 +434,7 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
     weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
-        if (pack_of(held)->key == key) { /* its first node */
+        if (slots_of(held) > 0 && pack_of(held)->key == key) { /* its first */
             weir__prefix_pack(buf, prefix, held->name);
             key++;
         }
@@ -428,29 +452,30 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
 {
     struct weir__delay_topic *topic = draft->topic;
     struct weir__buf *lists = topic->shared->scratch;
-    size_t args = has_aways(draft)     ? 13
-                  : leaves_out         ? 10
-                  : has_burials(draft) ? 9
-                                       : 6;
+    size_t args = has_aways(draft)     ? 14
+                  : leaves_out         ? 11
+                  : has_burials(draft) ? 10
+                                       : 7;
 
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < LISTS; i++)
         weir__buf_reset(&lists[i]);
     write_nodes(&lists[NODES], draft);
+    write_back(&lists[BACK], draft);
     write_closed(&lists[CLOSED], draft);
     write_moves(&lists[MOVES], draft);
     write_ends(&lists[ENDS], draft);
     write_keys(buf, draft, args);
     weir__resp_str(buf, topic->base.name);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < LISTS; i++) {
         weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
     if (has_burials(draft))
         write_grave(buf, draft);
-    else if (args > 9)
+    else if (args > 10)
         write_absent_grave(buf);
-    if (args > 9)
+    if (args > 10)
         weir__resp_str(buf, leaves_out ? "1" : "");
     if (has_aways(draft))
         weir__away_write(buf, draft, FIRST_PACK_KEY + (uint32_t)draft->packs);

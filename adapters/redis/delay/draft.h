@@ -15,7 +15,9 @@ struct weir__draft {
     struct weir__delay_topic *topic;
     uint32_t number; /* of the call */
     struct weir__held *first, *end;
-    size_t nodes, slots, bytes, verdicts, packs;
+    size_t nodes; /* with verdicts */
+    size_t back_nodes, backs;
+    size_t slots, bytes, verdicts, packs;
     size_t first_item, end_item;           /* of the topic's endings */
     size_t end_move, end_dead, end_burial; /* moves and follow-ups before the
                                               first, then dead jobs, burials,

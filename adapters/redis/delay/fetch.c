@@ -57,6 +57,7 @@ void weir__delay_lease_done(struct weir__delay_lease *lease)
     WEIR_ASSERT(lease->out == 0);
     lease->next_done = lease->topic->done;
     lease->topic->done = lease;
+    weir__topic_mark(&lease->topic->base);
 }
 
 void weir__delay_lease_leave(struct weir__delay_lease *lease)

@@ -98,7 +98,8 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
     struct weir__delay_topic *topic = settle->topic;
 
     if (!settle->is_held) {
-        settle->cost = settle->call.len + settle->verdicts * VERDICT_COST;
+        settle->cost = settle->call.len +
+                       (settle->verdicts + settle->backs) * VERDICT_COST;
         for (size_t i = 0; i < settle->copy_count; i++)
             settle->cost += settle->copies[i].len;
         topic->held_cost += settle->cost;
@@ -135,7 +136,7 @@ bool weir__hold_push(struct weir__settle *settle,
     if ((is_error && class != WEIR__ERROR_REFUSED &&
          class != WEIR__ERROR_FULL && class != WEIR__ERROR_DENIED) ||
         (!is_error && settle->copy_count == 0) || topic->base.user == NULL ||
-        settle->verdicts == 0 || topic->base.store->is_closed)
+        settle->verdicts + settle->backs == 0 || topic->base.store->is_closed)
         return false;
     if (settle->copy_count == 0)
         weir__conn_take_back(topic->base.store->commands, &settle->call);

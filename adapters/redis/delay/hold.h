@@ -21,6 +21,7 @@ struct weir__settle {
     struct weir__delay_topic *topic;
     struct weir__settle *next; /* of those that are held */
     size_t verdicts;
+    size_t backs;          /* runs that go back; answered with the last */
     size_t told;           /* of these what was answered for good */
     bool is_second;        /* leaves out what is not staged */
     bool is_held;          /* or was */

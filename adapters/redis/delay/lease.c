@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay/hold.h"
-#include "core/assert.h"
-#include "core/mem.h"
 
-/* Leases: prolonging those of which something is out, giving back the rest. */
+/* Prolonging leases. */
 
 /* A lease whose last verdicts are on their way ends with them; where the server
  * did not take them it has to last until it does. */
@@ -46,67 +44,4 @@ void weir__delay_renew(struct weir__renewals *renewals,
             }
         weir__renewals_end(renewals);
     }
-}
-
-/* --- giving back -------------------------------------------------------- */
-
-struct release_request {
-    struct weir__request request;
-    struct weir__delay_topic *topic;
-    uint64_t token;
-    size_t returned;
-};
-
-static void send_release(struct release_request *release)
-{
-    const struct weir__delay_topic *topic = release->topic;
-    struct weir__buf bytes = {0};
-
-    weir__resp_eval(&bytes, &weir__script_delay_release, 5, 2);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease meta idle");
-    weir__resp_int(&bytes, (int64_t)release->token);
-    weir__resp_str(&bytes, topic->base.name);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_release,
-                     WEIR__SEND_AGAIN, &release->request);
-}
-
-static void on_released(struct weir__request *request, int code,
-                        const struct redisReply *reply)
-{
-    struct release_request *release =
-        (struct release_request *)request; /* first member */
-    struct weir__delay_topic *topic = release->topic;
-    size_t returned = release->returned;
-    int64_t has_more = 0;
-
-    if (code == WEIR_OK && weir__reply_int(reply, 1, &has_more) &&
-        has_more != 0) {
-        send_release(release);
-        return;
-    }
-    weir__mem_free(release);
-    weir__hold_note_error(topic, "release", code, reply);
-    if (code == WEIR_OK)
-        weir__topic_log_aside(&topic->base, reply, 2);
-    WEIR_ASSERT(topic->base.unsettled >= returned);
-    topic->base.unsettled -= returned;
-    if (topic->base.user != NULL)
-        topic->base.store->events.settled(topic->base.user, returned, 0);
-}
-
-void weir__delay_release(struct weir__delay_topic *topic, uint64_t token,
-                         size_t returned)
-{
-    struct release_request *release = weir__mem_new(sizeof(*release));
-
-    if (release == NULL) { /* the lease runs out */
-        topic->base.unsettled -= returned;
-        return;
-    }
-    release->request.done = on_released;
-    release->request.store = topic->base.store;
-    release->topic = topic;
-    release->token = token;
-    release->returned = returned;
-    send_release(release);
 }

@@ -46,7 +46,7 @@ void weir__overdue_free(struct weir__overdue *overdue)
 {
     if (overdue == NULL)
         return;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&overdue->stand_in.scratch[i]);
     weir__mem_free(overdue->stand_in.parcels.list);
     weir__items_fini(&overdue->topic.endings);

@@ -33,10 +33,12 @@ struct weir__held {
     uint32_t ended;    /* leases that count and are not in the record yet */
     int64_t due_ms;    /* server time */
     uint32_t verdicts; /* collected since the last flush */
+    uint32_t backs;    /* likewise: runs that go back unstarted */
     uint32_t endings;  /* of these what is written somewhere else */
     size_t bytes;      /* of that, about */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
-    uint64_t slots[4]; /* those slots, one bit each */
+    uint64_t slots[4]; /* those of the verdicts, one bit each */
+    uint64_t back[4];  /* those of the runs that go back */
     struct weir__delay_lease *lease;
     struct weir__held *next; /* in the topic's list of touched nodes */
     uint32_t call;           /* the settle call that takes it */
@@ -82,7 +84,6 @@ struct weir__delay_lease {
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */
-    size_t returned; /* runs that came back without having been started */
     bool is_fetching;
     size_t node_count;
     size_t pack_count;
@@ -145,7 +146,7 @@ struct weir__delay {
     struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
     size_t fetcher;                              /* the last one used */
 
-    struct weir__buf scratch[4]; /* lists of one settle call */
+    struct weir__buf scratch[5]; /* lists of one settle call */
     struct weir__parcels parcels;
     struct weir__shelf batches; /* freed ones */
     struct weir__adds *spare_adds;
@@ -250,10 +251,6 @@ void weir__delay_send_settles(struct weir__delay_topic *topic);
 
 void weir__delay_renew(struct weir__renewals *renewals,
                        const struct weir__store_topic *topic, int64_t lease_ms);
-
-/* Give back what is left under a token; `returned` verdicts wait for it. */
-void weir__delay_release(struct weir__delay_topic *topic, uint64_t token,
-                         size_t returned);
 
 /* --- delay/overdue.c ---------------------------------------------------- */
 

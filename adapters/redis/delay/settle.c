@@ -188,7 +188,7 @@ static size_t bytes_of(const struct weir__run *run)
 
 static bool has_room(const struct weir__held *held, const struct weir__run *run)
 {
-    return held->verdicts + held->endings + 1 + endings_of(run) <=
+    return held->verdicts + held->endings + held->backs + 1 + endings_of(run) <=
                WEIR__CALL_SLOTS &&
            (held->bytes == 0 ||
             held->bytes + bytes_of(run) <= WEIR__CALL_BYTES);
@@ -209,6 +209,7 @@ static struct weir__held *part_for(struct weir__held *held,
     memcpy(part->name, held->name, sizeof(part->name));
     part->size = held->size;
     part->lo = held->lo;
+    part->due_ms = held->due_ms;
     part->pack = held->pack;
     part->lease = held->lease;
     part->part = part; /* tells it from a claimed node */
@@ -219,7 +220,7 @@ static struct weir__held *part_for(struct weir__held *held,
 /* Unless it has verdicts. */
 static void forget_part(struct weir__held *held)
 {
-    if (held->part == NULL || held->part->verdicts > 0)
+    if (held->part == NULL || held->part->verdicts + held->part->backs > 0)
         return;
     weir__mem_free(held->part);
     held->part = NULL;
@@ -236,7 +237,7 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
         return; /* its lease runs out */
     }
     WEIR_ASSERT((held->slots[run->slot >> 6] & bit) == 0);
-    if (held->verdicts == 0)
+    if (held->verdicts + held->backs == 0)
         touch(held);
     held->slots[run->slot >> 6] |= bit;
     held->verdicts++;
@@ -244,6 +245,22 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
     held->bytes += bytes_of(run);
     /* Another suspect starts at once: this one must not be under way then. */
     topic->touched_slots += run->is_suspect ? WEIR__CALL_SLOTS : 1;
+    topic->base.unsettled++;
+}
+
+/* A run that was not started returns under its due time. */
+static void take_back(struct weir__delay_topic *topic,
+                      const struct weir__run *run, struct weir__held *node)
+{
+    struct weir__held *held = part_for(node, run);
+
+    if (held == NULL)
+        return; /* its lease runs out */
+    if (held->verdicts + held->backs == 0)
+        touch(held);
+    held->back[run->slot >> 6] |= UINT64_C(1) << (run->slot & 63);
+    held->backs++;
+    topic->touched_slots++;
     topic->base.unsettled++;
 }
 
@@ -258,22 +275,20 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
     WEIR_ASSERT(held->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
-        lease->returned++;
-        topic->base.unsettled++;
+        take_back(topic, run, held);
     } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, held);
     }
     weir__run_fini(run);
     lease->out--;
-    if (lease->out == 0) {
+    if (lease->out == 0)
         weir__delay_lease_done(lease);
-        weir__topic_mark(&topic->base);
-    }
 }
 
 void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held)
 {
-    WEIR_ASSERT(held->lease->topic == topic && held->verdicts == 0);
+    WEIR_ASSERT(held->lease->topic == topic &&
+                held->verdicts + held->backs == 0);
     held->is_dropped = true;
     topic->touched_slots += held->size;
     touch(held);
@@ -292,9 +307,11 @@ void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
             held->next = NULL;
             held->part = NULL;
             held->verdicts = 0;
+            held->backs = 0;
             held->endings = 0;
             held->bytes = 0;
             memset(held->slots, 0, sizeof(held->slots));
+            memset(held->back, 0, sizeof(held->back));
         }
         held = next;
     }

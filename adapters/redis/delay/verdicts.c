@@ -25,7 +25,11 @@ static void leave_leases(struct weir__settle *settle)
         WEIR_ASSERT(lease->settles > 0);
         lease->settles--;
         lease->held -= settle->is_held;
-        if (lease->is_done && lease->settles == 0)
+        if (!lease->is_done || lease->settles > 0)
+            continue;
+        if (settle->is_held) /* the call that was to end it found this left */
+            weir__delay_lease_done(lease);
+        else
             weir__delay_lease_free(lease);
     }
 }
@@ -176,6 +180,16 @@ static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
         topic->base.store->events.settled(topic->base.user, verdicts, refused);
 }
 
+static void tell_backs(const struct weir__settle *settle)
+{
+    struct weir__delay_topic *topic = settle->topic;
+
+    WEIR_ASSERT(topic->base.unsettled >= settle->backs);
+    topic->base.unsettled -= settle->backs;
+    if (topic->base.user != NULL && settle->backs > 0)
+        topic->base.store->events.settled(topic->base.user, settle->backs, 0);
+}
+
 /* Verdicts that a repeat settled before are refused when it comes again. */
 static void read_answer(struct weir__settle *settle,
                         const struct redisReply *reply, size_t unkept)
@@ -257,6 +271,7 @@ static void on_settled(struct weir__request *request, int code,
         return;
     rest = settle->verdicts - settle->told;
     tell(settle, rest, rest);
+    tell_backs(settle);
     if (was_held) {
         topic->held_cost -= settle->cost;
         weir__hold_release(topic);
@@ -293,9 +308,9 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
     struct weir__delay_topic *topic = draft->topic;
     size_t parcels = topic->shared->parcels.count;
     size_t copies = parcels == 0 ? 0 : parcels + 1;
-    struct weir__settle *settle =
-        weir__mem_new(sizeof(*settle) + copies * sizeof(settle->copies[0]) +
-                      draft->nodes * sizeof(settle->leases[0]));
+    struct weir__settle *settle = weir__mem_new(
+        sizeof(*settle) + copies * sizeof(settle->copies[0]) +
+        (draft->nodes + draft->back_nodes) * sizeof(settle->leases[0]));
 
     if (settle == NULL)
         return NULL;
@@ -303,6 +318,7 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
     settle->request.store = topic->base.store;
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
+    settle->backs = draft->backs;
     settle->leases = (void *)(settle->copies + copies);
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
@@ -322,8 +338,8 @@ static void send_call(struct weir__draft *draft)
     bool is_crowded = weir__hold_is_crowded(topic);
 
     if (settle == NULL) { /* the leases run out */
-        WEIR_ASSERT(topic->base.unsettled >= draft->verdicts);
-        topic->base.unsettled -= draft->verdicts;
+        WEIR_ASSERT(topic->base.unsettled >= draft->verdicts + draft->backs);
+        topic->base.unsettled -= draft->verdicts + draft->backs;
         return;
     }
     write_copies(settle, draft);
@@ -355,16 +371,18 @@ static void send_all(struct weir__delay_topic *topic)
     struct weir__held *held = topic->touched;
     size_t item = 0;
 
+    if (held == NULL && topic->done == NULL)
+        return;
     find_grave(topic);
     weir__draft_sort_endings(topic, held);
-    while (held != NULL) {
+    do {
         struct weir__draft draft = weir__draft_nodes(topic, held);
 
         weir__draft_endings(&draft, item);
         send_call(&draft);
         item = draft.end_item;
         held = draft.end;
-    }
+    } while (held != NULL);
     WEIR_ASSERT(item == topic->endings.count);
 }
 
@@ -378,8 +396,6 @@ void weir__delay_send_settles(struct weir__delay_topic *topic)
         struct weir__delay_lease *lease = topic->done;
 
         topic->done = lease->next_done;
-        if (lease->returned > 0)
-            weir__delay_release(topic, lease->base.token, lease->returned);
         weir__delay_lease_leave(lease);
     }
 }

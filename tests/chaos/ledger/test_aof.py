@@ -121,8 +121,8 @@ def settle(server, token, node):
              (head[0] + 256 * head[1]).to_bytes(2, "big") + b"\xa0")
     server.call("EVAL", TEXTS["delay/settle"], "9", *keys(
         "run", "lease", "ids", "meta", "wait", "dead", "rec", "idle",
-        "p:" + seq), topic, nodes, b"\x91\xcd" + token.to_bytes(2, "big"), "",
-        "", 1000)
+        "p:" + seq), topic, nodes, "", b"\x91\xcd" + token.to_bytes(2, "big"),
+        "", "", 1000)
 
 
 @test

@@ -244,8 +244,17 @@ struct away_topic {
     long long max_pending;
 };
 
+/* A node, or some of its slots, that nobody started. */
+struct back {
+    struct node node;
+    uint64_t token;
+    int64_t due_ms;
+    bool is_whole;
+    bool slots[SLOTS];
+};
+
 struct settle_call {
-    size_t entries, moves, ends, closed, burials, aways;
+    size_t entries, moves, ends, backs, closed, burials, aways;
     long long most_dead;
     bool is_other_kind; /* the grave: the dead stay here */
     struct burial burial[CALL_PACKS];
@@ -254,6 +263,7 @@ struct settle_call {
     struct away away[CALL_PACKS];
     struct away_topic topic[AWAY_TOPICS];
     struct end end[CALL_SLOTS];
+    struct back back[CALL_NODES];
     uint64_t close[CALL_NODES];
 };
 
@@ -279,7 +289,6 @@ void model_slot(struct model *model, const struct slot_call *call,
 /* Writes the tokens that are lost. */
 void model_renew(struct model *model, const uint64_t *tokens, size_t count,
                  int64_t lease_ms, struct text *answer);
-void model_release(struct model *model, uint64_t token, struct text *answer);
 void model_stats(struct model *model, size_t most_nodes, struct text *answer);
 void model_lateness(struct model *model, long long max, const int *buckets,
                     const long long *counts, size_t count);
@@ -330,7 +339,7 @@ unsigned left_part(unsigned lo, unsigned hi);
 
 /* --- for the other files of the model ----------------------------------- */
 
-enum { MOST_EXPIRED = 256, MOST_RELEASED = 500, MOST_ENDED = 127 };
+enum { MOST_EXPIRED = 256, MOST_ENDED = 127 };
 
 /* A job enters: waits in a node of its own, or in that of a whole pack. */
 void model_enter(struct model *model, struct pack *pack, const bool *refused,

@@ -71,18 +71,6 @@ void model_renew(struct model *model, const uint64_t *tokens, size_t count,
     text_str(answer, ")");
 }
 
-void model_release(struct model *model, uint64_t token, struct text *answer)
-{
-    long long jobs;
-    size_t nodes = model_give_back(model, token, MOST_RELEASED, false, &jobs);
-
-    if (nodes < MOST_RELEASED)
-        model_lease_end(model, token);
-    if (jobs > 0)
-        model_wake(model, model_now_ms(model));
-    text_format(answer, "(%lld %d)", jobs, nodes == MOST_RELEASED);
-}
-
 /* --- suspects ----------------------------------------------------------- */
 
 void model_start(struct model *model, const struct start_call *call,

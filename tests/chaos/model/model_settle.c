@@ -379,6 +379,51 @@ static bool all_are_staged(const struct settle_call *call)
     return true;
 }
 
+/* The node that the job runs in goes back, as far as it is wanted. */
+static long long back_node(struct pack *pack, const struct job *first,
+                           const struct back *back)
+{
+    unsigned lo = first->lo, hi = first->hi;
+    bool goes[SLOTS] = {false};
+    long long count = 0;
+
+    for (unsigned slot = lo; slot <= hi; slot++)
+        goes[slot] = back->is_whole || back->slots[slot];
+    model_split(pack, lo, hi, goes);
+    for (unsigned slot = lo; slot <= hi; slot++) {
+        struct job *job = &pack->jobs[slot];
+
+        if (!goes[slot])
+            continue;
+        job->state = WAITS;
+        job->due_ms = back->due_ms;
+        job->is_started = false;
+        count++;
+    }
+    return count;
+}
+
+static void take_backs(struct model *model, const struct settle_call *call,
+                       int64_t *first_ms)
+{
+    for (size_t i = 0; i < call->backs; i++) {
+        const struct back *back = &call->back[i];
+        struct pack *pack = model->packs[back->node.pack - 1];
+        long long count = 0;
+
+        for (unsigned slot = back->node.lo; slot <= back->node.hi; slot++) {
+            const struct job *job = &pack->jobs[slot];
+
+            if (job->state == RUNS && job->token == back->token &&
+                (back->is_whole || back->slots[slot]))
+                count += back_node(pack, job, back);
+        }
+        model->count.returned += count;
+        if (count > 0 && back->due_ms < *first_ms)
+            *first_ms = back->due_ms;
+    }
+}
+
 void model_settle(struct model *model, struct settle_call *call,
                   struct text *answer)
 {
@@ -398,6 +443,7 @@ void model_settle(struct model *model, struct settle_call *call,
         decide_entry(&deciding, i, &call->entry[i]);
     take_out(&deciding);
     model->count.settled += deciding.settled;
+    take_backs(model, call, &first_ms);
     for (size_t i = 0; i < call->closed; i++)
         if (!model_runs_under(model, call->close[i]))
             model_lease_end(model, call->close[i]);

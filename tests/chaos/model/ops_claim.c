@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "tests/chaos/model/run.h"
 
 /* Claiming, and keeping or giving back what was claimed. */
@@ -130,28 +132,47 @@ void op_renew(struct run *run)
     run_check(run);
 }
 
+/* Give back what is held under a token: all of it, or some. */
+static void give_back(struct run *run, uint64_t token, bool is_all)
+{
+    static struct settle_call call; /* large */
+    size_t slots = 0;
+
+    memset(&call, 0, sizeof(call));
+    call.most_dead = 40;
+    for (size_t i = 0; i < run->held_count && call.backs < CALL_NODES; i++) {
+        struct back *back = &call.back[call.backs];
+        unsigned lo = run->held[i].node.lo, hi = run->held[i].node.hi;
+
+        if (run->held[i].token != token || slots + hi - lo >= CALL_SLOTS ||
+            (!is_all && chance(run, 30)))
+            continue;
+        back->node = run->held[i].node;
+        back->token = token;
+        back->due_ms = model_now_ms(&run->model) - pick(run, 2000);
+        back->is_whole = is_all || chance(run, 50);
+        for (unsigned slot = lo; slot <= hi; slot++)
+            back->slots[slot] = slot == lo || chance(run, 50);
+        slots += hi - lo + 1;
+        call.backs++;
+    }
+    if (is_all || chance(run, 70))
+        call.close[call.closed++] = token;
+    run_settle(run, &call);
+}
+
 void run_release(struct run *run, uint64_t token)
 {
-    call_script(&run->caller, SCRIPT_RELEASE, 5, 2);
-    call_keys(&run->caller, "wait run lease meta idle");
-    call_int(&run->caller, (int64_t)token);
-    call_str(&run->caller, "t");
-    call_queue(&run->caller);
-    model_release(&run->model, token, &run->wanted);
-    run_check(run);
-    run_check_woken(run);
+    give_back(run, token, true);
 }
 
 void op_release(struct run *run)
 {
-    struct model *model = &run->model;
     uint64_t token = 999999999999;
 
-    if (model->lease_count > 0 && chance(run, 80))
-        token = model->leases[pick(run, (unsigned)model->lease_count)].token;
-    else if (run->held_count > 0)
+    if (run->held_count > 0 && chance(run, 90))
         token = run->held[pick(run, (unsigned)run->held_count)].token;
-    run_release(run, token);
+    give_back(run, token, chance(run, 30));
 }
 
 /* --- the end ------------------------------------------------------------ */

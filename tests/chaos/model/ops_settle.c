@@ -48,6 +48,28 @@ static void write_nodes(struct run *run, const struct settle_call *call,
     }
 }
 
+static void write_back(const struct settle_call *call, struct weir__buf *list)
+{
+    if (call->backs == 0)
+        return;
+    weir__pack_array(list, 4 * call->backs);
+    for (size_t i = 0; i < call->backs; i++) {
+        const struct back *back = &call->back[i];
+        uint8_t slots[SLOTS];
+        char name[SEQ_LEN + 5];
+        size_t count = 0;
+
+        for (unsigned slot = back->node.lo; slot <= back->node.hi; slot++)
+            if (!back->is_whole && back->slots[slot])
+                slots[count++] = (uint8_t)slot;
+        node_text(back->node, name);
+        weir__pack_str(list, name, strlen(name));
+        weir__pack_uint(list, back->token);
+        weir__pack_uint(list, (uint64_t)back->due_ms);
+        weir__pack_str(list, slots, count);
+    }
+}
+
 static void write_closed(const struct settle_call *call, struct weir__buf *list)
 {
     if (call->closed == 0)
@@ -130,9 +152,9 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
                 8 + keys->count + call->moves + 2 * call->burials +
                     (buries ? 4 : 0) + call->aways +
                     (call->aways > 0 ? 4 * AWAY_TOPICS : 0),
-                call->aways > 0 ? 13
-                : buries        ? 9
-                                : 6);
+                call->aways > 0 ? 14
+                : buries        ? 10
+                                : 7);
     call_keys(caller, "run lease ids meta wait dead rec idle");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
@@ -159,17 +181,18 @@ void run_settle(struct run *run, struct settle_call *call)
 {
     struct caller *caller = &run->caller;
     struct pack_keys keys = {.count = 0};
-    struct weir__buf lists[4] = {{0}}, burials = {0};
+    struct weir__buf lists[5] = {{0}}, burials = {0};
     size_t new_packs;
 
     write_nodes(run, call, &keys, &lists[0]);
     new_packs = FIRST_PACK_KEY + keys.count;
-    write_closed(call, &lists[1]);
-    write_moves(call, new_packs, &lists[2]);
-    write_ends(call, &lists[3]);
+    write_back(call, &lists[1]);
+    write_closed(call, &lists[2]);
+    write_moves(call, new_packs, &lists[3]);
+    write_ends(call, &lists[4]);
     write_keys(caller, call, &keys);
     call_str(caller, "t");
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         call_bytes(caller, &lists[i]);
         weir__buf_fini(&lists[i]);
     }
@@ -367,6 +390,7 @@ void op_settle(struct run *run)
     run->last_settle = run->settle;
     run->settle = call;
     call->entries = call->moves = call->ends = call->closed = 0;
+    call->backs = 0;
     call->most_dead = chance(run, 90) ? 40 : pick(run, 10);
     draft_entries(&draft);
     shuffle(&draft);

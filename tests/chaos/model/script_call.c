@@ -17,7 +17,6 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_CLAIM] = &weir__script_delay_claim,
     [SCRIPT_SETTLE] = &weir__script_delay_settle,
     [SCRIPT_RENEW] = &weir__script_delay_renew,
-    [SCRIPT_RELEASE] = &weir__script_delay_release,
     [SCRIPT_SLOT] = &weir__script_delay_slot,
     [SCRIPT_STATS] = &weir__script_delay_stats,
     [SCRIPT_LATENESS] = &weir__script_store_lateness,

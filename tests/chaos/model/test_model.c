@@ -10,7 +10,7 @@
 #include "tests/harness/test.h"
 
 /* Within which each planted fault shows. */
-enum { FAULT_OPERATIONS = 4000, FAULT_SEEDS = 8 };
+enum { FAULT_OPERATIONS = 4000, FAULT_SEEDS = 150 };
 
 /* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. */
 

@@ -270,7 +270,7 @@ const char *script_crash(const char *room)
 
 /* --- settling ----------------------------------------------------------- */
 
-static struct weir__buf nodes_arg, closed_arg, moves_arg, ends_arg;
+static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg;
 static size_t node_total;
 static bool leaves_out; /* jobs of packs that are not staged */
 
@@ -289,6 +289,21 @@ void script_settle_node(const char *node, const void *slots, size_t slot_count)
     node_total++;
 }
 
+/* The only node that goes back. */
+void script_settle_back(const char *node, const void *slots, size_t slot_count,
+                        int64_t due_ms)
+{
+    char name[17] = {0};
+
+    memset(name, node[0], 12);
+    memcpy(name + 12, node + 1, 4);
+    weir__pack_array(&back_arg, 4);
+    weir__pack_str(&back_arg, name, 16);
+    weir__pack_uint(&back_arg, strtoull(script_token, NULL, 10));
+    weir__pack_uint(&back_arg, (uint64_t)due_ms);
+    weir__pack_str(&back_arg, slots, slot_count);
+}
+
 static struct weir_slice list_slice(const struct weir__buf *buf)
 {
     static const char none[] = "";
@@ -301,8 +316,9 @@ static struct weir_slice list_slice(const struct weir__buf *buf)
 const char *script_settle(char letter, char moved, const char *most_dead)
 {
     struct weir__buf list = {0};
-    struct weir_slice lists[3] = {
-        list_slice(&closed_arg), list_slice(&moves_arg), list_slice(&ends_arg)};
+    struct weir_slice lists[4] = {
+        list_slice(&back_arg), list_slice(&closed_arg), list_slice(&moves_arg),
+        list_slice(&ends_arg)};
     const char *answer;
 
     weir__pack_array(&list, 5 * node_total);
@@ -314,7 +330,7 @@ const char *script_settle(char letter, char moved, const char *most_dead)
         script_pack_key(moved);
     script_arg("t");
     script_arg_bytes(list.ptr, list.len);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         script_arg_bytes(lists[i].ptr, lists[i].len);
     script_arg(most_dead);
     for (size_t i = 0; leaves_out && i < 3; i++)
@@ -329,6 +345,7 @@ const char *script_settle(char letter, char moved, const char *most_dead)
 void script_settle_begin(void)
 {
     weir__buf_fini(&nodes_arg);
+    weir__buf_fini(&back_arg);
     weir__buf_fini(&closed_arg);
     weir__buf_fini(&moves_arg);
     weir__buf_fini(&ends_arg);

@@ -198,7 +198,7 @@ TEST(a_job_with_a_made_id_is_found_by_its_slot)
     script_teardown();
 }
 
-/* --- renew, release, stats, lateness ------------------------------------- */
+/* --- renew, giving back, stats, lateness ------------------------------------- */
 
 static const char *reschedule(const char *when)
 {
@@ -264,18 +264,35 @@ TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
     script_teardown();
 }
 
-TEST(a_released_claim_is_ready_again_and_stays_suspect)
+TEST(what_is_given_back_is_ready_again_and_stays_suspect)
 {
     script_setup();
     (void)script_add('a', "2", "r0");
     EXPECT_STR("a0001+0", script_crash("2"));
     EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
-    script_begin(&weir__script_delay_release, "wait run lease meta idle");
-    script_arg(script_token);
-    script_arg("t");
-    EXPECT_STR("2 0", script_call());
-    EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
+    script_settle_begin();
+    script_settle_back("a0000", "", 0, 1000);
+    EXPECT_STR("0", script_settle('a', 0, "10"));
+    EXPECT_STR("a0000+1", script_claim("2", "9000"));
     EXPECT_INT(2, script_stat(STAT_CRASHED));
+    script_teardown();
+}
+
+TEST(a_part_of_a_node_goes_back_and_the_rest_stays_under_its_token)
+{
+    script_setup();
+    (void)script_add('a', "4", "r0");
+    EXPECT_STR("a0003+0", script_claim("4", "9000"));
+    script_settle_begin();
+    script_settle_node("a0003", "\0", 1);
+    script_settle_back("a0003", "\2\3", 2, 5);
+    script_settle_close();
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:run"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+    EXPECT_STR("5", redis_text(script_proc, "ZSCORE weir:{t}:wait %s0203",
+                               "aaaaaaaaaaaa"));
+    EXPECT_STR("a0203+0", script_claim("4", "9000"));
     script_teardown();
 }
 

@@ -12,29 +12,31 @@
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node
---       3 closed [ token, ... ] claims of which nothing is left
---       4 moves  [ key, jobs, header length, when (due.lua), form, sources,
+--       3 back   [ node, token, due ms, slots, ... ] what was not started: it
+--                returns to `wait`, after the verdicts
+--       4 closed [ token, ... ] claims that end if nothing is left of them
+--       5 moves  [ key, jobs, header length, when (due.lua), form, sources,
 --                ... ] new packs, staged as for add. Form 0: snoozes, 1:
 --                retries, 2: new jobs, each added with the verdict of its
 --                source unless its id exists
---       5 ends   [ source, id, record, ... ] for the dead; record '': expired,
+--       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
---       6 most dead jobs
---       7 burials [ key, key, jobs, header length, sources, ... ] or absent:
+--       7 most dead jobs
+--       8 burials [ key, key, jobs, header length, sources, ... ] or absent:
 --                dead jobs that become ready in another topic of this kind:
 --                the same jobs staged as a pack with their ids and as one
 --                without, for those whose id exists there
---       8 that topic, 9 its kind; '' for 7 to 9 is absent, too
---      10 '1': jobs whose new pack was not staged are left out; or absent, ''
---      11 aways [ key, jobs, header length, when, topic, sources, ... ] or
+--       9 that topic, 10 its kind; '' for 8 to 10 is absent, too
+--      11 '1': jobs whose new pack was not staged are left out; or absent, ''
+--      12 aways [ key, jobs, header length, when, topic, sources, ... ] or
 --                absent: new jobs of other topics, staged there, added as those
 --                of moves are. Where one of these topics does not take all that
 --                a source adds to it, none of the source's new jobs is added,
 --                and what names the source + 2^20 in moves, ends and burials
 --                comes instead of its verdict; else that is left out
---      12 topics [ name, number of the first of its keys, ... ] for aways, which
+--      13 topics [ name, number of the first of its keys, ... ] for aways, which
 --                count them from 1
---      13 their kind
+--      14 their kind
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before. With 256 added to the
 --       slot: left out, still under its token. Last come the pair -1, n where
@@ -43,6 +45,7 @@
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include number
+--#include suspect
 --#include due
 --#include topic
 --#include wake
@@ -50,16 +53,17 @@
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
-local topic, most_dead = ARGV[1], tonumber(ARGV[6])
+local topic, most_dead = ARGV[1], tonumber(ARGV[7])
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
-local nodes, closed = list_of(ARGV[2]), list_of(ARGV[3])
-local moves, ends = list_of(ARGV[4]), list_of(ARGV[5])
-local burials = ARGV[7] and list_of(ARGV[7]) or {}
+local nodes, back, closed =
+  list_of(ARGV[2]), list_of(ARGV[3]), list_of(ARGV[4])
+local moves, ends = list_of(ARGV[5]), list_of(ARGV[6])
+local burials = ARGV[8] and list_of(ARGV[8]) or {}
 
 local INSTEAD = 2 ^ 20
 local left_out
 local function leave_out(sources)
-  if ARGV[10] ~= '1' then return false end
+  if ARGV[11] ~= '1' then return false end
   left_out = left_out or {}
   for _, source in ipairs(sources) do left_out[source % INSTEAD] = true end
   return true
@@ -99,7 +103,7 @@ local function look_at_topic(number)
   local meta = KEYS[topics[2 * number] + 2]
   local known, left = call('HMGET', meta, 'kind', 'max_pending'), nil
   local reason = -3
-  if known[1] and known[1] ~= ARGV[13] then
+  if known[1] and known[1] ~= ARGV[14] then
     left, reason = 0, -2
   elseif known[2] then
     left = room_left(meta, number_of(known[2], math.huge))
@@ -125,8 +129,8 @@ local function look_at_topic(number)
   end
 end
 
-if (ARGV[11] or '') ~= '' then
-  aways, topics = cmsgpack.unpack(ARGV[11]), cmsgpack.unpack(ARGV[12])
+if (ARGV[12] or '') ~= '' then
+  aways, topics = cmsgpack.unpack(ARGV[12]), cmsgpack.unpack(ARGV[13])
   for a = 1, #aways, 6 do
     local ttl = call('PTTL', KEYS[aways[a]])
     if ttl == -2 and not leave_out(aways[a + 5]) then return { -1 } end
@@ -295,6 +299,52 @@ for key, pack in pairs(packs) do
   end
 end
 tally(meta, 'settled', settled)
+
+-- What was not started returns under its due time. Who had started a suspect
+-- did not die with it.
+local returned, returned_due = 0, nil
+local function give_back(list, name, under, due, slots)
+  local seq, wanted = sub(name, 1, 12), {}
+  for i = 1, #slots do wanted[byte(slots, i)] = true end
+  local function descend(from, to)
+    local below = node_name(seq, from, to)
+    local score = call('ZSCORE', run, below)
+    score = score and tonumber(score)
+    if score and floor(score) == under then
+      local goes, stays = {}, {}
+      for slot = from, to do
+        local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
+        list_of_slot[slot] = true
+      end
+      if not next(goes) then return end
+      local left = {}
+      carve(list, suspect_score(due, (suspicion(score))), seq, from, to, stays)
+      carve(left, score, seq, from, to, goes)
+      call('ZREM', run, below)
+      call_list('ZADD', run, left)
+      for _ in pairs(goes) do returned = returned + 1 end
+      returned_due = min(returned_due or due, due)
+    elseif from < to then
+      local half = left_size(from, to)
+      descend(from, from + half - 1)
+      descend(from + half, to)
+    end
+  end
+  descend(node_bounds(name))
+end
+
+if #back > 0 then
+  local entries, early = {}, 0
+  local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
+  for b = 1, #back, 4 do
+    local before = returned
+    give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3])
+    if back[b + 2] < mark_end then early = early + returned - before end
+  end
+  call_list('ZADD', wait, entries)
+  tally(meta, 'returned', returned)
+  tally(meta, 'ready', early)
+end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
   if left == 0 then call('ZREM', lease, digits(token)) end
@@ -351,7 +401,7 @@ for number = 1, #topics / 2 do
     end
   end
   if place.first then
-    topic_kind(place.meta, place.ids, ARGV[13])
+    topic_kind(place.meta, place.ids, ARGV[14])
     call_list('ZADD', KEYS[key], place.entries)
     wake_one(KEYS[key + 3], topics[2 * number - 1], place.first)
   end
@@ -433,7 +483,7 @@ if #burials > 0 then
   local target = { entries = {} }
   target.wait, target.ids = KEYS[#KEYS - 3], KEYS[#KEYS - 2]
   target.meta, target.idle = KEYS[#KEYS - 1], KEYS[#KEYS]
-  local fits = topic_kind(target.meta, target.ids, ARGV[9]) == ARGV[9]
+  local fits = topic_kind(target.meta, target.ids, ARGV[10]) == ARGV[10]
   local buried = 0
   for b = 1, #burials, 5 do
     local named, made = KEYS[burials[b]], KEYS[burials[b + 1]]
@@ -451,7 +501,7 @@ if #burials > 0 then
     call_list('ZADD', target.wait, target.entries)
     tally(target.meta, 'added', buried)
     tally(meta, 'failed', buried)
-    wake_one(target.idle, ARGV[8], now)
+    wake_one(target.idle, ARGV[9], now)
   end
 end
 tally(meta, 'expired', expired)
@@ -468,6 +518,9 @@ if failed > 0 then
     call('HDEL', rec, unpack(dropped))
     tally(meta, 'dropped', #dropped)
   end
+end
+if returned_due and (not here.first or returned_due < here.first) then
+  here.first = returned_due
 end
 if here.first then wake_one(idle, topic, here.first) end
 reply[1] = settled

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lane.h"
+#include "core/text.h"
+#include "tests/redis/bounded/bounded_fixture.h"
+#include "tests/redis/store/lease_fixture.h"
+
+/* Topics of different kinds in one store. */
+
+static const char *const kinds[] = {"delay", "list",       "stream",
+                                    "sync",  "concurrent", "bounded"};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static struct redis_proc *server;
+
+/* When the first lease of the topic ends, ms of the server. */
+static double first_end(const char *kind)
+{
+    const char *text = redis_text(
+        server, "EVAL %s 1 weir:{t}:%s",
+        "return redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]",
+        strcmp(kind, "concurrent") == 0 ? "alive" : "lease");
+
+    EXPECT_TRUE(text != NULL);
+    return strtod(text, NULL);
+}
+
+static void add_one(struct host *host, const char *kind)
+{
+    static const uint8_t seven[] = {7};
+    struct weir__record record = {.body = {seven, 1}};
+    struct weir__new_job job = {.record = &record};
+
+    if (strcmp(kind, "bounded") == 0)
+        job.group = weir__slice_str("g");
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->add(host->topic, &job, host_added, host));
+    AWAIT(host->added == 1);
+}
+
+/* A worker with one run of the kind out, under a long lease, and a keeper that
+ * looks often. */
+static struct host *open_with_run(const char *kind)
+{
+    static const struct weir__fifo_options classic = {.lease_ms = LEASE_LONG_MS,
+                                                      .consumers = 1};
+    struct weir__bounded_options bounded = bounded_options();
+    struct host *host;
+
+    server = world_open(NULL);
+    host = strcmp(kind, "bounded") == 0 ? bounded_open("w", &bounded)
+                                        : host_open_as("w", kind, &classic);
+    EXPECT_INT(0, host_claim(host, 0, LEASE_SHORT_MS));
+    add_one(host, kind);
+    while (host->runs == NULL)
+        (void)host_claim(host, 1, LEASE_LONG_MS);
+    return host;
+}
+
+/* A handler of the other kind holds the loop: it is not turned here. */
+static void hold_loop(struct host *host, const char *of, const char *kind)
+{
+    static struct weir__options lane_options = {.timeout = 60000};
+    static struct weir__lane lane = {.options = &lane_options};
+    struct weir__store_topic_options options = {.name = weir__slice_str("x"),
+                                                .kind = of};
+    struct weir__run run = {.lane = &lane, .started_ns = world_clock(NULL)};
+    struct weir__store_topic *topic;
+    double end = first_end(kind);
+
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->topic_open(host->store, &options, &topic));
+    host->store->ops->enter(topic, &run, run.started_ns + INT64_C(60000000000));
+    while (first_end(kind) <= end)
+        EXPECT_TRUE(end > ev_time() * 1000.);
+    EXPECT_TRUE(!host->store->ops->leave(topic, &run));
+}
+
+TEST(leases_of_each_kind_outlive_a_handler_of_each_other_kind)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct host *host;
+
+        if (strcmp(kinds[i], "sync") == 0)
+            continue; /* what is taken has no lease */
+        host = open_with_run(kinds[i]);
+        for (size_t other = 0; other < KINDS; other++)
+            hold_loop(host, kinds[other], kinds[i]);
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        AWAIT(host->store->ops->unsettled(host->topic) == 0);
+        EXPECT_INT(0, host->refused);
+        EXPECT_TRUE(strstr(world_log, "leases are gone") == NULL);
+        world_close();
+    }
+}
+
+TEST(a_worker_of_all_kinds_has_one_store)
+{
+    struct host *host = open_with_run("delay");
+    const char *clients;
+    int count = 0;
+
+    for (size_t i = 1; i < KINDS; i++) {
+        struct weir__store_topic_options options = {
+            .name = weir__slice_str(kinds[i]),
+            .kind = kinds[i],
+            .max_dead = 5,
+            .fifo = {.lease_ms = LEASE_LONG_MS, .consumers = 1},
+            .bounded = bounded_options()};
+        struct weir__store_topic *topic;
+
+        EXPECT_INT(WEIR_OK,
+                   host->store->ops->topic_open(host->store, &options, &topic));
+        EXPECT_STR(kinds[i], host->store->ops->kind_name(topic));
+    }
+    clients = redis_text(server, "CLIENT LIST");
+    while ((clients = strstr(clients, "name=w")) != NULL) {
+        clients += strlen("name=w");
+        count += *clients == ' ';
+    }
+    EXPECT_INT(2, count); /* commands and wake-ups */
+    world_close();
+}
