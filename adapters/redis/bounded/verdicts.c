@@ -69,10 +69,7 @@ static void finish(struct settle_call *call, size_t refused)
         weir__lot_free(lot);
     }
     weir__mem_free(call);
-    WEIR_ASSERT(topic->base.unsettled >= runs);
-    topic->base.unsettled -= runs;
-    if (topic->base.user != NULL)
-        topic->base.store->events.settled(topic->base.user, runs, refused);
+    weir__topic_settled(&topic->base, runs, refused);
 }
 
 static void on_settled(struct weir__request *request, int code,
@@ -175,7 +172,7 @@ static void drop_lost(struct weir__bounded_topic *topic)
             continue;
         }
         *link = lot->next_spent;
-        topic->base.unsettled -= lot->count;
+        weir__topic_forgo(&topic->base, lot->count);
         weir__lot_free(lot);
     }
     topic->spent_end = link;

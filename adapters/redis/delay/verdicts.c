@@ -171,23 +171,8 @@ static void note_follows(struct weir__delay_topic *topic,
 /* So many verdicts more are answered for good. */
 static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
 {
-    struct weir__delay_topic *topic = settle->topic;
-
-    WEIR_ASSERT(topic->base.unsettled >= verdicts);
-    topic->base.unsettled -= verdicts;
     settle->told += verdicts;
-    if (topic->base.user != NULL && verdicts > 0)
-        topic->base.store->events.settled(topic->base.user, verdicts, refused);
-}
-
-static void tell_backs(const struct weir__settle *settle)
-{
-    struct weir__delay_topic *topic = settle->topic;
-
-    WEIR_ASSERT(topic->base.unsettled >= settle->backs);
-    topic->base.unsettled -= settle->backs;
-    if (topic->base.user != NULL && settle->backs > 0)
-        topic->base.store->events.settled(topic->base.user, settle->backs, 0);
+    weir__topic_settled(&settle->topic->base, verdicts, refused);
 }
 
 /* Verdicts that a repeat settled before are refused when it comes again. */
@@ -271,7 +256,7 @@ static void on_settled(struct weir__request *request, int code,
         return;
     rest = settle->verdicts - settle->told;
     tell(settle, rest, rest);
-    tell_backs(settle);
+    weir__topic_settled(&topic->base, settle->backs, 0);
     if (was_held) {
         topic->held_cost -= settle->cost;
         weir__hold_release(topic);
@@ -338,8 +323,7 @@ static void send_call(struct weir__draft *draft)
     bool is_crowded = weir__hold_is_crowded(topic);
 
     if (settle == NULL) { /* the leases run out */
-        WEIR_ASSERT(topic->base.unsettled >= draft->verdicts + draft->backs);
-        topic->base.unsettled -= draft->verdicts + draft->backs;
+        weir__topic_forgo(&topic->base, draft->verdicts + draft->backs);
         return;
     }
     write_copies(settle, draft);

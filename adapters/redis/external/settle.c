@@ -220,11 +220,7 @@ static void on_settled(struct weir__request *request, int code,
         refused = (int64_t)verdicts; /* the script says no such thing */
     if (code == WEIR_OK && settled >= 0)
         weir__topic_log_refused(&topic->base, (size_t)refused);
-    WEIR_ASSERT(topic->base.unsettled >= verdicts);
-    topic->base.unsettled -= verdicts;
-    if (topic->base.user != NULL && verdicts > 0)
-        topic->base.store->events.settled(topic->base.user, verdicts,
-                                          (size_t)refused);
+    weir__topic_settled(&topic->base, verdicts, (size_t)refused);
 }
 
 /* --- sending ------------------------------------------------------------ */

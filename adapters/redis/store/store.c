@@ -138,6 +138,42 @@ void weir__topic_mark(struct weir__store_topic *topic)
     topic->store->dirty = topic;
 }
 
+void weir__topic_settled(struct weir__store_topic *topic, size_t count,
+                         size_t refused)
+{
+    WEIR_ASSERT(topic->unsettled >= count && refused <= count);
+    topic->unsettled -= count;
+    if (topic->user != NULL && count > 0)
+        topic->store->events.settled(topic->user, count, refused);
+}
+
+static void on_forgone(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__forgo_request *forgone =
+        (struct weir__forgo_request *)request; /* its first member */
+    size_t count = forgone->count;
+
+    (void)code;
+    (void)reply;
+    forgone->count = 0;
+    weir__topic_settled(forgone->topic, count, count);
+}
+
+void weir__topic_forgo(struct weir__store_topic *topic, size_t count)
+{
+    struct weir__forgo_request *forgone = &topic->forgone;
+    bool is_queued = forgone->count > 0;
+
+    forgone->count += count;
+    if (is_queued || count == 0)
+        return;
+    forgone->request.store = topic->store;
+    forgone->request.done = on_forgone;
+    forgone->topic = topic;
+    weir__redis_fail(&forgone->request, WEIR_ECANCELED);
+}
+
 int weir__claimed_check(const struct weir__claimed *claimed, size_t room)
 {
     if (claimed->count > room || (claimed->is_paused && claimed->count > 0))

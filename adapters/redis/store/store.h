@@ -76,6 +76,11 @@ struct weir__store_topic {
     struct weir__claim claim;
     struct weir__lease *leases; /* all that are not ended */
     size_t unsettled;           /* verdicts */
+    struct weir__forgo_request {
+        struct weir__request request;
+        struct weir__store_topic *topic;
+        size_t count; /* of verdicts that nobody will answer; 0: not queued */
+    } forgone;
     int64_t error_ns;   /* when an error of the server was last logged */
     char error[32];     /* and how it begins */
     int64_t refused_ns; /* when refused verdicts were */
@@ -159,6 +164,14 @@ void weir__topic_mark(struct weir__store_topic *topic);
 
 /* This worker claims no more: wake-ups are for others. */
 void weir__topic_leave_idle(struct weir__store_topic *topic);
+
+/* So many verdicts were answered for good, `refused` of them in vain: the user
+ * is told. Outside of ops. */
+void weir__topic_settled(struct weir__store_topic *topic, size_t count,
+                         size_t refused);
+
+/* So many will not be answered: the same a little later. Also inside of ops. */
+void weir__topic_forgo(struct weir__store_topic *topic, size_t count);
 
 /* WEIR_OK, or WEIR_ESERVER where the answer to a claim contradicts itself or
  * what was asked for: then it brings nothing. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/delay/private.h"
@@ -125,7 +126,7 @@ TEST(the_keeper_renews_what_waits_for_room)
     struct weir__run next = {.lane = &lane};
     char held[24];
 
-    (void)strcpy(held, lease_name(host->runs));
+    (void)snprintf(held, sizeof(held), "%s", lease_name(host->runs));
     lease_look(host);
     fill(true);
     retry_first_return_others(host);

@@ -130,6 +130,27 @@ TEST(jobs_survive_a_worker_without_memory)
     world_close();
 }
 
+/* Whoever waits for an idle topic would wait for ever. */
+TEST(each_verdict_that_was_taken_is_answered_whatever_fails)
+{
+    world_open(NULL);
+    struct host *host = host_open("w1");
+    for (int n = 0; n < 8; n++) {
+        host_add(host, NULL, 0);
+        AWAIT(host->added == n + 1);
+        while (host->runs == NULL)
+            (void)host_claim(host, 1, 3600000);
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        oom_after(n);
+        host->store->ops->flush(host->store);
+        oom_off();
+        AWAIT(host->settled == (size_t)n + 1);
+        EXPECT_INT(0, host->store->ops->unsettled(host->topic));
+    }
+    EXPECT_TRUE(host->refused > 0);
+    world_close();
+}
+
 /* Settles what was claimed, with 50 jobs more for each, with memory for `n`
  * allocations; returns how many verdicts were taken. */
 static size_t settle_with_follows(struct host *host, int n)

@@ -198,7 +198,7 @@ TEST(a_job_with_a_made_id_is_found_by_its_slot)
     script_teardown();
 }
 
-/* --- renew, giving back, stats, lateness ------------------------------------- */
+/* --- renew, giving back, stats, lateness ------------------------------- */
 
 static const char *reschedule(const char *when)
 {
