@@ -56,6 +56,7 @@ extern const struct weir__script weir__script_bounded_settle;
 extern const struct weir__script weir__script_bounded_renew;
 extern const struct weir__script weir__script_bounded_purge;
 extern const struct weir__script weir__script_bounded_list;
+extern const struct weir__script weir__script_bounded_stats;
 
 /* All of them, ended by NULL. */
 extern const struct weir__script *const weir__scripts[];

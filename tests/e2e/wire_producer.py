@@ -133,8 +133,6 @@ class Weir:
         return answer[0].decode(), answer[1], found
 
     def stats(self, topic):
-        names = ("time", "kind", "paused", "waiting", "ready", "running",
-                 "dead", "exact", "added", "done", "retried", "failed",
-                 "expired", "crashed", "dropped")
-        return dict(zip(names, self.run(
-            "stats", self.keys(topic, b"wait", b"meta", b"dead"), [1000])))
+        answer = self.run("stats", self.keys(topic, b"wait", b"meta", b"dead"),
+                          [1000])
+        return dict(zip([name.decode() for name in answer[::2]], answer[1::2]))

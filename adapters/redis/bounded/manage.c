@@ -11,74 +11,28 @@ enum { PURGE_GROUPS = 200 }; /* of one list, named by one call */
 
 /* --- statistics --------------------------------------------------------- */
 
-/* 0 where there is none. */
-static uint64_t number_at(const struct redisReply *reply, size_t index)
-{
-    struct weir_slice digits;
-
-    if (!weir__reply_str(reply, index, &digits) || digits.len > 18 ||
-        digits.len == 0 || digits.ptr[0] == '-')
-        return 0;
-    return (uint64_t)weir__digits_read(digits);
-}
-
-static void read_counts(struct weir_stats *stats,
-                        const struct redisReply *reply)
-{
-    *stats = (struct weir_stats){
-        .paused = number_at(reply, 1) != 0,
-        .ready_is_exact = true,
-        .ready = number_at(reply, 2),
-        .running = number_at(reply, 3),
-        .added_total = number_at(reply, 4),
-        .done_total = number_at(reply, 5),
-        .retried_total = number_at(reply, 6),
-        .failed_total = number_at(reply, 7),
-        .crashed_total = number_at(reply, 8),
-        .dropped_overflow = number_at(reply, 9),
-        .dropped_age = number_at(reply, 10),
-        .dropped_ttl = number_at(reply, 11),
-    };
-    stats->dropped_total =
-        stats->dropped_overflow + stats->dropped_age + stats->dropped_ttl;
-}
-
-static int read_reply(struct weir__stats_request *request,
+static int read_stats(struct weir__stats_request *request,
                       const struct redisReply *reply)
 {
-    struct weir_slice kind;
+    int rc = weir__stats_read(request, reply);
 
-    if (!weir__reply_str(reply, 0, &kind))
-        return WEIR_ENOTFOUND;
-    if (!weir__slice_equal(kind, weir__slice_str("bounded")))
-        return WEIR_EKIND;
-    memcpy(request->kind, "bounded", sizeof("bounded"));
-    request->now_ms = weir__redis_server_ms(request->topic->store);
-    read_counts(&request->stats, reply);
-    return WEIR_OK;
+    return rc == WEIR_OK && strcmp(request->kind, "bounded") != 0 ? WEIR_EKIND
+                                                                  : rc;
 }
 
-int weir__bounded_stats(struct weir__store_topic *port, weir_stats_fn fn,
+int weir__bounded_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                         void *arg)
 {
-    static const char *const fields[] = {
-        "kind",    "paused", "waiting", "running",  "added", "done",
-        "retried", "failed", "crashed", "overflow", "age",   "ttl"};
-    struct weir__store_topic *topic = &weir__bounded_topic_of(port)->base;
-    size_t count = sizeof(fields) / sizeof(fields[0]);
     struct weir__buf bytes = {0};
     struct weir__stats_request *stats;
-    int rc = weir__stats_new(topic, read_reply, fn, arg, &stats);
+    int rc = weir__stats_new(topic, read_stats, fn, arg, &stats);
 
     if (rc != WEIR_OK)
         return rc;
-    weir__resp_command(&bytes, 2 + count);
-    weir__resp_str(&bytes, "HMGET");
+    weir__resp_eval(&bytes, &weir__script_bounded_stats, 1, 0);
     weir__prefix_key(&bytes, &topic->prefix, "meta");
-    for (size_t i = 0; i < count; i++)
-        weir__resp_str(&bytes, fields[i]);
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &stats->request);
+    weir__redis_send(topic->store, &bytes, &weir__script_bounded_stats,
+                     WEIR__SEND_AGAIN, &stats->request);
     return WEIR_OK;
 }
 

@@ -38,8 +38,6 @@ static int read_stats(struct weir__stats_request *request,
 
     if (rc != WEIR_OK)
         return rc;
-    if (request->kind[0] == '\0')
-        return WEIR_ENOTFOUND;
     if (strcmp(request->kind, topic->policy->kind) != 0)
         return WEIR_EKIND;
     request->stats.running += unparked(topic);

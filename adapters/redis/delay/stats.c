@@ -5,7 +5,6 @@
 
 enum { MOST_NODES = 2000 }; /* that one stats call looks at */
 
-/* The script counts what waits, ready or not. */
 static int read_counts(struct weir__stats_request *request,
                        const struct redisReply *reply)
 {
@@ -16,10 +15,6 @@ static int read_counts(struct weir__stats_request *request,
 
     if (rc != WEIR_OK)
         return rc;
-    if (request->kind[0] == '\0')
-        return WEIR_ENOTFOUND;
-    stats->scheduled -=
-        stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
     if (topic->warned_newer && topic->base.leases == NULL &&
         topic->base.unsettled == 0 && stats->scheduled + stats->ready == 0)
         stats->newer = stats->running; /* until their lease runs out */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stddef.h>
 #include <string.h>
 
 #include "adapters/redis/late.h"
@@ -45,42 +46,75 @@ void weir__topic_lateness(struct weir__store_topic *port,
 
 /* --- counts ------------------------------------------------------------- */
 
-static uint64_t not_negative(int64_t value)
+/* What scripts answer a number for, by name. */
+static const struct {
+    const char *name;
+    size_t at;
+} numbers[] = {
+    {"waiting", offsetof(struct weir_stats, scheduled)}, /* ready or not */
+    {"ready", offsetof(struct weir_stats, ready)},
+    {"running", offsetof(struct weir_stats, running)},
+    {"dead", offsetof(struct weir_stats, dead)},
+    {"added", offsetof(struct weir_stats, added_total)},
+    {"done", offsetof(struct weir_stats, done_total)},
+    {"retried", offsetof(struct weir_stats, retried_total)},
+    {"failed", offsetof(struct weir_stats, failed_total)},
+    {"expired", offsetof(struct weir_stats, expired_total)},
+    {"crashed", offsetof(struct weir_stats, crashed_total)},
+    {"dropped", offsetof(struct weir_stats, dropped_total)},
+    {"overflow", offsetof(struct weir_stats, dropped_overflow)},
+    {"age", offsetof(struct weir_stats, dropped_age)},
+    {"ttl", offsetof(struct weir_stats, dropped_ttl)},
+};
+
+static bool is_named(struct weir_slice name, const char *text)
 {
-    return value < 0 ? 0 : (uint64_t)value;
+    return weir__slice_equal(name, weir__slice_str(text));
+}
+
+static void note(struct weir__stats_request *request, struct weir_slice name,
+                 int64_t value)
+{
+    uint64_t count = value < 0 ? 0 : (uint64_t)value;
+
+    if (is_named(name, "time"))
+        request->now_ms = value;
+    else if (is_named(name, "paused"))
+        request->stats.paused = value != 0;
+    else if (is_named(name, "exact"))
+        request->stats.ready_is_exact = value != 0;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (is_named(name, numbers[i].name))
+            memcpy((char *)&request->stats + numbers[i].at, &count,
+                   sizeof(count));
 }
 
 int weir__stats_read(struct weir__stats_request *request,
                      const struct redisReply *reply)
 {
-    int64_t numbers[15] = {0};
-    struct weir_slice kind;
+    struct weir_stats *stats = &request->stats;
+    struct weir_slice name, kind = {0};
+    size_t i = 0;
+    int64_t value;
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (i != 1 && !weir__reply_int(reply, i, &numbers[i]))
-            return WEIR_ESERVER;
-    if (!weir__reply_str(reply, 1, &kind) ||
-        kind.len >= sizeof(request->kind) || numbers[0] < 0)
+    request->now_ms = -1;
+    stats->ready_is_exact = true;
+    for (; weir__reply_str(reply, i, &name); i += 2) {
+        if (weir__reply_int(reply, i + 1, &value))
+            note(request, name, value);
+        else if (is_named(name, "kind"))
+            (void)weir__reply_str(reply, i + 1, &kind);
+        if (is_named(name, "aside"))
+            weir__topic_log_aside(request->topic, reply, i + 1);
+    }
+    if (request->now_ms < 0 || kind.ptr == NULL ||
+        kind.len >= sizeof(request->kind))
         return WEIR_ESERVER;
-    weir__topic_log_aside(request->topic, reply,
-                          sizeof(numbers) / sizeof(numbers[0]));
+    if (kind.len == 0)
+        return WEIR_ENOTFOUND;
     memcpy(request->kind, kind.ptr, kind.len);
-    request->now_ms = numbers[0];
-    request->stats = (struct weir_stats){
-        .paused = numbers[2] != 0,
-        .scheduled = not_negative(numbers[3]),
-        .ready = not_negative(numbers[4]),
-        .running = not_negative(numbers[5]),
-        .dead = not_negative(numbers[6]),
-        .ready_is_exact = numbers[7] != 0,
-        .added_total = not_negative(numbers[8]),
-        .done_total = not_negative(numbers[9]),
-        .retried_total = not_negative(numbers[10]),
-        .failed_total = not_negative(numbers[11]),
-        .expired_total = not_negative(numbers[12]),
-        .crashed_total = not_negative(numbers[13]),
-        .dropped_total = not_negative(numbers[14]),
-    };
+    stats->scheduled -=
+        stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
     return WEIR_OK;
 }
 

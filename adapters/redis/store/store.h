@@ -337,8 +337,8 @@ void weir__stats_counted(struct weir__request *request, int code,
 /* Tell it and free it. */
 void weir__stats_finish(struct weir__stats_request *stats, int code);
 
-/* Read what most kinds answer: the server's time, kind, paused, scheduled,
- * ready, running, dead, whether ready is exact, and seven totals. */
+/* Read what the stats scripts answer: names and values (delay/stats.lua).
+ * WEIR_ENOTFOUND: there is no such topic. */
 int weir__stats_read(struct weir__stats_request *stats,
                      const struct redisReply *reply);
 

@@ -156,11 +156,16 @@ void model_stats(struct model *model, size_t most_nodes, struct text *answer)
         waiting += job->state == WAITS;
         ready += job->state == WAITS && job->due_ms <= model->mark;
     }
-    text_format(answer, "(%lld %s %d %lld %lld %lld %zu %d",
+    text_format(answer,
+                "(time %lld kind %s paused %d waiting %lld ready %lld "
+                "running %lld dead %zu exact %d",
                 (long long)model_now_ms(model), model->exists ? "delay" : "''",
                 model->is_paused, waiting, ready, running, model->dead_count,
                 is_complete);
-    text_format(answer, " %lld %lld %lld %lld %lld %lld %lld)", count->added,
+    text_format(answer,
+                " added %lld done %lld retried %lld failed %lld expired %lld "
+                "crashed %lld dropped %lld)",
+                count->added,
                 count->settled - count->retried - count->snoozed -
                     count->failed - count->expired,
                 count->retried, count->failed, count->expired, count->crashed,

@@ -121,14 +121,12 @@ void op_slot_late(struct run *run)
 
 /* --- statistics --------------------------------------------------------- */
 
-/* Leave out `ready`, the fifth number. */
+/* Leave out the number behind `ready`. */
 static void blank_ready(struct text *text)
 {
     struct text result = {0};
-    const char *at = text_of(text);
+    const char *at = strstr(text_of(text), " ready ") + 7;
 
-    for (int i = 0; i < 4; i++)
-        at = strchr(at, ' ') + 1;
     text_add(&result, text->ptr, (size_t)(at - text->ptr));
     text_str(&result, "ready");
     text_str(&result, strchr(at, ' '));

@@ -410,10 +410,14 @@ const char *script_slot(const char *op, const char *id, const char *place,
                : script_reply->element[0]->str;
 }
 
-long long script_stat(size_t index)
+long long script_stat(const char *name)
 {
     script_begin(&weir__script_delay_stats, "wait meta dead");
     script_arg("1000");
     (void)script_call();
-    return script_reply->element[index]->integer;
+    for (size_t i = 0; i + 1 < script_reply->elements; i += 2)
+        if (strcmp(script_reply->element[i]->str, name) == 0)
+            return script_reply->element[i + 1]->integer;
+    EXPECT_STR(name, "a name of the reply");
+    return -1;
 }

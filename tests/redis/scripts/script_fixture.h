@@ -69,21 +69,7 @@ const char *script_settle_all(const char *node);
 const char *script_slot(const char *op, const char *id, const char *place,
                         const char *number);
 
-/* Positions in the reply of the stats script, and one of its numbers. */
-enum {
-    STAT_WAITING = 3,
-    STAT_READY,
-    STAT_RUNNING,
-    STAT_DEAD,
-    STAT_COMPLETE,
-    STAT_ADDED,
-    STAT_DONE,
-    STAT_RETRIED,
-    STAT_FAILED,
-    STAT_EXPIRED,
-    STAT_CRASHED,
-    STAT_DROPPED
-};
-long long script_stat(size_t index);
+/* A number that the stats script answers by this name. */
+long long script_stat(const char *name);
 
 #endif

@@ -29,7 +29,7 @@ TEST(ids_that_exist_are_refused_slot_by_slot)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:cccccccccccc"));
     EXPECT_STR("aaaaaaaaaaaa0001 bbbbbbbbbbbb0000 bbbbbbbbbbbb0202",
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
-    EXPECT_INT(4, script_stat(STAT_ADDED));
+    EXPECT_INT(4, script_stat("added"));
     script_teardown();
 }
 
@@ -42,7 +42,7 @@ static void expect_none(size_t count, struct weir_slice block)
     EXPECT_STR("0 0 -3", script_add_staged('b', "r0", 2));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
     EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:ids")); /* with "!" */
-    EXPECT_INT(1, script_stat(STAT_ADDED));
+    EXPECT_INT(1, script_stat("added"));
     script_teardown();
 }
 
@@ -183,7 +183,7 @@ TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
     EXPECT_STR("2", script_add('a', "x y", "r0"));
     EXPECT_STR("0 0 -1", script_add('a', "x y", "r0"));
     EXPECT_STR("0 0 -2", script_add_staged('b', "r0", 2));
-    EXPECT_INT(2, script_stat(STAT_WAITING));
+    EXPECT_INT(2, script_stat("waiting"));
     script_teardown();
 }
 
@@ -199,7 +199,7 @@ TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
     EXPECT_STR("0", script_add('a', "x", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
-    EXPECT_INT(1, script_stat(STAT_ADDED));
+    EXPECT_INT(1, script_stat("added"));
     script_teardown();
 }
 
@@ -218,7 +218,7 @@ TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
     EXPECT_STR("0 0 -2 7", script_add_staged('c', "r0", 2));
     script_number--;
     EXPECT_STR("0 0 -2 7", script_add('c', "w", "r0"));
-    EXPECT_INT(2, script_stat(STAT_ADDED));
+    EXPECT_INT(2, script_stat("added"));
     script_teardown();
 }
 
@@ -231,7 +231,7 @@ TEST(an_add_that_comes_late_adds_nothing)
     script_number = 5;
     EXPECT_STR("0", script_add('a', "x", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
-    EXPECT_INT(1, script_stat(STAT_ADDED));
+    EXPECT_INT(1, script_stat("added"));
     script_teardown();
 }
 

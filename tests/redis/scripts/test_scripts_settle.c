@@ -15,7 +15,7 @@ TEST(a_settled_node_leaves_nothing_behind)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
-    EXPECT_INT(3, script_stat(STAT_DONE));
+    EXPECT_INT(3, script_stat("done"));
     script_teardown();
 }
 
@@ -32,7 +32,7 @@ TEST(what_is_not_settled_stays_under_its_token)
                script_text("ZRANGEBYLEX weir:{t}:run - +"));
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
     EXPECT_STR("3 0 1 0 4", script_settle_all("a0004"));
-    EXPECT_INT(5, script_stat(STAT_DONE));
+    EXPECT_INT(5, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:lease"));
     script_teardown();
 }
@@ -83,7 +83,7 @@ TEST(entries_of_one_node_share_a_call)
     EXPECT_STR("5 1 3 2 1 2 2 2 3", script_settle('a', 0, "10"));
     EXPECT_STR("0 0 1 0 3 1 2 1 3 2 0 2 1 2 2 2 3 2 4",
                script_settle('a', 0, "10"));
-    EXPECT_INT(5, script_stat(STAT_DONE));
+    EXPECT_INT(5, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
@@ -101,8 +101,8 @@ TEST(a_stale_token_changes_nothing)
     EXPECT_STR("a0000+1 a0101+1", script_claim("10", "9000"));
     memcpy(script_token, stale, sizeof(stale));
     EXPECT_STR("0 0 0 0 1", script_settle_all("a0001"));
-    EXPECT_INT(2, script_stat(STAT_RUNNING));
-    EXPECT_INT(0, script_stat(STAT_DONE));
+    EXPECT_INT(2, script_stat("running"));
+    EXPECT_INT(0, script_stat("done"));
     script_teardown();
 }
 
@@ -124,10 +124,10 @@ TEST(a_move_takes_its_job_into_the_staged_pack)
     EXPECT_STR("bbbbbbbbbbbb", script_text("HGET weir:{t}:ids y"));
     EXPECT_STR("bbbbbbbbbbbb0000", script_text("ZRANGE weir:{t}:wait 0 -1"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
-    EXPECT_INT(1, script_stat(STAT_RETRIED));
-    EXPECT_INT(1, script_stat(STAT_DONE));
+    EXPECT_INT(1, script_stat("retried"));
+    EXPECT_INT(1, script_stat("done"));
     EXPECT_STR("0 0 0 0 1", script_settle('a', 'b', "10"));
-    EXPECT_INT(1, script_stat(STAT_WAITING));
+    EXPECT_INT(1, script_stat("waiting"));
     script_teardown();
 }
 
@@ -140,7 +140,7 @@ TEST(a_move_that_was_not_staged_stops_the_whole_call)
     script_settle_move(1, 10);
     script_settle_node("a0001", NULL, 0);
     EXPECT_STR("-1", script_settle('a', 'b', "10"));
-    EXPECT_INT(2, script_stat(STAT_RUNNING));
+    EXPECT_INT(2, script_stat("running"));
     script_teardown();
 }
 
@@ -155,9 +155,9 @@ TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
     script_settle_close();
     script_settle_leave_out();
     EXPECT_STR("2 0 257", script_settle('a', 'b', "10"));
-    EXPECT_INT(1, script_stat(STAT_RUNNING));
-    EXPECT_INT(2, script_stat(STAT_DONE));
-    EXPECT_INT(0, script_stat(STAT_RETRIED));
+    EXPECT_INT(1, script_stat("running"));
+    EXPECT_INT(2, script_stat("done"));
+    EXPECT_INT(0, script_stat("retried"));
     EXPECT_STR("aaaaaaaaaaaa0101", script_text("ZRANGE weir:{t}:run 0 -1"));
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
     script_settle_begin();
@@ -177,7 +177,7 @@ TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
     script_settle_node("a0000", NULL, 0);
     script_settle_leave_out();
     EXPECT_STR("0 0 256", script_settle('a', 'b', "10"));
-    EXPECT_INT(1, script_stat(STAT_RUNNING));
+    EXPECT_INT(1, script_stat("running"));
     script_teardown();
 }
 
@@ -193,7 +193,7 @@ TEST(a_refused_move_leaves_no_pack)
     script_settle_node("a0000", NULL, 0);
     EXPECT_STR("0 0 0", script_settle('a', 'b', "10"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
-    EXPECT_INT(0, script_stat(STAT_WAITING));
+    EXPECT_INT(0, script_stat("waiting"));
     script_teardown();
 }
 
@@ -211,9 +211,9 @@ TEST(the_oldest_dead_job_is_pushed_out)
         script_settle_end(0, ids[i], "record");
         EXPECT_STR("1", script_settle(nodes[i][0], 0, "2"));
     }
-    EXPECT_INT(2, script_stat(STAT_DEAD));
-    EXPECT_INT(3, script_stat(STAT_FAILED));
-    EXPECT_INT(1, script_stat(STAT_DROPPED));
+    EXPECT_INT(2, script_stat("dead"));
+    EXPECT_INT(3, script_stat("failed"));
+    EXPECT_INT(1, script_stat("dropped"));
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
     EXPECT_STR("D", script_text("HGET weir:{t}:ids z"));
     EXPECT_STR("record", script_text("HGET weir:{t}:rec z"));
@@ -229,8 +229,8 @@ TEST(an_expired_job_is_counted_and_not_kept)
     script_settle_node("a0000", NULL, 0);
     script_settle_end(0, "x", "");
     EXPECT_STR("1", script_settle('a', 0, "2"));
-    EXPECT_INT(1, script_stat(STAT_EXPIRED));
-    EXPECT_INT(0, script_stat(STAT_DONE));
+    EXPECT_INT(1, script_stat("expired"));
+    EXPECT_INT(0, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
     script_teardown();
 }

@@ -7,10 +7,10 @@
 --
 -- KEYS  wait meta dead
 -- ARGV  most nodes to look at
--- Reply { time in ms, kind ('' = no such topic), 1 if paused, waiting, ready,
---         running, dead, 1 if ready is complete, added, done, retried, failed,
---         expired, crashed, dropped, and what was set aside, if anything
---         (number.lua) }
+-- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1 or
+--         0), waiting (ready or not), ready, running, dead, exact (1 if ready is
+--         complete), totals; aside comes last where something was set aside
+--         (number.lua)
 --#include node
 --#include number
 local time = call('TIME')
@@ -67,9 +67,23 @@ local waiting = total.added + moved + total.returned + total.requeued -
                 total.claimed - total.delwait
 local running = total.claimed - total.settled - total.returned - total.delrun
 local done = total.settled - moved - total.failed - total.expired
-local reply = { now + 1, options[1] or '', options[2] and 1 or 0, waiting,
-                ready, running, call('ZCARD', dead), complete, total.added,
-                done, total.retried, total.failed, total.expired,
-                total.crashed, total.dropped + set_aside }
+local reply = {
+  'time', now + 1,
+  'kind', options[1] or '',
+  'paused', options[2] and 1 or 0,
+  'waiting', waiting,
+  'ready', ready,
+  'running', running,
+  'dead', call('ZCARD', dead),
+  'exact', complete,
+  'added', total.added,
+  'done', done,
+  'retried', total.retried,
+  'failed', total.failed,
+  'expired', total.expired,
+  'crashed', total.crashed,
+  'dropped', total.dropped + set_aside,
+}
+if set_aside > 0 then reply[#reply + 1] = 'aside' end
 tell_aside(meta, reply)
 return reply

@@ -3,9 +3,7 @@
 --
 -- KEYS  meta wait run dead auto, the list or stream
 -- ARGV  group ('': a list)
--- Reply { time in ms, kind ('' = no such topic), 1 if paused, scheduled, ready,
---         running, dead, 1 if ready is exact, added, done, retried, failed,
---         expired, crashed, dropped }
+-- Reply { name, value, ... } as delay/stats
 --#include lag
 --#include number
 local time = call('TIME')
@@ -25,8 +23,20 @@ local running = call('ZCARD', run)
 for _, jobs in ipairs(call('HVALS', auto)) do
   running = running + number_of(jobs)
 end
-return { now, options[1] or '', options[2] and 1 or 0,
-         call('ZCARD', wait) - due, left + due, running, call('ZCARD', dead),
-         exact, count.taken + count.purged + left, count.done, count.retried,
-         count.failed, count.expired, count.crashed,
-         count.dropped + count.lost }
+return {
+  'time', now,
+  'kind', options[1] or '',
+  'paused', options[2] and 1 or 0,
+  'waiting', call('ZCARD', wait) + left,
+  'ready', left + due,
+  'running', running,
+  'dead', call('ZCARD', dead),
+  'exact', exact,
+  'added', count.taken + count.purged + left,
+  'done', count.done,
+  'retried', count.retried,
+  'failed', count.failed,
+  'expired', count.expired,
+  'crashed', count.crashed,
+  'dropped', count.dropped + count.lost,
+}

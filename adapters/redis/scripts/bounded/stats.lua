@@ -1,0 +1,26 @@
+-- SPDX-License-Identifier: MIT
+-- bounded_stats: counts of a topic.
+--
+-- KEYS  meta
+-- Reply { name, value, ... } as delay/stats; what was dropped by reason, too
+--#include number
+--#include group
+local meta = KEYS[1]
+local options = call('HMGET', meta, 'kind', 'paused')
+local reply, count = {}, {}
+local function tell(name, value)
+  reply[#reply + 1] = name
+  reply[#reply + 1] = value
+end
+tell('time', (now_ms()))
+tell('kind', options[1] or '')
+tell('paused', options[2] and 1 or 0)
+local names = { 'waiting', 'running', 'added', 'done', 'retried', 'failed',
+                'crashed', 'overflow', 'age', 'ttl' }
+for i, value in ipairs(call('HMGET', meta, unpack(names))) do
+  count[names[i]] = max(number_of(value), 0)
+  tell(names[i], count[names[i]])
+end
+tell('ready', count.waiting)
+tell('dropped', count.overflow + count.age + count.ttl)
+return reply
