@@ -42,7 +42,6 @@ TEST(a_batch_holds_the_events_of_one_group_in_their_order)
     EXPECT_INT(-1, host->claimed.next_due_us);
     EXPECT_INT(10, bounded_count("done"));
     bounded_walk();
-    world_close();
 }
 
 TEST(made_ids_are_told_and_come_back_as_ids_that_were_given)
@@ -64,7 +63,6 @@ TEST(made_ids_are_told_and_come_back_as_ids_that_were_given)
     EXPECT_STR("mine", host->last_id);
     EXPECT_INT(1, host_claim(host, 300, 5000));
     EXPECT_STR("mine", run_id(host->runs));
-    world_close();
 }
 
 TEST(no_more_than_a_batch_is_taken_of_a_group_at_its_turn)
@@ -82,7 +80,6 @@ TEST(no_more_than_a_batch_is_taken_of_a_group_at_its_turn)
     settle_all(host, WEIR__OUTCOME_DONE);
     EXPECT_INT(4, host_claim(host, 300, 5000));
     EXPECT_STR("a:5-8 ", events_text(host));
-    world_close();
 }
 
 TEST(a_full_group_drops_its_oldest_events)
@@ -101,7 +98,6 @@ TEST(a_full_group_drops_its_oldest_events)
     EXPECT_INT(3, host_claim(host, 300, 5000));
     EXPECT_STR("a:3-5 ", events_text(host));
     bounded_walk();
-    world_close();
 }
 
 TEST(what_is_leased_is_not_dropped)
@@ -120,7 +116,6 @@ TEST(what_is_leased_is_not_dropped)
     EXPECT_INT(3, host_claim(host, 300, 5000));
     EXPECT_STR("a:6-8 ", events_text(host));
     bounded_walk();
-    world_close();
 }
 
 TEST(a_full_group_drops_new_events_or_refuses_them)
@@ -150,7 +145,6 @@ TEST(a_full_group_drops_new_events_or_refuses_them)
     EXPECT_INT(6, host_claim(host, 10, 5000));
     EXPECT_STR("a:1-3 a:6-8 ", events_text(host));
     bounded_walk();
-    world_close();
 }
 
 TEST(what_is_stored_with_the_topic_beats_its_worker)
@@ -162,7 +156,6 @@ TEST(what_is_stored_with_the_topic_beats_its_worker)
     events_add(host, "a", 1, 5);
     EXPECT_INT(3, host->dropped[WEIR_DROP_OVERFLOW]);
     EXPECT_INT(2, host_claim(host, 300, 5000));
-    world_close();
 }
 
 TEST(a_retried_batch_goes_back_to_the_head_and_waits)
@@ -195,7 +188,6 @@ TEST(a_retried_batch_goes_back_to_the_head_and_waits)
     EXPECT_INT(1, host->runs->record.counters.attempt);
     EXPECT_INT(2, bounded_count("retried"));
     bounded_walk();
-    world_close();
 }
 
 static void settle_dead(struct host *host, const char *reason)
@@ -220,7 +212,6 @@ TEST(dead_events_are_counted_and_gone)
     EXPECT_INT(1, bounded_count("age"));
     EXPECT_INT(1, host->dropped[WEIR_DROP_AGE]);
     bounded_walk();
-    world_close();
 }
 
 TEST(a_group_is_served_again_only_when_its_batch_is_settled)
@@ -238,7 +229,6 @@ TEST(a_group_is_served_again_only_when_its_batch_is_settled)
     host_await_settled(host);
     EXPECT_INT(1, host_claim(host, 300, 5000));
     EXPECT_STR("a:3 ", events_text(host));
-    world_close();
 }
 
 TEST(a_dead_workers_batch_returns_to_its_head_one_by_one)
@@ -269,7 +259,6 @@ TEST(a_dead_workers_batch_returns_to_its_head_one_by_one)
     EXPECT_INT(1, host_claim(other, 300, 60000)); /* no suspect any more */
     EXPECT_STR("a:4 ", events_text(other));
     EXPECT_TRUE(!other->runs->is_suspect);
-    world_close();
 }
 
 /* The lease of the first run ends; returns what it is blamed for then. */
@@ -296,7 +285,6 @@ TEST(only_noted_starts_are_blamed)
     EXPECT_INT(2, die_once(host, true));
     EXPECT_STR("a:1 ", events_text(host));
     bounded_walk();
-    world_close();
 }
 
 TEST(a_verdict_after_the_lease_ended_is_refused)
@@ -313,7 +301,6 @@ TEST(a_verdict_after_the_lease_ended_is_refused)
     settle_all(other, WEIR__OUTCOME_DONE);
     EXPECT_INT(0, other->refused);
     bounded_walk();
-    world_close();
 }
 
 TEST(a_lease_that_is_renewed_does_not_end)
@@ -336,7 +323,6 @@ TEST(a_lease_that_is_renewed_does_not_end)
     AWAIT(host->lost_token == host->runs->token);
     settle_all(host, WEIR__OUTCOME_TAKEN);
     bounded_walk();
-    world_close();
 }
 
 TEST(without_leases_what_is_taken_is_gone)
@@ -356,7 +342,6 @@ TEST(without_leases_what_is_taken_is_gone)
     AWAIT(host_claim(host, 300, 300) > 0);
     settle_all(host, WEIR__OUTCOME_DONE);
     bounded_walk();
-    world_close();
 }
 
 TEST(hot_groups_take_no_more_than_their_share)
@@ -381,7 +366,6 @@ TEST(hot_groups_take_no_more_than_their_share)
     EXPECT_TRUE(strstr(events_text(host), "cold-0:1 hot-0:1-4 cold-1:1") !=
                 NULL);
     bounded_walk();
-    world_close();
 }
 
 TEST(a_sleeping_worker_is_woken_by_an_event)
@@ -394,7 +378,6 @@ TEST(a_sleeping_worker_is_woken_by_an_event)
     event_add(other, "a", 1);
     AWAIT(host->wakes > 0);
     EXPECT_INT(1, host_claim(host, 300, 5000));
-    world_close();
 }
 
 TEST(a_topic_of_another_kind_is_left_alone)
@@ -406,7 +389,6 @@ TEST(a_topic_of_another_kind_is_left_alone)
     EXPECT_INT(WEIR_EKIND, host->last_code);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
-    world_close();
 }
 
 TEST(a_paused_topic_gives_nothing_out)
@@ -419,7 +401,6 @@ TEST(a_paused_topic_gives_nothing_out)
     EXPECT_TRUE(host->claimed.is_paused);
     (void)redis_int(world_server(), "HDEL weir:{t}:meta paused");
     EXPECT_INT(1, host_claim(host, 300, 5000));
-    world_close();
 }
 
 TEST(a_purge_deletes_every_group)
@@ -440,7 +421,6 @@ TEST(a_purge_deletes_every_group)
                                             "weir:{t}:lease weir:{t}:g:g1"));
     EXPECT_INT(0, bounded_count("waiting"));
     EXPECT_INT(0, bounded_count("running"));
-    world_close();
 }
 
 TEST(statistics_count_drops_by_reason)
@@ -465,7 +445,6 @@ TEST(statistics_count_drops_by_reason)
     EXPECT_INT(1, host->stats.dropped_age);
     EXPECT_INT(0, host->stats.dropped_ttl);
     EXPECT_INT(4, host->stats.dropped_total);
-    world_close();
 }
 
 /* The call as a connection that was lost repeats it; the reply. */
@@ -494,7 +473,6 @@ TEST(an_add_that_comes_again_changes_nothing)
     EXPECT_STR("0 0 3", add_again(8));
     EXPECT_INT(6, bounded_count("added"));
     bounded_walk();
-    world_close();
 }
 
 TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
@@ -523,5 +501,4 @@ TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
     EXPECT_STR("b:1-30 ", events_text(host));
     EXPECT_INT(80, bounded_count("added"));
     bounded_walk();
-    world_close();
 }

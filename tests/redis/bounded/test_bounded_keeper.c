@@ -43,7 +43,6 @@ static void expect_all_done(struct host *one)
     EXPECT_INT(4, bounded_count("done"));
     EXPECT_INT(0, bounded_count("crashed"));
     bounded_walk();
-    world_close();
 }
 
 TEST(leases_outlive_a_handler_that_holds_the_loop)
@@ -85,7 +84,6 @@ TEST(a_handler_beyond_its_timeout_loses_its_batches)
     EXPECT_INT(0, bounded_count("done"));
     EXPECT_INT(4, bounded_count("crashed"));
     host_settle_all(other, WEIR__OUTCOME_TAKEN);
-    world_close();
 }
 
 TEST(what_has_no_lease_is_not_called_lost)
@@ -97,5 +95,4 @@ TEST(what_has_no_lease_is_not_called_lost)
     options.is_unleased = true;
     one = bounded_open("one", &options);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
-    world_close();
 }

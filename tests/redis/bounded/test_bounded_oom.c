@@ -109,7 +109,6 @@ TEST(nothing_is_lost_when_memory_runs_out)
     }
     EXPECT_INT(added, bounded_count("done") + bounded_count("failed"));
     bounded_walk();
-    world_close();
 }
 
 TEST(each_request_is_answered_once_or_refused)
@@ -137,5 +136,4 @@ TEST(each_request_is_answered_once_or_refused)
     EXPECT_TRUE(requests > 20);
     turns(3);
     EXPECT_INT(requests, answers);
-    world_close();
 }

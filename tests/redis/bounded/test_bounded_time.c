@@ -42,7 +42,6 @@ TEST(a_group_lingers_until_its_batch_is_full)
     AWAIT(host_claim(host, 300, 5000) > 0);
     EXPECT_STR("a:1 ", events_text(host));
     bounded_walk();
-    world_close();
 }
 
 /* The turn of `a` is now, of `b` and `c` later. */
@@ -69,7 +68,6 @@ TEST(a_group_comes_along_when_its_linger_is_nearly_over)
     EXPECT_STR("a:1 b:1 ", events_text(host));
     settle_all(host);
     bounded_walk();
-    world_close();
 }
 
 TEST(a_group_that_events_are_added_to_is_not_idle)
@@ -86,7 +84,6 @@ TEST(a_group_that_events_are_added_to_is_not_idle)
     settle_all(host);
     EXPECT_INT(0, bounded_count("ttl"));
     bounded_walk();
-    world_close();
 }
 
 /* The last event of `a` was added long ago. */
@@ -112,5 +109,4 @@ TEST(an_idle_group_is_dropped_as_a_whole)
     EXPECT_INT(5, host->dropped[WEIR_DROP_TTL]);
     EXPECT_INT(5, bounded_count("ttl"));
     bounded_walk();
-    world_close();
 }

@@ -56,7 +56,6 @@ TEST(a_crash_between_taking_and_parking_loses_the_message)
     take_and_die(&two_step);
     EXPECT_INT(0, waiting(server));
     EXPECT_INT(0, parked(server));
-    world_close();
 }
 
 TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
@@ -76,7 +75,6 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
     EXPECT_INT(0, parked(server));
     EXPECT_INT(1, redis_int(server, "EXISTS weir:{t}:meta"));
     EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta crashed"));
-    world_close();
 }
 
 TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
@@ -91,7 +89,6 @@ TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
     AWAIT(host->settled == 1);
     EXPECT_INT(1, host->refused);
     EXPECT_TRUE(redis_text(server, "HGET weir:{t}:meta done") == NULL);
-    world_close();
 }
 
 TEST(the_owner_is_told_that_its_lease_ended)
@@ -105,14 +102,12 @@ TEST(the_owner_is_told_that_its_lease_ended)
     token = host->runs->token;
     (void)redis_int(server, "DEL weir:{t}:alive");
     AWAIT(host->lost_token == token);
-    world_close();
 }
 
 TEST(a_claim_on_an_empty_queue_gets_nothing)
 {
     (void)world_open(NULL);
     EXPECT_INT(0, host_claim(host_open_as("w1", "sync", &locked), 10, 300));
-    world_close();
 }
 
 TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
@@ -122,7 +117,6 @@ TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
     (void)host_open_as("w1", "concurrent", &four);
     AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
     EXPECT_INT(0, waiting(server));
-    world_close();
 }
 
 TEST(a_topic_of_another_kind_is_left_alone)
@@ -138,7 +132,6 @@ TEST(a_topic_of_another_kind_is_left_alone)
     AWAIT(host->failed == 1);
     EXPECT_INT(WEIR_EKIND, host->last_code);
     EXPECT_INT(0, waiting(server));
-    world_close();
 }
 
 static void push(struct redis_proc *server, const char *bytes, size_t len)
@@ -158,7 +151,6 @@ TEST(a_message_of_a_newer_version_is_left_alone)
     AWAIT(strstr(world_log, "newer version of weir") != NULL);
     EXPECT_INT(0, host_claim(host, 10, 300));
     AWAIT(waiting(server) == 1);
-    world_close();
 }
 
 TEST(an_unreadable_message_comes_as_malformed)
@@ -175,7 +167,6 @@ TEST(an_unreadable_message_comes_as_malformed)
     host_await_settled(host);
     EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta failed"));
     EXPECT_INT(0, waiting(server));
-    world_close();
 }
 
 /* Handles messages until all of `count` were; kills every connection a few
@@ -215,7 +206,6 @@ TEST(parked_messages_survive_cut_connections)
     work_despite_cuts(host, ran, 300);
     for (size_t i = 0; i < 300; i++)
         EXPECT_TRUE(ran[i] >= 1);
-    world_close();
 }
 
 static int answers;
@@ -258,5 +248,4 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
         taken += add_some(host, n);
     EXPECT_TRUE(taken > 0);
     AWAIT(answers == taken);
-    world_close();
 }

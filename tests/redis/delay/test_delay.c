@@ -24,7 +24,6 @@ TEST(ten_thousand_jobs_run_exactly_once)
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:lease"));
     EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:ids"));
-    world_close();
 }
 
 TEST(made_ids_sort_by_time_and_run_once)
@@ -49,7 +48,6 @@ TEST(made_ids_sort_by_time_and_run_once)
         }
     EXPECT_INT(700, count);
     EXPECT_STR(host->last_id, last);
-    world_close();
 }
 
 static int64_t packs_of(struct redis_proc *proc)
@@ -84,7 +82,6 @@ TEST(jobs_that_come_while_calls_are_out_share_a_pack)
     host_work_off(host, ran, 100);
     for (size_t i = 0; i < 100; i++)
         EXPECT_INT(1, ran[i]);
-    world_close();
 }
 
 TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
@@ -101,7 +98,6 @@ TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
     AWAIT(host->existing == 2);
     EXPECT_STR("b", host->last_id);
     EXPECT_INT(2, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(of_twins_with_different_delays_the_first_wins)
@@ -114,7 +110,6 @@ TEST(of_twins_with_different_delays_the_first_wins)
     host_add(host, "twin", 0);
     AWAIT(host->added == 2 && host->existing == 1);
     EXPECT_INT(0, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(jobs_arrive_in_the_order_they_became_due)
@@ -134,7 +129,6 @@ TEST(jobs_arrive_in_the_order_they_became_due)
     for (int i = 0; i < 19; i++)
         (void)host_take(host);
     EXPECT_STR("job-0", run_id(host_take(host)));
-    world_close();
 }
 
 TEST(a_claim_that_gets_nothing_says_when_to_come_back)
@@ -149,7 +143,6 @@ TEST(a_claim_that_gets_nothing_says_when_to_come_back)
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->claimed.next_due_us > 3500000000);
     EXPECT_TRUE(host->claimed.next_due_us <= 3600000000);
-    world_close();
 }
 
 TEST(a_retry_comes_back_later_with_its_counters_and_error)
@@ -183,7 +176,6 @@ TEST(a_retry_comes_back_later_with_its_counters_and_error)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(1, host->stats.retried_total);
     EXPECT_INT(1, host->stats.done_total);
-    world_close();
 }
 
 TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
@@ -205,7 +197,6 @@ TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(1, host_claim(host, 10, 5000));
-    world_close();
 }
 
 TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
@@ -225,7 +216,6 @@ TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
     EXPECT_INT(0, host->refused);
     EXPECT_TRUE(strstr(world_log, "too late") == NULL);
     EXPECT_INT(1, host_claim(host, 10, 300));
-    world_close();
 }
 
 /* Nobody else renews it: its worker holds a verdict. */
@@ -248,7 +238,6 @@ TEST(a_lease_is_kept_while_a_full_server_keeps_no_verdict)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(1, host->stats.retried_total);
     EXPECT_INT(0, host->stats.crashed_total);
-    world_close();
 }
 
 TEST(a_full_server_settles_what_needs_no_room)
@@ -287,7 +276,6 @@ TEST(a_full_server_settles_what_needs_no_room)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(0, redis_int(server, "HLEN weir:{t}:ids") - 1);
-    world_close();
 }
 
 TEST(many_retries_with_different_delays_all_come_back)
@@ -318,7 +306,6 @@ TEST(many_retries_with_different_delays_all_come_back)
     EXPECT_INT(400, host->stats.retried_total);
     EXPECT_INT(600, host->stats.done_total);
     EXPECT_INT(0, host->stats.running + host->stats.scheduled);
-    world_close();
 }
 
 TEST(a_made_id_is_found_before_and_after_a_retry)
@@ -340,7 +327,6 @@ TEST(a_made_id_is_found_before_and_after_a_retry)
     EXPECT_INT(WEIR_JOB_SCHEDULED, host->info.state);
     EXPECT_INT(WEIR_OK, host_remove(host, id));
     EXPECT_INT(WEIR_ENOTFOUND, host_show(host, id));
-    world_close();
 }
 
 TEST(dead_jobs_are_listed_oldest_first_up_to_the_bound)
@@ -374,7 +360,6 @@ TEST(dead_jobs_are_listed_oldest_first_up_to_the_bound)
     EXPECT_INT(8, host->stats.failed_total);
     EXPECT_INT(3, host->stats.dropped_total);
     EXPECT_INT(5, host->stats.dead);
-    world_close();
 }
 
 TEST(a_job_is_deleted_in_every_state)
@@ -408,7 +393,6 @@ TEST(a_job_is_deleted_in_every_state)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(0, host->stats.running + host->stats.ready +
                       host->stats.scheduled + host->stats.dead);
-    world_close();
 }
 
 TEST(a_body_of_a_mebibyte_goes_through)
@@ -449,7 +433,6 @@ TEST(a_topic_of_another_kind_is_refused)
     EXPECT_INT(WEIR_EKIND, host->last_code);
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
-    world_close();
 }
 
 TEST(a_paused_topic_gives_nothing_and_says_so)
@@ -464,7 +447,6 @@ TEST(a_paused_topic_gives_nothing_and_says_so)
     EXPECT_TRUE(host->claimed.is_paused);
     (void)redis_int(proc, "HDEL weir:{t}:meta paused");
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(lateness_of_the_last_minutes_shows_in_the_statistics)
@@ -488,7 +470,6 @@ TEST(lateness_of_the_last_minutes_shows_in_the_statistics)
     EXPECT_INT(3, host->stats.lateness_max_us);
     EXPECT_STR("delay", host->kind);
     EXPECT_TRUE(host->stats.ready_is_exact);
-    world_close();
 }
 
 static void on_topic(int code, const char *topic, void *arg)
@@ -513,5 +494,4 @@ TEST(topics_are_listed_in_byte_order)
     EXPECT_INT(WEIR_OK, host->store->ops->topics(host->store, on_topic, host));
     AWAIT(host->is_listed);
     EXPECT_STR("A b t ", host->topics);
-    world_close();
 }

@@ -32,7 +32,6 @@ TEST(what_a_worker_lost_runs_at_another_and_its_verdict_is_refused)
     EXPECT_INT(WEIR_OK, host_stats(one));
     EXPECT_INT(300, one->stats.done_total);
     EXPECT_INT(300, one->stats.crashed_total);
-    world_close();
 }
 
 TEST(a_renewed_lease_does_not_run_out)
@@ -48,7 +47,6 @@ TEST(a_renewed_lease_does_not_run_out)
     AWAIT(host_claim(other, 1, 500) > 0 ||
           other->claimed.next_due_us > 50000000);
     EXPECT_INT(0, other->arrived);
-    world_close();
 }
 
 TEST(a_renewal_tells_which_lease_is_lost)
@@ -65,7 +63,6 @@ TEST(a_renewal_tells_which_lease_is_lost)
     one->store->ops->renew(one->topic, 60000);
     AWAIT(one->lost_token != 0);
     EXPECT_INT(token, one->lost_token);
-    world_close();
 }
 
 static void number_packs_alike(struct host *host)
@@ -93,7 +90,6 @@ TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
     host_add(other, "d", 0);
     AWAIT(other->added == 2);
     EXPECT_INT(4, host_claim(one, 10, 60000));
-    world_close();
 }
 
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
@@ -112,7 +108,6 @@ TEST(returned_jobs_are_ready_at_once_without_a_crash)
     EXPECT_INT(6, host_claim(other, 10, 60000));
     EXPECT_INT(0, other->runs->record.counters.crashes);
     EXPECT_STR("job-4", run_id(other->runs));
-    world_close();
 }
 
 /* --- adds whose answer is lost ------------------------------------------ */
@@ -176,7 +171,6 @@ TEST(an_add_whose_answer_is_lost_adds_nothing_again)
                             "return #redis.call('KEYS', 'weir:{t}:p:*')"));
     EXPECT_INT(WEIR_OK, host_stats(worker));
     EXPECT_INT(7, worker->stats.added_total);
-    world_close();
 }
 
 /* Their id is in the index by then, and stays that of one job. */
@@ -201,7 +195,6 @@ TEST(an_add_whose_answer_is_lost_leaves_jobs_that_moved_alone)
     host_settle_all(worker, WEIR__OUTCOME_DONE);
     host_await_settled(worker);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:wait"));
-    world_close();
 }
 
 TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
@@ -224,7 +217,6 @@ TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
     EXPECT_INT(1, host->failed);
     EXPECT_INT(WEIR_EFULL, host->last_code);
     EXPECT_INT(0, host_claim(worker, 100, 60000));
-    world_close();
 }
 
 /* Nothing was seen by a server that lost its memory. */
@@ -245,7 +237,6 @@ TEST(adds_go_on_after_the_server_lost_its_memory)
     while (host_claim(other, 100, 60000) > 0)
         continue;
     EXPECT_INT(21, other->arrived);
-    world_close();
 }
 
 /* --- waking ------------------------------------------------------------- */
@@ -261,7 +252,6 @@ TEST(an_add_wakes_one_sleeping_worker)
     AWAIT(sleeper->wakes == 2);
     EXPECT_INT(1, host_claim(sleeper, 10, 60000));
     EXPECT_INT(1, producer->wakes);
-    world_close();
 }
 
 TEST(a_woken_worker_fetches_with_its_claim)
@@ -276,7 +266,6 @@ TEST(a_woken_worker_fetches_with_its_claim)
     EXPECT_INT(1, host_claim(one, 1, 60000));
     EXPECT_STR("a", run_id(one->runs));
     EXPECT_INT(1, redis_calls(proc, "mget"));
-    world_close();
 }
 
 TEST(what_a_woken_worker_fetches_may_be_anothers)
@@ -295,7 +284,6 @@ TEST(what_a_woken_worker_fetches_may_be_anothers)
     host_settle_all(other, WEIR__OUTCOME_DONE);
     host_await_settled(other);
     EXPECT_INT(0, other->refused);
-    world_close();
 }
 
 TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
@@ -311,7 +299,6 @@ TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
     AWAIT(other->added == 2);
     EXPECT_INT(2, host_claim(one, 10, 60000));
     EXPECT_INT(2, redis_calls(proc, "mget"));
-    world_close();
 }
 
 TEST(a_sleeper_that_is_gone_is_passed_over)
@@ -325,7 +312,6 @@ TEST(a_sleeper_that_is_gone_is_passed_over)
     host_add(producer, "a", 0);
     AWAIT(sleeper->wakes == 2);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:idle"));
-    world_close();
 }
 
 TEST(a_restarted_server_goes_on_with_what_it_had)
@@ -358,7 +344,6 @@ TEST(a_restarted_server_goes_on_with_what_it_had)
     for (size_t i = 0; i < 3000; i++)
         EXPECT_INT(1, ran[i]);
     EXPECT_INT(0, host->refused);
-    world_close();
 }
 
 TEST(closing_with_work_in_flight_leaves_nothing_behind)
@@ -379,7 +364,6 @@ TEST(closing_with_work_in_flight_leaves_nothing_behind)
     world_turn();
     host_add_numbered(host, 600, 700, 0);
     host_add(host, NULL, 0);
-    world_close();
 }
 
 static long long fetchers(struct redis_proc *proc)
@@ -409,7 +393,6 @@ TEST(large_fetches_go_by_connections_of_their_own)
         continue;
     EXPECT_INT(3000, host->arrived);
     EXPECT_INT(0, host->lost);
-    world_close();
 }
 
 TEST(a_fetch_whose_connection_breaks_goes_by_another)
@@ -439,7 +422,6 @@ TEST(a_fetch_whose_connection_breaks_goes_by_another)
           host->arrived + host->lost == first + host->claimed.count);
     EXPECT_TRUE(host->claimed.count >= 512);
     EXPECT_INT(0, host->lost);
-    world_close();
 }
 
 TEST(a_pack_that_is_gone_is_settled_away)
@@ -457,7 +439,6 @@ TEST(a_pack_that_is_gone_is_settled_away)
     EXPECT_CONTAINS("3 claimed jobs are lost, their packs are gone: ",
                     world_log);
     AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
-    world_close();
 }
 
 TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
@@ -479,7 +460,6 @@ TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
     host_await_settled(host);
     EXPECT_INT(3, host_dead(host, 10));
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
-    world_close();
 }
 
 /* Node names end in two characters each for the first and the last slot. */
@@ -502,7 +482,6 @@ TEST(a_node_beyond_its_pack_is_malformed_and_its_neighbours_are_not)
         host_settle(host, run, WEIR__OUTCOME_DONE);
     }
     host_await_settled(host);
-    world_close();
 }
 
 TEST(a_queue_that_is_full_refuses_at_once_and_loses_no_job)
@@ -528,5 +507,4 @@ TEST(a_queue_that_is_full_refuses_at_once_and_loses_no_job)
     redis_kill(proc, SIGCONT);
     AWAIT(host->added == taken - 1);
     EXPECT_INT(0, host->failed);
-    world_close();
 }

@@ -67,7 +67,6 @@ TEST(a_pack_is_gone_only_where_it_was_claimed)
     host_add_numbered(host, 1024, 3072, 0);
     AWAIT(host->added == 3072);
     claim_all(host, 2048);
-    world_close();
 }
 
 TEST(fetches_follow_to_another_server)
@@ -87,7 +86,6 @@ TEST(fetches_follow_to_another_server)
     AWAIT(host->added == 2048);
     claim_all(host, 1024);
     AWAIT(strstr(redis_text(other, "CLIENT LIST"), "name=w1:fetch") != NULL);
-    world_close();
 }
 
 TEST(fetches_that_are_cut_all_the_time_lose_no_job)
@@ -123,7 +121,6 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
     EXPECT_INT(jobs, host->stats.done_total);
     for (int i = 0; i < jobs; i++)
         EXPECT_INT(1, ran[i]);
-    world_close();
 }
 
 /* --- together with a claim ---------------------------------------------- */
@@ -157,7 +154,6 @@ TEST(a_claim_that_misses_its_script_fetches_afterwards)
     EXPECT_INT(0, one->refused);
     EXPECT_INT(WEIR_OK, host_stats(one));
     EXPECT_INT(1, one->stats.done_total);
-    world_close();
 }
 
 TEST(a_woken_worker_is_closed_before_its_answers_come)
@@ -168,7 +164,6 @@ TEST(a_woken_worker_is_closed_before_its_answers_come)
     claim_woken(one, other);
     host_close(one);
     EXPECT_INT(1, host_claim(other, 10, 60000));
-    world_close();
 }
 
 TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
@@ -183,5 +178,4 @@ TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
     EXPECT_INT(WEIR_EUNKNOWN, one->claimed.code);
     EXPECT_INT(0, one->arrived + one->lost);
     EXPECT_INT(1, host_claim(one, 10, 60000));
-    world_close();
 }

@@ -60,5 +60,4 @@ TEST(a_node_whose_runs_add_many_jobs_is_settled_in_several_calls)
     EXPECT_INT(86 + 128 * WEIR__FOLLOWS_MAX, host->stats.scheduled);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:lease"));
-    world_close();
 }

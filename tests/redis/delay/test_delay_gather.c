@@ -83,7 +83,6 @@ TEST(adds_that_gather_are_canceled_once)
     host_close(host);
     expect_once(3000);
     EXPECT_INT(2999, codes[-WEIR_ECANCELED]);
-    world_close();
 }
 
 /* They wait for a connection as long as those that were sent. */
@@ -104,7 +103,6 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
     AWAIT(answered == 100);
     expect_once(100);
     EXPECT_INT(1, codes[0]);
-    world_close();
 }
 
 TEST(adds_that_gather_outlive_a_restart)
@@ -126,7 +124,6 @@ TEST(adds_that_gather_outlive_a_restart)
     expect_once(4100);
     EXPECT_INT(4100, codes[0]);
     EXPECT_INT(4100, stored(host));
-    world_close();
 }
 
 TEST(adds_that_gather_outlive_scripts_that_are_flushed)
@@ -144,7 +141,6 @@ TEST(adds_that_gather_outlive_scripts_that_are_flushed)
     expect_once(4001);
     EXPECT_INT(4001, codes[0]);
     EXPECT_INT(4001, stored(host));
-    world_close();
 }
 
 TEST(adds_that_gather_are_refused_by_a_full_server)
@@ -161,7 +157,6 @@ TEST(adds_that_gather_are_refused_by_a_full_server)
     EXPECT_TRUE(codes[-WEIR_ESERVER] > 0);
     EXPECT_INT(3000, codes[0] + codes[-WEIR_ESERVER]);
     EXPECT_INT(codes[0], stored(host));
-    world_close();
 }
 
 TEST(adds_gather_in_many_topics)
@@ -191,5 +186,4 @@ TEST(adds_gather_in_many_topics)
                                 "local n = 0 for _, k in ipairs(redis.call("
                                 "'KEYS', 'weir:{g*}:meta')) do n = n + "
                                 "redis.call('HGET', k, 'added') end return n"));
-    world_close();
 }

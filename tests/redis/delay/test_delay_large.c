@@ -69,7 +69,6 @@ TEST(large_jobs_are_retried_in_one_turn)
     EXPECT_INT(JOBS, host->stats.retried_total);
     claim_some(host, JOBS);
     EXPECT_INT(sizeof(bytes), host->runs->record.body.len);
-    world_close();
 }
 
 TEST(large_jobs_die_in_one_turn)
@@ -86,7 +85,6 @@ TEST(large_jobs_die_in_one_turn)
     host_settle_all(host, WEIR__OUTCOME_DEAD);
     expect_settled(host, JOBS);
     EXPECT_INT(JOBS, host->stats.dead);
-    world_close();
 }
 
 TEST(the_runs_of_one_node_add_large_jobs)
@@ -106,5 +104,4 @@ TEST(the_runs_of_one_node_add_large_jobs)
     expect_settled(host, JOBS);
     EXPECT_INT(JOBS, host->stats.done_total);
     EXPECT_INT(JOBS, host->stats.scheduled);
-    world_close();
 }

@@ -88,7 +88,6 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
         AWAIT(answers == taken);
     }
     EXPECT_TRUE(fine > 0 && fine < taken);
-    world_close();
 }
 
 static uint64_t done_count(struct host *host)
@@ -127,7 +126,6 @@ TEST(jobs_survive_a_worker_without_memory)
     }
     AWAIT(done_count(host) == 20);
     EXPECT_INT(0, host->stats.running + host->stats.ready);
-    world_close();
 }
 
 /* Whoever waits for an idle topic would wait for ever. */
@@ -197,7 +195,6 @@ TEST(jobs_and_what_they_add_come_together_whatever_fails)
     while (try_follows(host, failures) < 100)
         failures++;
     EXPECT_TRUE(failures > 10);
-    world_close();
 }
 
 TEST(a_start_is_answered_whatever_fails)
@@ -223,5 +220,4 @@ TEST(a_start_is_answered_whatever_fails)
     EXPECT_INT(WEIR_OK, host->start_code);
     EXPECT_TRUE(failures > 0);
     host_settle_all(host, WEIR__OUTCOME_DONE);
-    world_close();
 }

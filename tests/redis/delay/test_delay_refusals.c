@@ -111,7 +111,6 @@ TEST(verdicts_that_lack_replicas_are_told_once_there_are_some)
     hold_verdicts(host, other);
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET min-replicas-to-write 0"));
     expect_verdicts_once(host, other);
-    world_close();
 }
 
 TEST(a_server_without_its_replicas_refuses_and_goes_on_with_them)
@@ -123,7 +122,6 @@ TEST(a_server_without_its_replicas_refuses_and_goes_on_with_them)
     expect_refusals(host, "NOREPLICAS");
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET min-replicas-to-write 0"));
     expect_work(host);
-    world_close();
 }
 
 /* Its snapshot cannot take the place of a directory. */
@@ -152,7 +150,6 @@ TEST(a_server_that_cannot_save_refuses_and_goes_on_when_it_can)
     expect_refusals(host, "MISCONF");
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET save %s", ""));
     expect_work(host);
-    world_close();
 }
 
 TEST(verdicts_are_told_once_a_server_can_save_again)
@@ -167,5 +164,4 @@ TEST(verdicts_are_told_once_a_server_can_save_again)
     hold_verdicts(host, other);
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET save %s", ""));
     expect_verdicts_once(host, other);
-    world_close();
 }

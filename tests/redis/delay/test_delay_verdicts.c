@@ -47,7 +47,6 @@ TEST(verdicts_that_come_while_calls_are_out_share_one)
     EXPECT_INT(0, host->refused);
     EXPECT_INT(2, redis_calls(proc, "zmscore"));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:lease"));
-    world_close();
 }
 
 TEST(verdicts_leave_when_the_store_is_closed)
@@ -61,7 +60,6 @@ TEST(verdicts_leave_when_the_store_is_closed)
     AWAIT(redis_int(proc, "EXISTS weir:{t}:lease") == 0);
     EXPECT_INT(WEIR_OK, host_stats(other));
     EXPECT_INT(3, other->stats.done_total);
-    world_close();
 }
 
 TEST(leases_are_renewed_while_their_last_verdicts_gather)
@@ -77,7 +75,6 @@ TEST(leases_are_renewed_while_their_last_verdicts_gather)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(scripts + 3, redis_calls(proc, "evalsha"));
-    world_close();
 }
 
 /* It gives back what it finds under a lease that ended. */
@@ -105,7 +102,6 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_hangs)
     settle_in_turns(host);
     pass_the_lease();
     claim_behind_verdicts(host);
-    world_close();
 }
 
 TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
@@ -123,7 +119,6 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
     redis_restart(proc);
     AWAIT(host->is_up);
     claim_behind_verdicts(host);
-    world_close();
 }
 
 /* They wait for a connection as long as those that were sent. */
@@ -145,7 +140,6 @@ TEST(verdicts_are_given_up_at_once_when_the_server_is_gone)
     world_turn();
     EXPECT_INT(0, host->store->ops->unsettled(host->topic));
     EXPECT_INT(3, host->refused);
-    world_close();
 }
 
 /* Jobs "a" and "b" under the lease of a worker that died. */
@@ -190,5 +184,4 @@ TEST(a_suspect_that_ended_does_not_gather)
     other = host_open("w2");
     EXPECT_INT(1, host_claim(other, 10, 60000));
     EXPECT_INT(1, other->runs->blamed);
-    world_close();
 }

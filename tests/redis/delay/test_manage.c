@@ -45,7 +45,6 @@ TEST(a_rescheduled_job_runs_at_its_new_time_and_no_other_is_touched)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(99, host->stats.scheduled);
     EXPECT_TRUE(redis_int(proc, "ZCARD weir:{t}:wait") <= 8);
-    world_close();
 }
 
 TEST(a_ready_job_can_be_put_off_and_counts_follow)
@@ -66,7 +65,6 @@ TEST(a_ready_job_can_be_put_off_and_counts_follow)
     EXPECT_INT(2, host->stats.ready);
     EXPECT_INT(1, host->stats.scheduled);
     EXPECT_INT(2, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(a_job_rescheduled_to_an_absolute_time_has_that_time)
@@ -81,7 +79,6 @@ TEST(a_job_rescheduled_to_an_absolute_time_has_that_time)
     EXPECT_INT(INT64_C(4000000000123), host->due_ms);
     EXPECT_INT(WEIR_OK, host_show(host, host->last_id));
     EXPECT_INT(INT64_C(4000000000123), host->info.due_ms);
-    world_close();
 }
 
 TEST(rescheduling_to_now_wakes_a_sleeping_worker)
@@ -94,7 +91,6 @@ TEST(rescheduling_to_now_wakes_a_sleeping_worker)
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(WEIR_OK, host_reschedule(host, "a", 0, 0));
     AWAIT(host->wakes == 2);
-    world_close();
 }
 
 TEST(a_dead_job_is_not_rescheduled)
@@ -104,7 +100,6 @@ TEST(a_dead_job_is_not_rescheduled)
     EXPECT_INT(WEIR_EINVAL, host_reschedule(host, "job-0", 0, 0));
     EXPECT_INT(WEIR_JOB_DEAD, host->was);
     EXPECT_INT(1, host_dead(host, 10));
-    world_close();
 }
 
 /* --- requeue ------------------------------------------------------------ */
@@ -129,7 +124,6 @@ TEST(a_requeued_job_starts_over_with_its_other_counters_kept)
     host_settle(host, run, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(WEIR_ENOTFOUND, host_show(host, "job-1"));
-    world_close();
 }
 
 TEST(all_dead_jobs_are_requeued_in_steps_and_counts_stay_true)
@@ -148,7 +142,6 @@ TEST(all_dead_jobs_are_requeued_in_steps_and_counts_stay_true)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(3000, host->stats.done_total);
     EXPECT_INT(0, host->stats.ready + host->stats.scheduled);
-    world_close();
 }
 
 TEST(a_dead_job_with_a_made_id_keeps_it_when_it_is_requeued)
@@ -164,7 +157,6 @@ TEST(a_dead_job_with_a_made_id_keeps_it_when_it_is_requeued)
     EXPECT_INT(WEIR_OK, host_requeue(host, id));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_STR(id, run_id(host->runs));
-    world_close();
 }
 
 TEST(only_dead_jobs_are_requeued)
@@ -176,7 +168,6 @@ TEST(only_dead_jobs_are_requeued)
     EXPECT_INT(WEIR_ENOTFOUND, host_requeue(host, "waits"));
     EXPECT_INT(WEIR_ENOTFOUND, host_requeue(host, "nobody"));
     EXPECT_INT(1, host_dead(host, 10));
-    world_close();
 }
 
 TEST(requeue_and_purge_of_an_unknown_topic_find_nothing)
@@ -188,7 +179,6 @@ TEST(requeue_and_purge_of_an_unknown_topic_find_nothing)
     EXPECT_INT(WEIR_ENOTFOUND, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(WEIR_ENOTFOUND, host_purge(host, WEIR__PURGE_DEAD));
     EXPECT_INT(WEIR_ENOTFOUND, host_list(host, WEIR_JOB_READY, 10));
-    world_close();
 }
 
 TEST(a_dead_record_that_cannot_be_read_stays_dead_and_holds_up_nobody)
@@ -205,7 +195,6 @@ TEST(a_dead_record_that_cannot_be_read_stays_dead_and_holds_up_nobody)
     EXPECT_INT(WEIR_EMALFORMED, host_requeue(host, "job-0"));
     EXPECT_INT(1, host_dead(host, 10));
     EXPECT_INT(2, host_claim(host, 10, 60000));
-    world_close();
 }
 
 /* --- purge -------------------------------------------------------------- */
@@ -226,7 +215,6 @@ TEST(one_dead_job_or_all_of_them_are_deleted)
     EXPECT_INT(WEIR_OK, host_show(host, "alive"));
     host_add(host, "job-7", 0);
     AWAIT(host->added == 1202);
-    world_close();
 }
 
 TEST(a_purge_deletes_every_job_in_every_state)
@@ -249,7 +237,6 @@ TEST(a_purge_deletes_every_job_in_every_state)
                                   "weir:{t}:lease weir:{t}:dead weir:{t}:rec"));
     EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:ids"));
     EXPECT_INT(5, redis_int(proc, "DBSIZE")); /* no pack is left */
-    world_close();
 }
 
 TEST(verdicts_of_purged_jobs_are_refused_and_counts_stay_true)
@@ -273,7 +260,6 @@ TEST(verdicts_of_purged_jobs_are_refused_and_counts_stay_true)
     host_add(host, "job-1", 0);
     AWAIT(host->added == 601);
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
 
 /* --- list --------------------------------------------------------------- */
@@ -299,7 +285,6 @@ TEST(jobs_are_listed_by_state_in_order_and_up_to_a_limit)
     EXPECT_INT(WEIR_JOB_SCHEDULED, host->info.state);
     EXPECT_INT(123, host_list(host, WEIR_JOB_SCHEDULED, 123));
     EXPECT_INT(0, host_list(host, WEIR_JOB_SCHEDULED, 0));
-    world_close();
 }
 
 /* --- connections that break ---------------------------------------------- */
@@ -335,7 +320,6 @@ TEST(a_requeue_that_is_cut_and_sent_again_neither_loses_nor_doubles_a_job)
     EXPECT_INT(0, host->stats.dead);
     EXPECT_INT(2000, host->stats.ready + host->stats.scheduled);
     EXPECT_INT(2001, redis_int(server, "HLEN weir:{t}:ids"));
-    world_close();
 }
 
 TEST(a_purge_that_is_cut_and_sent_again_leaves_true_counts)
@@ -351,5 +335,4 @@ TEST(a_purge_that_is_cut_and_sent_again_leaves_true_counts)
     EXPECT_INT(0, host->stats.dead + host->stats.running);
     EXPECT_INT(0, host->stats.ready + host->stats.scheduled);
     EXPECT_INT(1, redis_int(server, "HLEN weir:{t}:ids"));
-    world_close();
 }

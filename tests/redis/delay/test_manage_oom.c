@@ -157,7 +157,6 @@ TEST(a_delete_is_refused_or_answered_whatever_fails)
     AWAIT(host->added == 1);
     sweep(host, DELETE);
     EXPECT_INT(WEIR_ENOTFOUND, host_show(host, "waits"));
-    world_close();
 }
 
 TEST(every_request_is_refused_or_answered_whatever_fails)
@@ -189,5 +188,4 @@ TEST(every_request_is_refused_or_answered_whatever_fails)
     sweep(host, FORGET);
     sweep(host, PURGE);
     EXPECT_INT(WEIR_ENOTFOUND, host_show(host, "waits"));
-    world_close();
 }

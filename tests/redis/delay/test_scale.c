@@ -82,7 +82,6 @@ static void expect_memory(enum when when, int most)
     printf("  %d jobs, %s: %lld bytes of server memory each\n", count,
            when == BULK ? "in bulk" : "scattered", bytes);
     EXPECT_TRUE(bytes <= most);
-    world_close();
 }
 
 TEST(a_job_that_waits_in_bulk_costs_at_most_240_bytes)
@@ -199,5 +198,4 @@ TEST(commands_on_a_large_topic_do_not_hold_the_server_for_5_ms)
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     expect_quick(proc, "purge");
     EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:ids"));
-    world_close();
 }

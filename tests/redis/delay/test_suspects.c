@@ -71,7 +71,6 @@ TEST(the_first_worker_that_dies_blames_none_of_its_jobs)
         expect_run(run, 0, 1);
     EXPECT_INT(3, host_list(other, WEIR_JOB_RUNNING, 10));
     EXPECT_INT(1, other->info.counters.crashes);
-    world_close();
 }
 
 TEST(of_suspects_only_those_that_were_started_are_blamed)
@@ -90,7 +89,6 @@ TEST(of_suspects_only_those_that_were_started_are_blamed)
     EXPECT_INT(2, other->info.counters.crashes);
     EXPECT_INT(WEIR_OK, host_stats(other));
     EXPECT_INT(4, other->stats.crashed_total);
-    world_close();
 }
 
 TEST(a_suspect_that_is_given_back_is_not_blamed)
@@ -104,7 +102,6 @@ TEST(a_suspect_that_is_given_back_is_not_blamed)
     other = worker_with("w2", 3);
     for (struct weir__run *run = other->runs; run != NULL; run = run->next)
         expect_run(run, 0, 1);
-    world_close();
 }
 
 TEST(a_suspect_that_is_retried_is_none_any_more)
@@ -121,7 +118,6 @@ TEST(a_suspect_that_is_retried_is_none_any_more)
         EXPECT_INT(0, run->blamed);
         EXPECT_INT(1, run->record.counters.crashes);
     }
-    world_close();
 }
 
 TEST(a_start_that_comes_too_late_is_refused)
@@ -133,7 +129,6 @@ TEST(a_start_that_comes_too_late_is_refused)
     EXPECT_INT(WEIR_OK, host_start(other, run_of(other, "a")));
     EXPECT_INT(WEIR_OK, host_remove(one, "b"));
     EXPECT_INT(WEIR_ENOTFOUND, host_start(other, run_of(other, "b")));
-    world_close();
 }
 
 TEST(a_store_that_is_closed_answers_its_starts)
@@ -147,7 +142,6 @@ TEST(a_store_that_is_closed_answers_its_starts)
     host_close(one);
     EXPECT_INT(1, listener.starts);
     EXPECT_INT(WEIR_ECANCELED, listener.start_code);
-    world_close();
 }
 
 /* --- the worker that comes back ----------------------------------------- */
@@ -181,7 +175,6 @@ TEST(a_worker_that_comes_back_names_the_suspect_it_was_running)
     EXPECT_CONTAINS(" job b\n", world_log);
     come_back("w1");
     EXPECT_STR("", world_log);
-    world_close();
 }
 
 TEST(it_names_a_made_id_and_after_somebody_else_has_the_job)
@@ -200,7 +193,6 @@ TEST(it_names_a_made_id_and_after_somebody_else_has_the_job)
     come_back("w1");
     EXPECT_CONTAINS(running, world_log);
     EXPECT_CONTAINS(id, world_log);
-    world_close();
 }
 
 TEST(it_says_nothing_of_suspects_that_it_settled_or_gave_back)
@@ -222,5 +214,4 @@ TEST(it_says_nothing_of_suspects_that_it_settled_or_gave_back)
     host_close(one);
     come_back("w1");
     EXPECT_STR("", world_log);
-    world_close();
 }

@@ -29,7 +29,6 @@ static void outlive(struct host *one, struct host *other)
     host_settle_all(one, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(0, one->refused);
-    world_close();
 }
 
 TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
@@ -73,5 +72,4 @@ TEST(a_handler_beyond_its_timeout_loses_its_entries)
     host_settle_all(other, WEIR__OUTCOME_DONE);
     host_await_settled(other);
     EXPECT_INT(0, other->refused);
-    world_close();
 }

@@ -86,7 +86,6 @@ static void sweep(bool is_stream)
     EXPECT_INT(host->stats.retried_total,
                atoll(redis_text(proc, "HGET weir:{later}:meta added")));
     EXPECT_INT(0, host->stats.running + host->stats.scheduled);
-    world_close();
 }
 
 TEST(a_list_loses_nothing_when_memory_runs_out)
@@ -159,5 +158,4 @@ TEST(each_request_is_answered_once_or_refused)
     turns(3);
     EXPECT_INT(requests, answers);
     EXPECT_TRUE(redis_int(proc, "EXISTS weir:{t}:meta") == 1);
-    world_close();
 }

@@ -53,7 +53,6 @@ TEST(entries_of_any_program_come_in_order_with_their_bodies)
     EXPECT_INT(0, host->refused);
     EXPECT_INT(0, redis_int(proc, "LLEN t"));
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
@@ -79,7 +78,6 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->runs->is_malformed);
     EXPECT_INT(0, host_dead(host, 10));
-    world_close();
 }
 
 TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
@@ -107,7 +105,6 @@ TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
     EXPECT_INT(2, host->stats.crashed_total);
     EXPECT_INT(3, host->stats.done_total);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_verdict_after_the_lease_changes_nothing)
@@ -127,7 +124,6 @@ TEST(a_verdict_after_the_lease_changes_nothing)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
@@ -146,7 +142,6 @@ TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
     EXPECT_INT(1, redis_int(proc, "ZREM weir:{t}:lease 1"));
     slow->store->ops->renew(slow->topic, 60000);
     AWAIT(slow->lost_token == 1);
-    world_close();
 }
 
 TEST(retries_wait_for_their_time_and_know_what_happened)
@@ -178,7 +173,6 @@ TEST(retries_wait_for_their_time_and_know_what_happened)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(1, host->stats.retried_total);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
@@ -207,7 +201,6 @@ TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
     EXPECT_INT(2, host->stats.dropped_total);
     EXPECT_INT(5, host->stats.added_total);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
@@ -228,7 +221,6 @@ TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
@@ -265,7 +257,6 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
         later->runs->record.headers,
         weir__slice_str("\x82\xaaweir.topic\xa1t\xa7weir.id\xb1"
                         "~0000000000000001")));
-    world_close();
 }
 
 TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
@@ -284,7 +275,6 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{later}:wait"));
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:run"));
     EXPECT_STR("", redis_text(proc, "KEYS weir:{later}:p:*"));
-    world_close();
 }
 
 TEST(a_topic_of_another_kind_takes_no_retries)
@@ -300,7 +290,6 @@ TEST(a_topic_of_another_kind_takes_no_retries)
     host_await_settled(host);
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{later}:wait"));
     EXPECT_INT(1, host_claim(host, 2, 60000));
-    world_close();
 }
 
 TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
@@ -330,7 +319,6 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
     EXPECT_INT(WEIR_OK, host_forget(host, ""));
     EXPECT_INT(2, host->count);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
@@ -350,7 +338,6 @@ TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
     AWAIT(host->wakes > 0);
     EXPECT_INT(1, redis_int(proc, "LLEN t"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(what_is_stored_names_the_key_before_anything_is_taken)
@@ -375,7 +362,6 @@ TEST(what_is_stored_names_the_key_before_anything_is_taken)
     host_add(host, NULL, 0);
     AWAIT(host->added == 1);
     EXPECT_STR("7", redis_text(proc, "LRANGE other 0 -1"));
-    world_close();
 }
 
 TEST(paused_and_other_kinds_give_out_nothing)
@@ -398,7 +384,6 @@ TEST(paused_and_other_kinds_give_out_nothing)
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
     EXPECT_INT(WEIR_EKIND, host_stats(host));
-    world_close();
 }
 
 TEST(adds_are_pushed_as_json_where_the_entries_are)
@@ -420,7 +405,6 @@ TEST(adds_are_pushed_as_json_where_the_entries_are)
     host_add(host, NULL, 0);
     AWAIT(host->added == 2);
     EXPECT_STR("7", redis_text(proc, "LRANGE other 0 -1"));
-    world_close();
 }
 
 TEST(entries_are_listed_by_state_and_purged)
@@ -455,7 +439,6 @@ TEST(entries_are_listed_by_state_and_purged)
     EXPECT_INT(1, host->refused);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(4, host->stats.added_total);
-    world_close();
 }
 
 TEST(only_suspects_that_were_started_are_blamed)
@@ -483,5 +466,4 @@ TEST(only_suspects_that_were_started_are_blamed)
     host->store->ops->start(host->topic, host->runs);
     AWAIT(host->starts == 1);
     EXPECT_INT(WEIR_ENOTFOUND, host->start_code);
-    world_close();
 }

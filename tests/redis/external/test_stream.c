@@ -77,7 +77,6 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
     EXPECT_INT(0, host->refused);
     EXPECT_INT(3, redis_int(proc, "XLEN t"));
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_group_that_is_missing_is_made_where_it_should_start)
@@ -97,7 +96,6 @@ TEST(a_group_that_is_missing_is_made_where_it_should_start)
     EXPECT_STR("5-2", run_id(other->runs));
     EXPECT_INT(1, redis_int(proc, "XGROUP DESTROY t weir"));
     EXPECT_INT(2, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(a_retry_stays_pending_until_it_runs_again)
@@ -124,7 +122,6 @@ TEST(a_retry_stays_pending_until_it_runs_again)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
@@ -149,7 +146,6 @@ TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
     EXPECT_INT(1, pending(proc)); /* the other consumer's */
     EXPECT_INT(1, redis_int(proc, "XACK t weir 5-2"));
     expect_clean(proc);
-    world_close();
 }
 
 TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
@@ -171,7 +167,6 @@ TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(what_waits_or_runs_here_is_not_taken_over)
@@ -201,7 +196,6 @@ TEST(what_waits_or_runs_here_is_not_taken_over)
         sweeps += swept > 0;
     }
     EXPECT_STR("2 5-1 5-2 weir:t 2", redis_text(proc, "XPENDING t weir"));
-    world_close();
 }
 
 TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
@@ -222,7 +216,6 @@ TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(a_renewed_entry_does_not_look_abandoned_to_others)
@@ -239,7 +232,6 @@ TEST(a_renewed_entry_does_not_look_abandoned_to_others)
     host->store->ops->renew(host->topic, 60000);
     AWAIT(redis_text(proc, "XPENDING t weir IDLE 60000 - + 10")[0] == '\0');
     EXPECT_INT(1, pending(proc));
-    world_close();
 }
 
 TEST(done_entries_are_deleted_where_that_is_wanted)
@@ -256,7 +248,6 @@ TEST(done_entries_are_deleted_where_that_is_wanted)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(1, redis_int(proc, "XLEN t"));
-    world_close();
 }
 
 TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
@@ -286,7 +277,6 @@ TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     expect_clean(proc);
-    world_close();
 }
 
 TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
@@ -307,7 +297,6 @@ TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
     add(proc, "5-3");
     AWAIT(host->wakes == 2);
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(streams_are_counted_listed_and_passed_over)
@@ -345,5 +334,4 @@ TEST(streams_are_counted_listed_and_passed_over)
     EXPECT_INT(4, redis_int(proc, "XLEN t"));
     expect_clean(proc);
     EXPECT_INT(0, host_claim(host, 2, 60000));
-    world_close();
 }

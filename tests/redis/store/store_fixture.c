@@ -53,8 +53,22 @@ int64_t world_clock(void *arg)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+void world_close(void)
+{
+    if (loop == NULL)
+        return;
+    while (hosts != NULL)
+        host_close(hosts);
+    ev_prepare_stop(loop, &prepare);
+    ev_timer_stop(loop, &tick);
+    ev_loop_destroy(loop);
+    loop = NULL;
+    redis_stop(server);
+}
+
 struct redis_proc *world_open(const struct redis_options *options)
 {
+    world_close(); /* an earlier one */
     server = redis_start(options);
     loop = ev_loop_new(EVFLAG_AUTO);
     EXPECT_TRUE(loop != NULL);
@@ -62,22 +76,13 @@ struct redis_proc *world_open(const struct redis_options *options)
     ev_prepare_start(loop, &prepare);
     ev_timer_init(&tick, on_tick, .005, .005);
     ev_timer_start(loop, &tick);
+    test_at_end(world_close);
     return server;
 }
 
 struct redis_proc *world_server(void)
 {
     return server;
-}
-
-void world_close(void)
-{
-    while (hosts != NULL)
-        host_close(hosts);
-    ev_prepare_stop(loop, &prepare);
-    ev_timer_stop(loop, &tick);
-    ev_loop_destroy(loop);
-    redis_stop(server);
 }
 
 void world_turn(void)
@@ -557,7 +562,6 @@ void host_add_numbered(struct host *host, int from, int to, int64_t delay_ms)
     }
 }
 
-/* Claim and settle until nothing waits; marks each numbered job it ran. */
 void host_work_off(struct host *host, uint8_t *ran, size_t count)
 {
     while (host_claim(host, 1000, 60000) > 0) {

@@ -51,7 +51,8 @@ struct host {
     char topics[256];
 };
 
-/* The loop and a plain server; everything is ended with the test. */
+/* The loop and a plain server. What is open is closed first, or with the test.
+ */
 struct redis_proc *world_open(const struct redis_options *options);
 void world_close(void);
 struct redis_proc *world_server(void);

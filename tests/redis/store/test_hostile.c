@@ -70,7 +70,6 @@ static void expect_dead_and_sound(int dead, int sound)
     host_add(host, "next", 0); /* the store works on */
     AWAIT(host->added == 4);
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
 
 TEST(a_record_written_over_by_hand_kills_its_own_job_only)
@@ -125,7 +124,6 @@ TEST(a_record_of_a_newer_version_is_left_alone_and_said_once)
                        "newer version") == NULL);
     EXPECT_INT(0, host_dead(host, 10));
     EXPECT_STR("0", redis_text(proc, "EXISTS weir:{t}:dead"));
-    world_close();
 }
 
 TEST(a_pack_of_a_newer_layout_is_left_alone)
@@ -136,7 +134,6 @@ TEST(a_pack_of_a_newer_layout_is_left_alone)
     EXPECT_INT(3, host->lost);
     EXPECT_CONTAINS("newer version", world_log);
     EXPECT_INT(0, host_dead(host, 10));
-    world_close();
 }
 
 TEST(a_truncated_pack_kills_its_jobs_and_no_others)
@@ -159,7 +156,6 @@ TEST(a_truncated_pack_kills_its_jobs_and_no_others)
         host_add(host, "c", 0);
         AWAIT(host->added == before + 3);
     }
-    world_close();
 }
 
 TEST(a_pack_that_lies_about_its_lengths_kills_its_jobs)
@@ -228,7 +224,6 @@ static void expect_refused_id(struct weir_slice bad)
                     "~Zaaaaaaaaaaa01",
                     world_log);
     EXPECT_INT(2, redis_int(proc, "HLEN weir:{t}:ids")); /* it and "!" */
-    world_close();
 }
 
 TEST(an_id_that_no_job_can_have_kills_its_own_job_only)
@@ -256,7 +251,6 @@ TEST(a_pack_whose_name_is_none_is_settled_away)
     EXPECT_CONTAINS("2 claimed jobs are lost, their packs are gone", world_log);
     EXPECT_TRUE(strchr(world_log, '\x1b') == NULL);
     AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
-    world_close();
 }
 
 TEST(packs_that_are_gone_are_logged_together_after_the_first)
@@ -279,7 +273,6 @@ TEST(packs_that_are_gone_are_logged_together_after_the_first)
     for (; strstr(log, "are lost") != NULL; log = strstr(log, "are lost") + 1)
         lines++;
     EXPECT_INT(2, lines);
-    world_close();
 }
 
 TEST(names_that_are_no_nodes_do_not_hold_up_list_or_purge)
@@ -289,7 +282,6 @@ TEST(names_that_are_no_nodes_do_not_hold_up_list_or_purge)
     EXPECT_INT(3, host_list(host, WEIR_JOB_READY, 10));
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(3, host->count);
-    world_close();
 }
 
 TEST(a_topic_with_a_hostile_pack_can_be_purged)
@@ -299,7 +291,6 @@ TEST(a_topic_with_a_hostile_pack_can_be_purged)
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(3, host->count);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:wait"));
-    world_close();
 }
 
 TEST(stored_options_that_make_no_sense_reach_core_as_they_are)
@@ -311,7 +302,6 @@ TEST(stored_options_that_make_no_sense_reach_core_as_they_are)
     EXPECT_CONTAINS("nonsense=1", host->options);
     host_add(host, "next", 0);
     AWAIT(host->added == 4);
-    world_close();
 }
 
 TEST(a_pack_too_large_to_be_fetched_kills_its_own_jobs_only)
@@ -336,5 +326,4 @@ TEST(jobs_fetched_with_a_pack_that_is_too_large_run_after_their_lease)
     }
     EXPECT_INT(1, sound);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
-    world_close();
 }

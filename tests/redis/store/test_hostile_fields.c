@@ -198,7 +198,6 @@ TEST(numbers_that_are_none_do_not_stop_a_delay_topic)
     expect_immune("HSET weir:{t}:seen %s %s%s", "x", "garbage", "");
     expect_immune("HSET weir:{t}:late %s %s%s", "0", "garbage", "");
     expect_immune("HSET weir:{t}:started %s %s%s", "w1", "garbage", "");
-    world_close();
 }
 
 TEST(members_that_are_no_nodes_do_not_stop_a_delay_topic)
@@ -207,7 +206,6 @@ TEST(members_that_are_no_nodes_do_not_stop_a_delay_topic)
     host = host_open("w1");
     begin(&delay_kind);
     poison_sets();
-    world_close();
 }
 
 TEST(what_is_no_node_is_removed_counted_and_logged_once)
@@ -225,7 +223,6 @@ TEST(what_is_no_node_is_removed_counted_and_logged_once)
                     world_log);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(2, host->stats.dropped_total);
-    world_close();
 }
 
 /* A node of which the first lease ended comes back slot by slot; what lay under
@@ -244,7 +241,6 @@ TEST(a_lease_that_ends_over_what_is_no_node_gives_back_the_nodes)
           redis_int(proc, "ZCARD weir:{t}:wait") > 0);
     expect_three_run("run");
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
-    world_close();
 }
 
 TEST(a_token_does_not_come_twice_where_its_counter_was_overwritten)
@@ -263,7 +259,6 @@ TEST(a_token_does_not_come_twice_where_its_counter_was_overwritten)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
-    world_close();
 }
 
 static const struct kind bounded_kind = {
@@ -300,14 +295,12 @@ TEST(numbers_that_are_none_do_not_stop_a_bounded_topic)
     for (size_t i = 0; i < COUNT_OF(states); i++)
         expect_immune("HSET weir:{t}:out %s %s%s", "g", states[i], "");
     expect_immune("HSET weir:{t}:options %s %s%s", "hot", "g:0", "");
-    world_close();
 }
 
 TEST(members_that_are_no_groups_do_not_stop_a_bounded_topic)
 {
     open_bounded();
     poison_sets();
-    world_close();
 }
 
 static const struct kind list_kind = {
@@ -325,7 +318,6 @@ TEST(numbers_and_members_that_are_none_do_not_stop_a_list_topic)
     poison_fields();
     poison_sets();
     expect_immune("HSET weir:{t}:auto %s %s%s", "5", "garbage", "");
-    world_close();
 }
 
 static const struct kind stream_kind = {
@@ -342,7 +334,6 @@ TEST(numbers_and_members_that_are_none_do_not_stop_a_stream_topic)
     begin(&stream_kind);
     poison_fields();
     poison_sets();
-    world_close();
 }
 
 /* The counters of an entry are msgpack; these are not, or not nine. */
@@ -368,7 +359,6 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
         AWAIT(host_claim(host, 0, 60000) == 0 &&
               redis_int(proc, "ZCARD weir:{t}:wait") == 3);
         expect_three_run(pasts[i]);
-        world_close();
     }
 }
 
@@ -399,7 +389,6 @@ static void poison_fifo(const char *name,
         (void)redis_text(proc, "HSET weir:{t}:meta claimed %s delay 5 done %s",
                          numbers[i], numbers[i]);
     expect_answers("fifo");
-    world_close();
 }
 
 TEST(what_is_none_of_its_messages_does_not_stop_a_concurrent_topic)

@@ -86,7 +86,6 @@ static void expect_one_runs(struct host *host)
     EXPECT_INT(1, bounded_count("failed"));
     EXPECT_CONTAINS("1 claimed jobs cannot be read and never run", world_log);
     bounded_walk();
-    world_close();
 }
 
 TEST(an_event_whose_id_is_none_dies_and_the_one_beside_it_runs)
@@ -129,7 +128,6 @@ TEST(a_group_whose_name_is_none_loses_its_events_and_no_other_ones)
         EXPECT_INT(1, bounded_count("done"));
         EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:rot"));
         bounded_walk();
-        world_close();
     }
 }
 
@@ -142,7 +140,6 @@ TEST(a_topic_with_a_group_whose_name_is_none_can_be_purged)
                     bad_id(6).len);
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:rot"));
-    world_close();
 }
 
 /* --- lists and streams --------------------------------------------------- */
@@ -168,7 +165,6 @@ TEST(a_waiting_entry_of_a_list_whose_id_is_none_dies)
                         world_log);
         EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_DEAD));
         EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:dead weir:{t}:held"));
-        world_close();
     }
 }
 
@@ -192,7 +188,6 @@ TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_set_aside)
         EXPECT_INT(1, settle_claimed(host));
         EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:wait"));
         EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta dropped"));
-        world_close();
     }
 }
 
@@ -210,7 +205,6 @@ TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
     EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-2"));
     EXPECT_INT(1, redis_int(server, "XGROUP DESTROY t weir"));
     EXPECT_INT(2, host_claim(host, 10, 60000)); /* from the first one on */
-    world_close();
 }
 
 /* A new group at the end of the stream would never hear of it. */
@@ -231,7 +225,6 @@ TEST(what_waits_is_kept_where_a_group_that_began_at_the_end_was_removed)
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_STR("5-1", run_id(host->runs));
     EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta lost"));
-    world_close();
 }
 
 /* --- dead jobs ------------------------------------------------------------ */
@@ -257,6 +250,5 @@ TEST(a_dead_job_whose_id_is_none_is_shown_as_such_and_stays_dead)
         EXPECT_STR("unreadable", host->text[0]);
         EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_DEAD));
         EXPECT_INT(0, host_dead(host, 10));
-        world_close();
     }
 }

@@ -106,7 +106,6 @@ TEST(an_entry_of_a_list_too_large_for_an_answer_dies)
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
     expect_one_dead(host);
-    world_close();
 }
 
 TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
@@ -123,7 +122,6 @@ TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
     EXPECT_INT(100 << 20, redis_int(server, "HSTRLEN weir:{t}:held "
                                             "~0000000000000001"));
     EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:auto weir:{t}:lease"));
-    world_close();
 }
 
 TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
@@ -134,7 +132,6 @@ TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
     EXPECT_INT(1, redis_int(server, "RPUSH t 7"));
     expect_one_runs(host);
     expect_one_dead(host);
-    world_close();
 }
 
 TEST(an_entry_of_a_stream_too_large_for_an_answer_dies)
@@ -150,7 +147,6 @@ TEST(an_entry_of_a_stream_too_large_for_an_answer_dies)
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
     expect_one_dead(host);
-    world_close();
 }
 
 TEST(an_event_too_large_for_an_answer_dies)
@@ -163,7 +159,6 @@ TEST(an_event_too_large_for_an_answer_dies)
     EXPECT_INT(1, bounded_count("done"));
     EXPECT_INT(1, bounded_count("failed"));
     bounded_walk();
-    world_close();
 }
 
 TEST(an_entry_too_large_for_an_answer_wakes_who_waits_for_one)
@@ -176,7 +171,6 @@ TEST(an_entry_too_large_for_an_answer_wakes_who_waits_for_one)
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
     expect_one_dead(host);
-    world_close();
 }
 
 /* Each is no more than a body may be, all are more than fits. */
@@ -199,7 +193,6 @@ TEST(large_entries_of_a_list_come_in_parts)
     put(into_list, "16", "4");
     expect_in_parts(host, 4);
     EXPECT_INT(0, redis_int(server, "EXISTS t"));
-    world_close();
 }
 
 TEST(large_entries_of_a_stream_come_in_parts)
@@ -208,7 +201,6 @@ TEST(large_entries_of_a_stream_come_in_parts)
 
     put(into_stream, "16", "4");
     expect_in_parts(host, 4);
-    world_close();
 }
 
 TEST(large_events_come_in_parts)
@@ -219,5 +211,4 @@ TEST(large_events_come_in_parts)
     put(into_group, "16", "4");
     expect_in_parts(host, 5);
     bounded_walk();
-    world_close();
 }

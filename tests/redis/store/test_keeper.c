@@ -64,7 +64,6 @@ TEST(a_lease_outlives_a_handler_that_holds_the_loop)
     EXPECT_INT(WEIR_OK, host_stats(one));
     EXPECT_INT(1, one->stats.done_total);
     EXPECT_INT(0, one->stats.crashed_total);
-    world_close();
 }
 
 /* What came before in the same turn. */
@@ -90,7 +89,6 @@ TEST(a_lease_whose_verdicts_wait_outlives_it_too)
     host_await_settled(one);
     EXPECT_INT(2, one->settled);
     EXPECT_INT(0, one->refused);
-    world_close();
 }
 
 TEST(a_lease_that_is_lost_is_not_called_kept)
@@ -111,7 +109,6 @@ TEST(a_lease_that_is_lost_is_not_called_kept)
     host_settle(one, run, WEIR__OUTCOME_TAKEN);
     host_settle_all(other, WEIR__OUTCOME_DONE);
     host_await_settled(other);
-    world_close();
 }
 
 TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
@@ -143,7 +140,6 @@ TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
     EXPECT_INT(1, one->stats.retried_total);
     EXPECT_INT(1, one->stats.scheduled);
     EXPECT_INT(0, one->stats.running);
-    world_close();
 }
 
 TEST(the_last_retry_times_out_into_the_dead)
@@ -161,7 +157,6 @@ TEST(the_last_retry_times_out_into_the_dead)
           other->info.state == WEIR_JOB_DEAD);
     EXPECT_STR("exhausted", other->text[2]);
     leave_overdue(one, run);
-    world_close();
 }
 
 /* A node of a cluster takes no script that names two topics. */
@@ -200,7 +195,6 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
     AWAIT(host_show(other, "b") == WEIR_OK &&
           other->info.state == WEIR_JOB_DEAD);
     leave_overdue(one, run);
-    world_close();
 }
 
 TEST(a_verdict_that_comes_after_the_timeout_is_refused)
@@ -221,7 +215,6 @@ TEST(a_verdict_that_comes_after_the_timeout_is_refused)
     EXPECT_INT(1, one->refused);
     EXPECT_INT(WEIR_OK, host_show(other, "a"));
     EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
-    world_close();
 }
 
 TEST(the_keeper_knows_no_scripts_and_loads_them)
@@ -238,7 +231,6 @@ TEST(the_keeper_knows_no_scripts_and_loads_them)
     AWAIT(host_show(other, "a") == WEIR_OK &&
           other->info.counters.timeouts == 1);
     leave_overdue(one, run);
-    world_close();
 }
 
 TEST(the_keeper_goes_on_when_its_connection_was_cut)
@@ -264,5 +256,4 @@ TEST(the_keeper_goes_on_when_its_connection_was_cut)
     host_settle(one, run, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(0, one->refused);
-    world_close();
 }

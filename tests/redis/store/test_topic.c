@@ -24,7 +24,6 @@ TEST(a_paused_topic_gives_out_nothing_and_still_takes_jobs)
     EXPECT_INT(WEIR_OK, host_pause(host, false));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(!host->claimed.is_paused);
-    world_close();
 }
 
 TEST(resuming_wakes_every_sleeper_and_adding_while_paused_wakes_none)
@@ -43,7 +42,6 @@ TEST(resuming_wakes_every_sleeper_and_adding_while_paused_wakes_none)
     EXPECT_INT(2, one->wakes + other->wakes);
     EXPECT_INT(WEIR_OK, host_pause(one, false));
     AWAIT(one->wakes == 2 && other->wakes == 2);
-    world_close();
 }
 
 /* --- stored options ----------------------------------------------------- */
@@ -69,7 +67,6 @@ TEST(stored_options_are_told_with_the_next_claim_and_before_its_jobs)
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(2, host->options_count);
     EXPECT_STR("3", redis_text(proc, "HGET weir:{t}:meta revision"));
-    world_close();
 }
 
 TEST(a_topic_with_jobs_does_not_change_its_kind)
@@ -85,7 +82,6 @@ TEST(a_topic_with_jobs_does_not_change_its_kind)
     EXPECT_INT(WEIR_OK, host_set(host, "kind", "list"));
     EXPECT_INT(0, host_claim(host, 10, 60000) +
                       (host->claimed.code == WEIR_EKIND ? 0 : 1));
-    world_close();
 }
 
 /* --- bounds of adds ----------------------------------------------------- */
@@ -112,7 +108,6 @@ TEST(jobs_beyond_max_pending_are_refused_one_by_one)
     EXPECT_INT(WEIR_OK, host_set(host, "max_pending", ""));
     host_add_numbered(host, 20, 60, 0);
     AWAIT(host->added == 51);
-    world_close();
 }
 
 static void add_body(struct host *host, const char *id, size_t len)
@@ -151,7 +146,6 @@ TEST(bodies_are_bounded_by_what_is_stored_with_the_topic)
     AWAIT(host->added == 3);
     EXPECT_INT(4, host_claim(host, 10, 60000) + host_claim(host, 10, 60000) +
                       host_claim(host, 10, 60000));
-    world_close();
 }
 
 /* --- on_dead ------------------------------------------------------------ */
@@ -209,7 +203,6 @@ TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
     host_settle_all(grave, WEIR__OUTCOME_DONE);
     host_await_settled(grave);
     EXPECT_INT(9, redis_int(proc, "DBSIZE")); /* no pack is left */
-    world_close();
 }
 
 TEST(a_full_server_settles_what_is_not_buried)
@@ -237,7 +230,6 @@ TEST(a_full_server_settles_what_is_not_buried)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(1, host_claim(grave, 10, 60000));
-    world_close();
 }
 
 TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
@@ -260,7 +252,6 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
     EXPECT_INT(WEIR_OK, host_show(grave, "job-1"));
     EXPECT_INT(WEIR_JOB_SCHEDULED, grave->info.state);
     EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:ids job-1"));
-    world_close();
 }
 
 TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
@@ -277,5 +268,4 @@ TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
     EXPECT_MEM("\x07", 1, host->info.body.ptr, host->info.body.len);
     EXPECT_INT(WEIR_OK, host_requeue(host, "job-1"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
-    world_close();
 }
