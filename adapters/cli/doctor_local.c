@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What weir doctor finds on this machine, and its list of findings. */
+
 #include "adapters/cli/doctor.h"
 
 #include "adapters/cli/plugin_path.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What weir doctor finds a server to let us do: clock, scripts, commands. */
+
 #include "adapters/cli/doctor.h"
 
 #include "adapters/redis/script.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What weir doctor makes of what a server says about itself. */
+
 #include "adapters/cli/doctor.h"
 
 #include "adapters/server/info.h"

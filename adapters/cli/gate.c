@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What weir run refuses, or warns of, before it serves. */
+
 #include "adapters/cli/doctor.h"
 
 #include <string.h>

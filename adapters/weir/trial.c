@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The inside of <weir/test.h>: core under a clock that only weir_trial_advance
+ * moves, over a store in memory. */
+
 #include "adapters/weir/trial_private.h"
 
 #include <inttypes.h>
@@ -9,9 +13,6 @@
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
-
-/* The inside of <weir/test.h>: core under a clock that only weir_trial_advance
- * moves, over a store in memory. */
 
 #define START_MS      INT64_C(1700000000000)
 #define BLOCK_WARN_MS 100 /* of virtual time: never */

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* Timers of a plugin in a trial, under the clock of the trial. */
+
 #include "adapters/weir/trial_private.h"
 
 #include "core/assert.h"

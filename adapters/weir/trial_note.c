@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* What happened in a trial: runs, lines of the log, jobs that were added. */
+
 #include "adapters/weir/trial_private.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+
+/* The jobs of a trial: a store in memory, as core wants one. */
+
 #include "adapters/weir/trial_private.h"
 
 #include <stdio.h>
