@@ -1,10 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- bounded_add: add events to groups of a bounded topic.
 --
--- A call may come again, as its producer did not hear the answer: `seen` holds
--- the number of the last call from each seat and what became of it, as with
--- add.lua.
---
 -- KEYS  rot hot out meta idle options seen ttl, then for each group: its list
 -- ARGV  topic, kind, seat, number, then for each group: its name, how many
 --       events, those
@@ -15,6 +11,7 @@
 --#include group
 --#include bounds
 --#include wake
+--#include seat
 local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
 local topic, kind, seat, number = unpack(ARGV, 1, 4)
 local now = now_ms()
@@ -26,16 +23,8 @@ elseif known[1] ~= kind then
   return { -1, known[1] }
 end
 
-local last = call('HGET', seen, seat)
-local last_number = last and string.match(last, '^%d+')
-if last_number and tonumber(last_number) >= tonumber(number) then
-  if last_number == number and #last > #number then
-    local sound, before = pcall(cmsgpack.unpack,
-                                string.sub(last, #number + 2))
-    if sound and type(before) == 'table' then return before end
-  end
-  return { 0 }
-end
+local said = said_before(seen, seat, number)
+if said then return said[1] and said or { 0 } end
 
 local bounds = read_bounds(options, known[2])
 local reply = { bounds.mode }
@@ -114,15 +103,6 @@ end
 tally(meta, 'added', added)
 tally(meta, 'waiting', waiting)
 tally(meta, 'overflow', dropped)
-local value = number
-if #reply > 1 then value = number .. ' ' .. cmsgpack.pack(reply) end
-if call('HSET', seen, seat, value) == 1 and call('HLEN', seen) > 100 then
-  local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
-  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
-  for i = 1, #some, 2 do -- a number counts 1/128 ms
-    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
-    if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
-  end
-end
+note_said(seen, seat, number, #reply > 1 and reply or {}, now)
 if first then wake_one(idle, topic, first) end
 return reply

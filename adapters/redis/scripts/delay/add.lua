@@ -5,12 +5,6 @@
 -- byte of a string that enters Lua, so bodies stay outside. PERSIST makes a
 -- pack permanent.
 --
--- A call may come again, whatever became of its jobs: its producer did not hear
--- the answer. Until it does, the call has a seat of its own, and `seen` holds
--- the number of the last call in each seat and what that one refused. Numbers
--- of a seat only grow, so an equal one is a repeat, a smaller one comes late
--- from a lost connection, and both change nothing.
---
 -- KEYS  wait ids meta idle seen, pack...
 -- ARGV  topic, kind, seat, number, then for each pack: jobs, header length,
 --       when (due.lua)
@@ -29,6 +23,7 @@
 --#include topic
 --#include wake
 --#include room
+--#include seat
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -44,19 +39,12 @@ if #number > 15 or not find(number, '^%d+$') then
 end
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
-local last = call('HGET', seen, seat)
-local last_number = last and string.match(last, '^%d+')
-if last_number and tonumber(last_number) >= tonumber(number) then
+local said = said_before(seen, seat, number)
+if said then
   for index = first_pack, #KEYS do -- it was staged again, too
     if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
   end
-  local reply = { 0 }
-  if last_number == number and #last > #number then
-    local sound, pairs = pcall(cmsgpack.unpack, sub(last, #number + 2))
-    for i, value in ipairs(sound and type(pairs) == 'table' and pairs or {}) do
-      reply[i + 1] = value
-    end
-  end
+  local reply = { 0, unpack(said) }
   if known[3] then reply[#reply + 1] = number_of(known[3]) end
   return reply
 end
@@ -174,26 +162,6 @@ local function refuse_rest(names, jobs, refused, count)
   return refused, count, full
 end
 
--- Remember the answer. Where there are more than a few, a new seat drops some
--- that nobody used for two minutes (a number counts 1/128 ms since 2020), by the
--- server's clock or the producer's where that is behind: a call is sent again
--- for one.
-local function note_seen(reply)
-  local value = number
-  if #reply > 1 then
-    value = number .. ' ' .. cmsgpack.pack({ unpack(reply, 2) })
-  end
-  if call('HSET', seen, seat, value) == 0 or call('HLEN', seen) <= 100 then
-    return
-  end
-  local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
-  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
-  for i = 1, #some, 2 do
-    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
-    if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
-  end
-end
-
 local reply, added, entries, first = { 0 }, 0, {}, nil
 for index = 0, #KEYS - first_pack do
   local key, arg = KEYS[first_pack + index], first_arg + 3 * index
@@ -244,7 +212,7 @@ for index = 0, #KEYS - first_pack do
   end
 end
 
-note_seen(reply)
+note_said(seen, seat, number, { unpack(reply, 2) }, now)
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
