@@ -10,13 +10,18 @@
 
 enum { WEIR__LADDER_STEPS_MAX = 64 };
 
-#define WEIR__LADDER_DEFAULT "15s 3m 10m 30m 30m 1h 2h 6h 15h"
-
 struct weir__ladder {
     uint32_t count; /* steps used */
     bool repeats;   /* the last step repeats for ever */
     int64_t step_ms[WEIR__LADDER_STEPS_MAX];
 };
+
+/* "15s 3m 10m 30m 30m 1h 2h 6h 15h" */
+#define WEIR__LADDER_DEFAULT                                                  \
+    {                                                                         \
+        .count = 9, .step_ms = {15000,   180000,  600000,   1800000, 1800000, \
+                                3600000, 7200000, 21600000, 54000000},        \
+    }
 
 /* Parse ladder text: steps between blanks or tabs, each 1 ms to 365 d, at most
  * 64 of them; the "..." may touch the last one. WEIR_EINVAL with a sentence

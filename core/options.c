@@ -14,11 +14,35 @@ const struct weir__option weir__topic_options[] = {WEIR__TOPIC_OPTION_MAP(ROW)};
 #undef ROW
 
 /* Where each value is. */
-static const size_t offsets[] = {
-#define OFFSET(name, form, kinds, min, max, fallback, word, value) \
-    offsetof(struct weir__options, name),
-    WEIR__TOPIC_OPTION_MAP(OFFSET)
-#undef OFFSET
+static const struct {
+    size_t offset, size;
+} slots[] = {
+#define SLOT(name, form, kinds, min, max, fallback, word, value) \
+    {offsetof(struct weir__options, name),                       \
+     sizeof(((struct weir__options *)NULL)->name)},
+    WEIR__TOPIC_OPTION_MAP(SLOT)
+#undef SLOT
+};
+
+/* Texts are empty, but for the ladder. */
+#define FALLBACK_KIND(fallback)     ""
+#define FALLBACK_TOPIC(fallback)    ""
+#define FALLBACK_TEXT(fallback)     ""
+#define FALLBACK_GROUPS(fallback)   ""
+#define FALLBACK_LADDER(fallback)   WEIR__LADDER_DEFAULT
+#define FALLBACK_SWITCH(fallback)   fallback
+#define FALLBACK_CHOICE(fallback)   fallback
+#define FALLBACK_COUNT(fallback)    fallback
+#define FALLBACK_PERCENT(fallback)  fallback
+#define FALLBACK_LIMIT(fallback)    fallback
+#define FALLBACK_DURATION(fallback) fallback
+#define FALLBACK_SIZE(fallback)     fallback
+
+const struct weir__options weir__options_default = {
+#define FALLBACK(name, form, kinds, min, max, fallback, word, value) \
+    .name = FALLBACK_##form(fallback),
+    WEIR__TOPIC_OPTION_MAP(FALLBACK)
+#undef FALLBACK
 };
 
 _Static_assert(WEIR__TOPIC_OPTIONS <= 64, "each option has a bit");
@@ -55,7 +79,7 @@ int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
 static void hold(struct weir__options *options, enum weir__topic_option option,
                  int64_t value)
 {
-    void *slot = (char *)options + offsets[option];
+    void *slot = (char *)options + slots[option].offset;
 
     switch (weir__topic_options[option].form) {
     case WEIR__OPTION_SWITCH:
@@ -88,7 +112,7 @@ static void hold_text(struct weir__options *options,
                       enum weir__topic_option option, const char *text)
 {
     const struct weir__option *row = &weir__topic_options[option];
-    char *slot = (char *)options + offsets[option];
+    char *slot = (char *)options + slots[option].offset;
 
     if (row->form == WEIR__OPTION_LADDER) {
         if (weir__ladder_parse(weir__slice_str(text), (void *)slot, NULL) < 0)
@@ -96,28 +120,23 @@ static void hold_text(struct weir__options *options,
         return;
     }
     WEIR_ASSERT(strlen(text) <= (size_t)row->max);
-    memset(slot, 0, (size_t)row->max + 1);
+    memset(slot, 0, slots[option].size);
     if (row->word == NULL || strcmp(text, row->word) != 0)
         memcpy(slot, text, strlen(text));
 }
 
 static void reset(struct weir__options *options, enum weir__topic_option option)
 {
-    const struct weir__option *row = &weir__topic_options[option];
+    size_t offset = slots[option].offset;
 
     options->given &= ~(UINT64_C(1) << option);
-    if (weir__option_is_number(row))
-        hold(options, option, row->fallback);
-    else
-        hold_text(options, option,
-                  row->form == WEIR__OPTION_LADDER ? WEIR__LADDER_DEFAULT : "");
+    memcpy((char *)options + offset,
+           (const char *)&weir__options_default + offset, slots[option].size);
 }
 
 void weir__options_init(struct weir__options *options)
 {
-    memset(options, 0, sizeof(*options)); /* they are compared as bytes */
-    for (int i = 0; i < WEIR__TOPIC_OPTIONS; i++)
-        reset(options, (enum weir__topic_option)i);
+    memcpy(options, &weir__options_default, sizeof(*options));
 }
 
 bool weir__options_has(const struct weir__options *options,

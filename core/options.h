@@ -69,6 +69,9 @@
     X(hot, GROUPS, WEIR__BOUNDED, 0, 500, 0, NULL, 0)
 /* clang-format on */
 
+/* Values of `overflow`. */
+enum { WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT };
+
 enum weir__topic_option {
 #define PLACE(name, form, kinds, min, max, fallback, word, value) \
     WEIR__TOPIC_##name,
@@ -103,6 +106,9 @@ struct weir__options {
 /* WEIR__TOPIC_OPTIONS rows. */
 extern const struct weir__option weir__topic_options[];
 
+/* All defaults. */
+extern const struct weir__options weir__options_default;
+
 /* Its place in the table; WEIR__TOPIC_OPTIONS: there is no such option. */
 enum weir__topic_option weir__topic_option_find(struct weir_slice name);
 
@@ -111,7 +117,6 @@ enum weir__topic_option weir__topic_option_find(struct weir_slice name);
 int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
                             struct weir_error *err);
 
-/* All defaults. */
 void weir__options_init(struct weir__options *options);
 
 bool weir__options_has(const struct weir__options *options,

@@ -54,55 +54,14 @@ void weir__lane_drop_options(struct weir__lane *lane)
     shared_unref(lane->set);
 }
 
-/* What the store wants to know of them. */
-static struct weir__store_topic_options
-for_store(const struct weir__options *options)
-{
-    int64_t lease_ms = weir__options_lease_ms(options);
-    bool has_delay = weir__options_has(options, WEIR__TOPIC_delay);
-    struct weir__store_topic_options wanted = {
-        .max_dead = options->max_dead,
-        .on_dead = weir__slice_str(options->on_dead),
-        .fifo =
-            {
-                .delay_ms = has_delay ? options->delay : -1,
-                .lease_ms = lease_ms,
-                .consumers = options->consumers,
-                .is_locked = options->lock,
-                .is_auto_ack = options->auto_ack,
-                .is_two_step = options->parking != 0,
-            },
-        .feed =
-            {
-                .claim_idle_ms = options->claim_idle,
-                .is_auto_ack = options->auto_ack,
-                .starts_at_end = options->start != 0,
-                .is_deleting = options->after != 0,
-            },
-        .bounded =
-            {
-                .length = options->length,
-                .overflow = (enum weir__overflow)options->overflow,
-                .batch = options->batch,
-                .linger_ms = options->linger,
-                .group_ttl_ms = options->group_ttl > 0 ? options->group_ttl : 0,
-                .is_unleased = options->lease == WEIR__OPTION_NONE,
-            },
-    };
-
-    memcpy(wanted.feed.key, options->key, sizeof(options->key));
-    memcpy(wanted.feed.group, options->group, sizeof(options->group));
-    memcpy(wanted.feed.on_retry, options->on_retry, sizeof(options->on_retry));
-    memcpy(wanted.bounded.hot, options->hot, sizeof(options->hot));
-    return wanted;
-}
-
 int weir__lane_open_topic(struct weir__lane *lane)
 {
     struct weir__store *store = lane->store;
-    struct weir__store_topic_options options = for_store(lane->options);
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(lane->name),
+        .served = lane->options,
+    };
 
-    options.name = weir__slice_str(lane->name);
     return store->ops->topic_open(store, &options, &lane->topic);
 }
 

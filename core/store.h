@@ -16,6 +16,7 @@
 
 #include <weir/weir.h>
 
+#include "core/options.h"
 #include "core/record.h"
 #include "core/run.h"
 
@@ -95,52 +96,12 @@ struct weir__new_job {
     struct weir_slice group; /* of a bounded topic, and only there */
 };
 
-/* How topics of kind sync and concurrent are worked off. */
-struct weir__fifo_options {
-    int64_t delay_ms; /* of every message; -1: what is stored, or 1 s */
-    int64_t lease_ms; /* of the lock and of parked messages */
-    uint32_t consumers;
-    bool is_locked;   /* sync */
-    bool is_auto_ack; /* concurrent: done with the pop */
-    bool is_two_step; /* concurrent: popped first, parked then */
-};
-
-enum { WEIR__SOURCE_MAX = 128 };
-
-/* Where topics of kind list and stream take their entries from, and how. */
-struct weir__feed_options {
-    char key[WEIR__SOURCE_MAX + 1];    /* "": the topic's name */
-    char group[WEIR__SOURCE_MAX + 1];  /* stream; "": weir */
-    char on_retry[WEIR_MAX_TOPIC + 1]; /* a delay topic takes them; "": none */
-    int64_t claim_idle_ms; /* stream: other consumers are dead after; 0: 60 s */
-    bool is_auto_ack;      /* list: popped and gone */
-    bool starts_at_end;    /* stream: a new group sees new entries only */
-    bool is_deleting;      /* stream: entries that are done */
-};
-
-enum { WEIR__HOT_MAX = 500 }; /* bytes of all patterns */
-
-enum weir__overflow { WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT };
-
-/* What the groups of a bounded topic are held to. */
-struct weir__bounded_options {
-    uint32_t length; /* events; 0: nobody serves it here, stored ones count */
-    enum weir__overflow overflow;
-    uint32_t batch;
-    int64_t linger_ms;
-    int64_t group_ttl_ms; /* 0: none */
-    bool is_unleased;
-    char hot[WEIR__HOT_MAX + 1]; /* patterns, separated by blanks */
-};
-
 struct weir__store_topic_options {
-    struct weir_slice name;    /* borrowed */
-    const char *kind;          /* NULL: the one it is open with, else delay */
-    uint32_t max_dead;         /* 0: all of these stay as they are */
-    struct weir_slice on_dead; /* a topic for dead jobs; empty: none */
-    struct weir__fifo_options fifo;
-    struct weir__feed_options feed;
-    struct weir__bounded_options bounded;
+    struct weir_slice name; /* borrowed */
+    const char *kind;       /* NULL: the one it is open with, else delay */
+    /* What it is served with; kept until others come or the store is closed.
+     * NULL: nothing changes. */
+    const struct weir__options *served;
 };
 
 struct weir__reschedule {

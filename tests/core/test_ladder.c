@@ -77,9 +77,11 @@ TEST(blanks_around_and_between_steps_do_not_matter)
 
 TEST(the_default_ladder_has_nine_steps)
 {
-    struct weir__ladder steps = ladder(WEIR__LADDER_DEFAULT);
+    const struct weir__ladder steps = WEIR__LADDER_DEFAULT;
+    struct weir__ladder same = ladder("15s 3m 10m 30m 30m 1h 2h 6h 15h");
 
     EXPECT_INT(9, steps.count);
+    EXPECT_MEM(&same, sizeof(same), &steps, sizeof(steps));
     EXPECT_INT(54000000, weir__ladder_delay_ms(&steps, 8));
     EXPECT_INT(-1, weir__ladder_delay_ms(&steps, 9));
 }

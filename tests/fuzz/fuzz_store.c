@@ -42,6 +42,7 @@ enum { BOUNDED = 3, SYNC = 4, KINDS = 6 };
 struct world {
     struct ev_loop *loop;
     struct weir__store *store;
+    struct weir__options options;
     struct weir__store_topic *topic;
     const char *group;
     struct weir__run *runs; /* arrived and not settled */
@@ -316,6 +317,9 @@ static int open_store(struct world *world, const char *address, unsigned kind)
 {
     static const char *const kinds[] = {"delay",   "list", "stream",
                                         "bounded", "sync", "concurrent"};
+    static const char *const said[] = {
+        "max_dead=5", "delay=5ms", "lease=300ms", "consumers=2",
+        "length=10",  "batch=5",   NULL};
     static const struct weir__store_events events = {
         .claimed = on_claimed,
         .arrived = on_arrived,
@@ -331,13 +335,7 @@ static int open_store(struct world *world, const char *address, unsigned kind)
     struct weir__store_topic_options topic = {
         .name = weir__slice_str("t"),
         .kind = kinds[kind % KINDS],
-        .max_dead = 5,
-        .on_dead = weir__slice_str(""),
-        .fifo = {.delay_ms = 5,
-                 .lease_ms = 300,
-                 .consumers = 2,
-                 .is_locked = kind % KINDS == SYNC},
-        .bounded = {.length = 10, .batch = 5},
+        .served = &world->options,
     };
     struct weir__redis_url url;
     struct weir__redis_options options = {
@@ -350,6 +348,8 @@ static int open_store(struct world *world, const char *address, unsigned kind)
         .events = &events,
     };
 
+    world->options = weir__options_default;
+    FUZZ_TRUE(weir__options_read(&world->options, "t", said, NULL) == WEIR_OK);
     FUZZ_TRUE(weir__redis_url_parse(address, &url, NULL) == WEIR_OK);
     FUZZ_TRUE(weir__redis_open(&options, &world->store) == WEIR_OK);
     return world->store->ops->topic_open(world->store, &topic, &world->topic);

@@ -74,16 +74,10 @@ static void topic_init(struct weir__store_topic *base)
     topic->adds_end = &topic->adds;
 }
 
-static void serve(struct weir__store_topic *topic,
-                  const struct weir__store_topic_options *options)
-{
-    weir__bounded_topic_of(topic)->options = options->bounded;
-}
-
 /* What has no lease is never lost. */
 static bool is_unleased(const struct weir__store_topic *topic)
 {
-    return ((const struct weir__bounded_topic *)topic)->options.is_unleased;
+    return topic->options->lease == WEIR__OPTION_NONE;
 }
 
 static int claim(struct weir__store_topic *topic,
@@ -134,7 +128,6 @@ const struct weir__kind weir__bounded_kind = {
     .shared_size = sizeof(struct weir__bounded),
     .topic_init = topic_init,
     .topic_fini = topic_fini,
-    .serve = serve,
     .flush = flush,
     .numbered = numbered,
     .followed = followed,

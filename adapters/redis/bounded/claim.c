@@ -387,19 +387,21 @@ static size_t offers_wanted(const struct weir__bounded_topic *topic)
 }
 
 static void write_bounds(struct weir__buf *buf,
-                         const struct weir__bounded_options *options)
+                         const struct weir__store_topic *topic)
 {
-    char text[WEIR__HOT_MAX + 100];
+    const struct weir__options *options = topic->options;
+    char text[sizeof(options->hot) + 100];
 
-    if (options->length == 0) {
+    if (!topic->is_served) {
         weir__resp_str(buf, "");
         return;
     }
-    (void)snprintf(text, sizeof(text),
-                   "%" PRIu32 " %d %" PRId64 " %" PRIu32 " %" PRId64 " %s",
-                   options->length, (int)options->overflow, options->linger_ms,
-                   options->batch, options->group_ttl_ms,
-                   options->hot); /* it fits */
+    (void)snprintf(
+        text, sizeof(text),
+        "%" PRIu32 " %" PRIu32 " %" PRId64 " %" PRIu32 " %" PRId64 " %s",
+        options->length, options->overflow, options->linger, options->batch,
+        options->group_ttl > 0 ? options->group_ttl : 0,
+        options->hot); /* it fits */
     weir__resp_str(buf, text);
 }
 
@@ -436,12 +438,13 @@ static void write_claim(struct weir__buf *buf,
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
     weir__resp_int(buf, (int64_t)topic->base.claim.room);
-    weir__resp_int(buf,
-                   topic->options.is_unleased ? 0 : topic->base.claim.lease_ms);
+    weir__resp_int(buf, topic->base.options->lease == WEIR__OPTION_NONE
+                            ? 0
+                            : topic->base.claim.lease_ms);
     weir__resp_str(buf, is_look ? "" : topic->base.store->worker);
     weir__resp_int(buf, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
-    write_bounds(buf, &topic->options);
+    write_bounds(buf, &topic->base);
     at = topic->offers.ptr;
     for (size_t i = 0; i < count; i++)
         weir__resp_bytes(buf, next_offer(&at));
@@ -463,7 +466,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     asked->request.done = on_claimed;
     asked->topic = topic;
     asked->room = topic->base.claim.room;
-    asked->is_leased = !topic->options.is_unleased;
+    asked->is_leased = topic->base.options->lease != WEIR__OPTION_NONE;
     write_claim(&bytes, topic, asked->room == 0);
     if (asked->room > 0)
         topic->offer_count = 0; /* the reply brings others */

@@ -89,7 +89,6 @@ struct weir__lot {
 struct weir__bounded_topic {
     struct weir__store_topic base; /* first */
     struct weir__bounded *shared;
-    struct weir__bounded_options options; /* length 0: not served here */
 
     bool is_idle;                        /* registered as an idle worker */
     struct weir__bounded_claim *claimed; /* waits for the stored options */

@@ -121,7 +121,7 @@ void weir__classic_flush_adds(struct weir__classic_topic *topic)
                       "fifo ids meta options idle");
     weir__resp_str(&bytes, topic->base.name);
     weir__resp_str(&bytes, topic->policy->kind);
-    weir__resp_int(&bytes, topic->own.delay_ms);
+    weir__resp_int(&bytes, weir__classic_delay_ms(topic));
     weir__buf_append(&bytes, push->args.ptr, push->args.len);
     push->request.done = on_pushed;
     weir__redis_send(shared->store, &bytes, &weir__script_classic_push,

@@ -130,19 +130,11 @@ static void topic_init(struct weir__store_topic *base)
         base->store, base->kind); /* its first member */
     topic->policy = base->kind == &weir__sync_kind ? &weir__sync_policy
                                                    : &weir__concurrent_policy;
-    topic->own = (struct weir__fifo_options){
-        .delay_ms = -1, .lease_ms = 5000, .consumers = 1, .is_locked = true};
     topic->ready_end = &topic->ready;
     ev_timer_init(&topic->look, weir__classic_on_look, 0., 1.);
     topic->look.data = topic;
     ev_timer_init(&topic->answer, on_answer, 0., 0.);
     topic->answer.data = topic;
-}
-
-static void serve(struct weir__store_topic *topic,
-                  const struct weir__store_topic_options *options)
-{
-    weir__classic_topic_of(topic)->own = options->fifo;
 }
 
 static void listen(struct weir__store_topic *base)
@@ -245,10 +237,9 @@ static void shared_init(struct weir__shared *base)
         .name = (kind_name), .topic_size = sizeof(struct weir__classic_topic), \
         .shared_size = sizeof(struct weir__classic),                           \
         .shared_init = shared_init, .topic_init = topic_init,                  \
-        .topic_fini = topic_fini, .serve = serve, .listen = listen,            \
-        .connected = connected, .woken = woken, .flush = flush,                \
-        .flush_shared = flush_shared, .followed = followed,                    \
-        .fail_adds = fail_adds, .claim = claim,                                \
+        .topic_fini = topic_fini, .listen = listen, .connected = connected,    \
+        .woken = woken, .flush = flush, .flush_shared = flush_shared,          \
+        .followed = followed, .fail_adds = fail_adds, .claim = claim,          \
         .settle = weir__classic_settle, .stop = stop, .unsettled = unsettled,  \
         .renew = weir__classic_renew, .is_unleased = is_unleased,              \
         .add = weir__classic_add, .purge = weir__classic_purge,                \

@@ -25,7 +25,7 @@ static void park(struct weir__consumer *consumer)
     weir__resp_eval(&bytes, &weir__script_classic_park, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "parked alive");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_bytes(&bytes, (struct weir_slice){consumer->message->bytes,
                                                  consumer->message->len});
     weir__consumer_send(consumer, &bytes, &weir__script_classic_park,
@@ -59,14 +59,14 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
 
 static void begin(struct weir__consumer *consumer)
 {
-    const struct weir__fifo_options *own = &consumer->topic->own;
+    const struct weir__options *options = consumer->topic->base.options;
 
-    consumer->is_auto = own->is_auto_ack;
-    consumer->is_two_step = own->is_two_step;
+    consumer->is_auto = options->auto_ack;
+    consumer->is_two_step = options->parking != 0;
     weir__consumer_pop(consumer,
-                       own->is_auto_ack   ? "done"
-                       : own->is_two_step ? "none"
-                                          : "park",
+                       consumer->is_auto       ? "done"
+                       : consumer->is_two_step ? "none"
+                                               : "park",
                        on_popped);
 }
 

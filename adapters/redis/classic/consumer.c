@@ -30,7 +30,8 @@ static void list_idle(struct weir__consumer *consumer)
 {
     struct weir__classic_topic *topic = consumer->topic;
 
-    if (consumer->is_idle_listed || consumer->index >= topic->own.consumers)
+    if (consumer->is_idle_listed ||
+        consumer->index >= topic->base.options->consumers)
         return;
     consumer->is_idle_listed = true;
     consumer->next_idle = topic->idle;
@@ -92,7 +93,7 @@ void weir__consumer_next(struct weir__consumer *consumer)
     const struct weir__classic_topic *topic = consumer->topic;
 
     WEIR_ASSERT(consumer->message == NULL);
-    if (!may_look(topic) || consumer->index >= topic->own.consumers) {
+    if (!may_look(topic) || consumer->index >= topic->base.options->consumers) {
         weir__consumer_rest(consumer);
         return;
     }
@@ -160,7 +161,7 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                       "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_str(&bytes, topic->base.store->worker);
-    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_pop,
@@ -270,7 +271,8 @@ void weir__consumer_took(struct weir__consumer *consumer)
 {
     struct weir__classic_topic *topic = consumer->topic;
 
-    if (consumer->message->is_parked && topic->own.lease_ms < SHORT_LEASE_MS)
+    if (consumer->message->is_parked &&
+        weir__options_lease_ms(topic->base.options) < SHORT_LEASE_MS)
         weir__classic_look_soon(topic);
     if (may_look(topic)) {
         hold(consumer);
@@ -428,7 +430,7 @@ static void relist(struct weir__classic_topic *topic)
 
 static void shrink(struct weir__classic_topic *topic)
 {
-    while (topic->consumer_count > topic->own.consumers) {
+    while (topic->consumer_count > topic->base.options->consumers) {
         struct weir__consumer *last =
             topic->consumers[topic->consumer_count - 1];
 
@@ -445,17 +447,17 @@ void weir__classic_fit(struct weir__classic_topic *topic)
 {
     void *consumers;
 
-    if (topic->consumer_count == topic->own.consumers)
+    if (topic->consumer_count == topic->base.options->consumers)
         return;
     shrink(topic);
-    if (topic->consumer_count >= topic->own.consumers)
+    if (topic->consumer_count >= topic->base.options->consumers)
         return;
-    consumers = weir__mem_grow(topic->consumers, topic->own.consumers,
+    consumers = weir__mem_grow(topic->consumers, topic->base.options->consumers,
                                sizeof(struct weir__consumer *));
     if (consumers == NULL)
         return;
     topic->consumers = consumers;
-    while (topic->consumer_count < topic->own.consumers) {
+    while (topic->consumer_count < topic->base.options->consumers) {
         struct weir__consumer *consumer = consumer_new(topic);
 
         if (consumer == NULL)

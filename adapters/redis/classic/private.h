@@ -73,7 +73,6 @@ struct weir__classic_topic {
     struct weir__store_topic base; /* first */
     struct weir__classic *shared;
     const struct weir__classic_policy *policy;
-    struct weir__fifo_options own;
 
     ev_timer look; /* each second while somebody listens */
     ev_timer answer;
@@ -132,6 +131,9 @@ void weir__classic_answer(struct weir__classic_topic *topic);
 void weir__classic_answer_soon(struct weir__classic_topic *topic);
 
 /* --- classic/topic.c ------------------------------------------------------ */
+
+/* Of every message; -1: what is stored, or the default. */
+int64_t weir__classic_delay_ms(const struct weir__classic_topic *topic);
 
 void weir__classic_look(struct weir__classic_topic *topic);
 void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events);

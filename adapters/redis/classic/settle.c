@@ -50,7 +50,7 @@ static void begin_settle(struct weir__buf *buf,
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, consumer->message->is_parked ? consumer->owner : "");
     weir__resp_str(buf, what);
-    weir__resp_int(buf, topic->own.delay_ms);
+    weir__resp_int(buf, weir__classic_delay_ms(topic));
 }
 
 /* Where it is parked a repeated call finds that it has been settled. */

@@ -161,7 +161,7 @@ static void begin(struct weir__consumer *consumer)
     struct weir__buf bytes = {0};
 
     consumer->is_auto = true;
-    if (!topic->own.is_locked) {
+    if (!topic->base.options->lock) {
         peek(consumer);
         return;
     }
@@ -169,7 +169,7 @@ static void begin(struct weir__consumer *consumer)
     weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_str(&bytes, topic->base.store->worker);
-    weir__resp_int(&bytes, topic->own.lease_ms);
+    weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__consumer_send(consumer, &bytes, &weir__script_classic_lock,
                         WEIR__SEND_ONCE, on_locked);
 }
@@ -178,7 +178,7 @@ static void begin(struct weir__consumer *consumer)
  * wait for it. */
 static size_t crowd(const struct weir__classic_topic *topic)
 {
-    return topic->own.is_locked ? 1 : SIZE_MAX;
+    return topic->base.options->lock ? 1 : SIZE_MAX;
 }
 
 const struct weir__classic_policy weir__sync_policy = {

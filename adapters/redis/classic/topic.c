@@ -120,6 +120,13 @@ static size_t parking_count(const struct weir__classic_topic *topic)
     return count;
 }
 
+int64_t weir__classic_delay_ms(const struct weir__classic_topic *topic)
+{
+    const struct weir__options *options = topic->base.options;
+
+    return weir__options_has(options, WEIR__TOPIC_delay) ? options->delay : -1;
+}
+
 void weir__classic_look(struct weir__classic_topic *topic)
 {
     struct weir__classic *shared = topic->shared;
@@ -134,8 +141,8 @@ void weir__classic_look(struct weir__classic_topic *topic)
                       "fifo parked alive meta ids idle");
     weir__resp_str(&bytes, topic->policy->kind);
     weir__resp_str(&bytes, shared->store->worker);
-    weir__resp_int(&bytes, topic->own.lease_ms);
-    weir__resp_int(&bytes, topic->own.delay_ms);
+    weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
+    weir__resp_int(&bytes, weir__classic_delay_ms(topic));
     for (size_t i = 0; i < topic->consumer_count; i++) {
         if (!is_parking(topic->consumers[i]))
             continue;
@@ -163,7 +170,7 @@ void weir__classic_renew(struct weir__renewals *renewals,
     weir__renewals_begin(renewals, &weir__script_classic_renew);
     weir__resp_eval(buf, &weir__script_classic_renew, 1, 1 + 2 * count);
     weir__prefix_key(buf, &base->prefix, "alive");
-    weir__resp_int(buf, topic->own.lease_ms);
+    weir__resp_int(buf, weir__options_lease_ms(topic->base.options));
     for (size_t i = 0; i < topic->consumer_count; i++) {
         const struct weir__consumer *consumer = topic->consumers[i];
 
@@ -180,8 +187,9 @@ static double gap_of(const struct weir__classic_topic *topic)
 {
     int64_t ms = LOOK_MS;
 
-    if (topic->own.lease_ms / 3 < ms && parking_count(topic) > 0)
-        ms = topic->own.lease_ms / 3;
+    if (weir__options_lease_ms(topic->base.options) / 3 < ms &&
+        parking_count(topic) > 0)
+        ms = weir__options_lease_ms(topic->base.options) / 3;
     return (double)ms / 1000.;
 }
 

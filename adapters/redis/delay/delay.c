@@ -62,16 +62,12 @@ static void topic_fini(struct weir__store_topic *base)
     WEIR_ASSERT(topic->adds == NULL);
 }
 
-static void serve(struct weir__store_topic *base,
-                  const struct weir__store_topic_options *options)
+static void serve(struct weir__store_topic *base)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
-    WEIR_ASSERT(options->on_dead.len <= WEIR_MAX_TOPIC);
-    topic->max_dead = options->max_dead;
-    memset(topic->on_dead, 0, sizeof(topic->on_dead));
-    if (options->on_dead.len > 0)
-        memcpy(topic->on_dead, options->on_dead.ptr, options->on_dead.len);
+    topic->max_dead = base->options->max_dead;
+    memcpy(topic->on_dead, base->options->on_dead, sizeof(topic->on_dead));
 }
 
 /* --- connections -------------------------------------------------------- */

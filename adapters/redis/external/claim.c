@@ -13,8 +13,6 @@ enum {
     FIELDS = 4                     /* of an entry */
 };
 
-#define CLAIM_IDLE_MS INT64_C(60000)
-
 struct claim_request {
     struct weir__request request;
     struct weir__external_topic *topic;
@@ -262,7 +260,7 @@ static size_t room_of(const struct weir__external_topic *topic)
 static void write_claim(struct weir__buf *bytes,
                         const struct weir__external_topic *topic)
 {
-    const struct weir__feed_options *options = &topic->options;
+    const struct weir__options *options = topic->base.options;
     bool is_stream = topic->is_stream;
     const char *key = weir__external_key(topic);
 
@@ -279,14 +277,13 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_int(bytes, topic->base.revision);
     weir__resp_str(bytes, strcmp(key, topic->base.name) == 0 ? "" : key);
     if (!is_stream) {
-        weir__resp_int(bytes, options->is_auto_ack);
+        weir__resp_int(bytes, options->auto_ack);
         return;
     }
     weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_str(bytes, topic->consumer);
-    weir__resp_str(bytes, options->starts_at_end ? "$" : "0");
-    weir__resp_int(bytes, options->claim_idle_ms > 0 ? options->claim_idle_ms
-                                                     : CLAIM_IDLE_MS);
+    weir__resp_str(bytes, options->start != 0 ? "$" : "0");
+    weir__resp_int(bytes, options->claim_idle);
 }
 
 void weir__external_flush_claim(struct weir__external_topic *topic)

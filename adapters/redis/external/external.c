@@ -92,37 +92,28 @@ static void topic_init(struct weir__store_topic *base)
 
 const char *weir__external_key(const struct weir__external_topic *topic)
 {
-    return topic->options.key[0] != '\0' ? topic->options.key
-                                         : topic->base.name;
+    return topic->base.options->key[0] != '\0' ? topic->base.options->key
+                                               : topic->base.name;
 }
 
 const char *weir__external_group(const struct weir__external_topic *topic)
 {
     if (!topic->is_stream)
         return "";
-    return topic->options.group[0] != '\0' ? topic->options.group : "weir";
+    return topic->base.options->group[0] != '\0' ? topic->base.options->group
+                                                 : "weir";
 }
 
 /* Another key: what waits for the old one waits in vain. */
-static void serve(struct weir__store_topic *base,
-                  const struct weir__store_topic_options *options)
+static void serve(struct weir__store_topic *base)
 {
     struct weir__external_topic *topic = weir__external_topic_of(base);
-    char before[WEIR__SOURCE_MAX + 1];
 
-    WEIR_ASSERT(options->on_dead.len <= WEIR_MAX_TOPIC);
-    memcpy(before, weir__external_key(topic),
-           strlen(weir__external_key(topic)) + 1);
-    topic->options = options->feed;
-    topic->is_served = true;
-    topic->max_dead = options->max_dead;
-    memset(topic->on_dead, 0, sizeof(topic->on_dead));
-    if (options->on_dead.len > 0)
-        memcpy(topic->on_dead, options->on_dead.ptr, options->on_dead.len);
-    if (strcmp(before, weir__external_key(topic)) != 0) {
+    if (strcmp(topic->served_key, base->options->key) != 0) {
         topic->found_ns = 0;
         weir__external_stop_waiting(topic);
     }
+    memcpy(topic->served_key, base->options->key, sizeof(topic->served_key));
 }
 
 static void listen(struct weir__store_topic *topic)
@@ -134,7 +125,7 @@ static void listen(struct weir__store_topic *topic)
 /* What is acknowledged was taken for good. */
 static bool is_unleased(const struct weir__store_topic *topic)
 {
-    return ((const struct weir__external_topic *)topic)->options.is_auto_ack;
+    return topic->options->auto_ack;
 }
 
 /* --- flush -------------------------------------------------------------- */

@@ -48,8 +48,9 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
         return code;
     if (!weir__reply_str(reply, 0, &stored))
         return WEIR_ESERVER;
-    choose(ret_place->key, topic->options.key, reply, 1, topic->base.name);
-    choose(ret_place->group, topic->options.group, reply, 2,
+    choose(ret_place->key, topic->base.options->key, reply, 1,
+           topic->base.name);
+    choose(ret_place->group, topic->base.options->group, reply, 2,
            topic->is_stream ? "weir" : "");
     if (!topic->is_stream)
         ret_place->group[0] = '\0';

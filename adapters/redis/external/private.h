@@ -66,6 +66,8 @@ struct weir__external_call {
 
 struct weir__external_add;
 
+enum { WEIR__SOURCE_MAX = sizeof(((struct weir__options *)NULL)->key) - 1 };
+
 /* Which key and group the entries are in. */
 struct weir__external_place {
     char key[WEIR__SOURCE_MAX + 1];
@@ -77,10 +79,7 @@ struct weir__external_topic {
     struct weir__external *shared;
     bool is_stream;
     char consumer[WEIR_MAX_TOPIC + 8];
-    uint32_t max_dead;
-    char on_dead[WEIR_MAX_TOPIC + 1];
-    struct weir__feed_options options;
-    bool is_served; /* the options are those of a worker */
+    char served_key[WEIR__SOURCE_MAX + 1]; /* option key as last served */
 
     size_t entry_bytes; /* what an entry costs, running mean */
 

@@ -149,9 +149,9 @@ static const char *target_of(const struct weir__external_topic *topic,
                              const struct weir__run *run)
 {
     if (run->outcome == WEIR__OUTCOME_RETRY)
-        return topic->options.on_retry;
+        return topic->base.options->on_retry;
     if (run->outcome == WEIR__OUTCOME_DEAD && word_of(run)[0] == 'd')
-        return topic->on_dead;
+        return topic->base.options->on_dead;
     return "";
 }
 
@@ -271,8 +271,8 @@ static void write_call(struct weir__buf *bytes,
         weir__buf_append(bytes, pack_keys->ptr, pack_keys->len);
     }
     weir__resp_str(bytes, weir__external_group(topic));
-    weir__resp_int(bytes, topic->options.is_deleting);
-    weir__resp_int(bytes, topic->max_dead);
+    weir__resp_int(bytes, topic->base.options->after != 0);
+    weir__resp_int(bytes, topic->base.options->max_dead);
     write_list(bytes, scratch, 2 * call->dones, &call->done);
     write_autos(bytes, scratch, call);
     write_list(bytes, scratch, 7 * call->others, &call->other);

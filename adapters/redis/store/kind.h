@@ -26,9 +26,8 @@ struct weir__kind {
     void (*topic_init)(struct weir__store_topic *topic);
     /* What it holds besides its own memory. */
     void (*topic_fini)(struct weir__store_topic *topic);
-    /* A worker serves it with these options, from now on. */
-    void (*serve)(struct weir__store_topic *topic,
-                  const struct weir__store_topic_options *options);
+    /* It is served with other options from now on. */
+    void (*serve)(struct weir__store_topic *topic);
     /* Its user came, or went. */
     void (*listen)(struct weir__store_topic *topic);
     /* Connected, for the first time or again. */

@@ -40,8 +40,12 @@ static int topic_open(struct weir__store *port,
         return WEIR_EINVAL;
     was_in = weir__keeper_shut(store->keeper);
     topic = weir__topic_open(store, kind, options->name);
-    if (topic != NULL && options->max_dead > 0 && kind->serve != NULL)
-        kind->serve(topic, options); /* requests name none */
+    if (topic != NULL && options->served != NULL) { /* not by a request */
+        topic->options = options->served;
+        topic->is_served = true;
+        if (kind->serve != NULL)
+            kind->serve(topic);
+    }
     weir__keeper_reopen(store->keeper, was_in);
     if (topic == NULL)
         return WEIR_ENOMEM;

@@ -86,6 +86,7 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
         return NULL;
     topic->store = store;
     topic->kind = kind;
+    topic->options = &weir__options_default;
     weir__topic_name(topic, name);
     topic->refused_ns = INT64_MIN;
     for (size_t i = 0; i < WEIR__LOSSES; i++)

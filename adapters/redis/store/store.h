@@ -60,7 +60,9 @@ struct weir__store_topic {
     bool is_dirty;
     char name[WEIR_MAX_TOPIC + 1];
     struct weir__prefix prefix;
-    void *user;          /* of events; NULL: nobody listens */
+    const struct weir__options *options; /* as it is served */
+    bool is_served; /* else these are the default, and what is stored counts */
+    void *user;     /* of events; NULL: nobody listens */
     uint64_t registered; /* connection on which it entered weir:topics */
 
     int64_t revision;  /* of the stored options that the user knows */

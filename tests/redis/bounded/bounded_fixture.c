@@ -7,26 +7,12 @@
 
 #include "core/text.h"
 
-struct weir__bounded_options bounded_options(void)
-{
-    return (struct weir__bounded_options){.length = 1000, .batch = 128};
-}
-
-void bounded_serve(struct host *host,
-                   const struct weir__bounded_options *options)
-{
-    struct weir__store_topic_options topic = {.max_dead = 1,
-                                              .bounded = *options};
-
-    host_serve(host, &topic);
-}
-
 struct host *bounded_open(const char *worker,
-                          const struct weir__bounded_options *options)
+                          const struct weir__options *options)
 {
     struct host *host = host_open_kind(worker, "bounded");
 
-    bounded_serve(host, options);
+    host_serve_with(host, options);
     return host;
 }
 

@@ -7,13 +7,8 @@
 #include "adapters/redis/bounded/bounded.h"
 #include "tests/redis/store/store_fixture.h"
 
-/* The usual options; `length` 1,000, batches of 128. */
-struct weir__bounded_options bounded_options(void);
-
 struct host *bounded_open(const char *worker,
-                          const struct weir__bounded_options *options);
-void bounded_serve(struct host *host,
-                   const struct weir__bounded_options *options);
+                          const struct weir__options *options);
 
 /* Add events and do not wait. */
 void events_send(struct host *host, const char *group, int from, int to);

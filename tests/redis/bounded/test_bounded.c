@@ -9,12 +9,12 @@
 
 /* The store of bounded topics: groups, batches, what is dropped, leases. */
 
-static struct weir__bounded_options options;
+static struct weir__options options;
 
 static struct host *open_one(void)
 {
     (void)world_open(NULL);
-    options = bounded_options();
+    options = weir__options_default;
     return bounded_open("one", &options);
 }
 
@@ -70,7 +70,7 @@ TEST(no_more_than_a_batch_is_taken_of_a_group_at_its_turn)
     struct host *host = open_one();
 
     options.batch = 4;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     events_add(host, "a", 1, 10);
     events_add(host, "b", 1, 2);
     EXPECT_INT(6, host_claim(host, 300, 5000));
@@ -87,7 +87,7 @@ TEST(a_full_group_drops_its_oldest_events)
     struct host *host = open_one();
 
     options.length = 3;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 10, 5000)); /* tells the bounds */
     events_add(host, "a", 1, 2);
     EXPECT_INT(0, host->dropped[WEIR_DROP_OVERFLOW]);
@@ -105,7 +105,7 @@ TEST(what_is_leased_is_not_dropped)
     struct host *host = open_one();
 
     options.length = 3;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     events_add(host, "a", 1, 3);
     EXPECT_INT(3, host_claim(host, 300, 5000));
     events_add(host, "a", 4, 8);
@@ -124,7 +124,7 @@ TEST(a_full_group_drops_new_events_or_refuses_them)
 
     options.length = 3;
     options.overflow = WEIR__DROP_NEW;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 10, 5000));
     events_add(host, "a", 1, 5);
     EXPECT_INT(3, host->added);
@@ -133,7 +133,7 @@ TEST(a_full_group_drops_new_events_or_refuses_them)
     EXPECT_INT(5, bounded_count("added"));
     bounded_walk();
     options.overflow = WEIR__REJECT;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(3, host_claim(host, 10, 5000));
     EXPECT_STR("a:1-3 ", events_text(host));
     events_add(host, "a", 6, 9);
@@ -164,7 +164,7 @@ TEST(a_retried_batch_goes_back_to_the_head_and_waits)
     struct weir__run *run;
 
     options.batch = 3;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     events_add(host, "a", 1, 5);
     EXPECT_INT(3, host_claim(host, 300, 5000));
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
@@ -329,9 +329,9 @@ TEST(without_leases_what_is_taken_is_gone)
 {
     struct host *host = open_one();
 
-    options.is_unleased = true;
+    options.lease = WEIR__OPTION_NONE;
     options.batch = 2;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     events_add(host, "a", 1, 3);
     EXPECT_INT(2, host_claim(host, 2, 300));
     EXPECT_INT(1, host_claim(host, 300, 300)); /* nothing holds its group */
@@ -351,7 +351,7 @@ TEST(hot_groups_take_no_more_than_their_share)
 
     options.batch = 2;
     (void)snprintf(options.hot, sizeof(options.hot), "hot-*:2 other");
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     for (int i = 0; i < 4; i++) {
         (void)snprintf(group, sizeof(group), "hot-%d", i);
@@ -428,7 +428,7 @@ TEST(statistics_count_drops_by_reason)
     struct host *host = open_one();
 
     options.length = 2;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 10, 5000));
     events_add(host, "a", 1, 5);
     events_add(host, "b", 1, 2);
@@ -463,7 +463,7 @@ TEST(an_add_that_comes_again_changes_nothing)
     struct host *host = open_one();
 
     options.length = 2;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 10, 5000));
     EXPECT_STR("0 0 1", add_again(7)); /* one of the group 0 was dropped */
     EXPECT_STR("0 0 1", add_again(7));
@@ -482,7 +482,7 @@ TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
     struct redis_proc *server = world_open(&durable);
     struct host *host;
 
-    options = bounded_options();
+    options = weir__options_default;
     host = bounded_open("one", &options);
     events_add(host, "a", 1, 50);
     EXPECT_INT(50, host_claim(host, 300, 5000));

@@ -6,7 +6,7 @@
 /* What happens to batches while a handler holds the loop. The test is the
  * handler: between enter and leave it uses the other worker's store only. */
 
-static struct weir__bounded_options options;
+static struct weir__options options;
 
 /* Two workers; the first has claimed what was added. */
 static struct host *open_two(struct host **ret_other, int64_t lease_ms)
@@ -14,7 +14,7 @@ static struct host *open_two(struct host **ret_other, int64_t lease_ms)
     struct host *one;
 
     (void)world_open(NULL);
-    options = bounded_options();
+    options = weir__options_default;
     one = bounded_open("one", &options);
     *ret_other = bounded_open("two", &options);
     lease_look(one);
@@ -91,8 +91,8 @@ TEST(what_has_no_lease_is_not_called_lost)
     struct host *one;
 
     (void)world_open(NULL);
-    options = bounded_options();
-    options.is_unleased = true;
+    options = weir__options_default;
+    options.lease = WEIR__OPTION_NONE;
     one = bounded_open("one", &options);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
 }

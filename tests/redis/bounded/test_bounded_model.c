@@ -18,7 +18,7 @@ enum { HOSTS = 3, GROUPS = 6, NUMBERS = 60000 };
 struct model {
     uint64_t random;
     struct host *hosts[HOSTS];
-    struct weir__bounded_options options;
+    struct weir__options options;
     int next;               /* number of the next event */
     int last_first[GROUPS]; /* of those that ran for the first time */
     bool has_run[NUMBERS];
@@ -39,21 +39,21 @@ static uint64_t number_of(const char *name, uint64_t fallback)
 static void serve_all(struct model *model)
 {
     for (int i = 0; i < HOSTS; i++) {
-        bounded_serve(model->hosts[i], &model->options);
+        host_serve_with(model->hosts[i], &model->options);
         (void)host_claim(model->hosts[i], 0, 300); /* tells the bounds */
     }
 }
 
 static void change_bounds(struct model *model)
 {
-    static const enum weir__overflow modes[] = {
-        WEIR__DROP_OLDEST, WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT};
+    static const uint32_t modes[] = {WEIR__DROP_OLDEST, WEIR__DROP_OLDEST,
+                                     WEIR__DROP_NEW, WEIR__REJECT};
 
     model->options.length = 1 + pick(model, 30);
     model->options.overflow = modes[pick(model, 4)];
     model->options.batch = 1 + pick(model, 8);
-    model->options.linger_ms = pick(model, 2) * pick(model, 20);
-    model->options.group_ttl_ms = pick(model, 3) == 0 ? 1000 : 0;
+    model->options.linger = pick(model, 2) * pick(model, 20);
+    model->options.group_ttl = pick(model, 3) == 0 ? 1000 : 0;
     (void)snprintf(model->options.hot, sizeof(model->options.hot), "%s",
                    pick(model, 2) == 0 ? "" : "g1:2 g2");
     serve_all(model);
@@ -193,7 +193,7 @@ TEST(every_event_is_accounted_for_and_each_group_is_in_order)
     model->random = number_of("WEIR_SEED", 7);
     printf("  seed %llu\n", (unsigned long long)model->random);
     (void)world_open(NULL);
-    model->options = bounded_options();
+    model->options = weir__options_default;
     for (int i = 0; i < GROUPS; i++)
         model->last_first[i] = -1;
     for (int i = 0; i < HOSTS; i++)

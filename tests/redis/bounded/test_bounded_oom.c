@@ -93,7 +93,7 @@ static void one_round(struct host *host, int number)
 
 TEST(nothing_is_lost_when_memory_runs_out)
 {
-    struct weir__bounded_options options = bounded_options();
+    struct weir__options options = weir__options_default;
     struct host *host;
 
     (void)world_open(NULL);
@@ -113,7 +113,7 @@ TEST(nothing_is_lost_when_memory_runs_out)
 
 TEST(each_request_is_answered_once_or_refused)
 {
-    struct weir__bounded_options options = bounded_options();
+    struct weir__options options = weir__options_default;
     struct host *host;
 
     (void)world_open(NULL);

@@ -5,12 +5,12 @@
 /* Bounded topics: groups that linger, and groups that are idle. Their times are
  * moved on the server, nobody waits for them. */
 
-static struct weir__bounded_options options;
+static struct weir__options options;
 
 static struct host *open_one(void)
 {
     (void)world_open(NULL);
-    options = bounded_options();
+    options = weir__options_default;
     return bounded_open("one", &options);
 }
 
@@ -24,9 +24,9 @@ TEST(a_group_lingers_until_its_batch_is_full)
 {
     struct host *host = open_one();
 
-    options.linger_ms = 60000;
+    options.linger = 60000;
     options.batch = 3;
-    bounded_serve(host, &options);
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     event_add(host, "a", 1);
     events_add(host, "b", 1, 2);
@@ -57,8 +57,8 @@ TEST(a_group_comes_along_when_its_linger_is_nearly_over)
 {
     struct host *host = open_one();
 
-    options.linger_ms = 60000;
-    bounded_serve(host, &options);
+    options.linger = 60000;
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     event_add(host, "a", 1);
     event_add(host, "b", 1);
@@ -74,8 +74,8 @@ TEST(a_group_that_events_are_added_to_is_not_idle)
 {
     struct host *host = open_one();
 
-    options.group_ttl_ms = 60000;
-    bounded_serve(host, &options);
+    options.group_ttl = 60000;
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     events_add(host, "a", 1, 2); /* and the first of them seems old */
     EXPECT_INT(0, redis_int(world_server(), "ZADD weir:{t}:ttl 1000 a"));
@@ -97,8 +97,8 @@ TEST(an_idle_group_is_dropped_as_a_whole)
 {
     struct host *host = open_one();
 
-    options.group_ttl_ms = 60000;
-    bounded_serve(host, &options);
+    options.group_ttl = 60000;
+    host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     events_add(host, "a", 1, 5);
     EXPECT_STR("OK", redis_text(world_server(),

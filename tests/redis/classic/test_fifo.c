@@ -9,14 +9,14 @@
 
 /* The stores of sync and concurrent topics on a real server. */
 
-static const struct weir__fifo_options atomic = {
-    .delay_ms = 0, .lease_ms = 300, .consumers = 1};
-static const struct weir__fifo_options two_step = {
-    .delay_ms = 0, .lease_ms = 300, .consumers = 1, .is_two_step = true};
-static const struct weir__fifo_options four = {
-    .delay_ms = 0, .lease_ms = 300, .consumers = 4};
-static const struct weir__fifo_options locked = {
-    .delay_ms = 0, .lease_ms = 300, .consumers = 4, .is_locked = true};
+static const char *const atomic[] = {"delay=0ms", "lease=300ms", "lock=no",
+                                     NULL};
+static const char *const two_step[] = {"delay=0ms", "lease=300ms",
+                                       "parking=two-step", NULL};
+static const char *const four[] = {"delay=0ms", "lease=300ms", "lock=no",
+                                   "consumers=4", NULL};
+static const char *const locked[] = {"delay=0ms", "lease=300ms", "consumers=4",
+                                     NULL};
 
 static long long waiting(struct redis_proc *server)
 {
@@ -31,7 +31,7 @@ static long long parked(struct redis_proc *server)
 /* Put one message into the queue, without anybody who takes it. */
 static void add_one(const char *id)
 {
-    struct host *host = host_open_as("adder", "concurrent", &atomic);
+    struct host *host = host_open_as("adder", "concurrent", atomic);
 
     host->store->ops->topic_listen(host->topic, NULL);
     host_add(host, id, 0);
@@ -40,7 +40,7 @@ static void add_one(const char *id)
 }
 
 /* Have a worker take the only message and die in that moment. */
-static void take_and_die(const struct weir__fifo_options *options)
+static void take_and_die(const char *const *options)
 {
     struct host *host = host_open_as("victim", "concurrent", options);
 
@@ -53,7 +53,7 @@ TEST(a_crash_between_taking_and_parking_loses_the_message)
     struct redis_proc *server = world_open(NULL);
 
     add_one("42");
-    take_and_die(&two_step);
+    take_and_die(two_step);
     EXPECT_INT(0, waiting(server));
     EXPECT_INT(0, parked(server));
 }
@@ -64,9 +64,9 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
     struct host *heir;
 
     add_one("42");
-    take_and_die(&atomic);
+    take_and_die(atomic);
     EXPECT_INT(1, parked(server));
-    heir = host_open_as("heir", "concurrent", &atomic);
+    heir = host_open_as("heir", "concurrent", atomic);
     AWAIT(host_claim(heir, 10, 300) == 1);
     EXPECT_STR("42", run_id(heir->runs));
     host_settle_all(heir, WEIR__OUTCOME_DONE);
@@ -80,7 +80,7 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
 TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
 {
     struct redis_proc *server = world_open(NULL);
-    struct host *host = host_open_as("w1", "concurrent", &atomic);
+    struct host *host = host_open_as("w1", "concurrent", atomic);
 
     host_add(host, "42", 0);
     AWAIT(host_claim(host, 10, 300) == 1);
@@ -94,7 +94,7 @@ TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
 TEST(the_owner_is_told_that_its_lease_ended)
 {
     struct redis_proc *server = world_open(NULL);
-    struct host *host = host_open_as("w1", "concurrent", &atomic);
+    struct host *host = host_open_as("w1", "concurrent", atomic);
     uint64_t token;
 
     host_add(host, "42", 0);
@@ -107,14 +107,14 @@ TEST(the_owner_is_told_that_its_lease_ended)
 TEST(a_claim_on_an_empty_queue_gets_nothing)
 {
     (void)world_open(NULL);
-    EXPECT_INT(0, host_claim(host_open_as("w1", "sync", &locked), 10, 300));
+    EXPECT_INT(0, host_claim(host_open_as("w1", "sync", locked), 10, 300));
 }
 
 TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
 {
     struct redis_proc *server = world_open(NULL);
 
-    (void)host_open_as("w1", "concurrent", &four);
+    (void)host_open_as("w1", "concurrent", four);
     AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
     EXPECT_INT(0, waiting(server));
 }
@@ -125,7 +125,7 @@ TEST(a_topic_of_another_kind_is_left_alone)
     struct host *host;
 
     (void)redis_int(server, "HSET weir:{t}:meta kind delay");
-    host = host_open_as("w1", "sync", &locked);
+    host = host_open_as("w1", "sync", locked);
     EXPECT_INT(0, host_claim(host, 10, 300));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
     host_add(host, "42", 0);
@@ -147,7 +147,7 @@ TEST(a_message_of_a_newer_version_is_left_alone)
     struct host *host;
 
     push(server, newer, sizeof(newer) - 1);
-    host = host_open_as("w1", "sync", &locked);
+    host = host_open_as("w1", "sync", locked);
     AWAIT(strstr(world_log, "newer version of weir") != NULL);
     EXPECT_INT(0, host_claim(host, 10, 300));
     AWAIT(waiting(server) == 1);
@@ -159,7 +159,7 @@ TEST(an_unreadable_message_comes_as_malformed)
     struct host *host;
 
     push(server, "junk", 4);
-    host = host_open_as("w1", "sync", &locked);
+    host = host_open_as("w1", "sync", locked);
     AWAIT(host_claim(host, 10, 300) == 1);
     EXPECT_TRUE(host->runs->is_malformed);
     host->runs->record.reason = weir__slice_str("malformed");
@@ -200,7 +200,7 @@ TEST(parked_messages_survive_cut_connections)
     struct host *host;
 
     (void)world_open(NULL);
-    host = host_open_as("w1", "concurrent", &four);
+    host = host_open_as("w1", "concurrent", four);
     host_add_numbered(host, 0, 300, 0);
     AWAIT(host->added == 300);
     work_despite_cuts(host, ran, 300);
@@ -242,7 +242,7 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
     int taken = 0;
 
     (void)world_open(NULL);
-    host = host_open_as("w1", "sync", &locked);
+    host = host_open_as("w1", "sync", locked);
     host->store->ops->topic_listen(host->topic, NULL);
     for (int n = 0; n < 30; n++)
         taken += add_some(host, n);

@@ -73,11 +73,12 @@ TEST(large_jobs_are_retried_in_one_turn)
 
 TEST(large_jobs_die_in_one_turn)
 {
-    struct weir__store_topic_options options = {.max_dead = JOBS};
+    char dead[32];
 
+    (void)snprintf(dead, sizeof(dead), "max_dead=%d", JOBS);
     world_open(NULL);
     struct host *host = host_open("w1");
-    host_serve(host, &options);
+    host_serve(host, dead);
     add_large(host);
     claim_some(host, JOBS);
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)

@@ -10,14 +10,11 @@ static struct redis_proc *server;
 
 static struct host *open_with_dead(int count)
 {
-    struct weir__store_topic_options many = {.name = weir__slice_str("t"),
-                                             .max_dead = 10000};
     struct host *host;
 
     server = world_open(NULL);
     host = host_open("w1");
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &many, &host->topic));
+    host_serve(host, "max_dead=10000");
     host_add_numbered(host, 0, count, 0);
     AWAIT(host->added == count);
     host_bury(host, (size_t)count);

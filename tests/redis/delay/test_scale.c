@@ -96,12 +96,6 @@ TEST(a_job_that_waits_for_a_time_of_its_own_costs_at_most_370_bytes)
 
 /* --- no command takes long ---------------------------------------------- */
 
-static struct weir__store_topic_options all_dead_kept(void)
-{
-    return (struct weir__store_topic_options){.name = weir__slice_str("t"),
-                                              .max_dead = 2000000};
-}
-
 static void bury_some(struct host *host, size_t count)
 {
     size_t buried = 0;
@@ -166,13 +160,11 @@ TEST(commands_on_a_large_topic_do_not_hold_the_server_for_5_ms)
     static const char *const args[] = {"--slowlog-log-slower-than", "5000",
                                        "--slowlog-max-len", "100000", NULL};
     struct redis_options options = {.args = args};
-    struct weir__store_topic_options topic = all_dead_kept();
     struct redis_proc *proc = world_open(&options);
     struct host *host = host_open("w1");
     int count = job_count();
 
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &topic, &host->topic));
+    host_serve(host, "max_dead=2000000");
     add_many(host, 2 * count, 2 * count + count / 10, READY);
     bury_some(host, (size_t)(count / 10));
     expect_quick(proc, "settle");

@@ -11,9 +11,6 @@
 
 enum { SWEEP = 60, LEASE_MS = 100 };
 
-static const struct weir__store_topic_options handing_over = {
-    .feed = {.on_retry = "later"}};
-
 static int requests, answers;
 
 static void turns(int count)
@@ -70,7 +67,7 @@ static void sweep(bool is_stream)
     struct host *host = host_open_kind("w1", is_stream ? "stream" : "list");
     uint64_t entries = 0;
 
-    host_serve(host, &handing_over);
+    host_serve(host, "on_retry=later");
     for (int number = 0; number < SWEEP; number++) {
         push(proc, is_stream);
         entries += 4;

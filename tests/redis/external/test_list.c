@@ -6,11 +6,6 @@
 
 /* The store of list topics: a plain list that any program fills. */
 
-static const struct weir__store_topic_options auto_ack = {
-    .feed = {.is_auto_ack = true}};
-static const struct weir__store_topic_options handing_over = {
-    .feed = {.on_retry = "later"}};
-
 static bool body_is(const struct weir__run *run, const char *bytes)
 {
     return weir__slice_equal(run->record.body, weir__slice_str(bytes));
@@ -181,8 +176,8 @@ TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
     struct host *dead = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
-    host_serve(dead, &auto_ack);
-    host_serve(host, &auto_ack);
+    host_serve(dead, "auto_ack=yes");
+    host_serve(host, "auto_ack=yes");
     EXPECT_INT(5, redis_int(proc, "RPUSH t 1 2 3 4 5"));
     EXPECT_INT(3, host_claim(dead, 3, 100));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:held weir:{t}:run"));
@@ -208,7 +203,7 @@ TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
     struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
-    host_serve(host, &auto_ack);
+    host_serve(host, "auto_ack=yes");
     EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
     EXPECT_INT(2, host_claim(host, 10, 60000));
     host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
@@ -230,7 +225,7 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
     struct host *later = host_open("w2");
 
     host_use(later, "later");
-    host_serve(host, &handing_over);
+    host_serve(host, "on_retry=later");
     EXPECT_INT(3, redis_int(proc, "RPUSH t 1 2 3"));
     EXPECT_INT(3, host_claim(host, 10, 60000));
     for (int i = 0; i < 2; i++) {
@@ -265,7 +260,7 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
     struct host *slow = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
-    host_serve(slow, &handing_over);
+    host_serve(slow, "on_retry=later");
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
     EXPECT_INT(1, host_claim(slow, 2, 50));
     AWAIT(host_claim(host, 10, 60000) == 1);
@@ -283,7 +278,7 @@ TEST(a_topic_of_another_kind_takes_no_retries)
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind list"));
-    host_serve(host, &handing_over);
+    host_serve(host, "on_retry=later");
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
     EXPECT_INT(1, host_claim(host, 2, 60000));
     host_settle_all(host, WEIR__OUTCOME_RETRY);
@@ -294,13 +289,10 @@ TEST(a_topic_of_another_kind_takes_no_retries)
 
 TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
 {
-    static const struct weir__store_topic_options bounded = {.max_dead = 2};
-    struct weir__store_topic_options moving = {.on_dead =
-                                                   weir__slice_str("later")};
     struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
-    host_serve(host, &bounded);
+    host_serve(host, "max_dead=2");
     EXPECT_INT(5, redis_int(proc, "RPUSH t 1 2 3 4 5"));
     EXPECT_INT(4, host_claim(host, 4, 60000));
     host_settle_all(host, WEIR__OUTCOME_DEAD);
@@ -310,7 +302,7 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(4, host->stats.failed_total);
     EXPECT_INT(2, host->stats.dropped_total);
-    host_serve(host, &moving);
+    host_serve(host, "on_dead=later");
     EXPECT_INT(1, host_claim(host, 4, 60000));
     host_settle_all(host, WEIR__OUTCOME_DEAD);
     host_await_settled(host);
@@ -344,7 +336,6 @@ TEST(what_is_stored_names_the_key_before_anything_is_taken)
 {
     struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
-    struct weir__store_topic_options other = {.feed = {.key = "other"}};
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:options key other"));
@@ -353,7 +344,7 @@ TEST(what_is_stored_names_the_key_before_anything_is_taken)
     EXPECT_INT(0, host->claimed.next_due_us);
     EXPECT_STR("key=other ", host->options);
     EXPECT_INT(1, redis_int(proc, "LLEN t"));
-    host_serve(host, &other);
+    host_serve(host, "key=other");
     EXPECT_INT(1, redis_int(proc, "RPUSH other 2"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_INT(2, host->runs->record.body.ptr[0]);

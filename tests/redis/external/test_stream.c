@@ -9,9 +9,6 @@
 /* The store of stream topics: an existing stream, read through a group that
  * other consumers may share. */
 
-static const struct weir__store_topic_options impatient = {
-    .feed = {.claim_idle_ms = 50}};
-
 static long long pending(struct redis_proc *proc)
 {
     const char *text = redis_text(proc, "XPENDING t weir");
@@ -81,15 +78,13 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
 
 TEST(a_group_that_is_missing_is_made_where_it_should_start)
 {
-    static const struct weir__store_topic_options at_end = {
-        .feed = {.starts_at_end = true, .group = "mine"}};
     struct redis_proc *proc = world_open(NULL);
     struct host *host = stream_open("w1"), *other = stream_open("w2");
 
     EXPECT_INT(0, host_claim(host, 10, 60000)); /* no stream yet */
     EXPECT_INT(1, redis_int(proc, "EXISTS t"));
     add(proc, "5-1");
-    host_serve(other, &at_end);
+    host_serve(other, "start=$", "group=mine");
     EXPECT_INT(0, host_claim(other, 10, 60000));
     add(proc, "5-2");
     EXPECT_INT(1, host_claim(other, 10, 60000));
@@ -159,7 +154,7 @@ TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:meta swept 0") == 0);
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:meta swept 0") == 0);
-    host_serve(host, &impatient);
+    host_serve(host, "claim_idle=50ms");
     AWAIT(host_claim(host, 10, 60000) == 1);
     EXPECT_INT(1, host->runs->record.counters.crashes);
     EXPECT_INT(1, host->runs->blamed);
@@ -175,8 +170,8 @@ TEST(what_waits_or_runs_here_is_not_taken_over)
     struct host *host = stream_open("w1"), *other = stream_open("w2");
     struct weir__run *run;
 
-    host_serve(host, &impatient);
-    host_serve(other, &impatient);
+    host_serve(host, "claim_idle=50ms");
+    host_serve(other, "claim_idle=50ms");
     add(proc, "5-1");
     add(proc, "5-2");
     EXPECT_INT(2, host_claim(host, 10, 60000));
@@ -236,12 +231,10 @@ TEST(a_renewed_entry_does_not_look_abandoned_to_others)
 
 TEST(done_entries_are_deleted_where_that_is_wanted)
 {
-    static const struct weir__store_topic_options deleting = {
-        .feed = {.is_deleting = true}};
     struct redis_proc *proc = world_open(NULL);
     struct host *host = stream_open("w1");
 
-    host_serve(host, &deleting);
+    host_serve(host, "after=delete");
     add(proc, "5-1");
     add(proc, "5-2");
     EXPECT_INT(1, host_claim(host, 1, 60000));

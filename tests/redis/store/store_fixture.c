@@ -175,17 +175,12 @@ static void on_connection(int code, const char *text, void *arg)
     host->ups += code == WEIR_OK;
 }
 
-struct host *host_open(const char *worker)
-{
-    return host_open_as(worker, "delay", NULL);
-}
-
 void host_use(struct host *host, const char *name)
 {
     struct weir__store_topic_options options = {
         .name = weir__slice_str(name),
         .kind = host->store->ops->kind_name(host->topic),
-        .max_dead = 5};
+        .served = &host->served};
 
     host->store->ops->topic_listen(host->topic, NULL);
     EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
@@ -193,21 +188,29 @@ void host_use(struct host *host, const char *name)
     host->store->ops->topic_listen(host->topic, host);
 }
 
-void host_serve(struct host *host,
-                const struct weir__store_topic_options *options)
+void host_serve_with(struct host *host, const struct weir__options *options)
 {
-    struct weir__store_topic_options own = *options;
+    struct weir__store_topic_options served = {.name = weir__slice_str("t"),
+                                               .served = &host->served};
     struct weir__store_topic *topic;
 
-    own.name = weir__slice_str("t");
-    own.max_dead = own.max_dead == 0 ? 5 : own.max_dead;
+    host->served = *options;
     EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &own, &topic));
+               host->store->ops->topic_open(host->store, &served, &topic));
     EXPECT_TRUE(topic == host->topic);
 }
 
+void host_serve_said(struct host *host, const char *const *texts)
+{
+    struct weir__options options = weir__options_default;
+
+    options.max_dead = 5;
+    EXPECT_INT(WEIR_OK, weir__options_read(&options, "t", texts, NULL));
+    host_serve_with(host, &options);
+}
+
 struct host *host_open_as(const char *worker, const char *kind,
-                          const struct weir__fifo_options *fifo)
+                          const char *const *said)
 {
     static const struct weir__store_events events = {
         on_claimed, on_arrived, on_settled,    on_wake,   on_started,
@@ -225,16 +228,16 @@ struct host *host_open_as(const char *worker, const char *kind,
         .events = &events,
         .arg = host,
     };
-    struct weir__store_topic_options topic = {
-        .name = weir__slice_str("t"), .kind = kind, .max_dead = 5};
+    struct weir__store_topic_options topic = {.name = weir__slice_str("t"),
+                                              .kind = kind};
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
-    if (fifo != NULL)
-        topic.fifo = *fifo;
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &topic, &host->topic));
+    if (strcmp(kind, "bounded") != 0) /* is served by another call */
+        host_serve_said(host, said);
     host->store->ops->topic_listen(host->topic, host);
     host->runs_end = &host->runs;
     host->next = hosts;

@@ -13,6 +13,7 @@
 #include "tests/harness/test.h"
 
 struct host {
+    struct weir__options served;
     struct host *next;
     struct weir__store *store;
     struct weir__store_topic *topic;
@@ -59,17 +60,19 @@ struct redis_proc *world_server(void);
 int64_t world_clock(void *arg); /* monotonic ns */
 extern char world_log[8192];    /* what was logged, one line each */
 
-struct host *host_open(const char *worker);
-
-/* The same with a topic of another kind. */
-#define host_open_kind(worker, kind) host_open_as(worker, kind, NULL)
+/* With a topic "t" of kind delay, of another kind, and with these options. */
+#define host_open(worker) host_open_kind(worker, "delay")
+#define host_open_kind(worker, kind) \
+    host_open_as(worker, kind, (const char *const[]){NULL})
 struct host *host_open_as(const char *worker, const char *kind,
-                          const struct weir__fifo_options *fifo);
+                          const char *const *said);
 
-/* Serve the topic "t" with these options; have `host` work with the topic
- * `name` instead of it. */
-void host_serve(struct host *host,
-                const struct weir__store_topic_options *options);
+/* Serve the topic "t" with these options, as "name=value" or as values; have
+ * `host` work with the topic `name` instead of it. */
+#define host_serve(host, ...) \
+    host_serve_said(host, (const char *const[]){__VA_ARGS__, NULL})
+void host_serve_said(struct host *host, const char *const *texts);
+void host_serve_with(struct host *host, const struct weir__options *options);
 void host_use(struct host *host, const char *name);
 void host_close(struct host *host);
 

@@ -270,9 +270,9 @@ static const struct kind bounded_kind = {
 
 static void open_bounded(void)
 {
-    struct weir__bounded_options options = bounded_options();
+    struct weir__options options = weir__options_default;
 
-    options.group_ttl_ms = 3600000;
+    options.group_ttl = 3600000;
     proc = world_open(NULL);
     host = bounded_open("w1", &options);
     begin(&bounded_kind);
@@ -370,9 +370,11 @@ static const struct kind fifo_kind = {
     .is_fetched_ahead = true,
 };
 
-static void poison_fifo(const char *name,
-                        const struct weir__fifo_options *options)
+static void poison_fifo(const char *name)
 {
+    static const char *const options[] = {"delay=0ms", "lease=300ms",
+                                          "consumers=2", NULL};
+
     proc = world_open(NULL);
     host = host_open_as("w1", name, options);
     begin(&fifo_kind);
@@ -381,7 +383,7 @@ static void poison_fifo(const char *name,
     (void)redis_text(proc, "RPUSH weir:{t}:fifo garbage %b", "\x93\xc1", 2);
     (void)redis_text(proc, "HSET weir:{t}:parked nobody garbage");
     (void)redis_text(proc, "ZADD weir:{t}:alive -inf nobody 5 %s", "");
-    if (options->is_locked)
+    if (strcmp(name, "sync") == 0)
         (void)redis_text(proc, "SET weir:{t}:lock somebody");
     add_jobs();
     expect_three_run("fifo");
@@ -393,16 +395,10 @@ static void poison_fifo(const char *name,
 
 TEST(what_is_none_of_its_messages_does_not_stop_a_concurrent_topic)
 {
-    static const struct weir__fifo_options options = {
-        .delay_ms = 0, .lease_ms = 300, .consumers = 2};
-
-    poison_fifo("concurrent", &options);
+    poison_fifo("concurrent");
 }
 
 TEST(what_is_none_of_its_messages_does_not_stop_a_sync_topic)
 {
-    static const struct weir__fifo_options options = {
-        .delay_ms = 0, .lease_ms = 300, .consumers = 2, .is_locked = true};
-
-    poison_fifo("sync", &options);
+    poison_fifo("sync");
 }

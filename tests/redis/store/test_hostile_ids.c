@@ -51,10 +51,10 @@ static struct redis_proc *server;
 
 static struct host *open_bounded(void)
 {
-    static struct weir__bounded_options options;
+    static struct weir__options options;
 
     server = world_open(NULL);
-    options = bounded_options();
+    options = weir__options_default;
     return bounded_open("one", &options);
 }
 
@@ -210,13 +210,11 @@ TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
 /* A new group at the end of the stream would never hear of it. */
 TEST(what_waits_is_kept_where_a_group_that_began_at_the_end_was_removed)
 {
-    struct weir__store_topic_options options = {
-        .name = weir__slice_str("t"), .feed = {.starts_at_end = true}};
     struct host *host;
 
     server = world_open(NULL);
     host = host_open_kind("w1", "stream");
-    host_serve(host, &options);
+    host_serve(host, "start=$");
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
     EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-1"));

@@ -48,10 +48,10 @@ static struct host *open_of(const char *kind)
 
 static struct host *open_bounded(void)
 {
-    static struct weir__bounded_options options;
+    static struct weir__options options;
 
     server = world_open(NULL);
-    options = bounded_options();
+    options = weir__options_default;
     return bounded_open("one", &options);
 }
 
@@ -110,11 +110,9 @@ TEST(an_entry_of_a_list_too_large_for_an_answer_dies)
 
 TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
 {
-    static const struct weir__store_topic_options auto_ack = {
-        .feed = {.is_auto_ack = true}};
     struct host *host = open_of("list");
 
-    host_serve(host, &auto_ack);
+    host_serve(host, "auto_ack=yes");
     put(into_list, "100", "1");
     EXPECT_INT(2, redis_int(server, "RPUSH t 7"));
     expect_one_runs(host);

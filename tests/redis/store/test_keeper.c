@@ -164,8 +164,6 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
 {
     static const char *const args[] = {"--cluster-enabled", "yes", NULL};
     static const struct redis_options cluster = {.args = args};
-    struct weir__store_topic_options options = {.on_dead =
-                                                    weir__slice_str("graves")};
     struct weir__record record = {.retry = weir__slice_str("none")};
     struct redis_proc *server = world_open(&cluster);
     struct host *one, *other;
@@ -180,7 +178,7 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
         continue;
     one = host_open("w1");
     other = host_open("w2");
-    host_serve(one, &options);
+    host_serve(one, "on_dead=graves");
     host_add(one, "a", 0);
     AWAIT(one->added == 1);
     EXPECT_INT(1, host_claim(one, 1, 5000));

@@ -44,14 +44,13 @@ static void add_one(struct host *host, const char *kind)
  * looks often. */
 static struct host *open_with_run(const char *kind)
 {
-    static const struct weir__fifo_options classic = {.lease_ms = LEASE_LONG_MS,
-                                                      .consumers = 1};
-    struct weir__bounded_options bounded = bounded_options();
+    struct weir__options long_lease = weir__options_default;
     struct host *host;
 
+    long_lease.lease = LEASE_LONG_MS;
     server = world_open(NULL);
-    host = strcmp(kind, "bounded") == 0 ? bounded_open("w", &bounded)
-                                        : host_open_as("w", kind, &classic);
+    host = host_open_kind("w", kind);
+    host_serve_with(host, &long_lease);
     EXPECT_INT(0, host_claim(host, 0, LEASE_SHORT_MS));
     add_one(host, kind);
     while (host->runs == NULL)
@@ -106,9 +105,7 @@ TEST(a_worker_of_all_kinds_has_one_store)
         struct weir__store_topic_options options = {
             .name = weir__slice_str(kinds[i]),
             .kind = kinds[i],
-            .max_dead = 5,
-            .fifo = {.lease_ms = LEASE_LONG_MS, .consumers = 1},
-            .bounded = bounded_options()};
+            .served = &weir__options_default};
         struct weir__store_topic *topic;
 
         EXPECT_INT(WEIR_OK,

@@ -153,19 +153,10 @@ TEST(bodies_are_bounded_by_what_is_stored_with_the_topic)
 /* Dead jobs of "t" move to "d", which the other host serves. */
 static struct host *open_with_grave(struct host **ret_grave)
 {
-    struct weir__store_topic_options t = {.name = weir__slice_str("t"),
-                                          .max_dead = 5,
-                                          .on_dead = weir__slice_str("d")};
-    struct weir__store_topic_options d = {.name = weir__slice_str("d"),
-                                          .max_dead = 5};
     struct host *host = host_open("w1"), *grave = host_open("w2");
 
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &t, &host->topic));
-    grave->store->ops->topic_listen(grave->topic, NULL);
-    EXPECT_INT(WEIR_OK,
-               grave->store->ops->topic_open(grave->store, &d, &grave->topic));
-    grave->store->ops->topic_listen(grave->topic, grave);
+    host_serve(host, "on_dead=d");
+    host_use(grave, "d");
     *ret_grave = grave;
     return host;
 }
