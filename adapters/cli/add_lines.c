@@ -60,6 +60,7 @@ static void on_added(int code, const char *id, void *arg)
 {
     struct sent_line *line = arg;
     struct lines *lines = line->lines;
+    bool was_full = lines->sent >= SENT_MAX;
 
     (void)id;
     if (code == WEIR_OK)
@@ -80,7 +81,8 @@ static void on_added(int code, const char *id, void *arg)
             lines->code = code;
         weir__mem_free(line);
     }
-    go_on(lines);
+    if (was_full || lines->sent == 0)
+        go_on(lines);
 }
 
 static void on_drop(const char *topic, const char *group, enum weir_drop reason,
