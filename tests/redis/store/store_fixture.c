@@ -175,29 +175,32 @@ static void on_connection(int code, const char *text, void *arg)
     host->ups += code == WEIR_OK;
 }
 
-void host_use(struct host *host, const char *name)
+/* With what the host serves. */
+static void open_topic(struct host *host, const char *name, const char *kind)
 {
     struct weir__store_topic_options options = {
-        .name = weir__slice_str(name),
-        .kind = host->store->ops->kind_name(host->topic),
-        .served = &host->served};
+        .name = weir__slice_str(name), .kind = kind, .served = &host->served};
 
-    host->store->ops->topic_listen(host->topic, NULL);
     EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
                                                      &host->topic));
+}
+
+void host_use(struct host *host, const char *name)
+{
+    const char *kind = host->store->ops->kind_name(host->topic);
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    open_topic(host, name, kind);
     host->store->ops->topic_listen(host->topic, host);
 }
 
 void host_serve_with(struct host *host, const struct weir__options *options)
 {
-    struct weir__store_topic_options served = {.name = weir__slice_str("t"),
-                                               .served = &host->served};
-    struct weir__store_topic *topic;
+    const struct weir__store_topic *before = host->topic;
 
     host->served = *options;
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &served, &topic));
-    EXPECT_TRUE(topic == host->topic);
+    open_topic(host, "t", NULL);
+    EXPECT_TRUE(host->topic == before);
 }
 
 void host_serve_said(struct host *host, const char *const *texts)
@@ -218,26 +221,20 @@ struct host *host_open_as(const char *worker, const char *kind,
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
-    struct weir__redis_options options = {
-        .loop = loop,
-        .url = &url,
-        .worker = worker,
-        .seed = 7,
-        .clock = world_clock,
-        .log = &log,
-        .events = &events,
-        .arg = host,
-    };
-    struct weir__store_topic_options topic = {.name = weir__slice_str("t"),
-                                              .kind = kind};
+    struct weir__redis_options options = {.loop = loop,
+                                          .url = &url,
+                                          .worker = worker,
+                                          .seed = 7,
+                                          .clock = world_clock,
+                                          .log = &log,
+                                          .events = &events,
+                                          .arg = host};
 
     EXPECT_TRUE(host != NULL);
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->topic_open(host->store, &topic, &host->topic));
-    if (strcmp(kind, "bounded") != 0) /* is served by another call */
-        host_serve_said(host, said);
+    open_topic(host, "t", kind);
+    host_serve_said(host, said);
     host->store->ops->topic_listen(host->topic, host);
     host->runs_end = &host->runs;
     host->next = hosts;
