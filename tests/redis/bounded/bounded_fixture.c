@@ -83,8 +83,7 @@ const char *events_text(const struct host *host)
 
 long long bounded_count(const char *field)
 {
-    const char *text =
-        redis_text(world_server(), "HGET weir:{t}:meta %s", field);
+    const char *text = redis_text(proc, "HGET weir:{t}:meta %s", field);
 
     return text == NULL ? 0 : strtoll(text, NULL, 10);
 }
@@ -129,5 +128,5 @@ static const char walker[] =
 
 void bounded_walk(void)
 {
-    EXPECT_STR("well", redis_text(world_server(), "EVAL %s 0", walker));
+    EXPECT_STR("well", redis_text(proc, "EVAL %s 0", walker));
 }

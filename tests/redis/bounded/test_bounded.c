@@ -151,7 +151,7 @@ TEST(what_is_stored_with_the_topic_beats_its_worker)
 {
     struct host *host = open_one();
 
-    (void)redis_int(world_server(),
+    (void)redis_int(proc,
                     "HSET weir:{t}:options length 2 overflow drop-oldest");
     events_add(host, "a", 1, 5);
     EXPECT_INT(3, host->dropped[WEIR_DROP_OVERFLOW]);
@@ -181,7 +181,7 @@ TEST(a_retried_batch_goes_back_to_the_head_and_waits)
                 host->claimed.next_due_us <= 60000000);
     event_add(host, "a", 6); /* does not shorten it */
     EXPECT_INT(0, host_claim(host, 300, 5000));
-    (void)redis_int(world_server(), "HSET weir:{t}:out a %s", "~ 0 0 0");
+    (void)redis_int(proc, "HSET weir:{t}:out a %s", "~ 0 0 0");
     due_now("rot", "a");
     AWAIT(host_claim(host, 300, 5000) > 0);
     EXPECT_STR("a:2-4 ", events_text(host));
@@ -336,7 +336,7 @@ TEST(without_leases_what_is_taken_is_gone)
     EXPECT_INT(2, host_claim(host, 2, 300));
     EXPECT_INT(1, host_claim(host, 300, 300)); /* nothing holds its group */
     EXPECT_STR("a:1-3 ", events_text(host));
-    EXPECT_INT(0, redis_int(world_server(), "EXISTS weir:{t}:l:a"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:l:a"));
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
     settle_all(host, WEIR__OUTCOME_RETURN); /* but may be given back */
     AWAIT(host_claim(host, 300, 300) > 0);
@@ -361,7 +361,7 @@ TEST(hot_groups_take_no_more_than_their_share)
         (void)snprintf(group, sizeof(group), "cold-%d", i);
         event_add(host, group, 1);
     }
-    EXPECT_INT(4, redis_int(world_server(), "ZCARD weir:{t}:hot"));
+    EXPECT_INT(4, redis_int(proc, "ZCARD weir:{t}:hot"));
     EXPECT_INT(10, host_claim(host, 10, 5000)); /* by turns, 4 at a turn */
     EXPECT_TRUE(strstr(events_text(host), "cold-0:1 hot-0:1-4 cold-1:1") !=
                 NULL);
@@ -384,7 +384,7 @@ TEST(a_topic_of_another_kind_is_left_alone)
 {
     struct host *host = open_one();
 
-    (void)redis_int(world_server(), "HSET weir:{t}:meta kind delay");
+    (void)redis_int(proc, "HSET weir:{t}:meta kind delay");
     events_add(host, "a", 1, 1);
     EXPECT_INT(WEIR_EKIND, host->last_code);
     EXPECT_INT(0, host_claim(host, 300, 5000));
@@ -396,10 +396,10 @@ TEST(a_paused_topic_gives_nothing_out)
     struct host *host = open_one();
 
     event_add(host, "a", 1);
-    (void)redis_int(world_server(), "HSET weir:{t}:meta paused 1");
+    (void)redis_int(proc, "HSET weir:{t}:meta paused 1");
     EXPECT_INT(0, host_claim(host, 300, 5000));
     EXPECT_TRUE(host->claimed.is_paused);
-    (void)redis_int(world_server(), "HDEL weir:{t}:meta paused");
+    (void)redis_int(proc, "HDEL weir:{t}:meta paused");
     EXPECT_INT(1, host_claim(host, 300, 5000));
 }
 
@@ -417,8 +417,8 @@ TEST(a_purge_deletes_every_group)
     EXPECT_INT(60, host->count);
     settle_all(host, WEIR__OUTCOME_DONE);
     EXPECT_INT(host->settled, host->refused);
-    EXPECT_INT(0, redis_int(world_server(), "EXISTS weir:{t}:rot weir:{t}:out "
-                                            "weir:{t}:lease weir:{t}:g:g1"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:rot weir:{t}:out "
+                                  "weir:{t}:lease weir:{t}:g:g1"));
     EXPECT_INT(0, bounded_count("waiting"));
     EXPECT_INT(0, bounded_count("running"));
 }
@@ -450,7 +450,7 @@ TEST(statistics_count_drops_by_reason)
 /* The call as a connection that was lost repeats it; the reply. */
 static const char *add_again(int number)
 {
-    return redis_text(world_server(),
+    return redis_text(proc,
                       "EVALSHA %s 9 weir:{t}:rot weir:{t}:hot weir:{t}:out "
                       "weir:{t}:meta weir:{t}:idle weir:{t}:options "
                       "weir:{t}:seen weir:{t}:ttl weir:{t}:g:a "
@@ -468,7 +468,7 @@ TEST(an_add_that_comes_again_changes_nothing)
     EXPECT_STR("0 0 1", add_again(7)); /* one of the group 0 was dropped */
     EXPECT_STR("0 0 1", add_again(7));
     EXPECT_STR("0", add_again(6)); /* of an earlier connection */
-    EXPECT_INT(2, redis_int(world_server(), "LLEN weir:{t}:g:a"));
+    EXPECT_INT(2, redis_int(proc, "LLEN weir:{t}:g:a"));
     EXPECT_INT(3, bounded_count("added"));
     EXPECT_STR("0 0 3", add_again(8));
     EXPECT_INT(6, bounded_count("added"));
@@ -479,7 +479,7 @@ TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
 {
     static const char *const args[] = {"--appendfsync", "always", NULL};
     const struct redis_options durable = {.args = args, .appendonly = true};
-    struct redis_proc *server = world_open(&durable);
+    (void)world_open(&durable);
     struct host *host;
 
     options = weir__options_default;
@@ -491,7 +491,7 @@ TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
 
         events_send(host, "b", 10 * i + 1, 10 * i + 10);
         world_turn();
-        redis_restart(server);
+        redis_restart(proc);
         AWAIT(host->ups > ups && host->added + host->failed == answers + 10);
     }
     EXPECT_INT(80, host->added);

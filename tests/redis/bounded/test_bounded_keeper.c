@@ -90,7 +90,6 @@ TEST(what_has_no_lease_is_not_called_lost)
 {
     struct host *one;
 
-    (void)world_open(NULL);
     options = weir__options_default;
     options.lease = WEIR__OPTION_NONE;
     one = bounded_open("one", &options);

@@ -204,8 +204,8 @@ TEST(every_event_is_accounted_for_and_each_group_is_in_order)
     EXPECT_TRUE(bounded_count("added") > 0);
     EXPECT_TRUE(bounded_count("crashed") > 0);
     EXPECT_TRUE(bounded_count("overflow") > 0);
-    EXPECT_INT(0, redis_int(world_server(),
-                            "EXISTS weir:{t}:rot weir:{t}:hot weir:{t}:lease"));
+    EXPECT_INT(
+        0, redis_int(proc, "EXISTS weir:{t}:rot weir:{t}:hot weir:{t}:lease"));
     world_close();
     weir__mem_free(model);
 }

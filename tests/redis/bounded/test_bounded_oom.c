@@ -96,7 +96,6 @@ TEST(nothing_is_lost_when_memory_runs_out)
     struct weir__options options = weir__options_default;
     struct host *host;
 
-    (void)world_open(NULL);
     host = bounded_open("w1", &options);
     for (int number = 0; number < SWEEP; number++)
         one_round(host, number);
@@ -116,7 +115,6 @@ TEST(each_request_is_answered_once_or_refused)
     struct weir__options options = weir__options_default;
     struct host *host;
 
-    (void)world_open(NULL);
     host = bounded_open("w1", &options);
     for (int number = 0; number < 20; number++) {
         const struct weir__store_ops *ops = host->store->ops;

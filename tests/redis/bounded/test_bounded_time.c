@@ -63,7 +63,7 @@ TEST(a_group_comes_along_when_its_linger_is_nearly_over)
     event_add(host, "a", 1);
     event_add(host, "b", 1);
     event_add(host, "c", 1);
-    EXPECT_INT(3, redis_int(world_server(), "EVAL %s 1 weir:{t}:rot", turns));
+    EXPECT_INT(3, redis_int(proc, "EVAL %s 1 weir:{t}:rot", turns));
     AWAIT(host_claim(host, 300, 5000) > 0);
     EXPECT_STR("a:1 b:1 ", events_text(host));
     settle_all(host);
@@ -78,7 +78,7 @@ TEST(a_group_that_events_are_added_to_is_not_idle)
     host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     events_add(host, "a", 1, 2); /* and the first of them seems old */
-    EXPECT_INT(0, redis_int(world_server(), "ZADD weir:{t}:ttl 1000 a"));
+    EXPECT_INT(0, redis_int(proc, "ZADD weir:{t}:ttl 1000 a"));
     AWAIT(host_claim(host, 300, 5000) > 0);
     EXPECT_STR("a:1-2 ", events_text(host));
     settle_all(host);
@@ -101,8 +101,8 @@ TEST(an_idle_group_is_dropped_as_a_whole)
     host_serve_with(host, &options);
     EXPECT_INT(0, host_claim(host, 300, 5000));
     events_add(host, "a", 1, 5);
-    EXPECT_STR("OK", redis_text(world_server(),
-                                "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
+    EXPECT_STR("OK",
+               redis_text(proc, "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
     events_add(host, "b", 1, 2);
     EXPECT_INT(2, host_claim(host, 300, 5000));
     EXPECT_STR("b:1-2 ", events_text(host));

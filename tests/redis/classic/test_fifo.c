@@ -18,14 +18,14 @@ static const char *const four[] = {"delay=0ms", "lease=300ms", "lock=no",
 static const char *const locked[] = {"delay=0ms", "lease=300ms", "consumers=4",
                                      NULL};
 
-static long long waiting(struct redis_proc *server)
+static long long waiting(void)
 {
-    return redis_int(server, "LLEN weir:{t}:fifo");
+    return redis_int(proc, "LLEN weir:{t}:fifo");
 }
 
-static long long parked(struct redis_proc *server)
+static long long parked(void)
 {
-    return redis_int(server, "HLEN weir:{t}:parked");
+    return redis_int(proc, "HLEN weir:{t}:parked");
 }
 
 /* Put one message into the queue, without anybody who takes it. */
@@ -44,129 +44,124 @@ static void take_and_die(const char *const *options)
 {
     struct host *host = host_open_as("victim", "concurrent", options);
 
-    AWAIT(waiting(world_server()) == 0);
+    AWAIT(waiting() == 0);
     host_close(host);
 }
 
 TEST(a_crash_between_taking_and_parking_loses_the_message)
 {
-    struct redis_proc *server = world_open(NULL);
+    (void)world_open(NULL);
 
     add_one("42");
     take_and_die(two_step);
-    EXPECT_INT(0, waiting(server));
-    EXPECT_INT(0, parked(server));
+    EXPECT_INT(0, waiting());
+    EXPECT_INT(0, parked());
 }
 
 TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
 {
-    struct redis_proc *server = world_open(NULL);
+    (void)world_open(NULL);
     struct host *heir;
 
     add_one("42");
     take_and_die(atomic);
-    EXPECT_INT(1, parked(server));
+    EXPECT_INT(1, parked());
     heir = host_open_as("heir", "concurrent", atomic);
     AWAIT(host_claim(heir, 10, 300) == 1);
     EXPECT_STR("42", run_id(heir->runs));
     host_settle_all(heir, WEIR__OUTCOME_DONE);
     host_await_settled(heir);
     EXPECT_INT(0, heir->refused);
-    EXPECT_INT(0, parked(server));
-    EXPECT_INT(1, redis_int(server, "EXISTS weir:{t}:meta"));
-    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta crashed"));
+    EXPECT_INT(0, parked());
+    EXPECT_INT(1, redis_int(proc, "EXISTS weir:{t}:meta"));
+    EXPECT_STR("1", redis_text(proc, "HGET weir:{t}:meta crashed"));
 }
 
 TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open_as("w1", "concurrent", atomic);
 
     host_add(host, "42", 0);
     AWAIT(host_claim(host, 10, 300) == 1);
-    (void)redis_int(server, "DEL weir:{t}:parked");
+    (void)redis_int(proc, "DEL weir:{t}:parked");
     host_settle_all(host, WEIR__OUTCOME_DONE);
     AWAIT(host->settled == 1);
     EXPECT_INT(1, host->refused);
-    EXPECT_TRUE(redis_text(server, "HGET weir:{t}:meta done") == NULL);
+    EXPECT_TRUE(redis_text(proc, "HGET weir:{t}:meta done") == NULL);
 }
 
 TEST(the_owner_is_told_that_its_lease_ended)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open_as("w1", "concurrent", atomic);
     uint64_t token;
 
     host_add(host, "42", 0);
     AWAIT(host_claim(host, 10, 300) == 1);
     token = host->runs->token;
-    (void)redis_int(server, "DEL weir:{t}:alive");
+    (void)redis_int(proc, "DEL weir:{t}:alive");
     AWAIT(host->lost_token == token);
 }
 
 TEST(a_claim_on_an_empty_queue_gets_nothing)
 {
-    (void)world_open(NULL);
     EXPECT_INT(0, host_claim(host_open_as("w1", "sync", locked), 10, 300));
 }
 
 TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
 {
-    struct redis_proc *server = world_open(NULL);
-
     (void)host_open_as("w1", "concurrent", four);
-    AWAIT(redis_int(server, "ZCARD weir:{t}:idle") == 1);
-    EXPECT_INT(0, waiting(server));
+    AWAIT(redis_int(proc, "ZCARD weir:{t}:idle") == 1);
+    EXPECT_INT(0, waiting());
 }
 
 TEST(a_topic_of_another_kind_is_left_alone)
 {
-    struct redis_proc *server = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host;
 
-    (void)redis_int(server, "HSET weir:{t}:meta kind delay");
+    (void)redis_int(proc, "HSET weir:{t}:meta kind delay");
     host = host_open_as("w1", "sync", locked);
     EXPECT_INT(0, host_claim(host, 10, 300));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
     host_add(host, "42", 0);
     AWAIT(host->failed == 1);
     EXPECT_INT(WEIR_EKIND, host->last_code);
-    EXPECT_INT(0, waiting(server));
+    EXPECT_INT(0, waiting());
 }
 
-static void push(struct redis_proc *server, const char *bytes, size_t len)
+static void push(const char *bytes, size_t len)
 {
-    (void)redis_int(server, "HSET weir:{t}:meta kind sync");
-    (void)redis_int(server, "RPUSH weir:{t}:fifo %b", bytes, len);
+    (void)redis_int(proc, "HSET weir:{t}:meta kind sync");
+    (void)redis_int(proc, "RPUSH weir:{t}:fifo %b", bytes, len);
 }
 
 TEST(a_message_of_a_newer_version_is_left_alone)
 {
     static const char newer[] = "\x93\xa1x\xcf\0\0\0\0\0\0\0\1\x91\x09";
-    struct redis_proc *server = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host;
 
-    push(server, newer, sizeof(newer) - 1);
+    push(newer, sizeof(newer) - 1);
     host = host_open_as("w1", "sync", locked);
     AWAIT(strstr(world_log, "newer version of weir") != NULL);
     EXPECT_INT(0, host_claim(host, 10, 300));
-    AWAIT(waiting(server) == 1);
+    AWAIT(waiting() == 1);
 }
 
 TEST(an_unreadable_message_comes_as_malformed)
 {
-    struct redis_proc *server = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host;
 
-    push(server, "junk", 4);
+    push("junk", 4);
     host = host_open_as("w1", "sync", locked);
     AWAIT(host_claim(host, 10, 300) == 1);
     EXPECT_TRUE(host->runs->is_malformed);
     host->runs->record.reason = weir__slice_str("malformed");
     host_settle_all(host, WEIR__OUTCOME_DEAD);
     host_await_settled(host);
-    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta failed"));
-    EXPECT_INT(0, waiting(server));
+    EXPECT_STR("1", redis_text(proc, "HGET weir:{t}:meta failed"));
+    EXPECT_INT(0, waiting());
 }
 
 /* Handles messages until all of `count` were; kills every connection a few
@@ -188,7 +183,7 @@ static void work_despite_cuts(struct host *host, uint8_t *ran, size_t count)
             host_settle(host, run, WEIR__OUTCOME_DONE);
         }
         if (handled > 0 && handled % 50 == 0 && handled <= 150) {
-            (void)redis_int(world_server(), "CLIENT KILL TYPE normal");
+            (void)redis_int(proc, "CLIENT KILL TYPE normal");
             handled++;
         }
     }
@@ -199,7 +194,6 @@ TEST(parked_messages_survive_cut_connections)
     uint8_t ran[300] = {0};
     struct host *host;
 
-    (void)world_open(NULL);
     host = host_open_as("w1", "concurrent", four);
     host_add_numbered(host, 0, 300, 0);
     AWAIT(host->added == 300);
@@ -241,7 +235,6 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
     struct host *host;
     int taken = 0;
 
-    (void)world_open(NULL);
     host = host_open_as("w1", "sync", locked);
     host->store->ops->topic_listen(host->topic, NULL);
     for (int n = 0; n < 30; n++)

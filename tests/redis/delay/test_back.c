@@ -9,13 +9,11 @@
 
 /* Runs that go back unstarted, beside verdicts of the same claim. */
 
-static struct redis_proc *server;
-
 static struct host *open_with(int jobs)
 {
     struct host *host;
 
-    server = world_open(NULL);
+    (void)world_open(NULL);
     host = host_open("w");
     for (int i = 0; i < jobs; i++) {
         char id[2] = {(char)('a' + i), '\0'};
@@ -29,7 +27,7 @@ static struct host *open_with(int jobs)
 
 static void fill(bool is_full)
 {
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory %d", is_full));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory %d", is_full));
 }
 
 /* The first is to be tried again in an hour, the others were not started. */
@@ -64,7 +62,7 @@ TEST(a_verdict_that_waits_stays_where_its_neighbour_goes_back)
     host_await_settled(host);
     expect_retried(host);
     EXPECT_INT(0, host_claim(other, 10, LEASE_LONG_MS));
-    EXPECT_INT(1, redis_int(server, "ZCARD weir:{t}:lease"));
+    EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:lease"));
     world_close();
 }
 
@@ -72,7 +70,7 @@ TEST(what_goes_back_does_not_overtake_a_verdict_when_scripts_are_forgotten)
 {
     struct host *host = open_with(3);
 
-    EXPECT_STR("OK", redis_text(server, "SCRIPT FLUSH"));
+    EXPECT_STR("OK", redis_text(proc, "SCRIPT FLUSH"));
     retry_first_return_others(host);
     host_await_settled(host);
     expect_retried(host);
@@ -89,7 +87,7 @@ TEST(a_lease_ends_with_the_verdict_that_waited)
     AWAIT(strstr(world_log, "is it full?") != NULL);
     fill(false);
     host_await_settled(host);
-    AWAIT(redis_int(server, "EXISTS weir:{t}:lease") == 0);
+    AWAIT(redis_int(proc, "EXISTS weir:{t}:lease") == 0);
     AWAIT(host->topic->leases == NULL);
     world_close();
 }
@@ -99,11 +97,10 @@ TEST(what_goes_back_keeps_its_due_time)
     struct host *host;
     long long due;
 
-    server = world_open(NULL);
     host = host_open("w");
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
-    due = redis_int(server, "EVAL %s 1 weir:{t}:wait",
+    due = redis_int(proc, "EVAL %s 1 weir:{t}:wait",
                     "return tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, "
                     "'WITHSCORES')[2])");
     EXPECT_INT(1, host_claim(host, 1, LEASE_LONG_MS));

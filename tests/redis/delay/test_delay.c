@@ -11,7 +11,6 @@
 TEST(ten_thousand_jobs_run_exactly_once)
 {
     static uint8_t ran[10000];
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 10000, 0);
@@ -31,7 +30,6 @@ TEST(made_ids_sort_by_time_and_run_once)
     char last[WEIR_MAX_ID + 1] = "";
     size_t count = 0;
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     for (int i = 0; i < 700; i++)
         host_add(host, NULL, 0);
@@ -50,7 +48,7 @@ TEST(made_ids_sort_by_time_and_run_once)
     EXPECT_STR(host->last_id, last);
 }
 
-static int64_t packs_of(struct redis_proc *proc)
+static int64_t packs_of(void)
 {
     return redis_int(proc, "EVAL return(#redis.call('keys','weir:{t}:p:*')) 0");
 }
@@ -70,15 +68,14 @@ static void add_in_turns(struct host *host, int from, int to)
 TEST(jobs_that_come_while_calls_are_out_share_a_pack)
 {
     static uint8_t ran[100];
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     add_in_turns(host, 0, 1); /* the connection knows what it has to */
     AWAIT(host->added == 1);
-    EXPECT_INT(1, packs_of(proc));
+    EXPECT_INT(1, packs_of());
     add_in_turns(host, 1, 100);
     AWAIT(host->added == 100);
-    EXPECT_INT(4, packs_of(proc)); /* two at once, then all that waited */
+    EXPECT_INT(4, packs_of()); /* two at once, then all that waited */
     host_work_off(host, ran, 100);
     for (size_t i = 0; i < 100; i++)
         EXPECT_INT(1, ran[i]);
@@ -86,7 +83,6 @@ TEST(jobs_that_come_while_calls_are_out_share_a_pack)
 
 TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 0);
@@ -102,7 +98,6 @@ TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
 
 TEST(of_twins_with_different_delays_the_first_wins)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "twin", 3600000);
@@ -114,7 +109,6 @@ TEST(of_twins_with_different_delays_the_first_wins)
 
 TEST(jobs_arrive_in_the_order_they_became_due)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 20, 40);
@@ -133,7 +127,6 @@ TEST(jobs_arrive_in_the_order_they_became_due)
 
 TEST(a_claim_that_gets_nothing_says_when_to_come_back)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
@@ -147,7 +140,6 @@ TEST(a_claim_that_gets_nothing_says_when_to_come_back)
 
 TEST(a_retry_comes_back_later_with_its_counters_and_error)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
     struct weir__record record = {.url = weir__slice_str("http://x/")};
     struct weir__run *run;
@@ -180,7 +172,6 @@ TEST(a_retry_comes_back_later_with_its_counters_and_error)
 
 TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open("w");
     struct weir__run *run;
 
@@ -188,10 +179,10 @@ TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
     AWAIT(host->added == 1);
     EXPECT_INT(1, host_claim(host, 10, 5000));
     run = host_take(host);
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
-    (void)redis_int(server, "CLIENT KILL TYPE normal");
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
+    (void)redis_int(proc, "CLIENT KILL TYPE normal");
     AWAIT(host->ups == 2);
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
     run->delay_ms = 0;
     host_settle(host, run, WEIR__OUTCOME_RETRY);
     host_await_settled(host);
@@ -201,17 +192,16 @@ TEST(a_retry_is_settled_though_a_full_server_refused_a_producer_number)
 
 TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open("w");
 
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
     EXPECT_INT(1, host_claim(host, 10, 300));
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
     host_settle_all(host, WEIR__OUTCOME_RETRY);
     AWAIT(strstr(world_log, "is it full?") != NULL);
     EXPECT_INT(1, host->store->ops->unsettled(host->topic));
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_TRUE(strstr(world_log, "too late") == NULL);
@@ -221,7 +211,6 @@ TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
 /* Nobody else renews it: its worker holds a verdict. */
 TEST(a_lease_is_kept_while_a_full_server_keeps_no_verdict)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open("w"), *other = host_open("other");
     const char *lease;
 
@@ -229,10 +218,10 @@ TEST(a_lease_is_kept_while_a_full_server_keeps_no_verdict)
     AWAIT(host->added == 1);
     EXPECT_INT(1, host_claim(host, 10, LEASE_LONG_MS));
     lease = lease_name(host->runs);
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
     host_settle_all(host, WEIR__OUTCOME_RETRY);
     lease_hold(lease, 3, other);
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(WEIR_OK, host_stats(host));
@@ -242,7 +231,6 @@ TEST(a_lease_is_kept_while_a_full_server_keeps_no_verdict)
 
 TEST(a_full_server_settles_what_needs_no_room)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *host = host_open("w");
 
     for (int i = 0; i < 5; i++) {
@@ -252,7 +240,7 @@ TEST(a_full_server_settles_what_needs_no_room)
     }
     AWAIT(host->added == 5);
     EXPECT_INT(5, host_claim(host, 10, 300));
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
     for (int i = 0; i < 5; i++)
         host_settle(host, host_take(host),
                     i == 1   ? WEIR__OUTCOME_RETRY
@@ -265,7 +253,7 @@ TEST(a_full_server_settles_what_needs_no_room)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(3, host->stats.done_total);
     EXPECT_INT(0, host->stats.retried_total);
-    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(WEIR_OK, host_stats(host));
@@ -275,13 +263,12 @@ TEST(a_full_server_settles_what_needs_no_room)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
-    EXPECT_INT(0, redis_int(server, "HLEN weir:{t}:ids") - 1);
+    EXPECT_INT(0, redis_int(proc, "HLEN weir:{t}:ids") - 1);
 }
 
 TEST(many_retries_with_different_delays_all_come_back)
 {
     static uint8_t ran[600];
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     size_t count = 0;
 
@@ -310,7 +297,6 @@ TEST(many_retries_with_different_delays_all_come_back)
 
 TEST(a_made_id_is_found_before_and_after_a_retry)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
     char id[WEIR_MAX_ID + 1];
 
@@ -331,7 +317,6 @@ TEST(a_made_id_is_found_before_and_after_a_retry)
 
 TEST(dead_jobs_are_listed_oldest_first_up_to_the_bound)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 8, 0);
@@ -364,7 +349,6 @@ TEST(dead_jobs_are_listed_oldest_first_up_to_the_bound)
 
 TEST(a_job_is_deleted_in_every_state)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
     struct weir__run *run;
 
@@ -408,7 +392,6 @@ TEST(a_body_of_a_mebibyte_goes_through)
     body[3] = 0xff;
     body[4] = 0xfb;
     body[len - 1] = 42;
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_add_record(host, "big", &record, 0);
     host_add(host, "small", 0);
@@ -424,7 +407,6 @@ TEST(a_body_of_a_mebibyte_goes_through)
 
 TEST(a_topic_of_another_kind_is_refused)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     (void)redis_int(proc, "HSET weir:{t}:meta kind stream");
@@ -437,7 +419,6 @@ TEST(a_topic_of_another_kind_is_refused)
 
 TEST(a_paused_topic_gives_nothing_and_says_so)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 0);
@@ -453,7 +434,6 @@ TEST(lateness_of_the_last_minutes_shows_in_the_statistics)
 {
     uint32_t counts[160] = {0};
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     EXPECT_INT(WEIR_ENOTFOUND, host_stats(host));
     EXPECT_INT(WEIR_ENOTFOUND, host_dead(host, 10));
@@ -485,7 +465,6 @@ static void on_topic(int code, const char *topic, void *arg)
 
 TEST(topics_are_listed_in_byte_order)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 0);

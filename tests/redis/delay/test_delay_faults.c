@@ -14,7 +14,6 @@
 
 TEST(what_a_worker_lost_runs_at_another_and_its_verdict_is_refused)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     host_add_numbered(one, 0, 300, 0);
@@ -36,7 +35,6 @@ TEST(what_a_worker_lost_runs_at_another_and_its_verdict_is_refused)
 
 TEST(a_renewed_lease_does_not_run_out)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     host_add(one, "a", 0);
@@ -51,7 +49,6 @@ TEST(a_renewed_lease_does_not_run_out)
 
 TEST(a_renewal_tells_which_lease_is_lost)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     uint64_t token;
 
@@ -77,7 +74,6 @@ static void number_packs_alike(struct host *host)
 /* As after a FLUSHALL, or a failover to a replica that lagged behind. */
 TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     host_add(one, "a", 0);
@@ -94,7 +90,6 @@ TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
 
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     host_add_numbered(one, 0, 10, 0);
@@ -115,7 +110,7 @@ TEST(returned_jobs_are_ready_at_once_without_a_crash)
 static const char counting[] =
     "return tonumber(redis.call('HGET', KEYS[1], 'added') or 0)";
 
-static void name_socket(struct redis_proc *proc, bool is_away)
+static void name_socket(bool is_away)
 {
     char away[256];
 
@@ -126,7 +121,7 @@ static void name_socket(struct redis_proc *proc, bool is_away)
 
 /* What the host added runs on the server, but the host hears nothing of it, and
  * does not find the server again until its socket has its name back. */
-static void lose_the_answer(struct host *host, struct redis_proc *proc)
+static void lose_the_answer(struct host *host)
 {
     /* What every store begins with. */
     struct weir__conn *conn = ((struct weir__redis *)host->store)->commands;
@@ -137,7 +132,7 @@ static void lose_the_answer(struct host *host, struct redis_proc *proc)
     while (conn->sent.first == NULL || conn->waiting.first != NULL)
         world_turn();
     EXPECT_INT(0, shutdown(conn->context->c.fd, SHUT_RD));
-    name_socket(proc, true);
+    name_socket(true);
     redis_kill(proc, SIGCONT);
     while (redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting) == added)
         continue;
@@ -152,7 +147,6 @@ static void work_off_once(struct host *worker, size_t jobs)
 
 TEST(an_add_whose_answer_is_lost_adds_nothing_again)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *worker = host_open("w2");
 
     host_add(host, "seven", 0); /* from now on limits are known */
@@ -160,10 +154,10 @@ TEST(an_add_whose_answer_is_lost_adds_nothing_again)
     work_off_once(worker, 1);
     host_add_numbered(host, 0, 5, 0);
     host_add(host, NULL, 0);
-    lose_the_answer(host, proc);
+    lose_the_answer(host);
     work_off_once(worker, 6);
     EXPECT_INT(1, host->added);
-    name_socket(proc, false);
+    name_socket(false);
     AWAIT(host->added == 7);
     EXPECT_INT(0, host->existing + host->failed);
     EXPECT_INT(0, host_claim(worker, 100, 60000));
@@ -176,19 +170,18 @@ TEST(an_add_whose_answer_is_lost_adds_nothing_again)
 /* Their id is in the index by then, and stays that of one job. */
 TEST(an_add_whose_answer_is_lost_leaves_jobs_that_moved_alone)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *worker = host_open("w2");
 
     host_add(host, "seven", 0);
     AWAIT(host->added == 1);
     work_off_once(worker, 1);
     host_add(host, NULL, 0);
-    lose_the_answer(host, proc);
+    lose_the_answer(host);
     EXPECT_INT(1, host_claim(worker, 100, 60000));
     worker->runs->delay_ms = 0;
     host_settle_all(worker, WEIR__OUTCOME_RETRY);
     host_await_settled(worker);
-    name_socket(proc, false);
+    name_socket(false);
     AWAIT(host->added == 2);
     EXPECT_INT(1, host_claim(worker, 100, 60000));
     EXPECT_STR(host->last_id, run_id(worker->runs));
@@ -199,7 +192,6 @@ TEST(an_add_whose_answer_is_lost_leaves_jobs_that_moved_alone)
 
 TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *worker = host_open("w2");
 
     EXPECT_INT(WEIR_OK, host_set(worker, "max_pending", "3"));
@@ -208,9 +200,9 @@ TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
         AWAIT(host->added == i + 1);
     }
     host_add_numbered(host, 1, 4, 0); /* exists, is added, is too much */
-    lose_the_answer(host, proc);
+    lose_the_answer(host);
     work_off_once(worker, 3);
-    name_socket(proc, false);
+    name_socket(false);
     AWAIT(host->added + host->existing + host->failed == 5);
     EXPECT_INT(3, host->added);
     EXPECT_INT(1, host->existing);
@@ -222,7 +214,6 @@ TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
 /* Nothing was seen by a server that lost its memory. */
 TEST(adds_go_on_after_the_server_lost_its_memory)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *other = host_open("w2");
 
     host_add(host, "a", 0);
@@ -243,7 +234,6 @@ TEST(adds_go_on_after_the_server_lost_its_memory)
 
 TEST(an_add_wakes_one_sleeping_worker)
 {
-    world_open(NULL);
     struct host *producer = host_open("w1"), *sleeper = host_open("w2");
 
     AWAIT(sleeper->wakes == 1); /* its subscription stands */
@@ -256,7 +246,6 @@ TEST(an_add_wakes_one_sleeping_worker)
 
 TEST(a_woken_worker_fetches_with_its_claim)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     AWAIT(one->wakes == 1);
@@ -270,7 +259,6 @@ TEST(a_woken_worker_fetches_with_its_claim)
 
 TEST(what_a_woken_worker_fetches_may_be_anothers)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     AWAIT(one->wakes == 1);
@@ -288,7 +276,6 @@ TEST(what_a_woken_worker_fetches_may_be_anothers)
 
 TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     AWAIT(one->wakes == 1);
@@ -303,7 +290,6 @@ TEST(a_pack_that_a_woken_worker_gets_with_others_comes_with_them)
 
 TEST(a_sleeper_that_is_gone_is_passed_over)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *producer = host_open("w1"), *sleeper = host_open("w2");
 
     AWAIT(sleeper->wakes == 1);
@@ -318,7 +304,7 @@ TEST(a_restarted_server_goes_on_with_what_it_had)
 {
     static const struct redis_options aof = {.appendonly = true};
     static uint8_t ran[3000];
-    struct redis_proc *proc = world_open(&aof);
+    (void)world_open(&aof);
     struct host *host = host_open("w1");
     int ups = host->ups;
 
@@ -348,7 +334,6 @@ TEST(a_restarted_server_goes_on_with_what_it_had)
 
 TEST(closing_with_work_in_flight_leaves_nothing_behind)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
     struct weir__claim claim = {100, 60000, 0, false};
 
@@ -366,7 +351,7 @@ TEST(closing_with_work_in_flight_leaves_nothing_behind)
     host_add(host, NULL, 0);
 }
 
-static long long fetchers(struct redis_proc *proc)
+static long long fetchers(void)
 {
     const char *list = redis_text(proc, "CLIENT LIST TYPE normal");
     long long count = 0;
@@ -380,15 +365,14 @@ static long long fetchers(struct redis_proc *proc)
 
 TEST(large_fetches_go_by_connections_of_their_own)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3000, 0);
     AWAIT(host->added == 3000);
     EXPECT_INT(100, host_claim(host, 100, 60000));
-    EXPECT_INT(0, fetchers(proc));
+    EXPECT_INT(0, fetchers());
     EXPECT_TRUE(host_claim(host, 1024, 60000) >= 512);
-    AWAIT(fetchers(proc) == WEIR__FETCHERS);
+    AWAIT(fetchers() == WEIR__FETCHERS);
     while (host_claim(host, 1024, 60000) > 0)
         continue;
     EXPECT_INT(3000, host->arrived);
@@ -398,7 +382,6 @@ TEST(large_fetches_go_by_connections_of_their_own)
 TEST(a_fetch_whose_connection_breaks_goes_by_another)
 {
     struct weir__claim claim = {1024, 60000, 0, false};
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     size_t first;
 
@@ -410,7 +393,7 @@ TEST(a_fetch_whose_connection_breaks_goes_by_another)
     }
     AWAIT(host->added == 3000);
     first = host_claim(host, 1024, 60000);
-    AWAIT(fetchers(proc) == WEIR__FETCHERS);
+    AWAIT(fetchers() == WEIR__FETCHERS);
     /* The server hangs up on who is to get more than this at once. */
     (void)redis_text(proc, "CONFIG SET client-output-buffer-limit %s",
                      "normal 40000 0 0");
@@ -426,7 +409,6 @@ TEST(a_fetch_whose_connection_breaks_goes_by_another)
 
 TEST(a_pack_that_is_gone_is_settled_away)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3, 0);
@@ -443,7 +425,6 @@ TEST(a_pack_that_is_gone_is_settled_away)
 
 TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3, 0);
@@ -465,7 +446,6 @@ TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
 /* Node names end in two characters each for the first and the last slot. */
 TEST(a_node_beyond_its_pack_is_malformed_and_its_neighbours_are_not)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 0);
@@ -489,7 +469,6 @@ TEST(a_queue_that_is_full_refuses_at_once_and_loses_no_job)
     static uint8_t bytes[100000];
     const struct weir__record record = {.body = {bytes, sizeof(bytes)}};
     const struct weir__new_job job = {.record = &record};
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     int taken = 0, rc = WEIR_OK;
 

@@ -52,7 +52,7 @@ static void claim_all(struct host *host, size_t jobs)
 
 TEST(a_pack_is_gone_only_where_it_was_claimed)
 {
-    struct redis_proc *proc = world_open(NULL), *other = redis_start(NULL);
+    struct redis_proc *other = redis_start(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 1024, 0);
@@ -71,7 +71,7 @@ TEST(a_pack_is_gone_only_where_it_was_claimed)
 
 TEST(fetches_follow_to_another_server)
 {
-    struct redis_proc *proc = world_open(NULL), *other = redis_start(NULL);
+    struct redis_proc *other = redis_start(NULL);
     struct host *host = host_open("w1");
     int ups = host->ups;
 
@@ -94,7 +94,6 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
     const int jobs = sizeof(ran);
     struct weir__claim claim = {1024, 60000, 0, false};
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_add_numbered(host, 0, jobs, 0);
     AWAIT(host->added == jobs);
@@ -137,14 +136,13 @@ static void claim_woken(struct host *one, struct host *other)
     EXPECT_INT(0, host_claim(one, 10, 60000));
     host_add(other, "a", 0);
     AWAIT(one->wakes > wakes && other->added == 1);
-    (void)redis_text(world_server(), "SCRIPT FLUSH");
+    (void)redis_text(proc, "SCRIPT FLUSH");
     EXPECT_INT(WEIR_OK, one->store->ops->claim(one->topic, &claim));
     one->store->ops->flush(one->store);
 }
 
 TEST(a_claim_that_misses_its_script_fetches_afterwards)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     claim_woken(one, other);
@@ -158,7 +156,6 @@ TEST(a_claim_that_misses_its_script_fetches_afterwards)
 
 TEST(a_woken_worker_is_closed_before_its_answers_come)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     claim_woken(one, other);
@@ -168,7 +165,6 @@ TEST(a_woken_worker_is_closed_before_its_answers_come)
 
 TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     int ups = one->ups, claims = one->claims;
 

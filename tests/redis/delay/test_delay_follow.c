@@ -32,7 +32,6 @@ static size_t largest(const struct weir__store_topic *base)
 
 TEST(a_node_whose_runs_add_many_jobs_is_settled_in_several_calls)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     for (int i = 0; i < 256; i++)

@@ -75,7 +75,6 @@ static struct host *open_one(void)
 
 TEST(adds_that_gather_are_canceled_once)
 {
-    world_open(NULL);
     struct host *host = open_one();
 
     add_in_turns(host, 1, 3000);
@@ -88,7 +87,6 @@ TEST(adds_that_gather_are_canceled_once)
 /* They wait for a connection as long as those that were sent. */
 TEST(adds_that_gather_are_told_when_the_server_is_gone)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = open_one();
     struct weir__redis *base =
         (struct weir__redis *)host->store; /* its begin */
@@ -109,7 +107,7 @@ TEST(adds_that_gather_outlive_a_restart)
 {
     static const char *const args[] = {"--appendfsync", "always", NULL};
     static const struct redis_options aof = {.args = args, .appendonly = true};
-    struct redis_proc *proc = world_open(&aof);
+    (void)world_open(&aof);
     struct host *host = open_one();
 
     add_in_turns(host, 1, 2000);
@@ -128,7 +126,6 @@ TEST(adds_that_gather_outlive_a_restart)
 
 TEST(adds_that_gather_outlive_scripts_that_are_flushed)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = open_one();
 
     for (int i = 1; i < 4000; i += 10) {
@@ -145,7 +142,6 @@ TEST(adds_that_gather_outlive_scripts_that_are_flushed)
 
 TEST(adds_that_gather_are_refused_by_a_full_server)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = open_one();
 
     add_in_turns(host, 1, 2000);
@@ -162,7 +158,6 @@ TEST(adds_that_gather_are_refused_by_a_full_server)
 TEST(adds_gather_in_many_topics)
 {
     static struct weir__store_topic *topics[TOPICS];
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = open_one();
 
     for (int i = 0; i < TOPICS; i++) {

@@ -57,7 +57,6 @@ static void expect_settled(struct host *host, size_t verdicts)
 
 TEST(large_jobs_are_retried_in_one_turn)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
 
     add_large(host);
@@ -76,7 +75,6 @@ TEST(large_jobs_die_in_one_turn)
     char dead[32];
 
     (void)snprintf(dead, sizeof(dead), "max_dead=%d", JOBS);
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_serve(host, dead);
     add_large(host);
@@ -94,7 +92,6 @@ TEST(the_runs_of_one_node_add_large_jobs)
                                        .body = large_body()};
     const struct weir_slice here = {0};
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_add_numbered(host, 0, JOBS, 0);
     AWAIT(host->added == JOBS);

@@ -79,7 +79,6 @@ TEST(every_add_that_was_taken_is_answered_whatever_fails)
 {
     int taken = 0;
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_add(host, "first", 0); /* from now on names can be made */
     AWAIT(host->added == 1);
@@ -103,7 +102,6 @@ TEST(jobs_survive_a_worker_without_memory)
 {
     struct weir__claim claim = {100, 50, 0, false};
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     host_add_numbered(host, 0, 20, 0);
     AWAIT(host->added == 20);
@@ -131,7 +129,6 @@ TEST(jobs_survive_a_worker_without_memory)
 /* Whoever waits for an idle topic would wait for ever. */
 TEST(each_verdict_that_was_taken_is_answered_whatever_fails)
 {
-    world_open(NULL);
     struct host *host = host_open("w1");
     for (int n = 0; n < 8; n++) {
         host_add(host, NULL, 0);
@@ -190,7 +187,6 @@ TEST(jobs_and_what_they_add_come_together_whatever_fails)
 {
     int failures = 0;
 
-    world_open(NULL);
     struct host *host = host_open("w1");
     while (try_follows(host, failures) < 100)
         failures++;
@@ -199,7 +195,6 @@ TEST(jobs_and_what_they_add_come_together_whatever_fails)
 
 TEST(a_start_is_answered_whatever_fails)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     int failures = -1, starts;
 

@@ -103,7 +103,6 @@ static void claim_three(struct host *host)
 
 TEST(verdicts_that_lack_replicas_are_told_once_there_are_some)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *other = host_open("w2");
 
     claim_three(host);
@@ -115,7 +114,6 @@ TEST(verdicts_that_lack_replicas_are_told_once_there_are_some)
 
 TEST(a_server_without_its_replicas_refuses_and_goes_on_with_them)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET min-replicas-to-write 1"));
@@ -125,7 +123,7 @@ TEST(a_server_without_its_replicas_refuses_and_goes_on_with_them)
 }
 
 /* Its snapshot cannot take the place of a directory. */
-static void have_snapshots_fail(struct redis_proc *proc)
+static void have_snapshots_fail(void)
 {
     char path[512];
 
@@ -142,11 +140,11 @@ TEST(a_server_that_cannot_save_refuses_and_goes_on_when_it_can)
 {
     const char *const args[] = {"--dbfilename", "taken.rdb", NULL};
     const struct redis_options options = {.args = args};
-    struct redis_proc *proc = world_open(&options);
+    (void)world_open(&options);
     struct host *host = host_open("w1");
 
     AWAIT(host->is_up);
-    have_snapshots_fail(proc);
+    have_snapshots_fail();
     expect_refusals(host, "MISCONF");
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET save %s", ""));
     expect_work(host);
@@ -156,11 +154,11 @@ TEST(verdicts_are_told_once_a_server_can_save_again)
 {
     const char *const args[] = {"--dbfilename", "taken.rdb", NULL};
     const struct redis_options options = {.args = args};
-    struct redis_proc *proc = world_open(&options);
+    (void)world_open(&options);
     struct host *host = host_open("w1"), *other = host_open("w2");
 
     claim_three(host);
-    have_snapshots_fail(proc);
+    have_snapshots_fail();
     hold_verdicts(host, other);
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET save %s", ""));
     expect_verdicts_once(host, other);

@@ -36,7 +36,6 @@ static void pass_the_lease(void)
 
 TEST(verdicts_that_come_while_calls_are_out_share_one)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     claim_jobs(host, 100, 60000);
@@ -51,7 +50,6 @@ TEST(verdicts_that_come_while_calls_are_out_share_one)
 
 TEST(verdicts_leave_when_the_store_is_closed)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1"), *other = host_open("w2");
 
     claim_jobs(host, 3, 60000);
@@ -64,7 +62,6 @@ TEST(verdicts_leave_when_the_store_is_closed)
 
 TEST(leases_are_renewed_while_their_last_verdicts_gather)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     long long scripts;
 
@@ -85,7 +82,7 @@ static void claim_behind_verdicts(struct host *host)
 
     EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
     host->store->ops->flush(host->store);
-    redis_kill(world_server(), SIGCONT);
+    redis_kill(proc, SIGCONT);
     AWAIT(host->claims > claims);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
@@ -94,7 +91,6 @@ static void claim_behind_verdicts(struct host *host)
 
 TEST(verdicts_stay_ahead_of_a_claim_while_the_server_hangs)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     claim_jobs(host, 3, LEASE_MS);
@@ -108,7 +104,7 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
 {
     static const char *const args[] = {"--appendfsync", "always", NULL};
     const struct redis_options aof = {.args = args, .appendonly = true};
-    struct redis_proc *proc = world_open(&aof);
+    (void)world_open(&aof);
     struct host *host = host_open("w1");
 
     claim_jobs(host, 3, LEASE_MS);
@@ -124,7 +120,6 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
 /* They wait for a connection as long as those that were sent. */
 TEST(verdicts_are_given_up_at_once_when_the_server_is_gone)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
     struct weir__redis *base =
         (struct weir__redis *)host->store; /* its begin */
@@ -162,7 +157,7 @@ static struct host *claim_suspects(void)
  * only what was running is to blame. */
 TEST(a_suspect_that_ended_does_not_gather)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = claim_suspects(), *other;
     struct weir__run *one = host_take(host), *next = host_take(host);
     int starts;

@@ -6,13 +6,11 @@
 
 /* Managing jobs of the delay store on a real server. */
 
-static struct redis_proc *server;
-
 static struct host *open_with_dead(int count)
 {
     struct host *host;
 
-    server = world_open(NULL);
+    (void)world_open(NULL);
     host = host_open("w1");
     host_serve(host, "max_dead=10000");
     host_add_numbered(host, 0, count, 0);
@@ -25,7 +23,6 @@ static struct host *open_with_dead(int count)
 
 TEST(a_rescheduled_job_runs_at_its_new_time_and_no_other_is_touched)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 100, 3600000);
@@ -46,7 +43,6 @@ TEST(a_rescheduled_job_runs_at_its_new_time_and_no_other_is_touched)
 
 TEST(a_ready_job_can_be_put_off_and_counts_follow)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3, 0);
@@ -66,7 +62,6 @@ TEST(a_ready_job_can_be_put_off_and_counts_follow)
 
 TEST(a_job_rescheduled_to_an_absolute_time_has_that_time)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, NULL, 60000);
@@ -80,7 +75,6 @@ TEST(a_job_rescheduled_to_an_absolute_time_has_that_time)
 
 TEST(rescheduling_to_now_wakes_a_sleeping_worker)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 3600000);
@@ -145,7 +139,6 @@ TEST(a_dead_job_with_a_made_id_keeps_it_when_it_is_requeued)
 {
     char id[WEIR_MAX_ID + 1];
 
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
     host_add(host, NULL, 0);
     AWAIT(host->added == 1);
@@ -169,7 +162,6 @@ TEST(only_dead_jobs_are_requeued)
 
 TEST(requeue_and_purge_of_an_unknown_topic_find_nothing)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_INT(WEIR_ENOTFOUND, host_requeue(host, NULL));
@@ -180,7 +172,6 @@ TEST(requeue_and_purge_of_an_unknown_topic_find_nothing)
 
 TEST(a_dead_record_that_cannot_be_read_stays_dead_and_holds_up_nobody)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3, 0);
@@ -216,7 +207,6 @@ TEST(one_dead_job_or_all_of_them_are_deleted)
 
 TEST(a_purge_deletes_every_job_in_every_state)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 5, 0);
@@ -238,7 +228,6 @@ TEST(a_purge_deletes_every_job_in_every_state)
 
 TEST(verdicts_of_purged_jobs_are_refused_and_counts_stay_true)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 600, 0);
@@ -263,7 +252,6 @@ TEST(verdicts_of_purged_jobs_are_refused_and_counts_stay_true)
 
 TEST(jobs_are_listed_by_state_in_order_and_up_to_a_limit)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 40, 0);
@@ -287,7 +275,7 @@ TEST(jobs_are_listed_by_state_in_order_and_up_to_a_limit)
 /* --- connections that break ---------------------------------------------- */
 
 /* Cut the store's connections again and again until it is done. */
-static void cut_until_done(struct redis_proc *proc, struct host *host)
+static void cut_until_done(struct host *host)
 {
     int cuts = 0;
 
@@ -311,12 +299,12 @@ TEST(a_requeue_that_is_cut_and_sent_again_neither_loses_nor_doubles_a_job)
     struct host *host = open_with_dead(2000);
 
     host_ask_requeue(host, NULL);
-    cut_until_done(server, host);
+    cut_until_done(host);
     EXPECT_INT(WEIR_OK, host->show_code);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(0, host->stats.dead);
     EXPECT_INT(2000, host->stats.ready + host->stats.scheduled);
-    EXPECT_INT(2001, redis_int(server, "HLEN weir:{t}:ids"));
+    EXPECT_INT(2001, redis_int(proc, "HLEN weir:{t}:ids"));
 }
 
 TEST(a_purge_that_is_cut_and_sent_again_leaves_true_counts)
@@ -326,10 +314,10 @@ TEST(a_purge_that_is_cut_and_sent_again_leaves_true_counts)
     host_add_numbered(host, 1000, 6000, 0);
     AWAIT(host->added == 6000);
     host_ask_purge(host, WEIR__PURGE_ALL);
-    cut_until_done(server, host);
+    cut_until_done(host);
     EXPECT_INT(WEIR_OK, host->show_code);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(0, host->stats.dead + host->stats.running);
     EXPECT_INT(0, host->stats.ready + host->stats.scheduled);
-    EXPECT_INT(1, redis_int(server, "HLEN weir:{t}:ids"));
+    EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:ids"));
 }

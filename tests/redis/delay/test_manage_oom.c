@@ -150,7 +150,6 @@ static void sweep(struct host *host, enum request request)
 
 TEST(a_delete_is_refused_or_answered_whatever_fails)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "waits", 60000);
@@ -161,7 +160,6 @@ TEST(a_delete_is_refused_or_answered_whatever_fails)
 
 TEST(every_request_is_refused_or_answered_whatever_fails)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "dead", 0);

@@ -33,7 +33,6 @@ static void outlive(struct host *one, struct host *other)
 
 TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open_kind("w1", "list");
     struct host *other = host_open_kind("w2", "list");
 
@@ -44,7 +43,6 @@ TEST(entries_of_a_list_outlive_a_handler_that_holds_the_loop)
 
 TEST(entries_of_a_stream_outlive_a_handler_that_holds_the_loop)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open_kind("w1", "stream");
     struct host *other = host_open_kind("w2", "stream");
 
@@ -56,7 +54,6 @@ TEST(entries_of_a_stream_outlive_a_handler_that_holds_the_loop)
 
 TEST(a_handler_beyond_its_timeout_loses_its_entries)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open_kind("w1", "list");
     struct host *other = host_open_kind("w2", "list");
     struct weir__run *run;

@@ -30,7 +30,7 @@ static void settle_all(struct host *host, int number)
         host_settle(host, host_take(host), outcomes[number++ % 4]);
 }
 
-static void push(struct redis_proc *proc, bool is_stream)
+static void push(bool is_stream)
 {
     for (int i = 0; i < 4; i++)
         EXPECT_TRUE(redis_text(proc, is_stream ? "XADD t * body 7"
@@ -63,13 +63,13 @@ static uint64_t ended(struct host *host)
 
 static void sweep(bool is_stream)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = host_open_kind("w1", is_stream ? "stream" : "list");
     uint64_t entries = 0;
 
     host_serve(host, "on_retry=later");
     for (int number = 0; number < SWEEP; number++) {
-        push(proc, is_stream);
+        push(is_stream);
         entries += 4;
         claim_and_settle(host, number);
     }
@@ -131,7 +131,6 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
 TEST(each_request_is_answered_once_or_refused)
 {
     static const uint8_t seven[] = {7};
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     const struct weir__store_ops *ops = host->store->ops;
     struct weir__record record = {.body = {seven, 1}};

@@ -12,7 +12,7 @@ static bool body_is(const struct weir__run *run, const char *bytes)
 }
 
 /* Nothing of the topic's is left but its counters. */
-static void expect_clean(struct redis_proc *proc)
+static void expect_clean(void)
 {
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait "
                                   "weir:{t}:lease weir:{t}:held weir:{t}:past "
@@ -21,7 +21,6 @@ static void expect_clean(struct redis_proc *proc)
 
 TEST(entries_of_any_program_come_in_order_with_their_bodies)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
@@ -47,12 +46,11 @@ TEST(entries_of_any_program_come_in_order_with_their_bodies)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(0, redis_int(proc, "LLEN t"));
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
@@ -77,7 +75,6 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
 
 TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *dead = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
@@ -99,12 +96,11 @@ TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(2, host->stats.crashed_total);
     EXPECT_INT(3, host->stats.done_total);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_verdict_after_the_lease_changes_nothing)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *slow = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
@@ -118,12 +114,11 @@ TEST(a_verdict_after_the_lease_changes_nothing)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *slow = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
     int64_t end;
@@ -141,7 +136,6 @@ TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
 
 TEST(retries_wait_for_their_time_and_know_what_happened)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct weir__run *run;
 
@@ -167,12 +161,11 @@ TEST(retries_wait_for_their_time_and_know_what_happened)
     host_await_settled(host);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(1, host->stats.retried_total);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *dead = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
@@ -195,12 +188,11 @@ TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
     EXPECT_INT(3, host->stats.done_total);
     EXPECT_INT(2, host->stats.dropped_total);
     EXPECT_INT(5, host->stats.added_total);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     host_serve(host, "auto_ack=yes");
@@ -215,12 +207,11 @@ TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct host *later = host_open("w2");
 
@@ -238,7 +229,7 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
-    expect_clean(proc);
+    expect_clean();
     EXPECT_INT(WEIR_OK, host_stats(later));
     EXPECT_INT(2, later->stats.scheduled + later->stats.ready);
     AWAIT(later->arrived + host_claim(later, 10, 60000) >= 1);
@@ -256,7 +247,6 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
 
 TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *slow = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 
@@ -274,7 +264,6 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
 
 TEST(a_topic_of_another_kind_takes_no_retries)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind list"));
@@ -289,7 +278,6 @@ TEST(a_topic_of_another_kind_takes_no_retries)
 
 TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     host_serve(host, "max_dead=2");
@@ -310,12 +298,11 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{later}:wait"));
     EXPECT_INT(WEIR_OK, host_forget(host, ""));
     EXPECT_INT(2, host->count);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
@@ -334,7 +321,6 @@ TEST(an_idle_worker_is_woken_by_a_push_also_after_its_connection_was_cut)
 
 TEST(what_is_stored_names_the_key_before_anything_is_taken)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
@@ -357,7 +343,6 @@ TEST(what_is_stored_names_the_key_before_anything_is_taken)
 
 TEST(paused_and_other_kinds_give_out_nothing)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct host *delay = host_open("w2");
 
@@ -379,7 +364,6 @@ TEST(paused_and_other_kinds_give_out_nothing)
 
 TEST(adds_are_pushed_as_json_where_the_entries_are)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
     struct weir__record with_url = {.url = weir__slice_str("http://x")};
     struct weir__new_job job = {.record = &with_url};
@@ -400,7 +384,6 @@ TEST(adds_are_pushed_as_json_where_the_entries_are)
 
 TEST(entries_are_listed_by_state_and_purged)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(WEIR_ENOTFOUND, host_stats(host));
@@ -423,7 +406,7 @@ TEST(entries_are_listed_by_state_and_purged)
     EXPECT_INT(4, host->stats.added_total);
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(4, host->count);
-    expect_clean(proc);
+    expect_clean();
     EXPECT_INT(0, redis_int(proc, "EXISTS t"));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
@@ -434,7 +417,6 @@ TEST(entries_are_listed_by_state_and_purged)
 
 TEST(only_suspects_that_were_started_are_blamed)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *dead = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
 

@@ -9,7 +9,7 @@
 /* The store of stream topics: an existing stream, read through a group that
  * other consumers may share. */
 
-static long long pending(struct redis_proc *proc)
+static long long pending(void)
 {
     const char *text = redis_text(proc, "XPENDING t weir");
 
@@ -26,21 +26,21 @@ static struct host *stream_open(const char *worker)
     return host_open_kind(worker, "stream");
 }
 
-static void add(struct redis_proc *proc, const char *id)
+static void add(const char *id)
 {
     EXPECT_STR(id, redis_text(proc, "XADD t %s body 7", id));
 }
 
 /* Another consumer of the group takes what is new. */
-static void take_as_other(struct redis_proc *proc)
+static void take_as_other(void)
 {
     EXPECT_TRUE(redis_text(proc, "XREADGROUP GROUP weir other STREAMS t >") !=
                 NULL);
 }
 
-static void expect_clean(struct redis_proc *proc)
+static void expect_clean(void)
 {
-    EXPECT_INT(0, pending(proc));
+    EXPECT_INT(0, pending());
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait "
                                   "weir:{t}:lease weir:{t}:held weir:{t}:past "
                                   "weir:{t}:dead"));
@@ -48,7 +48,7 @@ static void expect_clean(struct redis_proc *proc)
 
 TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
@@ -68,25 +68,25 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
                              "a\x01"));
     host_settle(host, run, WEIR__OUTCOME_DONE);
     EXPECT_TRUE(host->runs->is_malformed);
-    EXPECT_INT(3, pending(proc));
+    EXPECT_INT(3, pending());
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_INT(3, redis_int(proc, "XLEN t"));
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_group_that_is_missing_is_made_where_it_should_start)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1"), *other = stream_open("w2");
 
     EXPECT_INT(0, host_claim(host, 10, 60000)); /* no stream yet */
     EXPECT_INT(1, redis_int(proc, "EXISTS t"));
-    add(proc, "5-1");
+    add("5-1");
     host_serve(other, "start=$", "group=mine");
     EXPECT_INT(0, host_claim(other, 10, 60000));
-    add(proc, "5-2");
+    add("5-2");
     EXPECT_INT(1, host_claim(other, 10, 60000));
     EXPECT_STR("5-2", run_id(other->runs));
     EXPECT_INT(1, redis_int(proc, "XGROUP DESTROY t weir"));
@@ -95,18 +95,18 @@ TEST(a_group_that_is_missing_is_made_where_it_should_start)
 
 TEST(a_retry_stays_pending_until_it_runs_again)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
-    add(proc, "5-1");
+    add("5-1");
     EXPECT_INT(1, host_claim(host, 10, 60000));
     run = host_take(host);
     run->record.counters.attempt = 2;
     run->delay_ms = 60000;
     host_settle(host, run, WEIR__OUTCOME_RETRY);
     host_await_settled(host);
-    EXPECT_INT(1, pending(proc));
+    EXPECT_INT(1, pending());
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:held"));
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->claimed.next_due_us > 0);
@@ -116,17 +116,17 @@ TEST(a_retry_stays_pending_until_it_runs_again)
     EXPECT_TRUE(body_is(host->runs, "\x07"));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
-    add(proc, "5-1");
-    add(proc, "5-2");
-    add(proc, "5-3");
+    add("5-1");
+    add("5-2");
+    add("5-3");
     EXPECT_INT(3, host_claim(host, 10, 60000));
     host_settle_all(host, WEIR__OUTCOME_RETURN);
     host_await_settled(host);
@@ -138,19 +138,19 @@ TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
     EXPECT_INT(1, host->stats.dropped_total);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    EXPECT_INT(1, pending(proc)); /* the other consumer's */
+    EXPECT_INT(1, pending()); /* the other consumer's */
     EXPECT_INT(1, redis_int(proc, "XACK t weir 5-2"));
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
-    add(proc, "5-1");
-    take_as_other(proc);
+    add("5-1");
+    take_as_other();
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:meta swept 0") == 0);
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:meta swept 0") == 0);
@@ -161,19 +161,19 @@ TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
     EXPECT_TRUE(host->runs->is_suspect);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(what_waits_or_runs_here_is_not_taken_over)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1"), *other = stream_open("w2");
     struct weir__run *run;
 
     host_serve(host, "claim_idle=50ms");
     host_serve(other, "claim_idle=50ms");
-    add(proc, "5-1");
-    add(proc, "5-2");
+    add("5-1");
+    add("5-2");
     EXPECT_INT(2, host_claim(host, 10, 60000));
     run = host_take(host);
     run->delay_ms = 60000;
@@ -195,11 +195,11 @@ TEST(what_waits_or_runs_here_is_not_taken_over)
 
 TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *dead = stream_open("w1"), *host = stream_open("w2");
 
-    add(proc, "5-1");
-    add(proc, "5-2");
+    add("5-1");
+    add("5-2");
     EXPECT_INT(2, host_claim(dead, 10, 50));
     host_settle(dead, host_take(dead), WEIR__OUTCOME_DONE);
     host_await_settled(dead);
@@ -210,15 +210,15 @@ TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
     EXPECT_INT(0, host->runs->blamed);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(a_renewed_entry_does_not_look_abandoned_to_others)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
-    add(proc, "5-1");
+    add("5-1");
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(redis_text(proc, "XCLAIM t weir weir:t 0 5-1 IDLE 70000 "
                                  "JUSTID") != NULL);
@@ -226,17 +226,17 @@ TEST(a_renewed_entry_does_not_look_abandoned_to_others)
                     redis_text(proc, "XPENDING t weir IDLE 60000 - + 10"));
     host->store->ops->renew(host->topic, 60000);
     AWAIT(redis_text(proc, "XPENDING t weir IDLE 60000 - + 10")[0] == '\0');
-    EXPECT_INT(1, pending(proc));
+    EXPECT_INT(1, pending());
 }
 
 TEST(done_entries_are_deleted_where_that_is_wanted)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     host_serve(host, "after=delete");
-    add(proc, "5-1");
-    add(proc, "5-2");
+    add("5-1");
+    add("5-2");
     EXPECT_INT(1, host_claim(host, 1, 60000));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
@@ -245,18 +245,18 @@ TEST(done_entries_are_deleted_where_that_is_wanted)
 
 TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
-    add(proc, "5-1");
+    add("5-1");
     EXPECT_INT(1, host_claim(host, 10, 60000));
     run = host_take(host);
     run->record.reason = weir__slice_str("failed");
     run->record.error = weir__slice_str("no such order");
     host_settle(host, run, WEIR__OUTCOME_DEAD);
     host_await_settled(host);
-    EXPECT_INT(0, pending(proc));
+    EXPECT_INT(0, pending());
     EXPECT_INT(1, redis_int(proc, "XDEL t 5-1"));
     EXPECT_INT(1, host_dead(host, 10));
     EXPECT_STR("no such order", host->text[1]);
@@ -269,32 +269,32 @@ TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
     EXPECT_TRUE(body_is(host->runs, "\x07"));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    expect_clean(proc);
+    expect_clean();
 }
 
 TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
-    add(proc, "5-1");
+    add("5-1");
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_INT(0, host_claim(host, 10, 60000));
-    add(proc, "5-2"); /* perhaps before it waits */
+    add("5-2"); /* perhaps before it waits */
     AWAIT(host->wakes == 1);
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_TRUE(redis_int(proc, "CLIENT KILL TYPE normal") >= 1);
     AWAIT(host->ups == 2);
     EXPECT_INT(1, host->wakes);
-    add(proc, "5-3");
+    add("5-3");
     AWAIT(host->wakes == 2);
     EXPECT_INT(1, host_claim(host, 10, 60000));
 }
 
 TEST(streams_are_counted_listed_and_passed_over)
 {
-    struct redis_proc *proc = world_open(NULL);
+    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     EXPECT_INT(WEIR_ENOTFOUND, host_stats(host));
@@ -303,10 +303,10 @@ TEST(streams_are_counted_listed_and_passed_over)
     EXPECT_CONTAINS("-0", host->last_id);
     EXPECT_CONTAINS("body 7", redis_text(proc, "XRANGE t - +"));
     EXPECT_INT(1, redis_int(proc, "DEL t"));
-    add(proc, "5-1");
-    add(proc, "5-2");
-    add(proc, "5-3");
-    add(proc, "5-4");
+    add("5-1");
+    add("5-2");
+    add("5-3");
+    add("5-4");
     EXPECT_INT(2, host_claim(host, 2, 60000));
     host_settle(host, host_take(host), WEIR__OUTCOME_DEAD);
     host_await_settled(host);
@@ -325,6 +325,6 @@ TEST(streams_are_counted_listed_and_passed_over)
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
     EXPECT_INT(4, host->count);
     EXPECT_INT(4, redis_int(proc, "XLEN t"));
-    expect_clean(proc);
+    expect_clean();
     EXPECT_INT(0, host_claim(host, 2, 60000));
 }

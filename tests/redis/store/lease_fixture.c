@@ -19,8 +19,7 @@ const char *lease_name(const struct weir__run *run)
 
 int64_t lease_end(const char *name)
 {
-    const char *text =
-        redis_text(world_server(), "ZSCORE weir:{t}:lease %s", name);
+    const char *text = redis_text(proc, "ZSCORE weir:{t}:lease %s", name);
 
     EXPECT_TRUE(text != NULL);
     return strtoll(text, NULL, 10);
@@ -50,12 +49,10 @@ void leases_pass(void)
         "  redis.call('ZADD', KEYS[1], 1, name) end "
         "return #names";
 
-    EXPECT_TRUE(redis_int(world_server(), "EVAL %s 1 weir:{t}:lease", pass) >
-                0);
+    EXPECT_TRUE(redis_int(proc, "EVAL %s 1 weir:{t}:lease", pass) > 0);
 }
 
 void due_now(const char *key, const char *member)
 {
-    EXPECT_INT(1, redis_int(world_server(), "ZADD weir:{t}:%s XX CH 1 %s", key,
-                            member));
+    EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:%s XX CH 1 %s", key, member));
 }

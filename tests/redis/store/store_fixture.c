@@ -14,7 +14,7 @@ double world_give_up_at;
 static struct ev_loop *loop;
 static ev_prepare prepare;
 static ev_timer tick;
-static struct redis_proc *server;
+struct redis_proc *proc;
 static struct host *hosts;
 
 /* --- the loop ----------------------------------------------------------- */
@@ -63,13 +63,13 @@ void world_close(void)
     ev_timer_stop(loop, &tick);
     ev_loop_destroy(loop);
     loop = NULL;
-    redis_stop(server);
+    redis_stop(proc);
 }
 
 struct redis_proc *world_open(const struct redis_options *options)
 {
     world_close(); /* an earlier one */
-    server = redis_start(options);
+    proc = redis_start(options);
     loop = ev_loop_new(EVFLAG_AUTO);
     EXPECT_TRUE(loop != NULL);
     ev_prepare_init(&prepare, on_prepare);
@@ -77,12 +77,7 @@ struct redis_proc *world_open(const struct redis_options *options)
     ev_timer_init(&tick, on_tick, .005, .005);
     ev_timer_start(loop, &tick);
     test_at_end(world_close);
-    return server;
-}
-
-struct redis_proc *world_server(void)
-{
-    return server;
+    return proc;
 }
 
 void world_turn(void)
@@ -221,8 +216,7 @@ struct host *host_open_as(const char *worker, const char *kind,
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
-    struct weir__redis_options options = {.loop = loop,
-                                          .url = &url,
+    struct weir__redis_options options = {.url = &url,
                                           .worker = worker,
                                           .seed = 7,
                                           .clock = world_clock,
@@ -231,7 +225,10 @@ struct host *host_open_as(const char *worker, const char *kind,
                                           .arg = host};
 
     EXPECT_TRUE(host != NULL);
-    EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(server), &url, NULL));
+    if (loop == NULL)
+        (void)world_open(NULL);
+    options.loop = loop;
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(proc), &url, NULL));
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
     open_topic(host, "t", kind);
     host_serve_said(host, said);

@@ -56,11 +56,12 @@ struct host {
  */
 struct redis_proc *world_open(const struct redis_options *options);
 void world_close(void);
-struct redis_proc *world_server(void);
+extern struct redis_proc *proc; /* the server */
 int64_t world_clock(void *arg); /* monotonic ns */
 extern char world_log[8192];    /* what was logged, one line each */
 
-/* With a topic "t" of kind delay, of another kind, and with these options. */
+/* In the world, which is a plain one where none was opened. With a topic "t" of
+ * kind delay, of another kind, and with these options. */
 #define host_open(worker) host_open_kind(worker, "delay")
 #define host_open_kind(worker, kind) \
     host_open_as(worker, kind, (const char *const[]){NULL})

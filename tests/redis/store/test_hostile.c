@@ -10,13 +10,12 @@
  * are cut, lie about lengths, or come from a later version. Their jobs die as
  * malformed, or are left alone; jobs beside them run. */
 
-static struct redis_proc *proc;
 static struct host *host;
 
 /* Three jobs with ids of one byte and records of nine: [.., body 7]. */
 static void open_with_pack(void)
 {
-    proc = world_open(NULL);
+    (void)world_open(NULL);
     host = host_open("w1");
     host_add(host, "a", 0);
     host_add(host, "b", 0);

@@ -46,7 +46,6 @@ static const char *const members[] = {"",
 
 #define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
-static struct redis_proc *proc;
 static struct host *host;
 
 /* How the kind at hand gets jobs, and what of it holds what. */
@@ -190,7 +189,6 @@ static const struct kind delay_kind = {
 
 TEST(numbers_that_are_none_do_not_stop_a_delay_topic)
 {
-    proc = world_open(NULL);
     host = host_open("w1");
     begin(&delay_kind);
     poison_fields();
@@ -202,7 +200,6 @@ TEST(numbers_that_are_none_do_not_stop_a_delay_topic)
 
 TEST(members_that_are_no_nodes_do_not_stop_a_delay_topic)
 {
-    proc = world_open(NULL);
     host = host_open("w1");
     begin(&delay_kind);
     poison_sets();
@@ -210,7 +207,6 @@ TEST(members_that_are_no_nodes_do_not_stop_a_delay_topic)
 
 TEST(what_is_no_node_is_removed_counted_and_logged_once)
 {
-    proc = world_open(NULL);
     host = host_open("w1");
     begin(&delay_kind);
     add_jobs();
@@ -229,7 +225,6 @@ TEST(what_is_no_node_is_removed_counted_and_logged_once)
  * its lease and is none does not. */
 TEST(a_lease_that_ends_over_what_is_no_node_gives_back_the_nodes)
 {
-    proc = world_open(NULL);
     host = host_open("w1");
     begin(&delay_kind);
     add_jobs();
@@ -247,7 +242,6 @@ TEST(a_token_does_not_come_twice_where_its_counter_was_overwritten)
 {
     uint64_t token;
 
-    proc = world_open(NULL);
     host = host_open("w1");
     begin(&delay_kind);
     add_jobs();
@@ -273,7 +267,7 @@ static void open_bounded(void)
     struct weir__options options = weir__options_default;
 
     options.group_ttl = 3600000;
-    proc = world_open(NULL);
+    (void)world_open(NULL);
     host = bounded_open("w1", &options);
     begin(&bounded_kind);
 }
@@ -312,7 +306,6 @@ static const struct kind list_kind = {
 
 TEST(numbers_and_members_that_are_none_do_not_stop_a_list_topic)
 {
-    proc = world_open(NULL);
     host = host_open_kind("w1", "list");
     begin(&list_kind);
     poison_fields();
@@ -329,7 +322,6 @@ static const struct kind stream_kind = {
 
 TEST(numbers_and_members_that_are_none_do_not_stop_a_stream_topic)
 {
-    proc = world_open(NULL);
     host = host_open_kind("w1", "stream");
     begin(&stream_kind);
     poison_fields();
@@ -347,7 +339,7 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
                                         "\xc1"};
 
     for (size_t i = 0; i < COUNT_OF(pasts); i++) {
-        proc = world_open(NULL);
+        (void)world_open(NULL);
         host = host_open_kind("w1", "list");
         begin(&list_kind);
         add_to_list();
@@ -375,7 +367,7 @@ static void poison_fifo(const char *name)
     static const char *const options[] = {"delay=0ms", "lease=300ms",
                                           "consumers=2", NULL};
 
-    proc = world_open(NULL);
+    (void)world_open(NULL);
     host = host_open_as("w1", name, options);
     begin(&fifo_kind);
     (void)redis_text(proc, "HSET weir:{t}:meta claimed garbage done 0.5 added "

@@ -47,13 +47,11 @@ static int settle_claimed(struct host *host)
 
 /* --- bounded topics ------------------------------------------------------ */
 
-static struct redis_proc *server;
-
 static struct host *open_bounded(void)
 {
     static struct weir__options options;
 
-    server = world_open(NULL);
+    (void)world_open(NULL);
     options = weir__options_default;
     return bounded_open("one", &options);
 }
@@ -69,10 +67,10 @@ static void push_event(const char *seq, struct weir_slice id)
     weir__buf_append(&event, &(uint8_t){(uint8_t)id.len}, 1);
     weir__buf_append(&event, id.ptr, id.len);
     weir__buf_append(&event, record, sizeof(record));
-    EXPECT_INT(
-        2, redis_int(server, "RPUSH weir:{t}:g:g %b", event.ptr, event.len));
-    (void)redis_int(server, "HINCRBY weir:{t}:meta waiting 1");
-    (void)redis_int(server, "HINCRBY weir:{t}:meta added 1");
+    EXPECT_INT(2,
+               redis_int(proc, "RPUSH weir:{t}:g:g %b", event.ptr, event.len));
+    (void)redis_int(proc, "HINCRBY weir:{t}:meta waiting 1");
+    (void)redis_int(proc, "HINCRBY weir:{t}:meta added 1");
     weir__buf_fini(&event);
 }
 
@@ -116,17 +114,17 @@ TEST(a_group_whose_name_is_none_loses_its_events_and_no_other_ones)
         struct weir_slice group = bad_id(i);
 
         event_add(host, "g", 1);
-        EXPECT_INT(1, redis_int(server, "COPY weir:{t}:g:g weir:{t}:g:%b",
+        EXPECT_INT(1, redis_int(proc, "COPY weir:{t}:g:g weir:{t}:g:%b",
                                 group.ptr, group.len));
-        EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:rot 1 %b", group.ptr,
-                                group.len));
-        (void)redis_int(server, "HINCRBY weir:{t}:meta waiting 1");
-        (void)redis_int(server, "HINCRBY weir:{t}:meta added 1");
+        EXPECT_INT(
+            1, redis_int(proc, "ZADD weir:{t}:rot 1 %b", group.ptr, group.len));
+        (void)redis_int(proc, "HINCRBY weir:{t}:meta waiting 1");
+        (void)redis_int(proc, "HINCRBY weir:{t}:meta added 1");
         EXPECT_INT(1, host_list(host, WEIR_JOB_READY, 10));
         EXPECT_INT(2, host_claim(host, 10, 60000));
         EXPECT_INT(1, settle_claimed(host));
         EXPECT_INT(1, bounded_count("done"));
-        EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:rot"));
+        EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:rot"));
         bounded_walk();
     }
 }
@@ -136,10 +134,10 @@ TEST(a_topic_with_a_group_whose_name_is_none_can_be_purged)
     struct host *host = open_bounded();
 
     event_add(host, "g", 1);
-    (void)redis_int(server, "ZADD weir:{t}:rot 1 %b", bad_id(6).ptr,
+    (void)redis_int(proc, "ZADD weir:{t}:rot 1 %b", bad_id(6).ptr,
                     bad_id(6).len);
     EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_ALL));
-    EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:rot"));
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:rot"));
 }
 
 /* --- lists and streams --------------------------------------------------- */
@@ -150,21 +148,21 @@ TEST(a_waiting_entry_of_a_list_whose_id_is_none_dies)
         struct weir_slice id = bad_id(i);
         struct host *host;
 
-        server = world_open(NULL);
+        (void)world_open(NULL);
         host = host_open_kind("w1", "list");
-        EXPECT_INT(1, redis_int(server, "RPUSH t 7"));
-        (void)redis_int(server, "ZADD weir:{t}:wait 1 %b", id.ptr, id.len);
-        (void)redis_int(server, "HSET weir:{t}:held %b 7", id.ptr, id.len);
+        EXPECT_INT(1, redis_int(proc, "RPUSH t 7"));
+        (void)redis_int(proc, "ZADD weir:{t}:wait 1 %b", id.ptr, id.len);
+        (void)redis_int(proc, "HSET weir:{t}:held %b 7", id.ptr, id.len);
         EXPECT_INT(2, host_claim(host, 10, 60000));
         EXPECT_INT(1, settle_claimed(host));
-        EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:run"));
+        EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
         EXPECT_INT(1, host_dead(host, 10));
         EXPECT_STR("unreadable", host->text[0]);
         EXPECT_CONTAINS("1 claimed jobs cannot be read and never run: "
                         "unreadable",
                         world_log);
         EXPECT_INT(WEIR_OK, host_purge(host, WEIR__PURGE_DEAD));
-        EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:dead weir:{t}:held"));
+        EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:dead weir:{t}:held"));
     }
 }
 
@@ -175,19 +173,19 @@ TEST(a_waiting_entry_of_a_stream_whose_id_is_none_is_set_aside)
     struct host *host;
 
     for (size_t i = 0; i < 5; i++) {
-        server = world_open(NULL);
+        (void)world_open(NULL);
         host = host_open_kind("w1", "stream");
-        EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
+        EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 7"));
         EXPECT_INT(1, host_claim(host, 10, 60000));
         host_settle_all(host, WEIR__OUTCOME_DONE);
         host_await_settled(host);
-        EXPECT_STR("5-2", redis_text(server, "XADD t 5-2 body 7"));
-        EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 %s", ids[i]));
+        EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 body 7"));
+        EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:wait 1 %s", ids[i]));
         EXPECT_INT(2, host_list(host, WEIR_JOB_READY, 10));
         EXPECT_INT(1, host_claim(host, 10, 60000));
         EXPECT_INT(1, settle_claimed(host));
-        EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:wait"));
-        EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta dropped"));
+        EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:wait"));
+        EXPECT_STR("1", redis_text(proc, "HGET weir:{t}:meta dropped"));
     }
 }
 
@@ -195,15 +193,14 @@ TEST(a_stream_goes_on_where_its_group_was_removed_while_an_entry_waits)
 {
     struct host *host;
 
-    server = world_open(NULL);
     host = host_open_kind("w1", "stream");
-    EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
+    EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 7"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
-    EXPECT_STR("5-2", redis_text(server, "XADD t 5-2 body 7"));
-    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-2"));
-    EXPECT_INT(1, redis_int(server, "XGROUP DESTROY t weir"));
+    EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 body 7"));
+    EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:wait 1 5-2"));
+    EXPECT_INT(1, redis_int(proc, "XGROUP DESTROY t weir"));
     EXPECT_INT(2, host_claim(host, 10, 60000)); /* from the first one on */
 }
 
@@ -212,17 +209,16 @@ TEST(what_waits_is_kept_where_a_group_that_began_at_the_end_was_removed)
 {
     struct host *host;
 
-    server = world_open(NULL);
     host = host_open_kind("w1", "stream");
     host_serve(host, "start=$");
     EXPECT_INT(0, host_claim(host, 10, 60000));
-    EXPECT_STR("5-1", redis_text(server, "XADD t 5-1 body 7"));
-    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 5-1"));
-    EXPECT_INT(1, redis_int(server, "ZADD weir:{t}:wait 1 4-1"));
-    EXPECT_INT(1, redis_int(server, "XGROUP DESTROY t weir"));
+    EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 7"));
+    EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:wait 1 5-1"));
+    EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:wait 1 4-1"));
+    EXPECT_INT(1, redis_int(proc, "XGROUP DESTROY t weir"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_STR("5-1", run_id(host->runs));
-    EXPECT_STR("1", redis_text(server, "HGET weir:{t}:meta lost"));
+    EXPECT_STR("1", redis_text(proc, "HGET weir:{t}:meta lost"));
 }
 
 /* --- dead jobs ------------------------------------------------------------ */
@@ -233,14 +229,14 @@ TEST(a_dead_job_whose_id_is_none_is_shown_as_such_and_stays_dead)
         struct weir_slice id = bad_id(i);
         struct host *host;
 
-        server = world_open(NULL);
+        (void)world_open(NULL);
         host = host_open("w1");
         host_add(host, "a", 0);
         AWAIT(host->added == 1);
         host_bury(host, 1);
-        (void)redis_int(server, "ZADD weir:{t}:dead 1 %b", id.ptr, id.len);
-        (void)redis_int(server, "HSET weir:{t}:rec %b %b", id.ptr, id.len,
-                        record, sizeof(record));
+        (void)redis_int(proc, "ZADD weir:{t}:dead 1 %b", id.ptr, id.len);
+        (void)redis_int(proc, "HSET weir:{t}:rec %b %b", id.ptr, id.len, record,
+                        sizeof(record));
         EXPECT_INT(2, host_dead(host, 10));
         EXPECT_INT(WEIR_OK, host_requeue(host, NULL));
         EXPECT_INT(1, host->count);

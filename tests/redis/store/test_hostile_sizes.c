@@ -9,8 +9,6 @@
  * than what an answer may have dies, and the one beside it runs; many that are
  * large come in several answers. */
 
-static struct redis_proc *server;
-
 /* In Lua: ARGV[1] MiB of '1', the whole ARGV[2] times. APPEND makes a hundred
  * MiB in a tenth of the time that string.rep takes. */
 static const char ones[] =
@@ -21,7 +19,7 @@ static const char ones[] =
 static void put(const char *into, const char *mib, const char *times)
 {
     EXPECT_STR("OK",
-               redis_text(server, "EVAL %s%s 0 %s %s", ones, into, mib, times));
+               redis_text(proc, "EVAL %s%s 0 %s %s", ones, into, mib, times));
 }
 
 static const char into_list[] =
@@ -42,7 +40,7 @@ static const char into_held[] =
 
 static struct host *open_of(const char *kind)
 {
-    server = world_open(NULL);
+    (void)world_open(NULL);
     return host_open_kind("w1", kind);
 }
 
@@ -50,7 +48,7 @@ static struct host *open_bounded(void)
 {
     static struct weir__options options;
 
-    server = world_open(NULL);
+    (void)world_open(NULL);
     options = weir__options_default;
     return bounded_open("one", &options);
 }
@@ -82,7 +80,7 @@ static void expect_one_runs(struct host *host)
     EXPECT_INT(2, host_claim(host, 2, 60000));
     EXPECT_INT(1, settle_claimed(host));
     EXPECT_INT(1, host->ups);
-    EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:run weir:{t}:wait"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait"));
 }
 
 static void expect_one_dead(struct host *host)
@@ -97,11 +95,11 @@ TEST(an_entry_of_a_list_too_large_for_an_answer_dies)
     struct host *host = open_of("list");
 
     put(into_list, "100", "1");
-    EXPECT_INT(2, redis_int(server, "RPUSH t 7"));
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 7"));
     expect_one_runs(host);
     expect_one_dead(host);
-    EXPECT_INT(100 << 20, redis_int(server, "HSTRLEN weir:{t}:held "
-                                            "~0000000000000001"));
+    EXPECT_INT(100 << 20, redis_int(proc, "HSTRLEN weir:{t}:held "
+                                          "~0000000000000001"));
     EXPECT_INT(WEIR_OK, host_requeue(host, NULL));
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
@@ -114,12 +112,12 @@ TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
 
     host_serve(host, "auto_ack=yes");
     put(into_list, "100", "1");
-    EXPECT_INT(2, redis_int(server, "RPUSH t 7"));
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 7"));
     expect_one_runs(host);
     expect_one_dead(host);
-    EXPECT_INT(100 << 20, redis_int(server, "HSTRLEN weir:{t}:held "
-                                            "~0000000000000001"));
-    EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:auto weir:{t}:lease"));
+    EXPECT_INT(100 << 20, redis_int(proc, "HSTRLEN weir:{t}:held "
+                                          "~0000000000000001"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:auto weir:{t}:lease"));
 }
 
 TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
@@ -127,7 +125,7 @@ TEST(a_waiting_entry_of_a_list_too_large_for_an_answer_dies)
     struct host *host = open_of("list");
 
     put(into_held, "100", "1");
-    EXPECT_INT(1, redis_int(server, "RPUSH t 7"));
+    EXPECT_INT(1, redis_int(proc, "RPUSH t 7"));
     expect_one_runs(host);
     expect_one_dead(host);
 }
@@ -137,10 +135,10 @@ TEST(an_entry_of_a_stream_too_large_for_an_answer_dies)
     struct host *host = open_of("stream");
 
     put(into_stream, "100", "1");
-    EXPECT_STR("5-2", redis_text(server, "XADD t 5-2 body 7"));
+    EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 body 7"));
     expect_one_runs(host);
     expect_one_dead(host);
-    EXPECT_INT(2, redis_int(server, "XLEN t"));
+    EXPECT_INT(2, redis_int(proc, "XLEN t"));
     EXPECT_INT(WEIR_OK, host_requeue(host, NULL));
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
@@ -180,7 +178,7 @@ static void expect_in_parts(struct host *host, size_t count)
     (void)settle_claimed(host);
     EXPECT_INT(count - came, host_claim(host, 1000, 60000));
     (void)settle_claimed(host);
-    EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:run weir:{t}:wait"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait"));
     EXPECT_INT(1, host->ups);
 }
 
@@ -190,7 +188,7 @@ TEST(large_entries_of_a_list_come_in_parts)
 
     put(into_list, "16", "4");
     expect_in_parts(host, 4);
-    EXPECT_INT(0, redis_int(server, "EXISTS t"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS t"));
 }
 
 TEST(large_entries_of_a_stream_come_in_parts)

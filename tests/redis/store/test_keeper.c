@@ -46,7 +46,6 @@ static void leave_overdue(struct host *host, struct weir__run *run)
 
 TEST(a_lease_outlives_a_handler_that_holds_the_loop)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
@@ -69,7 +68,6 @@ TEST(a_lease_outlives_a_handler_that_holds_the_loop)
 /* What came before in the same turn. */
 TEST(a_lease_whose_verdicts_wait_outlives_it_too)
 {
-    world_open(NULL);
     struct host *one = host_open("w1");
     const char *spent;
     struct weir__run *run;
@@ -93,7 +91,6 @@ TEST(a_lease_whose_verdicts_wait_outlives_it_too)
 
 TEST(a_lease_that_is_lost_is_not_called_kept)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
@@ -101,9 +98,9 @@ TEST(a_lease_that_is_lost_is_not_called_kept)
     AWAIT(one->added == 1);
     EXPECT_INT(1, host_claim(one, 1, 300));
     AWAIT(host_claim(other, 1, 60000) == 1);
-    EXPECT_STR("OK", redis_text(server, "CONFIG RESETSTAT"));
+    EXPECT_STR("OK", redis_text(proc, "CONFIG RESETSTAT"));
     run = enter(one, 60000);
-    AWAIT(redis_calls(server, "zmscore") >= 3);
+    AWAIT(redis_calls(proc, "zmscore") >= 3);
     EXPECT_INT(0, one->store->ops->kept_ns(one->topic));
     EXPECT_TRUE(!leave(one, run));
     host_settle(one, run, WEIR__OUTCOME_TAKEN);
@@ -113,7 +110,6 @@ TEST(a_lease_that_is_lost_is_not_called_kept)
 
 TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
@@ -144,7 +140,6 @@ TEST(an_overdue_run_is_settled_while_its_handler_holds_the_loop)
 
 TEST(the_last_retry_times_out_into_the_dead)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__record record = {.retry = weir__slice_str("none")};
     struct weir__run *run;
@@ -165,16 +160,16 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
     static const char *const args[] = {"--cluster-enabled", "yes", NULL};
     static const struct redis_options cluster = {.args = args};
     struct weir__record record = {.retry = weir__slice_str("none")};
-    struct redis_proc *server = world_open(&cluster);
+    (void)world_open(&cluster);
     struct host *one, *other;
     struct weir__run *run;
 
     for (int at = 0; at < 16384; at += 8)
-        EXPECT_STR("OK", redis_text(server,
-                                    "CLUSTER ADDSLOTS %d %d %d %d %d %d %d %d",
-                                    at, at + 1, at + 2, at + 3, at + 4, at + 5,
-                                    at + 6, at + 7));
-    while (strstr(redis_text(server, "CLUSTER INFO"), "state:ok") == NULL)
+        EXPECT_STR("OK",
+                   redis_text(proc, "CLUSTER ADDSLOTS %d %d %d %d %d %d %d %d",
+                              at, at + 1, at + 2, at + 3, at + 4, at + 5,
+                              at + 6, at + 7));
+    while (strstr(redis_text(proc, "CLUSTER INFO"), "state:ok") == NULL)
         continue;
     one = host_open("w1");
     other = host_open("w2");
@@ -197,7 +192,6 @@ TEST(what_times_out_stays_where_dead_jobs_cannot_move)
 
 TEST(a_verdict_that_comes_after_the_timeout_is_refused)
 {
-    world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
@@ -217,7 +211,6 @@ TEST(a_verdict_that_comes_after_the_timeout_is_refused)
 
 TEST(the_keeper_knows_no_scripts_and_loads_them)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
@@ -225,7 +218,7 @@ TEST(the_keeper_knows_no_scripts_and_loads_them)
     AWAIT(one->added == 1);
     EXPECT_INT(1, host_claim(one, 1, 300));
     run = enter(one, 200);
-    EXPECT_STR("OK", redis_text(server, "SCRIPT FLUSH"));
+    EXPECT_STR("OK", redis_text(proc, "SCRIPT FLUSH"));
     AWAIT(host_show(other, "a") == WEIR_OK &&
           other->info.counters.timeouts == 1);
     leave_overdue(one, run);
@@ -233,7 +226,6 @@ TEST(the_keeper_knows_no_scripts_and_loads_them)
 
 TEST(the_keeper_goes_on_when_its_connection_was_cut)
 {
-    struct redis_proc *server = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
     int64_t kept_ns;
     struct weir__run *run;
@@ -244,7 +236,7 @@ TEST(the_keeper_goes_on_when_its_connection_was_cut)
     EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
     run = enter(one, 60000);
     AWAIT(one->store->ops->kept_ns(one->topic) > 0);
-    EXPECT_TRUE(redis_int(server, "CLIENT KILL TYPE normal") > 0);
+    EXPECT_TRUE(redis_int(proc, "CLIENT KILL TYPE normal") > 0);
     kept_ns = one->store->ops->kept_ns(one->topic);
     AWAIT(one->store->ops->kept_ns(one->topic) > kept_ns);
     AWAIT(other->is_up);

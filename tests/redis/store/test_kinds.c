@@ -13,13 +13,11 @@ static const char *const kinds[] = {"delay", "list",       "stream",
                                     "sync",  "concurrent", "bounded"};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-static struct redis_proc *server;
-
 /* When the first lease of the topic ends, ms of the server. */
 static double first_end(const char *kind)
 {
     const char *text = redis_text(
-        server, "EVAL %s 1 weir:{t}:%s",
+        proc, "EVAL %s 1 weir:{t}:%s",
         "return redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]",
         strcmp(kind, "concurrent") == 0 ? "alive" : "lease");
 
@@ -48,7 +46,7 @@ static struct host *open_with_run(const char *kind)
     struct host *host;
 
     long_lease.lease = LEASE_LONG_MS;
-    server = world_open(NULL);
+    (void)world_open(NULL);
     host = host_open_kind("w", kind);
     host_serve_with(host, &long_lease);
     EXPECT_INT(0, host_claim(host, 0, LEASE_SHORT_MS));
@@ -112,7 +110,7 @@ TEST(a_worker_of_all_kinds_has_one_store)
                    host->store->ops->topic_open(host->store, &options, &topic));
         EXPECT_STR(kinds[i], host->store->ops->kind_name(topic));
     }
-    clients = redis_text(server, "CLIENT LIST");
+    clients = redis_text(proc, "CLIENT LIST");
     while ((clients = strstr(clients, "name=w")) != NULL) {
         clients += strlen("name=w");
         count += *clients == ' ';

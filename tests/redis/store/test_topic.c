@@ -11,7 +11,6 @@
 
 TEST(a_paused_topic_gives_out_nothing_and_still_takes_jobs)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_INT(WEIR_OK, host_pause(host, true));
@@ -28,7 +27,6 @@ TEST(a_paused_topic_gives_out_nothing_and_still_takes_jobs)
 
 TEST(resuming_wakes_every_sleeper_and_adding_while_paused_wakes_none)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *one = host_open("w1"), *other = host_open("w2");
 
     AWAIT(one->wakes == 1 && other->wakes == 1); /* subscribed */
@@ -48,7 +46,6 @@ TEST(resuming_wakes_every_sleeper_and_adding_while_paused_wakes_none)
 
 TEST(stored_options_are_told_with_the_next_claim_and_before_its_jobs)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
@@ -71,7 +68,6 @@ TEST(stored_options_are_told_with_the_next_claim_and_before_its_jobs)
 
 TEST(a_topic_with_jobs_does_not_change_its_kind)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1");
 
     host_add(host, "a", 60000);
@@ -88,7 +84,6 @@ TEST(a_topic_with_jobs_does_not_change_its_kind)
 
 TEST(jobs_beyond_max_pending_are_refused_one_by_one)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *host = host_open("w1");
 
     EXPECT_INT(WEIR_OK, host_set(host, "max_pending", "10"));
@@ -127,7 +122,6 @@ static void add_body(struct host *host, const char *id, size_t len)
 
 TEST(bodies_are_bounded_by_what_is_stored_with_the_topic)
 {
-    (void)world_open(NULL);
     struct host *host = host_open("w1"), *other;
 
     add_body(host, "large", 1024 * 1024);
@@ -163,7 +157,6 @@ static struct host *open_with_grave(struct host **ret_grave)
 
 TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *grave, *host = open_with_grave(&grave);
     struct weir__run *run;
 
@@ -198,7 +191,6 @@ TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
 
 TEST(a_full_server_settles_what_is_not_buried)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *grave, *host = open_with_grave(&grave);
 
     host_add_numbered(host, 0, 3, 0);
@@ -225,7 +217,6 @@ TEST(a_full_server_settles_what_is_not_buried)
 
 TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *grave, *host = open_with_grave(&grave);
 
     host_add(grave, "job-1", 60000);
@@ -247,7 +238,6 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
 
 TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
 {
-    struct redis_proc *proc = world_open(NULL);
     struct host *grave, *host = open_with_grave(&grave);
 
     (void)redis_int(proc, "HSET weir:{d}:meta kind list");
