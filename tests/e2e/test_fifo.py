@@ -121,7 +121,7 @@ def no_message_is_handled_before_its_delay_is_over(place):
 @test
 def what_a_killed_worker_had_parked_comes_back(place):
     for parking in ("atomic", "two-step"):
-        make(place, "kind=concurrent", "consumers=5", "delay=3s",
+        make(place, "kind=concurrent", "consumers=5", "delay=2s",
              "parking=" + parking)
         fill(place, 5)
         victim = place.start("run", "--handle", echo(place), "--lease", "1s")
@@ -134,12 +134,12 @@ def what_a_killed_worker_had_parked_comes_back(place):
 
 @test
 def what_a_live_worker_has_parked_stays_with_it(place):
-    make(place, "kind=concurrent", "consumers=5", "delay=5s")
+    make(place, "kind=concurrent", "consumers=5", "delay=3s")
     fill(place, 5)
-    owner = place.start("run", "--handle", echo(place), "--lease", "2500ms")
+    owner = place.start("run", "--handle", echo(place), "--lease", "1500ms")
     eventually(lambda: count(place, "running") == [5], "five are parked")
     other = place.start("run", "--handle", "t=echo?file=" + place.path("no"),
-                        "--lease", "2500ms")
+                        "--lease", "1500ms")
     eventually(lambda: len(ids(place)) == 5, "the owner handled them")
     eventually(lambda: count(place, "running") == [0], "and settled them")
     stop_cleanly(owner)

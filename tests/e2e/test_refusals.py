@@ -258,9 +258,9 @@ def a_worker_whose_slot_is_taken_away_waits_for_it(place):
     slot = slot_of_topic(server)
     server.tell("CLUSTER DELSLOTS " + slot)
     before = commands(server)
-    time.sleep(8)
-    expect_true(commands(server) - before < 120,
-                "%d commands in 8 s" % (commands(server) - before))
+    time.sleep(4)
+    expect_true(commands(server) - before < 60,
+                "%d commands in 4 s" % (commands(server) - before))
     server.tell("CLUSTER ADDSLOTS " + slot)
     goes_on(place, server, worker, "CLUSTERDOWN")
 
