@@ -67,6 +67,8 @@ int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
     WEIR_ASSERT(option < WEIR__TOPIC_OPTIONS);
     if ((row->kinds & weir__kind_named(kind)) != 0)
         return WEIR_OK;
+    if (err == NULL)
+        return WEIR_EINVAL; /* each add asks this way */
     weir__kinds_list(row->kinds, list);
     return weir__error_set(err, WEIR_EINVAL,
                            "%s: a topic of kind %s has no such option: only "

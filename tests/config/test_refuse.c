@@ -441,5 +441,7 @@ TEST(a_long_path_keeps_its_end)
     EXPECT_CONTAINS("//w.conf:2: weight: \"0\" is out of bounds: write 1 to "
                     "1000",
                     told);
+    weir__config_free(config);
     EXPECT_INT(WEIR_EINVAL, weir__config_read(path, NULL, NULL, &config));
+    weir__config_free(config);
 }
