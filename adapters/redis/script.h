@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+enum { WEIR__SCRIPTS_MAX = 64 };
+
 struct weir__script {
     const char *name; /* file name without .lua */
     const char *text; /* NUL-terminated */

@@ -364,15 +364,6 @@ void weir__classic_wake(struct weir__classic_topic *topic)
     weir__classic_kick(topic, topic->policy->herd(topic));
 }
 
-static const struct weir__script *const scripts[] = {
-    &weir__script_classic_pop,
-    &weir__script_classic_park,
-    &weir__script_classic_peek,
-    &weir__script_classic_lock,
-    &weir__script_classic_unlock,
-    &weir__script_classic_settle,
-    NULL};
-
 static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
 {
     struct weir__classic *shared = topic->shared;
@@ -381,7 +372,6 @@ static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
         .loop = shared->store->options.loop,
         .url = &shared->store->url,
         .name = shared->store->worker,
-        .scripts = scripts,
         .seed = shared->store->options.seed + 2 + topic->consumer_count,
         .wait_ms = shared->store->options.wait_ms,
         .log = &shared->quiet,

@@ -10,16 +10,17 @@
  *              +-------<-- BACKOFF --<------+    any loss or deadline
  *   any --> CLOSED
  *
- * Handshake: AUTH, SELECT, CLIENT SETNAME, SCRIPT LOAD of every script; users'
- * commands wait until it is through. Back-off is jittered, 50 ms to 5 s, and
- * starts over only after the connection was READY for 5 s; then the first one
- * is 50 ms at most. Where login or rights are refused, it is 5 s to 10 s and
- * each attempt is logged as an error; likewise where a node of a cluster lacks
- * our slots, which is logged once. Every wait has a deadline of its own:
- * connecting and handshake 3 s each, a reply 10 s after its command was handed
- * to the socket, a pushed message 10 s after its first byte; when one passes,
- * the connection is closed, since replies are positional. What waits in the
- * socket then, as after a stop of this process, is read first.
+ * andshake: AUTH, SELECT, CLIENT SETNAME; users' commands wait until it is
+ * through. A script is loaded ahead of its first call on each connection.
+ * Back-off is jittered, 50 ms to 5 s, and starts over only after the
+ * connection was READY for 5 s; then the first one is 50 ms at most. Where
+ * login or rights are refused, it is 5 s to 10 s and each attempt is logged as
+ * an error; likewise where a node of a cluster lacks our slots, which is
+ * logged once. Every wait has a deadline of its own: connecting and handshake
+ * 3 s each, a reply 10 s after its command was handed to the socket, a pushed
+ * message 10 s after its first byte; when one passes, the connection is
+ * closed, since replies are positional. What waits in the socket then, as
+ * after a stop of this process, is read first.
  *
  * A reply may have 64 MiB in memory, and 16 MiB more for each body that was
  * asked for, of which 16 count; a pushed message 64 KiB. One that has more
@@ -53,8 +54,6 @@ struct weir__conn_options {
     struct ev_loop *loop;              /* kept */
     const struct weir__redis_url *url; /* copied */
     const char *name;                  /* CLIENT SETNAME; copied */
-    /* SCRIPT LOAD in each handshake; ended by NULL, kept; NULL: none. */
-    const struct weir__script *const *scripts;
     const char *channel; /* SUBSCRIBE to it, copied; NULL: a normal one */
     uint64_t seed;       /* of back-off jitter */
     size_t max_queued;   /* bytes waiting or unanswered; 0: 64 MiB */

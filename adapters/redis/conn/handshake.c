@@ -91,29 +91,6 @@ static void send_login(struct weir__conn *conn, struct weir__buf *step)
     send_step(conn, step, on_step);
 }
 
-void weir__handshake_write_script(struct weir__buf *buf,
-                                  const struct weir__script *script)
-{
-    weir__resp_command(buf, 3);
-    weir__resp_str(buf, "SCRIPT");
-    weir__resp_str(buf, "LOAD");
-    weir__resp_bytes(
-        buf, (struct weir_slice){(const uint8_t *)script->text, script->len});
-    weir__buf_append(buf, "", 1); /* hiredis looks behind the end */
-    if (!buf->failed)
-        buf->len--;
-}
-
-static void send_scripts(struct weir__conn *conn, struct weir__buf *step)
-{
-    const struct weir__script *const *script = conn->options.scripts;
-
-    for (; script != NULL && *script != NULL; script++) {
-        weir__handshake_write_script(step, *script);
-        send_step(conn, step, on_step);
-    }
-}
-
 /* All at once: commands run in order, and only their answers decide. PING is
  * there for a server that cannot serve yet, which lets the others pass. */
 void weir__handshake_begin(struct weir__conn *conn)
@@ -122,6 +99,7 @@ void weir__handshake_begin(struct weir__conn *conn)
 
     WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
     conn->handshake_left = 0;
+    conn->loaded_count = 0;
     send_login(conn, &step);
     if (conn->url.db != 0) {
         weir__resp_command(&step, 2);
@@ -136,7 +114,6 @@ void weir__handshake_begin(struct weir__conn *conn)
         weir__resp_str(&step, conn->name);
         send_step(conn, &step, on_optional_step);
     }
-    send_scripts(conn, &step);
     weir__resp_command(&step, 1);
     weir__resp_str(&step, "PING");
     send_step(conn, &step, on_step);

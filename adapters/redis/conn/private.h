@@ -89,8 +89,10 @@ struct weir__conn {
     ev_timer overdue;  /* the oldest reply, or a pushed message */
     ev_timer patience; /* the oldest request without a connection */
 
-    size_t handshake_left; /* replies to come */
-    unsigned attempts;     /* since the connection was last stable */
+    size_t handshake_left;                                /* replies to come */
+    const struct weir__script *loaded[WEIR__SCRIPTS_MAX]; /* on this one */
+    size_t loaded_count;
+    unsigned attempts; /* since the connection was last stable */
     uint64_t random;
     int64_t now_ms; /* monotonic, as of the last look */
     int64_t ready_ms;
@@ -140,6 +142,9 @@ void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
 
 /* The same after a server turned us away: first take the replies under way. */
 void weir__conn_note_turned_away(struct weir__conn *conn, const char *text);
+
+/* The same where it would not load a script. */
+void weir__conn_note_script_refused(struct weir__conn *conn, const char *text);
 
 /* The same for a step of the handshake that the server refused. */
 void weir__conn_note_handshake_refused(struct weir__conn *conn,
@@ -207,10 +212,6 @@ void weir__handshake_begin(struct weir__conn *conn);
  * it apart from the replies that are to come. */
 void weir__handshake_on_push(redisAsyncContext *context, void *answer,
                              void *arg);
-
-/* SCRIPT LOAD, appended with its NUL. */
-void weir__handshake_write_script(struct weir__buf *buf,
-                                  const struct weir__script *script);
 
 /* --- conn/socket.c ------------------------------------------------------- */
 

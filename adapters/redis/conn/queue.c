@@ -3,6 +3,7 @@
 #include <weir/weir.h>
 
 #include "adapters/redis/conn/private.h"
+#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -167,11 +168,15 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
         finish(conn, request, WEIR_OK, reply);
 }
 
-/* Whether it worked shows in the answer to the command behind it. */
+/* Without it the command behind it does not run, nor does any other of its. */
 static void on_script(redisAsyncContext *context, void *answer, void *arg)
 {
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+
     (void)context; /* the connection's own */
-    (void)weir__conn_take_reply(weir__conn_of(arg), answer);
+    if (weir__conn_take_reply(conn, reply) && reply->type == REDIS_REPLY_ERROR)
+        weir__conn_note_script_refused(conn, reply->str);
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -194,19 +199,60 @@ bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
     return true;
 }
 
+static void write_script(struct weir__buf *buf,
+                         const struct weir__script *script)
+{
+    weir__resp_command(buf, 3);
+    weir__resp_str(buf, "SCRIPT");
+    weir__resp_str(buf, "LOAD");
+    weir__resp_bytes(
+        buf, (struct weir_slice){(const uint8_t *)script->text, script->len});
+    weir__buf_append(buf, "", 1); /* hiredis looks behind the end */
+    if (!buf->failed)
+        buf->len--;
+}
+
 static bool hand_script(struct weir__conn *conn,
                         const struct weir__script *script)
 {
     struct weir__buf bytes = {0};
     bool is_handed = false;
 
-    weir__handshake_write_script(&bytes, script);
+    write_script(&bytes, script);
     if (bytes.failed)
         weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
     else
         is_handed = weir__conn_hand(conn, &bytes, on_script);
     weir__buf_fini(&bytes);
     return is_handed;
+}
+
+static bool is_loaded(const struct weir__conn *conn,
+                      const struct weir__script *script)
+{
+    for (size_t i = 0; i < conn->loaded_count; i++)
+        if (conn->loaded[i] == script)
+            return true;
+    return false;
+}
+
+/* Ahead of the first command that runs it on this connection, and of one that
+ * the server did not know it for. */
+static bool load_script(struct weir__conn *conn,
+                        const struct weir__command *request,
+                        const struct weir__script **just_loaded)
+{
+    const struct weir__script *script = request->script;
+    bool is_known = script == NULL || is_loaded(conn, script);
+
+    if ((is_known && !request->wants_script) || script == *just_loaded)
+        return true;
+    if (!hand_script(conn, script))
+        return false;
+    *just_loaded = script;
+    if (!is_known && conn->loaded_count < WEIR__SCRIPTS_MAX)
+        conn->loaded[conn->loaded_count++] = script;
+    return true;
 }
 
 static bool has_room(const struct weir__conn *conn)
@@ -237,11 +283,8 @@ static void feed(struct weir__conn *conn)
          list = next_list(conn)) {
         struct weir__command *request = list->first;
 
-        if (request->wants_script && request->script != loaded) {
-            if (!hand_script(conn, request->script))
-                return;
-            loaded = request->script;
-        }
+        if (!load_script(conn, request, &loaded))
+            return;
         if (!weir__conn_hand(conn, &request->bytes, on_reply))
             return;
         request->wants_script = false;

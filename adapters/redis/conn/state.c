@@ -98,6 +98,13 @@ void weir__conn_note_turned_away(struct weir__conn *conn, const char *text)
     conn->is_draining = goes_on;
 }
 
+void weir__conn_note_script_refused(struct weir__conn *conn, const char *text)
+{
+    if (conn->lost_code == WEIR_OK)
+        conn->is_denied = weir__error_classify(text) == WEIR__ERROR_DENIED;
+    weir__conn_note_turned_away(conn, text);
+}
+
 void weir__conn_note_handshake_refused(struct weir__conn *conn,
                                        const char *text)
 {

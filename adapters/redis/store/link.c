@@ -181,7 +181,6 @@ int weir__redis_connect(struct weir__redis *store)
         .loop = options->loop,
         .url = &store->url,
         .name = store->worker,
-        .scripts = weir__scripts,
         .seed = options->seed,
         .wait_ms = options->wait_ms,
         .log = options->log,
@@ -194,7 +193,6 @@ int weir__redis_connect(struct weir__redis *store)
     if (rc != WEIR_OK)
         return rc;
     weir__wake_channel(channel, sizeof(channel), store->worker);
-    conn.scripts = NULL;
     conn.channel = channel;
     conn.seed = options->seed + 1;
     conn.on_state = on_wakes;

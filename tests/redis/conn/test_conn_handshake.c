@@ -10,7 +10,6 @@ static const struct weir__script answer = {
 static const struct weir__script counter = {
     "counter", "return redis.call(\"INCR\", \"n\")", 30,
     "51b60b2ef99e290b0d415a16c8ecb03cfdda09f8"};
-static const struct weir__script *const scripts[] = {&answer, &counter, NULL};
 
 /* A server and a connection to it that is not open yet. */
 static struct fixture *fixture_for(struct redis_proc *redis)
@@ -103,17 +102,29 @@ TEST(database_and_name_of_the_connection_are_set)
 
 /* --- scripts ------------------------------------------------------------- */
 
-TEST(scripts_are_loaded_in_the_handshake)
+TEST(a_script_is_loaded_ahead_of_its_first_call_on_each_connection)
 {
     struct redis_proc *redis = redis_start(NULL);
     struct fixture *f = fixture_for(redis);
 
-    f->options.scripts = scripts;
     fixture_open(f);
     FIXTURE_WAIT(f, f->readies == 1);
-    EXPECT_STR("1 1", redis_text(redis, "SCRIPT EXISTS %s %s", answer.sha1,
+    EXPECT_STR("0 0", redis_text(redis, "SCRIPT EXISTS %s %s", answer.sha1,
                                  counter.sha1));
-    EXPECT_INT(3, weir__conn_sent(f->conn));
+    EXPECT_INT(1, weir__conn_sent(f->conn)); /* PING */
+    for (int i = 1; i <= 3; i++)
+        fixture_send_script(f, &counter, i);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 3);
+    EXPECT_STR("0 1", redis_text(redis, "SCRIPT EXISTS %s %s", answer.sha1,
+                                 counter.sha1));
+    EXPECT_INT(1 + 1 + 3, weir__conn_sent(f->conn));
+    EXPECT_TRUE(redis_int(redis, "CLIENT KILL TYPE normal") >= 1);
+    FIXTURE_WAIT(f, f->readies == 2);
+    fixture_send_script(f, &counter, 4);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 4);
+    EXPECT_INT(1 + 1 + 3 + 1 + 1 + 1, weir__conn_sent(f->conn));
 }
 
 TEST(scripts_that_the_server_forgot_are_loaded_again)
@@ -121,21 +132,23 @@ TEST(scripts_that_the_server_forgot_are_loaded_again)
     struct redis_proc *redis = redis_start(NULL);
     struct fixture *f = fixture_for(redis);
 
-    f->options.scripts = scripts;
     fixture_open(f);
-    FIXTURE_WAIT(f, f->readies == 1);
-    EXPECT_STR("OK", redis_text(redis, "SCRIPT FLUSH"));
-    for (int i = 1; i <= 5; i++)
-        fixture_send_script(f, &counter, i);
-    fixture_send_script(f, &answer, 6);
+    fixture_send_script(f, &counter, 1);
+    fixture_send_script(f, &answer, 2);
     weir__conn_flush(f->conn);
-    FIXTURE_WAIT(f, f->replies == 6);
-    fixture_expect(f, 0, 1, WEIR_OK, "1");
-    fixture_expect(f, 4, 5, WEIR_OK, "5");
-    fixture_expect(f, 5, 6, WEIR_OK, "42");
+    FIXTURE_WAIT(f, f->replies == 2);
+    EXPECT_STR("OK", redis_text(redis, "SCRIPT FLUSH"));
+    for (int i = 3; i <= 7; i++)
+        fixture_send_script(f, &counter, i);
+    fixture_send_script(f, &answer, 8);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 8);
+    fixture_expect(f, 2, 3, WEIR_OK, "2");
+    fixture_expect(f, 6, 7, WEIR_OK, "6");
+    fixture_expect(f, 7, 8, WEIR_OK, "42");
     EXPECT_INT(0, f->losses);
-    /* 2 scripts and PING; 6 calls; 2 scripts; 6 calls again */
-    EXPECT_INT(3 + 6 + 2 + 6, weir__conn_sent(f->conn));
+    /* PING, 2 scripts, 2 calls; 6 calls; 2 scripts; 6 calls again */
+    EXPECT_INT(5 + 6 + 2 + 6, weir__conn_sent(f->conn));
 }
 
 TEST(an_unknown_script_of_a_plain_command_is_an_error_reply)
