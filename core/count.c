@@ -5,7 +5,7 @@
 #include "core/text.h"
 
 /* Counters of handlers: on the loop's thread those of the lane, on others those
- * of the errand. */
+ * of the thread run. */
 
 /* Made at the first count. Without memory what is counted is lost. */
 static struct weir__tally *open_tally(struct weir__tally **tally)
@@ -42,9 +42,9 @@ void weir__run_count(struct weir_job *job, const char *name, uint64_t by)
     int before;
 
     WEIR_ASSERT(name != NULL);
-    if (run->errand != NULL) {
-        if (open_tally(&run->errand->tally) != NULL)
-            weir__tally_add(run->errand->tally, name, by);
+    if (run->thread_run != NULL) {
+        if (open_tally(&run->thread_run->tally) != NULL)
+            weir__tally_add(run->thread_run->tally, name, by);
         return;
     }
     if (open_tally(&lane->tally) == NULL)

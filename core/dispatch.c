@@ -151,7 +151,7 @@ static void call(struct weir__lane *lane, struct weir__run *run)
 
     run->phase = WEIR__PHASE_RUNNING;
     if (weir__lane_is_blocking(lane)) {
-        weir__errand_begin(run);
+        weir__thread_run_begin(run);
         return;
     }
     if (ops->enter != NULL)
@@ -203,7 +203,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 bool weir__lane_is_full(const struct weir__lane *lane)
 {
     return lane->pending.count >= lane->options->concurrency ||
-           weir__errand_is_full(lane);
+           weir__thread_run_is_full(lane);
 }
 
 /* One visit: at most the lane's share of runs. Returns how many ran. */
@@ -236,8 +236,8 @@ static void after_visit(struct weir__lane *lane)
         return;
     if (!weir__lane_is_full(lane))
         weir__lane_list_push(lane, WEIR__LANES_READY);
-    else if (weir__errand_is_full(lane))
-        lane->reactor->is_awaiting_errands = true;
+    else if (weir__thread_run_is_full(lane))
+        lane->reactor->is_awaiting_thread_runs = true;
 }
 
 /* The suspect whose start is noted goes before everything else. */

@@ -118,7 +118,8 @@ static bool job_origin(const struct weir_job *job,
     return true;
 }
 
-/* Handlers that block see the errand's copy, whose thread is not the loop's. */
+/* Handlers that block see the copy in their thread run, and are on a thread
+ * beside the loop's. */
 static struct weir__pool *pool_of(const struct weir__run *run)
 {
     return run->lane->reactor->options.pool;
@@ -131,8 +132,8 @@ static void job_log(const struct weir_job *job, enum weir_level level,
 
     if (text == NULL)
         text = "";
-    if (run->errand != NULL)
-        pool_of(run)->log(pool_of(run), run->errand, level, text);
+    if (run->thread_run != NULL)
+        pool_of(run)->log(pool_of(run), run->thread_run, level, text);
     else
         weir__log_job(run->lane->reactor->options.log, level, run->lane->name,
                       run->id, "%s", text);
@@ -186,7 +187,7 @@ static struct weir_handle job_handle(struct weir_job *job)
     struct weir__reactor *reactor = run->lane->reactor;
 
     WEIR_ASSERT(run->phase != WEIR__PHASE_READY);
-    if (run->errand == NULL && run->ticket == 0 &&
+    if (run->thread_run == NULL && run->ticket == 0 &&
         run->phase == WEIR__PHASE_RUNNING)
         run->ticket = weir__ticket_take(&reactor->tickets, run);
     return (struct weir_handle){
@@ -208,8 +209,8 @@ static bool job_canceled(const struct weir_job *job)
 {
     const struct weir__run *run = weir__run_of(job);
 
-    return run->errand != NULL &&
-           pool_of(run)->is_canceled(pool_of(run), run->errand);
+    return run->thread_run != NULL &&
+           pool_of(run)->is_canceled(pool_of(run), run->thread_run);
 }
 
 /* `size`: of the caller's struct, which may be an older or newer one. */

@@ -5,8 +5,8 @@
 /* A lane is a topic as this reactor serves it: its handler, the runs it holds,
  * and the decision when to claim how many. Shared by the files of the reactor
  * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
- * errand.c those of handlers that block, suspect.c those a worker died with,
- * settings.c options that the topic brings along, reactor.c the turn).
+ * thread_run.c runs of handlers that block, suspect.c runs that a worker died
+ * with, settings.c options that the topic brings along, reactor.c the turn).
  *
  * A run is counted in exactly one place:
  *
@@ -163,9 +163,9 @@ struct weir__reactor {
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     struct weir_totals totals; /* those that are counted, not those of now */
-    size_t errands; /* that threads have, also of runs that are over */
-    bool is_awaiting_errands; /* a lane with ready runs waits for some */
-    bool has_lost_track;      /* of handles: more orphans than are kept */
+    size_t thread_runs; /* that threads have, also of runs that are over */
+    bool is_awaiting_thread_runs; /* a lane with ready runs waits for some */
+    bool has_lost_track;          /* of handles: more orphans than are kept */
     uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
     bool is_halted;
     bool is_stopping;
@@ -206,18 +206,18 @@ void weir__run_drop_ticket(struct weir__run *run);
 void weir__lane_time_out(struct weir__lane *lane);
 void weir__lane_lost(void *user, uint64_t token);
 
-/* count.c: an errand comes back with what it counted. */
+/* count.c: a thread run comes back with what it counted. */
 void weir__lane_counted(struct weir__lane *lane,
                         const struct weir__tally *counted);
 
-/* errand.c */
+/* thread_run.c */
 bool weir__lane_is_blocking(const struct weir__lane *lane);
-bool weir__errand_is_full(const struct weir__lane *lane);
-void weir__errand_begin(struct weir__run *run);
-void weir__errand_forget(struct weir__run *run);
+bool weir__thread_run_is_full(const struct weir__lane *lane);
+void weir__thread_run_begin(struct weir__run *run);
+void weir__thread_run_forget(struct weir__run *run);
 
-/* When a thread began with it; 0: none had, and the errand is gone. */
-int64_t weir__errand_began_ns(struct weir__run *run);
+/* When a thread began with it; 0: none had, and the thread run is gone. */
+int64_t weir__thread_run_began_ns(struct weir__run *run);
 
 /* suspect.c */
 void weir__suspect_put_aside(struct weir__run *run);

@@ -157,7 +157,7 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
     reactor->canceling = run->ticket;
     if (weir__lane_is_blocking(run->lane)) {
         weir__run_drop_ticket(run);
-        weir__errand_forget(run);
+        weir__thread_run_forget(run);
     } else {
         orphan(run);
     }
@@ -189,9 +189,9 @@ static bool is_spared(struct weir__run *run, int64_t timeout_ns)
     struct weir__lane *lane = run->lane;
     int64_t began_ns = 0;
 
-    if (run->errand != NULL)
-        began_ns = weir__errand_began_ns(run);
-    if (run->errand == NULL && weir__lane_is_blocking(lane)) {
+    if (run->thread_run != NULL)
+        began_ns = weir__thread_run_began_ns(run);
+    if (run->thread_run == NULL && weir__lane_is_blocking(lane)) {
         give_up(run, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
         return true;
     }

@@ -13,10 +13,10 @@
 
 #include <weir/weir.h>
 
-#include "core/errand.h"
 #include "core/error.h"
 #include "core/options.h"
 #include "core/store.h"
+#include "core/thread_run.h"
 
 struct weir__reactor;
 

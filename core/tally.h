@@ -3,8 +3,9 @@
 #define WEIR_TALLY_H
 
 /* Counters that a handler keeps: names and numbers, in byte order. A lane has
- * one, touched on the loop's thread only; so has each errand, which its thread
- * fills and the loop adds to the lane's when the errand comes back. */
+ * one, touched on the loop's thread only; so has each thread run, which its
+ * thread fills and the loop adds to the lane's when the thread run comes
+ * back. */
 
 #include <weir/base.h>
 

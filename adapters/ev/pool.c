@@ -14,14 +14,14 @@
 
 /* First in, first out. */
 struct queue {
-    struct weir__errand *first, *last;
+    struct weir__thread_run *first, *last;
     size_t count;
 };
 
 /* What a handler said while it ran. */
 struct line {
     struct line *next;
-    struct weir__errand *errand;
+    struct weir__thread_run *thread_run;
     enum weir_level level;
     char text[];
 };
@@ -62,41 +62,42 @@ static void unlock(struct weir__ev_pool *pool)
     WEIR_ASSERT(rc == 0);
 }
 
-static void push(struct queue *queue, struct weir__errand *errand)
+static void push(struct queue *queue, struct weir__thread_run *thread_run)
 {
-    errand->next = NULL;
+    thread_run->next = NULL;
     if (queue->last == NULL)
-        queue->first = errand;
+        queue->first = thread_run;
     else
-        queue->last->next = errand;
-    queue->last = errand;
+        queue->last->next = thread_run;
+    queue->last = thread_run;
     queue->count++;
 }
 
-static struct weir__errand *pop(struct queue *queue)
+static struct weir__thread_run *pop(struct queue *queue)
 {
-    struct weir__errand *errand = queue->first;
+    struct weir__thread_run *thread_run = queue->first;
 
-    if (errand == NULL)
+    if (thread_run == NULL)
         return NULL;
-    queue->first = errand->next;
+    queue->first = thread_run->next;
     if (queue->first == NULL)
         queue->last = NULL;
     queue->count--;
-    return errand;
+    return thread_run;
 }
 
-static void take_out(struct queue *queue, struct weir__errand *errand)
+static void take_out(struct queue *queue, struct weir__thread_run *thread_run)
 {
-    struct weir__errand *before = NULL;
+    struct weir__thread_run *before = NULL;
 
-    for (struct weir__errand *at = queue->first; at != errand; at = at->next)
+    for (struct weir__thread_run *at = queue->first; at != thread_run;
+         at = at->next)
         before = at;
     if (before == NULL)
-        queue->first = errand->next;
+        queue->first = thread_run->next;
     else
-        before->next = errand->next;
-    if (queue->last == errand)
+        before->next = thread_run->next;
+    if (queue->last == thread_run)
         queue->last = before;
     queue->count--;
 }
@@ -129,7 +130,7 @@ static void wake_one(struct weir__ev_pool *pool)
 }
 
 /* Under the lock; NULL: it closes. */
-static struct weir__errand *await_work(struct weir__ev_pool *pool)
+static struct weir__thread_run *await_work(struct weir__ev_pool *pool)
 {
     while (!pool->is_closing && pool->waiting.first == NULL) {
         int rc;
@@ -146,22 +147,22 @@ static struct weir__errand *await_work(struct weir__ev_pool *pool)
 static void *work(void *arg)
 {
     struct weir__ev_pool *pool = arg;
-    struct weir__errand *errand;
+    struct weir__thread_run *thread_run;
     bool wakes;
 
     lock(pool);
     for (;;) {
-        errand = await_work(pool);
-        if (errand == NULL)
+        thread_run = await_work(pool);
+        if (thread_run == NULL)
             break;
-        errand->began_ns = weir__driver_clock(NULL);
+        thread_run->began_ns = weir__driver_clock(NULL);
         wakes = wakes_one(pool);
         unlock(pool);
         if (wakes)
             wake_one(pool);
-        weir__errand_do(errand);
+        weir__thread_run_do(thread_run);
         lock(pool);
-        push(&pool->done, errand);
+        push(&pool->done, thread_run);
         tell(pool);
     }
     unlock(pool);
@@ -186,14 +187,14 @@ static int start_thread(struct weir__ev_pool *pool)
 
 /* Without another thread it waits for one of those there are; without any it
  * waits until one can be started for a later one, or its timeout. */
-static void start(struct weir__pool *port, struct weir__errand *errand)
+static void start(struct weir__pool *port, struct weir__thread_run *thread_run)
 {
     struct weir__ev_pool *pool = pool_of(port);
     bool wants_thread, wakes;
     int rc;
 
     lock(pool);
-    push(&pool->waiting, errand);
+    push(&pool->waiting, thread_run);
     wants_thread = pool->waiting.count > pool->idle;
     wakes = wakes_one(pool);
     unlock(pool);
@@ -209,40 +210,42 @@ static void start(struct weir__pool *port, struct weir__errand *errand)
                   strerror(rc));
 }
 
-static int64_t recall(struct weir__pool *port, struct weir__errand *errand)
+static int64_t recall(struct weir__pool *port,
+                      struct weir__thread_run *thread_run)
 {
     struct weir__ev_pool *pool = pool_of(port);
     int64_t began_ns;
 
     lock(pool);
-    began_ns = errand->began_ns;
+    began_ns = thread_run->began_ns;
     if (began_ns == 0)
-        take_out(&pool->waiting, errand);
+        take_out(&pool->waiting, thread_run);
     unlock(pool);
     return began_ns;
 }
 
-static void cancel(struct weir__pool *port, struct weir__errand *errand)
+static void cancel(struct weir__pool *port, struct weir__thread_run *thread_run)
 {
     lock(pool_of(port));
-    errand->is_canceled = true;
+    thread_run->is_canceled = true;
     unlock(pool_of(port));
 }
 
 static bool is_canceled(struct weir__pool *port,
-                        const struct weir__errand *errand)
+                        const struct weir__thread_run *thread_run)
 {
     bool is;
 
     lock(pool_of(port));
-    is = errand->is_canceled;
+    is = thread_run->is_canceled;
     unlock(pool_of(port));
     return is;
 }
 
 /* Without memory the line is lost. */
-static void log_line(struct weir__pool *port, struct weir__errand *errand,
-                     enum weir_level level, const char *text)
+static void log_line(struct weir__pool *port,
+                     struct weir__thread_run *thread_run, enum weir_level level,
+                     const char *text)
 {
     struct weir__ev_pool *pool = pool_of(port);
     size_t len = strlen(text);
@@ -250,7 +253,7 @@ static void log_line(struct weir__pool *port, struct weir__errand *errand,
 
     if (line == NULL)
         return;
-    line->errand = errand;
+    line->thread_run = thread_run;
     line->level = level;
     memcpy(line->text, text, len);
     lock(pool);
@@ -267,8 +270,8 @@ static void log_all(struct weir__ev_pool *pool, struct line *line)
     while (line != NULL) {
         struct line *next = line->next;
 
-        weir__errand_log(line->errand, pool->options.log, line->level,
-                         line->text);
+        weir__thread_run_log(line->thread_run, pool->options.log, line->level,
+                             line->text);
         weir__mem_free(line);
         line = next;
     }
@@ -296,15 +299,15 @@ static void on_arrived(struct ev_loop *loop, ev_async *arrived, int events)
 {
     struct weir__ev_pool *pool = arrived->data;
     int *depth = pool->options.depth;
-    struct weir__errand *errand;
+    struct weir__thread_run *thread_run;
     struct queue done;
 
     (void)loop;
     (void)events;
     (*depth)++;
     done = take_done(pool);
-    for (errand = pop(&done); errand != NULL; errand = pop(&done))
-        pool->options.returned(errand, pool->options.arg);
+    for (thread_run = pop(&done); thread_run != NULL; thread_run = pop(&done))
+        pool->options.returned(thread_run, pool->options.arg);
     (*depth)--;
 }
 
@@ -359,11 +362,11 @@ struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool)
 static void free_all(struct queue *queue)
 {
     for (;;) {
-        struct weir__errand *errand = pop(queue);
+        struct weir__thread_run *thread_run = pop(queue);
 
-        if (errand == NULL)
+        if (thread_run == NULL)
             return;
-        weir__errand_free(errand);
+        weir__thread_run_free(thread_run);
     }
 }
 

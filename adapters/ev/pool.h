@@ -2,13 +2,13 @@
 #ifndef WEIR_EV_POOL_H
 #define WEIR_EV_POOL_H
 
-/* Threads for handlers that block: errands are queued under a lock, a thread
- * takes one at a time, and the loop is told once for all that came back since
- * it last looked. Threads are started when there is work for them, up to the
- * bound, and block all signals but those of faults. */
+/* Threads for handlers that block: thread runs are queued under a lock, a
+ * thread takes one at a time, and the loop is told once for all that came back
+ * since it last looked. Threads are started when there is work for them, up to
+ * the bound, and block all signals but those of faults. */
 
-#include "core/errand.h"
 #include "core/error.h"
+#include "core/thread_run.h"
 
 struct ev_loop;
 struct weir__ev_pool;
@@ -19,7 +19,7 @@ struct weir__ev_pool_options {
     uint32_t threads;
     const struct weir__log *log; /* kept */
     int *depth;                  /* callbacks on the stack; kept, counted */
-    void (*returned)(struct weir__errand *errand, void *arg);
+    void (*returned)(struct weir__thread_run *thread_run, void *arg);
     void *arg;
 };
 
@@ -30,7 +30,7 @@ int weir__ev_pool_open(const struct weir__ev_pool_options *options,
 /* What core knows of it. */
 struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool);
 
-/* Begin no further errand and BLOCK until the threads are done with theirs.
+/* Begin no further thread run and BLOCK until the threads are done with theirs.
  * What they said is dropped. NULL is fine. */
 void weir__ev_pool_close(struct weir__ev_pool *pool);
 

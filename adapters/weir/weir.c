@@ -104,11 +104,11 @@ static void on_completed(uint64_t ticket,
     reactor->depth--;
 }
 
-static void on_returned(struct weir__errand *errand, void *arg)
+static void on_returned(struct weir__thread_run *thread_run, void *arg)
 {
     struct weir_reactor *reactor = arg;
 
-    weir__reactor_returned(reactor->core, errand);
+    weir__reactor_returned(reactor->core, thread_run);
 }
 
 static int open_pool(struct weir_reactor *reactor, uint32_t threads)

@@ -7,57 +7,60 @@
 #include "tests/core/reactor_fixture.h"
 
 /* Handlers that block, over a pool whose threads are the test: it begins an
- * errand and lets it come back when it likes. */
+ * thread run and lets it come back when it likes. */
 
-static struct weir__errand *waiting[64], *begun[64];
+static struct weir__thread_run *waiting[64], *begun[64];
 static int waiting_count, begun_count;
 
-static void start(struct weir__pool *port, struct weir__errand *errand)
+static void start(struct weir__pool *port, struct weir__thread_run *thread_run)
 {
     EXPECT_TRUE(port == pool && waiting_count < 64);
-    waiting[waiting_count++] = errand;
+    waiting[waiting_count++] = thread_run;
 }
 
-static struct weir__errand *take(struct weir__errand **list, int *count, int at)
+static struct weir__thread_run *take(struct weir__thread_run **list, int *count,
+                                     int at)
 {
-    struct weir__errand *errand = list[at];
+    struct weir__thread_run *thread_run = list[at];
 
     EXPECT_TRUE(at < *count);
     (*count)--;
     memmove(list + at, list + at + 1,
-            (size_t)(*count - at) * sizeof(struct weir__errand *));
-    return errand;
+            (size_t)(*count - at) * sizeof(struct weir__thread_run *));
+    return thread_run;
 }
 
-static int64_t recall(struct weir__pool *port, struct weir__errand *errand)
+static int64_t recall(struct weir__pool *port,
+                      struct weir__thread_run *thread_run)
 {
     (void)port;
-    for (int i = 0; i < waiting_count && errand->began_ns == 0; i++)
-        if (waiting[i] == errand)
+    for (int i = 0; i < waiting_count && thread_run->began_ns == 0; i++)
+        if (waiting[i] == thread_run)
             (void)take(waiting, &waiting_count, i);
-    return errand->began_ns;
+    return thread_run->began_ns;
 }
 
-static void cancel(struct weir__pool *port, struct weir__errand *errand)
+static void cancel(struct weir__pool *port, struct weir__thread_run *thread_run)
 {
     (void)port;
-    errand->is_canceled = true;
+    thread_run->is_canceled = true;
 }
 
 static bool is_canceled(struct weir__pool *port,
-                        const struct weir__errand *errand)
+                        const struct weir__thread_run *thread_run)
 {
     (void)port;
-    return errand->is_canceled;
+    return thread_run->is_canceled;
 }
 
 static char said[200];
 
-static void log_line(struct weir__pool *port, struct weir__errand *errand,
-                     enum weir_level level, const char *text)
+static void log_line(struct weir__pool *port,
+                     struct weir__thread_run *thread_run, enum weir_level level,
+                     const char *text)
 {
     (void)port;
-    (void)errand;
+    (void)thread_run;
     (void)level;
     (void)snprintf(said, sizeof(said), "%s", text);
 }
@@ -78,19 +81,19 @@ static void open_blocking(const char *ladder)
 /* A thread begins with the oldest one. */
 static void begin(void)
 {
-    struct weir__errand *errand = take(waiting, &waiting_count, 0);
+    struct weir__thread_run *thread_run = take(waiting, &waiting_count, 0);
 
-    errand->began_ns = mem_store_clock(store);
-    begun[begun_count++] = errand;
+    thread_run->began_ns = mem_store_clock(store);
+    begun[begun_count++] = thread_run;
 }
 
 /* The handler of the oldest one that has begun runs and comes back. */
 static void come_back(void)
 {
-    struct weir__errand *errand = take(begun, &begun_count, 0);
+    struct weir__thread_run *thread_run = take(begun, &begun_count, 0);
 
-    weir__errand_do(errand);
-    weir__reactor_returned(reactor, errand);
+    weir__thread_run_do(thread_run);
+    weir__reactor_returned(reactor, thread_run);
 }
 
 static void finish_all(void)
@@ -141,7 +144,7 @@ TEST(its_verdict_brings_delay_and_reason)
     EXPECT_STR("never", mem_store_job(store, "j1")->error);
 }
 
-TEST(no_more_errands_are_away_than_there_are_threads)
+TEST(no_more_thread_runs_are_away_than_there_are_threads)
 {
     open_blocking("1s");
     add_many(5);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/errand.h"
+#include "core/thread_run.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-enum { AHEAD_MAX = 1024 }; /* errands that wait for a thread */
+enum { AHEAD_MAX = 1024 }; /* thread runs that wait for a thread */
 
 /* --- the copy ------------------------------------------------------------- */
 
@@ -23,23 +23,23 @@ static struct weir_slice copy_slice(uint8_t **to, struct weir_slice slice)
 }
 
 /* What handlers can read is copied, the rest is left out. */
-static struct weir__errand *errand_new(const struct weir__run *run)
+static struct weir__thread_run *thread_run_new(const struct weir__run *run)
 {
     const struct weir__record *record = &run->record;
-    struct weir__errand *errand;
+    struct weir__thread_run *thread_run;
     uint8_t *to;
 
-    errand =
-        weir__mem_new(sizeof(*errand) + run->id.len + record->url.len +
+    thread_run =
+        weir__mem_new(sizeof(*thread_run) + run->id.len + record->url.len +
                       record->headers.len + record->body.len + run->group.len);
-    if (errand == NULL)
+    if (thread_run == NULL)
         return NULL;
-    to = errand->bytes;
-    errand->run = (struct weir__run){
+    to = thread_run->bytes;
+    thread_run->run = (struct weir__run){
         .job = run->job,
         .magic = WEIR__RUN_MAGIC,
         .lane = run->lane,
-        .errand = errand,
+        .thread_run = thread_run,
         .id = copy_slice(&to, run->id),
         .record =
             {
@@ -54,25 +54,25 @@ static struct weir__errand *errand_new(const struct weir__run *run)
         .phase = WEIR__PHASE_RUNNING,
         .start_late_us = run->start_late_us,
     };
-    errand->ticket = run->ticket;
-    errand->fn = run->lane->run;
-    errand->self = run->lane->self;
-    return errand;
+    thread_run->ticket = run->ticket;
+    thread_run->fn = run->lane->run;
+    thread_run->self = run->lane->self;
+    return thread_run;
 }
 
-void weir__errand_free(struct weir__errand *errand)
+void weir__thread_run_free(struct weir__thread_run *thread_run)
 {
-    weir__run_fini(&errand->run);
-    weir__mem_free(errand->tally);
-    weir__mem_free(errand);
+    weir__run_fini(&thread_run->run);
+    weir__mem_free(thread_run->tally);
+    weir__mem_free(thread_run);
 }
 
-void weir__errand_do(struct weir__errand *errand)
+void weir__thread_run_do(struct weir__thread_run *thread_run)
 {
-    struct weir__run *run = &errand->run;
+    struct weir__run *run = &thread_run->run;
 
-    WEIR_ASSERT(run->errand == errand);
-    run->verdict = errand->fn(errand->self, &run->job);
+    WEIR_ASSERT(run->thread_run == thread_run);
+    run->verdict = thread_run->fn(thread_run->self, &run->job);
     if (run->verdict != WEIR_PENDING)
         return;
     run->job.host->job_log(&run->job, WEIR_LEVEL_ERROR,
@@ -82,11 +82,11 @@ void weir__errand_do(struct weir__errand *errand)
     run->verdict = WEIR_RETRY;
 }
 
-void weir__errand_log(const struct weir__errand *errand,
-                      const struct weir__log *log, enum weir_level level,
-                      const char *text)
+void weir__thread_run_log(const struct weir__thread_run *thread_run,
+                          const struct weir__log *log, enum weir_level level,
+                          const char *text)
 {
-    const struct weir__run *run = &errand->run;
+    const struct weir__run *run = &thread_run->run;
 
     weir__log_job(log, level, run->lane->name, run->id, "%s", text);
 }
@@ -100,7 +100,7 @@ bool weir__lane_is_blocking(const struct weir__lane *lane)
 
 /* Some wait in the pool where handlers are so quick that threads would idle
  * while the loop learns of the last ones and hands out the next ones. */
-bool weir__errand_is_full(const struct weir__lane *lane)
+bool weir__thread_run_is_full(const struct weir__lane *lane)
 {
     const struct weir__reactor *reactor = lane->reactor;
     int64_t ahead =
@@ -110,99 +110,100 @@ bool weir__errand_is_full(const struct weir__lane *lane)
         return false;
     if (ahead > AHEAD_MAX)
         ahead = AHEAD_MAX;
-    return reactor->errands >= reactor->options.pool->threads + (size_t)ahead;
+    return reactor->thread_runs >=
+           reactor->options.pool->threads + (size_t)ahead;
 }
 
-void weir__errand_begin(struct weir__run *run)
+void weir__thread_run_begin(struct weir__run *run)
 {
     struct weir__reactor *reactor = run->lane->reactor;
     struct weir__pool *pool = reactor->options.pool;
 
     run->ticket = weir__ticket_take(&reactor->tickets, run);
-    run->errand = run->ticket == 0 ? NULL : errand_new(run);
-    if (run->errand == NULL) {
+    run->thread_run = run->ticket == 0 ? NULL : thread_run_new(run);
+    if (run->thread_run == NULL) {
         run->job.host->job_set_reason(&run->job, "out of memory");
         weir__run_ended(run, WEIR_RETRY);
         return;
     }
-    reactor->errands++;
+    reactor->thread_runs++;
     weir__run_pend(run);
-    pool->start(pool, run->errand);
+    pool->start(pool, run->thread_run);
 }
 
-/* One errand less is away: lanes that waited for that may go on. */
+/* One thread run less is away: lanes that waited for that may go on. */
 static void one_less(struct weir__reactor *reactor)
 {
-    WEIR_ASSERT(reactor->errands > 0);
-    reactor->errands--;
-    if (!reactor->is_awaiting_errands)
+    WEIR_ASSERT(reactor->thread_runs > 0);
+    reactor->thread_runs--;
+    if (!reactor->is_awaiting_thread_runs)
         return;
-    reactor->is_awaiting_errands = false;
+    reactor->is_awaiting_thread_runs = false;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         if (lane->ready.count > 0 && lane->blocks)
             weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
-int64_t weir__errand_began_ns(struct weir__run *run)
+int64_t weir__thread_run_began_ns(struct weir__run *run)
 {
     struct weir__reactor *reactor = run->lane->reactor;
     struct weir__pool *pool = reactor->options.pool;
-    int64_t began_ns = pool->recall(pool, run->errand);
+    int64_t began_ns = pool->recall(pool, run->thread_run);
 
     if (began_ns != 0)
         return began_ns;
-    weir__errand_free(run->errand);
-    run->errand = NULL;
+    weir__thread_run_free(run->thread_run);
+    run->thread_run = NULL;
     one_less(reactor);
     return 0;
 }
 
 /* The run is given up. */
-void weir__errand_forget(struct weir__run *run)
+void weir__thread_run_forget(struct weir__run *run)
 {
     struct weir__pool *pool = run->lane->reactor->options.pool;
 
-    if (run->errand == NULL || weir__errand_began_ns(run) == 0)
+    if (run->thread_run == NULL || weir__thread_run_began_ns(run) == 0)
         return;
-    pool->cancel(pool, run->errand);
-    run->errand = NULL;
+    pool->cancel(pool, run->thread_run);
+    run->thread_run = NULL;
 }
 
 /* --- coming back ---------------------------------------------------------- */
 
 static void note_too_late(struct weir__reactor *reactor,
-                          const struct weir__errand *errand)
+                          const struct weir__thread_run *thread_run)
 {
     reactor->totals.late++;
-    weir__log_job(reactor->options.log, WEIR_LEVEL_WARN, errand->run.lane->name,
-                  errand->run.id,
+    weir__log_job(reactor->options.log, WEIR_LEVEL_WARN,
+                  thread_run->run.lane->name, thread_run->run.id,
                   "the handler came back when its run was over; its verdict is "
                   "ignored");
 }
 
 void weir__reactor_returned(struct weir__reactor *reactor,
-                            struct weir__errand *errand)
+                            struct weir__thread_run *thread_run)
 {
     struct weir__run *run =
-        weir__ticket_find(&reactor->tickets, errand->ticket);
+        weir__ticket_find(&reactor->tickets, thread_run->ticket);
     struct weir__completion completion = {
-        .verdict = errand->run.verdict,
-        .delay_ms = errand->run.delay_ms,
-        .why = errand->run.reason,
+        .verdict = thread_run->run.verdict,
+        .delay_ms = thread_run->run.delay_ms,
+        .why = thread_run->run.reason,
     };
 
-    if (errand->tally != NULL)
-        weir__lane_counted(errand->run.lane, errand->tally);
+    if (thread_run->tally != NULL)
+        weir__lane_counted(thread_run->run.lane, thread_run->tally);
     if (run == NULL) {
-        note_too_late(reactor, errand);
+        note_too_late(reactor, thread_run);
     } else {
-        WEIR_ASSERT(run->errand == errand);
-        run->errand = NULL;
-        run->follows = errand->run.follows;
-        errand->run.follows = (struct weir__follows){0};
-        weir__reactor_complete(reactor, errand->ticket, &completion);
+        WEIR_ASSERT(run->thread_run == thread_run);
+        run->thread_run = NULL;
+        run->follows = thread_run->run.follows;
+        thread_run->run.follows = (struct weir__follows){0};
+        weir__reactor_complete(reactor, thread_run->ticket, &completion);
     }
-    weir__errand_free(errand);
+    weir__thread_run_free(thread_run);
     one_less(reactor);
 }
