@@ -158,12 +158,13 @@ TEST(the_last_retry_times_out_into_the_dead)
 TEST(what_times_out_stays_where_dead_jobs_cannot_move)
 {
     static const char *const args[] = {"--cluster-enabled", "yes", NULL};
-    static const struct redis_options cluster = {.args = args};
+    /* Its bus has a port, which follows from its own. */
+    static const struct redis_options cluster = {.args = args, .tcp = true};
     struct weir__record record = {.retry = weir__slice_str("none")};
-    (void)world_open(&cluster);
     struct host *one, *other;
     struct weir__run *run;
 
+    (void)world_open(&cluster);
     for (int at = 0; at < 16384; at += 8)
         EXPECT_STR("OK",
                    redis_text(proc, "CLUSTER ADDSLOTS %d %d %d %d %d %d %d %d",
