@@ -67,9 +67,9 @@ def weir_add_pushes_json_that_other_consumers_understand(place):
 
 @test
 def looking_at_a_topic_leaves_its_retries_alone(place):
-    redis = make(place, "retry=200ms")
+    redis = make(place, "retry=200ms ...")
     redis("RPUSH", "t", "1")
-    worker = place.start("run", "--handle", "t=flaky?fail=1")
+    worker = place.start("run", "--handle", "t=flaky?fail=1000")
     eventually(lambda: place.stats("t")["retried_total"], "it failed once")
     stop_cleanly(worker)
     eventually(lambda: place.stats("t")["ready"], "it is due again")
