@@ -20,10 +20,10 @@
  * more due, it sleeps until the next due time, a wake-up, or the safety
  * check. */
 
+#include "core/handler_counters.h"
 #include "core/heap.h"
 #include "core/histogram.h"
 #include "core/reactor.h"
-#include "core/tally.h"
 #include "core/ticket.h"
 
 enum {
@@ -133,7 +133,7 @@ struct weir__lane {
     int64_t late_max_us;   /* of the counts; -1: none since the last report */
     int64_t late_at_ns;    /* when the next report may go */
 
-    struct weir__tally *tally; /* the handler's; NULL until it counts */
+    struct weir__handler_counters *counters; /* NULL until something counts */
 };
 
 /* Lanes waiting for their turn; a plain queue. */
@@ -206,9 +206,9 @@ void weir__run_drop_ticket(struct weir__run *run);
 void weir__lane_time_out(struct weir__lane *lane);
 void weir__lane_lost(void *user, uint64_t token);
 
-/* count.c: a thread run comes back with what it counted. */
-void weir__lane_counted(struct weir__lane *lane,
-                        const struct weir__tally *counted);
+/* handler_counters.c: a thread run comes back with its counters. */
+void weir__lane_add_counters(struct weir__lane *lane,
+                             const struct weir__handler_counters *from);
 
 /* thread_run.c */
 bool weir__lane_is_blocking(const struct weir__lane *lane);

@@ -32,7 +32,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
 
         reactor->lanes = lane->next;
         weir__mem_free(lane->late_counts);
-        weir__mem_free(lane->tally);
+        weir__mem_free(lane->counters);
         weir__batch_free(lane);
         weir__lane_drop_options(lane);
         weir__mem_free(lane);
@@ -306,13 +306,13 @@ int weir__reactor_counters(const struct weir__reactor *reactor,
                            void *arg)
 {
     const struct weir__lane *lane = find_lane(reactor, topic);
-    const struct weir__tally *tally;
+    const struct weir__handler_counters *counters;
 
     if (lane == NULL)
         return WEIR_ENOTFOUND;
-    tally = lane->tally;
-    for (size_t i = 0; tally != NULL && i < tally->count; i++)
-        fn(tally->entries[i].name, tally->entries[i].value, arg);
+    counters = lane->counters;
+    for (size_t i = 0; counters != NULL && i < counters->count; i++)
+        fn(counters->entries[i].name, counters->entries[i].value, arg);
     fn(NULL, 0, arg);
     return WEIR_OK;
 }

@@ -106,7 +106,7 @@ void weir__run_unmet(const struct weir__run *run, struct weir_error *ret_text,
 /* The run behind a handler's job; asserts that it is one. */
 struct weir__run *weir__run_of(const struct weir_job *job);
 
-/* count.c: what handlers count. */
+/* handler_counters.c: what handlers count. */
 void weir__run_count(struct weir_job *job, const char *name, uint64_t by);
 
 /* Release what the run owns; stores call it before they free the batch. */

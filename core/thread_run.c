@@ -63,7 +63,7 @@ static struct weir__thread_run *thread_run_new(const struct weir__run *run)
 void weir__thread_run_free(struct weir__thread_run *thread_run)
 {
     weir__run_fini(&thread_run->run);
-    weir__mem_free(thread_run->tally);
+    weir__mem_free(thread_run->counters);
     weir__mem_free(thread_run);
 }
 
@@ -193,8 +193,8 @@ void weir__reactor_returned(struct weir__reactor *reactor,
         .why = thread_run->run.reason,
     };
 
-    if (thread_run->tally != NULL)
-        weir__lane_counted(thread_run->run.lane, thread_run->tally);
+    if (thread_run->counters != NULL)
+        weir__lane_add_counters(thread_run->run.lane, thread_run->counters);
     if (run == NULL) {
         note_too_late(reactor, thread_run);
     } else {

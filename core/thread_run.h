@@ -14,8 +14,8 @@
  * No more thread runs are given away than threads take up soon: a run that
  * waits here may still be given back. */
 
+#include "core/handler_counters.h"
 #include "core/run.h"
-#include "core/tally.h"
 
 struct weir__reactor;
 
@@ -27,8 +27,8 @@ struct weir__thread_run {
     uint64_t ticket;
     weir_run_fn fn;
     void *self;
-    struct weir__tally *tally; /* what it counted; NULL: nothing */
-    uint8_t bytes[];           /* what the copy's slices point to */
+    struct weir__handler_counters *counters; /* NULL: nothing was counted */
+    uint8_t bytes[];                         /* for the slices of the copy */
 };
 
 /* Threads beside the loop. Called on the loop thread, but where it says so. */

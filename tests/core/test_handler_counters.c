@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/tally.h"
+#include "core/handler_counters.h"
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
@@ -97,19 +97,19 @@ TEST(a_name_that_is_none_is_refused)
 {
     static const char *const bad[] = {"", "Sent", "a-b", "a b",
                                       TEN TEN TEN TEN "k"};
-    struct weir__tally tally = {0};
+    struct weir__handler_counters counters = {0};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        tally.refused = 0;
-        weir__tally_add(&tally, bad[i], 1);
-        EXPECT_INT(WEIR_EINVAL, tally.refused);
-        EXPECT_INT(0, tally.count);
+        counters.refused = 0;
+        weir__handler_counters_add(&counters, bad[i], 1);
+        EXPECT_INT(WEIR_EINVAL, counters.refused);
+        EXPECT_INT(0, counters.count);
     }
-    tally.refused = 0;
-    weir__tally_add(&tally, TEN TEN TEN TEN, 1);
-    weir__tally_add(&tally, "0", 1);
-    EXPECT_INT(0, tally.refused);
-    EXPECT_INT(2, tally.count);
+    counters.refused = 0;
+    weir__handler_counters_add(&counters, TEN TEN TEN TEN, 1);
+    weir__handler_counters_add(&counters, "0", 1);
+    EXPECT_INT(0, counters.refused);
+    EXPECT_INT(2, counters.count);
 }
 
 static enum weir_verdict count_badly(struct weir_job *job)
