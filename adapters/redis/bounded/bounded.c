@@ -60,7 +60,7 @@ static void topic_fini(struct weir__store_topic *base)
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
 
     while (base->leases != NULL)
-        weir__lot_free((struct weir__lot *)base->leases);
+        weir__bounded_lease_free((struct weir__bounded_lease *)base->leases);
     WEIR_ASSERT(topic->adds == NULL);
     weir__buf_fini(&topic->offers);
 }

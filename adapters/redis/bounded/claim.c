@@ -30,42 +30,43 @@ struct weir__bounded_claim {
     struct weir__request request;
     struct weir__bounded_topic *topic;
     size_t room; /* 0: a look */
-    bool is_leased;
+    bool has_end;
     int64_t revision;
     int64_t time_us;
     struct weir__claimed claimed;
-    struct weir__lot *first, *last; /* linked by next_spent */
+    struct weir__bounded_lease *first, *last; /* linked by next_spent */
 };
 
-/* --- lots --------------------------------------------------------------- */
+/* --- leases --------------------------------------------------------------- */
 
-static struct weir__lot *lot_new(struct weir__bounded_topic *topic,
-                                 size_t count, struct weir_slice group)
+static struct weir__bounded_lease *lease_new(struct weir__bounded_topic *topic,
+                                             size_t count,
+                                             struct weir_slice group)
 {
-    struct weir__lot *lot =
-        weir__mem_new(sizeof(*lot) + group.len +
-                      count * (sizeof(lot->events[0]) + sizeof(lot->runs[0])));
+    struct weir__bounded_lease *lease = weir__mem_new(
+        sizeof(*lease) + group.len +
+        count * (sizeof(lease->events[0]) + sizeof(lease->runs[0])));
 
-    if (lot == NULL)
+    if (lease == NULL)
         return NULL;
-    lot->topic = topic;
-    lot->runs = (struct weir__run *)(void *)(lot->events + count);
-    lot->group.ptr = (uint8_t *)(lot->runs + count);
-    lot->group.len = group.len;
-    memcpy(lot->runs + count, group.ptr, group.len);
-    weir__lease_begin(&lot->base, &topic->base);
-    return lot;
+    lease->topic = topic;
+    lease->runs = (struct weir__run *)(void *)(lease->events + count);
+    lease->group.ptr = (uint8_t *)(lease->runs + count);
+    lease->group.len = group.len;
+    memcpy(lease->runs + count, group.ptr, group.len);
+    weir__lease_begin(&lease->base, &topic->base);
+    return lease;
 }
 
-void weir__lot_free(struct weir__lot *lot)
+void weir__bounded_lease_free(struct weir__bounded_lease *lease)
 {
-    weir__lease_end(&lot->base);
-    for (size_t i = 0; i < lot->count; i++)
-        if (lot->runs[i].magic == WEIR__RUN_MAGIC)
-            weir__run_fini(&lot->runs[i]);
-    weir__buf_fini(&lot->bytes);
-    weir__buf_fini(&lot->rewritten);
-    weir__mem_free(lot);
+    weir__lease_end(&lease->base);
+    for (size_t i = 0; i < lease->count; i++)
+        if (lease->runs[i].magic == WEIR__RUN_MAGIC)
+            weir__run_fini(&lease->runs[i]);
+    weir__buf_fini(&lease->bytes);
+    weir__buf_fini(&lease->rewritten);
+    weir__mem_free(lease);
 }
 
 /* --- reading the reply -------------------------------------------------- */
@@ -80,7 +81,8 @@ static const struct redisReply *list_at(const struct redisReply *reply,
 }
 
 /* The events' bytes first, made ids behind them: then nothing moves. */
-static bool copy_events(struct weir__lot *lot, const struct redisReply *events)
+static bool copy_events(struct weir__bounded_lease *lease,
+                        const struct redisReply *events)
 {
     size_t count = (size_t)events->elements, len = 0;
     struct weir_slice event;
@@ -88,103 +90,105 @@ static bool copy_events(struct weir__lot *lot, const struct redisReply *events)
     for (size_t i = 0; i < count; i++) {
         if (!weir__reply_str(events, i, &event))
             return false;
-        lot->events[i].at = len;
-        lot->events[i].len = event.len;
+        lease->events[i].at = len;
+        lease->events[i].len = event.len;
         len += event.len;
     }
-    if (weir__buf_reserve(&lot->bytes, len + count * (WEIR__MADE_ID_LEN + 1)) ==
-        NULL)
+    if (weir__buf_reserve(&lease->bytes,
+                          len + count * (WEIR__MADE_ID_LEN + 1)) == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
         (void)weir__reply_str(events, i, &event);
-        weir__buf_append(&lot->bytes, event.ptr, event.len);
+        weir__buf_append(&lease->bytes, event.ptr, event.len);
     }
     return true;
 }
 
-static void fill_run(struct weir__lot *lot, size_t index, int64_t time_us,
-                     int64_t now_ns)
+static void fill_run(struct weir__bounded_lease *lease, size_t index,
+                     int64_t time_us, int64_t now_ns)
 {
-    struct weir__run *run = &lot->runs[index];
-    struct weir_slice event = {lot->bytes.ptr + lot->events[index].at,
-                               lot->events[index].len};
-    char *id = (char *)lot->bytes.ptr + lot->bytes.len +
+    struct weir__run *run = &lease->runs[index];
+    struct weir_slice event = {lease->bytes.ptr + lease->events[index].at,
+                               lease->events[index].len};
+    char *id = (char *)lease->bytes.ptr + lease->bytes.len +
                index * (WEIR__MADE_ID_LEN + 1);
-    bool is_group = weir__group_is_sound(lot->group);
+    bool is_group = weir__group_is_sound(lease->group);
 
     run->job.host = &weir__host;
     run->magic = WEIR__RUN_MAGIC;
-    run->batch = lot;
+    run->batch = lease;
     run->node = (uint32_t)index;
-    run->group = is_group ? lot->group : weir__slice_str("unreadable");
-    run->token = lot->base.token;
+    run->group = is_group ? lease->group : weir__slice_str("unreadable");
+    run->token = lease->base.token;
     run->claimed_ns = now_ns;
     run->due_ms = time_us / 1000; /* where the event does not say */
     run->is_malformed = weir__event_read(event, run, id) < 0 || !is_group;
     if (run->is_malformed)
-        weir__topic_log_loss(&lot->topic->base, WEIR__LOSS_MALFORMED, 1,
+        weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
                              run->id);
     run->late_us = time_us - run->due_ms * 1000;
     if (run->late_us < 0)
         run->late_us = 0;
     run->record.reason = (struct weir_slice){0};
     run->record.error = (struct weir_slice){0}; /* of an earlier run */
-    run->record.counters.crashes += lot->ended;
-    run->is_suspect = lot->ended > 0;
-    run->blamed = lot->ended > 0 ? lot->ended - 1 : 0;
-    if (index + 1 < lot->count)
+    run->record.counters.crashes += lease->ended;
+    run->is_suspect = lease->ended > 0;
+    run->blamed = lease->ended > 0 ? lease->ended - 1 : 0;
+    if (index + 1 < lease->count)
         run->next = run + 1;
 }
 
 /* NULL: out of memory, or not an answer of the script. */
-static struct weir__lot *read_lot(const struct weir__bounded_claim *asked,
-                                  const struct redisReply *batch)
+static struct weir__bounded_lease *
+read_lease(const struct weir__bounded_claim *asked,
+           const struct redisReply *batch)
 {
     struct weir__bounded_topic *topic = asked->topic;
     const struct redisReply *events = list_at(batch, 3);
     int64_t now_ns = weir__redis_now_ns(topic->base.store), ended;
     struct weir_slice group, token;
-    struct weir__lot *lot;
+    struct weir__bounded_lease *lease;
 
     if (events == NULL || !weir__reply_str(batch, 0, &group) ||
         !weir__reply_str(batch, 1, &token) ||
         !weir__reply_int(batch, 2, &ended) || ended < 0 || ended > UINT8_MAX ||
         events->elements == 0 || events->elements > WEIR__BOUND_EVENTS)
         return NULL;
-    lot = lot_new(topic, (size_t)events->elements, group);
-    if (lot == NULL)
+    lease = lease_new(topic, (size_t)events->elements, group);
+    if (lease == NULL)
         return NULL;
-    lot->base.token = strtoull((const char *)token.ptr, NULL, 10);
-    lot->ended = (uint32_t)ended;
-    lot->is_leased = asked->is_leased;
-    if (!copy_events(lot, events)) {
-        weir__lot_free(lot);
+    lease->base.token = strtoull((const char *)token.ptr, NULL, 10);
+    lease->ended = (uint32_t)ended;
+    lease->has_end = asked->has_end;
+    if (!copy_events(lease, events)) {
+        weir__bounded_lease_free(lease);
         return NULL;
     }
-    lot->count = (size_t)events->elements;
-    lot->out = lot->count;
-    for (size_t i = 0; i < lot->count; i++)
-        fill_run(lot, i, asked->time_us, now_ns);
-    return lot;
+    lease->count = (size_t)events->elements;
+    lease->out = lease->count;
+    for (size_t i = 0; i < lease->count; i++)
+        fill_run(lease, i, asked->time_us, now_ns);
+    return lease;
 }
 
-static void read_lots(struct weir__bounded_claim *asked,
-                      const struct redisReply *batches)
+static void read_leases(struct weir__bounded_claim *asked,
+                        const struct redisReply *batches)
 {
     for (size_t i = 0; i < (size_t)batches->elements; i++) {
         const struct redisReply *batch = list_at(batches, i);
-        struct weir__lot *lot = batch == NULL ? NULL : read_lot(asked, batch);
+        struct weir__bounded_lease *lease =
+            batch == NULL ? NULL : read_lease(asked, batch);
 
-        if (lot == NULL)
+        if (lease == NULL)
             continue; /* its lease runs out */
         if (asked->first == NULL)
-            asked->first = lot;
+            asked->first = lease;
         else {
-            asked->last->next_spent = lot;
-            asked->last->runs[asked->last->count - 1].next = lot->runs;
+            asked->last->next_spent = lease;
+            asked->last->runs[asked->last->count - 1].next = lease->runs;
         }
-        asked->last = lot;
-        asked->claimed.count += lot->count;
+        asked->last = lease;
+        asked->claimed.count += lease->count;
     }
 }
 
@@ -248,7 +252,7 @@ static bool read_lists(struct weir__bounded_claim *asked,
 
     if (offers == NULL || batches == NULL || drops == NULL)
         return false;
-    read_lots(asked, batches);
+    read_leases(asked, batches);
     note_batches(asked->topic, asked->claimed.count, (size_t)batches->elements);
     read_offers(asked->topic, offers);
     tell_drops(asked->topic, drops);
@@ -279,13 +283,13 @@ static int read_reply(struct weir__bounded_claim *asked,
 /* --- delivering --------------------------------------------------------- */
 
 /* Nobody is there to run them: their leases run out. */
-static void drop_lots(struct weir__bounded_claim *asked)
+static void drop_leases(struct weir__bounded_claim *asked)
 {
     while (asked->first != NULL) {
-        struct weir__lot *lot = asked->first;
+        struct weir__bounded_lease *lease = asked->first;
 
-        asked->first = lot->next_spent;
-        weir__lot_free(lot);
+        asked->first = lease->next_spent;
+        weir__bounded_lease_free(lease);
     }
 }
 
@@ -298,13 +302,14 @@ static void deliver(struct weir__bounded_claim *asked)
     struct weir__run *first = asked->first == NULL ? NULL : asked->first->runs;
 
     if (topic->base.user == NULL) {
-        drop_lots(asked);
+        drop_leases(asked);
         weir__mem_free(asked);
         return;
     }
-    for (struct weir__lot *lot = asked->first, *next; lot != NULL; lot = next) {
-        next = lot->next_spent;
-        lot->next_spent = NULL;
+    for (struct weir__bounded_lease *lease = asked->first, *next; lease != NULL;
+         lease = next) {
+        next = lease->next_spent;
+        lease->next_spent = NULL;
     }
     weir__mem_free(asked);
     events->claimed(topic->base.user, &claimed);
@@ -354,7 +359,7 @@ static void on_claimed(struct weir__request *request, int code,
             weir__topic_log_error(&topic->base, "claim", code, reply);
     }
     if (code != WEIR_OK) {
-        drop_lots(asked);
+        drop_leases(asked);
         asked->claimed = (struct weir__claimed){.next_due_us = -1};
     }
     asked->claimed.code = code;
@@ -466,7 +471,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     asked->request.done = on_claimed;
     asked->topic = topic;
     asked->room = topic->base.claim.room;
-    asked->is_leased = topic->base.options->lease != WEIR__OPTION_NONE;
+    asked->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
     write_claim(&bytes, topic, asked->room == 0);
     if (asked->room > 0)
         topic->offer_count = 0; /* the reply brings others */

@@ -4,7 +4,7 @@
 
 /* What the files of bounded topics share. Events that leave in one call are
  * one struct weir__bounded_adds; events of one group that were claimed together
- * are one struct weir__lot, and settled together. */
+ * are one struct weir__bounded_lease, and settled together. */
 
 #include "adapters/redis/bounded/bounded.h"
 #include "adapters/redis/store/lease.h"
@@ -60,22 +60,22 @@ struct weir__bounded_adds {
 };
 
 /* One claimed event besides its run. */
-struct weir__lot_event {
+struct weir__leased_event {
     size_t at, len; /* of its bytes; in `rewritten` if is_rewritten */
     bool is_rewritten;
     bool is_back; /* goes back to its group */
 };
 
-/* A claimed batch. */
-struct weir__lot {
+/* What a claim took of one group. */
+struct weir__bounded_lease {
     struct weir__lease base;    /* first */
     struct weir__request start; /* noting that a suspect starts */
     struct weir__run *starting;
     struct weir__bounded_topic *topic;
-    struct weir__lot *next_spent; /* all its runs came back */
-    struct weir_slice group;      /* as the server has it: any bytes */
-    uint32_t ended;               /* leases */
-    bool is_leased;
+    struct weir__bounded_lease *next_spent; /* all its runs came back */
+    struct weir_slice group; /* as the server has it: any bytes */
+    uint32_t ended; /* leases of these events that ended before this one */
+    bool has_end;   /* not where the topic has lease = none */
     bool is_lost;
     bool is_sent; /* back to the server; not answered yet */
     size_t count, out;
@@ -83,7 +83,7 @@ struct weir__lot {
     int64_t wait_ms; /* until the group's next turn */
     struct weir__buf bytes, rewritten;
     struct weir__run *runs; /* behind the events; the group is behind them */
-    struct weir__lot_event events[];
+    struct weir__leased_event events[];
 };
 
 struct weir__bounded_topic {
@@ -97,7 +97,7 @@ struct weir__bounded_topic {
     size_t offer_count;
     int64_t offered_ns;
     size_t per_group; /* events of a batch, running mean */
-    struct weir__lot *spent, **spent_end;
+    struct weir__bounded_lease *spent, **spent_end;
 
     struct weir__bounded_adds *adds, **adds_end; /* being collected */
     struct weir__bounded_adds *last_adds;
@@ -160,7 +160,7 @@ void weir__bounded_adds_send(struct weir__bounded_adds *adds);
 void weir__bounded_followed(struct weir__bounded_topic *topic);
 
 void weir__bounded_flush_claim(struct weir__bounded_topic *topic);
-void weir__lot_free(struct weir__lot *lot);
+void weir__bounded_lease_free(struct weir__bounded_lease *lease);
 
 /* --- bounded/settle.c, bounded/verdicts.c ------------------------------- */
 

@@ -6,64 +6,66 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Taking runs back, and keeping the leases of those that are out. A lot is
- * settled once all of its runs came back: bounded/verdicts.c sends it. */
+/* Taking runs back, and renewing the leases of runs that are out. A lease is
+ * settled once all of its runs came back, by bounded/verdicts.c. */
 
 enum { RENEW_MAX = 500 }; /* leases of one call */
 
 /* --- verdicts ----------------------------------------------------------- */
 
-/* The ended leases of the lot are the server's to remember. */
-static void rewrite(struct weir__lot *lot, struct weir__run *run)
+/* The server remembers how many leases ended, so the record is without them. */
+static void rewrite(struct weir__bounded_lease *lease, struct weir__run *run)
 {
-    struct weir__lot_event *event = &lot->events[run->node];
-    struct weir_slice old = {lot->bytes.ptr + event->at, event->len};
-    size_t at = lot->rewritten.len;
+    struct weir__leased_event *event = &lease->events[run->node];
+    struct weir_slice old = {lease->bytes.ptr + event->at, event->len};
+    size_t at = lease->rewritten.len;
 
-    run->record.counters.crashes -= lot->ended;
-    weir__event_rewrite(&lot->rewritten, old, &run->record);
-    if (lot->rewritten.failed) { /* it goes back as it was */
-        lot->rewritten.len = at;
-        lot->rewritten.failed = false;
+    run->record.counters.crashes -= lease->ended;
+    weir__event_rewrite(&lease->rewritten, old, &run->record);
+    if (lease->rewritten.failed) { /* it goes back as it was */
+        lease->rewritten.len = at;
+        lease->rewritten.failed = false;
         return;
     }
     event->at = at;
-    event->len = lot->rewritten.len - at;
+    event->len = lease->rewritten.len - at;
     event->is_rewritten = true;
 }
 
-static void give_back(struct weir__lot *lot, const struct weir__run *run)
+static void give_back(struct weir__bounded_lease *lease,
+                      const struct weir__run *run)
 {
-    lot->events[run->node].is_back = true;
-    lot->back++;
+    lease->events[run->node].is_back = true;
+    lease->back++;
 }
 
-static void take_verdict(struct weir__lot *lot, struct weir__run *run)
+static void take_verdict(struct weir__bounded_lease *lease,
+                         struct weir__run *run)
 {
     switch (run->outcome) {
     case WEIR__OUTCOME_DONE:
-        lot->done++;
+        lease->done++;
         return;
     case WEIR__OUTCOME_DEAD:
         if (weir__slice_equal(run->record.reason, weir__slice_str("expired")))
-            lot->aged++;
+            lease->aged++;
         else
-            lot->failed++;
+            lease->failed++;
         return;
     case WEIR__OUTCOME_RETRY:
     case WEIR__OUTCOME_SNOOZE:
-        lot->retried += run->outcome == WEIR__OUTCOME_RETRY;
-        lot->snoozed += run->outcome == WEIR__OUTCOME_SNOOZE;
-        if (run->delay_ms > lot->wait_ms)
-            lot->wait_ms = run->delay_ms;
-        rewrite(lot, run);
-        give_back(lot, run);
+        lease->retried += run->outcome == WEIR__OUTCOME_RETRY;
+        lease->snoozed += run->outcome == WEIR__OUTCOME_SNOOZE;
+        if (run->delay_ms > lease->wait_ms)
+            lease->wait_ms = run->delay_ms;
+        rewrite(lease, run);
+        give_back(lease, run);
         return;
     case WEIR__OUTCOME_RETURN:
-        give_back(lot, run);
+        give_back(lease, run);
         return;
     case WEIR__OUTCOME_TAKEN:
-        lot->is_lost = true;
+        lease->is_lost = true;
         return;
     case WEIR__OUTCOME_NONE:
     default:
@@ -74,30 +76,31 @@ static void take_verdict(struct weir__lot *lot, struct weir__run *run)
 void weir__bounded_settle(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
-    struct weir__lot *lot = run->batch;
+    struct weir__bounded_lease *lease = run->batch;
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
-    WEIR_ASSERT(lot->topic == topic && lot->out > 0);
-    WEIR_ASSERT(lot->starting == NULL);
-    take_verdict(lot, run);
+    WEIR_ASSERT(lease->topic == topic && lease->out > 0);
+    WEIR_ASSERT(lease->starting == NULL);
+    take_verdict(lease, run);
     topic->base.unsettled++;
     weir__run_fini(run);
-    lot->out--;
-    if (lot->out > 0)
+    lease->out--;
+    if (lease->out > 0)
         return;
-    *topic->spent_end = lot;
-    topic->spent_end = &lot->next_spent;
+    *topic->spent_end = lease;
+    topic->spent_end = &lease->next_spent;
     weir__topic_mark(&topic->base);
 }
 
 /* --- leases ------------------------------------------------------------- */
 
-/* What was sent back ends with that. */
+/* A lease that was sent back ends with that call. */
 static bool is_kept(const struct weir__lease *base)
 {
-    const struct weir__lot *lot = (const struct weir__lot *)base; /* first */
+    const struct weir__bounded_lease *lease =
+        (const struct weir__bounded_lease *)base; /* first */
 
-    return lot->is_leased && !lot->is_lost && !lot->is_sent;
+    return lease->has_end && !lease->is_lost && !lease->is_sent;
 }
 
 static size_t count_kept(const struct weir__lease *lease)
@@ -109,10 +112,11 @@ static size_t count_kept(const struct weir__lease *lease)
     return count;
 }
 
-static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
+static void write_lease(struct weir__buf *buf,
+                        const struct weir__bounded_lease *lease)
 {
-    weir__resp_bytes(buf, lot->group);
-    weir__resp_int(buf, (int64_t)lot->base.token);
+    weir__resp_bytes(buf, lease->group);
+    weir__resp_int(buf, (int64_t)lease->base.token);
 }
 
 void weir__bounded_renew(struct weir__renewals *renewals,
@@ -133,7 +137,8 @@ void weir__bounded_renew(struct weir__renewals *renewals,
         weir__resp_int(&renewals->bytes, lease_ms);
         for (; count > 0; lease = lease->next)
             if (is_kept(lease)) {
-                write_lot(&renewals->bytes, (const struct weir__lot *)lease);
+                write_lease(&renewals->bytes,
+                            (const struct weir__bounded_lease *)lease);
                 count--;
             }
         weir__renewals_end(renewals);
@@ -142,20 +147,23 @@ void weir__bounded_renew(struct weir__renewals *renewals,
 
 /* --- suspects ----------------------------------------------------------- */
 
-static struct weir__lot *lot_of(struct weir__request *start)
+static struct weir__bounded_lease *lease_of(struct weir__request *start)
 {
-    return (struct weir__lot *)(void *)((char *)start -
-                                        offsetof(struct weir__lot, start));
+    return (
+        struct weir__bounded_lease *)(void *)((char *)start -
+                                              offsetof(
+                                                  struct weir__bounded_lease,
+                                                  start));
 }
 
 static void on_started(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__lot *lot = lot_of(request);
-    struct weir__run *run = lot->starting;
-    struct weir__bounded_topic *topic = lot->topic;
+    struct weir__bounded_lease *lease = lease_of(request);
+    struct weir__run *run = lease->starting;
+    struct weir__bounded_topic *topic = lease->topic;
 
-    lot->starting = NULL;
+    lease->starting = NULL;
     weir__topic_log_error(&topic->base, "start", code, reply);
     if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
         code = WEIR_ESERVER;
@@ -168,16 +176,16 @@ static void on_started(struct weir__request *request, int code,
 void weir__bounded_start(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
-    struct weir__lot *lot = run->batch;
+    struct weir__bounded_lease *lease = run->batch;
     struct weir__buf bytes = {0};
 
-    WEIR_ASSERT(run->is_suspect && lot->starting == NULL);
-    lot->starting = run;
-    lot->start.done = on_started;
+    WEIR_ASSERT(run->is_suspect && lease->starting == NULL);
+    lease->starting = run;
+    lease->start.done = on_started;
     weir__resp_eval(&bytes, &weir__script_bounded_renew, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, 0);
-    write_lot(&bytes, lot);
+    write_lease(&bytes, lease);
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_renew,
-                     WEIR__SEND_AGAIN, &lot->start);
+                     WEIR__SEND_AGAIN, &lease->start);
 }

@@ -4,7 +4,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Sending lots back, many in one call. */
+/* Sending the verdicts of leases, many leases in one call. */
 
 enum {
     HEAD_KEYS = 8,
@@ -16,17 +16,18 @@ enum {
 struct settle_call {
     struct weir__request request; /* first */
     struct weir__bounded_topic *topic;
-    struct weir__lot *first; /* linked by next_spent */
+    struct weir__bounded_lease *first; /* linked by next_spent */
     size_t count, runs;
 };
 
-static struct weir__lot *lot_at(const struct settle_call *call, int64_t place)
+static struct weir__bounded_lease *lease_at(const struct settle_call *call,
+                                            int64_t place)
 {
-    struct weir__lot *lot = call->first;
+    struct weir__bounded_lease *lease = call->first;
 
-    while (lot != NULL && place-- > 0)
-        lot = lot->next_spent;
-    return lot;
+    while (lease != NULL && place-- > 0)
+        lease = lease->next_spent;
+    return lease;
 }
 
 /* Returns how many runs were refused. */
@@ -37,36 +38,36 @@ static size_t read_refused(struct settle_call *call,
     int64_t place, count;
 
     for (; weir__reply_int(reply, i, &place); i++) {
-        struct weir__lot *lot = lot_at(call, place);
+        struct weir__bounded_lease *lease = lease_at(call, place);
 
-        if (lot == NULL)
+        if (lease == NULL)
             continue;
-        refused += lot->count;
-        lot->aged = 0;
+        refused += lease->count;
+        lease->aged = 0;
     }
     for (i++; weir__reply_int(reply, i, &place) &&
               weir__reply_int(reply, i + 1, &count);
          i += 2) {
-        const struct weir__lot *lot = lot_at(call, place);
+        const struct weir__bounded_lease *lease = lease_at(call, place);
 
-        if (lot != NULL && count > 0)
-            weir__bounded_tell_drop(call->topic, lot->group, WEIR_DROP_OVERFLOW,
-                                    (uint64_t)count);
+        if (lease != NULL && count > 0)
+            weir__bounded_tell_drop(call->topic, lease->group,
+                                    WEIR_DROP_OVERFLOW, (uint64_t)count);
     }
     return refused;
 }
 
-/* Frees the call and its lots. */
+/* Frees the call and its leases. */
 static void finish(struct settle_call *call, size_t refused)
 {
     struct weir__bounded_topic *topic = call->topic;
     size_t runs = call->runs;
 
     while (call->first != NULL) {
-        struct weir__lot *lot = call->first;
+        struct weir__bounded_lease *lease = call->first;
 
-        call->first = lot->next_spent;
-        weir__lot_free(lot);
+        call->first = lease->next_spent;
+        weir__bounded_lease_free(lease);
     }
     weir__mem_free(call);
     weir__topic_settled(&topic->base, runs, refused);
@@ -85,43 +86,44 @@ static void on_settled(struct weir__request *request, int code,
         refused = read_refused(call, reply);
         if (refused > call->runs)
             refused = call->runs; /* the script names a batch once */
-        for (const struct weir__lot *lot = call->first; lot != NULL;
-             lot = lot->next_spent)
-            weir__bounded_tell_drop(topic, lot->group, WEIR_DROP_AGE,
-                                    lot->aged);
+        for (const struct weir__bounded_lease *lease = call->first;
+             lease != NULL; lease = lease->next_spent)
+            weir__bounded_tell_drop(topic, lease->group, WEIR_DROP_AGE,
+                                    lease->aged);
     }
     if (code == WEIR_OK)
         weir__topic_log_refused(&topic->base, refused);
     finish(call, refused);
 }
 
-static bool is_untouched(const struct weir__lot *lot)
+static bool is_untouched(const struct weir__bounded_lease *lease)
 {
-    return lot->is_leased && lot->back == lot->count && lot->retried == 0 &&
-           lot->snoozed == 0;
+    return lease->has_end && lease->back == lease->count &&
+           lease->retried == 0 && lease->snoozed == 0;
 }
 
-static void write_lot(struct weir__buf *buf, const struct weir__lot *lot)
+static void write_lease(struct weir__buf *buf,
+                        const struct weir__bounded_lease *lease)
 {
-    weir__resp_bytes(buf, lot->group);
-    weir__resp_int(buf, (int64_t)lot->base.token);
-    weir__resp_int(buf, lot->is_leased);
-    weir__resp_int(buf, lot->wait_ms);
-    weir__resp_int(buf, lot->done);
-    weir__resp_int(buf, lot->failed);
-    weir__resp_int(buf, lot->aged);
-    weir__resp_int(buf, lot->retried);
-    weir__resp_int(buf, lot->snoozed);
-    weir__resp_int(buf, (int64_t)lot->count);
-    if (is_untouched(lot)) {
+    weir__resp_bytes(buf, lease->group);
+    weir__resp_int(buf, (int64_t)lease->base.token);
+    weir__resp_int(buf, lease->has_end);
+    weir__resp_int(buf, lease->wait_ms);
+    weir__resp_int(buf, lease->done);
+    weir__resp_int(buf, lease->failed);
+    weir__resp_int(buf, lease->aged);
+    weir__resp_int(buf, lease->retried);
+    weir__resp_int(buf, lease->snoozed);
+    weir__resp_int(buf, (int64_t)lease->count);
+    if (is_untouched(lease)) {
         weir__resp_int(buf, -1);
         return;
     }
-    weir__resp_int(buf, lot->back);
-    for (size_t i = 0; i < lot->count; i++) {
-        const struct weir__lot_event *event = &lot->events[i];
+    weir__resp_int(buf, lease->back);
+    for (size_t i = 0; i < lease->count; i++) {
+        const struct weir__leased_event *event = &lease->events[i];
         const struct weir__buf *bytes =
-            event->is_rewritten ? &lot->rewritten : &lot->bytes;
+            event->is_rewritten ? &lease->rewritten : &lease->bytes;
 
         if (event->is_back)
             weir__resp_bytes(
@@ -135,45 +137,45 @@ static void send_call(struct settle_call *call)
     struct weir__buf bytes = {0};
     size_t back = 0;
 
-    for (const struct weir__lot *lot = call->first; lot != NULL;
-         lot = lot->next_spent)
-        back += is_untouched(lot) ? 0 : lot->back;
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent)
+        back += is_untouched(lease) ? 0 : lease->back;
     weir__resp_eval(&bytes, &weir__script_bounded_settle,
                     HEAD_KEYS + 2 * call->count,
                     1 + LOT_ARGS * call->count + back);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "rot hot lease out meta idle options ttl");
-    for (const struct weir__lot *lot = call->first; lot != NULL;
-         lot = lot->next_spent) {
-        struct weir_slice group = lot->group;
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent) {
+        struct weir_slice group = lease->group;
 
         weir__bounded_group_key(&bytes, topic, 'g', group);
         weir__bounded_group_key(&bytes, topic, 'l', group);
     }
     weir__resp_str(&bytes, topic->base.name);
-    for (const struct weir__lot *lot = call->first; lot != NULL;
-         lot = lot->next_spent)
-        write_lot(&bytes, lot);
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent)
+        write_lease(&bytes, lease);
     call->request.done = on_settled;
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_settle,
                      WEIR__SEND_AGAIN, &call->request);
 }
 
-/* Lots whose lease is lost are not sent: their events run elsewhere. */
+/* Lost leases are not sent: their events run elsewhere. */
 static void drop_lost(struct weir__bounded_topic *topic)
 {
-    struct weir__lot **link = &topic->spent;
+    struct weir__bounded_lease **link = &topic->spent;
 
     while (*link != NULL) {
-        struct weir__lot *lot = *link;
+        struct weir__bounded_lease *lease = *link;
 
-        if (!lot->is_lost) {
-            link = &lot->next_spent;
+        if (!lease->is_lost) {
+            link = &lease->next_spent;
             continue;
         }
-        *link = lot->next_spent;
-        weir__topic_forgo(&topic->base, lot->count);
-        weir__lot_free(lot);
+        *link = lease->next_spent;
+        weir__topic_forgo(&topic->base, lease->count);
+        weir__bounded_lease_free(lease);
     }
     topic->spent_end = link;
 }
@@ -182,7 +184,7 @@ static void drop_lost(struct weir__bounded_topic *topic)
 static bool flush_some(struct weir__bounded_topic *topic)
 {
     struct settle_call *call = weir__mem_new(sizeof(*call));
-    struct weir__lot **link;
+    struct weir__bounded_lease **link;
     size_t back = 0;
 
     if (call == NULL)
@@ -191,16 +193,16 @@ static bool flush_some(struct weir__bounded_topic *topic)
     call->topic = topic;
     while (topic->spent != NULL && call->count < LOTS_MAX &&
            back < EVENTS_MAX) {
-        struct weir__lot *lot = topic->spent;
+        struct weir__bounded_lease *lease = topic->spent;
 
-        topic->spent = lot->next_spent;
-        lot->next_spent = NULL;
-        lot->is_sent = true;
-        *link = lot;
-        link = &lot->next_spent;
+        topic->spent = lease->next_spent;
+        lease->next_spent = NULL;
+        lease->is_sent = true;
+        *link = lease;
+        link = &lease->next_spent;
         call->count++;
-        call->runs += lot->count;
-        back += lot->back;
+        call->runs += lease->count;
+        back += lease->back;
     }
     if (topic->spent == NULL)
         topic->spent_end = &topic->spent;
