@@ -450,12 +450,16 @@ TEST(statistics_count_drops_by_reason)
 /* The call as a connection that was lost repeats it; the reply. */
 static const char *add_again(int number)
 {
+    const struct weir__script *add = &weir__script_bounded_add;
+
+    EXPECT_STR(add->sha1,
+               redis_text(proc, "SCRIPT LOAD %b", add->text, add->len));
     return redis_text(proc,
                       "EVALSHA %s 9 weir:{t}:rot weir:{t}:hot weir:{t}:out "
                       "weir:{t}:meta weir:{t}:idle weir:{t}:options "
                       "weir:{t}:seen weir:{t}:ttl weir:{t}:g:a "
                       "t bounded seat %d a 3 x y z",
-                      weir__script_bounded_add.sha1, number);
+                      add->sha1, number);
 }
 
 TEST(an_add_that_comes_again_changes_nothing)
