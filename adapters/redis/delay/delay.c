@@ -35,7 +35,7 @@ static void shared_fini(struct weir__shared *base)
     for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&shared->scratch[i]);
     weir__mem_free(shared->parcels.list);
-    weir__shelf_fini(&shared->batches);
+    weir__block_cache_fini(&shared->batches);
     weir__adds_fini(shared);
 }
 

@@ -27,14 +27,15 @@ static struct weir__delay_lease *lease_of(struct weir__request *request)
                                                      request));
 }
 
-static void batch_free(struct weir__shelf *shelf, struct weir__batch *batch)
+static void batch_free(struct weir__block_cache *cache,
+                       struct weir__batch *batch)
 {
     if (batch == NULL)
         return;
     for (size_t i = 0; i < batch->run_count; i++)
         if (batch->runs[i].magic == WEIR__RUN_MAGIC)
             weir__run_fini(&batch->runs[i]);
-    weir__shelf_put(shelf, batch, batch->size);
+    weir__block_cache_put(cache, batch, batch->size);
 }
 
 static void free_batches(struct weir__delay_lease *lease)
@@ -74,7 +75,7 @@ void weir__delay_lease_leave(struct weir__delay_lease *lease)
 /* `pack` is NULL where the bytes cannot be read. Ids are made where the pack
  * has none that a job can have, also for slots that it does not have. Runs come
  * first in the allocation, bytes last, which keeps everything aligned. */
-static struct weir__batch *batch_new(struct weir__shelf *shelf,
+static struct weir__batch *batch_new(struct weir__block_cache *cache,
                                      const struct weir__fetched *fetched,
                                      const struct weir__pack *pack)
 {
@@ -85,7 +86,7 @@ static struct weir__batch *batch_new(struct weir__shelf *shelf,
     size_t made = makes_ids ? fetched->jobs * (WEIR__MADE_ID_LEN + 1) : 0;
     size_t len = pack == NULL ? 0 : pack->bytes.len;
     size_t size = sizeof(struct weir__batch) + runs + ids + made + len;
-    struct weir__batch *batch = weir__shelf_take(shelf, &size);
+    struct weir__batch *batch = weir__block_cache_take(cache, &size);
     uint8_t *at;
 
     if (batch == NULL)

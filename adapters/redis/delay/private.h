@@ -9,7 +9,7 @@
 #include "adapters/redis/delay/plan.h"
 #include "adapters/redis/store/lease.h"
 #include "adapters/redis/store/renewal.h"
-#include "core/shelf.h"
+#include "core/block_cache.h"
 
 struct weir__delay;
 
@@ -148,7 +148,7 @@ struct weir__delay {
 
     struct weir__buf scratch[5]; /* lists of one settle call */
     struct weir__parcels parcels;
-    struct weir__shelf batches; /* freed ones */
+    struct weir__block_cache batches; /* freed ones */
     struct weir__adds *spare_adds;
     size_t spare_count;
 };
