@@ -96,6 +96,11 @@ void weir__run_returned(struct weir__run *run, enum weir_verdict verdict)
     weir__run_ended(run, WEIR_RETRY);
 }
 
+static const char *handler_of(const struct weir__lane *lane)
+{
+    return lane->handler == NULL ? "the handler" : lane->handler;
+}
+
 /* Handlers must not hold the loop: one warning a second names one that does. */
 static void watch(const struct weir__run *run, int64_t ns)
 {
@@ -110,9 +115,17 @@ static void watch(const struct weir__run *run, int64_t ns)
                   run->lane->name, run->id,
                   "%s held the loop for %lld ms, and nothing else could run "
                   "(block_warn is %lld ms)",
-                  run->lane->handler == NULL ? "the handler"
-                                             : run->lane->handler,
-                  (long long)(ns / WEIR__MS_NS), (long long)most_ms);
+                  handler_of(run->lane), (long long)(ns / WEIR__MS_NS),
+                  (long long)most_ms);
+}
+
+void weir__run_log_holding(const struct weir__run *run,
+                           const struct weir__log *log, int64_t now_ns)
+{
+    weir__log_job(log, WEIR_LEVEL_WARN, run->lane->name, run->id,
+                  "%s has held the loop for %lld s, and nothing else runs",
+                  handler_of(run->lane),
+                  (long long)((now_ns - run->started_ns) / 1000000000));
 }
 
 /* The store settled it under its token while the handler held the loop. */

@@ -22,6 +22,7 @@
 
 struct weir__thread_run;
 struct weir__lane;
+struct weir__log;
 
 enum weir__outcome {
     WEIR__OUTCOME_NONE,  /* not decided yet */
@@ -97,6 +98,11 @@ extern const struct weir_host weir__host;
  * still on the stack: *ret_copy is a run of its own with an outcome, and
  * borrows from it. May be called from another thread. */
 void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy);
+
+/* Log that its handler holds the loop, since it began at started_ns. May be
+ * called from another thread, as before. */
+void weir__run_log_holding(const struct weir__run *run,
+                           const struct weir__log *log, int64_t now_ns);
 
 /* The same of a run that is done, where jobs that it adds to other topics
  * cannot be added. `ret_text` keeps what is then told of it. */

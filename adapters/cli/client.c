@@ -221,6 +221,13 @@ static void on_log(enum weir_level level, const char *text, void *arg)
         weir__log_line(level, text, NULL);
 }
 
+/* On another thread: what this client keeps is not to be touched. */
+static void on_blocked(enum weir_level level, const char *text, void *arg)
+{
+    (void)arg;
+    weir__log_line(level, text, NULL);
+}
+
 static enum weir__exit open_reactor(struct weir__client *client)
 {
     struct weir_options options = {
@@ -229,6 +236,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .name = client->cli->worker,
         .log = on_log,
         .log_arg = client,
+        .blocked_log = client->log == NULL ? NULL : on_blocked,
         .log_level = client->cli->log_level,
         .on_connection = on_connection,
         .on_connection_arg = client,

@@ -21,7 +21,10 @@ struct weir__redis_options {
     int64_t wait_ms; /* how long requests wait for a connection; 0: 10,000 */
     int64_t (*clock)(void *arg); /* monotonic ns, for claimed_ns */
     void *clock_arg;
-    const struct weir__log *log;             /* kept */
+    const struct weir__log *log; /* kept */
+    const struct weir__log
+        *blocked_log; /* kept; for the keeper's thread; may be
+                                            NULL */
     const struct weir__store_events *events; /* copied */
     void *arg;                               /* for events->connection */
     /* Counts the store's callbacks on the stack; kept; may be NULL. The store

@@ -35,6 +35,7 @@ struct weir__place {
 
 struct weir_reactor {
     struct weir__log log;
+    struct weir__log blocked_log; /* for the keeper's thread */
     struct weir__redis_url url;
     char name[WEIR_MAX_TOPIC + 1]; /* of this worker */
     void (*on_connection)(int code, const char *text, void *arg);

@@ -140,6 +140,7 @@ static int serve_plugin(struct weir_reactor *reactor,
     lane->flush = bound->file.copy.flush;
     lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
     lane->self = bound->instance.self;
+    lane->handler = bound->file.copy.name;
     rc = serve_lane(reactor, lane, topic, err);
     if (rc < 0)
         goto fail;

@@ -60,6 +60,7 @@ int weir__facade_open_store(struct weir_reactor *reactor)
         .wait_ms = reactor->request_timeout_ms,
         .clock = weir__driver_clock,
         .log = &reactor->log,
+        .blocked_log = &reactor->blocked_log,
         .events = &events,
         .arg = reactor,
         .depth = &reactor->depth,

@@ -228,6 +228,11 @@ int weir_reactor_open(const struct weir_options *options,
         .arg = options->log_arg,
         .level = options->log_level,
     };
+    reactor->blocked_log = (struct weir__log){
+        .fn = options->blocked_log,
+        .arg = options->log_arg,
+        .level = options->log_level,
+    };
     reactor->on_connection = options->on_connection;
     reactor->on_connection_arg = options->on_connection_arg;
     reactor->loop = options->loop;

@@ -75,6 +75,13 @@ def a_third_sigterm_ends_a_handler_without_an_end(place):
     worker = place.start("run", "--handle", "t=%s?how=spin" % HOSTILE)
     while "it spins" not in worker.stderr.readline():
         expect_true(worker.poll() is None, "it waits")
+    while True:  # each second
+        line = worker.stderr.readline()
+        if "has held the loop for 2 s" in line:
+            break
+        expect_true(line != "", "it says what holds the loop")
+    expect_in("t 1: hostile has", line)
+    expect_in("and nothing else runs", line)
     for _ in range(3):
         signal_again(worker)
     _, err = worker.communicate(timeout=PATIENCE)

@@ -25,7 +25,8 @@ enum {
     LIMIT_MS = 1000,    /* for the server */
     LOOK_MAX_MS = 1000, /* between two looks */
     LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
-    TRY_AGAIN_MS = 100  /* after the server did not answer */
+    TRY_AGAIN_MS = 100, /* after the server did not answer */
+    LOG_MS = 1000       /* between two lines about what holds the loop */
 };
 
 #define MS_NS INT64_C(1000000)
@@ -59,6 +60,7 @@ struct weir__keeper {
     uint64_t seen;    /* number of a run that was there at the last look */
     uint64_t decided; /* number of a run that is settled, or cannot be */
     int64_t renew_at_ns;
+    int64_t log_at_ns;
 };
 
 /* --- the loop thread ------------------------------------------------------ */
@@ -336,6 +338,24 @@ static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
         keeper->decided = number;
 }
 
+/* Nobody else can say what holds the loop; returns when to say it again. */
+static int64_t log_holding(struct weir__keeper *keeper, uint64_t number,
+                           int64_t now_ns)
+{
+    const struct weir__log *log = keeper->store->options.blocked_log;
+
+    if (number != keeper->seen)
+        keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
+    if (log == NULL || log->fn == NULL)
+        return INT64_MAX;
+    if (now_ns >= keeper->log_at_ns && go_behind(keeper, number)) {
+        weir__run_log_holding(keeper->run, log, now_ns);
+        come_back(keeper, number);
+        keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
+    }
+    return keeper->log_at_ns;
+}
+
 static int64_t look_ms(const struct weir__keeper *keeper)
 {
     int64_t ms =
@@ -352,8 +372,14 @@ static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
         atomic_load_explicit(&keeper->deadline_ns, memory_order_relaxed);
     int64_t next_ns = now_ns + look_ms(keeper) * MS_NS;
     uint64_t number = gate >> 2;
+    int64_t log_ns;
 
-    if ((gate & STATE) != IN || number == keeper->decided)
+    if ((gate & STATE) != IN)
+        return next_ns;
+    log_ns = log_holding(keeper, number, now_ns);
+    if (log_ns < next_ns)
+        next_ns = log_ns;
+    if (number == keeper->decided)
         return next_ns;
     if (number != keeper->seen) { /* it may be a short one */
         keeper->seen = number;

@@ -5,8 +5,8 @@
 /* The keeper: a thread that renews the leases of a store while a handler holds
  * the loop, up to the run's timeout, and then settles that run as timed out, or
  * lets its lease end where the kind has no such verdict. It has a connection of
- * its own, made when it is first needed, blocks all signals and never calls
- * code of plugins or of the host.
+ * its own, made when it is first needed, blocks all signals and calls no
+ * code of plugins, and none of the host but `blocked_log`.
  *
  * It reads the store's leases and the run only while the loop thread is inside
  * a handler, and only behind the gate:

@@ -47,7 +47,11 @@ struct weir_options {
     const char *name;
     weir_log_fn log; /* may be NULL */
     void *log_arg;
-    enum weir_level log_level;  /* least level passed to `log` */
+    enum weir_level log_level; /* least level passed to `log` */
+    /* Gets a line each second while a handler holds the loop, which nobody else
+     * can log meanwhile: handler, topic and job. Called on a thread of weir's,
+     * with `log_arg`; it must not call weir. May be NULL. */
+    weir_log_fn blocked_log;
     int64_t request_timeout_ms; /* 1 to 86,400,000, or 0: 10,000 */
     /* The connection came up (code WEIR_OK) or went down or could not be made
      * (WEIR_ECONN, or WEIR_ESERVER when the server turned us away); `text` is
