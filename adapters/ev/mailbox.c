@@ -9,7 +9,7 @@
 #include "core/mem.h"
 
 struct completed {
-    struct weir__letter letter; /* first */
+    struct weir__mailbox_message message; /* first */
     struct weir__ev_mailbox *mailbox;
     uint64_t ticket;
     struct weir__completion completion; /* its text is behind */
@@ -20,8 +20,9 @@ struct weir__ev_mailbox {
     struct weir__mailbox port; /* first */
     struct weir__mailbox_options options;
     struct ev_async arrived;
-    struct weir__letters letters; /* its lock is also that of what follows */
-    pthread_t thread;             /* that runs the loop */
+    /* The lock of the queue covers all that follows as well. */
+    struct weir__mailbox_queue queue;
+    pthread_t thread; /* that runs the loop */
     bool has_thread;
     size_t dropped; /* completions that nobody read */
 };
@@ -31,23 +32,25 @@ static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
     return (struct weir__ev_mailbox *)port; /* its first member */
 }
 
-/* WEIR_ECANCELED: it is closed, the letter stays the caller's. */
-static int put(struct weir__ev_mailbox *mailbox, struct weir__letter *letter)
+/* WEIR_ECANCELED: it is closed, the message stays the caller's. */
+static int put(struct weir__ev_mailbox *mailbox,
+               struct weir__mailbox_message *message)
 {
-    struct weir__letters *letters = &mailbox->letters;
+    struct weir__mailbox_queue *queue = &mailbox->queue;
     bool is_closed;
 
-    weir__letters_lock(letters);
-    is_closed = letters->is_closed;
-    if (!is_closed && weir__letters_put(letters, letter))
+    weir__mailbox_queue_lock(queue);
+    is_closed = queue->is_closed;
+    if (!is_closed && weir__mailbox_queue_put(queue, message))
         ev_async_send(mailbox->options.loop, &mailbox->arrived);
-    weir__letters_unlock(letters);
+    weir__mailbox_queue_unlock(queue);
     return is_closed ? WEIR_ECANCELED : WEIR_OK;
 }
 
-static void read_completed(struct weir__letter *letter, bool is_dropped)
+static void read_completed(struct weir__mailbox_message *message,
+                           bool is_dropped)
 {
-    struct completed *completed = (struct completed *)letter; /* its first */
+    struct completed *completed = (struct completed *)message; /* its first */
     const struct weir__mailbox_options *options = &completed->mailbox->options;
 
     if (is_dropped)
@@ -67,7 +70,7 @@ static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
 
     if (completed == NULL)
         return NULL;
-    completed->letter.read = read_completed;
+    completed->message.read = read_completed;
     completed->mailbox = mailbox;
     completed->ticket = ticket;
     completed->completion = *from;
@@ -81,11 +84,11 @@ static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
 static void look(struct weir__ev_mailbox *mailbox, bool *ret_is_here,
                  bool *ret_is_closed)
 {
-    weir__letters_lock(&mailbox->letters);
-    *ret_is_closed = mailbox->letters.is_closed;
+    weir__mailbox_queue_lock(&mailbox->queue);
+    *ret_is_closed = mailbox->queue.is_closed;
     *ret_is_here = mailbox->has_thread &&
                    pthread_equal(mailbox->thread, pthread_self()) != 0;
-    weir__letters_unlock(&mailbox->letters);
+    weir__mailbox_queue_unlock(&mailbox->queue);
 }
 
 static int post(struct weir__mailbox *port, uint64_t ticket,
@@ -106,7 +109,7 @@ static int post(struct weir__mailbox *port, uint64_t ticket,
     completed = completed_new(mailbox, ticket, completion);
     if (completed == NULL)
         return WEIR_ENOMEM;
-    rc = put(mailbox, &completed->letter);
+    rc = put(mailbox, &completed->message);
     if (rc < 0)
         weir__mem_free(completed);
     return rc;
@@ -118,7 +121,7 @@ static void on_arrived(struct ev_loop *loop, ev_async *arrived, int events)
 
     (void)loop;
     (void)events;
-    weir__letters_read(&mailbox->letters, false);
+    weir__mailbox_queue_read(&mailbox->queue, false);
 }
 
 int weir__mailbox_open(const struct weir__mailbox_options *options,
@@ -129,7 +132,7 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
 
     if (mailbox == NULL)
         return WEIR_ENOMEM;
-    rc = weir__letters_init(&mailbox->letters);
+    rc = weir__mailbox_queue_init(&mailbox->queue);
     if (rc < 0) {
         weir__mem_free(mailbox);
         return rc;
@@ -162,37 +165,38 @@ void weir__mailbox_here(struct weir__ev_mailbox *mailbox)
 
     if (mailbox->has_thread && pthread_equal(mailbox->thread, self) != 0)
         return; /* only this thread writes it, or hands the loop over */
-    weir__letters_lock(&mailbox->letters);
+    weir__mailbox_queue_lock(&mailbox->queue);
     mailbox->thread = self;
     mailbox->has_thread = true;
-    weir__letters_unlock(&mailbox->letters);
+    weir__mailbox_queue_unlock(&mailbox->queue);
 }
 
 int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
-                       struct weir__letter *letter, size_t size)
+                       struct weir__mailbox_message *message, size_t size)
 {
     int rc;
 
-    letter->size = size < WEIR__LETTER_MIN ? WEIR__LETTER_MIN : size;
-    rc = weir__letters_admit(&mailbox->letters, letter->size);
-    return rc < 0 ? rc : put(mailbox, letter);
+    message->size =
+        size < WEIR__MAILBOX_MESSAGE_MIN ? WEIR__MAILBOX_MESSAGE_MIN : size;
+    rc = weir__mailbox_queue_admit(&mailbox->queue, message->size);
+    return rc < 0 ? rc : put(mailbox, message);
 }
 
 void weir__mailbox_read(struct weir__ev_mailbox *mailbox)
 {
     if (mailbox != NULL)
-        weir__letters_read(&mailbox->letters, false);
+        weir__mailbox_queue_read(&mailbox->queue, false);
 }
 
 void weir__mailbox_close(struct weir__ev_mailbox *mailbox, size_t held)
 {
     if (mailbox == NULL)
         return;
-    weir__letters_close(&mailbox->letters);
+    weir__mailbox_queue_close(&mailbox->queue);
     ev_async_stop(mailbox->options.loop, &mailbox->arrived);
-    weir__letters_read(&mailbox->letters, true);
+    weir__mailbox_queue_read(&mailbox->queue, true);
     if (held > mailbox->dropped)
         return;
-    weir__letters_fini(&mailbox->letters);
+    weir__mailbox_queue_fini(&mailbox->queue);
     weir__mem_free(mailbox);
 }

@@ -2,14 +2,14 @@
 #ifndef WEIR_EV_MAILBOX_H
 #define WEIR_EV_MAILBOX_H
 
-/* From any thread to the loop thread: letters are queued under a lock and read
+/* From any thread to the loop thread: messages are queued under a lock and read
  * on the loop, in the order in which they were posted. What comes from the loop
  * thread itself is read at once.
  *
  * A mailbox outlives its reactor as long as somebody may still post to it: it
  * then says that the reactor is gone. */
 
-#include "adapters/ev/letters.h"
+#include "adapters/ev/mailbox_queue.h"
 #include "core/reactor.h"
 
 struct ev_loop;
@@ -36,16 +36,16 @@ bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
 /* The calling thread runs the loop from now on. */
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
 
-/* From any thread: have a letter of `size` bytes read on the loop, soon, and
+/* From any thread: have a message of `size` bytes read on the loop, soon, and
  * also where this is the loop's thread. WEIR_EFULL, WEIR_ECANCELED: it stays
  * the caller's. */
 int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
-                       struct weir__letter *letter, size_t size);
+                       struct weir__mailbox_message *message, size_t size);
 
 /* Read what has arrived, now. NULL is fine. */
 void weir__mailbox_read(struct weir__ev_mailbox *mailbox);
 
-/* Letters that were not read are dropped. `held`: so many may still post their
+/* Messages that were not read are dropped. `held`: so many may still post their
  * completion; where fewer have, a few bytes stay behind for good. NULL is
  * fine. */
 void weir__mailbox_close(struct weir__ev_mailbox *mailbox, size_t held);

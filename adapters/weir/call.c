@@ -6,19 +6,19 @@
 /* From any thread to the reactor's loop. */
 
 struct call {
-    struct weir__letter letter; /* first */
+    struct weir__mailbox_message message; /* first */
     struct weir_reactor *reactor;
     weir_call_fn fn;
     void *arg;
 };
 
-/* A letter is dropped where the reactor is all but gone. */
-static void make_call(struct weir__letter *letter, bool is_dropped)
+/* A message is dropped where the reactor is all but gone. */
+static void make_call(struct weir__mailbox_message *message, bool is_dropped)
 {
-    struct call call = *(struct call *)letter; /* its first member */
+    struct call call = *(struct call *)message; /* its first member */
     bool is_over = is_dropped || call.reactor->is_freed;
 
-    weir__mem_free(letter);
+    weir__mem_free(message);
     call.reactor->depth++;
     call.fn(is_over ? WEIR_ECANCELED : WEIR_OK, call.reactor, call.arg);
     call.reactor->depth--;
@@ -32,11 +32,11 @@ int weir_reactor_call(struct weir_reactor *reactor, weir_call_fn fn, void *arg)
     WEIR_ASSERT(fn != NULL);
     if (call == NULL)
         return WEIR_ENOMEM;
-    call->letter.read = make_call;
+    call->message.read = make_call;
     call->reactor = reactor;
     call->fn = fn;
     call->arg = arg;
-    rc = weir__mailbox_send(reactor->mailbox, &call->letter, sizeof(*call));
+    rc = weir__mailbox_send(reactor->mailbox, &call->message, sizeof(*call));
     if (rc < 0)
         weir__mem_free(call);
     return rc;

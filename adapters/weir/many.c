@@ -276,9 +276,9 @@ static void add_copies(struct weir__many *many)
     many->copies = NULL;
 }
 
-static void read_many(struct weir__letter *letter, bool is_dropped)
+static void read_many(struct weir__mailbox_message *message, bool is_dropped)
 {
-    struct weir__many *many = (struct weir__many *)letter; /* its first */
+    struct weir__many *many = (struct weir__many *)message; /* its first */
     int *depth = &many->reactor->depth;
 
     (*depth)++;
@@ -294,8 +294,8 @@ static void read_many(struct weir__letter *letter, bool is_dropped)
 int weir__many_send(struct weir__many *many, struct weir_reactor *reactor)
 {
     many->reactor = reactor;
-    many->letter.read = read_many;
-    return weir__mailbox_send(reactor->mailbox, &many->letter, many->bytes);
+    many->message.read = read_many;
+    return weir__mailbox_send(reactor->mailbox, &many->message, many->bytes);
 }
 
 int weir_reactor_submit(struct weir_reactor *reactor,

@@ -6,9 +6,9 @@
 
 #include "adapters/weir/facade.h"
 
-/* What the answer needs, and who gets it. */
+/* The jobs, their answers as far as they came, and the callback. */
 struct weir__many {
-    struct weir__letter letter; /* first: to the loop, and back from there */
+    struct weir__mailbox_message message; /* first: to the loop, and back */
     struct weir_reactor *reactor;
     weir_added_many_fn fn;
     void *arg;

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <weir/thread.h>
 
-#include "adapters/ev/outbox.h"
+#include "adapters/ev/fd_mailbox.h"
 #include "adapters/weir/many.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -13,7 +13,7 @@
 /* A reactor on a thread of its own, and the way back to the host's thread. */
 
 struct told {
-    struct weir__letter letter; /* first */
+    struct weir__mailbox_message message; /* first */
     weir_told_fn fn;
     void *arg;
     struct weir_thread *thread;
@@ -21,7 +21,7 @@ struct told {
 
 struct weir_thread {
     struct weir__ev_thread *ev;
-    struct weir__outbox outbox;
+    struct weir__fd_mailbox mailbox;
     struct weir_reactor *reactor;
     struct told *stopped; /* the reactor's thread's: to be told; NULL: nobody */
     bool is_started;
@@ -58,7 +58,7 @@ int weir_thread_open(const struct weir_options *options,
     thread = weir__mem_new(sizeof(*thread));
     if (thread == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    rc = weir__outbox_init(&thread->outbox);
+    rc = weir__fd_mailbox_init(&thread->mailbox);
     if (rc < 0) {
         weir__mem_free(thread);
         return weir__error_set(err, rc, "no descriptor can be had");
@@ -66,7 +66,7 @@ int weir_thread_open(const struct weir_options *options,
     rc = open_parts(thread, options, err);
     if (rc < 0) {
         weir__ev_thread_free(thread->ev);
-        weir__outbox_fini(&thread->outbox);
+        weir__fd_mailbox_fini(&thread->mailbox);
         weir__mem_free(thread);
         return rc;
     }
@@ -84,11 +84,11 @@ static void destroy(struct weir_thread *thread)
 {
     thread->reactor = NULL;
     thread->is_dispatching = true;
-    weir__letters_close(&thread->outbox.letters);
-    weir__outbox_read(&thread->outbox);
+    weir__mailbox_queue_close(&thread->mailbox.queue);
+    weir__fd_mailbox_read(&thread->mailbox);
     weir__mem_free(thread->stopped);
     weir__ev_thread_free(thread->ev);
-    weir__outbox_fini(&thread->outbox);
+    weir__fd_mailbox_fini(&thread->mailbox);
     weir__mem_free(thread);
 }
 
@@ -164,12 +164,12 @@ void weir_thread_free(struct weir_thread *thread)
 
 /* --- to the host's thread ---------------------------------------------- */
 
-static void read_told(struct weir__letter *letter, bool is_dropped)
+static void read_told(struct weir__mailbox_message *message, bool is_dropped)
 {
-    struct told told = *(struct told *)letter; /* its first member */
+    struct told told = *(struct told *)message; /* its first member */
 
     WEIR_ASSERT(!is_dropped);
-    weir__mem_free(letter);
+    weir__mem_free(message);
     if (told.fn != NULL)
         told.fn(told.arg);
 }
@@ -181,7 +181,7 @@ static struct told *told_new(struct weir_thread *thread, weir_told_fn fn,
 
     if (told == NULL)
         return NULL;
-    told->letter.read = read_told;
+    told->message.read = read_told;
     told->fn = fn;
     told->arg = arg;
     told->thread = thread;
@@ -196,7 +196,7 @@ int weir_thread_tell(struct weir_thread *thread, weir_told_fn fn, void *arg)
     WEIR_ASSERT(fn != NULL);
     if (told == NULL)
         return WEIR_ENOMEM;
-    rc = weir__outbox_send(&thread->outbox, &told->letter, sizeof(*told));
+    rc = weir__fd_mailbox_send(&thread->mailbox, &told->message, sizeof(*told));
     if (rc < 0)
         weir__mem_free(told);
     return rc;
@@ -204,14 +204,14 @@ int weir_thread_tell(struct weir_thread *thread, weir_told_fn fn, void *arg)
 
 int weir_thread_fd(const struct weir_thread *thread)
 {
-    return thread->outbox.fd;
+    return thread->mailbox.fd;
 }
 
 void weir_thread_dispatch(struct weir_thread *thread)
 {
     WEIR_ASSERT(!thread->is_dispatching);
     thread->is_dispatching = true;
-    weir__outbox_read(&thread->outbox);
+    weir__fd_mailbox_read(&thread->mailbox);
     thread->is_dispatching = false;
     if (!thread->is_freed)
         return;
@@ -221,7 +221,7 @@ void weir_thread_dispatch(struct weir_thread *thread)
 
 int weir_thread_wait(struct weir_thread *thread, int64_t ms)
 {
-    struct pollfd readable = {.fd = thread->outbox.fd, .events = POLLIN};
+    struct pollfd readable = {.fd = thread->mailbox.fd, .events = POLLIN};
     int most = ms < 0 ? -1 : ms > INT_MAX ? INT_MAX : (int)ms;
 
     if (poll(&readable, 1, most) < 1)
@@ -232,39 +232,39 @@ int weir_thread_wait(struct weir_thread *thread, int64_t ms)
 
 /* --- to the reactor's thread ---------------------------------------------- */
 
-static void answer(struct weir__letter *letter, bool is_dropped)
+static void answer(struct weir__mailbox_message *message, bool is_dropped)
 {
     WEIR_ASSERT(!is_dropped);
-    weir__many_answer((struct weir__many *)letter); /* its first member */
+    weir__many_answer((struct weir__many *)message); /* its first member */
 }
 
-/* Its room in the outbox was taken when it was submitted. */
+/* Its room in the mailbox was taken when it was submitted. */
 static void send_back(struct weir__many *many)
 {
     struct weir_thread *thread = many->done_arg;
 
-    many->letter.read = answer;
-    many->letter.size = many->bytes;
-    weir__outbox_put(&thread->outbox, &many->letter);
+    many->message.read = answer;
+    many->message.size = many->bytes;
+    weir__fd_mailbox_put(&thread->mailbox, &many->message);
 }
 
 static int submit(struct weir_thread *thread, struct weir__many *many)
 {
-    struct weir__letters *letters = &thread->outbox.letters;
+    struct weir__mailbox_queue *queue = &thread->mailbox.queue;
     size_t bytes;
     int rc;
 
     if (thread->reactor == NULL)
         return WEIR_ECANCELED;
-    if (many->bytes < WEIR__LETTER_MIN)
-        many->bytes = WEIR__LETTER_MIN;
+    if (many->bytes < WEIR__MAILBOX_MESSAGE_MIN)
+        many->bytes = WEIR__MAILBOX_MESSAGE_MIN;
     bytes = many->bytes; /* once it is sent it is not ours */
-    rc = weir__letters_admit(letters, bytes);
+    rc = weir__mailbox_queue_admit(queue, bytes);
     if (rc < 0)
         return rc;
     rc = weir__many_send(many, thread->reactor);
     if (rc < 0)
-        weir__letters_release(letters, bytes);
+        weir__mailbox_queue_release(queue, bytes);
     return rc;
 }
 
@@ -293,7 +293,7 @@ static void on_stopped(void *arg)
     if (told == NULL)
         return;
     thread->stopped = NULL;
-    weir__outbox_put(&thread->outbox, &told->letter);
+    weir__fd_mailbox_put(&thread->mailbox, &told->message);
 }
 
 static void stop(int code, struct weir_reactor *reactor, void *arg)
