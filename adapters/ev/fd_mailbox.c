@@ -47,7 +47,7 @@ void weir__fd_mailbox_read(struct weir__fd_mailbox *mailbox)
 {
     uint64_t count;
 
-    /* Before reading messages: a later one makes the descriptor readable anew. */
+    /* Before messages are read: a later one makes it readable anew. */
     while (read(mailbox->fd, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
     weir__mailbox_queue_read(&mailbox->queue, false);
