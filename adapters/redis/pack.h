@@ -37,7 +37,7 @@ void weir__pack_ids(const struct weir__pack *pack, struct weir_slice *ret_ids);
 
 struct weir_slice weir__pack_record(const struct weir__pack *pack, size_t slot);
 
-/* --- writing ---------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 struct weir__pack_job {
     struct weir_slice id; /* not used in packs without ids */

@@ -122,7 +122,7 @@ void weir__bounded_tell_drop(const struct weir__bounded_topic *topic,
                              struct weir_slice group, enum weir_drop reason,
                              uint64_t count);
 
-/* --- bounded/event.c ---------------------------------------------------- */
+/* --- bounded/event.c ------------------------------------------------------ */
 
 /* Append an event whose name is filled in when it leaves. */
 void weir__event_write(struct weir__buf *buf, struct weir_slice id,
@@ -141,7 +141,7 @@ void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
 int weir__event_read(struct weir_slice event, struct weir__run *run,
                      char ret_id[WEIR__MADE_ID_LEN + 1]);
 
-/* --- bounded/add.c, bounded/send.c -------------------------------------- */
+/* --- bounded/add.c, bounded/send.c ---------------------------------------- */
 
 int weir__bounded_add(struct weir__store_topic *topic,
                       const struct weir__new_job *job, weir_added_fn fn,
@@ -154,7 +154,7 @@ void weir__bounded_adds_free(struct weir__bounded_adds *adds);
 void weir__bounded_adds_answer(struct weir__bounded_adds *adds, int code);
 void weir__bounded_adds_send(struct weir__bounded_adds *adds);
 
-/* --- bounded/claim.c ---------------------------------------------------- */
+/* --- bounded/claim.c ------------------------------------------------------ */
 
 /* The stored options were read, or not: what was claimed is delivered. */
 void weir__bounded_followed(struct weir__bounded_topic *topic);
@@ -162,7 +162,7 @@ void weir__bounded_followed(struct weir__bounded_topic *topic);
 void weir__bounded_flush_claim(struct weir__bounded_topic *topic);
 void weir__bounded_lease_free(struct weir__bounded_lease *lease);
 
-/* --- bounded/settle.c, bounded/verdicts.c ------------------------------- */
+/* --- bounded/settle.c, bounded/verdicts.c --------------------------------- */
 
 void weir__bounded_settle(struct weir__store_topic *topic,
                           struct weir__run *run);
@@ -173,13 +173,13 @@ void weir__bounded_renew(struct weir__renewals *renewals,
 void weir__bounded_start(struct weir__store_topic *topic,
                          struct weir__run *run);
 
-/* --- bounded/list.c ------------------------------------------------------ */
+/* --- bounded/list.c ------------------------------------------------------- */
 
 int weir__bounded_list(struct weir__store_topic *topic,
                        enum weir_job_state state, size_t limit, weir_show_fn fn,
                        void *arg);
 
-/* --- bounded/manage.c --------------------------------------------------- */
+/* --- bounded/manage.c ----------------------------------------------------- */
 
 int weir__bounded_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                         void *arg);

@@ -127,7 +127,7 @@ void weir__conn_look_at_clock(struct weir__conn *conn);
 /* Start `timer` anew, `ms` from the real now. */
 void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms);
 
-/* --- conn/state.c ------------------------------------------------------- */
+/* --- conn/state.c --------------------------------------------------------- */
 
 void weir__conn_state_init(struct weir__conn *conn);
 void weir__conn_change_state(struct weir__conn *conn,
@@ -158,7 +158,7 @@ void weir__conn_become_ready(struct weir__conn *conn);
 
 void weir__conn_stop_timers(struct weir__conn *conn);
 
-/* --- conn/queue.c ------------------------------------------------------- */
+/* --- conn/queue.c --------------------------------------------------------- */
 
 void weir__conn_queue_init(struct weir__conn *conn);
 
@@ -213,7 +213,7 @@ void weir__handshake_begin(struct weir__conn *conn);
 void weir__handshake_on_push(redisAsyncContext *context, void *answer,
                              void *arg);
 
-/* --- conn/socket.c ------------------------------------------------------- */
+/* --- conn/socket.c -------------------------------------------------------- */
 
 /* Options of a fresh socket: not inherited, dead peers are noticed. */
 void weir__socket_prepare(int fd, bool is_unix);

@@ -35,14 +35,14 @@ struct weir__settle {
     struct weir__buf copies[];
 };
 
-/* --- delay/verdicts.c ---------------------------------------------------- */
+/* --- delay/verdicts.c ----------------------------------------------------- */
 
 /* Send a held call once more. */
 void weir__settle_send(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
 
-/* --- delay/hold.c -------------------------------------------------------- */
+/* --- delay/hold.c --------------------------------------------------------- */
 
 void weir__hold_init(struct weir__delay_topic *topic);
 void weir__hold_fini(struct weir__delay_topic *topic);

@@ -155,7 +155,7 @@ struct weir__delay {
 
 struct weir__delay_topic *weir__delay_topic_of(struct weir__store_topic *topic);
 
-/* --- delay/add.c -------------------------------------------------------- */
+/* --- delay/add.c ---------------------------------------------------------- */
 
 int weir__delay_add(struct weir__store_topic *topic,
                     const struct weir__new_job *job, weir_added_fn fn,
@@ -173,11 +173,11 @@ void weir__delay_write_stage(struct weir__buf *buf,
                              const struct weir__items *items,
                              const struct weir__parcel *parcel);
 
-/* --- delay/claim.c ------------------------------------------------------ */
+/* --- delay/claim.c -------------------------------------------------------- */
 
 void weir__delay_flush_claim(struct weir__delay_topic *topic);
 
-/* --- delay/fetchers.c --------------------------------------------------- */
+/* --- delay/fetchers.c ----------------------------------------------------- */
 
 /* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
 void weir__lease_fetch(struct weir__delay_lease *lease);
@@ -189,7 +189,7 @@ bool weir__lease_fetch_again(struct weir__delay_lease *lease, int code,
 /* The next large fetch opens new ones. */
 void weir__fetchers_close(struct weir__delay *shared);
 
-/* --- delay/hint.c ------------------------------------------------------- */
+/* --- delay/hint.c --------------------------------------------------------- */
 
 /* A wake-up said that this pack is to be claimed. */
 void weir__hint_note(struct weir__delay_topic *topic, const char *seq);
@@ -202,7 +202,7 @@ void weir__hint_send(struct weir__delay_topic *topic);
 bool weir__hint_takes(struct weir__delay_topic *topic,
                       struct weir__delay_lease *lease);
 
-/* --- delay/fetch.c ------------------------------------------------------ */
+/* --- delay/fetch.c -------------------------------------------------------- */
 
 /* The reply to the fetch of a lease's packs; `ask` is the lease. */
 void weir__lease_fetched(struct weir__request *request, int code,
@@ -217,14 +217,14 @@ void weir__delay_lease_leave(struct weir__delay_lease *lease);
 /* With its batches and whatever runs are still out. */
 void weir__delay_lease_free(struct weir__delay_lease *lease);
 
-/* --- delay/start.c ------------------------------------------------------ */
+/* --- delay/start.c -------------------------------------------------------- */
 
 void weir__delay_start(struct weir__store_topic *topic, struct weir__run *run);
 
 /* Log which suspect was running when a worker of this name died. */
 void weir__delay_recall(struct weir__delay_topic *topic);
 
-/* --- delay/settle.c ----------------------------------------------------- */
+/* --- delay/settle.c ------------------------------------------------------- */
 
 void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
 
@@ -239,7 +239,7 @@ void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held);
 /* Forget the verdicts that are collected. */
 void weir__delay_clear_verdicts(struct weir__delay_topic *topic);
 
-/* --- delay/verdicts.c --------------------------------------------------- */
+/* --- delay/verdicts.c ----------------------------------------------------- */
 
 /* Send the verdicts, unless they wait for more. */
 void weir__delay_flush_settles(struct weir__delay_topic *topic);
@@ -247,21 +247,21 @@ void weir__delay_flush_settles(struct weir__delay_topic *topic);
 /* In any case. */
 void weir__delay_send_settles(struct weir__delay_topic *topic);
 
-/* --- delay/lease.c ------------------------------------------------------ */
+/* --- delay/lease.c -------------------------------------------------------- */
 
 void weir__delay_renew(struct weir__renewals *renewals,
                        const struct weir__store_topic *topic, int64_t lease_ms);
 
-/* --- delay/overdue.c ---------------------------------------------------- */
+/* --- delay/overdue.c ------------------------------------------------------ */
 
 struct weir__overdue *weir__overdue_new(void);
 
-/* --- delay/limits.c ------------------------------------------------------ */
+/* --- delay/limits.c ------------------------------------------------------- */
 
 /* Are the limits of adds known? If not, what tells them flushes the adds. */
 bool weir__delay_knows_limits(struct weir__delay_topic *topic);
 
-/* --- delay/requeue.c, delay/purge.c, delay/page.c ----------------------- */
+/* --- delay/requeue.c, delay/purge.c, delay/page.c ------------------------- */
 
 int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
                         weir_count_fn fn, void *arg);
@@ -272,7 +272,7 @@ int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
 int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
                      size_t limit, weir_show_fn fn, void *arg);
 
-/* --- delay/job.c, delay/list.c, delay/stats.c --------------------------- */
+/* --- delay/job.c, delay/list.c, delay/stats.c ----------------------------- */
 
 /* Fill in what a record says of a job; of an unreadable one that it is
  * malformed. WEIR_ENEWER. */

@@ -21,29 +21,29 @@ struct claim_request {
 
 /* --- claims ------------------------------------------------------------- */
 
-static struct weir__external_claim *
-claim_new(struct weir__external_topic *topic, size_t count)
+static struct weir__external_lease *
+lease_new(struct weir__external_topic *topic, size_t count)
 {
-    struct weir__external_claim *claim =
-        weir__mem_new(sizeof(*claim) + count * (sizeof(claim->entries[0]) +
-                                                sizeof(claim->runs[0])));
+    struct weir__external_lease *lease =
+        weir__mem_new(sizeof(*lease) + count * (sizeof(lease->entries[0]) +
+                                                sizeof(lease->runs[0])));
 
-    if (claim == NULL)
+    if (lease == NULL)
         return NULL;
-    claim->topic = topic;
-    claim->runs = (struct weir__run *)(void *)(claim->entries + count);
-    weir__lease_begin(&claim->base, &topic->base);
-    return claim;
+    lease->topic = topic;
+    lease->runs = (struct weir__run *)(void *)(lease->entries + count);
+    weir__lease_begin(&lease->base, &topic->base);
+    return lease;
 }
 
-void weir__external_claim_free(struct weir__external_claim *claim)
+void weir__external_lease_free(struct weir__external_lease *lease)
 {
-    weir__lease_end(&claim->base);
-    for (size_t i = 0; i < claim->count; i++)
-        if (claim->runs[i].magic == WEIR__RUN_MAGIC)
-            weir__run_fini(&claim->runs[i]);
-    weir__buf_fini(&claim->bytes);
-    weir__mem_free(claim);
+    weir__lease_end(&lease->base);
+    for (size_t i = 0; i < lease->count; i++)
+        if (lease->runs[i].magic == WEIR__RUN_MAGIC)
+            weir__run_fini(&lease->runs[i]);
+    weir__buf_fini(&lease->bytes);
+    weir__mem_free(lease);
 }
 
 /* --- reading the reply -------------------------------------------------- */
@@ -57,12 +57,12 @@ static int64_t bounded_due(int64_t due_ms)
 }
 
 /* False: not an answer of the script. */
-static bool read_entry(struct weir__external_claim *claim, size_t index,
+static bool read_entry(struct weir__external_lease *lease, size_t index,
                        const struct redisReply *reply)
 {
     size_t at = HEAD + FIELDS * index;
-    struct weir__external_entry *entry = &claim->entries[index];
-    struct weir__run *run = &claim->runs[index];
+    struct weir__external_entry *entry = &lease->entries[index];
+    struct weir__run *run = &lease->runs[index];
     struct weir_slice id, past;
 
     if (!weir__reply_str(reply, at, &id) ||
@@ -70,11 +70,11 @@ static bool read_entry(struct weir__external_claim *claim, size_t index,
         !weir__reply_int(reply, at + 3, &run->due_ms))
         return false;
     run->due_ms = bounded_due(run->due_ms);
-    entry->id_at = claim->bytes.len;
+    entry->id_at = lease->bytes.len;
     entry->id_len = id.len;
-    weir__buf_append(&claim->bytes, id.ptr, id.len);
+    weir__buf_append(&lease->bytes, id.ptr, id.len);
     run->is_malformed = !weir__external_read_body(
-                            &claim->bytes, reply->element[at + 1], entry) ||
+                            &lease->bytes, reply->element[at + 1], entry) ||
                         !weir__id_is_sound(id);
     entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
     weir__external_read_past(past, &run->record, &run->blamed);
@@ -85,28 +85,28 @@ static bool read_entry(struct weir__external_claim *claim, size_t index,
 }
 
 /* The bytes do not move any more. */
-static void fill_run(struct weir__external_claim *claim, size_t index)
+static void fill_run(struct weir__external_lease *lease, size_t index)
 {
-    const struct weir__external_entry *entry = &claim->entries[index];
-    struct weir__run *run = &claim->runs[index];
-    const uint8_t *bytes = claim->bytes.ptr;
-    int64_t late_us = claim->time_us - run->due_ms * 1000;
+    const struct weir__external_entry *entry = &lease->entries[index];
+    struct weir__run *run = &lease->runs[index];
+    const uint8_t *bytes = lease->bytes.ptr;
+    int64_t late_us = lease->time_us - run->due_ms * 1000;
 
     run->job.host = &weir__host;
     run->magic = WEIR__RUN_MAGIC;
-    run->batch = claim;
+    run->batch = lease;
     run->node = (uint32_t)index;
     run->id = weir__slice_of(bytes + entry->id_at, entry->id_len);
     if (!weir__id_is_sound(run->id))
         run->id = weir__slice_str("unreadable");
     if (run->is_malformed)
-        weir__topic_log_loss(&claim->topic->base, WEIR__LOSS_MALFORMED, 1,
+        weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
                              run->id);
     run->record.body = weir__slice_of(bytes + entry->body_at, entry->body_len);
-    run->token = claim->base.token;
+    run->token = lease->base.token;
     run->late_us = late_us < 0 ? 0 : late_us;
-    run->claimed_ns = claim->claimed_ns;
-    if (index + 1 < claim->count)
+    run->claimed_ns = lease->claimed_ns;
+    if (index + 1 < lease->count)
         run->next = run + 1;
 }
 
@@ -121,32 +121,32 @@ static void note_bytes(struct weir__external_topic *topic, size_t bytes,
 
 /* NULL: out of memory, or not an answer of the script. What was claimed comes
  * back by itself. */
-static struct weir__external_claim *
+static struct weir__external_lease *
 read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
            size_t count)
 {
-    struct weir__external_claim *claim = claim_new(topic, count);
+    struct weir__external_lease *lease = lease_new(topic, count);
     int64_t token = 0;
     bool is_sound;
 
-    if (claim == NULL)
+    if (lease == NULL)
         return NULL;
-    is_sound = weir__reply_time(reply, 0, &claim->time_us) &&
+    is_sound = weir__reply_time(reply, 0, &lease->time_us) &&
                weir__reply_int(reply, 1, &token) && token > 0;
     for (size_t i = 0; i < count && is_sound; i++)
-        is_sound = read_entry(claim, i, reply);
-    if (!is_sound || claim->bytes.failed) {
-        weir__external_claim_free(claim);
+        is_sound = read_entry(lease, i, reply);
+    if (!is_sound || lease->bytes.failed) {
+        weir__external_lease_free(lease);
         return NULL;
     }
-    claim->base.token = (uint64_t)token;
-    claim->claimed_ns = weir__redis_now_ns(topic->base.store);
-    claim->count = count;
-    claim->out = count;
+    lease->base.token = (uint64_t)token;
+    lease->claimed_ns = weir__redis_now_ns(topic->base.store);
+    lease->count = count;
+    lease->out = count;
     for (size_t i = 0; i < count; i++)
-        fill_run(claim, i);
-    note_bytes(topic, claim->bytes.len, count);
-    return claim;
+        fill_run(lease, i);
+    note_bytes(topic, lease->bytes.len, count);
+    return lease;
 }
 
 /* --- the claim ---------------------------------------------------------- */
@@ -154,7 +154,7 @@ read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
 static int read_reply(struct weir__external_topic *topic,
                       const struct redisReply *reply, size_t room,
                       struct weir__claimed *claimed,
-                      struct weir__external_claim **ret_claim,
+                      struct weir__external_lease **ret_claim,
                       int64_t *ret_revision)
 {
     int64_t time_us, count, state;
@@ -166,7 +166,7 @@ static int read_reply(struct weir__external_topic *topic,
     if (!weir__reply_int(reply, 2, &claimed->next_due_us) ||
         !weir__reply_int(reply, 3, &count) ||
         !weir__reply_int(reply, 4, &state) || count < 0 ||
-        count > WEIR__FEED_CALL ||
+        count > WEIR__EXTERNAL_CALL ||
         (size_t)reply->elements < HEAD + FIELDS * (size_t)count)
         return WEIR_ESERVER;
     claimed->is_paused = (state & 1) != 0;
@@ -199,18 +199,18 @@ static void note_last(struct weir__external_topic *topic,
 
 static void deliver(struct weir__external_topic *topic,
                     const struct weir__claimed *claimed,
-                    struct weir__external_claim *claim)
+                    struct weir__external_lease *lease)
 {
     const struct weir__store_events *events = &topic->base.store->events;
 
     if (topic->base.user == NULL) {
-        if (claim != NULL)
-            weir__external_claim_free(claim); /* its lease runs out */
+        if (lease != NULL)
+            weir__external_lease_free(lease); /* its lease runs out */
         return;
     }
     events->claimed(topic->base.user, claimed);
-    if (claim != NULL)
-        events->arrived(topic->base.user, claim->runs, claim->count, 0);
+    if (lease != NULL)
+        events->arrived(topic->base.user, lease->runs, lease->count, 0);
 }
 
 static void on_claimed(struct weir__request *request, int code,
@@ -220,7 +220,7 @@ static void on_claimed(struct weir__request *request, int code,
         (struct claim_request *)request; /* its first member */
     struct weir__external_topic *topic = asked->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
-    struct weir__external_claim *claim = NULL;
+    struct weir__external_lease *lease = NULL;
     size_t room = asked->room;
     int64_t revision = topic->base.revision;
 
@@ -229,7 +229,7 @@ static void on_claimed(struct weir__request *request, int code,
     if (code == WEIR_ETOOBIG) /* they come again after their lease, by ones */
         topic->entry_bytes = REPLY_BYTES + 1;
     if (code == WEIR_OK) {
-        code = read_reply(topic, reply, room, &claimed, &claim, &revision);
+        code = read_reply(topic, reply, room, &claimed, &lease, &revision);
         if (code == WEIR_ESERVER)
             weir__topic_log_error(&topic->base, "claim", code, reply);
     }
@@ -246,7 +246,7 @@ static void on_claimed(struct weir__request *request, int code,
         !claimed.is_paused)
         weir__topic_follow(&topic->base, revision);
     else
-        deliver(topic, &claimed, claim);
+        deliver(topic, &claimed, lease);
 }
 
 static size_t room_of(const struct weir__external_topic *topic)

@@ -24,7 +24,7 @@ static void topic_fini(struct weir__store_topic *base)
     struct weir__external_topic *topic = weir__external_topic_of(base);
 
     while (base->leases != NULL)
-        weir__external_claim_free((struct weir__external_claim *)base->leases);
+        weir__external_lease_free((struct weir__external_lease *)base->leases);
     while (topic->calls != NULL) {
         struct weir__external_call *call = topic->calls;
 

@@ -15,7 +15,7 @@ void weir__external_renew(struct weir__renewals *renewals,
     struct weir__buf *buf = &renewals->bytes;
 
     while (lease != NULL) {
-        size_t count = weir__leases_count(lease, WEIR__FEED_CALL);
+        size_t count = weir__leases_count(lease, WEIR__EXTERNAL_CALL);
 
         weir__renewals_begin(renewals, &weir__script_external_renew);
         weir__resp_eval(buf, &weir__script_external_renew, 3, 3 + count);
@@ -38,8 +38,8 @@ static void on_started(struct weir__request *request, int code,
     struct weir__external_entry *entry =
         (struct weir__external_entry *)request; /* first */
     struct weir__run *run = entry->starting;
-    const struct weir__external_claim *claim = run->batch;
-    struct weir__external_topic *topic = claim->topic;
+    const struct weir__external_lease *lease = run->batch;
+    struct weir__external_topic *topic = lease->topic;
     int64_t is_ours = 0;
 
     entry->starting = NULL;
@@ -55,11 +55,11 @@ static void on_started(struct weir__request *request, int code,
 void weir__external_start(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__external_topic *topic = weir__external_topic_of(base);
-    struct weir__external_claim *claim = run->batch;
-    struct weir__external_entry *entry = &claim->entries[run->node];
+    struct weir__external_lease *lease = run->batch;
+    struct weir__external_entry *entry = &lease->entries[run->node];
     struct weir__buf bytes = {0};
 
-    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && claim->topic == topic);
+    WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && lease->topic == topic);
     WEIR_ASSERT(run->is_suspect && entry->starting == NULL);
     entry->start.done = on_started;
     entry->starting = run;

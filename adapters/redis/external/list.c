@@ -107,7 +107,8 @@ int weir__external_list(struct weir__store_topic *base,
         .request.done = on_found,
         .topic = topic,
         .state = state,
-        .limit = limit < WEIR__FEED_LIST_MAX ? limit : WEIR__FEED_LIST_MAX,
+        .limit =
+            limit < WEIR__EXTERNAL_LIST_MAX ? limit : WEIR__EXTERNAL_LIST_MAX,
         .fn = fn,
         .arg = arg,
     };

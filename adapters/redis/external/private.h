@@ -19,9 +19,9 @@
 struct weir__external;
 
 enum {
-    WEIR__FEED_CALL = 1024,   /* most entries of one script call */
-    WEIR__FEED_ID_MAX = 48,   /* of an entry of a stream, and more */
-    WEIR__FEED_LIST_MAX = 500 /* most entries that are shown */
+    WEIR__EXTERNAL_CALL = 1024,   /* most entries of one script call */
+    WEIR__EXTERNAL_ID_MAX = 48,   /* of an entry of a stream, and more */
+    WEIR__EXTERNAL_LIST_MAX = 500 /* most entries that are shown */
 };
 
 /* What is known of a taken entry besides its run. Places are positions in the
@@ -36,7 +36,7 @@ struct weir__external_entry {
 };
 
 /* Entries that were claimed together, until all of them came back. */
-struct weir__external_claim {
+struct weir__external_lease {
     struct weir__lease base; /* first */
     struct weir__external_topic *topic;
     int64_t time_us; /* server time */
@@ -92,7 +92,7 @@ struct weir__external_topic {
 
     struct weir__conn *waits; /* blocks until there is an entry */
     bool is_waiting;
-    char waits_after[WEIR__FEED_ID_MAX]; /* of a stream */
+    char waits_after[WEIR__EXTERNAL_ID_MAX]; /* of a stream */
 };
 
 struct weir__external {
@@ -100,7 +100,7 @@ struct weir__external {
     struct weir__buf scratch[2];
 };
 
-/* --- external/external.c ----------------------------------------------- */
+/* --- external/external.c -------------------------------------------------- */
 
 struct weir__external_topic *
 weir__external_topic_of(struct weir__store_topic *port);
@@ -131,7 +131,7 @@ void weir__external_write_past(struct weir__buf *buf,
 /* --- external/claim.c ----------------------------------------------------- */
 
 void weir__external_flush_claim(struct weir__external_topic *topic);
-void weir__external_claim_free(struct weir__external_claim *claim);
+void weir__external_lease_free(struct weir__external_lease *lease);
 
 /* --- external/wait.c ------------------------------------------------------ */
 
@@ -139,7 +139,7 @@ void weir__external_claim_free(struct weir__external_claim *claim);
 void weir__external_wait(struct weir__external_topic *topic);
 void weir__external_stop_waiting(struct weir__external_topic *topic);
 
-/* --- external/settle.c, feed/move.c --------------------------------------- */
+/* --- external/settle.c, external/move.c ----------------------------------- */
 
 void weir__external_settle(struct weir__store_topic *topic,
                            struct weir__run *run);
@@ -190,7 +190,7 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
                          const struct redisReply *reply,
                          struct weir__external_place *ret_place);
 
-/* --- external/stats.c, feed/list.c, feed/manage.c ------------------------- */
+/* --- external/stats.c, external/list.c, external/manage.c ----------------- */
 
 int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                          void *arg);

@@ -50,7 +50,7 @@ static struct weir__external_call *last_call(struct weir__external_topic *topic)
 /* Jobs of one call go to one topic. */
 static bool fits(const struct weir__external_call *call, const char *target)
 {
-    return call->verdicts < WEIR__FEED_CALL && call->autos < AUTOS &&
+    return call->verdicts < WEIR__EXTERNAL_CALL && call->autos < AUTOS &&
            !call->is_broken && call->done.len + call->other.len < CALL_BYTES &&
            (target[0] == '\0' || call->target[0] == '\0' ||
             strcmp(call->target, target) == 0);
@@ -74,10 +74,10 @@ static bool note_auto(struct weir__external_call *call, uint64_t token)
 /* By which the script knows the entry; what is shown may be another one. */
 static void write_id(struct weir__buf *buf, const struct weir__run *run)
 {
-    const struct weir__external_claim *claim = run->batch;
-    const struct weir__external_entry *entry = &claim->entries[run->node];
+    const struct weir__external_lease *lease = run->batch;
+    const struct weir__external_entry *entry = &lease->entries[run->node];
 
-    weir__pack_str(buf, claim->bytes.ptr + entry->id_at, entry->id_len);
+    weir__pack_str(buf, lease->bytes.ptr + entry->id_at, entry->id_len);
 }
 
 static bool note_done(struct weir__external_call *call,
@@ -108,12 +108,12 @@ static const char *word_of(const struct weir__run *run)
 static struct weir_slice bytes_of(const struct weir__external_topic *topic,
                                   const struct weir__run *run)
 {
-    const struct weir__external_claim *claim = run->batch;
-    const struct weir__external_entry *entry = &claim->entries[run->node];
+    const struct weir__external_lease *lease = run->batch;
+    const struct weir__external_entry *entry = &lease->entries[run->node];
     bool is_needed = !entry->is_kept ||
                      (topic->is_stream && run->outcome == WEIR__OUTCOME_DEAD);
 
-    return is_needed ? weir__slice_of(claim->bytes.ptr + entry->raw_at,
+    return is_needed ? weir__slice_of(lease->bytes.ptr + entry->raw_at,
                                       entry->raw_len)
                      : (struct weir_slice){0};
 }
@@ -121,7 +121,7 @@ static struct weir_slice bytes_of(const struct weir__external_topic *topic,
 static bool note_other(struct weir__external_call *call,
                        const struct weir__run *run, const char *target)
 {
-    const struct weir__external_claim *claim = run->batch;
+    const struct weir__external_lease *lease = run->batch;
     struct weir_slice bytes = bytes_of(call->topic, run);
     struct weir__buf *past = &call->topic->shared->scratch[0];
     const char *word = word_of(run);
@@ -134,7 +134,7 @@ static bool note_other(struct weir__external_call *call,
     weir__pack_uint(&call->other, (uint64_t)run->delay_ms);
     weir__pack_str(&call->other, past->ptr, past->len);
     weir__pack_str(&call->other, bytes.ptr, bytes.len);
-    weir__pack_uint(&call->other, claim->entries[run->node].is_kept ? 0 : 1);
+    weir__pack_uint(&call->other, lease->entries[run->node].is_kept ? 0 : 1);
     call->others++;
     if (past->failed || call->other.failed)
         return false;
@@ -158,7 +158,7 @@ static const char *target_of(const struct weir__external_topic *topic,
 static void take_verdict(struct weir__external_topic *topic,
                          const struct weir__run *run)
 {
-    const struct weir__external_claim *claim = run->batch;
+    const struct weir__external_lease *lease = run->batch;
     const char *target = target_of(topic, run);
     struct weir__external_call *call = last_call(topic);
     bool is_noted;
@@ -169,7 +169,7 @@ static void take_verdict(struct weir__external_topic *topic,
         return; /* its lease runs out */
     if (run->outcome != WEIR__OUTCOME_DONE)
         is_noted = note_other(call, run, target);
-    else if (claim->entries[run->node].is_kept)
+    else if (lease->entries[run->node].is_kept)
         is_noted = note_done(call, run);
     else
         is_noted = note_auto(call, run->token);
@@ -182,19 +182,19 @@ void weir__external_settle(struct weir__store_topic *base,
                            struct weir__run *run)
 {
     struct weir__external_topic *topic = weir__external_topic_of(base);
-    struct weir__external_claim *claim = run->batch;
+    struct weir__external_lease *lease = run->batch;
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
-    WEIR_ASSERT(claim->topic == topic && claim->out > 0);
-    WEIR_ASSERT(claim->entries[run->node].starting == NULL);
+    WEIR_ASSERT(lease->topic == topic && lease->out > 0);
+    WEIR_ASSERT(lease->entries[run->node].starting == NULL);
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
     if (run->outcome != WEIR__OUTCOME_TAKEN)
         take_verdict(topic, run);
     weir__run_fini(run);
     run->magic = 0;
-    claim->out--;
-    if (claim->out == 0)
-        weir__external_claim_free(claim);
+    lease->out--;
+    if (lease->out == 0)
+        weir__external_lease_free(lease);
 }
 
 /* --- replies ------------------------------------------------------------ */

@@ -51,7 +51,7 @@ int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
 bool weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
-/* --- delay/overdue.c: the verdict on an overdue run of a delay topic ----- */
+/* --- delay/overdue.c: the verdict on an overdue run of a delay topic ------ */
 
 void weir__overdue_free(struct weir__overdue *overdue);
 

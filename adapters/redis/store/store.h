@@ -208,7 +208,7 @@ void weir__redis_fail(struct weir__request *request, int code);
 void weir__redis_enter(struct weir__redis *store);
 void weir__redis_leave(struct weir__redis *store);
 
-/* --- store/link.c: connections and the producer number ------------------- */
+/* --- store/link.c: connections and the producer number -------------------- */
 
 int weir__redis_connect(struct weir__redis *store);
 
@@ -298,7 +298,7 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg);
 int weir__redis_topics(struct weir__store *store, weir_topics_fn fn, void *arg);
 
-/* --- store/follow.c: the stored options ---------------------------------- */
+/* --- store/follow.c: the stored options ----------------------------------- */
 
 /* Ask for all of them. */
 void weir__topic_request_options(struct weir__store_topic *topic,
@@ -308,7 +308,7 @@ void weir__topic_request_options(struct weir__store_topic *topic,
  * user, then the kind. Nothing while that is under way. */
 void weir__topic_follow(struct weir__store_topic *topic, int64_t revision);
 
-/* --- store/stats.c: statistics ------------------------------------------- */
+/* --- store/stats.c: statistics -------------------------------------------- */
 
 struct weir__stats_request {
     struct weir__request request; /* first */

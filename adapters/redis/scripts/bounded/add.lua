@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_add: add events to groups of a bounded topic.
+-- add: add events to groups of a bounded topic.
 --
 -- KEYS  rot hot out meta idle options seen ttl, then for each group: its list
 -- ARGV  topic, kind, seat, number, then for each group: its name, how many

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_claim: take batches of events of the groups whose turn it is.
+-- claim: take batches of events of the groups whose turn it is.
 --
 -- A script declares its keys, but whose turn it is only the server knows. So a
 -- call takes from groups that an earlier one offered, and offers the next ones.

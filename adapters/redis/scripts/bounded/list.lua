@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_list: read events of groups, and name the next groups.
+-- list: read events of groups, and name the next groups.
 --
 -- KEYS  meta rot hot lease, then for each group the list that is looked at
 -- ARGV  kind, most events, how many groups were named so far, events of the

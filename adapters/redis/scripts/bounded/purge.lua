@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_purge: delete whole groups, and name the next ones.
+-- purge: delete whole groups, and name the next ones.
 --
 -- KEYS  rot hot lease out meta ttl, then for each group: its list, the list of
 --       its leased batch

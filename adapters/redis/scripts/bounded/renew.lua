@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_renew: prolong the leases of batches, or note that the suspect in one
+-- renew: prolong the leases of batches, or note that the suspect in one
 -- of them is about to run.
 --
 -- KEYS  lease out

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_settle: batches come back as a whole: what is done or dropped is
+-- settle: batches come back as a whole: what is done or dropped is
 -- gone, what is left goes back to the head of its group.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each batch: the list

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- bounded_stats: counts of a topic.
+-- stats: counts of a topic.
 --
 -- KEYS  meta
 -- Reply { name, value, ... } as delay/stats; what was dropped by reason, too

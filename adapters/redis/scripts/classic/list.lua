@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_list: messages in one state.
+-- list: messages in one state.
 --
 -- KEYS  fifo parked meta
 -- ARGV  state: scheduled, ready or running; most messages

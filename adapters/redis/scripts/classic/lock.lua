@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_lock: take the lock of a sync topic, or ask to be woken when it is free.
+-- lock: take the lock of a sync topic, or ask to be woken when it is free.
 --
 -- KEYS  lock lockers
 -- ARGV  consumer, worker, ms after which the lock is free by itself

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_park: park a message that was taken in a step of its own.
+-- park: park a message that was taken in a step of its own.
 --
 -- KEYS  parked alive
 -- ARGV  consumer, lease ms, message

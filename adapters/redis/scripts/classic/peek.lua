@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_peek: look at the head. A worker that finds nothing due is registered
+-- peek: look at the head. A worker that finds nothing due is registered
 -- as idle until something is.
 --
 -- KEYS  fifo idle

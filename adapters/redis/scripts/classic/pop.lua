@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_pop: take the message at the head, and park it in the same step where
+-- pop: take the message at the head, and park it in the same step where
 -- that is wanted. A worker that finds nothing is registered as idle.
 --
 -- KEYS  fifo parked alive meta idle lock

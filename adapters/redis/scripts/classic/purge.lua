@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_purge: delete every message, the parked ones too.
+-- purge: delete every message, the parked ones too.
 --
 -- KEYS  fifo parked alive meta
 -- Reply { how many }, or { -1 } when there is no such topic

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_push: append messages.
+-- push: append messages.
 --
 -- KEYS  fifo ids meta options idle
 -- ARGV  topic, kind, own delay in ms (-1: none), then for each message id

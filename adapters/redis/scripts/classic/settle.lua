@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_settle: what becomes of a message that was taken. One that was parked
+-- settle: what becomes of a message that was taken. One that was parked
 -- must still be; others were counted as done when they were taken.
 --
 -- KEYS  fifo parked alive meta options idle

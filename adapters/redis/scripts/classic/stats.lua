@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_stats: counts of a topic.
+-- stats: counts of a topic.
 --
 -- KEYS  fifo parked meta
 -- Reply { name, value, ... } as delay/stats; those that are parked run

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- fifo_unlock: release the lock if it is still the consumer's, and wake one of
+-- unlock: release the lock if it is still the consumer's, and wake one of
 -- the workers that wait for it.
 --
 -- KEYS  lock lockers

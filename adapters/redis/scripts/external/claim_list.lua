@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_claim_list: take entries from a plain list under a new lease, those that
+-- claim_list: take entries from a plain list under a new lease, those that
 -- weir holds back first once they are due. What is taken is kept in `held`
 -- until it is settled; with auto-ack it is gone, only how many are out is kept.
 -- One that is too large to be given is kept even so, with the dead.
@@ -16,7 +16,7 @@
 --       Where the revision is another one nothing is taken.
 --#include number
 --#include past
---#include feed
+--#include external
 --#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -24,13 +24,13 @@ local time_us = time[1] * 1000000 + time[2]
 local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local list, room = KEYS[8], tonumber(ARGV[2])
-local stored = feed_kind(keys.meta, ARGV[1])
+local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key')
 if (options[3] or '') ~= ARGV[5] then
   call('HSET', keys.meta, 'key', ARGV[5])
 end
-feed_expire(keys, now)
+external_expire(keys, now)
 
 local state = number_of(options[2]) * 2
 local reply, out = { time_us, 0, -1, 0, state }, {}
@@ -101,6 +101,6 @@ if count > 0 then
   tally(keys.meta, 'claimed', count)
   reply[2], reply[4] = token, count
 end
-reply[3] = feed_next_us(keys, time)
+reply[3] = external_next_us(keys, time)
 tell_aside(keys.meta, reply)
 return reply

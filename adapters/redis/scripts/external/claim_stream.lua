@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_claim_stream: take entries of a stream through its consumer group under a
+-- claim_stream: take entries of a stream through its consumer group under a
 -- new lease: first those that weir holds back once they are due, then new ones,
 -- then what consumers of the group left behind that look dead. All workers are
 -- one consumer: which of them has what is in `run`.
@@ -18,7 +18,7 @@
 --#include number
 --#include past
 --#include entry
---#include feed
+--#include external
 --#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -27,14 +27,14 @@ local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local stream, room = KEYS[8], tonumber(ARGV[2])
 local group, consumer = ARGV[6], ARGV[7]
-local stored = feed_kind(keys.meta, ARGV[1])
+local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key', 'swept',
                      'cursor', 'group')
 if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
   call('HSET', keys.meta, 'key', ARGV[5], 'group', group)
 end
-feed_expire(keys, now)
+external_expire(keys, now)
 
 local state = number_of(options[2]) * 2
 local reply, out, lost = { time_us, 0, -1, 0, state }, {}, 0
@@ -186,6 +186,6 @@ else
   end
 end
 if lost > 0 then tally(keys.meta, 'lost', lost) end
-reply[3] = feed_next_us(keys, time)
+reply[3] = external_next_us(keys, time)
 tell_aside(keys.meta, reply)
 return reply

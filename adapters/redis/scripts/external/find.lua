@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_find: where the entries of a topic are.
+-- find: where the entries of a topic are.
 --
 -- KEYS  meta options
 -- Reply { kind ('' = no such topic), key and group that are stored with it, key

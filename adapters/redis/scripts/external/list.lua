@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_list: entries of one state. Those that nobody took yet have no id in a
+-- list: entries of one state. Those that nobody took yet have no id in a
 -- list.
 --
 -- KEYS  meta wait run held past dead, the list or stream
@@ -43,7 +43,7 @@ local function give_untaken(count)
     end
     return
   end
-  local info = feed_group(source, group)
+  local info = external_group(source, group)
   local from = info and info['last-delivered-id'] or '0-0'
   if call('EXISTS', source) == 0 then return end
   for _, entry in ipairs(call('XRANGE', source, from, '+', 'COUNT',

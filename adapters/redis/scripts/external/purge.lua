@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_purge: delete what is in a topic that is a list or a stream. A stream
+-- purge: delete what is in a topic that is a list or a stream. A stream
 -- keeps its entries, other groups may read them: this group goes past them.
 --
 -- KEYS  meta wait run lease held past dead auto, the list or stream
@@ -22,7 +22,7 @@ if ARGV[2] == '1' then
   return { kind, #ids, #ids == 500 and 1 or 0 }
 end
 
-local left = feed_left(source, group)
+local left = external_left(source, group)
 local count = left + call('ZCARD', wait) + call('ZCARD', run) +
               call('ZCARD', dead)
 for _, jobs in ipairs(call('HVALS', auto)) do
@@ -34,7 +34,7 @@ if group == '' then
   call('UNLINK', source)
   return { kind, count, 0 }
 end
-if not feed_group(source, group) then return { kind, count, 0 } end
+if not external_group(source, group) then return { kind, count, 0 } end
 call('XGROUP', 'SETID', source, group, '$')
 local ids = {}
 for _, entry in ipairs(call('XPENDING', source, group, '-', '+', 500)) do

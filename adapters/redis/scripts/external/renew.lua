@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_renew: prolong claims of one worker. Entries of a stream are claimed
+-- renew: prolong claims of one worker. Entries of a stream are claimed
 -- anew in their group, too, so that they do not look abandoned there.
 --
 -- KEYS  lease run, the list or stream

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_requeue: dead entries become ready again, or are forgotten.
+-- requeue: dead entries become ready again, or are forgotten.
 --
 -- KEYS  meta wait held past dead
 -- ARGV  id ('': the 500 oldest), '1' to forget it

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_settle: verdicts for entries of a list or a stream, in one atomic step.
+-- settle: verdicts for entries of a list or a stream, in one atomic step.
 -- Each counts only while its entry is under its token, so repeating a call
 -- changes nothing. All lists are msgpack, flat, or '' when empty.
 --

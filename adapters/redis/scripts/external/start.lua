@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_start: note that an entry with which a worker died is about to run.
+-- start: note that an entry with which a worker died is about to run.
 --
 -- KEYS  run past
 -- ARGV  token, id

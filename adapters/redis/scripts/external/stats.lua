@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- feed_stats: counts of a topic that is a list or a stream.
+-- stats: counts of a topic that is a list or a stream.
 --
 -- KEYS  meta wait run dead auto, the list or stream
 -- ARGV  group ('': a list)
@@ -17,7 +17,7 @@ for i, value in ipairs(call('HMGET', meta, unpack(names))) do
 end
 local options = call('HMGET', meta, 'kind', 'paused')
 
-local left, exact = feed_left(source, ARGV[1])
+local left, exact = external_left(source, ARGV[1])
 local due = call('ZCOUNT', wait, '-inf', now)
 local running = call('ZCARD', run)
 for _, jobs in ipairs(call('HVALS', auto)) do
