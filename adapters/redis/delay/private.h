@@ -2,8 +2,35 @@
 #ifndef WEIR_DELAY_PRIVATE_H
 #define WEIR_DELAY_PRIVATE_H
 
-/* What the files of delay topics share. delay/delay.c has the table of rules;
- * then there is one file for each thing that a topic does. */
+/* What the files of delay topics share; delay/delay.c has the table of rules.
+ *
+ * The life of a job, in the order in which it happens:
+ *
+ *           +------- retry, snooze, given back, lease ran out -------+
+ *           v                                                        |
+ *   add --> wait --claim--> run --handler--> settle --> (held back) -+--> gone
+ *           ^                                   |
+ *           +------------- requeue ------------ dead
+ *
+ *   add      add.c collects jobs, plan.c makes packs of them; add_call.c stores
+ *            a pack and calls the script `add`, which puts the pack's root node
+ *            into `wait`, scored by its due time.
+ *   claim    claim.c: the script moves due nodes from `wait` to `run`, under one
+ *            token: struct weir__delay_lease. hint.c and fetchers.c get their
+ *            packs, fetch.c makes runs of these for core.
+ *   run      core calls the handler. Of a suspect start.c notes that first.
+ *            Meanwhile lease.c prolongs the lease, on the loop or by the keeper
+ *            (store/keeper.h), which settles what is overdue (overdue.c).
+ *   settle   settle.c takes the outcome, a bit in its node or bytes to be
+ *            written; draft.c puts a call together, verdicts.c sends it. What
+ *            the server does not take for a while hold.c sends again.
+ *   gone     the script takes the slot out of `run` and `ids`; a pack goes with
+ *            its last slot.
+ *   dead     its record is in `rec` until requeue.c or purge.c comes.
+ *
+ * The lease ends when its last verdict was answered; until then all of this is
+ * under its token, and a verdict without it is refused. job.c, page.c, list.c
+ * and stats.c look at jobs where they are. */
 
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
