@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/store/keeper.h"
@@ -208,6 +209,39 @@ TEST(a_verdict_that_comes_after_the_timeout_is_refused)
     EXPECT_INT(1, one->refused);
     EXPECT_INT(WEIR_OK, host_show(other, "a"));
     EXPECT_INT(WEIR_JOB_SCHEDULED, other->info.state);
+}
+
+static double first_end(void)
+{
+    return strtod(redis_text(proc, "EVAL %s 1 weir:{t}:lease",
+                             "return redis.call('ZRANGE', KEYS[1], 0, 0, "
+                             "'WITHSCORES')[2]"),
+                  NULL);
+}
+
+/* More than one call renews. */
+TEST(leases_beyond_a_thousand_are_kept)
+{
+    enum { LEASES = 1100 };
+    struct host *one = host_open("w1");
+    struct weir__run *run;
+    double end;
+
+    lease_look(one);
+    host_add_numbered(one, 0, LEASES, 0);
+    AWAIT(one->added == LEASES);
+    for (int i = 0; i < LEASES; i++)
+        EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    end = first_end();
+    run = enter(one, 60000);
+    while (first_end() <= end)
+        EXPECT_TRUE(end > ev_time() * 1000.);
+    EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
 }
 
 TEST(the_keeper_knows_no_scripts_and_loads_them)
