@@ -9,9 +9,9 @@
 # The code of a file with its lib files in place.
 function(script_text path ret_text)
     file(READ ${path} text)
-    string(REGEX MATCHALL "--#include [a-z]+\n" includes "${text}")
+    string(REGEX MATCHALL "--#include [a-z_]+\n" includes "${text}")
     foreach(include IN LISTS includes)
-        string(REGEX REPLACE "--#include ([a-z]+)\n" "\\1" lib "${include}")
+        string(REGEX REPLACE "--#include ([a-z_]+)\n" "\\1" lib "${include}")
         file(READ ${FROM}/lib/${lib}.lua body)
         string(REPLACE "${include}" "${body}" text "${text}")
     endforeach()

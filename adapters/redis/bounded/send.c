@@ -15,7 +15,7 @@ struct weir__add_call {
     struct weir__bounded_adds *adds;
     size_t first, end; /* its groups */
     size_t events;
-    uint32_t seat;
+    uint32_t call_slot;
     uint64_t number; /* grows from call to call */
 };
 
@@ -131,12 +131,12 @@ static void on_added(struct weir__request *request, int code,
         code = WEIR_EKIND;
     if (code == WEIR_OK)
         note_drops(call, reply);
-    weir__seat_leave(request->store, call->seat);
+    weir__call_slot_leave(request->store, call->call_slot);
     answer_call(call, code);
 }
 
-static void on_unseated(struct weir__request *request, int code,
-                        const struct redisReply *reply)
+static void on_no_call_slot(struct weir__request *request, int code,
+                            const struct redisReply *reply)
 {
     (void)reply; /* none was asked for */
     answer_call((struct weir__add_call *)request, code);
@@ -187,7 +187,8 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
                                 name_of(adds, &adds->groups[i]));
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
-    weir__seat_write(buf, call->request.store, call->seat, call->number);
+    weir__call_slot_write(buf, call->request.store, call->call_slot,
+                          call->number);
     for (size_t i = call->first; i < call->end; i++)
         write_group(buf, adds, &adds->groups[i]);
 }
@@ -200,8 +201,8 @@ static void send_call(struct weir__add_call *call, size_t len)
 
     call->request.store = shared->store;
     call->request.done = on_added;
-    if (!weir__seat_take(shared->store, &call->seat)) {
-        call->request.done = on_unseated;
+    if (!weir__call_slot_take(shared->store, &call->call_slot)) {
+        call->request.done = on_no_call_slot;
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }

@@ -15,7 +15,7 @@ struct add_call {
     struct weir__adds *adds;
     size_t first, end; /* its items */
     bool is_second;    /* its packs were staged again */
-    uint32_t seat;
+    uint32_t call_slot;
     uint64_t number; /* grows from call to call */
     size_t parcel_count;
     struct weir__parcel parcels[];
@@ -78,7 +78,7 @@ static void finish(struct add_call *call, int code)
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
-    weir__seat_leave(topic->base.store, call->seat);
+    weir__call_slot_leave(topic->base.store, call->call_slot);
     weir__adds_unref(adds);
     weir__mem_free(call);
 }
@@ -118,7 +118,8 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
         weir__prefix_pack(buf, &topic->base.prefix, call->parcels[i].seq);
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
-    weir__seat_write(buf, call->request.store, call->seat, call->number);
+    weir__call_slot_write(buf, call->request.store, call->call_slot,
+                          call->number);
     for (size_t i = 0; i < call->parcel_count; i++) {
         const struct weir__parcel *parcel = &call->parcels[i];
         uint64_t group = items->list[parcel->first].group;
@@ -134,7 +135,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
 }
 
 /* Both kinds of commands are sent again after a reconnect, in this order; the
- * script recognises a repeat by its seat and number. */
+ * script recognises a repeat by its call slot and number. */
 static void send_call(struct add_call *call)
 {
     struct weir__delay_topic *topic = call->adds->topic;
@@ -164,7 +165,7 @@ static struct add_call *call_new(struct weir__adds *adds,
 
     if (call == NULL)
         return NULL;
-    if (!weir__seat_take(adds->topic->base.store, &call->seat)) {
+    if (!weir__call_slot_take(adds->topic->base.store, &call->call_slot)) {
         weir__mem_free(call);
         return NULL;
     }

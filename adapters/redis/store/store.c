@@ -227,7 +227,7 @@ static void destroy(struct weir__redis *store)
             weir__kinds[i]->shared_fini(store->shared[i]);
         weir__mem_free(store->shared[i]);
     }
-    weir__mem_free(store->seats.free);
+    weir__mem_free(store->call_slots.free);
     weir__mem_free(store);
 }
 

@@ -94,12 +94,11 @@ struct weir__store_topic {
     int64_t aside_ns; /* when that was logged; 0: never */
 };
 
-/* Seats of calls that may have to be repeated: the server remembers the last
- * call of each (scripts/delay/add.lua). Those that are free, the last one that
- * got up on top, so that few are used. The first name that this process gives
- * makes them its own, also where the server forgot whom it had given which
- * number. */
-struct weir__seats {
+/* Places of calls that may have to be repeated: the server remembers the last
+ * call of each (scripts/lib/call_slot.lua). The free ones are a stack, so that
+ * few are used. The first name that this process gives makes them its own, also
+ * where the server forgot to whom it had given which number. */
+struct weir__call_slots {
     char name[WEIR__SEQ_LEN + 1]; /* "": none yet */
     uint32_t *free;
     size_t free_count;
@@ -137,7 +136,7 @@ struct weir__redis {
     bool has_number;
     bool asks_number;
     int64_t ahead_ms; /* server time minus our monotonic time */
-    struct weir__seats seats;
+    struct weir__call_slots call_slots;
 };
 
 /* --- store/store.c: life and topics --------------------------------------- */
@@ -227,21 +226,22 @@ void weir__redis_register_name(struct weir__redis *store, const char *name);
 void weir__redis_register_for(struct weir__redis *store, const char *name,
                               struct weir__request *request);
 
-/* --- store/seat.c: names of packs, and calls that may be repeated --------- */
+/* --- store/call_slot.c: names of packs, calls that may be repeated -------- */
 
 /* A name that nobody else gives; needs the producer number. */
 void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);
 
 /* False when out of memory. */
-bool weir__seat_take(struct weir__redis *store, uint32_t *ret_seat);
+bool weir__call_slot_take(struct weir__redis *store, uint32_t *ret_call_slot);
 
 /* Also when no answer came: a later call has a larger number. */
-void weir__seat_leave(struct weir__redis *store, uint32_t seat);
+void weir__call_slot_leave(struct weir__redis *store, uint32_t call_slot);
 
-/* Two arguments: the seat and the call's number, which grows. Numbers are times
- * of names, so that seats nobody used for long can be told. */
-void weir__seat_write(struct weir__buf *buf, const struct weir__redis *store,
-                      uint32_t seat, uint64_t number);
+/* Two arguments: the call slot and the call's number, which grows. Numbers are
+ * times of names, so that call slots that nobody used for long can be found. */
+void weir__call_slot_write(struct weir__buf *buf,
+                           const struct weir__redis *store, uint32_t call_slot,
+                           uint64_t number);
 
 /* --- store/names.c: names, and what is logged ----------------------------- */
 

@@ -19,7 +19,7 @@ def script_texts():
             continue
         with open(path, encoding="ascii") as source:
             text = source.read()
-        text = re.sub("--#include ([a-z]+)\n", lambda found: open(
+        text = re.sub("--#include ([a-z_]+)\n", lambda found: open(
             os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
             encoding="ascii").read(), text)
         text = "".join(line for line in map(str.lstrip,

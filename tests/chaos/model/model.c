@@ -37,8 +37,8 @@ void model_fini(struct model *model)
     free(model->live);
     free(model->dead);
     free(model->leases);
-    for (size_t i = 0; i < SEATS; i++)
-        text_free(&model->seats[i].refusals);
+    for (size_t i = 0; i < ADD_CALL_SLOTS; i++)
+        text_free(&model->call_slots[i].refusals);
     text_free(&model->woken);
 }
 

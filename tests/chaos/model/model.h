@@ -17,13 +17,13 @@
 #include "tests/chaos/model/text.h"
 
 enum {
-    SLOTS = 256,     /* most of one pack */
-    USERS = 400,     /* ids that callers may choose */
-    WORKERS = 6,     /* that claim and sleep */
-    BUCKETS = 20,    /* of lateness that are used */
-    MINUTES = 6,     /* of lateness that are kept */
-    SEATS = 6,       /* of calls that add */
-    CALL_PACKS = 12, /* most of one call */
+    SLOTS = 256,        /* most of one pack */
+    USERS = 400,        /* ids that callers may choose */
+    WORKERS = 6,        /* that claim and sleep */
+    BUCKETS = 20,       /* of lateness that are used */
+    MINUTES = 6,        /* of lateness that are kept */
+    ADD_CALL_SLOTS = 6, /* of calls that add */
+    CALL_PACKS = 12,    /* most of one call */
     CALL_NODES = 1000,
     CALL_SLOTS = 1000,
     SEQ_LEN = 12
@@ -105,7 +105,7 @@ struct minute {
 };
 
 /* The last call that added from here, and what it refused. */
-struct seat {
+struct call_slot {
     long long number; /* 0: none */
     struct text refusals;
 };
@@ -125,7 +125,7 @@ struct model {
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
     struct minute late[MINUTES];
-    struct seat seats[SEATS];
+    struct call_slot call_slots[ADD_CALL_SLOTS];
     struct job *users[USERS]; /* indexed under this id, or NULL */
     struct job **live;        /* all jobs that wait or run */
     size_t live_count, live_cap;
@@ -151,8 +151,8 @@ static inline int64_t model_now_ms(const struct model *model)
 
 struct add_call {
     const char *kind;
-    unsigned seat;
-    long long number; /* calls of a seat are numbered upwards, from 1 */
+    unsigned call_slot;
+    long long number; /* calls of a call slot are numbered upwards, from 1 */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };

@@ -84,19 +84,20 @@ static void say_added(long long added, const struct text *refusals,
     text_str(answer, ")");
 }
 
-/* The call, or a later one from its seat, was answered before: whatever became
- * of its jobs, nothing happens. */
+/* The call, or a later one from its call slot, was answered before: whatever
+ * became of its jobs, nothing happens. */
 static bool is_repeat(const struct model *model, const struct add_call *call,
                       struct text *answer)
 {
     static const struct text none = {0};
-    const struct seat *seat = &model->seats[call->seat];
+    const struct call_slot *call_slot = &model->call_slots[call->call_slot];
 
-    if (seat->number < call->number)
+    if (call_slot->number < call->number)
         return false;
     for (size_t i = 0; i < call->count; i++)
         call->packs[i]->is_staged = false;
-    say_added(0, seat->number == call->number ? &seat->refusals : &none,
+    say_added(0,
+              call_slot->number == call->number ? &call_slot->refusals : &none,
               model->revision, answer);
     return true;
 }
@@ -104,7 +105,7 @@ static bool is_repeat(const struct model *model, const struct add_call *call,
 void model_add(struct model *model, const struct add_call *call,
                struct text *answer)
 {
-    struct seat *seat = &model->seats[call->seat];
+    struct call_slot *call_slot = &model->call_slots[call->call_slot];
     int64_t first_ms = INT64_MAX;
     long long added = 0;
 
@@ -115,24 +116,24 @@ void model_add(struct model *model, const struct add_call *call,
         return;
     }
     model->exists = true;
-    seat->number = call->number;
-    text_clear(&seat->refusals);
+    call_slot->number = call->number;
+    text_clear(&call_slot->refusals);
     for (size_t i = 0; i < call->count; i++) {
         struct pack *pack = call->packs[i];
 
         if (pack->is_in_use)
-            refuse(&seat->refusals, i, -1);
+            refuse(&call_slot->refusals, i, -1);
         else if (!pack->is_staged)
-            refuse(&seat->refusals, i, -2);
+            refuse(&call_slot->refusals, i, -2);
         else
-            added += add_pack(model, pack, i, &seat->refusals, &first_ms);
+            added += add_pack(model, pack, i, &call_slot->refusals, &first_ms);
     }
     model->count.added += added;
     model->lone = call->count == 1 ? call->packs[0]->number : 0;
     if (added > 0)
         model_wake(model, first_ms);
     model->lone = 0;
-    say_added(added, &seat->refusals, model->revision, answer);
+    say_added(added, &call_slot->refusals, model->revision, answer);
 }
 
 /* --- settle: who may ---------------------------------------------------- */

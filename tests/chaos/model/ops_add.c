@@ -42,7 +42,7 @@ static void send_add(struct run *run, const struct add_call *call)
 {
     struct caller *caller = &run->caller;
     struct weir__buf when = {0};
-    char seat[16];
+    char call_slot[16];
 
     call_script(caller, SCRIPT_ADD, 5 + call->count, 4 + 3 * call->count);
     call_keys(caller, "wait ids meta idle seen");
@@ -50,8 +50,8 @@ static void send_add(struct run *run, const struct add_call *call)
         call_pack_key(caller, call->packs[i]->number);
     call_str(caller, "t");
     call_str(caller, call->kind);
-    (void)snprintf(seat, sizeof(seat), "s%u", call->seat);
-    call_str(caller, seat);
+    (void)snprintf(call_slot, sizeof(call_slot), "s%u", call->call_slot);
+    call_str(caller, call_slot);
     call_int(caller, call->number);
     for (size_t i = 0; i < call->count; i++) {
         call_int(caller, call->packs[i]->count);
@@ -66,14 +66,14 @@ static void send_add(struct run *run, const struct add_call *call)
     run_check_woken(run);
 }
 
-/* From some seat, with a number of its own. */
+/* From some call slot, with a number of its own. */
 void run_add(struct run *run, struct add_call *call)
 {
     struct add_call *last;
 
-    call->seat = pick(run, SEATS);
+    call->call_slot = pick(run, ADD_CALL_SLOTS);
     call->number = ++run->adds_made;
-    last = &run->adds[call->seat];
+    last = &run->adds[call->call_slot];
     if (chance(run, 20))
         run->late_add = *last;
     *last = *call;
@@ -95,8 +95,9 @@ void op_add(struct run *run)
 /* The reply was lost, or a pack never came; whatever happened since. */
 void op_add_again(struct run *run)
 {
-    struct add_call *call =
-        chance(run, 20) ? &run->late_add : &run->adds[pick(run, SEATS)];
+    struct add_call *call = chance(run, 20)
+                                ? &run->late_add
+                                : &run->adds[pick(run, ADD_CALL_SLOTS)];
     bool is_staged = chance(run, 70);
 
     for (size_t i = 0; i < call->count && is_staged; i++)
@@ -114,7 +115,7 @@ void op_add_other_kind(struct run *run)
     call.packs[0] = new_pack(run);
     run_stage(run, call.packs[0]);
     run_add(run, &call);
-    run->adds[call.seat].kind = "delay"; /* later it may come right */
+    run->adds[call.call_slot].kind = "delay"; /* later it may come right */
 }
 
 /* The client went away in between. */

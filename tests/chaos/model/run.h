@@ -31,9 +31,9 @@ struct run {
     struct model model;
     struct held *held; /* oldest first */
     size_t held_count, held_cap;
-    uint32_t bodies;             /* records made so far */
-    struct add_call adds[SEATS]; /* the last one from each; count 0: none */
-    struct add_call late_add;    /* one before the last of its seat */
+    uint32_t bodies;                      /* records made so far */
+    struct add_call adds[ADD_CALL_SLOTS]; /* the last of each; count 0: none */
+    struct add_call late_add; /* one before the last of its call slot */
     long long adds_made;
     struct settle_call *settle, *last_settle; /* entries 0: none */
     struct settle_call *burial, *follow;
@@ -86,7 +86,7 @@ void run_fill(struct run *run, struct pack *pack);
 void body_text(uint32_t body, char ret_text[64]);
 
 /* Make the call on both sides and compare. */
-void run_add(struct run *run, struct add_call *call); /* seats it */
+void run_add(struct run *run, struct add_call *call); /* in its call slot */
 void run_claim(struct run *run, const struct claim_call *call);
 void run_start(struct run *run, const struct start_call *call);
 void run_recall(struct run *run, int worker);

@@ -305,18 +305,18 @@ static void check_late(struct run *run)
     compare(run, "the lateness", &wanted, &got);
 }
 
-/* What a seat refused shows when its call is repeated. */
+/* What a call slot refused shows when its call is repeated. */
 static void check_seen(struct run *run)
 {
     struct lines wanted = {0}, got = {0};
     char field[24];
 
-    for (int i = 0; i < SEATS; i++) {
-        const struct seat *seat = &run->model.seats[i];
+    for (int i = 0; i < ADD_CALL_SLOTS; i++) {
+        const struct call_slot *call_slot = &run->model.call_slots[i];
 
         (void)snprintf(field, sizeof(field), "s%d", i);
-        if (seat->number > 0)
-            add_number(&wanted, field, seat->number);
+        if (call_slot->number > 0)
+            add_number(&wanted, field, call_slot->number);
     }
     read_lines(run, "seen", true, false, &got);
     for (size_t i = 0; i < got.count; i++) {
@@ -325,7 +325,7 @@ static void check_seen(struct run *run)
         if (rest != NULL)
             memcpy(rest, "\n", 2);
     }
-    compare(run, "the seats", &wanted, &got);
+    compare(run, "the call slots", &wanted, &got);
 }
 
 void walk_tables(struct run *run)

@@ -458,7 +458,7 @@ static const char *add_again(int number)
                       "EVALSHA %s 9 weir:{t}:rot weir:{t}:hot weir:{t}:out "
                       "weir:{t}:meta weir:{t}:idle weir:{t}:options "
                       "weir:{t}:seen weir:{t}:ttl weir:{t}:g:a "
-                      "t bounded seat %d a 3 x y z",
+                      "t bounded call_slot %d a 3 x y z",
                       add->sha1, number);
 }
 

@@ -212,7 +212,7 @@ const char *script_add_staged(char letter, const char *when, size_t when_len)
     script_pack_key(letter);
     script_arg("t");
     script_arg("delay");
-    script_arg("seat");
+    script_arg("call_slot");
     script_arg(number);
     script_arg(script_total);
     script_arg(script_header);

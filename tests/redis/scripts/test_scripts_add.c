@@ -145,7 +145,7 @@ static const char *add_called(const char *topic, const char *kind,
     script_pack_key('b');
     script_arg(topic);
     script_arg(kind);
-    script_arg("seat");
+    script_arg("call_slot");
     script_arg(number);
     script_arg(script_total);
     script_arg(script_header);
@@ -222,7 +222,8 @@ TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
     script_teardown();
 }
 
-/* Sent on a connection that is lost; the seat went to another call since. */
+/* Sent on a connection that is lost; the call slot went to another call
+ * since. */
 TEST(an_add_that_comes_late_adds_nothing)
 {
     script_setup();
@@ -244,7 +245,7 @@ static long long number_of_ago(int64_t ms)
     return ((int64_t)now.tv_sec * 1000 - 1577836800000 - ms) * 128;
 }
 
-TEST(seats_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
+TEST(call_slots_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
 {
     static const char fill[] =
         "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'old' .. i, "
@@ -259,7 +260,7 @@ TEST(seats_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
     script_number = number_of_ago(0);
     for (int i = 0; i < 500; i++) {
         (void)script_add('a', "x", "r0");
-        (void)script_text("HDEL weir:{t}:seen seat");
+        (void)script_text("HDEL weir:{t}:seen call_slot");
     }
     EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:seen") <= 100);
     EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen young"));
@@ -285,28 +286,28 @@ TEST(a_topic_of_another_kind_is_left_alone)
     script_teardown();
 }
 
-static void fill_seats(const char *prefix, int64_t ago_ms)
+static void fill_call_slots(const char *prefix, int64_t ago_ms)
 {
     for (int i = 0; i < 120; i++)
         EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen %s%d %lld",
                                 prefix, i, number_of_ago(ago_ms)));
 }
 
-/* Calls from twenty seats, of a producer whose clock is years ahead. */
-static void add_from_seats(void)
+/* Calls from twenty call slots, of a producer whose clock is years ahead. */
+static void add_from_call_slots(void)
 {
     for (char letter = 'a'; letter < 'u'; letter++) {
         script_number = number_of_ago(-INT64_C(100000000000));
         EXPECT_STR("1", script_add(letter, "1", "r0"));
-        (void)redis_int(script_proc, "HDEL weir:{t}:seen seat");
+        (void)redis_int(script_proc, "HDEL weir:{t}:seen call_slot");
     }
 }
 
-TEST(a_seat_stays_until_the_servers_clock_says_that_nobody_needs_it)
+TEST(a_call_slot_stays_until_the_servers_clock_says_that_nobody_needs_it)
 {
     script_setup();
-    fill_seats("new", 60000);
-    add_from_seats();
+    fill_call_slots("new", 60000);
+    add_from_call_slots();
     EXPECT_INT(120, redis_int(script_proc, "HLEN weir:{t}:seen"));
     script_teardown();
 }

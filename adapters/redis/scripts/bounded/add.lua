@@ -2,7 +2,7 @@
 -- add: add events to groups of a bounded topic.
 --
 -- KEYS  rot hot out meta idle options seen ttl, then for each group: its list
--- ARGV  topic, kind, seat, number, then for each group: its name, how many
+-- ARGV  topic, kind, call slot, number, then for each group: its name, how many
 --       events, those
 -- Reply { mode, place of a group from 0, how many events were dropped there,
 --         ... }: 0 the oldest ones there, 1 the last ones of the call, 2 they
@@ -11,9 +11,9 @@
 --#include group
 --#include bounds
 --#include wake
---#include seat
+--#include call_slot
 local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
-local topic, kind, seat, number = unpack(ARGV, 1, 4)
+local topic, kind, call_slot, number = unpack(ARGV, 1, 4)
 local now = now_ms()
 
 local known = call('HMGET', meta, 'kind', 'bounds')
@@ -23,7 +23,7 @@ elseif known[1] ~= kind then
   return { -1, known[1] }
 end
 
-local said = said_before(seen, seat, number)
+local said = said_before(seen, call_slot, number)
 if said then return said[1] and said or { 0 } end
 
 local bounds = read_bounds(options, known[2])
@@ -103,6 +103,6 @@ end
 tally(meta, 'added', added)
 tally(meta, 'waiting', waiting)
 tally(meta, 'overflow', dropped)
-note_said(seen, seat, number, #reply > 1 and reply or {}, now)
+note_said(seen, call_slot, number, #reply > 1 and reply or {}, now)
 if first then wake_one(idle, topic, first) end
 return reply

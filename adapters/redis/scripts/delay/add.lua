@@ -6,8 +6,8 @@
 -- pack permanent.
 --
 -- KEYS  wait ids meta idle seen, pack...
--- ARGV  topic, kind, seat, number, then for each pack: jobs, header length,
---       when (due.lua)
+-- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
+--       length, when (due.lua)
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
@@ -23,12 +23,12 @@
 --#include topic
 --#include wake
 --#include room
---#include seat
+--#include call_slot
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
-local topic, kind, seat, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local topic, kind, call_slot, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local find = string.find
 
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
@@ -39,7 +39,7 @@ if #number > 15 or not find(number, '^%d+$') then
 end
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
-local said = said_before(seen, seat, number)
+local said = said_before(seen, call_slot, number)
 if said then
   for index = first_pack, #KEYS do -- it was staged again, too
     if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
@@ -212,7 +212,7 @@ for index = 0, #KEYS - first_pack do
   end
 end
 
-note_said(seen, seat, number, { unpack(reply, 2) }, now)
+note_said(seen, call_slot, number, { unpack(reply, 2) }, now)
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)

@@ -1,0 +1,37 @@
+-- SPDX-License-Identifier: MIT
+-- A call of `add` may come again: its producer did not hear the answer. Until
+-- the answer is there, the call has a call slot of its own, and `seen` holds for
+-- each call slot the number and the reply of its last call. Numbers of a call
+-- slot only grow: an equal one is a repeat, a smaller one comes late from a lost
+-- connection, and both change nothing.
+
+-- What was said to the call when it came first ({}: nothing, or the call comes
+-- late); nil: the call is new.
+local function said_before(seen, call_slot, number)
+  local last = call('HGET', seen, call_slot)
+  local last_number = last and string.match(last, '^%d+')
+  if not last_number or tonumber(last_number) < tonumber(number) then return end
+  local sound, said
+  if last_number == number and #last > #number then
+    sound, said = pcall(cmsgpack.unpack, string.sub(last, #number + 2))
+  end
+  return sound and type(said) == 'table' and said or {}
+end
+
+-- Where there are more than a few, a new call slot drops some that nobody used
+-- for two minutes (a number counts 1/128 ms since 2020), by the clock of the
+-- server or of the producer, whichever is behind: a call is sent again for one
+-- minute.
+local function note_said(seen, call_slot, number, said, now)
+  local value = number
+  if #said > 0 then value = number .. ' ' .. cmsgpack.pack(said) end
+  if call('HSET', seen, call_slot, value) == 0 or call('HLEN', seen) <= 100 then
+    return
+  end
+  local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
+  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
+  for i = 1, #some, 2 do
+    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
+    if age > 120 * 1000 * 128 then call('HDEL', seen, some[i]) end
+  end
+end
