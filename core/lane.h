@@ -65,7 +65,7 @@ enum weir__lane_list {
     WEIR__LANES_READY,   /* has ready runs */
     WEIR__LANES_HUNGRY,  /* wants to look whether it can claim */
     WEIR__LANES_RAN,     /* ran in this turn */
-    WEIR__LANES_IDLE,    /* a claim got nothing: tell the owner once settled */
+    WEIR__LANES_IDLE,    /* a claim got nothing: report once settled */
     WEIR__LANES_SUSPECT, /* has suspects that wait for their turn */
     WEIR__LANE_LISTS
 };

@@ -226,7 +226,7 @@ static bool is_quiet(const struct weir__lane *lane)
 }
 
 /* A lane that is not quiet yet comes back when its verdicts are answered. */
-static void tell_idle(struct weir__reactor *reactor)
+static void report_idle(struct weir__reactor *reactor)
 {
     struct weir__lane *lane;
 
@@ -239,7 +239,7 @@ static void tell_idle(struct weir__reactor *reactor)
     }
 }
 
-static void tell_stopped(struct weir__reactor *reactor)
+static void report_stopped(struct weir__reactor *reactor)
 {
     weir_stopped_fn fn = reactor->stopped_fn;
 
@@ -282,8 +282,8 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
         weir__suspect_next(reactor);
         feed_lanes(reactor);
     }
-    tell_idle(reactor);
-    tell_stopped(reactor);
+    report_idle(reactor);
+    report_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
     flush_store(reactor);
     return next_deadline(reactor, is_more);

@@ -105,7 +105,7 @@ static void take_out(struct queue *queue, struct weir__thread_run *thread_run)
 /* --- threads -------------------------------------------------------------- */
 
 /* Under the lock. */
-static void tell(struct weir__ev_pool *pool)
+static void wake_loop(struct weir__ev_pool *pool)
 {
     if (pool->is_told)
         return;
@@ -163,7 +163,7 @@ static void *work(void *arg)
         weir__thread_run_do(thread_run);
         lock(pool);
         push(&pool->done, thread_run);
-        tell(pool);
+        wake_loop(pool);
     }
     unlock(pool);
     return NULL;
@@ -259,7 +259,7 @@ static void log_line(struct weir__pool *port,
     lock(pool);
     *pool->lines_end = line;
     pool->lines_end = &line->next;
-    tell(pool);
+    wake_loop(pool);
     unlock(pool);
 }
 

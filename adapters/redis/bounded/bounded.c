@@ -36,9 +36,9 @@ void weir__bounded_group_key(struct weir__buf *buf,
     weir__resp_end(buf);
 }
 
-void weir__bounded_tell_drop(const struct weir__bounded_topic *topic,
-                             struct weir_slice group, enum weir_drop reason,
-                             uint64_t count)
+void weir__bounded_report_drop(const struct weir__bounded_topic *topic,
+                               struct weir_slice group, enum weir_drop reason,
+                               uint64_t count)
 {
     const struct weir__redis *store = topic->base.store;
     struct weir__dropped dropped = {
@@ -106,7 +106,7 @@ static void numbered(struct weir__store_topic *topic, int code)
 
 static void followed(struct weir__store_topic *topic, int code)
 {
-    (void)code; /* the next claim tells the revision again */
+    (void)code; /* the next claim has the revision again */
     weir__bounded_followed(weir__bounded_topic_of(topic));
 }
 

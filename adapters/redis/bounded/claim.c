@@ -222,8 +222,8 @@ static void read_offers(struct weir__bounded_topic *topic,
         topic->offer_count = 0;
 }
 
-static void tell_drops(const struct weir__bounded_topic *topic,
-                       const struct redisReply *drops)
+static void report_drops(const struct weir__bounded_topic *topic,
+                         const struct redisReply *drops)
 {
     for (size_t i = 0; i < (size_t)drops->elements; i++) {
         const struct redisReply *drop = list_at(drops, i);
@@ -233,7 +233,7 @@ static void tell_drops(const struct weir__bounded_topic *topic,
         if (drop != NULL && weir__reply_str(drop, 0, &group) &&
             group.len <= WEIR_MAX_ID && weir__reply_str(drop, 1, &reason) &&
             weir__reply_int(drop, 2, &count) && count > 0)
-            weir__bounded_tell_drop(
+            weir__bounded_report_drop(
                 topic, group,
                 weir__slice_equal(reason, weir__slice_str("ttl"))
                     ? WEIR_DROP_TTL
@@ -255,7 +255,7 @@ static bool read_lists(struct weir__bounded_claim *asked,
     read_leases(asked, batches);
     note_batches(asked->topic, asked->claimed.count, (size_t)batches->elements);
     read_offers(asked->topic, offers);
-    tell_drops(asked->topic, drops);
+    report_drops(asked->topic, drops);
     return true;
 }
 

@@ -25,7 +25,7 @@ struct list_request {
     struct weir__request request;
     struct weir__bounded_topic *topic;
     enum weir_job_state state;
-    size_t left; /* most events to tell of */
+    size_t left; /* most events to show */
     weir_show_fn fn;
     void *arg;
     int64_t named, skip; /* as the script says */
@@ -34,7 +34,7 @@ struct list_request {
     char names[NAMES_MAX][WEIR_MAX_ID + 1]; /* of groups to be read */
 };
 
-/* --- telling ------------------------------------------------------------ */
+/* --- showing ------------------------------------------------------------ */
 
 static void show(struct list_request *list, struct weir_slice group,
                  struct weir_slice event)

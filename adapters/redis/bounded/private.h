@@ -118,9 +118,9 @@ void weir__bounded_group_key(struct weir__buf *buf,
                              const struct weir__bounded_topic *topic, char list,
                              struct weir_slice group);
 
-void weir__bounded_tell_drop(const struct weir__bounded_topic *topic,
-                             struct weir_slice group, enum weir_drop reason,
-                             uint64_t count);
+void weir__bounded_report_drop(const struct weir__bounded_topic *topic,
+                               struct weir_slice group, enum weir_drop reason,
+                               uint64_t count);
 
 /* --- bounded/event.c ------------------------------------------------------ */
 

@@ -98,8 +98,8 @@ static void note_drops(const struct weir__add_call *call,
             refuse_last(adds, group, (size_t)count,
                         mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
         if (mode != WEIR__REJECT)
-            weir__bounded_tell_drop(adds->topic, name_of(adds, group),
-                                    WEIR_DROP_OVERFLOW, (uint64_t)count);
+            weir__bounded_report_drop(adds->topic, name_of(adds, group),
+                                      WEIR_DROP_OVERFLOW, (uint64_t)count);
     }
 }
 

@@ -51,8 +51,8 @@ static size_t read_refused(struct settle_call *call,
         const struct weir__bounded_lease *lease = lease_at(call, place);
 
         if (lease != NULL && count > 0)
-            weir__bounded_tell_drop(call->topic, lease->group,
-                                    WEIR_DROP_OVERFLOW, (uint64_t)count);
+            weir__bounded_report_drop(call->topic, lease->group,
+                                      WEIR_DROP_OVERFLOW, (uint64_t)count);
     }
     return refused;
 }
@@ -88,8 +88,8 @@ static void on_settled(struct weir__request *request, int code,
             refused = call->runs; /* the script names a batch once */
         for (const struct weir__bounded_lease *lease = call->first;
              lease != NULL; lease = lease->next_spent)
-            weir__bounded_tell_drop(topic, lease->group, WEIR_DROP_AGE,
-                                    lease->aged);
+            weir__bounded_report_drop(topic, lease->group, WEIR_DROP_AGE,
+                                      lease->aged);
     }
     if (code == WEIR_OK)
         weir__topic_log_refused(&topic->base, refused);
