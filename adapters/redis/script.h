@@ -41,7 +41,7 @@ extern const struct weir__script weir__script_external_settle;
 extern const struct weir__script weir__script_external_start;
 extern const struct weir__script weir__script_external_stats;
 extern const struct weir__script weir__script_classic_push;
-extern const struct weir__script weir__script_classic_look;
+extern const struct weir__script weir__script_classic_poll;
 extern const struct weir__script weir__script_classic_pop;
 extern const struct weir__script weir__script_classic_park;
 extern const struct weir__script weir__script_classic_peek;

@@ -113,7 +113,7 @@ static size_t unsettled(const struct weir__store_topic *topic)
     return ((const struct weir__classic_topic *)topic)->busy;
 }
 
-/* Consumers keep what they hold by looking. */
+/* Consumers keep their messages by polling. */
 static bool is_unleased(const struct weir__store_topic *topic)
 {
     (void)topic;
@@ -131,8 +131,8 @@ static void topic_init(struct weir__store_topic *base)
     topic->policy = base->kind == &weir__sync_kind ? &weir__sync_policy
                                                    : &weir__concurrent_policy;
     topic->ready_end = &topic->ready;
-    ev_timer_init(&topic->look, weir__classic_on_look, 0., 1.);
-    topic->look.data = topic;
+    ev_timer_init(&topic->poll, weir__classic_on_poll, 0., 1.);
+    topic->poll.data = topic;
     ev_timer_init(&topic->answer, on_answer, 0., 0.);
     topic->answer.data = topic;
 }
@@ -143,9 +143,9 @@ static void listen(struct weir__store_topic *base)
 
     if (base->user == NULL)
         return;
-    weir__classic_look(topic);
-    if (!ev_is_active(&topic->look))
-        ev_timer_again(base->store->options.loop, &topic->look);
+    weir__classic_poll(topic);
+    if (!ev_is_active(&topic->poll))
+        ev_timer_again(base->store->options.loop, &topic->poll);
 }
 
 /* --- connections ---------------------------------------------------------- */
@@ -153,7 +153,7 @@ static void listen(struct weir__store_topic *base)
 static void connected(struct weir__store_topic *topic)
 {
     if (topic->user != NULL)
-        weir__classic_look(weir__classic_topic_of(topic));
+        weir__classic_poll(weir__classic_topic_of(topic));
 }
 
 static void woken(struct weir__store_topic *base)
@@ -161,14 +161,14 @@ static void woken(struct weir__store_topic *base)
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
 
     if (topic->is_paused)
-        weir__classic_look(topic);
+        weir__classic_poll(topic);
     else
         weir__classic_wake(topic);
 }
 
 static void followed(struct weir__store_topic *topic, int code)
 {
-    if (code == WEIR_OK) /* else the next look tells the revision again */
+    if (code == WEIR_OK) /* else the next poll has the revision again */
         weir__classic_serve(weir__classic_topic_of(topic));
 }
 
@@ -206,7 +206,7 @@ static void topic_fini(struct weir__store_topic *base)
 {
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
 
-    ev_timer_stop(base->store->options.loop, &topic->look);
+    ev_timer_stop(base->store->options.loop, &topic->poll);
     ev_timer_stop(base->store->options.loop, &topic->answer);
     weir__classic_dismiss(topic);
 }

@@ -11,7 +11,7 @@
 
 #define LOST_NS INT64_C(1000000000) /* after an error, until it tries again */
 
-enum { SHORT_LEASE_MS = 3000 }; /* a look each second is not enough */
+enum { SHORT_LEASE_MS = 3000 }; /* a poll each second is not enough */
 
 /* --- states --------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ void weir__consumer_state(struct weir__consumer *consumer,
         list_idle(consumer);
 }
 
-static bool may_look(const struct weir__classic_topic *topic)
+static bool may_poll(const struct weir__classic_topic *topic)
 {
     return topic->is_serving && topic->base.user != NULL && !topic->is_paused &&
            !topic->is_stopping && !topic->has_newer &&
@@ -93,7 +93,7 @@ void weir__consumer_next(struct weir__consumer *consumer)
     const struct weir__classic_topic *topic = consumer->topic;
 
     WEIR_ASSERT(consumer->message == NULL);
-    if (!may_look(topic) || consumer->index >= topic->base.options->consumers) {
+    if (!may_poll(topic) || consumer->index >= topic->base.options->consumers) {
         weir__consumer_rest(consumer);
         return;
     }
@@ -273,8 +273,8 @@ void weir__consumer_took(struct weir__consumer *consumer)
 
     if (consumer->message->is_parked &&
         weir__options_lease_ms(topic->base.options) < SHORT_LEASE_MS)
-        weir__classic_look_soon(topic);
-    if (may_look(topic)) {
+        weir__classic_poll_soon(topic);
+    if (may_poll(topic)) {
         hold(consumer);
     } else {
         weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
@@ -345,7 +345,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 
 void weir__classic_kick(struct weir__classic_topic *topic, uint64_t count)
 {
-    while (count > 0 && topic->idle != NULL && may_look(topic) &&
+    while (count > 0 && topic->idle != NULL && may_poll(topic) &&
            topic->at_head < topic->policy->crowd(topic)) {
         struct weir__consumer *consumer = topic->idle;
 
@@ -425,14 +425,14 @@ static void shrink(struct weir__classic_topic *topic)
             topic->consumers[topic->consumer_count - 1];
 
         if (last->state != WEIR__CONSUMER_IDLE)
-            return; /* a later look */
+            return; /* a later poll */
         topic->consumer_count--;
         consumer_close(last);
         relist(topic);
     }
 }
 
-/* What memory does not allow now is tried again at the next look. */
+/* What memory does not allow now is tried again at the next poll. */
 void weir__classic_fit(struct weir__classic_topic *topic)
 {
     void *consumers;

@@ -22,7 +22,7 @@
 #include "adapters/redis/store/renewal.h"
 #include "adapters/redis/store/store.h"
 
-/* Longest wait until something is looked at again: a day. */
+/* Longest wait until the server is polled again: a day. */
 #define WEIR__FIFO_WAIT_US INT64_C(86400000000)
 
 enum { WEIR__FIFO_OWNER_MAX = 120 }; /* worker, start of it, consumer, life */
@@ -74,15 +74,15 @@ struct weir__classic_topic {
     struct weir__classic *shared;
     const struct weir__classic_policy *policy;
 
-    ev_timer look; /* each second while somebody listens */
+    ev_timer poll; /* each second while somebody listens */
     ev_timer answer;
-    bool is_looking;
+    bool is_polling;
     bool is_serving; /* kind and options are known: consumers may run */
     bool is_foreign; /* another kind */
     bool is_paused;
     bool is_stopping;
     bool has_newer;  /* a record of a newer version: left alone */
-    uint64_t length; /* at the last look */
+    uint64_t length; /* at the last poll */
 
     int claim_code;
 
@@ -104,9 +104,9 @@ struct weir__classic_policy {
     /* Take the next message; ends with weir__consumer_took, _rest, _wait or
    * _lost. */
     void (*begin)(struct weir__consumer *consumer);
-    /* How many consumers may look at once. */
+    /* How many consumers may poll at once. */
     size_t (*crowd)(const struct weir__classic_topic *topic);
-    /* How many look when there is something; more follow those who succeed. */
+    /* How many poll when there is a message; more follow after each success. */
     size_t (*herd)(const struct weir__classic_topic *topic);
 };
 
@@ -135,14 +135,14 @@ void weir__classic_answer_soon(struct weir__classic_topic *topic);
 /* Of every message; -1: what is stored, or the default. */
 int64_t weir__classic_delay_ms(const struct weir__classic_topic *topic);
 
-void weir__classic_look(struct weir__classic_topic *topic);
-void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events);
+void weir__classic_poll(struct weir__classic_topic *topic);
+void weir__classic_on_poll(struct ev_loop *loop, ev_timer *timer, int events);
 /* For the keeper: what is parked lives on. */
 void weir__classic_renew(struct weir__renewals *renewals,
                          const struct weir__store_topic *topic,
                          int64_t lease_ms);
-/* A message was parked: look again before its lease ends. */
-void weir__classic_look_soon(struct weir__classic_topic *topic);
+/* A message was parked: poll again before its lease ends. */
+void weir__classic_poll_soon(struct weir__classic_topic *topic);
 /* The stored options were read: consumers may run. */
 void weir__classic_serve(struct weir__classic_topic *topic);
 
@@ -161,9 +161,9 @@ void weir__classic_fail_adds(struct weir__classic_topic *topic, int code);
 void weir__classic_fit(struct weir__classic_topic *topic);
 /* Close all of them. */
 void weir__classic_dismiss(struct weir__classic_topic *topic);
-/* Have up to `count` idle consumers look. */
+/* Have up to `count` idle consumers poll. */
 void weir__classic_kick(struct weir__classic_topic *topic, uint64_t count);
-/* The same after a wake-up: those that wait look again. */
+/* After a wake-up: consumers that wait poll again, too. */
 void weir__classic_wake(struct weir__classic_topic *topic);
 /* What is held and not out goes back to the head. */
 void weir__classic_give_back(struct weir__classic_topic *topic);

@@ -2,9 +2,9 @@
 #include "adapters/redis/classic/private.h"
 
 /* Sync: a consumer takes the lock, looks at the head, and where that is due
- * takes it and releases the lock; each is a command of its own. Without the
- * lock it handles what it looked at, whatever it took then: right with one
- * consumer, while several lose messages and repeat others. */
+ * takes the head and releases the lock; each is a command of its own. Without
+ * the lock a consumer handles the message that it looked at, whichever it took:
+ * right with one consumer, while several lose messages and repeat others. */
 
 /* --- releasing ------------------------------------------------------------ */
 
@@ -18,7 +18,7 @@ static void conclude(struct weir__consumer *consumer)
         weir__consumer_rest(consumer);
 }
 
-/* Where that did not work the lock is free by itself when its time is over. */
+/* Where releasing fails the lock is free by itself when its time is over. */
 static void on_unlocked(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__consumer *consumer = arg;
@@ -89,7 +89,7 @@ static int64_t wait_of(const struct redisReply *reply)
         return 0;
     wait_us = due_ms * 1000 - time_us;
     if (wait_us > WEIR__FIFO_WAIT_US)
-        wait_us = WEIR__FIFO_WAIT_US; /* then it is looked at again */
+        wait_us = WEIR__FIFO_WAIT_US; /* then the server is polled again */
     return wait_us <= 0 ? 0 : wait_us * 1000;
 }
 
@@ -174,8 +174,8 @@ static void begin(struct weir__consumer *consumer)
                         WEIR__SEND_ONCE, on_locked);
 }
 
-/* With the lock one consumer of a worker is at the head, the others would only
- * wait for it. */
+/* With the lock one consumer of a worker is at the head, its others would only
+ * wait for the lock. */
 static size_t crowd(const struct weir__classic_topic *topic)
 {
     return topic->base.options->lock ? 1 : SIZE_MAX;

@@ -7,7 +7,7 @@
 
 enum { LOOK_MS = 1000 };
 
-/* The first time one consumer looks in any case: finding nothing is what has
+/* The first time one consumer polls in any case: finding nothing is what has
  * the worker woken by the next push. */
 void weir__classic_serve(struct weir__classic_topic *topic)
 {
@@ -20,7 +20,7 @@ void weir__classic_serve(struct weir__classic_topic *topic)
     weir__classic_answer(topic);
 }
 
-/* --- looking -------------------------------------------------------------- */
+/* --- polling -------------------------------------------------------------- */
 
 /* Parked under a lease, maybe held elsewhere by now? */
 static bool is_parking(const struct weir__consumer *consumer)
@@ -84,12 +84,12 @@ static void refuse(struct weir__classic_topic *topic, int code)
         topic->claim_code = WEIR_OK;
 }
 
-static void on_looked(int code, const struct redisReply *reply, void *arg)
+static void on_polled(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__classic_topic *topic = arg;
     int64_t rc, state, length;
 
-    topic->is_looking = false;
+    topic->is_polling = false;
     if (code == WEIR_ECANCELED || topic->base.user == NULL)
         return;
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &rc))
@@ -127,15 +127,15 @@ int64_t weir__classic_delay_ms(const struct weir__classic_topic *topic)
     return weir__options_has(options, WEIR__TOPIC_delay) ? options->delay : -1;
 }
 
-void weir__classic_look(struct weir__classic_topic *topic)
+void weir__classic_poll(struct weir__classic_topic *topic)
 {
     struct weir__classic *shared = topic->shared;
     struct weir__buf bytes = {0};
 
-    if (topic->is_looking || topic->is_foreign || shared->store->is_closed)
+    if (topic->is_polling || topic->is_foreign || shared->store->is_closed)
         return;
     weir__topic_register(&topic->base);
-    weir__resp_eval(&bytes, &weir__script_classic_look, 6,
+    weir__resp_eval(&bytes, &weir__script_classic_poll, 6,
                     4 + 2 * parking_count(topic));
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta ids idle");
@@ -149,13 +149,13 @@ void weir__classic_look(struct weir__classic_topic *topic)
         weir__resp_int(&bytes, topic->consumers[i]->index);
         weir__resp_str(&bytes, topic->consumers[i]->owner);
     }
-    topic->is_looking =
+    topic->is_polling =
         weir__conn_send(shared->store->commands, &bytes,
-                        &weir__script_classic_look, WEIR__SEND_AGAIN, on_looked,
+                        &weir__script_classic_poll, WEIR__SEND_AGAIN, on_polled,
                         topic) == WEIR_OK;
 }
 
-/* While a handler holds the loop, and nobody looks. */
+/* While a handler holds the loop, and no consumer polls. */
 void weir__classic_renew(struct weir__renewals *renewals,
                          const struct weir__store_topic *base, int64_t lease_ms)
 {
@@ -193,24 +193,24 @@ static double gap_of(const struct weir__classic_topic *topic)
     return (double)ms / 1000.;
 }
 
-void weir__classic_look_soon(struct weir__classic_topic *topic)
+void weir__classic_poll_soon(struct weir__classic_topic *topic)
 {
     struct ev_loop *loop = topic->base.store->options.loop;
     double gap = gap_of(topic);
 
-    if (ev_timer_remaining(loop, &topic->look) <= gap)
+    if (ev_timer_remaining(loop, &topic->poll) <= gap)
         return;
-    topic->look.repeat = gap;
-    ev_timer_again(loop, &topic->look);
+    topic->poll.repeat = gap;
+    ev_timer_again(loop, &topic->poll);
 }
 
-void weir__classic_on_look(struct ev_loop *loop, ev_timer *timer, int events)
+void weir__classic_on_poll(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__classic_topic *topic = timer->data;
 
     (void)events;
     timer->repeat = gap_of(topic);
     ev_timer_again(loop, timer);
-    weir__classic_look(topic);
+    weir__classic_poll(topic);
     weir__conn_flush(topic->base.store->commands);
 }

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- look: what a worker asks each second. Its consumers that hold parked
+-- poll: what a worker asks each second. Its consumers that hold parked
 -- messages live on; what dead ones held goes back to the head.
 --
 -- KEYS  fifo parked alive meta ids idle
