@@ -21,7 +21,7 @@ struct weir__follow {
     uint8_t bytes[]; /* what the slices point to */
 };
 
-/* Those of a run, in order. Zeroed is empty. */
+/* The follow-ups of a run, in order. Zeroed is empty. */
 struct weir__follows {
     struct weir__follow *first, *last;
     size_t count, bytes;
@@ -33,7 +33,7 @@ struct weir__follows {
 int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
                      const struct weir_follow *job);
 
-/* Forget them. */
+/* Free all follow-ups. */
 void weir__follows_fini(struct weir__follows *follows);
 
 #endif

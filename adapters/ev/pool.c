@@ -18,7 +18,7 @@ struct queue {
     size_t count;
 };
 
-/* What a handler said while it ran. */
+/* A line that a handler logged while it ran. */
 struct line {
     struct line *next;
     struct weir__thread_run *thread_run;
@@ -32,14 +32,14 @@ struct weir__ev_pool {
     struct ev_async arrived;
     pthread_t *threads; /* `started` of them */
     uint32_t started;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t work;  /* something waits, or it closes */
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t work;  /* a run waits, or the pool closes */
     uint32_t idle;        /* threads that wait */
-    bool is_waking;       /* one of them is on its way */
+    bool is_waking;       /* an idle thread is on its way */
     struct queue waiting;
     struct queue done;
     struct line *lines, **lines_end;
-    bool is_told; /* the loop, of what is done */
+    bool is_loop_woken; /* of runs that are done */
     bool is_closing;
 };
 
@@ -104,12 +104,12 @@ static void take_out(struct queue *queue, struct weir__thread_run *thread_run)
 
 /* --- threads -------------------------------------------------------------- */
 
-/* Under the lock. */
+/* Under the lock; once until the loop took what is done. */
 static void wake_loop(struct weir__ev_pool *pool)
 {
-    if (pool->is_told)
+    if (pool->is_loop_woken)
         return;
-    pool->is_told = true;
+    pool->is_loop_woken = true;
     ev_async_send(pool->options.loop, &pool->arrived);
 }
 
@@ -129,7 +129,7 @@ static void wake_one(struct weir__ev_pool *pool)
     (void)pthread_cond_signal(&pool->work); /* cannot fail */
 }
 
-/* Under the lock; NULL: it closes. */
+/* Under the lock; NULL: the pool closes. */
 static struct weir__thread_run *await_work(struct weir__ev_pool *pool)
 {
     while (!pool->is_closing && pool->waiting.first == NULL) {
@@ -185,8 +185,8 @@ static int start_thread(struct weir__ev_pool *pool)
 
 /* --- the port ------------------------------------------------------------- */
 
-/* Without another thread it waits for one of those there are; without any it
- * waits until one can be started for a later one, or its timeout. */
+/* Where no thread can be started, the run waits for one of those there are;
+ * without any, until one can be started for a later run, or its timeout. */
 static void start(struct weir__pool *port, struct weir__thread_run *thread_run)
 {
     struct weir__ev_pool *pool = pool_of(port);
@@ -277,7 +277,7 @@ static void log_all(struct weir__ev_pool *pool, struct line *line)
     }
 }
 
-/* What is done, its lines logged before. */
+/* Runs that are done come back, after their lines were logged. */
 static struct queue take_done(struct weir__ev_pool *pool)
 {
     struct queue done;
@@ -289,7 +289,7 @@ static struct queue take_done(struct weir__ev_pool *pool)
     pool->done = (struct queue){0};
     pool->lines = NULL;
     pool->lines_end = &pool->lines;
-    pool->is_told = false;
+    pool->is_loop_woken = false;
     unlock(pool);
     log_all(pool, lines);
     return done;

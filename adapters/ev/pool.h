@@ -3,9 +3,9 @@
 #define WEIR_EV_POOL_H
 
 /* Threads for handlers that block: thread runs are queued under a lock, a
- * thread takes one at a time, and the loop is told once for all that came back
- * since it last looked. Threads are started when there is work for them, up to
- * the bound, and block all signals but those of faults. */
+ * thread takes one at a time, and the loop is woken once for all that are done
+ * since it last took some. Threads are started when there is work for them, up
+ * to the bound, and block all signals but those of faults. */
 
 #include "core/error.h"
 #include "core/thread_run.h"
@@ -27,11 +27,11 @@ struct weir__ev_pool_options {
 int weir__ev_pool_open(const struct weir__ev_pool_options *options,
                        struct weir__ev_pool **ret_pool);
 
-/* What core knows of it. */
+/* What core knows of the pool. */
 struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool);
 
 /* Begin no further thread run and BLOCK until the threads are done with theirs.
- * What they said is dropped. NULL is fine. */
+ * Their verdicts are dropped. NULL is fine. */
 void weir__ev_pool_close(struct weir__ev_pool *pool);
 
 #endif

@@ -48,7 +48,7 @@ struct ev_loop *weir__ev_thread_loop(struct weir__ev_thread *thread)
     return thread->loop;
 }
 
-/* Nothing of `thread` is looked at after `ended`. */
+/* `ended` may free `thread`. */
 static void *work(void *arg)
 {
     struct weir__ev_thread *thread = arg;

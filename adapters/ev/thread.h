@@ -23,13 +23,13 @@ int weir__ev_thread_start(struct weir__ev_thread *thread,
 /* From any thread: end the loop, after the callbacks of its turn. */
 void weir__ev_thread_end(struct weir__ev_thread *thread);
 
-/* BLOCKS until it has ended. */
+/* BLOCKS until the thread has ended. */
 void weir__ev_thread_join(struct weir__ev_thread *thread);
 
-/* On such a thread: nobody joins it. */
+/* On such a thread: nobody will join this thread. */
 void weir__ev_thread_let_go(void);
 
-/* Never started, joined or let go. NULL is fine. */
+/* Of a thread that was never started, was joined or let go. NULL is fine. */
 void weir__ev_thread_free(struct weir__ev_thread *thread);
 
 #endif

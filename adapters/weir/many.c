@@ -11,7 +11,7 @@ enum { MADE_ROOM = 64 }; /* for an id that weir or the server makes */
 
 struct weir__one {
     struct weir__many *many;
-    char *id; /* where it goes */
+    char *id; /* where the job's id is copied to */
     size_t room;
 };
 
@@ -24,7 +24,7 @@ struct weir__copies {
 
 /* --- checks --------------------------------------------------------------- */
 
-/* The same sentence, with the place of the job. */
+/* A refusal of one job, with the place of the job in the call. */
 static int name_place(size_t i, const struct weir_error *why,
                       struct weir_error *err)
 {

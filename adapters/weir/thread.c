@@ -23,7 +23,7 @@ struct weir_thread {
     struct weir__ev_thread *ev;
     struct weir__fd_mailbox mailbox;
     struct weir_reactor *reactor;
-    struct told *stopped; /* the reactor's thread's: to be told; NULL: nobody */
+    struct told *stopped; /* sent when the reactor stopped; NULL: none */
     bool is_started;
     bool is_dispatching;  /* the host's */
     bool is_freed;        /* in a callback on the host's thread */
@@ -105,7 +105,7 @@ static void on_ended(void *arg)
 
     if (!thread->is_freed_within) {
         weir_reactor_free(thread->reactor);
-        return; /* somebody joins */
+        return; /* weir_thread_free joins this thread */
     }
     weir__ev_thread_let_go();
     destroy(thread);
@@ -238,7 +238,7 @@ static void answer(struct weir__mailbox_message *message, bool is_dropped)
     weir__many_answer((struct weir__many *)message); /* its first member */
 }
 
-/* Its room in the mailbox was taken when it was submitted. */
+/* `submit` took the room in the mailbox. */
 static void send_back(struct weir__many *many)
 {
     struct weir_thread *thread = many->done_arg;
@@ -258,7 +258,7 @@ static int submit(struct weir_thread *thread, struct weir__many *many)
         return WEIR_ECANCELED;
     if (many->bytes < WEIR__MAILBOX_MESSAGE_MIN)
         many->bytes = WEIR__MAILBOX_MESSAGE_MIN;
-    bytes = many->bytes; /* once it is sent it is not ours */
+    bytes = many->bytes; /* `many` is not ours once it is sent */
     rc = weir__mailbox_queue_admit(queue, bytes);
     if (rc < 0)
         return rc;

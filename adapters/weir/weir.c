@@ -12,6 +12,9 @@
 #include "core/random.h"
 #include "core/text.h"
 
+/* A reactor's life as a host sees it: opened with options, attached to a loop,
+ * stopped, freed. serve.c has its topics, request.c and many.c its jobs. */
+
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
 enum { BLOCK_WARN_MS = 100, THREADS = 8, THREADS_MAX = 256 };

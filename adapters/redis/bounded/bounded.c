@@ -7,7 +7,7 @@
 #include "core/assert.h"
 #include "core/text.h"
 
-/* The rules of bounded topics as a table, and the life of one. */
+/* The rules of bounded topics as a table, and a topic from opening to end. */
 
 static struct weir__bounded *shared_of(const struct weir__redis *store)
 {
@@ -74,7 +74,7 @@ static void topic_init(struct weir__store_topic *base)
     topic->adds_end = &topic->adds;
 }
 
-/* What has no lease is never lost. */
+/* Jobs of a topic with lease = none are never lost. */
 static bool is_unleased(const struct weir__store_topic *topic)
 {
     return topic->options->lease == WEIR__OPTION_NONE;

@@ -5,6 +5,9 @@
 #include "core/mem.h"
 #include "core/text.h"
 
+/* Sending collected events, by groups: each call has all collected events of
+ * its groups, a call slot and a number, so that a repeat adds nothing. */
+
 enum { HEAD_KEYS = 8, HEAD_ARGS = 4 };
 
 /* Calls of the bounded_add script: each adds some groups with all their

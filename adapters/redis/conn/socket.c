@@ -8,6 +8,9 @@
 
 #include "adapters/redis/conn/private.h"
 
+/* Options of a connection's descriptor: dead peers are noticed, and a producer
+ * does not fill the socket of a server that has workers, too. */
+
 enum {
     KEEPALIVE_IDLE_S = 15,
     KEEPALIVE_STEP_S = 5,
