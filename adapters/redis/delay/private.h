@@ -15,7 +15,7 @@
  *   add      add.c collects jobs, plan.c makes packs of them; add_call.c stores
  *            a pack and calls the script `add`, which puts the pack's root node
  *            into `wait`, scored by its due time.
- *   claim    claim.c: the script moves due nodes from `wait` to `run`, under one
+ *   claim    claim.c: the script moves due nodes from `wait` to `run`, under a
  *            token: struct weir__delay_lease. hint.c and fetchers.c get their
  *            packs, fetch.c makes runs of these for core.
  *   run      core calls the handler. Of a suspect start.c notes that first.
