@@ -53,7 +53,6 @@ int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
         follows->last->next = follow;
     follows->last = follow;
     follows->count++;
-    follows->away += topic.len > 0;
     follows->bytes += bytes;
     return WEIR_OK;
 }

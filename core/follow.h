@@ -25,7 +25,6 @@ struct weir__follow {
 struct weir__follows {
     struct weir__follow *first, *last;
     size_t count, bytes;
-    size_t away; /* of these for other topics */
 };
 
 /* A checked job, for a checked topic or, where that is empty, the run's own.

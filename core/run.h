@@ -104,11 +104,6 @@ void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy);
 void weir__run_log_holding(const struct weir__run *run,
                            const struct weir__log *log, int64_t now_ns);
 
-/* The same of a run that is done, where jobs that it adds to other topics
- * cannot be added. `ret_text` keeps what is then told of it. */
-void weir__run_unmet(const struct weir__run *run, struct weir_error *ret_text,
-                     struct weir__run *ret_copy);
-
 /* The run behind a handler's job; asserts that it is one. */
 struct weir__run *weir__run_of(const struct weir_job *job);
 

@@ -2,7 +2,6 @@
 #include "core/verdict.h"
 
 #include "core/assert.h"
-#include "core/error.h"
 #include "core/lane.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -118,19 +117,4 @@ void weir__run_instead(const struct weir__run *run, bool is_timed_out,
     weir__run_decide(ret_copy, &options->retry, options->retry_jitter,
                      weir__random_next(&random));
     ret_copy->record.error = weir__slice_str(error);
-}
-
-void weir__run_unmet(const struct weir__run *run, struct weir_error *ret_text,
-                     struct weir__run *ret_copy)
-{
-    const struct weir__follow *follow = run->follows.first;
-
-    WEIR_ASSERT(run->outcome == WEIR__OUTCOME_DONE && run->follows.away > 0);
-    while (follow->topic.len == 0)
-        follow = follow->next;
-    (void)weir__error_set(
-        ret_text, WEIR_EKIND, "%.*s%s did not take the jobs it adds",
-        (int)follow->topic.len, (const char *)follow->topic.ptr,
-        run->follows.away > 1 ? " or another topic" : "");
-    weir__run_instead(run, false, ret_text->text, ret_copy);
 }

@@ -369,9 +369,10 @@ const struct weir__command weir__cmd_stats = {
     .summary = "Show counts of one topic or of all",
     .details =
         "Totals count since the topic exists; p50 and p99 are lateness "
-        "of the last\n5 minutes. A number with + is a lower bound. With "
-        "--json:\n{\"topics\":[{\"topic\",\"kind\",\"paused\","
-        "\"scheduled\",\"ready\",\"running\",\"dead\",\n"
+        "of the last\n5 minutes. A number with + is a lower bound; relaying "
+        "counts packs of jobs\non their way to other topics. With --json:\n"
+        "{\"topics\":[{\"topic\",\"kind\",\"paused\","
+        "\"scheduled\",\"ready\",\"running\",\"dead\",\"relaying\",\n"
         "\"done_total\",\"retried_total\",\"failed_total\","
         "\"expired_total\",\n\"crashed_total\",\"dropped_total\","
         "\"lateness_ms\":{\"p50\",\"p99\",\"max\"},...}]}.\n"

@@ -84,10 +84,12 @@ static void judge(struct weir__watched *watched, const struct weir_stats *stats)
     uint64_t waiting = stats->scheduled + stats->ready;
 
     watched->newer = stats->newer;
-    watched->is_at_rest = stats->newer > 0 || (stats->running == 0 &&
-                                               (waiting == 0 || stats->paused));
+    watched->is_at_rest =
+        stats->newer > 0 || (stats->running == 0 && stats->relaying == 0 &&
+                             (waiting == 0 || stats->paused));
     watched->held_back = watched->is_at_rest ? waiting : 0;
-    if (!watched->is_at_rest && (stats->ready > 0 || stats->running > 0))
+    if (!watched->is_at_rest &&
+        (stats->ready > 0 || stats->running > 0 || stats->relaying > 0))
         look_later(watched);
 }
 

@@ -30,6 +30,7 @@ extern const struct weir__script weir__script_store_pause;
 extern const struct weir__script weir__script_store_set;
 extern const struct weir__script weir__script_delay_start;
 extern const struct weir__script weir__script_delay_recall;
+extern const struct weir__script weir__script_delay_undeliverable;
 extern const struct weir__script weir__script_external_claim_list;
 extern const struct weir__script weir__script_external_claim_stream;
 extern const struct weir__script weir__script_external_find;

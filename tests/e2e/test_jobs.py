@@ -9,7 +9,7 @@ from e2e import expect, expect_in, expect_true, main, test
 SHOWN = {"topic", "id", "state", "attempt", "failures", "timeouts", "crashes",
          "snoozes", "due_ms", "url", "retry", "reason", "body"}
 COUNTED = {"topic", "kind", "paused", "scheduled", "ready", "running", "dead",
-           "done_total", "retried_total", "failed_total", "expired_total",
+           "relaying", "done_total", "retried_total", "failed_total", "expired_total",
            "crashed_total", "dropped_total", "lateness_ms"}
 
 

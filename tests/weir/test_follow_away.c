@@ -63,49 +63,57 @@ TEST(jobs_for_other_topics_come_with_the_verdict)
 static enum weir_verdict run_to_list(void *self, struct weir_job *job)
 {
     (void)self;
-    follow_to(job, "l", NULL);
+    follow_to(job, "l", "a");
     follow_to(job, "one", NULL);
-    follow(job, "beside", 0);
-    return is_id(job, "fail") ? weir_fail(job, "never") : WEIR_DONE;
+    follow(job, "beside", 3600000);
+    return WEIR_DONE;
 }
 
-static char shown_error[400];
+static char shown[400];
 
 static void on_shown(int code, const struct weir_job_info *job, void *arg)
 {
     (void)arg;
     EXPECT_INT(WEIR_OK, code);
-    (void)snprintf(shown_error, sizeof(shown_error), "%.*s",
-                   (int)job->error.len, (const char *)job->error.ptr);
+    (void)snprintf(shown, sizeof(shown), "%.*s: %.*s", (int)job->reason.len,
+                   (const char *)job->reason.ptr, (int)job->error.len,
+                   (const char *)job->error.ptr);
 }
 
 static void show(const char *id)
 {
-    shown_error[0] = '\0';
+    shown[0] = '\0';
     EXPECT_INT(WEIR_OK, weir_reactor_show(weir, "t", id, on_shown, NULL));
-    while (shown_error[0] == '\0')
+    while (shown[0] == '\0')
         ev_run(loop, EVRUN_ONCE);
 }
 
-TEST(done_is_a_retry_where_the_other_topic_is_of_another_kind)
+/* Until nothing is on its way to another topic. */
+static void await_sent(void)
+{
+    do
+        look("t");
+    while (last.relaying > 0);
+}
+
+TEST(jobs_for_a_topic_of_another_kind_die_where_they_come_from)
 {
     open_host(run_to_list, NULL);
     EXPECT_INT(1, redis_int(server, "HSET weir:{l}:meta kind list"));
-    add("done");
-    add("fail");
-    await_settled(2);
-    EXPECT_INT(1, last.retried_total);
-    EXPECT_INT(1, last.failed_total);
-    EXPECT_INT(0, last.done_total);
-    EXPECT_INT(2, last.added_total); /* nothing beside */
-    EXPECT_CONTAINS("t: l is not of kind delay; handlers that add jobs there "
-                    "with DONE run again",
-                    logged);
-    show("done");
-    EXPECT_STR("l or another topic did not take the jobs it adds", shown_error);
-    show("fail");
-    EXPECT_STR("never", shown_error);
-    EXPECT_INT(0, redis_int(server, "EXISTS weir:{one}:meta weir:{l}:wait"));
+    add("1");
+    do
+        look("t");
+    while (last.dead < 1 || last.relaying > 0);
+    EXPECT_INT(1, last.done_total);
+    EXPECT_INT(0, last.failed_total);
+    EXPECT_INT(2, last.added_total);
+    EXPECT_INT(1, last.dead);
+    EXPECT_CONTAINS("t: l is not of kind delay", logged);
+    show("a");
+    EXPECT_STR("undeliverable: l is not of kind delay", shown);
+    EXPECT_INT(0, redis_int(server, "EXISTS weir:{l}:wait weir:{l}:ids"));
+    look("one");
+    EXPECT_INT(1, last.added_total);
 }
 
 static enum weir_verdict run_two_each(void *self, struct weir_job *job)
@@ -134,52 +142,72 @@ static void set(const char *topic, const char *setting)
         ev_run(loop, EVRUN_ONCE);
 }
 
-TEST(done_is_a_retry_where_too_many_jobs_wait_and_none_is_lost)
+TEST(jobs_wait_where_too_many_wait_there_and_none_is_lost)
 {
     open_host(run_two_each, NULL);
-    set("one", "max_pending=5");
-    set("t", "retry=10ms ...");
+    set("one", "max_pending=3");
     add("1");
-    add("2");
-    add("3");
+    await_settled(1);
+    await_sent();
+    add("2"); /* one more may wait: both go */
+    await_settled(2);
+    await_sent();
+    for (int i = 3; i < 8; i++)
+        add((const char[]){(char)('0' + i), '\0'});
+    await_settled(7);
     while (strstr(logged, "t: one is full (max_pending)") == NULL)
         ev_run(loop, EVRUN_ONCE);
+    look("t");
+    EXPECT_INT(7, last.done_total);
+    EXPECT_TRUE(last.relaying > 0);
     look("one");
     EXPECT_INT(4, last.added_total);
-    set("one", "max_pending=6");
-    while (last.done_total < 3)
-        look("t");
-    EXPECT_INT(0, last.ready + last.scheduled + last.running + last.dead);
+    set("one", "max_pending=1000");
+    await_sent();
     look("one");
-    EXPECT_INT(6, last.added_total);
+    EXPECT_INT(14, last.added_total);
+    EXPECT_INT(14, last.ready + last.scheduled);
+    EXPECT_INT(0, redis_int(server, "EXISTS weir:{t}:relay"));
 }
 
-TEST(a_job_whose_jobs_are_never_taken_dies_of_it_where_dead_jobs_go)
+static enum weir_verdict run_failing(void *self, struct weir_job *job)
 {
-    open_host(run_two_each, NULL);
-    set("one", "max_pending=1");
-    set("t", "retry=none");
-    add("1");
-    await_settled(1);
-    EXPECT_INT(1, last.dead);
-    show("1");
-    EXPECT_STR("one or another topic did not take the jobs it adds",
-               shown_error);
+    (void)self;
+    return weir_fail(job, "never");
 }
 
-TEST(one_whose_jobs_are_not_taken_moves_to_where_dead_jobs_go)
+TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_one_that_weir_makes)
 {
-    open_as(&(struct weir_topic_options){
-        .run = run_two_each, .options = {"retry=none", "on_dead=grave"}});
-    set("one", "max_pending=1");
-    add("1");
-    await_settled(1);
-    EXPECT_INT(1, last.failed_total);
+    open_as(&(struct weir_topic_options){.run = run_failing,
+                                         .options = {"on_dead=one"}});
+    add_to("one", "b");
+    add("a");
+    add("b");
+    add("c");
+    await_settled(3);
+    await_sent();
+    EXPECT_INT(3, last.failed_total);
     EXPECT_INT(0, last.dead);
-    look("grave");
-    EXPECT_INT(1, last.ready + last.scheduled);
     look("one");
-    EXPECT_INT(0, last.added_total);
+    EXPECT_INT(4, last.ready + last.scheduled);
+    EXPECT_INT(1, redis_int(server, "HEXISTS weir:{one}:ids a"));
+    EXPECT_INT(4, redis_int(server, "HLEN weir:{one}:ids")); /* with "!" */
+    EXPECT_STR("", logged);
+}
+
+TEST(a_dead_job_stays_where_the_other_topic_is_of_another_kind)
+{
+    open_as(&(struct weir_topic_options){.run = run_failing,
+                                         .options = {"on_dead=l"}});
+    EXPECT_INT(1, redis_int(server, "HSET weir:{l}:meta kind list"));
+    add("a");
+    do
+        look("t");
+    while (last.dead < 1);
+    EXPECT_INT(1, last.failed_total);
+    EXPECT_INT(0, last.relaying);
+    show("a");
+    EXPECT_STR("undeliverable: l is not of kind delay", shown);
 }
 
 static enum weir_verdict run_blocking(void *self, struct weir_job *job)
@@ -203,6 +231,7 @@ TEST(handlers_on_threads_add_jobs_to_their_topic_and_others)
         EXPECT_INT(WEIR_OK,
                    weir_reactor_add(weir, "t", &job, NULL, NULL, NULL));
     await_settled(300);
+    await_sent();
     EXPECT_INT(300, last.done_total);
     EXPECT_INT(300, last.scheduled);
     look("one");
@@ -226,6 +255,7 @@ TEST(a_handler_of_many_jobs_adds_with_each_of_them)
         EXPECT_INT(WEIR_OK,
                    weir_reactor_add(weir, "t", &job, NULL, NULL, NULL));
     await_settled(300);
+    await_sent();
     EXPECT_INT(300, last.done_total);
     EXPECT_INT(300, last.scheduled);
     look("one");
@@ -251,6 +281,7 @@ TEST(names_that_are_none_are_refused_and_ids_that_exist_are_named)
     for (int i = 0; i < 3; i++)
         EXPECT_INT(WEIR_EINVAL, codes[i]);
     EXPECT_INT(1, last.done_total);
+    await_sent();
     EXPECT_CONTAINS("t: 1 jobs that handlers added with their verdicts exist "
                     "already",
                     logged);
@@ -290,7 +321,7 @@ TEST(a_verdict_that_is_refused_adds_nothing_to_another_topic)
     add("last");
     await_settled(1);
     EXPECT_INT(0, last.retried_total);
-    EXPECT_INT(0, last.ready + last.scheduled);
+    EXPECT_INT(0, last.ready + last.scheduled + last.relaying);
     look("one");
     EXPECT_INT(1, last.added_total);
 }

@@ -85,22 +85,38 @@ static void finish(struct add_call *call, int code)
 
 /* --- staging ------------------------------------------------------------- */
 
-void weir__delay_write_stage(struct weir__buf *buf,
-                             const struct weir__delay_topic *topic,
-                             const struct weir__items *items,
-                             const struct weir__parcel *parcel)
+void weir__delay_begin_stage(struct weir__buf *buf)
 {
     weir__resp_command(buf, 6);
     weir__resp_str(buf, "SET");
-    weir__prefix_pack(buf, &topic->base.prefix, parcel->seq);
+}
+
+size_t weir__delay_end_stage(struct weir__buf *buf,
+                             const struct weir__items *items,
+                             const struct weir__parcel *parcel)
+{
+    size_t at;
+
     /* The pack and what is around it. */
     (void)weir__buf_reserve(buf, parcel->size.len + 128);
     weir__resp_begin(buf, parcel->size.len);
+    at = buf->len;
     weir__parcel_write(buf, items, parcel);
     weir__resp_end(buf);
     weir__resp_str(buf, "NX");
     weir__resp_str(buf, "PX");
     weir__resp_int(buf, STAGED_MS);
+    return at;
+}
+
+void weir__delay_write_stage(struct weir__buf *buf,
+                             const struct weir__delay_topic *topic,
+                             const struct weir__items *items,
+                             const struct weir__parcel *parcel)
+{
+    weir__delay_begin_stage(buf);
+    weir__prefix_pack(buf, &topic->base.prefix, parcel->seq);
+    (void)weir__delay_end_stage(buf, items, parcel);
 }
 
 /* --- sending ------------------------------------------------------------ */

@@ -178,6 +178,8 @@ static void on_put_off(struct claim_request *claim, int code,
     struct weir__delay_topic *topic = claim->topic;
     bool is_probe = claim->go == WEIR__CLAIM_PROBE;
 
+    if (claim->go == WEIR__CLAIM_CROWDED && code == WEIR_OK)
+        weir__relays_note_length(&topic->outbox, reply->integer);
     weir__mem_free(claim);
     if (is_probe) {
         weir__hold_note_error(topic, "claim", code, reply);
@@ -241,6 +243,8 @@ static bool send_instead(struct claim_request *claim)
     if (claim->go == WEIR__CLAIM_PROBE)
         weir__redis_register_for(base, claim->topic->base.name,
                                  &claim->request);
+    else if (claim->go == WEIR__CLAIM_CROWDED)
+        weir__relays_ask_length(&claim->topic->outbox, &claim->request);
     else if (claim->go == WEIR__CLAIM_PUT_OFF)
         weir__redis_fail(&claim->request, WEIR_ESERVER);
     return claim->go != WEIR__CLAIM_GO;
@@ -268,6 +272,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     claim->is_look = topic->base.claim.room == 0;
     claim->go = weir__hold_claim(topic);
     claim->request.store = shared->store;
+    weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
     weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 6);

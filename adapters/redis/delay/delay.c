@@ -48,6 +48,7 @@ static void topic_init(struct weir__store_topic *base)
     topic->touched_end = &topic->touched;
     topic->number = ++topic->shared->topics_made;
     weir__hold_init(topic);
+    weir__relays_init(&topic->outbox, base, &topic->max_dead);
 }
 
 static void topic_fini(struct weir__store_topic *base)
@@ -56,6 +57,7 @@ static void topic_fini(struct weir__store_topic *base)
 
     weir__delay_clear_verdicts(topic);
     weir__hold_fini(topic); /* its calls name leases */
+    weir__relays_fini(&topic->outbox);
     while (base->leases != NULL)
         weir__delay_lease_free((struct weir__delay_lease *)base->leases);
     weir__items_fini(&topic->endings);
@@ -68,6 +70,16 @@ static void serve(struct weir__store_topic *base)
 
     topic->max_dead = base->options->max_dead;
     memcpy(topic->on_dead, base->options->on_dead, sizeof(topic->on_dead));
+    topic->grave = NULL;
+}
+
+/* A worker that stops waits for what it sends on, too. */
+static size_t unsettled(const struct weir__store_topic *base)
+{
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)base; /* its first member */
+
+    return base->unsettled + topic->outbox.sending;
 }
 
 /* --- connections -------------------------------------------------------- */
@@ -150,6 +162,7 @@ const struct weir__kind weir__delay_kind = {
     .closing = close_fetchers,
     .settle = weir__delay_settle,
     .start = weir__delay_start,
+    .unsettled = unsettled,
     .renew = weir__delay_renew,
     .overdue_new = weir__overdue_new,
     .add = weir__delay_add,

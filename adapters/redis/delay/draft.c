@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay/draft.h"
 
-#include "adapters/redis/delay/away.h"
+#include "adapters/redis/store/outbox.h"
 #include "core/assert.h"
 
 enum {
@@ -9,13 +9,10 @@ enum {
     KINDS = 16,         /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
-    KIND_FOLLOW = 2,  /* to 5: with made ids, at times of the server */
-    KIND_INSTEAD = 6, /* retries */
-    KIND_DEAD = 7,
-    KIND_BURIAL = 8,
-    KIND_AWAY = 9, /* to 12: as KIND_FOLLOW, to other topics */
-    KIND_AWAY_LAST = 12,
-    INSTEAD = 1 << 20 /* is added to sources */
+    KIND_FOLLOW = 2, /* to 5: with made ids, at times of the server */
+    KIND_DEAD = 6,
+    KIND_AWAY = 7,  /* to 10: as KIND_FOLLOW, to other topics */
+    KIND_MOVED = 11 /* dead, to another topic */
 };
 
 #define GROUP_CALLS   ((uint64_t)1 << 36) /* topics are below */
@@ -91,11 +88,11 @@ struct weir__draft weir__draft_nodes(struct weir__delay_topic *topic,
     return draft;
 }
 
-static uint32_t kind_of(const struct weir__item *item, bool has_grave)
+static uint32_t kind_of(const struct weir__item *item)
 {
     switch (item->outcome) {
     case WEIR__OUTCOME_RETRY:
-        return item->is_instead ? KIND_INSTEAD : KIND_RETRY;
+        return KIND_RETRY;
     case WEIR__OUTCOME_SNOOZE:
         return KIND_SNOOZE;
     case WEIR__OUTCOME_FOLLOW:
@@ -103,17 +100,15 @@ static uint32_t kind_of(const struct weir__item *item, bool has_grave)
                (item->id_len == 0 ? 1u : 0u) + (item->is_absolute ? 2u : 0u);
     default:
         WEIR_ASSERT(item->outcome == WEIR__OUTCOME_DEAD);
-        return has_grave && item->record_len > 0 ? KIND_BURIAL : KIND_DEAD;
+        return item->away == NULL ? KIND_DEAD : KIND_MOVED;
     }
 }
 
-static uint64_t group_of(const struct weir__item *item, uint32_t call,
-                         bool has_grave)
+static uint64_t group_of(const struct weir__item *item, uint32_t call)
 {
     uint64_t number = item->away == NULL ? 0 : item->away->number;
 
-    return call * GROUP_CALLS + number * GROUP_NUMBERS +
-           kind_of(item, has_grave);
+    return call * GROUP_CALLS + number * GROUP_NUMBERS + kind_of(item);
 }
 
 /* Order the endings by the call that takes them. Calls are drafted twice for
@@ -131,8 +126,7 @@ void weir__draft_sort_endings(struct weir__delay_topic *topic,
     for (size_t i = 0; i < items->count; i++) {
         struct weir__item *item = &items->list[i];
 
-        item->group =
-            group_of(item, item->held->call - before, topic->grave != NULL);
+        item->group = group_of(item, item->held->call - before);
     }
     topic->calls = before;
     for (struct weir__held *held = topic->touched; held != NULL;
@@ -156,13 +150,27 @@ static size_t end_of(const struct weir__draft *draft, size_t at, uint32_t kind)
 void weir__draft_endings(struct weir__draft *draft, size_t first)
 {
     draft->first_item = first;
-    draft->end_move = end_of(draft, first, KIND_INSTEAD);
+    draft->end_move = end_of(draft, first, KIND_DEAD - 1);
     draft->end_dead = end_of(draft, draft->end_move, KIND_DEAD);
-    draft->end_burial = end_of(draft, draft->end_dead, KIND_BURIAL);
-    draft->end_item = end_of(draft, draft->end_burial, KIND_AWAY_LAST);
+    draft->end_item = end_of(draft, draft->end_dead, KIND_MOVED);
 }
 
 /* --- naming ------------------------------------------------------------- */
+
+/* Dead jobs whose ids exist in their topic get a second pack there. */
+static bool name_parcel(const struct weir__draft *draft,
+                        struct weir__parcel *parcel)
+{
+    const struct weir__item *item = &draft->topic->endings.list[parcel->first];
+    struct weir__redis *store = draft->topic->shared->store;
+
+    weir__redis_next_seq(store, parcel->seq);
+    if (item->away == NULL)
+        return true;
+    if (item->outcome == WEIR__OUTCOME_DEAD)
+        weir__redis_next_seq(store, parcel->second);
+    return weir__call_slot_take(store, &parcel->call_slot);
+}
 
 static bool plan_parcels(const struct weir__draft *draft, size_t at, size_t end)
 {
@@ -172,30 +180,8 @@ static bool plan_parcels(const struct weir__draft *draft, size_t at, size_t end)
         struct weir__parcel parcel;
 
         weir__parcel_plan(&draft->topic->endings, at, end, &parcel);
-        weir__redis_next_seq(shared->store, parcel.seq);
-        if (!weir__parcels_push(&shared->parcels, &parcel))
-            return false;
-        at += parcel.count;
-    }
-    return true;
-}
-
-/* Each parcel twice: with the jobs' ids, and without. */
-static bool plan_burials(const struct weir__draft *draft)
-{
-    const struct weir__items *items = &draft->topic->endings;
-    struct weir__delay *shared = draft->topic->shared;
-    size_t at = draft->end_dead;
-
-    while (at < draft->end_burial) {
-        struct weir__parcel parcel, unnamed;
-
-        weir__parcel_plan(items, at, draft->end_burial, &parcel);
-        unnamed = weir__parcel_unnamed(items, &parcel);
-        weir__redis_next_seq(shared->store, parcel.seq);
-        weir__redis_next_seq(shared->store, unnamed.seq);
-        if (!weir__parcels_push(&shared->parcels, &parcel) ||
-            !weir__parcels_push(&shared->parcels, &unnamed))
+        if (!name_parcel(draft, &parcel) ||
+            !weir__parcels_push(&shared->parcels, &parcel))
             return false;
         at += parcel.count;
     }
@@ -210,22 +196,16 @@ bool weir__draft_plan(struct weir__draft *draft)
     if (!plan_parcels(draft, draft->first_item, draft->end_move))
         return false;
     draft->moves = parcels->count;
-    if (!plan_burials(draft))
-        return false;
-    draft->graves = parcels->count;
-    return plan_parcels(draft, draft->end_burial, draft->end_item);
+    return plan_parcels(draft, draft->end_dead, draft->end_item);
 }
 
-struct weir__delay_topic *weir__draft_home(const struct weir__draft *draft,
-                                           size_t parcel)
+struct weir__delay_topic *weir__draft_target(const struct weir__draft *draft,
+                                             size_t parcel)
 {
-    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
+    const struct weir__parcel *list = draft->topic->shared->parcels.list;
 
-    if (parcel < draft->moves)
-        return draft->topic;
-    if (parcel < draft->graves)
-        return draft->topic->grave;
-    return draft->topic->endings.list[parcels->list[parcel].first].away;
+    WEIR_ASSERT(parcel < draft->topic->shared->parcels.count);
+    return draft->topic->endings.list[list[parcel].first].away;
 }
 
 /* --- writing ------------------------------------------------------------ */
@@ -296,12 +276,11 @@ static void write_closed(struct weir__buf *list,
 
 static uint64_t source_of(const struct weir__item *item)
 {
-    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot +
-           (item->is_instead ? INSTEAD : 0);
+    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot;
 }
 
-void weir__draft_write_sources(struct weir__buf *list,
-                               const struct weir__draft *draft, size_t parcel)
+static void write_sources(struct weir__buf *list,
+                          const struct weir__draft *draft, size_t parcel)
 {
     const struct weir__parcel *these =
         &draft->topic->shared->parcels.list[parcel];
@@ -312,9 +291,8 @@ void weir__draft_write_sources(struct weir__buf *list,
         weir__pack_uint(list, source_of(&first[slot]));
 }
 
-void weir__draft_write_pack(struct weir__buf *list,
-                            const struct weir__draft *draft, uint64_t first_key,
-                            size_t parcel)
+static void write_pack(struct weir__buf *list, const struct weir__draft *draft,
+                       size_t parcel)
 {
     const struct weir__items *items = &draft->topic->endings;
     const struct weir__parcel *these =
@@ -323,7 +301,7 @@ void weir__draft_write_pack(struct weir__buf *list,
 
     weir__parcel_when(&when, items, these,
                       items->list[these->first].is_absolute);
-    weir__pack_uint(list, first_key + parcel);
+    weir__pack_uint(list, FIRST_PACK_KEY + draft->packs + parcel);
     weir__pack_uint(list, these->count);
     weir__pack_uint(list, these->size.header_len);
     weir__pack_str(list, when.ptr, when.len);
@@ -331,11 +309,31 @@ void weir__draft_write_pack(struct weir__buf *list,
     weir__buf_fini(&when);
 }
 
-static uint64_t counted_as(const struct weir__item *item)
+/* The script's number for what a pack is of. */
+static uint64_t form_of(const struct weir__item *item)
 {
-    if (item->outcome == WEIR__OUTCOME_FOLLOW)
+    switch (item->outcome) {
+    case WEIR__OUTCOME_FOLLOW:
         return 2;
-    return item->outcome == WEIR__OUTCOME_RETRY ? 1 : 0;
+    case WEIR__OUTCOME_DEAD:
+        return 3;
+    default:
+        return item->outcome == WEIR__OUTCOME_RETRY ? 1 : 0;
+    }
+}
+
+static void write_target(struct weir__buf *list,
+                         const struct weir__draft *draft, size_t parcel)
+{
+    const struct weir__delay_topic *target = weir__draft_target(draft, parcel);
+    const struct weir__parcel *these =
+        &draft->topic->shared->parcels.list[parcel];
+
+    if (target == NULL)
+        weir__pack_str(list, "", 0);
+    else
+        weir__relays_write(list, draft->topic->shared->store, target->base.name,
+                           these->call_slot, these->second);
 }
 
 static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
@@ -343,13 +341,14 @@ static void write_moves(struct weir__buf *list, const struct weir__draft *draft)
     const struct weir__items *items = &draft->topic->endings;
     const struct weir__parcels *parcels = &draft->topic->shared->parcels;
 
-    if (draft->moves == 0)
+    if (parcels->count == 0)
         return;
-    weir__pack_array(list, 6 * draft->moves);
-    for (size_t i = 0; i < draft->moves; i++) {
-        weir__draft_write_pack(list, draft, FIRST_PACK_KEY + draft->packs, i);
-        weir__pack_uint(list, counted_as(&items->list[parcels->list[i].first]));
-        weir__draft_write_sources(list, draft, i);
+    weir__pack_array(list, 7 * parcels->count);
+    for (size_t i = 0; i < parcels->count; i++) {
+        write_pack(list, draft, i);
+        weir__pack_uint(list, form_of(&items->list[parcels->list[i].first]));
+        write_sources(list, draft, i);
+        write_target(list, draft, i);
     }
 }
 
@@ -371,51 +370,16 @@ static void write_ends(struct weir__buf *list, const struct weir__draft *draft)
     }
 }
 
-static void write_burials(struct weir__buf *list,
-                          const struct weir__draft *draft)
+void weir__draft_write_key(struct weir__buf *buf,
+                           const struct weir__draft *draft, size_t parcel)
 {
-    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
-    uint64_t key = FIRST_PACK_KEY + draft->packs;
+    const struct weir__prefix *prefix = &draft->topic->base.prefix;
+    const char *seq = draft->topic->shared->parcels.list[parcel].seq;
 
-    weir__buf_reset(list);
-    weir__pack_array(list, 5 * (draft->graves - draft->moves) / 2);
-    for (size_t i = draft->moves; i < draft->graves; i += 2) {
-        const struct weir__parcel *parcel = &parcels->list[i];
-
-        weir__pack_uint(list, key + i);
-        weir__pack_uint(list, key + i + 1);
-        weir__pack_uint(list, parcel->count);
-        weir__pack_uint(list, parcel->size.header_len);
-        weir__draft_write_sources(list, draft, i);
-    }
-}
-
-/* What comes behind the call's usual arguments. */
-static void write_grave(struct weir__buf *buf, const struct weir__draft *draft)
-{
-    struct weir__buf *list = draft->topic->shared->scratch;
-
-    write_burials(list, draft);
-    weir__resp_bytes(buf, weir__buf_slice(list));
-    buf->failed = buf->failed || list->failed;
-    weir__resp_str(buf, draft->topic->grave->base.name);
-    weir__resp_str(buf, "delay");
-}
-
-static void write_absent_grave(struct weir__buf *buf)
-{
-    for (int i = 0; i < 3; i++)
-        weir__resp_str(buf, "");
-}
-
-static bool has_burials(const struct weir__draft *draft)
-{
-    return draft->graves > draft->moves;
-}
-
-static bool has_aways(const struct weir__draft *draft)
-{
-    return draft->topic->shared->parcels.count > draft->graves;
+    if (parcel < draft->moves)
+        weir__prefix_pack(buf, prefix, seq);
+    else
+        weir__prefix_outgoing(buf, prefix, seq);
 }
 
 /* The script and its keys. */
@@ -428,8 +392,7 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
 
     weir__resp_eval(buf, &weir__script_delay_settle,
                     FIRST_PACK_KEY - 1 + draft->packs + parcels->count +
-                        weir__away_key_count(draft) +
-                        (has_burials(draft) ? 4 : 0),
+                        (parcels->count > draft->moves ? 1 : 0),
                     args);
     weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
     for (const struct weir__held *held = draft->first; held != draft->end;
@@ -439,12 +402,9 @@ static void write_keys(struct weir__buf *buf, const struct weir__draft *draft,
             key++;
         }
     for (size_t i = 0; i < parcels->count; i++)
-        weir__prefix_pack(buf, &weir__draft_home(draft, i)->base.prefix,
-                          parcels->list[i].seq);
-    weir__away_write_keys(buf, draft);
-    if (has_burials(draft))
-        weir__prefix_keys(buf, &draft->topic->grave->base.prefix,
-                          "wait ids meta idle");
+        weir__draft_write_key(buf, draft, i);
+    if (parcels->count > draft->moves)
+        weir__prefix_key(buf, prefix, "relay");
 }
 
 void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
@@ -452,10 +412,6 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
 {
     struct weir__delay_topic *topic = draft->topic;
     struct weir__buf *lists = topic->shared->scratch;
-    size_t args = has_aways(draft)     ? 14
-                  : leaves_out         ? 11
-                  : has_burials(draft) ? 10
-                                       : 7;
 
     for (size_t i = 0; i < LISTS; i++)
         weir__buf_reset(&lists[i]);
@@ -464,19 +420,13 @@ void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
     write_closed(&lists[CLOSED], draft);
     write_moves(&lists[MOVES], draft);
     write_ends(&lists[ENDS], draft);
-    write_keys(buf, draft, args);
+    write_keys(buf, draft, leaves_out ? 8 : 7);
     weir__resp_str(buf, topic->base.name);
     for (size_t i = 0; i < LISTS; i++) {
         weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
-    if (has_burials(draft))
-        write_grave(buf, draft);
-    else if (args > 10)
-        write_absent_grave(buf);
-    if (args > 10)
-        weir__resp_str(buf, leaves_out ? "1" : "");
-    if (has_aways(draft))
-        weir__away_write(buf, draft, FIRST_PACK_KEY + (uint32_t)draft->packs);
+    if (leaves_out)
+        weir__resp_str(buf, "1");
 }

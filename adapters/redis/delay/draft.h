@@ -18,12 +18,11 @@ struct weir__draft {
     size_t nodes; /* with verdicts */
     size_t back_nodes, backs;
     size_t slots, bytes, verdicts, packs;
-    size_t first_item, end_item;           /* of the topic's endings */
-    size_t end_move, end_dead, end_burial; /* moves and follow-ups before the
-                                              first, then dead jobs, burials,
-                                              follow-ups to other topics */
-    size_t moves, graves; /* of the store's parcels: moves before the one,
-                             burials before the other, two each */
+    size_t first_item, end_item; /* of the topic's endings */
+    size_t end_move, end_dead;   /* what runs here before the first, then dead
+                                    jobs, then all for other topics */
+    size_t moves; /* parcels of the store for this topic; the others are for the
+                     outbox */
     bool is_last;
 };
 
@@ -42,17 +41,13 @@ void weir__draft_endings(struct weir__draft *draft, size_t first);
 /* Name the new packs of the call: the store's parcels. False: no memory. */
 bool weir__draft_plan(struct weir__draft *draft);
 
-/* The topic that a parcel of the store goes to. */
-struct weir__delay_topic *weir__draft_home(const struct weir__draft *draft,
-                                           size_t parcel);
+/* The topic that a parcel of the store goes to; NULL: this one. */
+struct weir__delay_topic *weir__draft_target(const struct weir__draft *draft,
+                                             size_t parcel);
 
-/* What lists say of a parcel: its key, where that of the first one is
- * `first_key`, jobs, header length, when; and the sources of its jobs. */
-void weir__draft_write_pack(struct weir__buf *list,
-                            const struct weir__draft *draft, uint64_t first_key,
-                            size_t parcel);
-void weir__draft_write_sources(struct weir__buf *list,
-                               const struct weir__draft *draft, size_t parcel);
+/* The key of its pack. */
+void weir__draft_write_key(struct weir__buf *buf,
+                           const struct weir__draft *draft, size_t parcel);
 
 /* Write the call; the store's parcels are its new packs. With `leaves_out` it
  * settles the others where one of them is not there. */

@@ -58,6 +58,8 @@ enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic)
     if (topic->held_cost > COST_MAX ||
         weir__redis_now_ns(topic->base.store) < topic->claims_from_ns)
         return WEIR__CLAIM_PUT_OFF;
+    if (weir__relays_is_full(&topic->outbox))
+        return WEIR__CLAIM_CROWDED;
     return topic->is_refused ? WEIR__CLAIM_PROBE : WEIR__CLAIM_GO;
 }
 

@@ -15,6 +15,14 @@
 
 #include "adapters/redis/delay/private.h"
 
+/* A pack of the call that is for another topic. */
+struct weir__settle_out {
+    char seq[WEIR__SEQ_LEN];
+    uint32_t call_slot;       /* of the add there */
+    bool is_open;             /* the call did not say yet what became of it */
+    size_t pack_at, pack_len; /* in the copy of what stages it */
+};
+
 /* One call of the settle script. */
 struct weir__settle {
     struct weir__request request; /* first */
@@ -27,8 +35,10 @@ struct weir__settle {
     bool is_held;          /* or was */
     size_t cost;           /* of holding it, in bytes */
     struct weir__buf call; /* while it is held; empty: it is among the copies */
-    struct weir__delay_lease **leases; /* that it names; behind the copies */
+    struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
+    struct weir__settle_out *outs; /* of the last packs; behind the copies */
+    size_t out_count;
     /* Commands to send when a pack was not staged: to stage them all once more,
      * then the call, which leaves out what cannot be staged. */
     size_t copy_count;
@@ -68,8 +78,9 @@ void weir__hold_release(struct weir__delay_topic *topic);
 
 enum weir__hold_claim {
     WEIR__CLAIM_GO,
-    WEIR__CLAIM_PROBE,  /* ask first whether writes are taken */
-    WEIR__CLAIM_PUT_OFF /* not yet */
+    WEIR__CLAIM_PROBE,   /* ask first whether writes are taken */
+    WEIR__CLAIM_CROWDED, /* the outbox is full: ask how it is */
+    WEIR__CLAIM_PUT_OFF  /* not yet */
 };
 enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic);
 

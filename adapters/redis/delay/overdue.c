@@ -13,7 +13,7 @@
  * store, a topic and a lease that stand in for the real ones: those have what
  * the loop thread collected in them. */
 
-enum { COMMANDS_MAX = 4 }; /* two packs, the topic of dead jobs, the call */
+enum { COMMANDS_MAX = 3 }; /* a pack, the topic of dead jobs, the call */
 
 struct weir__overdue {
     struct weir__redis store;        /* names of packs */
@@ -49,6 +49,7 @@ void weir__overdue_free(struct weir__overdue *overdue)
     for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&overdue->stand_in.scratch[i]);
     weir__mem_free(overdue->stand_in.parcels.list);
+    weir__mem_free(overdue->store.call_slots.free);
     weir__items_fini(&overdue->topic.endings);
     weir__buf_fini(&overdue->bytes);
     weir__mem_free(overdue->lease);
@@ -74,9 +75,8 @@ static void prepare_topic(struct weir__overdue *overdue,
     weir__topic_name(&copy->base, weir__slice_str(topic->base.name));
     copy->touched_end = &copy->touched;
     weir__items_reset(&copy->endings);
-    if (topic->on_dead[0] == '\0' || topic->stays_in_slot)
+    if (topic->on_dead[0] == '\0')
         return;
-    memcpy(copy->on_dead, topic->on_dead, sizeof(copy->on_dead));
     overdue->grave = (struct weir__delay_topic){
         .shared = &overdue->stand_in,
     };
@@ -144,8 +144,10 @@ static bool write_call(struct weir__overdue *overdue)
     if (!weir__draft_plan(&draft))
         return false;
     for (size_t i = 0; i < parcels->count; i++) {
-        weir__delay_write_stage(&overdue->bytes, weir__draft_home(&draft, i),
-                                &topic->endings, &parcels->list[i]);
+        weir__delay_begin_stage(&overdue->bytes);
+        weir__draft_write_key(&overdue->bytes, &draft, i);
+        (void)weir__delay_end_stage(&overdue->bytes, &topic->endings,
+                                    &parcels->list[i]);
         end_command(overdue);
     }
     weir__draft_write(&overdue->bytes, &draft, false);
@@ -168,6 +170,9 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     overdue->stand_in.store = store;
     store->options = real->options;
     store->seqs = real->seqs;
+    weir__mem_free(
+        store->call_slots.free); /* named by its first pack each time */
+    store->call_slots = (struct weir__call_slots){.count = 0};
     store->has_number = real->has_number;
     store->ahead_ms = real->ahead_ms;
     weir__run_overdue(run, &copy);

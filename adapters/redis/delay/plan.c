@@ -250,18 +250,6 @@ void weir__parcel_plan(const struct weir__items *items, size_t first,
     *ret_parcel = parcel;
 }
 
-struct weir__parcel weir__parcel_unnamed(const struct weir__items *items,
-                                         const struct weir__parcel *parcel)
-{
-    struct weir__pack_job jobs[WEIR__SLOTS_MAX];
-    struct weir__parcel unnamed = *parcel;
-
-    jobs_of(items, parcel, jobs);
-    unnamed.has_ids = false;
-    unnamed.size = weir__pack_measure(jobs, parcel->count, false);
-    return unnamed;
-}
-
 void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,
                         const struct weir__parcel *parcel)
 {

@@ -32,9 +32,9 @@ struct weir__item {
     struct weir__held *held; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
-    bool is_absolute; /* a follow-up's ms is a server time */
-    bool is_instead;  /* where follow-ups cannot be added elsewhere */
-    struct weir__delay_topic *away; /* a follow-up's topic; NULL: this one */
+    bool is_absolute;               /* a follow-up's ms is a server time */
+    struct weir__delay_topic *away; /* the topic of a follow-up or a dead job;
+                                       NULL: this one */
 };
 
 /* Items and their bytes; zeroed: empty. */
@@ -71,6 +71,8 @@ struct weir__parcel {
     bool is_scattered; /* each slot has its own due time */
     struct weir__pack_size size;
     char seq[WEIR__SEQ_LEN];
+    uint32_t call_slot;             /* of one for another topic */
+    char second[WEIR__SEQ_LEN + 1]; /* name of another pack, or "" */
 };
 
 struct weir__parcels {
@@ -81,10 +83,6 @@ struct weir__parcels {
 /* The next parcel from item `first` on, which ends before item `end`. */
 void weir__parcel_plan(const struct weir__items *items, size_t first,
                        size_t end, struct weir__parcel *ret_parcel);
-
-/* The same jobs in a pack without ids. */
-struct weir__parcel weir__parcel_unnamed(const struct weir__items *items,
-                                         const struct weir__parcel *parcel);
 
 /* Append the pack's bytes. */
 void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,

@@ -35,6 +35,7 @@
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
 #include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/outbox.h"
 #include "adapters/redis/store/renewal.h"
 #include "core/block_cache.h"
 
@@ -128,8 +129,8 @@ struct weir__delay_topic {
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
-    struct weir__delay_topic *grave;  /* that topic, during a flush */
-    bool stays_in_slot; /* of a cluster: nothing goes to another topic */
+    struct weir__delay_topic *grave;  /* that topic; NULL: not open yet */
+    struct weir__relays outbox;
     uint64_t limits_of; /* connection on which max_body was read */
     bool asks_limits;
     int64_t limits_revision;
@@ -154,7 +155,6 @@ struct weir__delay_topic {
     struct weir__items endings;     /* runs that are not just done */
     uint32_t calls;                 /* settle calls so far */
     struct weir__delay_lease *done; /* nothing of them is out any more */
-    int64_t unmet_ns; /* when jobs that a topic did not take were last logged */
 
     struct weir__settle *held, **held_end; /* calls, see delay/hold.h */
     size_t held_cost;                      /* also of those sent again */
@@ -197,6 +197,13 @@ void weir__delay_fail_adds(struct weir__delay_topic *topic, int code);
 /* Store a pack under its name for a minute, unless that is taken already. */
 void weir__delay_write_stage(struct weir__buf *buf,
                              const struct weir__delay_topic *topic,
+                             const struct weir__items *items,
+                             const struct weir__parcel *parcel);
+
+/* The same under the key that is written between these. Returns where the pack
+ * begins. */
+void weir__delay_begin_stage(struct weir__buf *buf);
+size_t weir__delay_end_stage(struct weir__buf *buf,
                              const struct weir__items *items,
                              const struct weir__parcel *parcel);
 
@@ -254,11 +261,6 @@ void weir__delay_recall(struct weir__delay_topic *topic);
 /* --- delay/settle.c ------------------------------------------------------- */
 
 void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
-
-/* The topic that dead jobs and follow-ups go to; NULL when out of memory. */
-struct weir__delay_topic *
-weir__delay_open_other(const struct weir__delay_topic *topic,
-                       struct weir_slice name);
 
 /* Settle all slots of a node whose pack is lost. */
 void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held);

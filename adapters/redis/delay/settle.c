@@ -50,20 +50,37 @@ static void prepare_burial(const struct weir__delay_topic *topic,
     headers->failed = false;
 }
 
+static struct weir__delay_topic *open_other(struct weir__delay_topic *topic,
+                                            struct weir_slice name)
+{
+    return (struct weir__delay_topic *)weir__topic_open(
+        topic->base.store, &weir__delay_kind, name); /* its first member */
+}
+
+/* Where dead jobs go. NULL: they stay, also without memory for it. */
+static struct weir__delay_topic *grave_of(struct weir__delay_topic *topic)
+{
+    if (topic->grave == NULL && topic->on_dead[0] != '\0')
+        topic->grave = open_other(topic, weir__slice_str(topic->on_dead));
+    return topic->grave;
+}
+
 /* Remember what is to be written; false when out of memory. */
 static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
-                        struct weir__held *held, bool is_instead)
+                        struct weir__held *held)
 {
     struct weir__items *items = &topic->endings;
     size_t start = items->bytes.len;
+    struct weir__delay_topic *away = NULL;
     struct weir__item *item;
     /* Counted, not kept. */
     bool is_expired =
         run->outcome == WEIR__OUTCOME_DEAD &&
         weir__slice_equal(run->record.reason, weir__slice_str("expired"));
 
-    if (run->outcome == WEIR__OUTCOME_DEAD && topic->on_dead[0] != '\0' &&
-        !topic->stays_in_slot)
+    if (run->outcome == WEIR__OUTCOME_DEAD && !is_expired)
+        away = grave_of(topic);
+    if (away != NULL)
         prepare_burial(topic, run, &topic->shared->scratch[0]);
     weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
     if (!is_expired)
@@ -74,7 +91,7 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
         items->bytes.failed = false;
         return false;
     }
-    item->is_instead = is_instead;
+    item->away = away;
     item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
     item->id_at = start;
     item->id_len = (uint32_t)run->id.len;
@@ -86,28 +103,7 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     return true;
 }
 
-/* A run that is done, and what becomes of it where another topic does not take
- * the jobs that it adds: certainly not, or only `is_instead`. */
-static bool note_unmet(struct weir__delay_topic *topic,
-                       const struct weir__run *run, struct weir__held *held,
-                       bool is_instead)
-{
-    struct weir__run instead;
-    struct weir_error text;
-
-    weir__run_unmet(run, &text, &instead);
-    return note_ending(topic, &instead, held, is_instead);
-}
-
-struct weir__delay_topic *
-weir__delay_open_other(const struct weir__delay_topic *topic,
-                       struct weir_slice name)
-{
-    return (struct weir__delay_topic *)weir__topic_open(
-        topic->base.store, &weir__delay_kind, name); /* its first member */
-}
-
-/* Likewise the jobs that the run adds: all of them, or false. */
+/* Likewise the jobs that the run adds. */
 static bool note_follows(struct weir__delay_topic *topic,
                          const struct weir__run *run, struct weir__held *held)
 {
@@ -117,7 +113,7 @@ static bool note_follows(struct weir__delay_topic *topic,
          follow = follow->next) {
         bool is_away = follow->topic.len > 0;
         struct weir__delay_topic *away =
-            is_away ? weir__delay_open_other(topic, follow->topic) : NULL;
+            is_away ? open_other(topic, follow->topic) : NULL;
         size_t start = items->bytes.len;
         struct weir__item *item;
 
@@ -140,19 +136,6 @@ static bool note_follows(struct weir__delay_topic *topic,
     return true;
 }
 
-static bool note_verdict(struct weir__delay_topic *topic, struct weir__run *run,
-                         struct weir__held *held)
-{
-    bool is_unmet = topic->stays_in_slot && run->follows.away > 0;
-    bool is_noted = true;
-
-    if (run->outcome != WEIR__OUTCOME_DONE)
-        is_noted = note_ending(topic, run, held, false);
-    else if (run->follows.away > 0)
-        is_noted = note_unmet(topic, run, held, !is_unmet);
-    return is_noted && (is_unmet || note_follows(topic, run, held));
-}
-
 /* All of it, or nothing and false. */
 static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
                      struct weir__held *held)
@@ -160,7 +143,8 @@ static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
     struct weir__items *items = &topic->endings;
     size_t count = items->count, len = items->bytes.len;
 
-    if (note_verdict(topic, run, held))
+    if ((run->outcome == WEIR__OUTCOME_DONE || note_ending(topic, run, held)) &&
+        note_follows(topic, run, held))
         return true;
     items->count = count;
     items->bytes.len = len;
@@ -171,19 +155,14 @@ static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
 /* What the run's verdict writes somewhere else, in jobs. */
 static uint32_t endings_of(const struct weir__run *run)
 {
-    bool is_written =
-        run->outcome != WEIR__OUTCOME_DONE || run->follows.away > 0;
-
-    return (uint32_t)run->follows.count + is_written;
+    return (uint32_t)run->follows.count + (run->outcome != WEIR__OUTCOME_DONE);
 }
 
 /* In bytes, but for ids and what is small. */
 static size_t bytes_of(const struct weir__run *run)
 {
-    bool is_written =
-        run->outcome != WEIR__OUTCOME_DONE || run->follows.away > 0;
-
-    return (is_written ? run->record.body.len : 0) + run->follows.bytes;
+    return (run->outcome != WEIR__OUTCOME_DONE ? run->record.body.len : 0) +
+           run->follows.bytes;
 }
 
 static bool has_room(const struct weir__held *held, const struct weir__run *run)

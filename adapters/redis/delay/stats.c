@@ -31,8 +31,8 @@ int weir__delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
 
     if (rc != WEIR_OK)
         return rc;
-    weir__resp_eval(&bytes, &weir__script_delay_stats, 3, 1);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "wait meta dead");
+    weir__resp_eval(&bytes, &weir__script_delay_stats, 4, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait meta dead relay");
     weir__resp_int(&bytes, MOST_NODES);
     weir__redis_send(topic->base.store, &bytes, &weir__script_delay_stats,
                      WEIR__SEND_AGAIN, &stats->request);

@@ -12,8 +12,6 @@
  * What a verdict writes back is staged as packs before the call, like new jobs.
  * What a call says is put together in delay/draft.c. */
 
-#define UNMET_NS INT64_C(1000000000)
-
 /* --- sending again ------------------------------------------------------ */
 
 /* It was answered for good, or will not be. */
@@ -94,8 +92,8 @@ void weir__settle_send(struct weir__settle *settle)
 /* --- replies ------------------------------------------------------------ */
 
 /* Behind the pairs of nodes and slots come those that begin below 0: -1, how
- * many jobs that runs added have ids that exist; -2 or -3, a topic that does
- * not take jobs from here. Returns where these begin. */
+ * many jobs that runs added have ids that exist; -2, an entry of the outbox;
+ * -3, how many that has. Returns where these begin. */
 static size_t end_of_slots(const struct redisReply *reply)
 {
     size_t end = (size_t)reply->elements;
@@ -134,38 +132,63 @@ static void note_twins(const struct weir__delay_topic *topic, int64_t twins)
               topic->base.name, (long long)twins);
 }
 
-/* Once in a second. */
-static void note_unmet(struct weir__delay_topic *topic, struct weir_slice away,
-                       bool is_full)
+/* It is on its way to its topic, from here on by the outbox. */
+static void send_out(struct weir__settle *settle, struct weir_slice entry)
 {
-    int64_t now_ns = weir__redis_now_ns(topic->base.store);
+    size_t first;
 
-    if (topic->unmet_ns != 0 && now_ns - topic->unmet_ns < UNMET_NS)
-        return;
-    topic->unmet_ns = now_ns;
-    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: %.*s %s; handlers that add jobs there with DONE run "
-              "again",
-              topic->base.name, (int)away.len, (const char *)away.ptr,
-              is_full ? "is full (max_pending)" : "is not of kind delay");
+    if (settle->out_count == 0)
+        return; /* it says so of a call that had none */
+    WEIR_ASSERT(settle->copy_count > settle->out_count);
+    first = settle->copy_count - 1 - settle->out_count;
+    for (size_t i = 0; i < settle->out_count; i++) {
+        struct weir__settle_out *out = &settle->outs[i];
+        const struct weir__buf *copy = &settle->copies[first + i];
+
+        if (!out->is_open || entry.len < WEIR__SEQ_LEN ||
+            memcmp(out->seq, entry.ptr, WEIR__SEQ_LEN) != 0)
+            continue;
+        out->is_open = false;
+        weir__relays_send(&settle->topic->outbox, entry,
+                          weir__slice_of(copy->ptr + out->pack_at,
+                                         copy->failed ? 0 : out->pack_len),
+                          out->call_slot);
+    }
 }
 
 /* What the reply says of jobs that runs add. */
-static void note_follows(struct weir__delay_topic *topic,
-                         const struct redisReply *reply)
+static void note_rest(struct weir__settle *settle,
+                      const struct redisReply *reply)
 {
+    struct weir__delay_topic *topic = settle->topic;
     size_t count = (size_t)reply->elements;
-    struct weir_slice away;
-    int64_t node, twins;
+    struct weir_slice entry;
+    int64_t what, number;
 
     for (size_t i = end_of_slots(reply); i + 1 < count; i += 2) {
-        if (!weir__reply_int(reply, i, &node))
+        if (!weir__reply_int(reply, i, &what))
             continue;
-        if (node == -1 && weir__reply_int(reply, i + 1, &twins))
-            note_twins(topic, twins);
-        if (node < -1 && weir__reply_str(reply, i + 1, &away))
-            note_unmet(topic, away, node == -3);
+        if (what == -2 && weir__reply_str(reply, i + 1, &entry))
+            send_out(settle, entry);
+        if (what == -2 || !weir__reply_int(reply, i + 1, &number))
+            continue;
+        if (what == -1)
+            note_twins(topic, number);
+        else
+            weir__relays_note_length(&topic->outbox, number);
     }
+    if (settle->out_count > 0)
+        weir__conn_flush(topic->base.store->commands);
+}
+
+/* The others came to nothing. Where the call was not answered for good nobody
+ * knows, and their call slots are not used again. */
+static void leave_call_slots(struct weir__settle *settle)
+{
+    for (size_t i = 0; i < settle->out_count; i++)
+        if (settle->outs[i].is_open)
+            weir__call_slot_leave(settle->topic->base.store,
+                                  settle->outs[i].call_slot);
 }
 
 /* So many verdicts more are answered for good. */
@@ -187,7 +210,7 @@ static void read_answer(struct weir__settle *settle,
     settled -= unkept < settled ? unkept : settled;
     if (refused > settled)
         refused = settled;
-    note_follows(settle->topic, reply);
+    note_rest(settle, reply);
     weir__topic_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
 }
@@ -214,22 +237,6 @@ static bool is_final(struct weir__settle *settle, int code,
     return unkept == 0 || !weir__hold_push(settle, reply);
 }
 
-/* A script stays within one slot. What this call settled comes back when its
- * leases end. */
-static void note_cluster(struct weir__delay_topic *topic, int code,
-                         const struct redisReply *reply)
-{
-    if (code != WEIR_ESERVER || topic->stays_in_slot ||
-        !weir__error_is_cross_slot(reply->str))
-        return;
-    topic->stays_in_slot = true;
-    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: on_dead and jobs that handlers add to other topics "
-              "need a server that is no node of a cluster; dead jobs stay, and "
-              "such handlers run again",
-              topic->base.name);
-}
-
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -251,9 +258,10 @@ static void on_settled(struct weir__request *request, int code,
         return;
     }
     weir__hold_note_error(topic, "settle", code, reply);
-    note_cluster(topic, code, reply);
     if (!is_final(settle, code, reply))
         return;
+    if (code == WEIR_OK)
+        leave_call_slots(settle);
     rest = settle->verdicts - settle->told;
     tell(settle, rest, rest);
     weir__topic_settled(&topic->base, settle->backs, 0);
@@ -266,21 +274,43 @@ static void on_settled(struct weir__request *request, int code,
 
 /* --- sending ------------------------------------------------------------ */
 
+/* The command that stages a pack of the call. */
+static void write_stage(struct weir__settle *settle,
+                        const struct weir__draft *draft, size_t parcel)
+{
+    const struct weir__parcel *these =
+        &draft->topic->shared->parcels.list[parcel];
+    struct weir__delay_topic *target = weir__draft_target(draft, parcel);
+    struct weir__buf *copy = &settle->copies[parcel];
+    size_t at;
+
+    weir__delay_begin_stage(copy);
+    weir__draft_write_key(copy, draft, parcel);
+    at = weir__delay_end_stage(copy, &draft->topic->endings, these);
+    WEIR_ASSERT(at + these->size.len <= copy->len || copy->failed);
+    if (target == NULL)
+        return;
+    weir__topic_register(&target->base);
+    settle->outs[settle->out_count] = (struct weir__settle_out){
+        .call_slot = these->call_slot,
+        .is_open = true,
+        .pack_at = at,
+        .pack_len = these->size.len,
+    };
+    memcpy(settle->outs[settle->out_count].seq, these->seq, WEIR__SEQ_LEN);
+    settle->out_count++;
+}
+
 /* What it would repeat: its packs, and the call without those that are not
  * there. Nothing where there are none. */
 static void write_copies(struct weir__settle *settle,
                          const struct weir__draft *draft)
 {
-    struct weir__delay_topic *topic = draft->topic;
-    const struct weir__parcels *parcels = &topic->shared->parcels;
+    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
 
-    for (size_t i = 0; i < parcels->count; i++) {
-        struct weir__delay_topic *home = weir__draft_home(draft, i);
-
-        weir__topic_register(&home->base);
-        weir__delay_write_stage(&settle->copies[i], home, &topic->endings,
-                                &parcels->list[i]);
-    }
+    weir__topic_register(&draft->topic->base);
+    for (size_t i = 0; i < parcels->count; i++)
+        write_stage(settle, draft, i);
     if (parcels->count == 0)
         return;
     weir__draft_write(&settle->copies[parcels->count], draft, true);
@@ -293,8 +323,10 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
     struct weir__delay_topic *topic = draft->topic;
     size_t parcels = topic->shared->parcels.count;
     size_t copies = parcels == 0 ? 0 : parcels + 1;
+    size_t outs = parcels - draft->moves;
     struct weir__settle *settle = weir__mem_new(
         sizeof(*settle) + copies * sizeof(settle->copies[0]) +
+        outs * sizeof(settle->outs[0]) +
         (draft->nodes + draft->back_nodes) * sizeof(settle->leases[0]));
 
     if (settle == NULL)
@@ -304,7 +336,8 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
     settle->topic = topic;
     settle->verdicts = draft->verdicts;
     settle->backs = draft->backs;
-    settle->leases = (void *)(settle->copies + copies);
+    settle->outs = (void *)(settle->copies + copies);
+    settle->leases = (void *)(settle->outs + outs);
     for (const struct weir__held *held = draft->first; held != draft->end;
          held = held->next)
         if (settle->lease_count == 0 ||
@@ -337,19 +370,6 @@ static void send_call(struct weir__draft *draft)
 
 /* --- flushing ----------------------------------------------------------- */
 
-/* Where dead jobs go. Without memory for it they stay. */
-static void find_grave(struct weir__delay_topic *topic)
-{
-    topic->grave = NULL;
-    if (topic->endings.count == 0 || topic->stays_in_slot ||
-        topic->on_dead[0] == '\0')
-        return;
-    topic->grave =
-        weir__delay_open_other(topic, weir__slice_str(topic->on_dead));
-    if (topic->grave != NULL)
-        weir__topic_register(&topic->grave->base);
-}
-
 static void send_all(struct weir__delay_topic *topic)
 {
     struct weir__held *held = topic->touched;
@@ -357,7 +377,6 @@ static void send_all(struct weir__delay_topic *topic)
 
     if (held == NULL && topic->done == NULL)
         return;
-    find_grave(topic);
     weir__draft_sort_endings(topic, held);
     do {
         struct weir__draft draft = weir__draft_nodes(topic, held);

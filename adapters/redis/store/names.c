@@ -61,13 +61,26 @@ void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
     }
 }
 
-void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
-                       const char *seq)
+static void append_pack(struct weir__buf *buf,
+                        const struct weir__prefix *prefix, char folder,
+                        const char *seq)
 {
-    char name[2 + WEIR__SEQ_LEN] = "p:";
+    char name[2 + WEIR__SEQ_LEN] = {folder, ':'};
 
     memcpy(name + 2, seq, WEIR__SEQ_LEN);
     append_key(buf, prefix, name, sizeof(name));
+}
+
+void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
+                       const char *seq)
+{
+    append_pack(buf, prefix, 'p', seq);
+}
+
+void weir__prefix_outgoing(struct weir__buf *buf,
+                           const struct weir__prefix *prefix, const char *seq)
+{
+    append_pack(buf, prefix, 'o', seq);
 }
 
 int64_t weir__digits_read(struct weir_slice digits)

@@ -55,6 +55,7 @@ static const struct {
     {"ready", offsetof(struct weir_stats, ready)},
     {"running", offsetof(struct weir_stats, running)},
     {"dead", offsetof(struct weir_stats, dead)},
+    {"relaying", offsetof(struct weir_stats, relaying)},
     {"added", offsetof(struct weir_stats, added_total)},
     {"done", offsetof(struct weir_stats, done_total)},
     {"retried", offsetof(struct weir_stats, retried_total)},

@@ -250,13 +250,16 @@ void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic);
 /* Names a topic and its keys. */
 void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name);
 
-/* Append a key, all of `names` separated by blanks, a pack's. */
+/* Append a key, all of `names` separated by blanks, a pack's, that of a pack
+ * for another topic. */
 void weir__prefix_key(struct weir__buf *buf, const struct weir__prefix *prefix,
                       const char *name);
 void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,
                        const char *names);
 void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
                        const char *seq);
+void weir__prefix_outgoing(struct weir__buf *buf,
+                           const struct weir__prefix *prefix, const char *seq);
 
 /* The number that a text begins with, of up to 18 digits. */
 int64_t weir__digits_read(struct weir_slice digits);

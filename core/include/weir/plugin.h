@@ -408,10 +408,10 @@ static inline int weir_job_follow(struct weir_job *job,
     return job->host->job_follow(job, follow, sizeof(*follow));
 }
 
-/* The same, to another topic of kind delay, there or not yet, whose max_pending
- * does hold. Where it is full, of another kind or in another slot of a cluster,
- * nothing that the run adds is added, which is logged, and WEIR_DONE counts as
- * WEIR_RETRY; another verdict stands. WEIR_EINVAL also for no topic's name. */
+/* The same, to another topic of kind delay, there or not yet: recorded in the
+ * same step, delivered at least once, added once. While that is full the jobs
+ * wait; is it of another kind, they are dead here, `undeliverable`; both are
+ * logged. WEIR_EINVAL also for no topic's name. */
 static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
                                      const struct weir_follow *follow)
 {

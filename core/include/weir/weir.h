@@ -346,6 +346,8 @@ struct weir_stats {
     /* Jobs that a newer version of weir wrote: this reactor met them, leaves
      * them alone, and has nothing else of the topic to do. */
     uint64_t newer;
+    /* Packs of jobs on their way from here to other topics. */
+    uint64_t relaying;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

@@ -42,6 +42,11 @@ void model_fini(struct model *model)
     text_free(&model->woken);
 }
 
+char away_name(unsigned topic)
+{
+    return (char)('g' + topic);
+}
+
 /* --- names -------------------------------------------------------------- */
 
 void seq_text(uint32_t pack, char ret_text[SEQ_LEN + 1])

@@ -135,8 +135,9 @@ struct model {
     size_t dead_count, dead_cap;
     struct lease *leases;
     size_t lease_count, lease_cap;
-    struct text woken; /* workers told since the last look, "3 1:SEQ " */
-    uint32_t lone;     /* a pack that is added alone; 0: none */
+    struct text woken;  /* workers told since the last look, "3 1:SEQ " */
+    long long relaying; /* entries in the outbox */
+    uint32_t lone;      /* a pack that is added alone; 0: none */
 };
 
 void model_init(struct model *model, int64_t now_us);
@@ -192,15 +193,12 @@ struct entry {
     uint64_t token;
     bool is_whole; /* all slots */
     bool slots[SLOTS];
-    bool refused[SLOTS];        /* written by model_settle */
-    unsigned char unmet[SLOTS]; /* likewise: topics that do not take what it
-                                   adds, one bit each */
+    bool refused[SLOTS]; /* written by model_settle */
 };
 
 /* The job in a slot of an entry; `entry` counts from 0. */
 struct source {
     unsigned entry, slot;
-    bool is_instead; /* comes only where that slot is unmet */
 };
 
 struct move {
@@ -216,33 +214,22 @@ struct end {
     uint32_t body; /* 0: expired, only counted */
 };
 
-/* Jobs that die and go to the grave, a topic of which the model knows no more:
- * staged there twice, `named` with their ids and `made` without. */
-struct burial {
-    struct pack *named, *made;
-    struct source sources[SLOTS];
-    bool is_taken[SLOTS]; /* the id exists there */
-    bool in_named[SLOTS]; /* written by model_settle: where it lies now */
-    bool in_made[SLOTS];
-};
-
-/* Jobs that the sources add to one of two topics of which the model knows no
- * more; they are empty but for some ids before a call that has any. */
-struct away {
+/* Jobs for another topic, in the outbox from their verdicts on: new ones, or
+ * such that died. */
+struct out {
     struct pack *pack;
     unsigned topic;
+    bool is_dead;
+    unsigned seat;
     struct source sources[SLOTS];
-    bool is_taken[SLOTS]; /* the id exists there */
-    bool is_there[SLOTS]; /* written by model_settle */
+    bool gone[SLOTS]; /* written by model_settle, and what follows: refused */
+    unsigned count;   /* of those that were not */
+    bool is_recorded;
+    struct text when;  /* times of the server */
+    struct text entry; /* of `relay` */
 };
 
 enum { AWAY_TOPICS = 2 };
-
-struct away_topic {
-    bool is_other_kind;
-    bool has_sleeper; /* the worker 0 */
-    long long max_pending;
-};
 
 /* A node, or some of its slots, that nobody started. */
 struct back {
@@ -254,14 +241,11 @@ struct back {
 };
 
 struct settle_call {
-    size_t entries, moves, ends, backs, closed, burials, aways;
+    size_t entries, moves, ends, backs, closed, outs;
     long long most_dead;
-    bool is_other_kind; /* the grave: the dead stay here */
-    struct burial burial[CALL_PACKS];
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
-    struct away away[CALL_PACKS];
-    struct away_topic topic[AWAY_TOPICS];
+    struct out out[CALL_PACKS];
     struct end end[CALL_SLOTS];
     struct back back[CALL_NODES];
     uint64_t close[CALL_NODES];
@@ -269,6 +253,13 @@ struct settle_call {
 
 void model_settle(struct model *model, struct settle_call *call,
                   struct text *answer);
+
+/* Another topic cannot have the jobs: they die here. */
+void model_undeliverable(struct model *model, struct out *out,
+                         long long most_dead, struct text *answer);
+
+/* The outbox is done with it. */
+void model_sent(struct model *model, struct out *out);
 
 enum { BY_INDEX = -1 };
 
@@ -348,16 +339,17 @@ void model_enter(struct model *model, struct pack *pack, const bool *refused,
 /* When a job of a pack is due that enters now. */
 int64_t model_due_ms(const struct model *model, const struct job *job);
 
-/* model_follow.c: which slots of the call are unmet; whether what a source
- * writes back comes to nothing, and what it adds; may a new job have this id?
- * Then what is added elsewhere; returns how many ids exist there. */
-void model_look_away(struct settle_call *call);
+/* Was the verdict refused? */
 bool model_is_out(const struct settle_call *call, struct source source);
-bool model_adds_nothing(const struct settle_call *call, struct source source);
-bool model_is_free(const struct model *model, const struct settle_call *call,
-                   struct id id);
-long long model_send_away(struct model *model, struct settle_call *call);
-void model_say_unmet(const struct settle_call *call, struct text *answer);
+
+void model_die(struct model *model, struct id id, uint32_t body);
+
+/* Where more are dead than may be. */
+void model_drop_oldest(struct model *model, long long most);
+
+/* model_outbox.c: what a settle call has for other topics. */
+void model_record(struct model *model, struct settle_call *call,
+                  struct text *answer);
 
 /* A job leaves for good. */
 void model_drop(struct model *model, struct job *job);

@@ -158,10 +158,10 @@ void model_stats(struct model *model, size_t most_nodes, struct text *answer)
     }
     text_format(answer,
                 "(time %lld kind %s paused %d waiting %lld ready %lld "
-                "running %lld dead %zu exact %d",
+                "running %lld dead %zu relaying %lld exact %d",
                 (long long)model_now_ms(model), model->exists ? "delay" : "''",
                 model->is_paused, waiting, ready, running, model->dead_count,
-                is_complete);
+                model->relaying, is_complete);
     text_format(answer,
                 " added %lld done %lld retried %lld failed %lld expired %lld "
                 "crashed %lld dropped %lld)",

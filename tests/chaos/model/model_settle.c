@@ -231,6 +231,35 @@ static void take_out(struct deciding *deciding)
 
 /* --- settle: what becomes of them --------------------------------------- */
 
+bool model_is_out(const struct settle_call *call, struct source source)
+{
+    return call->entry[source.entry].refused[source.slot];
+}
+
+/* Jobs that live on keep their ids, also before they are written. */
+static bool is_kept(const struct settle_call *call, struct id id)
+{
+    for (size_t i = 0; i < call->moves; i++)
+        for (unsigned slot = 0; slot < call->move[i].pack->count; slot++)
+            if (!call->move[i].is_new &&
+                !model_is_out(call, call->move[i].sources[slot]) &&
+                same_id(call->move[i].pack->jobs[slot].id, id))
+                return true;
+    for (size_t i = 0; i < call->ends; i++)
+        if (!model_is_out(call, call->end[i].source) &&
+            same_id(call->end[i].id, id))
+            return true;
+    return false;
+}
+
+static bool is_free(const struct model *model, const struct settle_call *call,
+                    struct id id)
+{
+    uint32_t place;
+
+    return !model_place(model, id, &place) && !is_kept(call, id);
+}
+
 /* Returns how many of the jobs are not new although they should be. */
 static long long move_pack(struct model *model, const struct settle_call *call,
                            const struct move *move, int64_t *first_ms)
@@ -243,10 +272,9 @@ static long long move_pack(struct model *model, const struct settle_call *call,
         struct job *job = &move->pack->jobs[slot];
         struct source source = move->sources[slot];
 
-        refused[slot] = move->is_new ? model_adds_nothing(call, source)
-                                     : model_is_out(call, source);
+        refused[slot] = model_is_out(call, source);
         if (!refused[slot] && move->is_new && move->pack->has_ids &&
-            (!model_is_free(model, call, job->id) ||
+            (!is_free(model, call, job->id) ||
              comes_twice(move->pack, slot, refused))) {
             refused[slot] = true;
             twins++;
@@ -284,50 +312,31 @@ void model_sort_dead(struct model *model)
         qsort(model->dead, model->dead_count, sizeof(struct dead), by_death);
 }
 
-static void die(struct model *model, struct id id, uint32_t body)
+void model_die(struct model *model, struct id id, uint32_t body)
 {
-    model->count.failed++;
     model->dead = list_room(model->dead, model->dead_count, &model->dead_cap,
                             sizeof(struct dead));
     model->dead[model->dead_count++] =
         (struct dead){id, model_now_ms(model), body};
 }
 
-static void lay(struct pack *pack, bool is_kept)
+void model_drop_oldest(struct model *model, long long most)
 {
-    pack->is_staged = false;
-    pack->is_in_use = is_kept;
-}
+    size_t over;
 
-/* Unless the call is a repeat, which finds one of the packs in use. */
-static void bury(struct model *model, const struct settle_call *call,
-                 struct burial *burial)
-{
-    bool has_named = false, has_made = false;
-
-    if (!burial->named->is_staged || !burial->made->is_staged)
+    if (model->dead_count <= (size_t)most)
         return;
-    for (unsigned slot = 0; slot < burial->named->count; slot++) {
-        const struct job *job = &burial->named->jobs[slot];
-        bool is_ours = !model_is_out(call, burial->sources[slot]);
-
-        if (is_ours && call->is_other_kind) {
-            die(model, job->id, job->body);
-            continue;
-        }
-        model->count.failed += is_ours;
-        burial->in_named[slot] = is_ours && !burial->is_taken[slot];
-        burial->in_made[slot] = is_ours && burial->is_taken[slot];
-        has_named = has_named || burial->in_named[slot];
-        has_made = has_made || burial->in_made[slot];
-    }
-    lay(burial->named, has_named);
-    lay(burial->made, has_made);
+    over = model->dead_count - (size_t)most;
+    model_sort_dead(model);
+    memmove(model->dead, model->dead + over,
+            (model->dead_count - over) * sizeof(struct dead));
+    model->dead_count -= over;
+    model->count.dropped += (long long)over;
 }
 
-static void end_jobs(struct model *model, struct settle_call *call)
+static void end_jobs(struct model *model, const struct settle_call *call)
 {
-    size_t before = model->dead_count, over;
+    size_t before = model->dead_count;
 
     for (size_t i = 0; i < call->ends; i++) {
         const struct end *end = &call->end[i];
@@ -338,19 +347,11 @@ static void end_jobs(struct model *model, struct settle_call *call)
             model->count.expired++;
             continue;
         }
-        die(model, end->id, end->body);
+        model->count.failed++;
+        model_die(model, end->id, end->body);
     }
-    for (size_t i = 0; i < call->burials; i++)
-        bury(model, call, &call->burial[i]);
-    if (model->dead_count == before ||
-        model->dead_count <= (size_t)call->most_dead)
-        return;
-    over = model->dead_count - (size_t)call->most_dead;
-    model_sort_dead(model);
-    memmove(model->dead, model->dead + over,
-            (model->dead_count - over) * sizeof(struct dead));
-    model->dead_count -= over;
-    model->count.dropped += (long long)over;
+    if (model->dead_count > before)
+        model_drop_oldest(model, call->most_dead);
 }
 
 bool model_runs_under(const struct model *model, uint64_t token)
@@ -371,11 +372,8 @@ static bool all_are_staged(const struct settle_call *call)
     for (size_t i = 0; i < call->moves; i++)
         if (!is_there(call->move[i].pack))
             return false;
-    for (size_t i = 0; i < call->burials; i++)
-        if (!is_there(call->burial[i].named) || !is_there(call->burial[i].made))
-            return false;
-    for (size_t i = 0; i < call->aways; i++)
-        if (!is_there(call->away[i].pack))
+    for (size_t i = 0; i < call->outs; i++)
+        if (!call->out[i].pack->is_staged && !call->out[i].is_recorded)
             return false;
     return true;
 }
@@ -439,7 +437,6 @@ void model_settle(struct model *model, struct settle_call *call,
     }
     for (size_t i = 0; i < call->moves; i++)
         is_new[i] = !call->move[i].pack->is_in_use;
-    model_look_away(call);
     for (size_t i = 0; i < call->entries; i++)
         decide_entry(&deciding, i, &call->entry[i]);
     take_out(&deciding);
@@ -451,7 +448,6 @@ void model_settle(struct model *model, struct settle_call *call,
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
             twins += move_pack(model, call, &call->move[i], &first_ms);
-    twins += model_send_away(model, call);
     end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
@@ -459,7 +455,7 @@ void model_settle(struct model *model, struct settle_call *call,
     text_add(answer, text_of(&deciding.refusals), deciding.refusals.len);
     if (twins > 0)
         text_format(answer, " -1 %lld", twins);
-    model_say_unmet(call, answer);
+    model_record(model, call, answer);
     text_str(answer, ")");
     text_free(&deciding.refusals);
 }

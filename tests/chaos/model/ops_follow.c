@@ -5,64 +5,12 @@
 #include "adapters/redis/pack.h"
 #include "tests/chaos/model/run.h"
 
-/* Verdicts that bring new jobs, for this topic and for two others. Those are
- * empty but for some ids, are compared with what the model says, and emptied
- * again. */
+/* Verdicts that bring new jobs, for this topic and for two others, and the way
+ * of these through the outbox. Some stay there until the next such call. The
+ * other topics are empty but for some ids when jobs come, are compared with
+ * what is to be there, and emptied again. */
 
-enum { MOST_SOURCES = 100, MOST_EACH = 2 };
-
-/* --- the call ----------------------------------------------------------- */
-
-void run_write_away_keys(struct caller *caller, const struct settle_call *call)
-{
-    for (size_t i = 0; i < call->aways; i++)
-        call_topic_pack_key(caller, away_name(call->away[i].topic),
-                            call->away[i].pack->number);
-    for (unsigned topic = 0; topic < AWAY_TOPICS && call->aways > 0; topic++)
-        call_topic_keys(caller, away_name(topic), "wait ids meta idle");
-}
-
-static void write_aways(const struct settle_call *call, size_t first_key,
-                        struct weir__buf *list)
-{
-    struct weir__buf when = {0};
-
-    weir__pack_array(list, 6 * call->aways);
-    for (size_t i = 0; i < call->aways; i++) {
-        const struct away *away = &call->away[i];
-
-        run_when(away->pack, &when);
-        weir__pack_uint(list, first_key + i);
-        weir__pack_uint(list, away->pack->count);
-        weir__pack_uint(list, away->pack->header_len);
-        weir__pack_str(list, when.ptr, when.len);
-        weir__pack_uint(list, away->topic + 1);
-        weir__pack_array(list, away->pack->count);
-        for (unsigned slot = 0; slot < away->pack->count; slot++)
-            weir__pack_uint(list, run_source_number(away->sources[slot]));
-    }
-    weir__buf_fini(&when);
-}
-
-void run_write_aways(struct caller *caller, const struct settle_call *call,
-                     size_t first_key)
-{
-    struct weir__buf list = {0};
-
-    write_aways(call, first_key, &list);
-    call_bytes(caller, &list);
-    weir__buf_reset(&list);
-    weir__pack_array(&list, 2 * AWAY_TOPICS);
-    for (unsigned topic = 0; topic < AWAY_TOPICS; topic++) {
-        char name = away_name(topic);
-
-        weir__pack_str(&list, &name, 1);
-        weir__pack_uint(&list, first_key + call->aways + 4 * topic);
-    }
-    call_bytes(caller, &list);
-    call_str(caller, "delay");
-    weir__buf_fini(&list);
-}
+enum { MOST_SOURCES = 100, MOST_EACH = 2, MOST_NODES = 12 };
 
 /* --- drafting ----------------------------------------------------------- */
 
@@ -81,10 +29,47 @@ static void push(struct list *list, struct source source)
 enum { WITH_IDS, WITHOUT, FORMS };
 
 struct drafts {
-    struct list retry, instead;
+    struct list retry, dead;
     struct list here[FORMS];
     struct list away[AWAY_TOPICS][FORMS];
 };
+
+static struct id source_id(const struct run *run,
+                           const struct settle_call *call, struct source source)
+{
+    uint32_t pack = call->entry[source.entry].node.pack;
+
+    return job_id(&run->model.packs[pack - 1]->jobs[source.slot]);
+}
+
+/* Some held nodes, all or some of their slots. Returns how many sources there
+ * are. */
+static size_t draft_entries(struct run *run, struct settle_call *call,
+                            struct source sources[CALL_SLOTS])
+{
+    unsigned nodes = 1 + pick(run, MOST_NODES);
+    size_t count = 0;
+
+    for (; call->entries < nodes; call->entries++) {
+        const struct held *held =
+            &run->held[pick(run, (unsigned)run->held_count)];
+        unsigned lo = held->node.lo, hi = held->node.hi;
+        struct entry *entry = &call->entry[call->entries];
+
+        if (count + hi - lo + 1 > MOST_SOURCES)
+            return count;
+        *entry = (struct entry){.node = held->node, .token = held->token};
+        entry->is_whole = chance(run, 60);
+        for (unsigned slot = lo; slot <= hi; slot++) {
+            entry->slots[slot] =
+                entry->is_whole || slot == lo || chance(run, 50);
+            if (entry->slots[slot])
+                sources[count++] =
+                    (struct source){(unsigned)call->entries, slot};
+        }
+    }
+    return count;
+}
 
 static void draft_new(struct run *run, struct list lists[FORMS],
                       struct source source, unsigned count)
@@ -93,40 +78,25 @@ static void draft_new(struct run *run, struct list lists[FORMS],
         push(&lists[chance(run, 60) ? WITH_IDS : WITHOUT], source);
 }
 
-static void draft_end(struct run *run, struct settle_call *call,
-                      struct source source)
-{
-    struct end *end = &call->end[call->ends++];
-
-    end->source = source;
-    end->id = run_source_id(run, call, source);
-    end->body = chance(run, 20) ? 0 : ++run->bodies;
-}
-
-/* Done, and what comes instead where jobs are not taken; retried; or dead. */
+/* Done, retried, dead here or dead elsewhere. */
 static void draft_verdict(struct run *run, struct settle_call *call,
                           struct drafts *drafts, struct source source)
 {
-    unsigned away = 0;
-
     draft_new(run, drafts->here, source,
               chance(run, 60) ? 0 : pick(run, MOST_EACH + 1));
-    for (unsigned topic = 0; topic < AWAY_TOPICS; topic++) {
-        unsigned count = chance(run, 50) ? 0 : pick(run, MOST_EACH + 1);
-
-        draft_new(run, drafts->away[topic], source, count);
-        away += count;
-    }
+    for (unsigned topic = 0; topic < AWAY_TOPICS; topic++)
+        draft_new(run, drafts->away[topic], source,
+                  chance(run, 50) ? 0 : pick(run, MOST_EACH + 1));
     if (chance(run, 20)) {
         push(&drafts->retry, source);
+    } else if (chance(run, 20)) {
+        push(&drafts->dead, source);
     } else if (chance(run, 15)) {
-        draft_end(run, call, source);
-    } else if (away > 0) {
-        source.is_instead = true;
-        if (chance(run, 80))
-            push(&drafts->instead, source);
-        else
-            draft_end(run, call, source);
+        struct end *end = &call->end[call->ends++];
+
+        end->source = source;
+        end->id = source_id(run, call, source);
+        end->body = chance(run, 20) ? 0 : ++run->bodies;
     }
 }
 
@@ -172,91 +142,37 @@ static void draft_move(struct run *run, struct settle_call *call,
     memcpy(move->sources, list->sources, sizeof(move->sources));
     move->pack = draft_pack(run, list, has_ids);
     for (unsigned slot = 0; slot < list->count && !is_new; slot++)
-        move->pack->jobs[slot].id =
-            run_source_id(run, call, list->sources[slot]);
+        move->pack->jobs[slot].id = source_id(run, call, list->sources[slot]);
 }
 
-static void take_id(struct run *run, unsigned topic, struct id id)
+static void draft_out(struct run *run, struct settle_call *call,
+                      const struct list *list, unsigned topic, bool has_ids)
 {
-    char text[24];
-
-    id_text(id, text);
-    call_command(&run->caller, "HSET", 3);
-    call_topic_keys(&run->caller, away_name(topic), "ids");
-    call_str(&run->caller, text);
-    call_str(&run->caller, "taken");
-    call_queue(&run->caller);
-}
-
-static void draft_away(struct run *run, struct settle_call *call,
-                       const struct list *list, unsigned topic, bool has_ids)
-{
-    struct away *away = &call->away[call->aways];
-    unsigned percent = chance(run, 50) ? 0 : 30;
+    struct out *out = &call->out[call->outs];
 
     if (list->count == 0)
         return;
-    call->aways++;
-    memset(away, 0, sizeof(*away));
-    away->topic = topic;
-    memcpy(away->sources, list->sources, sizeof(away->sources));
-    away->pack = draft_pack(run, list, has_ids);
-    for (unsigned slot = 0; slot < list->count && has_ids; slot++) {
-        for (unsigned other = 0; other < slot; other++)
-            if (away->is_taken[other] &&
-                same_id(away->pack->jobs[other].id, away->pack->jobs[slot].id))
-                away->is_taken[slot] = true;
-        if (!away->is_taken[slot] && chance(run, percent)) {
-            for (unsigned other = 0; other <= slot; other++)
-                if (same_id(away->pack->jobs[other].id,
-                            away->pack->jobs[slot].id))
-                    away->is_taken[other] = true;
-            take_id(run, topic, away->pack->jobs[slot].id);
-        }
+    call->outs++;
+    text_clear(&out->when);
+    text_clear(&out->entry);
+    out->topic = topic;
+    out->is_dead = false;
+    out->is_recorded = false;
+    out->seat = pick(run, 1000);
+    memcpy(out->sources, list->sources, sizeof(out->sources));
+    out->pack = draft_pack(run, list, has_ids);
+}
+
+static void draft_dead(struct run *run, struct settle_call *call,
+                       const struct list *list)
+{
+    struct out *out = &call->out[call->outs];
+
+    draft_out(run, call, list, 0, true);
+    for (unsigned slot = 0; slot < list->count; slot++) {
+        out->is_dead = true;
+        out->pack->jobs[slot].id = source_id(run, call, list->sources[slot]);
     }
-}
-
-static void set_meta(struct run *run, unsigned topic, const char *field,
-                     const char *value)
-{
-    call_command(&run->caller, "HSET", 3);
-    call_topic_keys(&run->caller, away_name(topic), "meta");
-    call_str(&run->caller, field);
-    call_str(&run->caller, value);
-    call_queue(&run->caller);
-}
-
-static void sleep_there(struct run *run, unsigned topic)
-{
-    call_command(&run->caller, "ZADD", 3);
-    call_topic_keys(&run->caller, away_name(topic), "idle");
-    call_str(&run->caller, "+inf");
-    call_str(&run->caller, "w0");
-    call_queue(&run->caller);
-}
-
-/* What the topic is like before the call. */
-static void draft_topic(struct run *run, struct settle_call *call,
-                        unsigned topic)
-{
-    struct away_topic *there = &call->topic[topic];
-    char bound[24];
-
-    *there = (struct away_topic){
-        .is_other_kind = chance(run, 15),
-        .has_sleeper = chance(run, 50),
-        .max_pending = chance(run, 40) ? 1 + pick(run, 20) : 0,
-    };
-    if (there->is_other_kind)
-        set_meta(run, topic, "kind", "other");
-    if (there->max_pending > 0) {
-        (void)snprintf(bound, sizeof(bound), "%lld", there->max_pending + 7);
-        set_meta(run, topic, "max_pending", bound);
-        set_meta(run, topic, "added", "10"); /* of them 7 wait */
-        set_meta(run, topic, "claimed", "3");
-    }
-    if (there->has_sleeper)
-        sleep_there(run, topic);
 }
 
 static void draft(struct run *run, struct settle_call *call)
@@ -265,19 +181,19 @@ static void draft(struct run *run, struct settle_call *call)
     struct drafts drafts = {.retry = {.count = 0}};
     size_t count;
 
-    call->entries = call->moves = call->ends = call->closed = call->aways = 0;
+    call->entries = call->moves = call->ends = call->closed = call->outs = 0;
+    call->backs = 0;
     call->most_dead = 40;
-    count = run_draft_entries(run, call, MOST_SOURCES, sources);
+    count = draft_entries(run, call, sources);
     for (size_t i = 0; i < count; i++)
         draft_verdict(run, call, &drafts, sources[i]);
     draft_move(run, call, &drafts.retry, false, true);
     draft_move(run, call, &drafts.here[WITH_IDS], true, true);
     draft_move(run, call, &drafts.here[WITHOUT], true, false);
-    draft_move(run, call, &drafts.instead, false, true);
+    draft_dead(run, call, &drafts.dead);
     for (unsigned topic = 0; topic < AWAY_TOPICS; topic++) {
-        draft_topic(run, call, topic);
-        draft_away(run, call, &drafts.away[topic][WITH_IDS], topic, true);
-        draft_away(run, call, &drafts.away[topic][WITHOUT], topic, false);
+        draft_out(run, call, &drafts.away[topic][WITH_IDS], topic, true);
+        draft_out(run, call, &drafts.away[topic][WITHOUT], topic, false);
     }
 }
 
@@ -286,34 +202,127 @@ static void stage(struct run *run, const struct settle_call *call,
 {
     for (size_t i = 0; i < call->moves; i++)
         run_stage(run, call->move[i].pack);
-    for (size_t i = 0; i < call->aways; i++)
-        if (i > 0 || !forgets_one)
-            run_stage_in(run, away_name(call->away[i].topic),
-                         call->away[i].pack);
+    for (size_t i = 0; i < call->outs; i++)
+        if (i > 0 || !forgets_one) {
+            run_stage_out(run, call->out[i].pack);
+            if (call->out[i].is_recorded) /* it was there */
+                call->out[i].pack->is_staged = false;
+        }
 }
 
-/* --- the other topics ----------------------------------------------------- */
+/* --- the other topic ------------------------------------------------------ */
+
+static void set(struct run *run, unsigned topic, const char *key,
+                const char *field, const char *value)
+{
+    call_command(&run->caller, "HSET", 3);
+    call_topic_keys(&run->caller, away_name(topic), key);
+    call_str(&run->caller, field);
+    call_str(&run->caller, value);
+    call_queue(&run->caller);
+}
+
+static void empty(struct run *run, unsigned topic)
+{
+    static const char script[] =
+        "for _, key in ipairs(redis.call('KEYS', 'weir:{' .. ARGV[1] .. '}:*'))"
+        " do redis.call('DEL', key) end return 1";
+    const char name[] = {away_name(topic), '\0'};
+
+    call_command(&run->caller, "EVAL", 3);
+    call_str(&run->caller, script);
+    call_int(&run->caller, 0);
+    call_str(&run->caller, name);
+    call_queue(&run->caller);
+}
+
+/* What the add is to say of each slot, and what is to be there then. */
+static void take_ids(struct run *run, const struct out *out, bool there[SLOTS],
+                     struct text *ret_pairs)
+{
+    unsigned percent = chance(run, 50) ? 0 : 30;
+    char taken[SLOTS][24], id[24];
+    size_t count = 0;
+
+    for (unsigned slot = 0; slot < out->pack->count; slot++) {
+        bool exists = false;
+
+        there[slot] = !out->gone[slot];
+        if (!there[slot] || !out->pack->has_ids)
+            continue;
+        id_text(out->pack->jobs[slot].id, id);
+        for (size_t i = 0; i < count; i++)
+            exists = exists || strcmp(taken[i], id) == 0;
+        if (!exists && chance(run, percent)) {
+            set(run, out->topic, "ids", id, "taken");
+            exists = true;
+        }
+        memcpy(taken[count++], id, sizeof(id));
+        there[slot] = !exists;
+        if (exists)
+            text_format(ret_pairs, " 0 %u", slot);
+    }
+}
+
+static void add(struct run *run, const struct out *out, const char *wanted)
+{
+    struct caller *caller = &run->caller;
+    const char name[] = {away_name(out->topic), '\0'};
+    struct weir__buf list = {0};
+    char seat[24];
+
+    run_stage_in(run, name[0], out->pack);
+    out->pack->is_staged = false; /* not here */
+    (void)snprintf(seat, sizeof(seat), "!s%u", out->seat);
+    call_script(caller, SCRIPT_ADD, 6, 8);
+    call_topic_keys(caller, name[0], "wait ids meta idle seen");
+    call_topic_pack_key(caller, name[0], out->pack->number);
+    call_str(caller, name);
+    call_str(caller, "delay");
+    call_str(caller, seat);
+    call_int(caller, out->pack->number);
+    call_int(caller, out->pack->count);
+    call_int(caller, out->pack->header_len);
+    weir__buf_append(&list, text_of(&out->when), out->when.len);
+    call_bytes(caller, &list);
+    weir__buf_reset(&list);
+    for (unsigned slot = 0; slot < out->pack->count; slot++) {
+        const uint8_t byte = (uint8_t)slot;
+
+        if (out->gone[slot])
+            weir__buf_append(&list, &byte, 1);
+    }
+    call_bytes(caller, &list);
+    weir__buf_fini(&list);
+    call_queue(caller);
+    text_str(&run->wanted, wanted);
+    run_check(run);
+}
 
 /* Slots that wait with their times and ids, and what is gone. */
-static void say_pack(const struct away *away, struct text *ret_text)
+static void say_pack(struct run *run, const struct out *out,
+                     const bool there[SLOTS])
 {
     char seq[SEQ_LEN + 1], id[24];
-    unsigned gone = 0;
+    unsigned added = 0;
 
-    if (!away->pack->is_in_use)
-        return;
-    seq_text(away->pack->number, seq);
-    for (unsigned slot = 0; slot < away->pack->count; slot++) {
-        const struct job *job = &away->pack->jobs[slot];
+    seq_text(out->pack->number, seq);
+    for (unsigned slot = 0; slot < out->pack->count; slot++) {
+        const struct job *job = &out->pack->jobs[slot];
+        int64_t now_ms = model_now_ms(&run->model);
 
-        gone += !away->is_there[slot];
-        if (!away->is_there[slot])
+        added += there[slot];
+        if (!there[slot])
             continue;
         id_text(job_id(job), id);
-        text_format(ret_text, "%s %u %lld %s\n", seq, slot,
-                    (long long)job->due_ms, away->pack->has_ids ? id : "");
+        text_format(&run->wanted, "%s %u %lld %s\n", seq, slot,
+                    (long long)(job->due_ms < now_ms ? now_ms : job->due_ms),
+                    out->pack->has_ids ? id : "");
     }
-    text_format(ret_text, "gone %u\n", gone);
+    if (added > 0)
+        text_format(&run->wanted, "gone %u\n", out->pack->count - added);
+    text_format(&run->wanted, "added %u ids %u kind delay\n", added,
+                out->pack->has_ids ? added : 0);
 }
 
 /* The same from the server. */
@@ -359,48 +368,125 @@ static const char topic_script[] =
     "out[#out + 1] = '' "
     "return table.concat(out, '\\n')";
 
-static void check_topic(struct run *run, const struct settle_call *call,
-                        unsigned topic)
+static void check_topic(struct run *run, const struct out *out,
+                        const bool there[SLOTS])
 {
-    const char name[] = {away_name(topic), '\0'};
-    const struct away_topic *there = &call->topic[topic];
-    long long added = there->max_pending > 0 ? 10 : 0, ids = 0;
-    const char *kind = there->is_other_kind ? "other" : "none";
-    size_t packs = 0;
+    const char name[] = {away_name(out->topic), '\0'};
+    char seq[SEQ_LEN + 1];
 
-    for (size_t i = 0; i < call->aways; i++)
-        packs += call->away[i].topic == topic;
-    call_command(&run->caller, "EVAL", 3 + packs);
+    seq_text(out->pack->number, seq);
+    call_command(&run->caller, "EVAL", 4);
     call_str(&run->caller, topic_script);
     call_int(&run->caller, 0);
     call_str(&run->caller, name);
-    for (size_t i = 0; i < call->aways; i++) {
-        const struct away *away = &call->away[i];
-        char seq[SEQ_LEN + 1];
-
-        if (away->topic != topic)
-            continue;
-        seq_text(away->pack->number, seq);
-        call_str(&run->caller, seq);
-        say_pack(away, &run->wanted);
-        for (unsigned slot = 0; slot < away->pack->count; slot++) {
-            if (away->is_there[slot])
-                kind = "delay";
-            added += away->is_there[slot];
-            ids += away->is_there[slot] && away->pack->has_ids;
-        }
-    }
-    text_format(&run->wanted, "added %lld ids %lld kind %s\n", added, ids,
-                kind);
+    call_str(&run->caller, seq);
     call_queue(&run->caller);
+    say_pack(run, out, there);
     run_check(run);
 }
 
-static void settle(struct run *run, struct settle_call *call)
+/* --- sending on ----------------------------------------------------------- */
+
+static void remove_entry(struct run *run, struct out *out)
 {
-    run_settle(run, call);
-    for (unsigned topic = 0; topic < AWAY_TOPICS; topic++)
-        check_topic(run, call, topic);
+    char seq[SEQ_LEN + 1];
+
+    seq_text(out->pack->number, seq);
+    call_command(&run->caller, "DEL", 1);
+    call_out_key(&run->caller, out->pack->number);
+    call_queue(&run->caller);
+    call_command(&run->caller, "HDEL", 2);
+    call_keys(&run->caller, "relay");
+    call_str(&run->caller, seq);
+    call_queue(&run->caller);
+    text_str(&run->wanted, "1");
+    run_check(run);
+    model_sent(&run->model, out);
+}
+
+static void write_undeliverable(struct run *run, const struct out *out)
+{
+    struct caller *caller = &run->caller;
+    char seq[SEQ_LEN + 1], id[24], body[64];
+
+    seq_text(out->pack->number, seq);
+    call_script(caller, SCRIPT_UNDELIVERABLE, 6, 2 + 3 * out->count);
+    call_keys(caller, "ids meta dead rec relay");
+    call_out_key(caller, out->pack->number);
+    call_str(caller, seq);
+    call_int(caller, run->follow->most_dead);
+    for (unsigned slot = 0; slot < out->pack->count; slot++) {
+        const struct job *job = &out->pack->jobs[slot];
+
+        if (out->gone[slot])
+            continue;
+        id_text(job->id, id);
+        call_str(caller, out->pack->has_ids ? id : "");
+        id_text((struct id){out->pack->number, slot}, id);
+        call_str(caller, id);
+        body_text(job->body, body);
+        call_str(caller, body);
+    }
+    call_queue(caller);
+}
+
+static void keep_dead(struct run *run, struct out *out)
+{
+    set(run, out->topic, "meta", "kind", "other");
+    add(run, out, "(-1 other)");
+    write_undeliverable(run, out);
+    model_undeliverable(&run->model, out, run->follow->most_dead, &run->wanted);
+    run_check(run);
+    if (chance(run, 50))
+        return;
+    write_undeliverable(run, out); /* the reply was lost */
+    text_str(&run->wanted, "0");
+    run_check(run);
+}
+
+static void send_on(struct run *run, struct out *out)
+{
+    struct text pairs = {0}, wanted = {0};
+    bool there[SLOTS];
+    unsigned added = 0;
+
+    take_ids(run, out, there, &pairs);
+    if (chance(run, 20)) {
+        set(run, out->topic, "meta", "max_pending", "7");
+        set(run, out->topic, "meta", "returned", "7"); /* they wait */
+        add(run, out, "(-2)");
+        set(run, out->topic, "meta", "returned", "6");
+    }
+    for (unsigned slot = 0; slot < out->pack->count; slot++)
+        added += there[slot];
+    text_format(&wanted, "(%u%s)", added, text_of(&pairs));
+    add(run, out, text_of(&wanted));
+    text_clear(&wanted);
+    text_format(&wanted, "(0%s)", text_of(&pairs));
+    while (chance(run, 40)) /* by another worker, too */
+        add(run, out, text_of(&wanted));
+    check_topic(run, out, there);
+    remove_entry(run, out);
+    text_free(&pairs);
+    text_free(&wanted);
+}
+
+void run_send_all(struct run *run)
+{
+    struct settle_call *call = run->follow;
+
+    for (size_t i = 0; i < call->outs; i++) {
+        struct out *out = &call->out[i];
+
+        if (!out->is_recorded)
+            continue;
+        if (chance(run, 20))
+            keep_dead(run, out);
+        else
+            send_on(run, out);
+        empty(run, out->topic);
+    }
+    call->outs = 0;
 }
 
 void op_follow(struct run *run)
@@ -409,13 +495,14 @@ void op_follow(struct run *run)
 
     if (run->held_count == 0)
         return;
+    run_send_all(run);
     draft(run, call);
     stage(run, call, chance(run, 5));
-    settle(run, call);
+    run_settle(run, call);
     if (chance(run, 30)) { /* the reply was lost */
         stage(run, call, false);
-        settle(run, call);
+        run_settle(run, call);
     }
-    for (unsigned topic = 0; topic < AWAY_TOPICS; topic++)
-        run_empty(run, away_name(topic));
+    if (chance(run, 50))
+        run_send_all(run);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/pack.h"
@@ -79,34 +80,63 @@ static void write_closed(const struct settle_call *call, struct weir__buf *list)
         weir__pack_uint(list, call->close[i]);
 }
 
-uint64_t run_source_number(struct source source)
+static uint64_t source_number(struct source source)
 {
-    return (uint64_t)source.entry * SLOTS + source.slot +
-           (source.is_instead ? 1 << 20 : 0);
+    return (uint64_t)source.entry * SLOTS + source.slot;
+}
+
+static void write_pack(const struct pack *pack, size_t key, uint64_t form,
+                       const struct source *sources, struct weir__buf *list)
+{
+    struct weir__buf when = {0};
+
+    run_when(pack, &when);
+    weir__pack_uint(list, key);
+    weir__pack_uint(list, pack->count);
+    weir__pack_uint(list, pack->header_len);
+    weir__pack_str(list, when.ptr, when.len);
+    weir__pack_uint(list, form);
+    weir__pack_array(list, pack->count);
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        weir__pack_uint(list, source_number(sources[slot]));
+    weir__buf_fini(&when);
+}
+
+static void write_target(const struct out *out, struct weir__buf *list)
+{
+    const char topic = away_name(out->topic);
+    char seat[24];
+
+    (void)snprintf(seat, sizeof(seat), "!s%u", out->seat);
+    weir__pack_array(list, 5);
+    weir__pack_str(list, &topic, 1);
+    weir__pack_str(list, "delay", 5);
+    weir__pack_str(list, seat, strlen(seat));
+    weir__pack_uint(list, out->pack->number);
+    weir__pack_str(list, "", 0);
 }
 
 static void write_moves(const struct settle_call *call, size_t first_key,
                         struct weir__buf *list)
 {
-    struct weir__buf when = {0};
+    size_t key = first_key;
 
-    if (call->moves == 0)
+    if (call->moves + call->outs == 0)
         return;
-    weir__pack_array(list, 6 * call->moves);
+    weir__pack_array(list, 7 * (call->moves + call->outs));
     for (size_t i = 0; i < call->moves; i++) {
         const struct move *move = &call->move[i];
 
-        run_when(move->pack, &when);
-        weir__pack_uint(list, first_key + i);
-        weir__pack_uint(list, move->pack->count);
-        weir__pack_uint(list, move->pack->header_len);
-        weir__pack_str(list, when.ptr, when.len);
-        weir__pack_uint(list, move->is_new ? 2 : move->is_retry);
-        weir__pack_array(list, move->pack->count);
-        for (unsigned slot = 0; slot < move->pack->count; slot++)
-            weir__pack_uint(list, run_source_number(move->sources[slot]));
+        write_pack(move->pack, key++, move->is_new ? 2 : move->is_retry,
+                   move->sources, list);
+        weir__pack_str(list, "", 0);
     }
-    weir__buf_fini(&when);
+    for (size_t i = 0; i < call->outs; i++) {
+        const struct out *out = &call->out[i];
+
+        write_pack(out->pack, key++, out->is_dead ? 3 : 2, out->sources, list);
+        write_target(out, list);
+    }
 }
 
 static void write_ends(const struct settle_call *call, struct weir__buf *list)
@@ -117,7 +147,7 @@ static void write_ends(const struct settle_call *call, struct weir__buf *list)
         return;
     weir__pack_array(list, 3 * call->ends);
     for (size_t i = 0; i < call->ends; i++) {
-        weir__pack_uint(list, run_source_number(call->end[i].source));
+        weir__pack_uint(list, source_number(call->end[i].source));
         id_text(call->end[i].id, text);
         weir__pack_str(list, text, strlen(text));
         body_text(call->end[i].body, text);
@@ -125,48 +155,21 @@ static void write_ends(const struct settle_call *call, struct weir__buf *list)
     }
 }
 
-/* Behind the packs of moves; two each. */
-static void write_burials(const struct settle_call *call, size_t first_key,
-                          struct weir__buf *list)
-{
-    weir__pack_array(list, 5 * call->burials);
-    for (size_t i = 0; i < call->burials; i++) {
-        const struct burial *burial = &call->burial[i];
-
-        weir__pack_uint(list, first_key + 2 * i);
-        weir__pack_uint(list, first_key + 2 * i + 1);
-        weir__pack_uint(list, burial->named->count);
-        weir__pack_uint(list, burial->named->header_len);
-        weir__pack_array(list, burial->named->count);
-        for (unsigned slot = 0; slot < burial->named->count; slot++)
-            weir__pack_uint(list, run_source_number(burial->sources[slot]));
-    }
-}
-
 static void write_keys(struct caller *caller, const struct settle_call *call,
                        const struct pack_keys *keys)
 {
-    bool buries = call->burials > 0;
-
     call_script(caller, SCRIPT_SETTLE,
-                8 + keys->count + call->moves + 2 * call->burials +
-                    (buries ? 4 : 0) + call->aways +
-                    (call->aways > 0 ? 4 * AWAY_TOPICS : 0),
-                call->aways > 0 ? 14
-                : buries        ? 10
-                                : 7);
+                8 + keys->count + call->moves + call->outs + (call->outs > 0),
+                7);
     call_keys(caller, "run lease ids meta wait dead rec idle");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
     for (size_t i = 0; i < call->moves; i++)
         call_pack_key(caller, call->move[i].pack->number);
-    for (size_t i = 0; i < call->burials; i++) {
-        call_grave_pack_key(caller, call->burial[i].named->number);
-        call_grave_pack_key(caller, call->burial[i].made->number);
-    }
-    run_write_away_keys(caller, call);
-    if (buries)
-        call_grave_keys(caller, "wait ids meta idle");
+    for (size_t i = 0; i < call->outs; i++)
+        call_out_key(caller, call->out[i].pack->number);
+    if (call->outs > 0)
+        call_keys(caller, "relay");
 }
 
 static void count_refused(struct run *run)
@@ -181,7 +184,7 @@ void run_settle(struct run *run, struct settle_call *call)
 {
     struct caller *caller = &run->caller;
     struct pack_keys keys = {.count = 0};
-    struct weir__buf lists[5] = {{0}}, burials = {0};
+    struct weir__buf lists[5] = {{0}};
     size_t new_packs;
 
     write_nodes(run, call, &keys, &lists[0]);
@@ -197,17 +200,6 @@ void run_settle(struct run *run, struct settle_call *call)
         weir__buf_fini(&lists[i]);
     }
     call_int(caller, call->most_dead);
-    if (call->burials > 0) {
-        write_burials(call, new_packs + call->moves, &burials);
-        call_bytes(caller, &burials);
-        call_str(caller, "g");
-        call_str(caller, "delay");
-        weir__buf_fini(&burials);
-    } else if (call->aways > 0) {
-        for (int i = 0; i < 4; i++)
-            call_str(caller, "");
-        run_write_aways(caller, call, new_packs + call->moves);
-    }
     call_queue(caller);
     model_settle(&run->model, call, &run->wanted);
     count_refused(run);
@@ -271,8 +263,7 @@ static bool add_entry(struct draft *draft, const struct held *held,
             continue;
         listed++;
         entry->slots[slot] = true;
-        give_verdict(draft,
-                     (struct source){(unsigned)call->entries, slot, false},
+        give_verdict(draft, (struct source){(unsigned)call->entries, slot},
                      percent_done);
     }
     entry->is_whole = listed == size;

@@ -53,7 +53,7 @@ static void set_twin(struct settle_call *call, unsigned index,
     *entry = (struct entry){.node = node, .token = token};
     entry->is_whole = node.lo == node.hi;
     entry->slots[job->slot] = true;
-    call->move[0].sources[index] = (struct source){index, job->slot, false};
+    call->move[0].sources[index] = (struct source){index, job->slot};
     call->move[0].pack->jobs[index].id = job->id;
 }
 

@@ -24,7 +24,6 @@ static const struct operation {
     {"claim", op_claim, 230, false},
     {"settle", op_settle, 260, false},
     {"settle again", op_settle_again, 20, false},
-    {"bury", op_bury, 12, false},
     {"follow", op_follow, 25, true},
     {"slot", op_slot, 120, false},
     {"slot late", op_slot_late, 20, false},
@@ -209,11 +208,11 @@ void run_when(const struct pack *pack, struct weir__buf *ret_buf)
         weir__pack_uint(ret_buf, (uint64_t)pack->jobs[slot].ms);
 }
 
-void run_stage_in(struct run *run, char topic, struct pack *pack)
+static void write_pack(const struct pack *pack, struct weir__buf *ret_bytes,
+                       unsigned *ret_header_len)
 {
     struct weir__pack_job jobs[SLOTS];
     char ids[SLOTS][24], bodies[SLOTS][64];
-    struct weir__buf bytes = {0};
 
     for (unsigned slot = 0; slot < pack->count; slot++) {
         id_text(job_id(&pack->jobs[slot]), ids[slot]);
@@ -223,30 +222,50 @@ void run_stage_in(struct run *run, char topic, struct pack *pack)
         jobs[slot].record.ptr = (const uint8_t *)bodies[slot];
         jobs[slot].record.len = strlen(bodies[slot]);
     }
-    weir__pack_write(&bytes, jobs, pack->count, pack->has_ids);
-    pack->header_len =
+    weir__pack_write(ret_bytes, jobs, pack->count, pack->has_ids);
+    *ret_header_len =
         (unsigned)weir__pack_measure(jobs, pack->count, pack->has_ids)
             .header_len;
-    call_command(&run->caller, "SET", 5);
-    call_topic_pack_key(&run->caller, topic, pack->number);
-    call_bytes(&run->caller, &bytes);
+}
+
+/* Behind the command's name and key. */
+static void stage(struct run *run, struct pack *pack,
+                  const struct weir__buf *bytes)
+{
+    call_bytes(&run->caller, bytes);
     call_str(&run->caller, "NX");
     call_str(&run->caller, "PX");
     call_int(&run->caller, 60000);
     call_queue(&run->caller);
-    weir__buf_fini(&bytes);
     if (!pack->is_in_use)
         pack->is_staged = true;
+}
+
+void run_stage_in(struct run *run, char topic, struct pack *pack)
+{
+    struct weir__buf bytes = {0};
+
+    write_pack(pack, &bytes, &pack->header_len);
+    call_command(&run->caller, "SET", 5);
+    call_topic_pack_key(&run->caller, topic, pack->number);
+    stage(run, pack, &bytes);
+    weir__buf_fini(&bytes);
+}
+
+void run_stage_out(struct run *run, struct pack *pack)
+{
+    struct weir__buf bytes = {0};
+
+    write_pack(pack, &bytes, &pack->header_len);
+    call_command(&run->caller, "SET", 5);
+    call_out_key(&run->caller, pack->number);
+    stage(run, pack, &bytes);
+    weir__buf_fini(&bytes);
 }
 
 void run_stage(struct run *run, struct pack *pack)
 {
     run_stage_in(run, 't', pack);
-}
-
-void run_stage_grave(struct run *run, struct pack *pack)
-{
-    run_stage_in(run, 'g', pack);
 }
 
 void run_hold(struct run *run, struct node node, uint64_t token)
@@ -289,7 +308,6 @@ static void start(struct run *run, const struct redis_proc *proc)
     model_init(&run->model, INT64_C(1700000000123456));
     run->settle = settle_new();
     run->last_settle = settle_new();
-    run->burial = settle_new();
     run->follow = settle_new();
     run->random = run->options->seed;
     caller_open(&run->caller, proc, run->options->fault);
@@ -308,7 +326,10 @@ static void finish(struct run *run)
     free(run->held);
     free(run->settle);
     free(run->last_settle);
-    free(run->burial);
+    for (size_t i = 0; i < CALL_PACKS; i++) {
+        text_free(&run->follow->out[i].when);
+        text_free(&run->follow->out[i].entry);
+    }
     free(run->follow);
     text_free(&run->wanted);
     text_free(&run->got);
@@ -334,6 +355,7 @@ void run_all(const struct run_options *options, const struct redis_proc *proc)
             walk(&run);
     }
     run.operation = "drain";
+    run_send_all(&run);
     run_drain(&run);
     printf("  seed %llu: %ld operations, %lld walks; %lld jobs, %lld nodes, "
            "%lld verdicts, %lld refused; %lld retried, %lld snoozed, "

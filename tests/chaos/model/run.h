@@ -36,7 +36,7 @@ struct run {
     struct add_call late_add; /* one before the last of its call slot */
     long long adds_made;
     struct settle_call *settle, *last_settle; /* entries 0: none */
-    struct settle_call *burial, *follow;
+    struct settle_call *follow; /* its packs may be in the outbox */
     struct text wanted, got;
     const char *operation;
     long step;
@@ -73,7 +73,7 @@ void run_pass(struct run *run, int64_t us);
 
 /* A new pack's bytes go to the server, unless it is in use there. */
 void run_stage(struct run *run, struct pack *pack);
-void run_stage_grave(struct run *run, struct pack *pack);
+void run_stage_out(struct run *run, struct pack *pack);
 void run_stage_in(struct run *run, char topic, struct pack *pack);
 
 /* What the server is to be sent for `when` of a pack. */
@@ -94,22 +94,8 @@ void run_release(struct run *run, uint64_t token);
 void run_slot(struct run *run, const struct slot_call *call);
 void run_settle(struct run *run, struct settle_call *call);
 
-/* Entries of a call that has none: some held nodes, all or some of their slots,
- * `most` at most. Returns how many sources there are. */
-size_t run_draft_entries(struct run *run, struct settle_call *call, size_t most,
-                         struct source sources[CALL_SLOTS]);
-struct id run_source_id(const struct run *run, const struct settle_call *call,
-                        struct source source);
-
-/* ops_follow.c: the keys, and the last three arguments, of a settle call with
- * jobs for other topics; `first_key` is that of their first pack. */
-void run_write_away_keys(struct caller *caller, const struct settle_call *call);
-void run_write_aways(struct caller *caller, const struct settle_call *call,
-                     size_t first_key);
-uint64_t run_source_number(struct source source);
-
-/* Delete whatever the topic has on the server. */
-void run_empty(struct run *run, char topic);
+/* Send on what is in the outbox. */
+void run_send_all(struct run *run);
 
 void run_hold(struct run *run, struct node node, uint64_t token);
 void run_forget(struct run *run, size_t index);
@@ -126,7 +112,6 @@ void op_recall(struct run *run);
 void op_start_twice(struct run *run);
 void op_settle(struct run *run);
 void op_settle_again(struct run *run);
-void op_bury(struct run *run);
 void op_follow(struct run *run);
 void op_slot(struct run *run);
 void op_slot_late(struct run *run);

@@ -27,6 +27,7 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_SET] = &weir__script_store_set,
     [SCRIPT_START] = &weir__script_delay_start,
     [SCRIPT_RECALL] = &weir__script_delay_recall,
+    [SCRIPT_UNDELIVERABLE] = &weir__script_delay_undeliverable,
 };
 
 static _Noreturn void give_up(const char *what, const char *detail)
@@ -131,11 +132,6 @@ void call_keys(struct caller *caller, const char *names)
     call_topic_keys(caller, 't', names);
 }
 
-void call_grave_keys(struct caller *caller, const char *names)
-{
-    call_topic_keys(caller, 'g', names);
-}
-
 void call_topic_pack_key(struct caller *caller, char topic, uint32_t pack)
 {
     char key[16 + SEQ_LEN];
@@ -145,9 +141,12 @@ void call_topic_pack_key(struct caller *caller, char topic, uint32_t pack)
     weir__resp_str(&caller->bytes, key);
 }
 
-void call_grave_pack_key(struct caller *caller, uint32_t pack)
+void call_out_key(struct caller *caller, uint32_t pack)
 {
-    call_topic_pack_key(caller, 'g', pack);
+    char key[16 + SEQ_LEN] = "weir:{t}:o:";
+
+    seq_text(pack, key + strlen(key));
+    weir__resp_str(&caller->bytes, key);
 }
 
 void call_pack_key(struct caller *caller, uint32_t pack)

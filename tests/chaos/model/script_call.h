@@ -35,6 +35,7 @@ enum script {
     SCRIPT_SET,
     SCRIPT_START,
     SCRIPT_RECALL,
+    SCRIPT_UNDELIVERABLE,
     SCRIPTS
 };
 
@@ -67,9 +68,8 @@ void call_command(struct caller *caller, const char *name, size_t args);
 void call_keys(struct caller *caller, const char *names);
 void call_pack_key(struct caller *caller, uint32_t pack);
 
-/* Of the topic "g", to which dead jobs go. */
-void call_grave_keys(struct caller *caller, const char *names);
-void call_grave_pack_key(struct caller *caller, uint32_t pack);
+/* Of a pack in its outbox. */
+void call_out_key(struct caller *caller, uint32_t pack);
 
 /* Of the topic with this name. */
 void call_topic_keys(struct caller *caller, char topic, const char *names);

@@ -328,6 +328,46 @@ static void check_seen(struct run *run)
     compare(run, "the call slots", &wanted, &got);
 }
 
+/* Each entry of the outbox has its pack, each pack its entry. */
+static const char outbox_script[] =
+    "local out, base = {}, 'weir:{t}:o:' "
+    "for _, seq in ipairs(redis.call('HKEYS', 'weir:{t}:relay')) do "
+    "  local ttl = redis.call('PTTL', base .. seq) "
+    "  out[#out + 1] = seq .. (ttl == -1 and ' pack\\n' or ' no pack\\n') "
+    "end "
+    "for _, key in ipairs(redis.call('KEYS', base .. '*')) do "
+    "  local seq = string.sub(key, -12) "
+    "  if redis.call('PTTL', key) == -1 and "
+    "     redis.call('HEXISTS', 'weir:{t}:relay', seq) == 0 then "
+    "    out[#out + 1] = seq .. ' no entry\\n' "
+    "  end "
+    "end "
+    "table.sort(out) "
+    "return table.concat(out)";
+
+static void check_outbox(struct run *run)
+{
+    const struct settle_call *call = run->follow;
+    struct lines wanted = {0};
+    struct text text = {0};
+
+    for (size_t i = 0; i < call->outs; i++) {
+        char seq[SEQ_LEN + 1];
+
+        seq_text(call->out[i].pack->number, seq);
+        if (call->out[i].is_recorded)
+            add_line(&wanted, seq, "pack");
+    }
+    join(&wanted, &text);
+    text_str(&run->wanted, text.len > 0 ? text_of(&text) : "''");
+    text_free(&text);
+    call_command(&run->caller, "EVAL", 2);
+    call_str(&run->caller, outbox_script);
+    call_int(&run->caller, 0);
+    call_queue(&run->caller);
+    run_check(run);
+}
+
 void walk_tables(struct run *run)
 {
     check_index(run);
@@ -339,4 +379,5 @@ void walk_tables(struct run *run)
     check_sums(run);
     check_late(run);
     check_seen(run);
+    check_outbox(run);
 }

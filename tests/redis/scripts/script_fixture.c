@@ -335,8 +335,6 @@ const char *script_settle(char letter, char moved, const char *most_dead)
     for (size_t i = 0; i < 4; i++)
         script_arg_bytes(lists[i].ptr, lists[i].len);
     script_arg(most_dead);
-    for (size_t i = 0; leaves_out && i < 3; i++)
-        script_arg(""); /* no burials */
     if (leaves_out)
         script_arg("1");
     answer = script_call();
@@ -369,7 +367,7 @@ void script_settle_close(void)
 /* One job of node 1 goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len)
 {
-    weir__pack_array(&moves_arg, 6);
+    weir__pack_array(&moves_arg, 7);
     weir__pack_uint(&moves_arg, 10);
     weir__pack_uint(&moves_arg, 1);
     weir__pack_uint(&moves_arg, header_len);
@@ -377,6 +375,7 @@ void script_settle_move(size_t slot, size_t header_len)
     weir__pack_uint(&moves_arg, 1);
     weir__pack_array(&moves_arg, 1);
     weir__pack_uint(&moves_arg, slot);
+    weir__pack_str(&moves_arg, "", 0);
 }
 
 void script_settle_end(size_t slot, const char *id, const char *record)

@@ -186,7 +186,7 @@ TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
     host_settle(grave, run, WEIR__OUTCOME_DONE);
     host_settle_all(grave, WEIR__OUTCOME_DONE);
     host_await_settled(grave);
-    EXPECT_INT(9, redis_int(proc, "DBSIZE")); /* no pack is left */
+    EXPECT_INT(10, redis_int(proc, "DBSIZE")); /* no pack is left */
 }
 
 TEST(a_full_server_settles_what_is_not_buried)
@@ -245,7 +245,7 @@ TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
     AWAIT(host->added == 3);
     host_bury(host, 3);
     EXPECT_INT(3, host_dead(host, 10));
-    EXPECT_STR("failed", (const char *)host->info.reason.ptr);
+    EXPECT_STR("undeliverable", (const char *)host->info.reason.ptr);
     EXPECT_MEM("\x07", 1, host->info.body.ptr, host->info.body.len);
     EXPECT_INT(WEIR_OK, host_requeue(host, "job-1"));
     EXPECT_INT(1, host_claim(host, 10, 60000));

@@ -7,7 +7,9 @@
 --
 -- KEYS  wait ids meta idle seen, pack...
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
---       length, when (due.lua)
+--       length, when (due.lua). One more where an outbox sends one pack on: slots
+--       to leave out, one byte each. Such a pack comes whole where there is room
+--       for one job
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
@@ -15,8 +17,9 @@
 --       or one cannot be an id (of bytes that none may have not all are looked
 --       for), or what the arguments say of it cannot be. Where options are
 --       stored their revision comes last. A repeat is answered with the same
---       pairs, and added 0. { -1, kind } when the topic is of another kind, an
---       error where topic, kind or number are none: nothing was done.
+--       pairs, and added 0. { -1, kind } when the topic is of another kind,
+--       { -2 } when as many jobs wait as may and an outbox sends, an error
+--       where topic, kind or number are none: nothing was done.
 --#include node
 --#include number
 --#include due
@@ -30,6 +33,13 @@ local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, call_slot, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local find = string.find
+local sent_on = ARGV[first_arg + 3 * (#KEYS - first_pack + 1)]
+
+local function unstage()
+  for index = first_pack, #KEYS do
+    if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
+  end
+end
 
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
   return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -')
@@ -41,9 +51,7 @@ local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
 local said = said_before(seen, call_slot, number)
 if said then
-  for index = first_pack, #KEYS do -- it was staged again, too
-    if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
-  end
+  unstage() -- it was staged again, too
   local reply = { 0, unpack(said) }
   if known[3] then reply[#reply + 1] = number_of(known[3]) end
   return reply
@@ -58,6 +66,21 @@ if stored ~= kind then return { -1, stored } end
 -- How many more jobs may wait; nil: no bound.
 local left = known[2] and
              math.max(room_left(meta, number_of(known[2], math.huge)), 0)
+
+if sent_on and left then
+  if left == 0 then
+    unstage()
+    return { -2 }
+  end
+  left = nil
+end
+local out, out_count = {}, 0 -- slots of the pack to leave out
+for i = 1, sent_on and #sent_on or 0 do
+  local slot = byte(sent_on, i)
+  if not out[slot] and slot < (tonumber(ARGV[first_arg]) or 0) then
+    out[slot], out_count = true, out_count + 1
+  end
+end
 
 -- Is it what due.lua reads? Times are whole numbers that a score can hold.
 local function is_when(when, jobs)
@@ -176,11 +199,14 @@ for index = 0, #KEYS - first_pack do
   elseif header_len > 8 then
     local ok, known, is_odd
     names, known, is_odd = read_ids(key, jobs, ARGV[arg + 1])
+    for slot in pairs(names and out or {}) do known[slot + 1] = true end
     ok, refused, count = pcall(index_ids, names, known, is_odd, seq, jobs)
     if not ok then
       why = -3
       call('DEL', key)
     end
+  elseif out_count > 0 then
+    refused, count = out, out_count
   end
   if why then
     reply[#reply + 1] = index
@@ -195,7 +221,7 @@ for index = 0, #KEYS - first_pack do
     end
     if refused then
       for slot = 0, jobs - 1 do
-        if refused[slot] then
+        if refused[slot] and not out[slot] then
           reply[#reply + 1] = index
           reply[#reply + 1] = full and full[slot] and slot + 256 or slot
         end

@@ -7,8 +7,7 @@
 -- counted from 1. All lists are msgpack, flat, or '' when empty.
 --
 -- KEYS  run lease ids meta wait dead rec idle, old packs..., new packs...; then
---       wait ids meta idle of each other topic that takes new jobs, and with
---       burials those of the topic that takes them
+--       relay where a new pack is for another topic
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node
@@ -16,127 +15,80 @@
 --                returns to `wait`, after the verdicts
 --       4 closed [ token, ... ] claims that end if nothing is left of them
 --       5 moves  [ key, jobs, header length, when (due.lua), form, sources,
---                ... ] new packs, staged as for add. Form 0: snoozes, 1:
---                retries, 2: new jobs, each added with the verdict of its
---                source unless its id exists
+--                target, ... ] new packs, staged as for add. Form 0: snoozes,
+--                1: retries, 2: new jobs, each added with the verdict of its
+--                source, 3: dead jobs. Target '': here, unless the id of a new
+--                job exists. Else it is [ topic, kind, call slot, number, second
+--                pack ], and the pack lies in the outbox: an entry of `relay`
+--                says where it goes (store/outbox.h)
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
---       8 burials [ key, key, jobs, header length, sources, ... ] or absent:
---                dead jobs that become ready in another topic of this kind:
---                the same jobs staged as a pack with their ids and as one
---                without, for those whose id exists there
---       9 that topic, 10 its kind; '' for 8 to 10 is absent, too
---      11 '1': jobs whose new pack was not staged are left out; or absent, ''
---      12 aways [ key, jobs, header length, when, topic, sources, ... ] or
---                absent: new jobs of other topics, staged there, added as those
---                of moves are. Where one of these topics does not take all that
---                a source adds to it, none of the source's new jobs is added,
---                and what names the source + 2^20 in moves, ends and burials
---                comes instead of its verdict; else that is left out
---      13 topics [ name, number of the first of its keys, ... ] for aways, which
---                count them from 1
---      14 their kind
+--       8 '1': jobs whose new pack was not staged are left out, and with them
+--                those that share a pack with one; or absent
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before. With 256 added to the
---       slot: left out, still under its token. Last come the pair -1, n where
---       the ids of n new jobs exist, and -2, topic (of another kind) or -3,
---       topic (as many jobs wait as may) where one does not take new jobs.
+--       slot: left out, still under its token. Last come the pairs -1, n where
+--       the ids of n new jobs exist; -2, name and entry of each pack in the
+--       outbox; -3, how many entries that has.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include number
 --#include suspect
 --#include due
---#include topic
 --#include wake
---#include room
+--#include dead
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
-local topic, most_dead = ARGV[1], tonumber(ARGV[7])
+local relay = KEYS[#KEYS]
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
-local nodes, back, closed =
-  list_of(ARGV[2]), list_of(ARGV[3]), list_of(ARGV[4])
-local moves, ends = list_of(ARGV[5]), list_of(ARGV[6])
-local burials = ARGV[8] and list_of(ARGV[8]) or {}
+local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
+local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
+local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
+local leaves_out = ARGV[8] == '1'
 
-local INSTEAD = 2 ^ 20
-local left_out
-local function leave_out(sources)
-  if ARGV[11] ~= '1' then return false end
-  left_out = left_out or {}
-  for _, source in ipairs(sources) do left_out[source % INSTEAD] = true end
-  return true
-end
-
--- A new pack without a time to live was made permanent by this very call when
--- it came the first time.
-local is_new, keeps_id = {}, nil
-for m = 1, #moves, 6 do
-  local ttl = call('PTTL', KEYS[moves[m]])
-  if ttl == -2 and not leave_out(moves[m + 5]) then return { -1 } end
-  is_new[m] = ttl >= 0
-  if moves[m + 4] ~= 2 then
+-- New packs. One without a time to live was made permanent by this very call
+-- when it came the first time.
+local moves, keeps_id, left_out = {}, nil, nil
+for m = 1, #flat_moves, 7 do
+  local key, jobs, header_len, when, form, sources, target =
+    unpack(flat_moves, m, m + 6)
+  local ttl = call('PTTL', KEYS[key])
+  if ttl == -2 and not leaves_out then return { -1 } end
+  moves[#moves + 1] = {
+    key = KEYS[key], seq = sub(KEYS[key], -12), jobs = jobs,
+    header_len = header_len, when = when, form = form, sources = sources,
+    target = target ~= '' and target, is_new = ttl >= 0
+  }
+  if ttl == -2 then
+    left_out = left_out or {}
+    for _, source in ipairs(sources) do left_out[source] = true end
+  end
+  if form < 2 then
     keeps_id = keeps_id or {}
-    for _, source in ipairs(moves[m + 5]) do keeps_id[source] = true end
+    for _, source in ipairs(sources) do keeps_id[source] = true end
   end
 end
 for e = 1, #ends, 3 do
   keeps_id = keeps_id or {}
   keeps_id[ends[e]] = ends[e + 1] -- not that of its pack, where that is none
 end
-local is_dug = {}
-for b = 1, #burials, 5 do
-  local named = call('PTTL', KEYS[burials[b]])
-  local made = call('PTTL', KEYS[burials[b + 1]])
-  if (named == -2 or made == -2) and not leave_out(burials[b + 4]) then
-    return { -1 }
-  end
-  is_dug[b] = named >= 0 and made >= 0
-end
 
--- Which topics take what: what each source adds to one of them, all or nothing.
-local aways, topics = {}, {}
-local is_sent, unmet, refusals = {}, nil, {}
-
-local function look_at_topic(number)
-  local meta = KEYS[topics[2 * number] + 2]
-  local known, left = call('HMGET', meta, 'kind', 'max_pending'), nil
-  local reason = -3
-  if known[1] and known[1] ~= ARGV[14] then
-    left, reason = 0, -2
-  elseif known[2] then
-    left = room_left(meta, number_of(known[2], math.huge))
-  end
-  if not left then return end
-  local wanted, order = {}, {}
-  for a = 1, #aways, 6 do
-    for _, source in ipairs(aways[a + 4] == number and aways[a + 5] or {}) do
-      if not wanted[source] then order[#order + 1] = source end
-      wanted[source] = (wanted[source] or 0) + 1
+-- A pack comes once, with all of its jobs.
+local is_closed = not left_out
+while not is_closed do
+  is_closed = true
+  for _, move in ipairs(moves) do
+    local count = 0
+    for _, source in ipairs(move.sources) do
+      if left_out[source] then count = count + 1 end
+    end
+    if count > 0 and count < move.jobs then
+      is_closed = false
+      for _, source in ipairs(move.sources) do left_out[source] = true end
     end
   end
-  for _, source in ipairs(order) do
-    if wanted[source] <= left then
-      left = left - wanted[source]
-    else
-      unmet = unmet or {}
-      unmet[source] = true
-      if keeps_id and keeps_id[source + INSTEAD] then keeps_id[source] = true end
-      refusals[number] = refusals[number] or { reason }
-      table.insert(refusals[number], source)
-    end
-  end
-end
-
-if (ARGV[12] or '') ~= '' then
-  aways, topics = cmsgpack.unpack(ARGV[12]), cmsgpack.unpack(ARGV[13])
-  for a = 1, #aways, 6 do
-    local ttl = call('PTTL', KEYS[aways[a]])
-    if ttl == -2 and not leave_out(aways[a + 5]) then return { -1 } end
-    is_sent[a] = ttl >= 0
-  end
-  for number = 1, #topics / 2 do look_at_topic(number) end
 end
 
 -- First decide, without writing anything.
@@ -279,14 +231,6 @@ for _, node in ipairs(to_carve) do
   carve(to_keep, score, sub(name, 1, 12), lo, hi, parts[name])
 end
 
-for a = 1, #aways, 6 do
-  for _, source in ipairs(aways[a + 5]) do
-    if refused[source] or not (unmet and unmet[source]) then
-      refused[source + INSTEAD] = true
-    end
-  end
-end
-
 -- Then write: what goes first, what moves afterwards.
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
@@ -350,21 +294,23 @@ for _, token in ipairs(closed) do
   if left == 0 then call('ZREM', lease, digits(token)) end
 end
 
-local here, twins = { ids = ids, meta = meta, entries = {} }, 0
+local entries, first, twins = {}, nil, 0
 local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
-local function move(place, key, jobs, header_len, when, form, sources)
-  local seq, fields, gone, count = sub(key, -12), {}, nil, 0
-  local names = header_len > 8 and
-                cmsgpack.unpack(call('GETRANGE', key, 8, header_len - 1))
-  for slot = 0, jobs - 1 do
-    local is_gone = refused[sources[slot + 1]]
-    if unmet and form == 2 and unmet[sources[slot + 1]] then is_gone = true end
-    if not is_gone and names and form == 2 then
-      is_gone = call('HSETNX', place.ids, names[slot + 1], seq) == 0
+
+-- Jobs of this topic.
+local function enter_pack(move)
+  local fields, gone, count = {}, nil, 0
+  local names = move.header_len > 8 and
+                cmsgpack.unpack(call('GETRANGE', move.key, 8,
+                                     move.header_len - 1))
+  for slot = 0, move.jobs - 1 do
+    local is_gone = refused[move.sources[slot + 1]]
+    if not is_gone and names and move.form == 2 then
+      is_gone = call('HSETNX', ids, names[slot + 1], move.seq) == 0
       if is_gone then twins = twins + 1 end
     elseif not is_gone and names then
       fields[#fields + 1] = names[slot + 1]
-      fields[#fields + 1] = seq
+      fields[#fields + 1] = move.seq
     end
     if is_gone then
       gone = gone or {}
@@ -372,50 +318,54 @@ local function move(place, key, jobs, header_len, when, form, sources)
       count = count + 1
     end
   end
-  if count == jobs then
-    call('DEL', key)
+  if count == move.jobs then
+    call('DEL', move.key)
     return
   end
-  call('PERSIST', key)
-  if gone then call('SETRANGE', key, 3, char(count)) end
-  if #fields > 0 then call('HSET', place.ids, unpack(fields)) end
-  tally(place.meta, COUNTERS[form], jobs - count)
-  local due = enter(place.entries, seq, jobs, when, now, gone)
-  if not place.first or due < place.first then place.first = due end
-end
-for m = 1, #moves, 6 do
-  if is_new[m] then
-    move(here, KEYS[moves[m]], moves[m + 1], moves[m + 2], moves[m + 3],
-         moves[m + 4], moves[m + 5])
-  end
-end
-call_list('ZADD', wait, here.entries)
-
-for number = 1, #topics / 2 do
-  local key = topics[2 * number]
-  local place = { ids = KEYS[key + 1], meta = KEYS[key + 2], entries = {} }
-  for a = 1, #aways, 6 do
-    if is_sent[a] and aways[a + 4] == number then
-      move(place, KEYS[aways[a]], aways[a + 1], aways[a + 2], aways[a + 3], 2,
-           aways[a + 5])
-    end
-  end
-  if place.first then
-    topic_kind(place.meta, place.ids, ARGV[14])
-    call_list('ZADD', KEYS[key], place.entries)
-    wake_one(KEYS[key + 3], topics[2 * number - 1], place.first)
-  end
+  call('PERSIST', move.key)
+  if gone then call('SETRANGE', move.key, 3, char(count)) end
+  if #fields > 0 then call('HSET', ids, unpack(fields)) end
+  tally(meta, COUNTERS[move.form], move.jobs - count)
+  local due = enter(entries, move.seq, move.jobs, move.when, now, gone)
+  first = min(first or due, due)
 end
 
-local failed, expired = 0, 0
-local places, deaths, records = {}, {}, {} -- of those that die
-local function die(id, record)
-  local last = 2 * failed
-  places[last + 1], places[last + 2] = id, 'D'
-  deaths[last + 1], deaths[last + 2] = now, id
-  records[last + 1], records[last + 2] = id, record
-  failed = failed + 1
+-- Jobs of another topic. Returns the entry, nil: all of them were refused.
+local function record(move)
+  local gone = {}
+  for slot = 0, move.jobs - 1 do
+    if refused[move.sources[slot + 1]] then gone[#gone + 1] = char(slot) end
+  end
+  if #gone == move.jobs then
+    call('DEL', move.key)
+    return
+  end
+  local target, kind, call_slot, number, second = unpack(move.target)
+  local entry = cmsgpack.pack({
+    1, target, kind, call_slot, number, move.jobs, move.header_len,
+    absolute(move.when, now), table.concat(gone), second
+  })
+  call('PERSIST', move.key)
+  call('HSET', relay, move.seq, entry)
+  if move.form == 3 then tally(meta, 'failed', move.jobs - #gone) end
+  return entry
 end
+
+local recorded = {}
+for _, move in ipairs(moves) do
+  local entry
+  if move.is_new and not move.target then
+    enter_pack(move)
+  elseif move.is_new then
+    entry = record(move)
+  elseif move.target then
+    entry = call('HGET', relay, move.seq)
+  end
+  if entry then recorded[#recorded + 1] = move.seq .. entry end
+end
+call_list('ZADD', wait, entries)
+
+local deaths, expired = {}, 0
 for e = 1, #ends, 3 do
   local id, record = ends[e + 1], ends[e + 2]
   if refused[ends[e]] then
@@ -424,118 +374,25 @@ for e = 1, #ends, 3 do
     call('HDEL', ids, id)
     expired = expired + 1
   else
-    die(id, record)
-  end
-end
-
--- Keep those slots of a staged pack that are not in `out`.
-local function keep(list, pack, jobs, out, out_count)
-  if out_count == jobs then
-    call('DEL', pack)
-    return
-  end
-  call('PERSIST', pack)
-  if out_count > 0 then call('SETRANGE', pack, 3, char(out_count)) end
-  enter(list, sub(pack, -12), jobs, 'r0', now, out_count > 0 and out)
-end
-
-local function bury(named, made, jobs, header_len, sources, target)
-  local names = cmsgpack.unpack(call('GETRANGE', named, 8, header_len - 1))
-  local seq, not_named, not_made = sub(named, -12), {}, {}
-  local twins, buried = 0, 0
-  for slot = 0, jobs - 1 do
-    local is_ours = not refused[sources[slot + 1]]
-    if is_ours and
-       call('HSETNX', target.ids, names[slot + 1], seq) == 1 then
-      buried = buried + 1
-      not_made[slot] = true
-    else
-      not_named[slot] = true
-      not_made[slot] = not is_ours or nil
-      if is_ours then twins = twins + 1 end
-    end
-  end
-  keep(target.entries, named, jobs, not_named, jobs - buried)
-  keep(target.entries, made, jobs, not_made, jobs - twins)
-  return buried + twins
-end
-
--- That topic is of another kind: they stay here. Offsets of records are behind
--- the header.
-local function stay(named, made, jobs, header_len, sources)
-  local names = cmsgpack.unpack(call('GETRANGE', named, 8, header_len - 1))
-  local base = header_len + 4 * (jobs + 1)
-  local offsets = call('GETRANGE', named, header_len, base - 1)
-  local function offset(slot)
-    local b0, b1, b2, b3 = byte(offsets, 4 * slot + 1, 4 * slot + 4)
-    return base + b0 + b1 * 256 + b2 * 65536 + b3 * 16777216
-  end
-  for slot = 0, jobs - 1 do
-    if not refused[sources[slot + 1]] then
-      die(names[slot + 1],
-          call('GETRANGE', named, offset(slot), offset(slot + 1) - 1))
-    end
-  end
-  call('DEL', named, made)
-end
-
-if #burials > 0 then
-  local target = { entries = {} }
-  target.wait, target.ids = KEYS[#KEYS - 3], KEYS[#KEYS - 2]
-  target.meta, target.idle = KEYS[#KEYS - 1], KEYS[#KEYS]
-  local fits = topic_kind(target.meta, target.ids, ARGV[10]) == ARGV[10]
-  local buried = 0
-  for b = 1, #burials, 5 do
-    local named, made = KEYS[burials[b]], KEYS[burials[b + 1]]
-    local jobs, header_len = burials[b + 2], burials[b + 3]
-    if not is_dug[b] then
-      -- a repeat
-    elseif fits then
-      buried = buried + bury(named, made, jobs, header_len, burials[b + 4],
-                             target)
-    else
-      stay(named, made, jobs, header_len, burials[b + 4])
-    end
-  end
-  if buried > 0 then
-    call_list('ZADD', target.wait, target.entries)
-    tally(target.meta, 'added', buried)
-    tally(meta, 'failed', buried)
-    wake_one(target.idle, ARGV[9], now)
+    deaths[#deaths + 1], deaths[#deaths + 2] = id, record
   end
 end
 tally(meta, 'expired', expired)
-if failed > 0 then
-  call_list('HSET', ids, places)
-  call_list('ZADD', dead, deaths)
-  call_list('HSET', rec, records)
-  tally(meta, 'failed', failed)
-  local over = call('ZCARD', dead) - most_dead
-  if over > 0 then
-    local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
-    for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
-    call('HDEL', ids, unpack(dropped))
-    call('HDEL', rec, unpack(dropped))
-    tally(meta, 'dropped', #dropped)
-  end
-end
-if returned_due and (not here.first or returned_due < here.first) then
-  here.first = returned_due
-end
-if here.first then wake_one(idle, topic, here.first) end
+tally(meta, 'failed', #deaths / 2)
+keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
+if returned_due then first = min(first or returned_due, returned_due) end
+if first then wake_one(idle, topic, first) end
 reply[1] = settled
 if twins > 0 then
   reply[#reply + 1] = -1
   reply[#reply + 1] = twins
 end
-for number = 1, #topics / 2 do
-  local list = refusals[number] or {}
-  for i = 2, #list do
-    if not refused[list[i]] then -- it would have been added
-      reply[#reply + 1] = list[1]
-      reply[#reply + 1] = topics[2 * number - 1]
-      break
-    end
-  end
+for _, entry in ipairs(recorded) do
+  reply[#reply + 1] = -2
+  reply[#reply + 1] = entry
+end
+if #recorded > 0 then
+  reply[#reply + 1] = -3
+  reply[#reply + 1] = call('HLEN', relay)
 end
 return reply

@@ -5,10 +5,10 @@
 -- call looks at a bounded number of nodes. Topics of other kinds keep something
 -- else there, and are left as they are.
 --
--- KEYS  wait meta dead
+-- KEYS  wait meta dead, and relay or nothing
 -- ARGV  most nodes to look at
 -- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1 or
---         0), waiting (ready or not), ready, running, dead, exact (1 if ready is
+--         0), waiting (ready or not), ready, running, dead, relaying, exact (1 if ready is
 --         complete), totals; aside comes last where something was set aside
 --         (number.lua)
 --#include node
@@ -16,7 +16,7 @@
 local time = call('TIME')
 -- The current millisecond is still being written to.
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1
-local wait, meta, dead = unpack(KEYS)
+local wait, meta, dead, relay = unpack(KEYS)
 local most_nodes = tonumber(ARGV[1])
 
 local total = {}
@@ -75,6 +75,7 @@ local reply = {
   'ready', ready,
   'running', running,
   'dead', call('ZCARD', dead),
+  'relaying', relay and call('HLEN', relay) or 0,
   'exact', complete,
   'added', total.added,
   'done', done,

@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: MIT
+-- undeliverable: jobs of the outbox whose target cannot take them become dead
+-- here, in the topic of the verdict that brought them, and their pack and entry
+-- go. Where that was done before nothing happens.
+--
+-- KEYS  ids meta dead rec relay, pack
+-- ARGV  name of the entry, most dead jobs, then for each job: its id ('': none),
+--       the id that weir makes of its place, record
+-- Reply how many died
+--#include node
+--#include number
+--#include dead
+local ids, meta, dead, rec, relay, pack = unpack(KEYS)
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+if call('HEXISTS', relay, ARGV[1]) == 0 then return 0 end
+local jobs, taken = {}, {}
+for i = 3, #ARGV, 3 do
+  local id = ARGV[i]
+  if id == '' or taken[id] or call('HEXISTS', ids, id) == 1 then
+    id = ARGV[i + 1]
+  end
+  taken[id] = true
+  jobs[#jobs + 1], jobs[#jobs + 2] = id, ARGV[i + 2]
+end
+keep_dead(ids, meta, dead, rec, now, jobs, tonumber(ARGV[2]))
+call('DEL', pack)
+call('HDEL', relay, ARGV[1])
+return #jobs / 2

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/relay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/msgpack/record.h"
+#include "adapters/msgpack/scan.h"
+#include "adapters/redis/pack.h"
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+
+enum { STAGED_MS = 60000, CALL_SLOT_MAX = 64 };
+
+#define TOLD_NS INT64_C(1000000000)
+
+/* --- life --------------------------------------------------------------- */
+
+struct weir__relay *weir__relay_new(struct weir__relays *box, const char *seq,
+                                    struct weir_slice entry)
+{
+    struct weir__relay *relay = weir__mem_new(sizeof(*relay) + entry.len);
+
+    if (relay == NULL)
+        return NULL;
+    relay->request.store = box->topic->store;
+    relay->box = box;
+    memcpy(relay->seq, seq, WEIR__SEQ_LEN);
+    memcpy(relay->entry, entry.ptr, entry.len);
+    relay->entry_len = entry.len;
+    return relay;
+}
+
+void weir__relay_free(struct weir__relay *relay)
+{
+    weir__buf_fini(&relay->pack);
+    weir__mem_free(relay);
+}
+
+/* --- entries ------------------------------------------------------------ */
+
+/* Takes one value after the other. */
+struct reader {
+    struct weir_slice rest;
+    bool failed;
+};
+
+static struct weir_value read_value(struct reader *reader)
+{
+    struct weir_value value;
+    size_t len = weir__msgpack_head(reader->rest, &value);
+
+    reader->rest.ptr += len;
+    reader->rest.len -= len;
+    return value;
+}
+
+static struct weir_slice read_str(struct reader *reader, size_t most)
+{
+    struct weir_value value = read_value(reader);
+
+    if (value.type == WEIR_TYPE_STR && value.as.bytes.len <= most)
+        return value.as.bytes;
+    reader->failed = true;
+    return (struct weir_slice){0};
+}
+
+static uint64_t read_uint(struct reader *reader, uint64_t most)
+{
+    struct weir_value value = read_value(reader);
+
+    if (value.type == WEIR_TYPE_INT && value.as.i64 >= 0 &&
+        (uint64_t)value.as.i64 <= most)
+        return (uint64_t)value.as.i64;
+    reader->failed = true;
+    return 0;
+}
+
+/* In order, and fewer than all. */
+static bool is_gone_sound(const struct weir__relay *relay)
+{
+    for (size_t i = 0; i < relay->gone.len; i++)
+        if (relay->gone.ptr[i] >= relay->jobs ||
+            (i > 0 && relay->gone.ptr[i] <= relay->gone.ptr[i - 1]))
+            return false;
+    return relay->gone.len < relay->jobs;
+}
+
+int weir__relay_read(struct weir__relay *relay)
+{
+    struct reader reader = {.rest = {relay->entry, relay->entry_len}};
+    struct weir_value head;
+    struct weir_slice kind;
+
+    if (weir__msgpack_check(reader.rest) != WEIR_OK)
+        return WEIR_EMALFORMED;
+    head = read_value(&reader);
+    if (head.type != WEIR_TYPE_ARRAY || head.as.count < 10)
+        return WEIR_EMALFORMED;
+    if (read_uint(&reader, UINT64_MAX) != 1)
+        return reader.failed ? WEIR_EMALFORMED : WEIR_ENEWER;
+    relay->target = read_str(&reader, WEIR_MAX_TOPIC);
+    kind = read_str(&reader, WEIR_MAX_TOPIC);
+    relay->call_slot = read_str(&reader, CALL_SLOT_MAX);
+    relay->number = read_uint(&reader, (uint64_t)1 << 53);
+    relay->jobs = read_uint(&reader, WEIR__SLOTS_MAX);
+    relay->header_len = read_uint(&reader, UINT32_MAX);
+    relay->when = read_str(&reader, SIZE_MAX);
+    relay->gone = read_str(&reader, WEIR__SLOTS_MAX);
+    relay->twin = read_str(&reader, WEIR__SEQ_LEN);
+    if (reader.failed || relay->call_slot.len < 2 ||
+        relay->call_slot.ptr[0] != '!' || !is_gone_sound(relay) ||
+        weir__topic_check(relay->target, NULL) != WEIR_OK ||
+        (relay->twin.len > 0 &&
+         (relay->twin.len != WEIR__SEQ_LEN ||
+          !weir__seq_is_sound((const char *)relay->twin.ptr))))
+        return WEIR_EMALFORMED;
+    return weir__slice_equal(kind, weir__slice_str("delay")) ? WEIR_OK
+                                                             : WEIR_ENEWER;
+}
+
+void weir__relays_write(struct weir__buf *list, const struct weir__redis *store,
+                        const char *target, uint32_t call_slot,
+                        const char *second)
+{
+    char text[CALL_SLOT_MAX];
+    int len = snprintf(text, sizeof(text), "!%s%" PRIu32,
+                       store->call_slots.name, call_slot);
+
+    WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
+    weir__pack_array(list, 5);
+    weir__pack_str(list, target, strlen(target));
+    weir__pack_str(list, "delay", strlen("delay"));
+    weir__pack_str(list, text, (size_t)len);
+    weir__pack_uint(list, store->seqs.last);
+    weir__pack_str(list, second, strlen(second));
+}
+
+static bool is_gone(const struct weir__relay *relay, size_t slot)
+{
+    for (size_t i = 0; i < relay->gone.len; i++)
+        if (relay->gone.ptr[i] == slot)
+            return true;
+    return false;
+}
+
+static void tell_refused(struct weir__relay *relay, const char *why)
+{
+    struct weir__store_topic *topic = relay->box->topic;
+    int64_t now_ns = weir__redis_now_ns(topic->store);
+
+    if (relay->box->told_ns != 0 && now_ns - relay->box->told_ns < TOLD_NS)
+        return;
+    relay->box->told_ns = now_ns;
+    weir__log(topic->store->options.log, WEIR_LEVEL_ERROR, "redis: %s: %.*s %s",
+              topic->name, (int)relay->target.len,
+              (const char *)relay->target.ptr, why);
+}
+
+/* --- removing ----------------------------------------------------------- */
+
+static void on_removed(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+
+    weir__topic_log_error(relay->box->topic, "relay", code, reply);
+    if (code == WEIR_OK)
+        weir__relays_sent(relay);
+    else
+        weir__relays_put_off(relay);
+}
+
+/* The pack first: an entry without one has been sent. */
+static void remove_entry(struct weir__relay *relay)
+{
+    const struct weir__store_topic *topic = relay->box->topic;
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "DEL");
+    weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HDEL");
+    weir__prefix_key(&bytes, &topic->prefix, "relay");
+    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
+    relay->request.done = on_removed;
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &relay->request);
+    weir__conn_flush(topic->store->commands);
+}
+
+/* --- jobs that the target cannot have ------------------------------------ */
+
+/* As it is where it cannot be read. */
+static void write_dead(struct weir__buf *bytes, struct weir__buf *scratch,
+                       struct weir_slice stored, const char *error)
+{
+    struct weir__record record;
+
+    if (weir__record_read(stored, &record) != WEIR_OK) {
+        weir__resp_bytes(bytes, stored);
+        return;
+    }
+    record.reason = weir__slice_str("undeliverable");
+    record.error = weir__slice_str(error);
+    weir__buf_reset(scratch);
+    weir__record_write(scratch, &record);
+    weir__resp_bytes(bytes, weir__buf_slice(scratch));
+    bytes->failed = bytes->failed || scratch->failed;
+}
+
+static void write_jobs(struct weir__buf *bytes, const struct weir__relay *relay,
+                       const struct weir__pack *pack, const char *error)
+{
+    struct weir_slice ids[WEIR__SLOTS_MAX] = {{0}};
+    struct weir__buf scratch = {0};
+
+    if (pack->has_ids)
+        weir__pack_ids(pack, ids);
+    for (size_t slot = 0; slot < pack->count; slot++) {
+        char made[WEIR__MADE_ID_LEN + 1];
+
+        if (is_gone(relay, slot))
+            continue;
+        weir__made_id(relay->seq, (unsigned)slot, made);
+        weir__resp_bytes(bytes, ids[slot]);
+        weir__resp_str(bytes, made);
+        write_dead(bytes, &scratch, weir__pack_record(pack, slot), error);
+    }
+    weir__buf_fini(&scratch);
+}
+
+/* They die in the source. A pack that cannot be read has no jobs. */
+static void keep_dead(struct weir__relay *relay, const char *why)
+{
+    const struct weir__store_topic *topic = relay->box->topic;
+    struct weir__pack pack = {.count = 0};
+    struct weir__buf bytes = {0};
+    char error[WEIR_MAX_TOPIC + 64];
+    size_t jobs;
+
+    if (weir__pack_read(weir__buf_slice(&relay->pack), &pack) != WEIR_OK ||
+        pack.count != relay->jobs) {
+        tell_refused(relay, "does not take a pack that is broken");
+        remove_entry(relay);
+        return;
+    }
+    (void)snprintf(error, sizeof(error), "%.*s %s", (int)relay->target.len,
+                   (const char *)relay->target.ptr, why);
+    tell_refused(relay, why);
+    WEIR_ASSERT(relay->gone.len < pack.count);
+    jobs = pack.count - relay->gone.len;
+    weir__resp_eval(&bytes, &weir__script_delay_undeliverable, 6, 2 + 3 * jobs);
+    weir__prefix_keys(&bytes, &topic->prefix, "ids meta dead rec relay");
+    weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
+    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
+    weir__resp_int(&bytes, *relay->box->max_dead);
+    write_jobs(&bytes, relay, &pack, error);
+    relay->request.done = on_removed;
+    weir__redis_send(topic->store, &bytes, &weir__script_delay_undeliverable,
+                     WEIR__SEND_AGAIN, &relay->request);
+    weir__conn_flush(topic->store->commands);
+}
+
+/* --- adding -------------------------------------------------------------- */
+
+static void stage(const struct weir__relay *relay,
+                  const struct weir__prefix *target, const char *seq,
+                  const struct weir__buf *pack)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 6);
+    weir__resp_str(&bytes, "SET");
+    weir__prefix_pack(&bytes, target, seq);
+    weir__resp_bytes(&bytes, weir__buf_slice(pack));
+    weir__resp_str(&bytes, "NX");
+    weir__resp_str(&bytes, "PX");
+    weir__resp_int(&bytes, STAGED_MS);
+    bytes.failed = bytes.failed || pack->failed;
+    weir__redis_send(relay->request.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     NULL);
+}
+
+/* What one call of the add script says. */
+struct relay_add {
+    const char *seq;
+    const struct weir__buf *pack;
+    const char *call_slot_end; /* tells the second pack's call slot */
+    uint64_t jobs, header_len;
+    struct weir_slice gone;
+};
+
+static void send_add(struct weir__relay *relay, const struct relay_add *add)
+{
+    struct weir__buf bytes = {0};
+    struct weir__prefix target;
+    char call_slot[CALL_SLOT_MAX + 4];
+
+    weir__prefix_init(&target, relay->target);
+    stage(relay, &target, add->seq, add->pack);
+    (void)snprintf(call_slot, sizeof(call_slot), "%.*s%s",
+                   (int)relay->call_slot.len,
+                   (const char *)relay->call_slot.ptr, add->call_slot_end);
+    weir__resp_eval(&bytes, &weir__script_delay_add, 6, 8);
+    weir__prefix_keys(&bytes, &target, "wait ids meta idle seen");
+    weir__prefix_pack(&bytes, &target, add->seq);
+    weir__resp_bytes(&bytes, relay->target);
+    weir__resp_str(&bytes, "delay");
+    weir__resp_str(&bytes, call_slot);
+    weir__resp_int(&bytes, (int64_t)relay->number);
+    weir__resp_int(&bytes, (int64_t)add->jobs);
+    weir__resp_int(&bytes, (int64_t)add->header_len);
+    weir__resp_bytes(&bytes, relay->when);
+    weir__resp_bytes(&bytes, add->gone);
+    weir__redis_send(relay->request.store, &bytes, &weir__script_delay_add,
+                     WEIR__SEND_AGAIN, &relay->request);
+    weir__conn_flush(relay->request.store->commands);
+}
+
+/* What the add said. */
+enum answer { ADDED, FULL, OTHER_KIND, NOT_STAGED, BROKEN, NO_ANSWER };
+
+/* `ret_exist`: slots whose id exists, one bit each. */
+static enum answer read_answer(const struct redisReply *reply,
+                               bool exist[WEIR__SLOTS_MAX], size_t *ret_count)
+{
+    int64_t added, slot;
+
+    *ret_count = 0;
+    if (!weir__reply_int(reply, 0, &added))
+        return NO_ANSWER;
+    if (added < 0)
+        return added == -1 ? OTHER_KIND : FULL;
+    for (size_t i = 1; i + 1 < (size_t)reply->elements; i += 2) {
+        if (!weir__reply_int(reply, i + 1, &slot))
+            return NO_ANSWER;
+        if (slot == -2)
+            return NOT_STAGED;
+        if (slot == -3)
+            return BROKEN;
+        if (slot < 0 || slot >= WEIR__SLOTS_MAX)
+            continue; /* of this name: it was added */
+        *ret_count += !exist[slot];
+        exist[slot] = true;
+    }
+    return ADDED;
+}
+
+/* True: the jobs are there, but for those whose ids exist. */
+static bool has_added(struct weir__relay *relay, int code,
+                      const struct redisReply *reply,
+                      bool exist[WEIR__SLOTS_MAX], size_t *ret_count)
+{
+    enum answer answer;
+
+    weir__topic_log_error(relay->box->topic, "relay", code, reply);
+    answer = code == WEIR_OK ? read_answer(reply, exist, ret_count) : NO_ANSWER;
+    switch (answer) {
+    case ADDED:
+        return true;
+    case FULL:
+        tell_refused(relay, "is full (max_pending); jobs for it wait");
+        weir__relays_put_off(relay);
+        return false;
+    case OTHER_KIND:
+        keep_dead(relay, "is not of kind delay");
+        return false;
+    case BROKEN:
+        keep_dead(relay, "does not take them");
+        return false;
+    case NOT_STAGED:
+    case NO_ANSWER:
+    default:
+        weir__relays_put_off(relay);
+        return false;
+    }
+}
+
+static void on_twin_added(struct weir__request *request, int code,
+                          const struct redisReply *reply)
+{
+    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    bool exist[WEIR__SLOTS_MAX] = {false};
+    size_t count;
+
+    if (has_added(relay, code, reply, exist, &count))
+        remove_entry(relay);
+}
+
+/* Dead jobs whose ids exist there go once more, without. The add is repeated
+ * with the same answer, so this pack is the same each time. */
+static void send_twin(struct weir__relay *relay,
+                      const bool exist[WEIR__SLOTS_MAX])
+{
+    struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+    struct weir__pack pack;
+    struct weir__buf twin = {0};
+    size_t count = 0;
+
+    if (weir__pack_read(weir__buf_slice(&relay->pack), &pack) == WEIR_OK)
+        for (size_t slot = 0; slot < pack.count; slot++)
+            if (exist[slot])
+                jobs[count++].record = weir__pack_record(&pack, slot);
+    if (count == 0) {
+        remove_entry(relay);
+        return;
+    }
+    WEIR_ASSERT(count <= relay->jobs && relay->twin.len == WEIR__SEQ_LEN);
+    weir__pack_write(&twin, jobs, count, false);
+    relay->request.done = on_twin_added;
+    send_add(relay, &(struct relay_add){
+                        .seq = (const char *)relay->twin.ptr,
+                        .pack = &twin,
+                        .call_slot_end = "t",
+                        .jobs = count,
+                        .header_len = WEIR__PACK_HEAD,
+                    });
+    weir__buf_fini(&twin);
+}
+
+static void on_added(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    const struct weir__store_topic *topic = relay->box->topic;
+    bool exist[WEIR__SLOTS_MAX] = {false};
+    size_t count;
+
+    if (!has_added(relay, code, reply, exist, &count))
+        return;
+    if (count > 0 && relay->twin.len > 0) {
+        send_twin(relay, exist);
+        return;
+    }
+    if (count > 0)
+        weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+                  "redis: %s: %zu jobs that handlers added with their verdicts "
+                  "exist already",
+                  topic->name, count);
+    remove_entry(relay);
+}
+
+static void add(struct weir__relay *relay)
+{
+    WEIR_ASSERT(relay->pack.len > 0 && relay->gone.len < relay->jobs);
+    relay->request.done = on_added;
+    send_add(relay, &(struct relay_add){
+                        .seq = relay->seq,
+                        .pack = &relay->pack,
+                        .call_slot_end = "",
+                        .jobs = relay->jobs,
+                        .header_len = relay->header_len,
+                        .gone = relay->gone,
+                    });
+}
+
+/* --- the pack ----------------------------------------------------------- */
+
+static void on_pack(struct weir__request *request, int code,
+                    const struct redisReply *reply)
+{
+    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+
+    weir__topic_log_error(relay->box->topic, "relay", code, reply);
+    if (code != WEIR_OK) {
+        weir__relays_put_off(relay);
+        return;
+    }
+    if (reply->type != REDIS_REPLY_STRING) { /* it went before */
+        remove_entry(relay);
+        return;
+    }
+    weir__buf_append(&relay->pack, reply->str, (size_t)reply->len);
+    if (relay->pack.failed)
+        weir__relays_put_off(relay);
+    else
+        add(relay);
+}
+
+static void fetch(struct weir__relay *relay)
+{
+    const struct weir__store_topic *topic = relay->box->topic;
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "GET");
+    weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
+    relay->request.done = on_pack;
+    weir__redis_send(topic->store, &bytes, NULL,
+                     WEIR__SEND_AGAIN | weir__send_bodies(1), &relay->request);
+}
+
+void weir__relay_send(struct weir__relay *relay)
+{
+    WEIR_ASSERT(!relay->is_waiting && relay->box->sending > 0);
+    if (relay->pack.len > 0)
+        add(relay);
+    else
+        fetch(relay);
+}
