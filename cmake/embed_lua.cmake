@@ -42,10 +42,14 @@ foreach(name IN LISTS SCRIPTS)
     string(REPLACE "/" "_" name ${name})
     string(SHA1 sha1 "${text}")
     string(LENGTH "${text}" len)
-    c_bytes("${text}" bytes)
-    string(APPEND code "static const char text_of_${name}[] = {${bytes}0};\n"
+    set(head "*3\r\n\$6\r\nSCRIPT\r\n\$4\r\nLOAD\r\n\$${len}\r\n")
+    string(LENGTH "${head}" head_len)
+    math(EXPR load_len "${head_len} + ${len} + 2")
+    c_bytes("${head}${text}\r\n" bytes)
+    string(APPEND code "static const char load_of_${name}[] = {${bytes}0};\n"
         "const struct weir__script weir__script_${name} = {\n"
-        "    \"${name}\", text_of_${name}, ${len}, \"${sha1}\"};\n\n")
+        "    \"${name}\", load_of_${name} + ${head_len}, ${len},\n"
+        "    \"${sha1}\", load_of_${name}, ${load_len}};\n\n")
     string(APPEND table "    &weir__script_${name},\n")
 endforeach()
 string(APPEND code "const struct weir__script *const weir__scripts[] = {\n"

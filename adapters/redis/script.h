@@ -9,10 +9,13 @@
 enum { WEIR__SCRIPTS_MAX = 64 };
 
 struct weir__script {
-    const char *name; /* file name without .lua */
-    const char *text; /* NUL-terminated */
+    const char *name; /* folder and file, "delay_add" */
+    const char *text; /* a part of `load` */
     size_t len;       /* bytes of text */
     const char *sha1; /* 40 hexadecimal digits of the text */
+    const char *load; /* the command that loads it, NUL-terminated: loading
+                         needs no memory */
+    size_t load_len;
 };
 
 /* weir__script_<name>, one for each file. */

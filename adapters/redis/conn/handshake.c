@@ -72,7 +72,8 @@ static void send_step(struct weir__conn *conn, struct weir__buf *step,
     } else {
         step->len--;
         conn->handshake_left++;
-        (void)weir__conn_hand(conn, step, fn); /* notes the loss */
+        (void)weir__conn_hand(conn, weir__buf_slice(step),
+                              fn); /* notes the loss */
     }
     weir__buf_reset(step);
 }

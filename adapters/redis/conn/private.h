@@ -189,7 +189,7 @@ void weir__conn_queue_fini(struct weir__conn *conn);
 
 /* Hand one command to hiredis. False: it refused, and the loss is noted. The
  * byte behind `bytes` is 0, hiredis looks at it. */
-bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
+bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
                      redisCallbackFn *fn);
 
 /* Book the arrival of a reply; false when it is to be ignored: NULL, for the

@@ -6,6 +6,7 @@
 #include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 enum {
     MAX_BUFFERED = 1024 * 1024, /* hiredis moves the rest on a partial write */
@@ -181,14 +182,14 @@ static void on_script(redisAsyncContext *context, void *answer, void *arg)
 
 /* --- sending ------------------------------------------------------------- */
 
-bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
+bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
                      redisCallbackFn *fn)
 {
-    WEIR_ASSERT(!conn->is_in_hiredis && bytes->ptr[bytes->len] == '\0');
+    WEIR_ASSERT(!conn->is_in_hiredis && bytes.ptr[bytes.len] == '\0');
     if (conn->context == NULL ||
         redisAsyncFormattedCommand(conn->context, fn, conn,
-                                   (const char *)bytes->ptr,
-                                   bytes->len) != REDIS_OK) {
+                                   (const char *)bytes.ptr,
+                                   bytes.len) != REDIS_OK) {
         weir__conn_note_lost(conn, WEIR_ECONN, "hiredis takes no command");
         return false;
     }
@@ -197,34 +198,6 @@ bool weir__conn_hand(struct weir__conn *conn, const struct weir__buf *bytes,
         conn->guard.outstanding++;
     conn->sent_total++;
     return true;
-}
-
-static void write_script(struct weir__buf *buf,
-                         const struct weir__script *script)
-{
-    weir__resp_command(buf, 3);
-    weir__resp_str(buf, "SCRIPT");
-    weir__resp_str(buf, "LOAD");
-    weir__resp_bytes(
-        buf, (struct weir_slice){(const uint8_t *)script->text, script->len});
-    weir__buf_append(buf, "", 1); /* hiredis looks behind the end */
-    if (!buf->failed)
-        buf->len--;
-}
-
-static bool hand_script(struct weir__conn *conn,
-                        const struct weir__script *script)
-{
-    struct weir__buf bytes = {0};
-    bool is_handed = false;
-
-    write_script(&bytes, script);
-    if (bytes.failed)
-        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
-    else
-        is_handed = weir__conn_hand(conn, &bytes, on_script);
-    weir__buf_fini(&bytes);
-    return is_handed;
 }
 
 static bool is_loaded(const struct weir__conn *conn,
@@ -247,7 +220,8 @@ static bool load_script(struct weir__conn *conn,
 
     if ((is_known && !request->wants_script) || script == *just_loaded)
         return true;
-    if (!hand_script(conn, script))
+    if (!weir__conn_hand(conn, weir__slice_of(script->load, script->load_len),
+                         on_script))
         return false;
     *just_loaded = script;
     if (!is_known && conn->loaded_count < WEIR__SCRIPTS_MAX)
@@ -285,7 +259,7 @@ static void feed(struct weir__conn *conn)
 
         if (!load_script(conn, request, &loaded))
             return;
-        if (!weir__conn_hand(conn, &request->bytes, on_reply))
+        if (!weir__conn_hand(conn, weir__buf_slice(&request->bytes), on_reply))
             return;
         request->wants_script = false;
         request->sent_ms = conn->now_ms;

@@ -192,18 +192,12 @@ static redisReply *run_script(struct weir__keeper *keeper,
                               struct weir_slice command)
 {
     redisReply *reply = ask(keeper, command);
-    struct weir__buf load = {0};
 
     if (reply == NULL || reply->type != REDIS_REPLY_ERROR ||
         weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
         return reply;
     freeReplyObject(reply);
-    weir__resp_command(&load, 3);
-    weir__resp_str(&load, "SCRIPT");
-    weir__resp_str(&load, "LOAD");
-    weir__resp_bytes(&load, weir__slice_of(script->text, script->len));
-    reply = load.failed ? NULL : ask(keeper, weir__buf_slice(&load));
-    weir__buf_fini(&load);
+    reply = ask(keeper, weir__slice_of(script->load, script->load_len));
     if (reply == NULL)
         return NULL;
     freeReplyObject(reply);

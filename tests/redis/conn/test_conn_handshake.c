@@ -5,11 +5,25 @@
 #include "tests/harness/redis_proc.h"
 #include "tests/redis/conn/conn_fixture.h"
 
+#define LOAD(len, text) \
+    "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$" len "\r\n" text "\r\n"
+#define ANSWER  "return 42"
+#define COUNTER "return redis.call(\"INCR\", \"n\")"
+
 static const struct weir__script answer = {
-    "answer", "return 42", 9, "1fa00e76656cc152ad327c13fe365858fd7be306"};
+    "answer",
+    ANSWER,
+    9,
+    "1fa00e76656cc152ad327c13fe365858fd7be306",
+    LOAD("9", ANSWER),
+    sizeof(LOAD("9", ANSWER)) - 1};
 static const struct weir__script counter = {
-    "counter", "return redis.call(\"INCR\", \"n\")", 30,
-    "51b60b2ef99e290b0d415a16c8ecb03cfdda09f8"};
+    "counter",
+    COUNTER,
+    30,
+    "51b60b2ef99e290b0d415a16c8ecb03cfdda09f8",
+    LOAD("30", COUNTER),
+    sizeof(LOAD("30", COUNTER)) - 1};
 
 /* A server and a connection to it that is not open yet. */
 static struct fixture *fixture_for(struct redis_proc *redis)
