@@ -3,7 +3,20 @@
 #define WEIR_DELAY_DRAFT_H
 
 /* What one call of the settle script says: which nodes it names, which of the
- * topic's endings go with them, and its bytes. */
+ * topic's endings go with them, and its bytes.
+ *
+ *   written by              list     read by settle.lua
+ *   settle.c, a bit a run   nodes    takes the slots out of `run`, `ids`, packs
+ *   settle.c, a bit a run   back     returns slots to `wait`, as they were due
+ *   fetch.c, settle.c       closed   ends leases of which nothing is left
+ *   settle.c, as bytes      moves    puts new packs into `wait`: retries,
+ *     (plan.c: packs)                snoozes, jobs that runs add; or records
+ *                                    them in `relay` (store/outbox.h)
+ *   settle.c, as bytes      ends     puts records of the dead into `rec`, `dead`
+ *
+ * The answer says which slots were refused, which are left out as their pack
+ * was not staged (verdicts.c repeats the call), which new ids exist, and what
+ * lies in the outbox. */
 
 #include "adapters/redis/delay/private.h"
 

@@ -26,7 +26,8 @@
  *            the server does not take for a while hold.c sends again.
  *   gone     the script takes the slot out of `run` and `ids`; a pack goes with
  *            its last slot.
- *   dead     its record is in `rec` until requeue.c or purge.c comes.
+ *   dead     its record is in `rec` until requeue.c or purge.c comes; with
+ *            on_dead it goes to another topic by the outbox (store/outbox.h).
  *
  * The lease ends when its last verdict was answered; until then all of this is
  * under its token, and a verdict without it is refused. job.c, page.c, list.c
