@@ -12,7 +12,7 @@
  *   settle.c, as bytes      moves    puts new packs into `wait`: retries,
  *     (plan.c: packs)                snoozes, jobs that runs add; or records
  *                                    them in `relay` (store/outbox.h)
- *   settle.c, as bytes      ends     puts records of the dead into `rec`, `dead`
+ *   settle.c, as bytes      ends     keeps records of dead jobs: `rec`, `dead`
  *
  * The answer says which slots were refused, which are left out as their pack
  * was not staged (verdicts.c repeats the call), which new ids exist, and what

@@ -57,7 +57,6 @@ void script_key(const char *name)
     lens[2] = strlen(key_total);
 }
 
-/* Begin a call; `names` are keys separated by blanks. */
 static void load(const struct weir__script *script)
 {
     redisReply *sha1 =
@@ -67,6 +66,7 @@ static void load(const struct weir__script *script)
     freeReplyObject(sha1);
 }
 
+/* Begin a call; `names` are keys separated by blanks. */
 void script_begin(const struct weir__script *script, const char *names)
 {
     static char copy[128];

@@ -231,7 +231,8 @@ TEST(leases_beyond_a_thousand_are_kept)
     run = enter(one, 60000);
     while (first_end() <= end)
         EXPECT_TRUE(end > ev_time() * 1000.);
-    EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > 0);
+    while (one->store->ops->kept_ns(one->topic) == 0) /* after all calls */
+        EXPECT_TRUE(end > ev_time() * 1000.);
     EXPECT_TRUE(!leave(one, run));
     host_settle(one, run, WEIR__OUTCOME_DONE);
     host_settle_all(one, WEIR__OUTCOME_DONE);
