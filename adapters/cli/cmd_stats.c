@@ -372,10 +372,10 @@ const struct weir__command weir__cmd_stats = {
         "of the last\n5 minutes. A number with + is a lower bound; relaying "
         "counts packs of jobs\non their way to other topics. With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\","
-        "\"scheduled\",\"ready\",\"running\",\"dead\",\"relaying\",\n"
+        "\"scheduled\",\"ready\",\"running\",\"dead\",\n\"relaying\","
         "\"done_total\",\"retried_total\",\"failed_total\","
-        "\"expired_total\",\n\"crashed_total\",\"dropped_total\","
-        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"},...}]}.\n"
+        "\n\"expired_total\",\"crashed_total\",\"dropped_total\","
+        "\n\"lateness_ms\":{\"p50\",\"p99\",\"max\"},...}]}.\n"
         "--watch redraws a terminal, and prints a block each second "
         "elsewhere, with\n--json a line; rate is the number of jobs done "
         "a second since the one before,\nnull in the first.",

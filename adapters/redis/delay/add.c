@@ -204,7 +204,7 @@ static void refuse_bodies(struct weir__adds *adds, size_t max_body)
     }
 }
 
-/* Twins end up behind all others and are in no parcel. */
+/* Twins end up behind all others and are in no planned. */
 static void arrange(struct weir__adds *adds)
 {
     bool is_mixed = (adds->has_made && adds->has_named) ||
@@ -213,11 +213,11 @@ static void arrange(struct weir__adds *adds)
     if (!is_mixed)
         return;
     if (adds->has_named)
-        weir__items_find_twins(&adds->items);
+        weir__items_find_duplicates(&adds->items);
     weir__items_sort(&adds->items);
 }
 
-static size_t without_twins(const struct weir__items *items)
+static size_t without_duplicates(const struct weir__items *items)
 {
     size_t end = items->count;
 
@@ -232,20 +232,20 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
     struct weir__delay *shared = adds->topic->shared;
     size_t slots = 0;
 
-    shared->parcels.count = 0;
-    while (first < end && shared->parcels.count < CALL_PARCELS) {
-        struct weir__parcel parcel;
+    shared->planned_packs.count = 0;
+    while (first < end && shared->planned_packs.count < CALL_PARCELS) {
+        struct weir__planned_pack planned;
         size_t cost;
 
-        weir__parcel_plan(&adds->items, first, end, &parcel);
-        cost = parcel.count * (parcel.is_scattered ? SCATTERED_COST : 1);
+        weir__planned_pack_plan(&adds->items, first, end, &planned);
+        cost = planned.count * (planned.is_scattered ? SCATTERED_COST : 1);
         if (slots + cost > WEIR__CALL_SLOTS)
             break;
-        weir__redis_next_seq(shared->store, parcel.seq);
-        if (!weir__parcels_push(&shared->parcels, &parcel))
+        weir__redis_next_seq(shared->store, planned.seq);
+        if (!weir__planned_packs_push(&shared->planned_packs, &planned))
             return false;
         slots += cost;
-        first += parcel.count;
+        first += planned.count;
     }
     return true;
 }
@@ -253,15 +253,18 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 /* Sends all items up to `end`; stops where memory runs out. */
 static void send_items(struct weir__adds *adds, size_t end)
 {
-    const struct weir__parcels *parcels = &adds->topic->shared->parcels;
+    const struct weir__planned_packs *planned_packs =
+        &adds->topic->shared->planned_packs;
 
     while (adds->next < end && plan_call(adds, adds->next, end)) {
-        const struct weir__parcel *last = &parcels->list[parcels->count - 1];
+        const struct weir__planned_pack *last =
+            &planned_packs->list[planned_packs->count - 1];
         size_t to = last->first + last->count;
 
         if (to == end)
-            to = adds->items.count; /* the twins go with the last */
-        if (!weir__adds_send(adds, parcels->list, parcels->count, to))
+            to = adds->items.count; /* the duplicates go with the last */
+        if (!weir__adds_send(adds, planned_packs->list, planned_packs->count,
+                             to))
             return;
         adds->next = to;
     }
@@ -288,7 +291,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic)
     adds = take_adds(topic);
     refuse_bodies(adds, topic->max_body);
     arrange(adds);
-    end = without_twins(&adds->items);
+    end = without_duplicates(&adds->items);
     send_items(adds, end);
     if (adds->next == adds->items.count) {
         weir__adds_unref(adds);

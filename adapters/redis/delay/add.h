@@ -32,10 +32,10 @@ void weir__adds_answer(const struct weir__adds *adds,
                        const struct weir__item *item, const char *made,
                        int code);
 
-/* Send one call with these parcels, which are consecutive; it answers all items
- * up to `end`. False when out of memory. */
+/* Send one call with these planned packs, which are consecutive; it answers all
+ * items up to `end`. False when out of memory. */
 bool weir__adds_send(struct weir__adds *adds,
-                     const struct weir__parcel *parcels, size_t count,
-                     size_t end);
+                     const struct weir__planned_pack *planned_packs,
+                     size_t count, size_t end);
 
 #endif

@@ -17,8 +17,8 @@ struct add_call {
     bool is_second;    /* its packs were staged again */
     uint32_t call_slot;
     uint64_t number; /* grows from call to call */
-    size_t parcel_count;
-    struct weir__parcel parcels[];
+    size_t planned_count;
+    struct weir__planned_pack planned_packs[];
 };
 
 /* --- answering ---------------------------------------------------------- */
@@ -39,17 +39,17 @@ void weir__adds_answer(const struct weir__adds *adds,
     item->fn(code, made != NULL ? made : id, item->arg);
 }
 
-/* The parcel that an item of the call is in; twins are in none. */
-static const struct weir__parcel *parcel_of(const struct add_call *call,
-                                            size_t at, size_t *hint)
+/* The planned that an item of the call is in; duplicates are in none. */
+static const struct weir__planned_pack *planned_of(const struct add_call *call,
+                                                   size_t at, size_t *hint)
 {
-    while (*hint < call->parcel_count) {
-        const struct weir__parcel *parcel = &call->parcels[*hint];
+    while (*hint < call->planned_count) {
+        const struct weir__planned_pack *planned = &call->planned_packs[*hint];
 
-        if (at < parcel->first)
+        if (at < planned->first)
             return NULL;
-        if (at < parcel->first + parcel->count)
-            return parcel;
+        if (at < planned->first + planned->count)
+            return planned;
         (*hint)++;
     }
     return NULL;
@@ -69,12 +69,12 @@ static void finish(struct add_call *call, int code)
 
     for (size_t at = call->first; at < call->end; at++) {
         const struct weir__item *item = &adds->items.list[at];
-        const struct weir__parcel *parcel = parcel_of(call, at, &hint);
+        const struct weir__planned_pack *planned = planned_of(call, at, &hint);
         char made[WEIR__MADE_ID_LEN + 1];
-        bool is_made = item->id_len == 0 && parcel != NULL;
+        bool is_made = item->id_len == 0 && planned != NULL;
 
         if (is_made)
-            weir__made_id(parcel->seq, (unsigned)(at - parcel->first), made);
+            weir__made_id(planned->seq, (unsigned)(at - planned->first), made);
         if (item->code != IN_ANOTHER_CALL)
             weir__adds_answer(adds, item, is_made ? made : NULL, code);
     }
@@ -93,15 +93,15 @@ void weir__delay_begin_stage(struct weir__buf *buf)
 
 size_t weir__delay_end_stage(struct weir__buf *buf,
                              const struct weir__items *items,
-                             const struct weir__parcel *parcel)
+                             const struct weir__planned_pack *planned)
 {
     size_t at;
 
     /* The pack and what is around it. */
-    (void)weir__buf_reserve(buf, parcel->size.len + 128);
-    weir__resp_begin(buf, parcel->size.len);
+    (void)weir__buf_reserve(buf, planned->size.len + 128);
+    weir__resp_begin(buf, planned->size.len);
     at = buf->len;
-    weir__parcel_write(buf, items, parcel);
+    weir__planned_pack_write(buf, items, planned);
     weir__resp_end(buf);
     weir__resp_str(buf, "NX");
     weir__resp_str(buf, "PX");
@@ -112,11 +112,11 @@ size_t weir__delay_end_stage(struct weir__buf *buf,
 void weir__delay_write_stage(struct weir__buf *buf,
                              const struct weir__delay_topic *topic,
                              const struct weir__items *items,
-                             const struct weir__parcel *parcel)
+                             const struct weir__planned_pack *planned)
 {
     weir__delay_begin_stage(buf);
-    weir__prefix_pack(buf, &topic->base.prefix, parcel->seq);
-    (void)weir__delay_end_stage(buf, items, parcel);
+    weir__prefix_pack(buf, &topic->base.prefix, planned->seq);
+    (void)weir__delay_end_stage(buf, items, planned);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -127,24 +127,24 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
     const struct weir__items *items = &call->adds->items;
     struct weir__buf *when = &topic->shared->scratch[0];
 
-    weir__resp_eval(buf, &weir__script_delay_add, 5 + call->parcel_count,
-                    4 + 3 * call->parcel_count);
+    weir__resp_eval(buf, &weir__script_delay_add, 5 + call->planned_count,
+                    4 + 3 * call->planned_count);
     weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
-    for (size_t i = 0; i < call->parcel_count; i++)
-        weir__prefix_pack(buf, &topic->base.prefix, call->parcels[i].seq);
+    for (size_t i = 0; i < call->planned_count; i++)
+        weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
                           call->number);
-    for (size_t i = 0; i < call->parcel_count; i++) {
-        const struct weir__parcel *parcel = &call->parcels[i];
-        uint64_t group = items->list[parcel->first].group;
+    for (size_t i = 0; i < call->planned_count; i++) {
+        const struct weir__planned_pack *planned = &call->planned_packs[i];
+        uint64_t group = items->list[planned->first].group;
 
         weir__buf_reset(when);
-        weir__parcel_when(when, items, parcel,
-                          (group & WEIR__GROUP_ABSOLUTE) != 0);
-        weir__resp_int(buf, (int64_t)parcel->count);
-        weir__resp_int(buf, (int64_t)parcel->size.header_len);
+        weir__planned_pack_when(when, items, planned,
+                                (group & WEIR__GROUP_ABSOLUTE) != 0);
+        weir__resp_int(buf, (int64_t)planned->count);
+        weir__resp_int(buf, (int64_t)planned->size.header_len);
         weir__resp_bytes(buf, weir__buf_slice(when));
         buf->failed = buf->failed || when->failed;
     }
@@ -158,9 +158,9 @@ static void send_call(struct add_call *call)
     struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
 
-    for (size_t i = 0; i < call->parcel_count; i++) {
+    for (size_t i = 0; i < call->planned_count; i++) {
         weir__delay_write_stage(&bytes, topic, &call->adds->items,
-                                &call->parcels[i]);
+                                &call->planned_packs[i]);
         weir__redis_send(shared->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     }
     write_call(&bytes, call);
@@ -171,13 +171,13 @@ static void send_call(struct add_call *call)
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply);
 
-/* Of parcels that were named just now. NULL when out of memory. */
+/* Of planned packs that were named just now. NULL when out of memory. */
 static struct add_call *call_new(struct weir__adds *adds,
-                                 const struct weir__parcel *parcels,
+                                 const struct weir__planned_pack *planned_packs,
                                  size_t count)
 {
     struct add_call *call =
-        weir__mem_new(sizeof(*call) + count * sizeof(parcels[0]));
+        weir__mem_new(sizeof(*call) + count * sizeof(planned_packs[0]));
 
     if (call == NULL)
         return NULL;
@@ -189,10 +189,11 @@ static struct add_call *call_new(struct weir__adds *adds,
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
     call->adds = adds;
-    call->first = parcels[0].first;
-    call->end = parcels[count - 1].first + parcels[count - 1].count;
-    call->parcel_count = count;
-    memcpy(call->parcels, parcels, count * sizeof(parcels[0]));
+    call->first = planned_packs[0].first;
+    call->end = planned_packs[count - 1].first + planned_packs[count - 1].count;
+    call->planned_count = count;
+    memcpy(call->planned_packs, planned_packs,
+           count * sizeof(planned_packs[0]));
     adds->refs++;
     adds->topic->add_calls++;
     return call;
@@ -200,12 +201,12 @@ static struct add_call *call_new(struct weir__adds *adds,
 
 /* --- replies ------------------------------------------------------------ */
 
-static void fail_parcel(struct add_call *call, size_t index)
+static void fail_planned(struct add_call *call, size_t index)
 {
-    const struct weir__parcel *parcel = &call->parcels[index];
+    const struct weir__planned_pack *planned = &call->planned_packs[index];
 
-    for (size_t i = 0; i < parcel->count; i++)
-        call->adds->items.list[parcel->first + i].code = WEIR_ESERVER;
+    for (size_t i = 0; i < planned->count; i++)
+        call->adds->items.list[planned->first + i].code = WEIR_ESERVER;
 }
 
 /* The pack was not staged (its minute passed, the server was out of memory), or
@@ -213,15 +214,15 @@ static void fail_parcel(struct add_call *call, size_t index)
  * an error. */
 static void stage_again(struct add_call *call, size_t index)
 {
-    struct weir__parcel parcel = call->parcels[index];
-    struct weir__item *items = &call->adds->items.list[parcel.first];
+    struct weir__planned_pack planned = call->planned_packs[index];
+    struct weir__item *items = &call->adds->items.list[planned.first];
     struct add_call *second = NULL;
 
     if (!call->is_second) {
-        weir__redis_next_seq(call->request.store, parcel.seq);
-        second = call_new(call->adds, &parcel, 1);
+        weir__redis_next_seq(call->request.store, planned.seq);
+        second = call_new(call->adds, &planned, 1);
     }
-    for (size_t i = 0; i < parcel.count; i++)
+    for (size_t i = 0; i < planned.count; i++)
         items[i].code = second == NULL ? WEIR_ESERVER : IN_ANOTHER_CALL;
     if (second == NULL)
         return;
@@ -238,10 +239,10 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
 
         if (!weir__reply_int(reply, i, &index) ||
             !weir__reply_int(reply, i + 1, &slot) || index < 0 ||
-            index >= (int64_t)call->parcel_count || slot < -3 ||
-            slot % WEIR__SLOTS_MAX >= (int64_t)call->parcels[index].count)
+            index >= (int64_t)call->planned_count || slot < -3 ||
+            slot % WEIR__SLOTS_MAX >= (int64_t)call->planned_packs[index].count)
             return false;
-        items = &call->adds->items.list[call->parcels[index].first];
+        items = &call->adds->items.list[call->planned_packs[index].first];
         if (slot >= WEIR__SLOTS_MAX)
             items[slot % WEIR__SLOTS_MAX].code = WEIR_EFULL;
         else if (slot >= 0)
@@ -249,7 +250,7 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
         else if (slot >= -2)
             stage_again(call, (size_t)index);
         else if (slot == -3) /* somebody wrote over it, or wrote the answer */
-            fail_parcel(call, (size_t)index);
+            fail_planned(call, (size_t)index);
     }
     return true;
 }
@@ -300,10 +301,10 @@ static void on_added(struct weir__request *request, int code,
 }
 
 bool weir__adds_send(struct weir__adds *adds,
-                     const struct weir__parcel *parcels, size_t count,
-                     size_t end)
+                     const struct weir__planned_pack *planned_packs,
+                     size_t count, size_t end)
 {
-    struct add_call *call = call_new(adds, parcels, count);
+    struct add_call *call = call_new(adds, planned_packs, count);
 
     if (call == NULL)
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
 #include "core/mem.h"
 
 /* Claiming: one call of the claim script, whose reply names nodes, then one
@@ -22,7 +22,7 @@ struct claim_request {
     struct weir__delay_topic *topic;
     size_t room;
     bool is_look; /* asked for no job */
-    enum weir__hold_claim go;
+    enum weir__backlog_claim go;
 };
 
 static void report(struct weir__delay_topic *topic,
@@ -37,7 +37,7 @@ static void report(struct weir__delay_topic *topic,
 static bool read_node(struct weir__delay_lease *lease,
                       const struct redisReply *reply, size_t index)
 {
-    struct weir__held *held = &lease->nodes[index];
+    struct weir__claimed_node *held = &lease->nodes[index];
     struct weir_slice name;
     int64_t score, due_ms;
     unsigned lo, hi;
@@ -73,7 +73,7 @@ static void number_packs(struct weir__delay_lease *lease)
     uint16_t table[PLACES] = {0}; /* pack + 1 */
 
     for (size_t i = 0; i < lease->node_count; i++) {
-        struct weir__held *held = &lease->nodes[i];
+        struct weir__claimed_node *held = &lease->nodes[i];
         struct weir__fetched *fetched;
         size_t place = place_of(held->name);
 
@@ -182,9 +182,9 @@ static void on_put_off(struct claim_request *claim, int code,
         weir__relays_note_length(&topic->outbox, reply->integer);
     weir__mem_free(claim);
     if (is_probe) {
-        weir__hold_note_error(topic, "claim", code, reply);
+        weir__backlog_note_error(topic, "claim", code, reply);
         if (code == WEIR_OK)
-            weir__hold_probed(topic);
+            weir__backlog_probed(topic);
     }
     report(topic, &claimed);
 }
@@ -205,7 +205,7 @@ static void on_claimed(struct weir__request *request, int code,
         return;
     }
     weir__mem_free(claim);
-    weir__hold_note_error(topic, "claim", code, reply);
+    weir__backlog_note_error(topic, "claim", code, reply);
     if (code == WEIR_OK) {
         code = read_reply(topic, reply, room, &claimed, &lease);
         if (code == WEIR_ESERVER)
@@ -223,7 +223,7 @@ static void on_claimed(struct weir__request *request, int code,
         return;
     }
     report(topic, &claimed);
-    if (!weir__hint_takes(topic, lease) && lease != NULL)
+    if (!weir__early_fetch_takes(topic, lease) && lease != NULL)
         weir__lease_fetch(lease);
 }
 
@@ -270,7 +270,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     claim->topic = topic;
     claim->room = topic->base.claim.room;
     claim->is_look = topic->base.claim.room == 0;
-    claim->go = weir__hold_claim(topic);
+    claim->go = weir__backlog_claim(topic);
     claim->request.store = shared->store;
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
@@ -286,5 +286,5 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_str(&bytes, "delay");
     weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,
                      WEIR__SEND_ONCE, &claim->request);
-    weir__hint_send(topic);
+    weir__early_fetch_send(topic);
 }

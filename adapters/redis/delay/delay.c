@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -34,7 +34,7 @@ static void shared_fini(struct weir__shared *base)
 
     for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&shared->scratch[i]);
-    weir__mem_free(shared->parcels.list);
+    weir__mem_free(shared->planned_packs.list);
     weir__block_cache_fini(&shared->batches);
     weir__adds_fini(shared);
 }
@@ -47,7 +47,7 @@ static void topic_init(struct weir__store_topic *base)
         delay_of(weir__redis_shared(base->store, &weir__delay_kind));
     topic->touched_end = &topic->touched;
     topic->number = ++topic->shared->topics_made;
-    weir__hold_init(topic);
+    weir__backlog_init(topic);
     weir__relays_init(&topic->outbox, base, &topic->max_dead);
 }
 
@@ -56,7 +56,7 @@ static void topic_fini(struct weir__store_topic *base)
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
     weir__delay_clear_verdicts(topic);
-    weir__hold_fini(topic); /* its calls name leases */
+    weir__backlog_fini(topic); /* its calls name leases */
     weir__relays_fini(&topic->outbox);
     while (base->leases != NULL)
         weir__delay_lease_free((struct weir__delay_lease *)base->leases);
@@ -97,7 +97,7 @@ static void leaving(struct weir__store_topic *topic)
 
 static void hinted(struct weir__store_topic *topic, const char *seq)
 {
-    weir__hint_note(weir__delay_topic_of(topic), seq);
+    weir__early_fetch_note(weir__delay_topic_of(topic), seq);
 }
 
 static void fail_adds(struct weir__store_topic *topic, int code)

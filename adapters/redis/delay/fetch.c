@@ -118,7 +118,7 @@ static void take_bytes(struct weir__batch *batch, struct weir__pack *pack)
 
 /* WEIR_OK, also for a job that cannot be read; WEIR_ENEWER: leave it. */
 static int fill_run(struct weir__run *run, struct weir__batch *batch,
-                    const struct weir__held *held,
+                    const struct weir__claimed_node *held,
                     const struct weir__pack *pack, uint32_t slot)
 {
     const struct weir__delay_lease *lease = held->lease;
@@ -171,7 +171,8 @@ static void warn_newer(struct weir__delay_topic *topic)
 }
 
 /* All runs of one node into its batch, in order of slots. */
-static void deliver_node(struct weir__held *held, struct arrival *arrival)
+static void deliver_node(struct weir__claimed_node *held,
+                         struct arrival *arrival)
 {
     struct weir__delay_lease *lease = held->lease;
     const struct weir__fetched *fetched = &lease->packs[held->pack];
@@ -248,7 +249,7 @@ static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
     bool has_dropped = false;
 
     for (size_t i = 0; i < lease->node_count; i++) {
-        struct weir__held *held = &lease->nodes[i];
+        struct weir__claimed_node *held = &lease->nodes[i];
         const struct weir__fetched *fetched = &lease->packs[held->pack];
 
         if (fetched->batch != NULL)

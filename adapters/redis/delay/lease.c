@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
 
 /* Prolonging leases. */
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "adapters/redis/delay/delay.h"
-#include "adapters/redis/delay/draft.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/delay/settle_call.h"
 #include "adapters/redis/store/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -32,9 +32,9 @@ struct weir__overdue *weir__overdue_new(void)
 
     if (overdue == NULL)
         return NULL;
-    overdue->lease =
-        weir__mem_new(sizeof(*overdue->lease) + sizeof(struct weir__held) +
-                      sizeof(struct weir__fetched));
+    overdue->lease = weir__mem_new(sizeof(*overdue->lease) +
+                                   sizeof(struct weir__claimed_node) +
+                                   sizeof(struct weir__fetched));
     if (overdue->lease == NULL) {
         weir__mem_free(overdue);
         return NULL;
@@ -48,7 +48,7 @@ void weir__overdue_free(struct weir__overdue *overdue)
         return;
     for (size_t i = 0; i < 5; i++)
         weir__buf_fini(&overdue->stand_in.scratch[i]);
-    weir__mem_free(overdue->stand_in.parcels.list);
+    weir__mem_free(overdue->stand_in.planned_packs.list);
     weir__mem_free(overdue->store.call_slots.free);
     weir__items_fini(&overdue->topic.endings);
     weir__buf_fini(&overdue->bytes);
@@ -87,7 +87,7 @@ static void prepare_topic(struct weir__overdue *overdue,
 
 static void prepare_lease(struct weir__overdue *overdue,
                           const struct weir__delay_lease *lease,
-                          const struct weir__held *held)
+                          const struct weir__claimed_node *held)
 {
     struct weir__delay_lease *copy = overdue->lease;
 
@@ -103,7 +103,7 @@ static void prepare_lease(struct weir__overdue *overdue,
         .batch = lease->packs[held->pack].batch,
         .first = &copy->nodes[0],
     };
-    copy->nodes[0] = (struct weir__held){
+    copy->nodes[0] = (struct weir__claimed_node){
         .size = held->size,
         .lo = held->lo,
         .lease = copy,
@@ -135,22 +135,23 @@ static void write_grave(struct weir__overdue *overdue)
 static bool write_call(struct weir__overdue *overdue)
 {
     struct weir__delay_topic *topic = &overdue->topic;
-    const struct weir__parcels *parcels = &overdue->stand_in.parcels;
-    struct weir__draft draft;
+    const struct weir__planned_packs *planned_packs =
+        &overdue->stand_in.planned_packs;
+    struct weir__settle_call call;
 
-    weir__draft_sort_endings(topic, topic->touched);
-    draft = weir__draft_nodes(topic, topic->touched);
-    weir__draft_endings(&draft, 0);
-    if (!weir__draft_plan(&draft))
+    weir__settle_call_sort_endings(topic, topic->touched);
+    call = weir__settle_call_nodes(topic, topic->touched);
+    weir__settle_call_endings(&call, 0);
+    if (!weir__settle_call_plan(&call))
         return false;
-    for (size_t i = 0; i < parcels->count; i++) {
+    for (size_t i = 0; i < planned_packs->count; i++) {
         weir__delay_begin_stage(&overdue->bytes);
-        weir__draft_write_key(&overdue->bytes, &draft, i);
+        weir__settle_call_write_key(&overdue->bytes, &call, i);
         (void)weir__delay_end_stage(&overdue->bytes, &topic->endings,
-                                    &parcels->list[i]);
+                                    &planned_packs->list[i]);
         end_command(overdue);
     }
-    weir__draft_write(&overdue->bytes, &draft, false);
+    weir__settle_call_write(&overdue->bytes, &call, false);
     end_command(overdue);
     return !overdue->bytes.failed;
 }

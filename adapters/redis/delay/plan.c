@@ -112,7 +112,7 @@ static int by_id(const void *left, const void *right)
     return compare(one->item->index, other->item->index);
 }
 
-void weir__items_find_twins(struct weir__items *items)
+void weir__items_find_duplicates(struct weir__items *items)
 {
     struct id_entry *entries =
         weir__mem_grow(NULL, items->count, sizeof(*entries));
@@ -138,7 +138,7 @@ void weir__items_find_twins(struct weir__items *items)
     weir__mem_free(entries);
 }
 
-/* --- parcels ------------------------------------------------------------ */
+/* --- planned packs -------------------------------------------------------- */
 
 /* How many items from `first` on fit into one pack; those must be of the same
  * group and, if `is_equal`, due at the same time. */
@@ -163,12 +163,12 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
 }
 
 static void jobs_of(const struct weir__items *items,
-                    const struct weir__parcel *parcel,
+                    const struct weir__planned_pack *planned,
                     struct weir__pack_job jobs[WEIR__SLOTS_MAX])
 {
-    WEIR_ASSERT(parcel->count > 0 && parcel->count <= WEIR__SLOTS_MAX);
-    for (size_t i = 0; i < parcel->count; i++) {
-        const struct weir__item *item = &items->list[parcel->first + i];
+    WEIR_ASSERT(planned->count > 0 && planned->count <= WEIR__SLOTS_MAX);
+    for (size_t i = 0; i < planned->count; i++) {
+        const struct weir__item *item = &items->list[planned->first + i];
 
         jobs[i].id = weir__item_id(items, item);
         jobs[i].record = weir__item_record(items, item);
@@ -176,12 +176,12 @@ static void jobs_of(const struct weir__items *items,
 }
 
 static void measure(const struct weir__items *items,
-                    struct weir__parcel *parcel)
+                    struct weir__planned_pack *planned)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
 
-    jobs_of(items, parcel, jobs);
-    parcel->size = weir__pack_measure(jobs, parcel->count, parcel->has_ids);
+    jobs_of(items, planned, jobs);
+    planned->size = weir__pack_measure(jobs, planned->count, planned->has_ids);
 }
 
 /* The server's allocator rounds up to one of four sizes in each doubling, which
@@ -195,82 +195,86 @@ static size_t size_below(size_t len)
     return power + (len - power) / (power / 4) * (power / 4);
 }
 
-/* How many jobs of the parcel fit into `len` bytes. */
+/* How many jobs of the planned fit into `len` bytes. */
 static size_t count_within(const struct weir__items *items,
-                           const struct weir__parcel *parcel, size_t len)
+                           const struct weir__planned_pack *planned, size_t len)
 {
-    size_t left = parcel->size.len + STRING_OVERHEAD, count = parcel->count;
+    size_t left = planned->size.len + STRING_OVERHEAD, count = planned->count;
 
     while (count > 0 && left > len) {
-        const struct weir__item *item = &items->list[parcel->first + count - 1];
+        const struct weir__item *item =
+            &items->list[planned->first + count - 1];
 
         left -= item->record_len + sizeof(uint32_t) +
-                (parcel->has_ids ? item->id_len + 1 : 0);
+                (planned->has_ids ? item->id_len + 1 : 0);
         count--;
     }
     return count;
 }
 
-/* Leave some jobs to the next parcel where that saves the server memory, and
+/* Leave some jobs to the next planned where that saves the server memory, and
  * enough come for another one. */
 static void trim(const struct weir__items *items, size_t end,
-                 struct weir__parcel *parcel)
+                 struct weir__planned_pack *planned)
 {
-    size_t len = parcel->size.len + STRING_OVERHEAD, below, above, count;
-    size_t most = parcel->is_scattered ? SCATTERED_MAX : WEIR__SLOTS_MAX;
+    size_t len = planned->size.len + STRING_OVERHEAD, below, above, count;
+    size_t most = planned->is_scattered ? SCATTERED_MAX : WEIR__SLOTS_MAX;
 
-    if (len < TRIMMED_MIN * most || parcel->count < most)
+    if (len < TRIMMED_MIN * most || planned->count < most)
         return;
     below = size_below(len);
     above = size_below(below + below / 4);
-    count = count_within(items, parcel, below);
-    if (end - parcel->first - count < most / 4 ||
-        (below + PACK_OVERHEAD) * parcel->count * 20 >
+    count = count_within(items, planned, below);
+    if (end - planned->first - count < most / 4 ||
+        (below + PACK_OVERHEAD) * planned->count * 20 >
             (above + PACK_OVERHEAD) * count * 19)
         return;
-    parcel->count = count;
-    measure(items, parcel);
+    planned->count = count;
+    measure(items, planned);
 }
 
-void weir__parcel_plan(const struct weir__items *items, size_t first,
-                       size_t end, struct weir__parcel *ret_parcel)
+void weir__planned_pack_plan(const struct weir__items *items, size_t first,
+                             size_t end, struct weir__planned_pack *ret_planned)
 {
-    struct weir__parcel parcel = {.first = first};
+    struct weir__planned_pack planned = {.first = first};
     size_t mixed = fitting(items, first, end, false);
 
     WEIR_ASSERT(first < end && end <= items->count);
-    parcel.count = fitting(items, first, end, true);
-    if (parcel.count < mixed) {
-        parcel.count = mixed;
-        parcel.is_scattered = true;
+    planned.count = fitting(items, first, end, true);
+    if (planned.count < mixed) {
+        planned.count = mixed;
+        planned.is_scattered = true;
     }
-    parcel.has_ids = items->list[first].id_len > 0;
-    measure(items, &parcel);
-    trim(items, end, &parcel);
-    *ret_parcel = parcel;
+    planned.has_ids = items->list[first].id_len > 0;
+    measure(items, &planned);
+    trim(items, end, &planned);
+    *ret_planned = planned;
 }
 
-void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,
-                        const struct weir__parcel *parcel)
+void weir__planned_pack_write(struct weir__buf *buf,
+                              const struct weir__items *items,
+                              const struct weir__planned_pack *planned)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
 
-    jobs_of(items, parcel, jobs);
-    weir__pack_write(buf, jobs, parcel->count, parcel->has_ids);
+    jobs_of(items, planned, jobs);
+    weir__pack_write(buf, jobs, planned->count, planned->has_ids);
 }
 
-void weir__parcel_when(struct weir__buf *buf, const struct weir__items *items,
-                       const struct weir__parcel *parcel, bool is_absolute)
+void weir__planned_pack_when(struct weir__buf *buf,
+                             const struct weir__items *items,
+                             const struct weir__planned_pack *planned,
+                             bool is_absolute)
 {
-    const struct weir__item *first = &items->list[parcel->first];
+    const struct weir__item *first = &items->list[planned->first];
     char text[32];
     int len;
 
     WEIR_ASSERT(first->ms >= 0);
-    if (parcel->is_scattered) {
+    if (planned->is_scattered) {
         weir__buf_append(buf, is_absolute ? "q" : "p", 1);
-        weir__pack_array(buf, parcel->count);
-        for (size_t i = 0; i < parcel->count; i++)
+        weir__pack_array(buf, planned->count);
+        for (size_t i = 0; i < planned->count; i++)
             weir__pack_uint(buf, (uint64_t)first[i].ms);
         return;
     }
@@ -280,19 +284,20 @@ void weir__parcel_when(struct weir__buf *buf, const struct weir__items *items,
     weir__buf_append(buf, text, (size_t)len);
 }
 
-bool weir__parcels_push(struct weir__parcels *parcels,
-                        const struct weir__parcel *parcel)
+bool weir__planned_packs_push(struct weir__planned_packs *planned_packs,
+                              const struct weir__planned_pack *planned)
 {
-    if (parcels->count == parcels->cap) {
-        size_t cap = parcels->cap == 0 ? FIRST_CAP : parcels->cap * 2;
-        struct weir__parcel *list =
-            weir__mem_grow(parcels->list, cap, sizeof(*list));
+    if (planned_packs->count == planned_packs->cap) {
+        size_t cap =
+            planned_packs->cap == 0 ? FIRST_CAP : planned_packs->cap * 2;
+        struct weir__planned_pack *list =
+            weir__mem_grow(planned_packs->list, cap, sizeof(*list));
 
         if (list == NULL)
             return false;
-        parcels->list = list;
-        parcels->cap = cap;
+        planned_packs->list = list;
+        planned_packs->cap = cap;
     }
-    parcels->list[parcels->count++] = *parcel;
+    planned_packs->list[planned_packs->count++] = *planned;
     return true;
 }

@@ -13,7 +13,7 @@
 #include "adapters/redis/pack.h"
 #include "core/buf.h"
 
-struct weir__held;
+struct weir__claimed_node;
 struct weir__delay_topic;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
@@ -29,7 +29,7 @@ struct weir__item {
     int code; /* the answer, once it is known */
     weir_added_fn fn;
     void *arg;
-    struct weir__held *held; /* the node a run was claimed with */
+    struct weir__claimed_node *held; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
     bool is_absolute;               /* a follow-up's ms is a server time */
@@ -57,7 +57,7 @@ void weir__items_sort(struct weir__items *items);
 
 /* Mark all but the first of equal ids with WEIR_EEXISTS, and put them into
  * group UINT32_MAX. Leaves the items in no particular order. */
-void weir__items_find_twins(struct weir__items *items);
+void weir__items_find_duplicates(struct weir__items *items);
 
 struct weir_slice weir__item_id(const struct weir__items *items,
                                 const struct weir__item *item);
@@ -65,7 +65,7 @@ struct weir_slice weir__item_record(const struct weir__items *items,
                                     const struct weir__item *item);
 
 /* Consecutive items that make up one pack. */
-struct weir__parcel {
+struct weir__planned_pack {
     size_t first, count;
     bool has_ids;
     bool is_scattered; /* each slot has its own due time */
@@ -75,25 +75,29 @@ struct weir__parcel {
     char second[WEIR__SEQ_LEN + 1]; /* name of another pack, or "" */
 };
 
-struct weir__parcels {
-    struct weir__parcel *list;
+struct weir__planned_packs {
+    struct weir__planned_pack *list;
     size_t count, cap;
 };
 
-/* The next parcel from item `first` on, which ends before item `end`. */
-void weir__parcel_plan(const struct weir__items *items, size_t first,
-                       size_t end, struct weir__parcel *ret_parcel);
+/* The next planned from item `first` on, which ends before item `end`. */
+void weir__planned_pack_plan(const struct weir__items *items, size_t first,
+                             size_t end,
+                             struct weir__planned_pack *ret_planned);
 
 /* Append the pack's bytes. */
-void weir__parcel_write(struct weir__buf *buf, const struct weir__items *items,
-                        const struct weir__parcel *parcel);
+void weir__planned_pack_write(struct weir__buf *buf,
+                              const struct weir__items *items,
+                              const struct weir__planned_pack *planned);
 
 /* Append when its slots are due, as the scripts read it. */
-void weir__parcel_when(struct weir__buf *buf, const struct weir__items *items,
-                       const struct weir__parcel *parcel, bool is_absolute);
+void weir__planned_pack_when(struct weir__buf *buf,
+                             const struct weir__items *items,
+                             const struct weir__planned_pack *planned,
+                             bool is_absolute);
 
 /* False when out of memory. */
-bool weir__parcels_push(struct weir__parcels *parcels,
-                        const struct weir__parcel *parcel);
+bool weir__planned_packs_push(struct weir__planned_packs *planned_packs,
+                              const struct weir__planned_pack *planned);
 
 #endif

@@ -16,14 +16,14 @@
  *            a pack and calls the script `add`, which puts the pack's root node
  *            into `wait`, scored by its due time.
  *   claim    claim.c: the script moves due nodes from `wait` to `run`, under a
- *            token: struct weir__delay_lease. hint.c and fetchers.c get their
- *            packs, fetch.c makes runs of these for core.
+ *            token: struct weir__delay_lease. early_fetch.c and fetchers.c get
+ *            their packs, fetch.c makes runs of these for core.
  *   run      core calls the handler. Of a suspect start.c notes that first.
  *            Meanwhile lease.c prolongs the lease, on the loop or by the keeper
  *            (store/keeper.h), which settles what is overdue (overdue.c).
  *   settle   settle.c takes the outcome, a bit in its node or bytes to be
- *            written; draft.c puts a call together, verdicts.c sends it. What
- *            the server does not take for a while hold.c sends again.
+ *            written; settle_call.c puts a call together, verdicts.c sends it.
+ *            What the server does not take for a while backlog.c sends again.
  *   gone     the script takes the slot out of `run` and `ids`; a pack goes with
  *            its last slot.
  *   dead     its record is in `rec` until requeue.c or purge.c comes; with
@@ -52,7 +52,7 @@ enum {
 };
 
 /* One claimed node. */
-struct weir__held {
+struct weir__claimed_node {
     struct weir__request start; /* of a suspect: its node has one slot */
     struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
@@ -69,12 +69,12 @@ struct weir__held {
     uint64_t slots[4]; /* those of the verdicts, one bit each */
     uint64_t back[4];  /* those of the runs that go back */
     struct weir__delay_lease *lease;
-    struct weir__held *next; /* in the topic's list of touched nodes */
-    uint32_t call;           /* the settle call that takes it */
-    uint32_t index;          /* and where in it */
+    struct weir__claimed_node *next; /* in the topic's list of touched nodes */
+    uint32_t call;                   /* the settle call that takes it */
+    uint32_t index;                  /* and where in it */
     /* Until the flush: further verdicts, where one call would be too large. A
      * part is a node like this one with slots of its own. */
-    struct weir__held *part;
+    struct weir__claimed_node *part;
 };
 
 /* One pack as it was fetched: runs, ids and the bytes they point into, all in
@@ -92,7 +92,7 @@ struct weir__batch {
 struct weir__fetched {
     size_t jobs;  /* of all nodes in this pack */
     uint32_t end; /* behind the last slot that the nodes name */
-    const struct weir__held *first;
+    const struct weir__claimed_node *first;
     struct weir__pack pack;    /* of the batch's bytes; no slots: unreadable */
     struct weir__batch *batch; /* NULL: not fetched, gone, or left alone */
     bool is_gone;
@@ -117,11 +117,11 @@ struct weir__delay_lease {
     size_t node_count;
     size_t pack_count;
     struct weir__fetched *packs; /* behind the nodes */
-    struct weir__held nodes[];
+    struct weir__claimed_node nodes[];
 };
 
 struct weir__adds;
-struct weir__hint;
+struct weir__early_fetch;
 struct weir__settle;
 
 struct weir__delay_topic {
@@ -140,8 +140,8 @@ struct weir__delay_topic {
     struct weir__adds *adds; /* being collected */
     size_t add_calls;        /* on their way */
 
-    struct weir__hint *hint;      /* sent with the claim that is out */
-    char hint_seq[WEIR__SEQ_LEN]; /* of a pack that is to be fetched */
+    struct weir__early_fetch *hint; /* sent with the claim that is out */
+    char hint_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
     bool has_hint;
 
     bool has_recalled; /* what ran when this worker died */
@@ -149,15 +149,16 @@ struct weir__delay_topic {
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
 
-    struct weir__held *touched; /* nodes with verdicts to flush, in order */
-    struct weir__held **touched_end;
+    struct weir__claimed_node
+        *touched; /* nodes with verdicts to flush, in order */
+    struct weir__claimed_node **touched_end;
     size_t touched_slots;           /* of them; a suspect fills a call */
     size_t settles_out;             /* calls that are on their way */
     struct weir__items endings;     /* runs that are not just done */
     uint32_t calls;                 /* settle calls so far */
     struct weir__delay_lease *done; /* nothing of them is out any more */
 
-    struct weir__settle *held, **held_end; /* calls, see delay/hold.h */
+    struct weir__settle *held, **held_end; /* calls, see delay/backlog.h */
     size_t held_cost;                      /* also of those sent again */
     ev_timer hold;                         /* when the first goes out again */
     int64_t hold_ms;                       /* the wait before the last one */
@@ -175,7 +176,7 @@ struct weir__delay {
     size_t fetcher;                              /* the last one used */
 
     struct weir__buf scratch[5]; /* lists of one settle call */
-    struct weir__parcels parcels;
+    struct weir__planned_packs planned_packs;
     struct weir__block_cache batches; /* freed ones */
     struct weir__adds *spare_adds;
     size_t spare_count;
@@ -199,14 +200,14 @@ void weir__delay_fail_adds(struct weir__delay_topic *topic, int code);
 void weir__delay_write_stage(struct weir__buf *buf,
                              const struct weir__delay_topic *topic,
                              const struct weir__items *items,
-                             const struct weir__parcel *parcel);
+                             const struct weir__planned_pack *planned);
 
 /* The same under the key that is written between these. Returns where the pack
  * begins. */
 void weir__delay_begin_stage(struct weir__buf *buf);
 size_t weir__delay_end_stage(struct weir__buf *buf,
                              const struct weir__items *items,
-                             const struct weir__parcel *parcel);
+                             const struct weir__planned_pack *planned);
 
 /* --- delay/claim.c -------------------------------------------------------- */
 
@@ -224,18 +225,18 @@ bool weir__lease_fetch_again(struct weir__delay_lease *lease, int code,
 /* The next large fetch opens new ones. */
 void weir__fetchers_close(struct weir__delay *shared);
 
-/* --- delay/hint.c --------------------------------------------------------- */
+/* --- delay/early_fetch.c -------------------------------------------------- */
 
 /* A wake-up said that this pack is to be claimed. */
-void weir__hint_note(struct weir__delay_topic *topic, const char *seq);
+void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq);
 
 /* Behind a claim: fetch the pack right away. */
-void weir__hint_send(struct weir__delay_topic *topic);
+void weir__early_fetch_send(struct weir__delay_topic *topic);
 
 /* That claim was answered; `lease` may be NULL. True if the pack is what it
  * got: weir__lease_fetched is called when it comes. */
-bool weir__hint_takes(struct weir__delay_topic *topic,
-                      struct weir__delay_lease *lease);
+bool weir__early_fetch_takes(struct weir__delay_topic *topic,
+                             struct weir__delay_lease *lease);
 
 /* --- delay/fetch.c -------------------------------------------------------- */
 
@@ -264,7 +265,8 @@ void weir__delay_recall(struct weir__delay_topic *topic);
 void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
 
 /* Settle all slots of a node whose pack is lost. */
-void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held);
+void weir__delay_drop(struct weir__delay_topic *topic,
+                      struct weir__claimed_node *held);
 
 /* Forget the verdicts that are collected. */
 void weir__delay_clear_verdicts(struct weir__delay_topic *topic);

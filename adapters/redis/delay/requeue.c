@@ -95,26 +95,26 @@ static void on_requeued(struct weir__request *request, int code,
         page_done(requeue);
 }
 
-static void send_parcel(struct requeue *requeue, struct requeue_call *call,
-                        const struct weir__parcel *parcel)
+static void send_planned(struct requeue *requeue, struct requeue_call *call,
+                         const struct weir__planned_pack *planned)
 {
     struct weir__delay_topic *topic = requeue->topic;
     struct weir__buf bytes = {0}, *died = &topic->shared->scratch[0];
 
-    weir__delay_write_stage(&bytes, topic, &requeue->items, parcel);
+    weir__delay_write_stage(&bytes, topic, &requeue->items, planned);
     weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     weir__buf_reset(died);
-    weir__pack_array(died, parcel->count);
-    for (size_t i = 0; i < parcel->count; i++)
+    weir__pack_array(died, planned->count);
+    for (size_t i = 0; i < planned->count; i++)
         weir__pack_uint(died,
-                        (uint64_t)requeue->item_died_ms[parcel->first + i]);
+                        (uint64_t)requeue->item_died_ms[planned->first + i]);
     weir__resp_eval(&bytes, &weir__script_delay_requeue, 7, 4);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait ids meta dead rec idle");
-    weir__prefix_pack(&bytes, &topic->base.prefix, parcel->seq);
+    weir__prefix_pack(&bytes, &topic->base.prefix, planned->seq);
     weir__resp_str(&bytes, topic->base.name);
-    weir__resp_int(&bytes, (int64_t)parcel->count);
-    weir__resp_int(&bytes, (int64_t)parcel->size.header_len);
+    weir__resp_int(&bytes, (int64_t)planned->count);
+    weir__resp_int(&bytes, (int64_t)planned->size.header_len);
     weir__resp_bytes(&bytes, weir__buf_slice(died));
     bytes.failed = bytes.failed || died->failed;
     call->request.done = on_requeued;
@@ -131,16 +131,17 @@ static void send_items(struct requeue *requeue)
 
     while (at < requeue->items.count && requeue->code == WEIR_OK) {
         struct requeue_call *call = weir__mem_new(sizeof(*call));
-        struct weir__parcel parcel;
+        struct weir__planned_pack planned;
 
         if (call == NULL) {
             requeue->code = WEIR_ENOMEM;
             break;
         }
-        weir__parcel_plan(&requeue->items, at, requeue->items.count, &parcel);
-        weir__redis_next_seq(shared->store, parcel.seq);
-        send_parcel(requeue, call, &parcel);
-        at += parcel.count;
+        weir__planned_pack_plan(&requeue->items, at, requeue->items.count,
+                                &planned);
+        weir__redis_next_seq(shared->store, planned.seq);
+        send_planned(requeue, call, &planned);
+        at += planned.count;
     }
     if (requeue->out == 0)
         page_done(requeue);

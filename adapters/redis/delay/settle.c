@@ -4,8 +4,8 @@
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/delay.h"
-#include "adapters/redis/delay/draft.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/delay/settle_call.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -14,7 +14,7 @@
  * be written (retries, snoozes, dead jobs) is encoded at once, since its slices
  * end with the run. delay/verdicts.c sends it all at flush. */
 
-static void touch(struct weir__held *held)
+static void touch(struct weir__claimed_node *held)
 {
     struct weir__delay_topic *topic = held->lease->topic;
 
@@ -67,7 +67,7 @@ static struct weir__delay_topic *grave_of(struct weir__delay_topic *topic)
 
 /* Remember what is to be written; false when out of memory. */
 static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
-                        struct weir__held *held)
+                        struct weir__claimed_node *held)
 {
     struct weir__items *items = &topic->endings;
     size_t start = items->bytes.len;
@@ -105,7 +105,8 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
 
 /* Likewise the jobs that the run adds. */
 static bool note_follows(struct weir__delay_topic *topic,
-                         const struct weir__run *run, struct weir__held *held)
+                         const struct weir__run *run,
+                         struct weir__claimed_node *held)
 {
     struct weir__items *items = &topic->endings;
 
@@ -138,7 +139,7 @@ static bool note_follows(struct weir__delay_topic *topic,
 
 /* All of it, or nothing and false. */
 static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
-                     struct weir__held *held)
+                     struct weir__claimed_node *held)
 {
     struct weir__items *items = &topic->endings;
     size_t count = items->count, len = items->bytes.len;
@@ -165,7 +166,8 @@ static size_t bytes_of(const struct weir__run *run)
            run->follows.bytes;
 }
 
-static bool has_room(const struct weir__held *held, const struct weir__run *run)
+static bool has_room(const struct weir__claimed_node *held,
+                     const struct weir__run *run)
 {
     return held->verdicts + held->endings + held->backs + 1 + endings_of(run) <=
                WEIR__CALL_SLOTS &&
@@ -175,10 +177,11 @@ static bool has_room(const struct weir__held *held, const struct weir__run *run)
 
 /* The part of the node that takes the run's verdict: no part is too large for
  * one call. NULL when out of memory. */
-static struct weir__held *part_for(struct weir__held *held,
-                                   const struct weir__run *run)
+static struct weir__claimed_node *part_for(struct weir__claimed_node *held,
+                                           const struct weir__run *run)
 {
-    struct weir__held *last = held->part == NULL ? held : held->part, *part;
+    struct weir__claimed_node *last = held->part == NULL ? held : held->part,
+                              *part;
 
     if (has_room(last, run))
         return last;
@@ -197,7 +200,7 @@ static struct weir__held *part_for(struct weir__held *held,
 }
 
 /* Unless it has verdicts. */
-static void forget_part(struct weir__held *held)
+static void forget_part(struct weir__claimed_node *held)
 {
     if (held->part == NULL || held->part->verdicts + held->part->backs > 0)
         return;
@@ -206,10 +209,10 @@ static void forget_part(struct weir__held *held)
 }
 
 static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
-                         struct weir__held *node)
+                         struct weir__claimed_node *node)
 {
     uint64_t bit = UINT64_C(1) << (run->slot & 63);
-    struct weir__held *held = part_for(node, run);
+    struct weir__claimed_node *held = part_for(node, run);
 
     if (held == NULL || !note_all(topic, run, held)) {
         forget_part(node);
@@ -229,9 +232,10 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
 
 /* A run that was not started returns under its due time. */
 static void take_back(struct weir__delay_topic *topic,
-                      const struct weir__run *run, struct weir__held *node)
+                      const struct weir__run *run,
+                      struct weir__claimed_node *node)
 {
-    struct weir__held *held = part_for(node, run);
+    struct weir__claimed_node *held = part_for(node, run);
 
     if (held == NULL)
         return; /* its lease runs out */
@@ -247,7 +251,7 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__delay_lease *lease = run->batch;
-    struct weir__held *held = &lease->nodes[run->node];
+    struct weir__claimed_node *held = &lease->nodes[run->node];
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(lease->topic == topic && lease->out > 0);
@@ -264,7 +268,8 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
         weir__delay_lease_done(lease);
 }
 
-void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held)
+void weir__delay_drop(struct weir__delay_topic *topic,
+                      struct weir__claimed_node *held)
 {
     WEIR_ASSERT(held->lease->topic == topic &&
                 held->verdicts + held->backs == 0);
@@ -275,10 +280,10 @@ void weir__delay_drop(struct weir__delay_topic *topic, struct weir__held *held)
 
 void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
 {
-    struct weir__held *held = topic->touched;
+    struct weir__claimed_node *held = topic->touched;
 
     while (held != NULL) {
-        struct weir__held *next = held->next;
+        struct weir__claimed_node *next = held->next;
 
         if (held->part == held) {
             weir__mem_free(held);

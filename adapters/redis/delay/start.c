@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
 #include "adapters/redis/pack.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -15,15 +15,15 @@
 static void on_started(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__held *held =
-        (struct weir__held *)request; /* its first member */
+    struct weir__claimed_node *held =
+        (struct weir__claimed_node *)request; /* its first member */
     struct weir__delay_topic *topic = held->lease->topic;
     struct weir__run *run = held->starting;
     int64_t is_noted;
 
     WEIR_ASSERT(run != NULL);
     held->starting = NULL;
-    weir__hold_note_error(topic, "start", code, reply);
+    weir__backlog_note_error(topic, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_noted))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && is_noted == 0)
@@ -36,7 +36,7 @@ void weir__delay_start(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__delay_lease *lease = run->batch;
-    struct weir__held *held = &lease->nodes[run->node];
+    struct weir__claimed_node *held = &lease->nodes[run->node];
     struct weir__buf bytes = {0};
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && lease->topic == topic);

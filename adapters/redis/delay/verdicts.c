@@ -2,15 +2,15 @@
 #include <string.h>
 
 #include "adapters/redis/conn/error.h"
-#include "adapters/redis/delay/draft.h"
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
+#include "adapters/redis/delay/settle_call.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
 /* Sending verdicts: calls of the settle script with up to 1,024 slots each.
  * What a verdict writes back is staged as packs before the call, like new jobs.
- * What a call says is put together in delay/draft.c. */
+ * What a call says is put together in delay/settle_call.c. */
 
 /* --- sending again ------------------------------------------------------ */
 
@@ -124,12 +124,13 @@ static void note_unkept(const struct weir__delay_topic *topic, size_t unkept)
                   topic->base.name, unkept);
 }
 
-static void note_twins(const struct weir__delay_topic *topic, int64_t twins)
+static void note_duplicates(const struct weir__delay_topic *topic,
+                            int64_t duplicates)
 {
     weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: %lld jobs that handlers added with their verdicts "
               "exist already",
-              topic->base.name, (long long)twins);
+              topic->base.name, (long long)duplicates);
 }
 
 /* It is on its way to its topic, from here on by the outbox. */
@@ -173,7 +174,7 @@ static void note_rest(struct weir__settle *settle,
         if (what == -2 || !weir__reply_int(reply, i + 1, &number))
             continue;
         if (what == -1)
-            note_twins(topic, number);
+            note_duplicates(topic, number);
         else
             weir__relays_note_length(&topic->outbox, number);
     }
@@ -223,7 +224,7 @@ static bool is_final(struct weir__settle *settle, int code,
     size_t unkept = 0;
 
     if (code == WEIR_ESERVER)
-        return !weir__hold_push(settle, reply);
+        return !weir__backlog_push(settle, reply);
     if (code != WEIR_OK)
         return true;
     if (!weir__reply_int(reply, 0, &settled) || settled < 0) {
@@ -234,7 +235,7 @@ static bool is_final(struct weir__settle *settle, int code,
     }
     if (unkept > 0 && !settle->is_held)
         note_unkept(settle->topic, unkept);
-    return unkept == 0 || !weir__hold_push(settle, reply);
+    return unkept == 0 || !weir__backlog_push(settle, reply);
 }
 
 static void on_settled(struct weir__request *request, int code,
@@ -257,7 +258,7 @@ static void on_settled(struct weir__request *request, int code,
         send_copies(settle);
         return;
     }
-    weir__hold_note_error(topic, "settle", code, reply);
+    weir__backlog_note_error(topic, "settle", code, reply);
     if (!is_final(settle, code, reply))
         return;
     if (code == WEIR_OK)
@@ -267,7 +268,7 @@ static void on_settled(struct weir__request *request, int code,
     weir__topic_settled(&topic->base, settle->backs, 0);
     if (was_held) {
         topic->held_cost -= settle->cost;
-        weir__hold_release(topic);
+        weir__backlog_release(topic);
     }
     weir__settle_free(settle);
 }
@@ -276,17 +277,17 @@ static void on_settled(struct weir__request *request, int code,
 
 /* The command that stages a pack of the call. */
 static void write_stage(struct weir__settle *settle,
-                        const struct weir__draft *draft, size_t parcel)
+                        const struct weir__settle_call *call, size_t planned)
 {
-    const struct weir__parcel *these =
-        &draft->topic->shared->parcels.list[parcel];
-    struct weir__delay_topic *target = weir__draft_target(draft, parcel);
-    struct weir__buf *copy = &settle->copies[parcel];
+    const struct weir__planned_pack *these =
+        &call->topic->shared->planned_packs.list[planned];
+    struct weir__delay_topic *target = weir__settle_call_target(call, planned);
+    struct weir__buf *copy = &settle->copies[planned];
     size_t at;
 
     weir__delay_begin_stage(copy);
-    weir__draft_write_key(copy, draft, parcel);
-    at = weir__delay_end_stage(copy, &draft->topic->endings, these);
+    weir__settle_call_write_key(copy, call, planned);
+    at = weir__delay_end_stage(copy, &call->topic->endings, these);
     WEIR_ASSERT(at + these->size.len <= copy->len || copy->failed);
     if (target == NULL)
         return;
@@ -304,41 +305,42 @@ static void write_stage(struct weir__settle *settle,
 /* What it would repeat: its packs, and the call without those that are not
  * there. Nothing where there are none. */
 static void write_copies(struct weir__settle *settle,
-                         const struct weir__draft *draft)
+                         const struct weir__settle_call *call)
 {
-    const struct weir__parcels *parcels = &draft->topic->shared->parcels;
+    const struct weir__planned_packs *planned_packs =
+        &call->topic->shared->planned_packs;
 
-    weir__topic_register(&draft->topic->base);
-    for (size_t i = 0; i < parcels->count; i++)
-        write_stage(settle, draft, i);
-    if (parcels->count == 0)
+    weir__topic_register(&call->topic->base);
+    for (size_t i = 0; i < planned_packs->count; i++)
+        write_stage(settle, call, i);
+    if (planned_packs->count == 0)
         return;
-    weir__draft_write(&settle->copies[parcels->count], draft, true);
-    settle->copy_count = parcels->count + 1;
+    weir__settle_call_write(&settle->copies[planned_packs->count], call, true);
+    settle->copy_count = planned_packs->count + 1;
 }
 
 /* With room for the copies, and leases of the nodes. */
-static struct weir__settle *settle_new(const struct weir__draft *draft)
+static struct weir__settle *settle_new(const struct weir__settle_call *call)
 {
-    struct weir__delay_topic *topic = draft->topic;
-    size_t parcels = topic->shared->parcels.count;
-    size_t copies = parcels == 0 ? 0 : parcels + 1;
-    size_t outs = parcels - draft->moves;
+    struct weir__delay_topic *topic = call->topic;
+    size_t planned_packs = topic->shared->planned_packs.count;
+    size_t copies = planned_packs == 0 ? 0 : planned_packs + 1;
+    size_t outs = planned_packs - call->moves;
     struct weir__settle *settle = weir__mem_new(
         sizeof(*settle) + copies * sizeof(settle->copies[0]) +
         outs * sizeof(settle->outs[0]) +
-        (draft->nodes + draft->back_nodes) * sizeof(settle->leases[0]));
+        (call->nodes + call->back_nodes) * sizeof(settle->leases[0]));
 
     if (settle == NULL)
         return NULL;
     settle->request.done = on_settled;
     settle->request.store = topic->base.store;
     settle->topic = topic;
-    settle->verdicts = draft->verdicts;
-    settle->backs = draft->backs;
+    settle->verdicts = call->verdicts;
+    settle->backs = call->backs;
     settle->outs = (void *)(settle->copies + copies);
     settle->leases = (void *)(settle->outs + outs);
-    for (const struct weir__held *held = draft->first; held != draft->end;
+    for (const struct weir__claimed_node *held = call->first; held != call->end;
          held = held->next)
         if (settle->lease_count == 0 ||
             settle->leases[settle->lease_count - 1] != held->lease) {
@@ -348,22 +350,22 @@ static struct weir__settle *settle_new(const struct weir__draft *draft)
     return settle;
 }
 
-static void send_call(struct weir__draft *draft)
+static void send_call(struct weir__settle_call *call)
 {
-    struct weir__delay_topic *topic = draft->topic;
+    struct weir__delay_topic *topic = call->topic;
     struct weir__settle *settle =
-        weir__draft_plan(draft) ? settle_new(draft) : NULL;
-    bool is_crowded = weir__hold_is_crowded(topic);
+        weir__settle_call_plan(call) ? settle_new(call) : NULL;
+    bool is_crowded = weir__backlog_is_crowded(topic);
 
     if (settle == NULL) { /* the leases run out */
-        weir__topic_forgo(&topic->base, draft->verdicts + draft->backs);
+        weir__topic_forgo(&topic->base, call->verdicts + call->backs);
         return;
     }
-    write_copies(settle, draft);
+    write_copies(settle, call);
     if (!is_crowded || settle->copy_count == 0)
-        weir__draft_write(&settle->call, draft, false);
+        weir__settle_call_write(&settle->call, call, false);
     if (is_crowded)
-        weir__hold_crowded(settle);
+        weir__backlog_crowded(settle);
     else
         send_first(settle);
 }
@@ -372,19 +374,19 @@ static void send_call(struct weir__draft *draft)
 
 static void send_all(struct weir__delay_topic *topic)
 {
-    struct weir__held *held = topic->touched;
+    struct weir__claimed_node *held = topic->touched;
     size_t item = 0;
 
     if (held == NULL && topic->done == NULL)
         return;
-    weir__draft_sort_endings(topic, held);
+    weir__settle_call_sort_endings(topic, held);
     do {
-        struct weir__draft draft = weir__draft_nodes(topic, held);
+        struct weir__settle_call call = weir__settle_call_nodes(topic, held);
 
-        weir__draft_endings(&draft, item);
-        send_call(&draft);
-        item = draft.end_item;
-        held = draft.end;
+        weir__settle_call_endings(&call, item);
+        send_call(&call);
+        item = call.end_item;
+        held = call.end;
     } while (held != NULL);
     WEIR_ASSERT(item == topic->endings.count);
 }

@@ -51,24 +51,24 @@ bool weir__external_move(struct weir__external_call *call,
 
 static void write_key(struct weir__buf *buf,
                       const struct weir__external_call *call,
-                      const struct weir__parcel *parcel)
+                      const struct weir__planned_pack *planned)
 {
     struct weir__prefix prefix;
 
     weir__prefix_init(&prefix, weir__slice_str(call->target));
-    weir__prefix_pack(buf, &prefix, parcel->seq);
+    weir__prefix_pack(buf, &prefix, planned->seq);
 }
 
 static void stage(struct weir__external_call *call,
-                  const struct weir__parcel *parcel)
+                  const struct weir__planned_pack *planned)
 {
     struct weir__buf bytes = {0};
 
     weir__resp_command(&bytes, 6);
     weir__resp_str(&bytes, "SET");
-    write_key(&bytes, call, parcel);
-    weir__resp_begin(&bytes, parcel->size.len);
-    weir__parcel_write(&bytes, &call->moves, parcel);
+    write_key(&bytes, call, planned);
+    weir__resp_begin(&bytes, planned->size.len);
+    weir__planned_pack_write(&bytes, &call->moves, planned);
     weir__resp_end(&bytes);
     weir__resp_str(&bytes, "NX");
     weir__resp_str(&bytes, "PX");
@@ -78,20 +78,20 @@ static void stage(struct weir__external_call *call,
 }
 
 /* key, jobs, when, sources */
-static void write_parcel(struct weir__buf *list,
-                         const struct weir__external_call *call,
-                         const struct weir__parcel *parcel, size_t key)
+static void write_planned(struct weir__buf *list,
+                          const struct weir__external_call *call,
+                          const struct weir__planned_pack *planned, size_t key)
 {
     struct weir__buf *when = &call->topic->shared->scratch[1];
 
     weir__buf_reset(when);
-    weir__parcel_when(when, &call->moves, parcel, false);
+    weir__planned_pack_when(when, &call->moves, planned, false);
     weir__pack_uint(list, key);
-    weir__pack_uint(list, parcel->count);
+    weir__pack_uint(list, planned->count);
     weir__pack_str(list, when->ptr, when->len);
-    weir__pack_array(list, parcel->count);
-    for (size_t i = 0; i < parcel->count; i++)
-        weir__pack_uint(list, call->moves.list[parcel->first + i].slot);
+    weir__pack_array(list, planned->count);
+    for (size_t i = 0; i < planned->count; i++)
+        weir__pack_uint(list, call->moves.list[planned->first + i].slot);
     list->failed = list->failed || when->failed;
 }
 
@@ -105,15 +105,15 @@ size_t weir__external_send_moves(struct weir__external_call *call,
     weir__redis_register_name(base, call->target);
     weir__items_sort(&call->moves);
     while (at < call->moves.count) {
-        struct weir__parcel parcel;
+        struct weir__planned_pack planned;
 
-        weir__parcel_plan(&call->moves, at, call->moves.count, &parcel);
-        weir__redis_next_seq(base, parcel.seq);
-        stage(call, &parcel);
-        write_key(keys, call, &parcel);
-        write_parcel(list, call, &parcel, FIRST_KEY + packs);
+        weir__planned_pack_plan(&call->moves, at, call->moves.count, &planned);
+        weir__redis_next_seq(base, planned.seq);
+        stage(call, &planned);
+        write_key(keys, call, &planned);
+        write_planned(list, call, &planned, FIRST_KEY + packs);
         packs++;
-        at += parcel.count;
+        at += planned.count;
     }
     return packs;
 }

@@ -266,7 +266,7 @@ static long long move_pack(struct model *model, const struct settle_call *call,
 {
     bool refused[SLOTS] = {false};
     unsigned moved = 0;
-    long long twins = 0;
+    long long duplicates = 0;
 
     for (unsigned slot = 0; slot < move->pack->count; slot++) {
         struct job *job = &move->pack->jobs[slot];
@@ -277,13 +277,13 @@ static long long move_pack(struct model *model, const struct settle_call *call,
             (!is_free(model, call, job->id) ||
              comes_twice(move->pack, slot, refused))) {
             refused[slot] = true;
-            twins++;
+            duplicates++;
         }
         moved += !refused[slot];
     }
     move->pack->is_staged = false;
     if (moved == 0)
-        return twins;
+        return duplicates;
     model_enter(model, move->pack, refused, first_ms);
     if (move->is_new)
         model->count.added += moved;
@@ -291,7 +291,7 @@ static long long move_pack(struct model *model, const struct settle_call *call,
         model->count.retried += moved;
     else
         model->count.snoozed += moved;
-    return twins;
+    return duplicates;
 }
 
 static int by_death(const void *left, const void *right)
@@ -429,7 +429,7 @@ void model_settle(struct model *model, struct settle_call *call,
     struct deciding deciding = {.model = model};
     bool is_new[CALL_PACKS];
     int64_t first_ms = INT64_MAX;
-    long long twins = 0;
+    long long duplicates = 0;
 
     if (!all_are_staged(call)) {
         text_str(answer, "(-1)");
@@ -447,14 +447,14 @@ void model_settle(struct model *model, struct settle_call *call,
             model_lease_end(model, call->close[i]);
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
-            twins += move_pack(model, call, &call->move[i], &first_ms);
+            duplicates += move_pack(model, call, &call->move[i], &first_ms);
     end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);
     text_add(answer, text_of(&deciding.refusals), deciding.refusals.len);
-    if (twins > 0)
-        text_format(answer, " -1 %lld", twins);
+    if (duplicates > 0)
+        text_format(answer, " -1 %lld", duplicates);
     model_record(model, call, answer);
     text_str(answer, ")");
     text_free(&deciding.refusals);

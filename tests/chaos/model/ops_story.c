@@ -59,7 +59,7 @@ static void set_twin(struct settle_call *call, unsigned index,
 
 /* An id is deleted while its job runs and used again; then old and new job
  * are retried in one pack. */
-void op_twins(struct run *run)
+void op_duplicates(struct run *run)
 {
     struct slot_call slot = {.verb = DELETE, .slot = BY_INDEX};
     struct job *old = running_user_job(&run->model), *new;

@@ -31,7 +31,7 @@ static const struct operation {
     {"forget", op_forget, 3, false},
     {"purge", op_purge, 6, false},
     {"add a dead one", op_add_dead, 5, true},
-    {"twins", op_twins, 5, true},
+    {"duplicates", op_duplicates, 5, true},
     {"large lease", op_large_lease, 5, true},
     {"many crashes", op_many_crashes, 3, true},
     {"start", op_start, 60, false},

@@ -119,7 +119,7 @@ void op_requeue(struct run *run);
 void op_forget(struct run *run);
 void op_purge(struct run *run);
 void op_add_dead(struct run *run);
-void op_twins(struct run *run);
+void op_duplicates(struct run *run);
 void op_large_lease(struct run *run);
 void op_many_crashes(struct run *run);
 void op_renew(struct run *run);

@@ -96,7 +96,7 @@ TEST(an_id_that_exists_is_refused_in_one_turn_and_later)
     EXPECT_INT(2, host_claim(host, 10, 60000));
 }
 
-TEST(of_twins_with_different_delays_the_first_wins)
+TEST(of_duplicates_with_different_delays_the_first_wins)
 {
     struct host *host = host_open("w1");
 

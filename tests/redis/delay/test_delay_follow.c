@@ -23,7 +23,7 @@ static size_t largest(const struct weir__store_topic *base)
         (const struct weir__delay_topic *)base; /* its first member */
     size_t most = 0;
 
-    for (const struct weir__held *held = topic->touched; held != NULL;
+    for (const struct weir__claimed_node *held = topic->touched; held != NULL;
          held = held->next)
         if (held->verdicts + held->endings > most)
             most = held->verdicts + held->endings;

@@ -294,7 +294,7 @@ for _, token in ipairs(closed) do
   if left == 0 then call('ZREM', lease, digits(token)) end
 end
 
-local entries, first, twins = {}, nil, 0
+local entries, first, duplicates = {}, nil, 0
 local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
 
 -- Jobs of this topic.
@@ -307,7 +307,7 @@ local function enter_pack(move)
     local is_gone = refused[move.sources[slot + 1]]
     if not is_gone and names and move.form == 2 then
       is_gone = call('HSETNX', ids, names[slot + 1], move.seq) == 0
-      if is_gone then twins = twins + 1 end
+      if is_gone then duplicates = duplicates + 1 end
     elseif not is_gone and names then
       fields[#fields + 1] = names[slot + 1]
       fields[#fields + 1] = move.seq
@@ -383,9 +383,9 @@ keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
 if returned_due then first = min(first or returned_due, returned_due) end
 if first then wake_one(idle, topic, first) end
 reply[1] = settled
-if twins > 0 then
+if duplicates > 0 then
   reply[#reply + 1] = -1
-  reply[#reply + 1] = twins
+  reply[#reply + 1] = duplicates
 end
 for _, entry in ipairs(recorded) do
   reply[#reply + 1] = -2

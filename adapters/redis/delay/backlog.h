@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_DELAY_HOLD_H
-#define WEIR_DELAY_HOLD_H
+#ifndef WEIR_DELAY_BACKLOG_H
+#define WEIR_DELAY_BACKLOG_H
 
 /* Verdicts that the server does not take for a while: it is full, cannot save,
  * lacks replicas, took a right away, or is behind with what it was sent. Their
@@ -52,39 +52,40 @@ void weir__settle_send(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
 
-/* --- delay/hold.c --------------------------------------------------------- */
+/* --- delay/backlog.c ------------------------------------------------------ */
 
-void weir__hold_init(struct weir__delay_topic *topic);
-void weir__hold_fini(struct weir__delay_topic *topic);
+void weir__backlog_init(struct weir__delay_topic *topic);
+void weir__backlog_fini(struct weir__delay_topic *topic);
 
 /* Log an error, and draw conclusions for the next claims. */
-void weir__hold_note_error(struct weir__delay_topic *topic, const char *what,
-                           int code, const struct redisReply *reply);
+void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
+                              int code, const struct redisReply *reply);
 
 /* Take a call whose answer is `reply`: an error of the server, or that what it
  * writes back cannot be staged. False: this is for good, the caller keeps it.
  * Only in the callback of that answer. */
-bool weir__hold_push(struct weir__settle *settle,
-                     const struct redisReply *reply);
+bool weir__backlog_push(struct weir__settle *settle,
+                        const struct redisReply *reply);
 
 /* So much waits for the server that a part of the next call might not be taken
  * any more. Then the call is held at once; its commands are its copies, or
  * `call`. */
-bool weir__hold_is_crowded(const struct weir__delay_topic *topic);
-void weir__hold_crowded(struct weir__settle *settle);
+bool weir__backlog_is_crowded(const struct weir__delay_topic *topic);
+void weir__backlog_crowded(struct weir__settle *settle);
 
 /* A call that was held was answered for good: the others may go, too. */
-void weir__hold_release(struct weir__delay_topic *topic);
+void weir__backlog_release(struct weir__delay_topic *topic);
 
-enum weir__hold_claim {
+enum weir__backlog_claim {
     WEIR__CLAIM_GO,
     WEIR__CLAIM_PROBE,   /* ask first whether writes are taken */
     WEIR__CLAIM_CROWDED, /* the outbox is full: ask how it is */
     WEIR__CLAIM_PUT_OFF  /* not yet */
 };
-enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic);
+enum weir__backlog_claim
+weir__backlog_claim(const struct weir__delay_topic *topic);
 
 /* The server takes writes again. */
-void weir__hold_probed(struct weir__delay_topic *topic);
+void weir__backlog_probed(struct weir__delay_topic *topic);
 
 #endif

@@ -8,7 +8,7 @@
  * not afterwards: one round trip less from the add to the handler. Whether the
  * pack is its own the answer to the claim says, which comes first. */
 
-struct weir__hint {
+struct weir__early_fetch {
     struct weir__request request;
     struct weir__delay_topic *topic;
     struct weir__delay_lease
@@ -19,8 +19,8 @@ struct weir__hint {
 static void on_fetched(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__hint *hint =
-        (struct weir__hint *)request; /* its first member */
+    struct weir__early_fetch *hint =
+        (struct weir__early_fetch *)request; /* its first member */
     struct weir__delay_lease *lease = hint->lease;
 
     if (hint->topic->hint == hint) /* the claim is sent once more */
@@ -35,15 +35,15 @@ static void on_fetched(struct weir__request *request, int code,
         weir__lease_fetch(lease); /* this one did not get there */
 }
 
-void weir__hint_note(struct weir__delay_topic *topic, const char *seq)
+void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq)
 {
     memcpy(topic->hint_seq, seq, sizeof(topic->hint_seq));
     topic->has_hint = true;
 }
 
-void weir__hint_send(struct weir__delay_topic *topic)
+void weir__early_fetch_send(struct weir__delay_topic *topic)
 {
-    struct weir__hint *hint;
+    struct weir__early_fetch *hint;
     struct weir__buf bytes = {0};
 
     if (!topic->has_hint)
@@ -65,10 +65,10 @@ void weir__hint_send(struct weir__delay_topic *topic)
 
 /* Options that changed are read before jobs arrive: then it is fetched again,
  * behind them. */
-bool weir__hint_takes(struct weir__delay_topic *topic,
-                      struct weir__delay_lease *lease)
+bool weir__early_fetch_takes(struct weir__delay_topic *topic,
+                             struct weir__delay_lease *lease)
 {
-    struct weir__hint *hint = topic->hint;
+    struct weir__early_fetch *hint = topic->hint;
 
     topic->hint = NULL;
     if (hint == NULL || lease == NULL || lease->pack_count != 1 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/hold.h"
+#include "adapters/redis/delay/backlog.h"
 
 #include "adapters/redis/conn/error.h"
 #include "core/assert.h"
@@ -37,8 +37,8 @@ static enum weir__error_class class_of(int code, const struct redisReply *reply)
 }
 
 /* A full server takes claims and renewals: these need no room. */
-void weir__hold_note_error(struct weir__delay_topic *topic, const char *what,
-                           int code, const struct redisReply *reply)
+void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
+                              int code, const struct redisReply *reply)
 {
     struct weir__delay *shared = topic->shared;
     enum weir__error_class class = class_of(code, reply);
@@ -53,7 +53,8 @@ void weir__hold_note_error(struct weir__delay_topic *topic, const char *what,
 
 /* --- claims -------------------------------------------------------------- */
 
-enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic)
+enum weir__backlog_claim
+weir__backlog_claim(const struct weir__delay_topic *topic)
 {
     if (topic->held_cost > COST_MAX ||
         weir__redis_now_ns(topic->base.store) < topic->claims_from_ns)
@@ -63,7 +64,7 @@ enum weir__hold_claim weir__hold_claim(const struct weir__delay_topic *topic)
     return topic->is_refused ? WEIR__CLAIM_PROBE : WEIR__CLAIM_GO;
 }
 
-void weir__hold_probed(struct weir__delay_topic *topic)
+void weir__backlog_probed(struct weir__delay_topic *topic)
 {
     int64_t lease_ms = topic->base.claim.lease_ms;
     int64_t calm_ms = lease_ms / 2 > CALM_MS ? lease_ms / 2 : CALM_MS;
@@ -116,20 +117,20 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
     arm(topic, wait_ms);
 }
 
-bool weir__hold_is_crowded(const struct weir__delay_topic *topic)
+bool weir__backlog_is_crowded(const struct weir__delay_topic *topic)
 {
     const struct weir__redis *base = topic->base.store;
 
     return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
 }
 
-void weir__hold_crowded(struct weir__settle *settle)
+void weir__backlog_crowded(struct weir__settle *settle)
 {
     append(settle, FIRST_MS);
 }
 
-bool weir__hold_push(struct weir__settle *settle,
-                     const struct redisReply *reply)
+bool weir__backlog_push(struct weir__settle *settle,
+                        const struct redisReply *reply)
 {
     struct weir__delay_topic *topic = settle->topic;
     enum weir__error_class class = class_of(WEIR_ESERVER, reply);
@@ -159,12 +160,12 @@ static struct weir__settle *take_first(struct weir__delay_topic *topic)
     return settle;
 }
 
-void weir__hold_release(struct weir__delay_topic *topic)
+void weir__backlog_release(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 
     topic->hold_ms = 0;
-    while (!weir__hold_is_crowded(topic) &&
+    while (!weir__backlog_is_crowded(topic) &&
            (settle = take_first(topic)) != NULL)
         weir__settle_send(settle);
     if (topic->held != NULL)
@@ -181,7 +182,7 @@ static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     if (topic->held == NULL)
         return;
-    if (weir__hold_is_crowded(topic)) {
+    if (weir__backlog_is_crowded(topic)) {
         arm(topic, next_ms(topic));
         return;
     }
@@ -190,14 +191,14 @@ static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
     weir__conn_flush(topic->base.store->commands);
 }
 
-void weir__hold_init(struct weir__delay_topic *topic)
+void weir__backlog_init(struct weir__delay_topic *topic)
 {
     topic->held_end = &topic->held;
     ev_timer_init(&topic->hold, on_hold, 0., 0.);
     topic->hold.data = topic;
 }
 
-void weir__hold_fini(struct weir__delay_topic *topic)
+void weir__backlog_fini(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 

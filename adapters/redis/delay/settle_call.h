@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_DELAY_DRAFT_H
-#define WEIR_DELAY_DRAFT_H
+#ifndef WEIR_DELAY_SETTLE_CALL_H
+#define WEIR_DELAY_SETTLE_CALL_H
 
 /* What one call of the settle script says: which nodes it names, which of the
  * topic's endings go with them, and its bytes.
@@ -24,47 +24,51 @@
 enum { WEIR__OUTCOME_FOLLOW = 100 };
 
 /* One call while it is being put together. */
-struct weir__draft {
+struct weir__settle_call {
     struct weir__delay_topic *topic;
     uint32_t number; /* of the call */
-    struct weir__held *first, *end;
+    struct weir__claimed_node *first, *end;
     size_t nodes; /* with verdicts */
     size_t back_nodes, backs;
     size_t slots, bytes, verdicts, packs;
     size_t first_item, end_item; /* of the topic's endings */
     size_t end_move, end_dead;   /* what runs here before the first, then dead
                                     jobs, then all for other topics */
-    size_t moves; /* parcels of the store for this topic; the others are for the
+    size_t moves; /* planned packs for this topic; the others are for the
                      outbox */
     bool is_last;
 };
 
 /* Order the topic's endings by the call that will take them. */
-void weir__draft_sort_endings(struct weir__delay_topic *topic,
-                              struct weir__held *first);
+void weir__settle_call_sort_endings(struct weir__delay_topic *topic,
+                                    struct weir__claimed_node *first);
 
 /* Take nodes from `first` on into the next call, up to its bounds, and number
  * nodes and packs. */
-struct weir__draft weir__draft_nodes(struct weir__delay_topic *topic,
-                                     struct weir__held *first);
+struct weir__settle_call
+weir__settle_call_nodes(struct weir__delay_topic *topic,
+                        struct weir__claimed_node *first);
 
 /* Give the call its endings: those from `first` on that are of its nodes. */
-void weir__draft_endings(struct weir__draft *draft, size_t first);
+void weir__settle_call_endings(struct weir__settle_call *call, size_t first);
 
-/* Name the new packs of the call: the store's parcels. False: no memory. */
-bool weir__draft_plan(struct weir__draft *draft);
+/* Name the new packs of the call: the store's planned ones. False: no memory.
+ */
+bool weir__settle_call_plan(struct weir__settle_call *call);
 
-/* The topic that a parcel of the store goes to; NULL: this one. */
-struct weir__delay_topic *weir__draft_target(const struct weir__draft *draft,
-                                             size_t parcel);
+/* The topic that a planned of the store goes to; NULL: this one. */
+struct weir__delay_topic *
+weir__settle_call_target(const struct weir__settle_call *call, size_t planned);
 
 /* The key of its pack. */
-void weir__draft_write_key(struct weir__buf *buf,
-                           const struct weir__draft *draft, size_t parcel);
+void weir__settle_call_write_key(struct weir__buf *buf,
+                                 const struct weir__settle_call *call,
+                                 size_t planned);
 
-/* Write the call; the store's parcels are its new packs. With `leaves_out` it
- * settles the others where one of them is not there. */
-void weir__draft_write(struct weir__buf *buf, const struct weir__draft *draft,
-                       bool leaves_out);
+/* Write the call; the store's planned packs are its new packs. With
+ * `leaves_out` it settles the others where one of them is not there. */
+void weir__settle_call_write(struct weir__buf *buf,
+                             const struct weir__settle_call *call,
+                             bool leaves_out);
 
 #endif

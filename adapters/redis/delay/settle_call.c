@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/settle_call.h"
+
+#include "adapters/redis/store/outbox.h"
+#include "core/assert.h"
+
+enum {
+    FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
+    KINDS = 16,         /* of endings: those below */
+    KIND_RETRY = 0,
+    KIND_SNOOZE = 1,
+    KIND_FOLLOW = 2, /* to 5: with made ids, at times of the server */
+    KIND_DEAD = 6,
+    KIND_AWAY = 7,  /* to 10: as KIND_FOLLOW, to other topics */
+    KIND_MOVED = 11 /* dead, to another topic */
+};
+
+#define GROUP_CALLS   ((uint64_t)1 << 36) /* topics are below */
+#define GROUP_NUMBERS ((uint64_t)KINDS)
+
+/* Lists of a call, in the order of the script's arguments. */
+enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS };
+
+/* --- putting together ------------------------------------------------- */
+
+static size_t slots_of(const struct weir__claimed_node *held)
+{
+    return held->is_dropped ? held->size : held->verdicts;
+}
+
+/* In slots of a call: what is written somewhere else counts twice. */
+static size_t cost_of(const struct weir__claimed_node *held)
+{
+    size_t cost = slots_of(held) + held->endings + held->backs;
+
+    WEIR_ASSERT(cost <= WEIR__CALL_SLOTS);
+    return cost;
+}
+
+static struct weir__fetched *pack_of(const struct weir__claimed_node *held)
+{
+    return &held->lease->packs[held->pack];
+}
+
+static bool fits(const struct weir__settle_call *call,
+                 const struct weir__claimed_node *held)
+{
+    return call->nodes + call->back_nodes < WEIR__CALL_NODES &&
+           call->slots + cost_of(held) <= WEIR__CALL_SLOTS &&
+           (call->bytes == 0 || call->bytes + held->bytes <= WEIR__CALL_BYTES);
+}
+
+static void take_node(struct weir__settle_call *call,
+                      struct weir__claimed_node *held)
+{
+    struct weir__fetched *fetched = pack_of(held);
+
+    if (fetched->call != call->number) {
+        fetched->call = call->number;
+        fetched->key = (uint32_t)(FIRST_PACK_KEY + call->packs);
+        call->packs++;
+    }
+    held->call = call->number;
+    held->index = (uint32_t)call->nodes;
+    call->nodes++;
+    call->bytes += held->bytes;
+    call->verdicts += held->verdicts;
+}
+
+/* Take nodes from `first` on into the next call, up to its bounds, and number
+ * nodes and packs. */
+struct weir__settle_call
+weir__settle_call_nodes(struct weir__delay_topic *topic,
+                        struct weir__claimed_node *first)
+{
+    struct weir__settle_call call = {.topic = topic, .first = first};
+    struct weir__claimed_node *held = first;
+
+    call.number = ++topic->calls;
+    while (held != NULL && fits(&call, held)) {
+        if (slots_of(held) > 0)
+            take_node(&call, held);
+        call.back_nodes += held->backs > 0;
+        call.backs += held->backs;
+        call.slots += cost_of(held);
+        held = held->next;
+    }
+    call.end = held;
+    call.is_last = held == NULL;
+    return call;
+}
+
+static uint32_t kind_of(const struct weir__item *item)
+{
+    switch (item->outcome) {
+    case WEIR__OUTCOME_RETRY:
+        return KIND_RETRY;
+    case WEIR__OUTCOME_SNOOZE:
+        return KIND_SNOOZE;
+    case WEIR__OUTCOME_FOLLOW:
+        return (item->away == NULL ? KIND_FOLLOW : KIND_AWAY) +
+               (item->id_len == 0 ? 1u : 0u) + (item->is_absolute ? 2u : 0u);
+    default:
+        WEIR_ASSERT(item->outcome == WEIR__OUTCOME_DEAD);
+        return item->away == NULL ? KIND_DEAD : KIND_MOVED;
+    }
+}
+
+static uint64_t group_of(const struct weir__item *item, uint32_t call)
+{
+    uint64_t number = item->away == NULL ? 0 : item->away->number;
+
+    return call * GROUP_CALLS + number * GROUP_NUMBERS + kind_of(item);
+}
+
+/* Order the endings by the call that takes them. Calls are put together twice
+ * for that; the numbers come out the same. */
+void weir__settle_call_sort_endings(struct weir__delay_topic *topic,
+                                    struct weir__claimed_node *first)
+{
+    uint32_t before = topic->calls;
+    struct weir__items *items = &topic->endings;
+
+    if (items->count == 0)
+        return;
+    while (first != NULL)
+        first = weir__settle_call_nodes(topic, first).end;
+    for (size_t i = 0; i < items->count; i++) {
+        struct weir__item *item = &items->list[i];
+
+        item->group = group_of(item, item->held->call - before);
+    }
+    topic->calls = before;
+    for (struct weir__claimed_node *held = topic->touched; held != NULL;
+         held = held->next)
+        pack_of(held)->call = before;
+    weir__items_sort(items);
+}
+
+/* Behind the call's endings of kinds up to `kind`, from `at` on. */
+static size_t end_of(const struct weir__settle_call *call, size_t at,
+                     uint32_t kind)
+{
+    const struct weir__items *items = &call->topic->endings;
+
+    while (at < items->count && items->list[at].held->call == call->number &&
+           items->list[at].group % KINDS <= kind)
+        at++;
+    return at;
+}
+
+/* Give the call its endings: those from `first` on that are of its nodes. */
+void weir__settle_call_endings(struct weir__settle_call *call, size_t first)
+{
+    call->first_item = first;
+    call->end_move = end_of(call, first, KIND_DEAD - 1);
+    call->end_dead = end_of(call, call->end_move, KIND_DEAD);
+    call->end_item = end_of(call, call->end_dead, KIND_MOVED);
+}
+
+/* --- naming ------------------------------------------------------------- */
+
+/* Dead jobs whose ids exist in their topic get a second pack there. */
+static bool name_planned(const struct weir__settle_call *call,
+                         struct weir__planned_pack *planned)
+{
+    const struct weir__item *item = &call->topic->endings.list[planned->first];
+    struct weir__redis *store = call->topic->shared->store;
+
+    weir__redis_next_seq(store, planned->seq);
+    if (item->away == NULL)
+        return true;
+    if (item->outcome == WEIR__OUTCOME_DEAD)
+        weir__redis_next_seq(store, planned->second);
+    return weir__call_slot_take(store, &planned->call_slot);
+}
+
+static bool plan_planned_packs(const struct weir__settle_call *call, size_t at,
+                               size_t end)
+{
+    struct weir__delay *shared = call->topic->shared;
+
+    while (at < end) {
+        struct weir__planned_pack planned;
+
+        weir__planned_pack_plan(&call->topic->endings, at, end, &planned);
+        if (!name_planned(call, &planned) ||
+            !weir__planned_packs_push(&shared->planned_packs, &planned))
+            return false;
+        at += planned.count;
+    }
+    return true;
+}
+
+bool weir__settle_call_plan(struct weir__settle_call *call)
+{
+    struct weir__planned_packs *planned_packs =
+        &call->topic->shared->planned_packs;
+
+    planned_packs->count = 0;
+    if (!plan_planned_packs(call, call->first_item, call->end_move))
+        return false;
+    call->moves = planned_packs->count;
+    return plan_planned_packs(call, call->end_dead, call->end_item);
+}
+
+struct weir__delay_topic *
+weir__settle_call_target(const struct weir__settle_call *call, size_t planned)
+{
+    const struct weir__planned_pack *list =
+        call->topic->shared->planned_packs.list;
+
+    WEIR_ASSERT(planned < call->topic->shared->planned_packs.count);
+    return call->topic->endings.list[list[planned].first].away;
+}
+
+/* --- writing ------------------------------------------------------------ */
+
+static void write_slots(struct weir__buf *list,
+                        const struct weir__claimed_node *held,
+                        const uint64_t bits[4], size_t wanted)
+{
+    uint8_t slots[WEIR__SLOTS_MAX];
+    size_t count = 0;
+
+    if (wanted < held->size)
+        for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++)
+            if ((bits[slot >> 6] >> (slot & 63) & 1) != 0)
+                slots[count++] = (uint8_t)slot;
+    weir__pack_str(list, slots, count);
+}
+
+static void write_nodes(struct weir__buf *list,
+                        const struct weir__settle_call *call)
+{
+    weir__pack_array(list, 5 * call->nodes);
+    for (const struct weir__claimed_node *held = call->first; held != call->end;
+         held = held->next) {
+        const struct weir__fetched *fetched = pack_of(held);
+
+        if (slots_of(held) == 0)
+            continue;
+        weir__pack_uint(list, fetched->key);
+        weir__pack_str(list, held->name, sizeof(held->name));
+        weir__pack_uint(list, held->lease->base.token);
+        weir__pack_uint(list, fetched->batch == NULL
+                                  ? WEIR__PACK_HEAD
+                                  : fetched->batch->header_len);
+        write_slots(list, held, held->slots, slots_of(held));
+    }
+}
+
+static void write_back(struct weir__buf *list,
+                       const struct weir__settle_call *call)
+{
+    if (call->back_nodes == 0)
+        return;
+    weir__pack_array(list, 4 * call->back_nodes);
+    for (const struct weir__claimed_node *held = call->first; held != call->end;
+         held = held->next) {
+        if (held->backs == 0)
+            continue;
+        weir__pack_str(list, held->name, sizeof(held->name));
+        weir__pack_uint(list, held->lease->base.token);
+        weir__pack_uint(list, (uint64_t)held->due_ms);
+        write_slots(list, held, held->back, held->backs);
+    }
+}
+
+static void write_closed(struct weir__buf *list,
+                         const struct weir__settle_call *call)
+{
+    const struct weir__delay_lease *lease;
+    size_t count = 0;
+
+    for (lease = call->topic->done; lease != NULL && call->is_last;
+         lease = lease->next_done)
+        count++;
+    if (count == 0)
+        return;
+    weir__pack_array(list, count);
+    for (lease = call->topic->done; lease != NULL; lease = lease->next_done)
+        weir__pack_uint(list, lease->base.token);
+}
+
+static uint64_t source_of(const struct weir__item *item)
+{
+    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot;
+}
+
+static void write_sources(struct weir__buf *list,
+                          const struct weir__settle_call *call, size_t planned)
+{
+    const struct weir__planned_pack *these =
+        &call->topic->shared->planned_packs.list[planned];
+    const struct weir__item *first = &call->topic->endings.list[these->first];
+
+    weir__pack_array(list, these->count);
+    for (size_t slot = 0; slot < these->count; slot++)
+        weir__pack_uint(list, source_of(&first[slot]));
+}
+
+static void write_pack(struct weir__buf *list,
+                       const struct weir__settle_call *call, size_t planned)
+{
+    const struct weir__items *items = &call->topic->endings;
+    const struct weir__planned_pack *these =
+        &call->topic->shared->planned_packs.list[planned];
+    struct weir__buf when = {0};
+
+    weir__planned_pack_when(&when, items, these,
+                            items->list[these->first].is_absolute);
+    weir__pack_uint(list, FIRST_PACK_KEY + call->packs + planned);
+    weir__pack_uint(list, these->count);
+    weir__pack_uint(list, these->size.header_len);
+    weir__pack_str(list, when.ptr, when.len);
+    list->failed = list->failed || when.failed;
+    weir__buf_fini(&when);
+}
+
+/* The script's number for what a pack is of. */
+static uint64_t form_of(const struct weir__item *item)
+{
+    switch (item->outcome) {
+    case WEIR__OUTCOME_FOLLOW:
+        return 2;
+    case WEIR__OUTCOME_DEAD:
+        return 3;
+    default:
+        return item->outcome == WEIR__OUTCOME_RETRY ? 1 : 0;
+    }
+}
+
+static void write_target(struct weir__buf *list,
+                         const struct weir__settle_call *call, size_t planned)
+{
+    const struct weir__delay_topic *target =
+        weir__settle_call_target(call, planned);
+    const struct weir__planned_pack *these =
+        &call->topic->shared->planned_packs.list[planned];
+
+    if (target == NULL)
+        weir__pack_str(list, "", 0);
+    else
+        weir__relays_write(list, call->topic->shared->store, target->base.name,
+                           these->call_slot, these->second);
+}
+
+static void write_moves(struct weir__buf *list,
+                        const struct weir__settle_call *call)
+{
+    const struct weir__items *items = &call->topic->endings;
+    const struct weir__planned_packs *planned_packs =
+        &call->topic->shared->planned_packs;
+
+    if (planned_packs->count == 0)
+        return;
+    weir__pack_array(list, 7 * planned_packs->count);
+    for (size_t i = 0; i < planned_packs->count; i++) {
+        write_pack(list, call, i);
+        weir__pack_uint(list,
+                        form_of(&items->list[planned_packs->list[i].first]));
+        write_sources(list, call, i);
+        write_target(list, call, i);
+    }
+}
+
+static void write_ends(struct weir__buf *list,
+                       const struct weir__settle_call *call)
+{
+    const struct weir__items *items = &call->topic->endings;
+
+    if (call->end_move == call->end_dead)
+        return;
+    weir__pack_array(list, 3 * (call->end_dead - call->end_move));
+    for (size_t at = call->end_move; at < call->end_dead; at++) {
+        const struct weir__item *item = &items->list[at];
+        struct weir_slice id = weir__item_id(items, item);
+        struct weir_slice record = weir__item_record(items, item);
+
+        weir__pack_uint(list, source_of(item));
+        weir__pack_str(list, id.ptr, id.len);
+        weir__pack_str(list, record.ptr, record.len);
+    }
+}
+
+void weir__settle_call_write_key(struct weir__buf *buf,
+                                 const struct weir__settle_call *call,
+                                 size_t planned)
+{
+    const struct weir__prefix *prefix = &call->topic->base.prefix;
+    const char *seq = call->topic->shared->planned_packs.list[planned].seq;
+
+    if (planned < call->moves)
+        weir__prefix_pack(buf, prefix, seq);
+    else
+        weir__prefix_outgoing(buf, prefix, seq);
+}
+
+/* The script and its keys. */
+static void write_keys(struct weir__buf *buf,
+                       const struct weir__settle_call *call, size_t args)
+{
+    const struct weir__prefix *prefix = &call->topic->base.prefix;
+    const struct weir__planned_packs *planned_packs =
+        &call->topic->shared->planned_packs;
+    uint32_t key = FIRST_PACK_KEY;
+
+    weir__resp_eval(buf, &weir__script_delay_settle,
+                    FIRST_PACK_KEY - 1 + call->packs + planned_packs->count +
+                        (planned_packs->count > call->moves ? 1 : 0),
+                    args);
+    weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
+    for (const struct weir__claimed_node *held = call->first; held != call->end;
+         held = held->next)
+        if (slots_of(held) > 0 && pack_of(held)->key == key) { /* its first */
+            weir__prefix_pack(buf, prefix, held->name);
+            key++;
+        }
+    for (size_t i = 0; i < planned_packs->count; i++)
+        weir__settle_call_write_key(buf, call, i);
+    if (planned_packs->count > call->moves)
+        weir__prefix_key(buf, prefix, "relay");
+}
+
+void weir__settle_call_write(struct weir__buf *buf,
+                             const struct weir__settle_call *call,
+                             bool leaves_out)
+{
+    struct weir__delay_topic *topic = call->topic;
+    struct weir__buf *lists = topic->shared->scratch;
+
+    for (size_t i = 0; i < LISTS; i++)
+        weir__buf_reset(&lists[i]);
+    write_nodes(&lists[NODES], call);
+    write_back(&lists[BACK], call);
+    write_closed(&lists[CLOSED], call);
+    write_moves(&lists[MOVES], call);
+    write_ends(&lists[ENDS], call);
+    write_keys(buf, call, leaves_out ? 8 : 7);
+    weir__resp_str(buf, topic->base.name);
+    for (size_t i = 0; i < LISTS; i++) {
+        weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
+        buf->failed = buf->failed || lists[i].failed;
+    }
+    weir__resp_int(buf, topic->max_dead);
+    if (leaves_out)
+        weir__resp_str(buf, "1");
+}
