@@ -16,12 +16,9 @@ static struct weir__redis *redis_of(struct weir__store *port)
 /* --- topics ------------------------------------------------------------- */
 
 static const struct weir__kind *
-kind_of(const struct weir__redis *store,
+kind_of(const struct weir__store_topic *topic,
         const struct weir__store_topic_options *options)
 {
-    const struct weir__store_topic *topic =
-        weir__redis_find(store, options->name);
-
     if (options->kind != NULL)
         return weir__kind_find(options->kind);
     return topic == NULL ? weir__kinds[0] : topic->kind;
@@ -32,12 +29,16 @@ static int topic_open(struct weir__store *port,
                       struct weir__store_topic **ret_topic)
 {
     struct weir__redis *store = redis_of(port);
-    const struct weir__kind *kind = kind_of(store, options);
-    struct weir__store_topic *topic;
+    struct weir__store_topic *topic = weir__redis_find(store, options->name);
+    const struct weir__kind *kind = kind_of(topic, options);
     bool was_in;
 
     if (kind == NULL)
         return WEIR_EINVAL;
+    if (topic != NULL && topic->kind == kind && options->served == NULL) {
+        *ret_topic = topic; /* the usual case: a request */
+        return WEIR_OK;
+    }
     was_in = weir__keeper_shut(store->keeper);
     topic = weir__topic_open(store, kind, options->name);
     if (topic != NULL && options->served != NULL) { /* not by a request */
