@@ -41,6 +41,8 @@ static int topic_open(struct weir__store *port,
     }
     was_in = weir__keeper_shut(store->keeper);
     topic = weir__topic_open(store, kind, options->name);
+    if (topic != NULL)
+        weir__topic_put_first(topic);
     if (topic != NULL && options->served != NULL) { /* not by a request */
         topic->options = options->served;
         topic->is_served = true;

@@ -77,7 +77,7 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
                                            const struct weir__kind *kind,
                                            struct weir_slice name)
 {
-    struct weir__store_topic **bucket = &store->buckets[bucket_of(name)];
+    struct weir__store_topic **last = &store->buckets[bucket_of(name)];
     struct weir__store_topic *topic = NULL;
 
     if (share(store, kind))
@@ -92,15 +92,15 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
     for (size_t i = 0; i < WEIR__LOSSES; i++)
         topic->losses[i].ns = INT64_MIN;
     kind->topic_init(topic);
-    topic->next_in_bucket = *bucket;
-    *bucket = topic;
+    while (*last != NULL)
+        last = &(*last)->next_in_bucket;
+    *last = topic;
     topic->next = store->topics;
     store->topics = topic;
     return topic;
 }
 
-/* Requests mean this one from now on. */
-static void put_first(struct weir__store_topic *topic)
+void weir__topic_put_first(struct weir__store_topic *topic)
 {
     struct weir__store_topic **bucket =
         &topic->store->buckets[bucket_of(weir__slice_str(topic->name))];
@@ -124,10 +124,7 @@ struct weir__store_topic *weir__topic_open(struct weir__redis *store,
            (topic->kind != kind ||
             !weir__slice_equal(weir__slice_str(topic->name), name)))
         topic = topic->next_in_bucket;
-    if (topic == NULL)
-        return topic_new(store, kind, name);
-    put_first(topic);
-    return topic;
+    return topic == NULL ? topic_new(store, kind, name) : topic;
 }
 
 void weir__topic_mark(struct weir__store_topic *topic)

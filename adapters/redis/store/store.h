@@ -146,10 +146,13 @@ struct weir__store_topic *weir__redis_find(const struct weir__redis *store,
                                            struct weir_slice name);
 
 /* Open a topic of a kind, or return the one that is open; NULL when out of
- * memory. */
+ * memory. What requests by that name mean stays as it is. */
 struct weir__store_topic *weir__topic_open(struct weir__redis *store,
                                            const struct weir__kind *kind,
                                            struct weir_slice name);
+
+/* Requests by its name mean this topic from now on. */
+void weir__topic_put_first(struct weir__store_topic *topic);
 
 /* The ops `flush` and `close`. */
 void weir__redis_flush(struct weir__store *port);
