@@ -2,6 +2,7 @@
 #include "bench/load.h"
 
 #include "bench/ask.h"
+#include "bench/stamps.h"
 #include "core/assert.h"
 #include "core/error.h"
 
@@ -114,6 +115,8 @@ struct bench_role bench_load_role(const struct bench *bench,
         .idle_topics = load->idle_topics,
         .handler = load->handler,
         .concurrency = load->concurrency,
+        .per_s = load->per_s,
+        .stamps = load->by == NULL ? BENCH_STAMP_NONE : BENCH_STAMP_WAKE,
     };
 }
 
@@ -389,6 +392,13 @@ static int gather(struct bench *bench, struct bench_team *team,
     rc = bench_load_workers(bench, team, load, role, err);
     if (rc < 0 || load->one_process)
         return rc;
+    if (load->by != NULL) {
+        role->follow_topic = role->topic;
+        role->topic = load->by;
+        rc = bench_team_join(team, role, err);
+        if (rc < 0)
+            return rc;
+    }
     role->adds = true;
     role->handles = role->handles_at_once = false;
     rc = bench_team_join(team, role, err);
@@ -403,13 +413,15 @@ int bench_load_flow(struct bench *bench, const struct bench_load *load,
     struct bench_wait wait = {topic, load->kind->name, load->jobs,
                               load->delay_ms * NS_PER_MS};
     struct bench_team team;
-    int rc = bench_team_init(&team, load->jobs, false, err);
+    int rc = bench_team_init(&team, load->jobs, load->by != NULL, err);
 
     if (rc < 0)
         return rc;
     rc = gather(bench, &team, load, &role, err);
     if (rc == WEIR_OK)
         rc = flow(bench, &team, &wait, row, err);
+    if (rc == WEIR_OK && load->by != NULL)
+        rc = bench_stamps_read(&team, NS_PER_MS, row, err);
     bench_team_fini(&team);
     return rc;
 }

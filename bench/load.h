@@ -13,6 +13,10 @@ struct bench_load {
     const char *lock, *parking, *auto_ack; /* as in struct bench_row */
     int64_t jobs, payload_bytes, batch, consumers, concurrency;
     int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
+    /* Of a flow. */
+    int64_t per_s;  /* > 0: so many are added in a second, not as many as go */
+    const char *by; /* another topic they go by: its handler adds each to theirs
+                       with its verdict. NULL: they do not */
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */
     enum bench_handler handler;
@@ -43,7 +47,8 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
                      struct weir_error *err);
 
 /* Add and handle at once, the workers running throughout: end_to_end_per_s,
- * elapsed_ms, server_us_per_job, client_us_per_job, lost, duplicated. */
+ * elapsed_ms, server_us_per_job, client_us_per_job, lost, duplicated, and
+ * p50_ms to max_ms from that verdict on. */
 int bench_load_flow(struct bench *bench, const struct bench_load *load,
                     const char *topic, struct bench_row *row,
                     struct weir_error *err);

@@ -11,7 +11,7 @@ const struct bench_case *const bench_cases[] = {
     &bench_case_compare,  &bench_case_throughput, &bench_case_floor,
     &bench_case_lateness, &bench_case_wake,       &bench_case_idle,
     &bench_case_scale,    &bench_case_crash,      &bench_case_groups,
-    &bench_case_handlers,
+    &bench_case_handlers, &bench_case_follow,
 };
 const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
 

@@ -114,6 +114,28 @@ static enum weir_verdict handle_later(void *arg, struct weir_job *job)
     return WEIR_RETRY;
 }
 
+/* The job goes on to another topic: what counts is its run there. */
+static enum weir_verdict handle_follow(void *arg, struct weir_job *job)
+{
+    struct member *self = arg;
+    struct weir_slice id = weir_job_id(job);
+    struct weir_follow follow = {.body = weir_job_body(job)};
+    char text[BENCH_ID_CAP];
+    int64_t number = -1;
+
+    if (!self->role->makes_ids) {
+        (void)snprintf(text, sizeof(text), "%.*s", (int)id.len,
+                       (const char *)id.ptr);
+        follow.id = text;
+    }
+    if (weir_job_i64(job, "n", &number) && number >= 0 &&
+        number < self->arena->tally->jobs)
+        atomic_store(&self->arena->stamp[number], bench_now_ns());
+    if (weir_job_follow_to(job, self->role->follow_topic, &follow) < 0)
+        fail(self, "a job could not be added to the other topic");
+    return WEIR_DONE;
+}
+
 /* On any thread. */
 static enum weir_verdict handle_blocking(void *arg, struct weir_job *job)
 {
@@ -129,6 +151,8 @@ static enum weir_verdict handle_blocking(void *arg, struct weir_job *job)
 
 static weir_run_fn handler_of(const struct member *self)
 {
+    if (self->role->follow_topic != NULL)
+        return handle_follow;
     switch (self->role->handler) {
     case BENCH_HANDLER_PENDING:
     case BENCH_HANDLER_RANDOM:

@@ -53,7 +53,8 @@ struct bench_arena {
 /* What a handler notes in `stamp`. */
 enum bench_stamps {
     BENCH_STAMP_NONE,
-    BENCH_STAMP_WAKE, /* ns since the producer noted the time */
+    BENCH_STAMP_WAKE, /* ns since the producer, or the handler that added the
+                         job, noted the time */
     BENCH_STAMP_LATE, /* us from its due time to now, below 0: early */
     BENCH_STAMP_ORDER /* the monotonic time in ns */
 };
@@ -88,6 +89,7 @@ struct bench_role {
     int64_t lease_ms;          /* 0: the default */
     int64_t concurrency;       /* of the topic; 0: the default */
     int64_t idle_topics;       /* other topics that it serves */
+    const char *follow_topic;  /* gets each job with its verdict, or NULL */
     const char *backlog_topic; /* served when ordered so, or NULL */
     int64_t backlog_jobs;
     int64_t clock_ahead_us;   /* the server's clock before ours */

@@ -23,7 +23,7 @@ FIELDS = """
     server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
-         "scale", "crash", "groups", "handlers"]
+         "scale", "crash", "groups", "handlers", "follow"]
 
 
 def environment(place):
@@ -196,6 +196,20 @@ def wake_times_every_job(place):
     expect(50, row["measured"])
     expect(0, row["early"])
     expect_true(row["p50_ms"] > 0, "it takes some time")
+
+
+@test
+def follow_times_every_job_from_the_verdict_that_added_it(place):
+    for ids in ("caller", "made"):
+        found = rows(place, "follow", "--jobs", "1000", "--ids", ids)
+        expect(["delay, 50000/s", "delay, as many as go"],
+               [row["label"] for row in found])
+        for row in found:
+            nothing_lost(row)
+            expect(1000, row["measured"])
+            expect(0, row["early"])
+            expect_true(row["end_to_end_per_s"] > 0, row["label"])
+            expect_true(0 < row["p50_ms"] <= row["max_ms"], row["label"])
 
 
 @test
