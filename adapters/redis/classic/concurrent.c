@@ -32,6 +32,16 @@ static void park(struct weir__consumer *consumer)
                         WEIR__SEND_AGAIN, on_parked);
 }
 
+/* The worker is registered as idle. As one that has nothing in hand, though
+ * another consumer found a message meanwhile: then it registers anew. */
+static void find_nothing(struct weir__consumer *consumer)
+{
+    if (consumer->topic->in_hand > 0 && !consumer->has_told_busy)
+        weir__consumer_next(consumer);
+    else
+        weir__consumer_rest(consumer);
+}
+
 static void on_popped(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__consumer *consumer = arg;
@@ -40,7 +50,7 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
     if (code == WEIR_OK && !weir__reply_int(reply, 1, &token))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && token == 0) {
-        weir__consumer_rest(consumer);
+        find_nothing(consumer);
         return;
     }
     if (code == WEIR_OK && !weir__consumer_keep(consumer, reply, 2))

@@ -26,6 +26,12 @@ static bool is_at_head(enum weir__consumer_state state)
     return state == WEIR__CONSUMER_LOOKING || state == WEIR__CONSUMER_WAITING;
 }
 
+/* A worker with one may hold its loop for long: others are woken before it. */
+static bool is_in_hand(enum weir__consumer_state state)
+{
+    return state >= WEIR__CONSUMER_HELD;
+}
+
 static void list_idle(struct weir__consumer *consumer)
 {
     struct weir__classic_topic *topic = consumer->topic;
@@ -46,9 +52,11 @@ void weir__consumer_state(struct weir__consumer *consumer,
     ev_timer_stop(topic->base.store->options.loop, &consumer->timer);
     topic->busy -= is_busy(consumer->state);
     topic->at_head -= is_at_head(consumer->state);
+    topic->in_hand -= is_in_hand(consumer->state);
     consumer->state = state;
     topic->busy += is_busy(state);
     topic->at_head += is_at_head(state);
+    topic->in_hand += is_in_hand(state);
     if (state == WEIR__CONSUMER_IDLE)
         list_idle(consumer);
 }
@@ -156,7 +164,8 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     const struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 5);
+    consumer->has_told_busy = topic->in_hand > 0;
+    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 6);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
@@ -164,6 +173,7 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
+    weir__resp_int(&bytes, consumer->has_told_busy);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_pop,
                         WEIR__SEND_ONCE, fn);
 }

@@ -59,9 +59,10 @@ struct weir__consumer {
     uint32_t index;
     uint32_t life; /* grows when nobody knows what the last one holds */
     bool has_lock;
-    bool is_auto;     /* this message is done when it is taken */
-    bool is_two_step; /* it is parked in a step of its own */
-    int64_t again_ns; /* wait so long after the lock was released; -1: idle */
+    bool is_auto;       /* this message is done when it is taken */
+    bool is_two_step;   /* it is parked in a step of its own */
+    bool has_told_busy; /* when it asked, others had messages */
+    int64_t again_ns;   /* wait so long after the lock was released; -1: idle */
     ev_timer timer;
     struct weir__message *message;
     char owner[WEIR__FIFO_OWNER_MAX];
@@ -91,6 +92,7 @@ struct weir__classic_topic {
     struct weir__consumer *idle;
     size_t busy;    /* consumers that have or may get a message */
     size_t at_head; /* LOOKING or WAITING */
+    size_t in_hand; /* with a message */
     bool has_backs;
     struct weir__message *ready, **ready_end;
     size_t ready_count;

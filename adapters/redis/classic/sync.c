@@ -123,9 +123,10 @@ static void peek(struct weir__consumer *consumer)
 {
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_classic_peek, 2, 1);
+    weir__resp_eval(&bytes, &weir__script_classic_peek, 2, 2);
     weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "fifo idle");
     weir__resp_str(&bytes, consumer->topic->base.store->worker);
+    weir__resp_int(&bytes, consumer->topic->in_hand > 0);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_peek,
                         WEIR__SEND_AGAIN, on_peeked);
 }

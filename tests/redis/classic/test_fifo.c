@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/classic/classic.h"
+#include "adapters/redis/classic/private.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
 #include "tests/redis/store/store_fixture.h"
@@ -15,6 +15,8 @@ static const char *const two_step[] = {"delay=0ms", "lease=300ms",
                                        "parking=two-step", NULL};
 static const char *const four[] = {"delay=0ms", "lease=300ms", "lock=no",
                                    "consumers=4", NULL};
+static const char *const two[] = {"delay=0ms", "lease=300ms", "consumers=2",
+                                  NULL};
 static const char *const locked[] = {"delay=0ms", "lease=300ms", "consumers=4",
                                      NULL};
 
@@ -112,6 +114,50 @@ TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
     (void)host_open_as("w1", "concurrent", four);
     AWAIT(redis_int(proc, "ZCARD weir:{t}:idle") == 1);
     EXPECT_INT(0, waiting());
+}
+
+/* Who is registered as idle; the last one is woken first. */
+static bool sleep_in_order(const char *workers)
+{
+    return strcmp(redis_text(proc, "ZRANGE weir:{t}:idle 0 -1"), workers) == 0;
+}
+
+static void check_order(const char *kind, const char *const *options)
+{
+    struct host *busy = host_open_as("w2", kind, options);
+
+    host_add(busy, "42", 0);
+    AWAIT(host_claim(busy, 10, 300) == 1);
+    (void)host_open_as("w1", kind, options);
+    AWAIT(sleep_in_order("w2 w1"));
+    host_settle_all(busy, WEIR__OUTCOME_DONE);
+    AWAIT(sleep_in_order("w1 w2"));
+}
+
+TEST(a_worker_with_a_message_in_hand_is_woken_after_those_without)
+{
+    check_order("concurrent", four);
+}
+
+TEST(a_worker_with_a_sync_message_in_hand_is_woken_after_those_without)
+{
+    check_order("sync", locked);
+}
+
+/* Both consumers of a worker try at once, and somebody else takes a message. */
+TEST(a_consumer_that_finds_nothing_knows_what_the_other_one_found)
+{
+    struct host *busy;
+
+    (void)world_open(NULL);
+    add_one("42");
+    add_one("43");
+    busy = host_open_as("w2", "concurrent", two);
+    AWAIT(weir__classic_topic_of(busy->topic)->length == 2);
+    (void)redis_text(proc, "LPOP weir:{t}:fifo"); /* they connect still */
+    AWAIT(host_claim(busy, 10, 300) == 1);
+    (void)host_open_as("w1", "concurrent", four);
+    AWAIT(sleep_in_order("w2 w1"));
 }
 
 TEST(a_topic_of_another_kind_is_left_alone)

@@ -3,7 +3,7 @@
 -- as idle until something is.
 --
 -- KEYS  fifo idle
--- ARGV  worker
+-- ARGV  worker, 1 if it has messages in hand
 -- Reply { time in us, message }, or { time in us } when there is none
 --#include message
 --#include wake
@@ -12,6 +12,6 @@ local time_us = time[1] * 1000000 + time[2]
 local message = call('LINDEX', KEYS[1], 0)
 local due = message and due_of(message) or nil
 if not message or due * 1000 > time_us then
-  fall_asleep(KEYS[2], ARGV[1], due)
+  fall_asleep(KEYS[2], ARGV[1], due, ARGV[2] == '1')
 end
 return { time_us, message }

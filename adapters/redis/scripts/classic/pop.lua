@@ -5,7 +5,8 @@
 -- KEYS  fifo parked alive meta idle lock
 -- ARGV  consumer, worker, lease ms, what to do with it: park (until it is
 --       settled), done (it counts as done) or none (it is parked later),
---       1 if the consumer must hold the lock
+--       1 if the consumer must hold the lock, 1 if the worker has messages in
+--       hand
 -- Reply { time in us, token, message }, { time in us, 0 } when there is none,
 --       { time in us, -1 } when the lock is lost
 local call = redis.call
@@ -20,7 +21,7 @@ if ARGV[5] == '1' and call('GET', lock) ~= consumer then
 end
 local message = call('LPOP', fifo)
 if not message then
-  fall_asleep(idle, ARGV[2])
+  fall_asleep(idle, ARGV[2], nil, ARGV[6] == '1')
   return { time_us, 0 }
 end
 if todo == 'park' then
