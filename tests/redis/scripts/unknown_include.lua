@@ -1,0 +1,2 @@
+--#include Message
+return 1
