@@ -238,6 +238,22 @@ int weir__options_read(struct weir__options *options, const char *topic,
     return rc;
 }
 
+int weir__options_pin(struct weir__options *options, const char *topic,
+                      const char *const *texts, struct weir_error *err)
+{
+    enum weir__topic_option option = WEIR__TOPIC_OPTIONS;
+    const char *value;
+    int rc = texts == NULL ? WEIR_OK
+                           : weir__options_read(options, topic, texts, err);
+
+    for (; texts != NULL && rc == WEIR_OK && *texts != NULL; texts++) {
+        rc = split(*texts, &option, &value, err);
+        if (rc == WEIR_OK)
+            options->pinned |= UINT64_C(1) << option;
+    }
+    return rc;
+}
+
 int weir__options_fit_one(const struct weir__options *options,
                           enum weir__topic_option option, const char *kind,
                           struct weir_error *err)

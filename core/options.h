@@ -6,7 +6,7 @@
  * a row here; whoever uses its value finds it in struct weir__options under its
  * name. A host program, the configuration file, flags, `weir topic set` and
  * what is stored on the server all say "name=value", and are read here, one
- * over the other: the file, the flags, what is stored. Pure functions. */
+ * over the other: the file, what is stored, the flags. Pure functions. */
 
 #include <weir/weir.h>
 
@@ -96,7 +96,8 @@ enum weir__topic_option {
 /* The values of all of them: a member of each option's name. A text that was
  * not given, and "none", is empty. */
 struct weir__options {
-    uint64_t given; /* a bit for each that is not the default */
+    uint64_t given;  /* a bit for each that is not the default */
+    uint64_t pinned; /* for each that what is stored does not beat */
 #define HOLD(name, form, kinds, min, max, fallback, word, value) \
     WEIR__HOLD_##form(name, max)
     WEIR__TOPIC_OPTION_MAP(HOLD)
@@ -129,6 +130,10 @@ int64_t weir__options_lease_ms(const struct weir__options *options);
  * back to the default. `topic` is whose options they are. WEIR_EINVAL. */
 int weir__options_read(struct weir__options *options, const char *topic,
                        const char *const *texts, struct weir_error *err);
+
+/* The same of texts that beat what is stored; NULL: none. */
+int weir__options_pin(struct weir__options *options, const char *topic,
+                      const char *const *texts, struct weir_error *err);
 
 /* The same with one option's value. */
 int weir__options_put(struct weir__options *options, const char *topic,

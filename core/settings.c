@@ -7,8 +7,8 @@
 #include "core/text.h"
 
 /* The options of a lane. What is stored with a topic beats what its worker was
- * configured with; what a job brings along beats both, where the job is
- * handled. */
+ * configured with, but for what its flags say; what a job brings along beats
+ * all, where the job is handled. */
 
 static struct weir__lane_shared *shared_new(const struct weir__options *options)
 {
@@ -80,7 +80,8 @@ static void take(const struct weir__lane *lane,
                   "%s: the stored option %.*s is not known here and ignored",
                   lane->name, (int)setting->name.len,
                   (const char *)setting->name.ptr);
-    else if (weir__options_put(options, lane->name, option, text, &err) < 0)
+    else if ((options->pinned >> option & 1) == 0 &&
+             weir__options_put(options, lane->name, option, text, &err) < 0)
         weir__log(log, WEIR_LEVEL_WARN, "%s: a stored option is ignored: %s",
                   lane->name, err.text);
 }

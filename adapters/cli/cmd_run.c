@@ -31,8 +31,8 @@ enum {
 };
 
 enum { TOPIC_FLAGS = 6 };
-_Static_assert((int)WEIR__TOPIC_OPTIONS + TOPIC_FLAGS < WEIR_MAX_OPTIONS,
-               "what the file says and what the flags say fits");
+_Static_assert((int)WEIR__TOPIC_OPTIONS < WEIR_MAX_OPTIONS,
+               "what the file says fits");
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
 static const double HURRY_S = 3.0;  /* for the server, at the end */
@@ -43,7 +43,7 @@ static const struct weir__flag flags[] = {
                 "are percent-decoded; may be given for many topics"},
     [CONFIG] = {"config", "F",
                 "serve the topics of a configuration file; what flags\n"
-                "say beats it"},
+                "say beats it, and what is stored with a topic"},
     [UNTIL_EMPTY] = {"until-empty", NULL,
                      "end when the topics hold nothing scheduled, ready or\n"
                      "running, also with other workers"},
@@ -73,7 +73,8 @@ struct run {
     struct weir__client client;
     const struct weir__args *args;
     struct weir__services services;
-    char *said[TOPIC_FLAGS]; /* by flags, of every topic: "name=value" */
+    /* By flags, of every topic: "name=value"; NULL ends them. */
+    char *said[TOPIC_FLAGS + 1];
     struct weir__watch watch;
     struct weir__notify notify;
     struct ev_timer drain, hurry;
@@ -260,11 +261,8 @@ static enum weir__exit serve_one(struct run *run,
     struct weir_topic_options options = weir__service_options(service);
     struct weir_error err = {0};
     char path[PATH_MAX];
-    size_t count = 0;
 
-    while (options.options[count] != NULL)
-        count++;
-    memcpy(&options.options[count], run->said, sizeof(run->said)); /* fits */
+    options.overrides = (const char *const *)run->said;
     if (!weir__service_find(&run->services, service, path))
         return WEIR__EXIT_USAGE;
     options.plugin = path;

@@ -15,6 +15,7 @@ int weir__facade_lane(const char *topic,
                       struct weir__lane_options *ret_lane,
                       struct weir_error *err)
 {
+    struct weir__options *values = &ret_lane->options;
     int rc = weir__topic_check(weir__slice_str(topic), err);
 
     if (rc < 0)
@@ -30,8 +31,11 @@ int weir__facade_lane(const char *topic,
         .self = options->self,
         .blocks = options->blocking,
     };
-    weir__options_init(&ret_lane->options);
-    return weir__options_read(&ret_lane->options, topic, options->options, err);
+    weir__options_init(values);
+    rc = weir__options_read(values, topic, options->options, err);
+    if (rc == WEIR_OK)
+        rc = weir__options_pin(values, topic, options->overrides, err);
+    return rc;
 }
 
 void weir__facade_close_plugin(struct weir__bound_plugin *bound)

@@ -60,6 +60,17 @@ def the_ladder_of_the_file_is_used_and_a_flag_beats_it(place):
 
 
 @test
+def what_is_stored_beats_the_file_and_a_flag_beats_both(place):
+    config = write(place, 'topic "t" { handler = flaky options = { "fail=9", '
+                          '"verdict=retry" } retry = "1ms 1ms 1ms" }\n')
+    place.ok("topic", "set", "t", "retry=none")
+    for job, attempts, flags in (("1", 1, ()), ("2", 3, ("--retry", "1ms 1ms"))):
+        place.add("t", job)
+        drain(place, config, *flags)
+        expect(attempts, place.ok("show", "t", job)["attempt"])
+
+
+@test
 def other_options_of_the_file_reach_the_worker(place):
     config = write(place, 'topic "t" { handler = flaky options = { "fail=9", '
                           '"verdict=fail" } on_dead = dead max_dead = 5 ttl = '

@@ -169,16 +169,6 @@ def stored_options_are_shown_and_removed(place):
 
 
 @test
-def a_stored_ladder_beats_that_of_the_worker(place):
-    place.ok("topic", "set", "t", "retry=none")
-    place.add("t", "1")
-    expect(0, place.weir("run", "--until-empty", "--retry", "1ms 1ms",
-                         "--handle", "t=flaky?fail=9&verdict=retry").code)
-    (job,) = place.ok("dead", "list", "t")
-    expect(["exhausted", 1], [job["reason"], job["attempt"]])
-
-
-@test
 def another_kind_is_refused_by_workers(place):
     place.ok("topic", "set", "t", "kind=delay")
     redis = Redis(os.path.join(place.data, "redis.sock"))

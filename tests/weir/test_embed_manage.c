@@ -172,6 +172,22 @@ TEST(what_is_stored_with_the_topic_beats_the_worker_and_yields_when_removed)
     EXPECT_INT(4, runs);
 }
 
+TEST(what_is_stored_does_not_beat_what_overrides_it)
+{
+    static const char *const overrides[] = {"retry=none", NULL};
+    struct weir_topic_options options = {
+        .run = run_retry, .options = {"retry=1h"}, .overrides = overrides};
+
+    open_host();
+    set("retry=10ms 10ms");
+    serve(weir, &options);
+    add("a", 0);
+    do
+        ask_stats();
+    while (last_stats.dead < 1);
+    EXPECT_INT(1, runs);
+}
+
 TEST(a_running_worker_follows_a_stored_option_before_the_next_job)
 {
     struct weir_topic_options options = {.run = run_retry,

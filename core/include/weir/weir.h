@@ -125,11 +125,14 @@ struct weir_topic_options {
      * value is the default. What topics of its kind do not have is refused.
      * Without "kind" it is as declared, or "delay". */
     const char *options[WEIR_MAX_OPTIONS];
+    /* More of them, over `options`, that what is stored with the topic does not
+     * beat; NULL: none. */
+    const char *const *overrides;
 };
 
 /* Serve `topic` from now on. Options are copied; what weir_reactor_set stored
- * with the topic beats them. Errors: WEIR_EINVAL (name, an option, a plugin's
- * options, a plugin that everybody may write to), WEIR_EEXISTS (served
+ * with the topic beats `options`. Errors: WEIR_EINVAL (name, an option, a
+ * plugin's options, a plugin that everybody may write to), WEIR_EEXISTS (served
  * already), WEIR_EABI and WEIR_ENOTFOUND (plugin) or what its `open` returned,
  * WEIR_ENOMEM, WEIR_ECANCELED (the reactor was stopped or is being freed);
  * `err` holds the sentence. A plugin is loaded and opened in here: that
