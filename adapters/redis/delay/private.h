@@ -30,8 +30,8 @@
  *            on_dead it goes to another topic by the outbox (store/outbox.h).
  *
  * The lease ends when its last verdict was answered; until then all of this is
- * under its token, and a verdict without it is refused. job.c, page.c, list.c
- * and stats.c look at jobs where they are. */
+ * under its token, and a verdict without it is refused. job.c, page.c, stats.c
+ * look at jobs where they are. */
 
 #include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
@@ -293,7 +293,58 @@ struct weir__overdue *weir__overdue_new(void);
 /* Are the limits of adds known? If not, what tells them flushes the adds. */
 bool weir__delay_knows_limits(struct weir__delay_topic *topic);
 
-/* --- delay/requeue.c, delay/purge.c, delay/page.c ------------------------- */
+/* --- delay/page.c --------------------------------------------------------- */
+
+enum { WEIR__PAGE = 256 };
+
+/* A node, or a dead job. */
+struct weir__member {
+    size_t at, len;   /* its name, in those of the page */
+    int64_t ms;       /* server time: due, or of death; in `run` a token */
+    uint32_t crashes; /* of a node: leases that count and are not in records */
+};
+
+/* Jobs in one state, one page after the other. The first member of what is made
+ * of them, zeroed but for what the caller sets. */
+struct weir__pages {
+    struct weir__request request; /* first */
+    struct weir__delay_topic *topic;
+    enum weir_job_state state;
+    bool is_bounded; /* without what is later than the time when it began */
+    size_t left;     /* at most; the caller counts */
+    /* A page is here, with the packs or records of its members; leads to
+     * weir__pages_next. */
+    void (*read)(struct weir__pages *pages, const struct redisReply *bodies);
+    /* There are no more. Frees this. */
+    void (*end)(struct weir__pages *pages, int code);
+
+    int64_t now_ms; /* server time when it began */
+    size_t rank;    /* of the next page */
+    size_t most;    /* of its members, by what the last ones brought */
+    size_t wanted;  /* members of this page */
+    size_t count;   /* that came */
+    bool is_last;
+    struct weir__buf names;
+    struct weir__member members[WEIR__PAGE];
+};
+
+/* Of a topic that exists: else WEIR_ENOTFOUND. */
+void weir__pages_begin(struct weir__pages *pages);
+void weir__pages_next(struct weir__pages *pages);
+
+/* Ask for packs or records of this page. */
+void weir__pages_fetch(struct weir__pages *pages);
+
+struct weir_slice weir__page_name(const struct weir__pages *pages,
+                                  size_t index);
+double weir__score_read(const char *text);
+
+int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
+                     size_t limit, weir_show_fn fn, void *arg);
+int weir__delay_dead(struct weir__store_topic *topic, size_t limit,
+                     weir_show_fn fn, void *arg);
+
+/* --- delay/requeue.c, delay/purge.c --------------------------------------- */
 
 int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
                         weir_count_fn fn, void *arg);
@@ -301,10 +352,8 @@ int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
 int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
                        weir_count_fn fn, void *arg);
-int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
-                     size_t limit, weir_show_fn fn, void *arg);
 
-/* --- delay/job.c, delay/list.c, delay/stats.c ----------------------------- */
+/* --- delay/job.c, delay/stats.c ------------------------------------------- */
 
 /* Fill in what a record says of a job; of an unreadable one that it is
  * malformed. WEIR_ENEWER. */
@@ -317,8 +366,6 @@ int weir__delay_show(struct weir__store_topic *topic, struct weir_slice id,
                      weir_show_fn fn, void *arg);
 int weir__delay_remove(struct weir__store_topic *topic, struct weir_slice id,
                        weir_delete_fn fn, void *arg);
-int weir__delay_dead(struct weir__store_topic *topic, size_t limit,
-                     weir_show_fn fn, void *arg);
 int weir__delay_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
 

@@ -83,6 +83,15 @@ void weir__prefix_outgoing(struct weir__buf *buf,
     append_pack(buf, prefix, 'o', seq);
 }
 
+void weir__prefix_command(struct weir__buf *buf,
+                          const struct weir__prefix *prefix, size_t argc,
+                          const char *name, const char *key)
+{
+    weir__resp_command(buf, argc);
+    weir__resp_str(buf, name);
+    weir__prefix_key(buf, prefix, key);
+}
+
 int64_t weir__digits_read(struct weir_slice digits)
 {
     int64_t number = 0;

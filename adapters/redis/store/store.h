@@ -264,6 +264,11 @@ void weir__prefix_pack(struct weir__buf *buf, const struct weir__prefix *prefix,
 void weir__prefix_outgoing(struct weir__buf *buf,
                            const struct weir__prefix *prefix, const char *seq);
 
+/* Begin a command of `argc` words: its name, and the key that it is about. */
+void weir__prefix_command(struct weir__buf *buf,
+                          const struct weir__prefix *prefix, size_t argc,
+                          const char *name, const char *key);
+
 /* The number that a text begins with, of up to 18 digits. */
 int64_t weir__digits_read(struct weir_slice digits);
 
