@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/bounded/bounded.h"
-#include "adapters/redis/classic/classic.h"
-#include "adapters/redis/delay/delay.h"
-#include "adapters/redis/external/external.h"
 #include "adapters/redis/store/kind.h"
 
 /* All kinds of topics. */

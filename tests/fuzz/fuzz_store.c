@@ -10,10 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "adapters/redis/bounded/bounded.h"
-#include "adapters/redis/classic/classic.h"
-#include "adapters/redis/delay/delay.h"
-#include "adapters/redis/external/external.h"
+#include "adapters/redis/store/kind.h"
 #include "core/mem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/peer.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/bounded/bounded.h"
-
 #include <string.h>
 
 #include "adapters/redis/bounded/private.h"

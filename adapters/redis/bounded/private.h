@@ -6,9 +6,7 @@
  * one struct weir__bounded_adds; events of one group that were claimed together
  * are one struct weir__bounded_lease, and settled together. */
 
-#include "adapters/redis/bounded/bounded.h"
-#include "adapters/redis/store/lease.h"
-#include "adapters/redis/store/renewal.h"
+#include "adapters/redis/store/kind.h"
 
 struct weir__bounded;
 struct weir__bounded_topic;

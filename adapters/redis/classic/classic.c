@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/classic/classic.h"
 #include "adapters/redis/classic/private.h"
 #include "core/assert.h"
 #include "core/random.h"

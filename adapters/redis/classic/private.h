@@ -18,9 +18,7 @@
  * consumers, classic/sync.c and classic/concurrent.c are the two ways to take a
  * message, classic/settle.c ends them, classic/manage.c answers requests. */
 
-#include "adapters/redis/classic/classic.h"
-#include "adapters/redis/store/renewal.h"
-#include "adapters/redis/store/store.h"
+#include "adapters/redis/store/kind.h"
 
 /* Longest wait until the server is polled again: a day. */
 #define WEIR__FIFO_WAIT_US INT64_C(86400000000)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/delay.h"
-
 #include <string.h>
 
 #include "adapters/redis/delay/backlog.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/delay/settle_call.h"
 #include "adapters/redis/store/keeper.h"

@@ -33,11 +33,9 @@
  * under its token, and a verdict without it is refused. job.c, page.c, stats.c
  * look at jobs where they are. */
 
-#include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/plan.h"
-#include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/outbox.h"
-#include "adapters/redis/store/renewal.h"
 #include "core/block_cache.h"
 
 struct weir__delay;

@@ -3,7 +3,6 @@
 
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
-#include "adapters/redis/delay/delay.h"
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/delay/settle_call.h"
 #include "core/assert.h"

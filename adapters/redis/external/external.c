@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/external/external.h"
-
 #include <stdio.h>
 #include <string.h>
 

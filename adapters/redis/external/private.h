@@ -12,9 +12,7 @@
  */
 
 #include "adapters/redis/delay/plan.h"
-#include "adapters/redis/external/external.h"
-#include "adapters/redis/store/lease.h"
-#include "adapters/redis/store/renewal.h"
+#include "adapters/redis/store/kind.h"
 
 struct weir__external;
 

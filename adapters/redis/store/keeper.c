@@ -33,7 +33,6 @@ enum {
 
 struct weir__keeper {
     const struct weir__redis *store;
-    const struct weir__kept *kept;
     struct weir__redis_url url;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -227,7 +226,7 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
 
 static void write_renewals(struct weir__keeper *keeper)
 {
-    weir__renewals_reset(&keeper->renewals);
+    weir__buf_reset(&keeper->renewals.bytes);
     for (const struct weir__store_topic *topic = keeper->store->topics;
          topic != NULL; topic = topic->next)
         if (topic->user != NULL && topic->kind->renew != NULL)
@@ -456,7 +455,7 @@ static int make_lock(struct weir__keeper *keeper)
 static void release(struct weir__keeper *keeper)
 {
     weir__overdue_free(keeper->overdue);
-    weir__renewals_fini(&keeper->renewals);
+    weir__buf_fini(&keeper->renewals.bytes);
     weir__mem_free(keeper);
 }
 

@@ -5,7 +5,7 @@
 /* The rules of a kind of topic. Each kind has a folder and one table; all of
  * them are in kinds.c. */
 
-#include "adapters/redis/store/renewal.h"
+#include "adapters/redis/store/lease.h"
 #include "adapters/redis/store/store.h"
 
 struct weir__overdue;
@@ -93,6 +93,16 @@ struct weir__kind {
 
 /* The first one is that of topics of which nothing else is known. */
 extern const struct weir__kind *const weir__kinds[WEIR__KINDS];
+
+/* Each in its folder. Entries of a list or a stream come from somebody else's
+ * key; events of a bounded topic are in groups of a bounded length; messages of
+ * a sync or concurrent one stand in one queue (docs/kinds.md). */
+extern const struct weir__kind weir__delay_kind;
+extern const struct weir__kind weir__list_kind;
+extern const struct weir__kind weir__stream_kind;
+extern const struct weir__kind weir__sync_kind;
+extern const struct weir__kind weir__concurrent_kind;
+extern const struct weir__kind weir__bounded_kind;
 
 /* NULL: there is none of that name. */
 const struct weir__kind *weir__kind_find(const char *name);

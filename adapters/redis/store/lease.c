@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/store/lease.h"
 
+#include <string.h>
+
 #include "adapters/redis/store/kind.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 void weir__lease_begin(struct weir__lease *lease,
                        struct weir__store_topic *topic)
@@ -36,6 +39,50 @@ size_t weir__leases_count(const struct weir__lease *lease, size_t most)
     for (; lease != NULL && count < most; lease = lease->next)
         count++;
     return count;
+}
+
+/* --- calls that prolong ------------------------------------------------- */
+
+/* Ahead of each call. */
+struct head {
+    const struct weir__script *script;
+    size_t len;
+};
+
+void weir__renewals_begin(struct weir__renewals *renewals,
+                          const struct weir__script *script)
+{
+    struct head head = {script, 0};
+
+    renewals->begun = renewals->bytes.len;
+    weir__buf_append(&renewals->bytes, &head, sizeof(head));
+}
+
+void weir__renewals_end(struct weir__renewals *renewals)
+{
+    struct weir__buf *bytes = &renewals->bytes;
+    struct head head;
+
+    if (bytes->failed)
+        return;
+    memcpy(&head, bytes->ptr + renewals->begun, sizeof(head));
+    head.len = bytes->len - renewals->begun - sizeof(head);
+    memcpy(bytes->ptr + renewals->begun, &head, sizeof(head));
+}
+
+struct weir_slice weir__renewals_next(const struct weir__renewals *renewals,
+                                      size_t *at,
+                                      const struct weir__script **ret_script)
+{
+    const struct weir__buf *bytes = &renewals->bytes;
+    struct head head;
+
+    if (bytes->failed || *at >= bytes->len)
+        return (struct weir_slice){0};
+    memcpy(&head, bytes->ptr + *at, sizeof(head));
+    *ret_script = head.script;
+    *at += sizeof(head) + head.len;
+    return weir__slice_of(bytes->ptr + *at - head.len, head.len);
 }
 
 /* --- prolonging --------------------------------------------------------- */
@@ -99,5 +146,5 @@ void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms)
             break;
         send_renewal(topic, script, call);
     }
-    weir__renewals_fini(&renewals);
+    weir__buf_fini(&renewals.bytes);
 }

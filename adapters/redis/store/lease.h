@@ -34,4 +34,25 @@ void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
 /* How many there are from `lease` on, up to `most`. */
 size_t weir__leases_count(const struct weir__lease *lease, size_t most);
 
+/* --- prolonging ----------------------------------------------------------- */
+
+/* Calls that prolong leases, one behind the other. They are written by the
+ * rules of a kind, and sent by the loop thread or by the keeper. Each answers
+ * with a list of tokens: leases that are gone. */
+struct weir__renewals {
+    struct weir__buf bytes;
+    size_t begun; /* where the call that is being written begins */
+};
+
+/* Begin a call of the script; it is written to `renewals->bytes`. */
+void weir__renewals_begin(struct weir__renewals *renewals,
+                          const struct weir__script *script);
+void weir__renewals_end(struct weir__renewals *renewals);
+
+/* The call at `*at`, which is moved behind it; an empty slice: there is none.
+ * Begin with 0. */
+struct weir_slice weir__renewals_next(const struct weir__renewals *renewals,
+                                      size_t *at,
+                                      const struct weir__script **ret_script);
+
 #endif

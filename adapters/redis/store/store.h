@@ -229,7 +229,7 @@ void weir__redis_register_name(struct weir__redis *store, const char *name);
 void weir__redis_register_for(struct weir__redis *store, const char *name,
                               struct weir__request *request);
 
-/* --- store/call_slot.c: names of packs, calls that may be repeated -------- */
+/* --- store/names.c: names, call slots, and what is logged ----------------- */
 
 /* A name that nobody else gives; needs the producer number. */
 void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);
@@ -245,8 +245,6 @@ void weir__call_slot_leave(struct weir__redis *store, uint32_t call_slot);
 void weir__call_slot_write(struct weir__buf *buf,
                            const struct weir__redis *store, uint32_t call_slot,
                            uint64_t number);
-
-/* --- store/names.c: names, and what is logged ----------------------------- */
 
 void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic);
 
@@ -296,7 +294,7 @@ void weir__topic_log_loss(struct weir__store_topic *topic, enum weir__loss loss,
 /* Log what was not yet, where its second is over or `is_last`. */
 void weir__topic_log_losses(struct weir__store_topic *topic, bool is_last);
 
-/* --- store/topic.c, store/topics.c: requests that every kind has ---------- */
+/* --- store/topic.c: requests that every kind has, the stored options ------ */
 
 int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
                       weir_code_fn fn, void *arg);
@@ -308,12 +306,6 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
 int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg);
 int weir__redis_topics(struct weir__store *store, weir_topics_fn fn, void *arg);
-
-/* --- store/follow.c: the stored options ----------------------------------- */
-
-/* Ask for all of them. */
-void weir__topic_request_options(struct weir__store_topic *topic,
-                                 struct weir__request *request);
 
 /* Those that the user was told are of another revision: read them, tell the
  * user, then the kind. Nothing while that is under way. */

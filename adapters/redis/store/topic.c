@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/store/kind.h"
 #include "core/mem.h"
 #include "core/text.h"
 
-/* What is stored with a topic as a whole: whether it is paused, and its
- * options, each a field of the hash `options`. Their revision in `meta` grows
- * with every change; claims and adds tell it, and who meets a new one reads
- * what concerns him anew. */
+/* What is stored with a topic as a whole, of whatever kind it is: whether it is
+ * paused, and its options, each a field of the hash `options`. Their revision
+ * in `meta` grows with every change; claims and adds tell it, and who meets a
+ * new one reads what concerns him anew. And the names of all topics. */
 
 /* --- pause and set ------------------------------------------------------ */
 
@@ -114,6 +115,17 @@ int weir__topic_set(struct weir__store_topic *topic,
 
 /* --- reading options ---------------------------------------------------- */
 
+static void request_options(struct weir__store_topic *topic,
+                            struct weir__request *request)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "HGETALL");
+    weir__prefix_key(&bytes, &topic->prefix, "options");
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, request);
+}
+
 struct settings_request {
     struct weir__request request;
     struct weir__store_topic *topic;
@@ -158,7 +170,7 @@ static void on_exists(struct weir__request *request, int code,
         return;
     }
     wanted->request.done = on_settings;
-    weir__topic_request_options(wanted->topic, &wanted->request);
+    request_options(wanted->topic, &wanted->request);
 }
 
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
@@ -182,6 +194,56 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &wanted->request);
     return WEIR_OK;
+}
+
+/* --- following them ----------------------------------------------------- */
+
+/* WEIR_ENOMEM. */
+static int tell(struct weir__store_topic *topic, const struct redisReply *reply)
+{
+    size_t count = 0;
+    struct weir__setting *settings = weir__settings_read(reply, &count);
+
+    if (settings == NULL)
+        return WEIR_ENOMEM;
+    topic->store->events.options(topic->user, settings, count);
+    weir__mem_free(settings);
+    return WEIR_OK;
+}
+
+static void on_options(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__options_request *follow =
+        (struct weir__options_request *)request; /* first */
+    struct weir__store_topic *topic = follow->topic;
+
+    topic->is_following = false;
+    weir__topic_log_error(topic, "options", code, reply);
+    if (code == WEIR_OK && reply->type != REDIS_REPLY_ARRAY)
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && topic->user == NULL)
+        code = WEIR_ECANCELED; /* nobody there to tell */
+    if (code == WEIR_OK)
+        code = tell(topic, reply);
+    if (code == WEIR_OK)
+        topic->revision = follow->revision; /* else it is told again */
+    if (topic->kind->followed != NULL)
+        topic->kind->followed(topic, code);
+}
+
+void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
+{
+    struct weir__options_request *follow = &topic->follow;
+
+    if (topic->is_following || topic->revision == revision)
+        return;
+    topic->is_following = true;
+    follow->request.done = on_options;
+    follow->topic = topic;
+    follow->revision = revision;
+    request_options(topic, &follow->request);
+    weir__conn_flush(topic->store->commands);
 }
 
 /* --- the kind ----------------------------------------------------------- */
@@ -227,5 +289,131 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
     weir__resp_str(&bytes, "kind");
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &wanted->request);
+    return WEIR_OK;
+}
+
+/* --- all topics --------------------------------------------------------- */
+
+enum {
+    TOPICS_PAGE = 1000,              /* names, about */
+    TOPICS_BYTES = 64 * 1024 * 1024, /* of all names: more than a million */
+    TOPICS_PAGES = 1000 * 1000,
+    CURSOR_MAX = 20
+};
+
+/* Names come in pages, some of them twice, and are told sorted. */
+struct topic_list {
+    struct weir__request request;
+    struct weir__redis *store;
+    weir_topics_fn fn;
+    void *arg;
+    struct weir__buf names; /* a NUL behind each */
+    size_t count, pages;
+};
+
+static void request_topics(struct topic_list *list, struct weir_slice cursor)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 5);
+    weir__resp_str(&bytes, "SSCAN");
+    weir__resp_str(&bytes, "weir:topics");
+    weir__resp_bytes(&bytes, cursor);
+    weir__resp_str(&bytes, "COUNT");
+    weir__resp_int(&bytes, TOPICS_PAGE);
+    weir__redis_send(list->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &list->request);
+    weir__conn_flush(list->store->commands);
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const char *const *one = left;
+    const char *const *other = right;
+
+    return strcmp(*one, *other);
+}
+
+/* All names in order, each once; WEIR_ENOMEM. */
+static int tell_topics(const struct topic_list *list)
+{
+    const char **names =
+        weir__mem_grow(NULL, list->count + 1, sizeof(names[0]));
+    const char *at = (const char *)list->names.ptr;
+
+    if (names == NULL)
+        return WEIR_ENOMEM;
+    for (size_t i = 0; i < list->count; i++, at += strlen(at) + 1)
+        names[i] = at;
+    if (list->count > 1)
+        qsort(names, list->count, sizeof(names[0]), by_bytes);
+    for (size_t i = 0; i < list->count; i++)
+        if (i == 0 || strcmp(names[i - 1], names[i]) != 0)
+            list->fn(WEIR_OK, names[i], list->arg);
+    weir__mem_free(names);
+    return WEIR_OK;
+}
+
+/* WEIR_ESERVER: not an answer to SSCAN. */
+static int read_topics(struct topic_list *list, const struct redisReply *reply,
+                       struct weir_slice *ret_cursor)
+{
+    struct weir_slice name;
+
+    if (!weir__reply_str(reply, 0, ret_cursor) || ret_cursor->len == 0 ||
+        ret_cursor->len > CURSOR_MAX || reply->elements != 2 ||
+        reply->element[1]->type != REDIS_REPLY_ARRAY)
+        return WEIR_ESERVER;
+    for (size_t i = 0; i < (size_t)reply->element[1]->elements; i++) {
+        if (!weir__reply_str(reply->element[1], i, &name) ||
+            weir__topic_check(name, NULL) < 0)
+            continue; /* no topic has such a name */
+        weir__buf_append(&list->names, name.ptr, name.len);
+        weir__buf_append(&list->names, "", 1);
+        list->count++;
+    }
+    if (list->names.failed)
+        return WEIR_ENOMEM;
+    return list->names.len > TOPICS_BYTES ? WEIR_ETOOBIG : WEIR_OK;
+}
+
+static void on_topics(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct topic_list *list =
+        (struct topic_list *)request; /* its first member */
+    struct weir_slice cursor;
+
+    if (code == WEIR_OK)
+        code = read_topics(list, reply, &cursor);
+    if (code == WEIR_OK && !weir__slice_equal(cursor, weir__slice_str("0"))) {
+        if (++list->pages < TOPICS_PAGES) {
+            request_topics(list, cursor);
+            return;
+        }
+        code = WEIR_ESERVER; /* it has no end */
+    }
+    if (code == WEIR_OK)
+        code = tell_topics(list);
+    list->fn(code, NULL, list->arg);
+    weir__buf_fini(&list->names);
+    weir__mem_free(list);
+}
+
+int weir__redis_topics(struct weir__store *port, weir_topics_fn fn, void *arg)
+{
+    struct weir__redis *store = (struct weir__redis *)port; /* first member */
+    struct topic_list *list;
+
+    if (store->is_closed)
+        return WEIR_ECANCELED;
+    list = weir__mem_new(sizeof(*list));
+    if (list == NULL)
+        return WEIR_ENOMEM;
+    list->request.done = on_topics;
+    list->store = store;
+    list->fn = fn;
+    list->arg = arg;
+    request_topics(list, weir__slice_str("0"));
     return WEIR_OK;
 }

@@ -4,7 +4,6 @@
 
 /* Bounded stores with the topic "t"; the body of an event is a number. */
 
-#include "adapters/redis/bounded/bounded.h"
 #include "tests/redis/store/store_fixture.h"
 
 struct host *bounded_open(const char *worker,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/external/external.h"
+#include "adapters/redis/store/kind.h"
 #include "core/lane.h"
 #include "tests/redis/store/lease_fixture.h"
 

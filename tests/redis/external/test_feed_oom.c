@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
 #include "tests/redis/store/store_fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-#include "adapters/redis/external/external.h"
+#include "adapters/redis/store/kind.h"
 #include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "adapters/redis/external/external.h"
+#include "adapters/redis/store/kind.h"
 #include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 

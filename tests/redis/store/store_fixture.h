@@ -8,7 +8,7 @@
 
 #include <ev.h>
 
-#include "adapters/redis/delay/delay.h"
+#include "adapters/redis/store/kind.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/harness/test.h"
 

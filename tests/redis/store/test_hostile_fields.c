@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapters/redis/classic/classic.h"
-#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 

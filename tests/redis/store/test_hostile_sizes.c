@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/external/external.h"
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 
