@@ -172,6 +172,22 @@ TEST(what_was_not_durable_is_not_done)
     EXPECT_INT(2, flushes);
 }
 
+static enum weir_verdict fail_for_good(struct weir_job *job)
+{
+    return weir_fail(job, "no use");
+}
+
+TEST(a_flush_that_fails_changes_no_other_verdict)
+{
+    open_with_ladder("1s 1s");
+    behaviour = fail_for_good;
+    flush_rc = -1;
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_STR("dead", mem_store_job(store, "a")->state);
+    EXPECT_STR("no use", mem_store_job(store, "a")->error);
+}
+
 static enum weir_verdict add_one_more(struct weir_job *job)
 {
     const struct weir_follow follow = {.id = "next"};
