@@ -142,8 +142,6 @@ int weir__delay_add(struct weir__store_topic *base,
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (shared->store->is_closed)
-        return WEIR_ECANCELED;
     if (shared->collected + weir__conn_queued(shared->store->commands) >
         UNANSWERED_MAX)
         return WEIR_EFULL;

@@ -9,9 +9,9 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* One job by its id: show, delete, reschedule. First the index says where the
- * job is (or the id itself, where weir made it), then the slot script looks
- * there; to show it, its bytes are fetched as well. When the job moved in
+/* One job by its id: show, delete, reschedule, forget. First the index says
+ * where the job is (or the id itself, where weir made it), then the slot script
+ * looks there; to show it, its bytes are fetched as well. When the job moved in
  * between, everything starts over. */
 
 enum { TRIES = 5 };
@@ -19,16 +19,17 @@ enum { TRIES = 5 };
 struct job_request {
     struct weir__request request;
     struct weir__delay_topic *topic;
-    weir_show_fn show_fn; /* exactly one of the three */
+    weir_show_fn show_fn; /* exactly one of the four */
     weir_delete_fn delete_fn;
     weir_reschedule_fn reschedule_fn;
+    weir_count_fn forget_fn; /* delete it if it is dead */
     void *arg;
     int64_t delay_ms, at_ms; /* to reschedule */
     int tries;
     size_t id_len;
     char id[WEIR_MAX_ID + 1];
     char place[WEIR__SEQ_LEN + 1]; /* seq, or "D": dead */
-    char slot_text[4];             /* "": by the index */
+    char slot_text[12];            /* "": by the index */
     enum weir_job_state state;
     struct weir_job_info info;
     uint32_t crashes;
@@ -40,22 +41,15 @@ static void look_up(struct job_request *job);
 static void finish(struct job_request *job, int code,
                    const struct weir_job_info *info)
 {
-    weir_show_fn show_fn = job->show_fn;
-    weir_delete_fn delete_fn = job->delete_fn;
-    weir_reschedule_fn reschedule_fn = job->reschedule_fn;
-    enum weir_job_state state = job->state;
-    int64_t due_ms = job->info.due_ms;
-    void *arg = job->arg;
-
-    if (code != WEIR_OK)
-        info = NULL;
-    if (show_fn != NULL)
-        show_fn(code, info, arg);
+    if (job->show_fn != NULL)
+        job->show_fn(code, code == WEIR_OK ? info : NULL, job->arg);
+    if (job->delete_fn != NULL)
+        job->delete_fn(code, job->state, job->arg);
+    if (job->reschedule_fn != NULL)
+        job->reschedule_fn(code, job->state, job->info.due_ms, job->arg);
+    if (job->forget_fn != NULL)
+        job->forget_fn(code, code == WEIR_OK, job->arg);
     weir__mem_free(job);
-    if (delete_fn != NULL)
-        delete_fn(code, state, arg);
-    if (reschedule_fn != NULL)
-        reschedule_fn(code, state, due_ms, arg);
 }
 
 static void start_over(struct job_request *job)
@@ -135,9 +129,8 @@ static void fetch(struct job_request *job)
 
     job->request.done = on_bytes;
     if (job->state == WEIR_JOB_DEAD) {
-        weir__resp_command(&bytes, 3);
-        weir__resp_str(&bytes, "HGET");
-        weir__prefix_key(&bytes, &job->topic->base.prefix, "rec");
+        weir__prefix_command(&bytes, &job->topic->base.prefix, 3, "HGET",
+                             "rec");
         weir__resp_str(&bytes, job->id);
     } else {
         weir__resp_command(&bytes, 2);
@@ -215,9 +208,9 @@ static void write_when(struct weir__buf *bytes, const struct job_request *job)
 
 static const char *verb_of(const struct job_request *job)
 {
-    return job->delete_fn != NULL       ? "delete"
+    return job->show_fn != NULL         ? "show"
            : job->reschedule_fn != NULL ? "reschedule"
-                                        : "show";
+                                        : "delete";
 }
 
 /* A delete that is repeated would not find its job, and a delay would begin
@@ -259,10 +252,7 @@ static bool read_place(struct job_request *job)
         return false;
     memcpy(job->place, seq, WEIR__SEQ_LEN);
     job->place[WEIR__SEQ_LEN] = '\0';
-    job->slot_text[0] = (char)('0' + slot / 100);
-    job->slot_text[1] = (char)('0' + slot / 10 % 10);
-    job->slot_text[2] = (char)('0' + slot % 10);
-    job->slot_text[3] = '\0';
+    (void)snprintf(job->slot_text, sizeof(job->slot_text), "%u", slot);
     return true;
 }
 
@@ -284,7 +274,10 @@ static void on_index(struct weir__request *request, int code,
         finish(job, WEIR_ENOTFOUND, NULL);
         return;
     }
-    request_slot(job);
+    if (job->forget_fn != NULL && strcmp(job->place, "D") != 0)
+        finish(job, WEIR_ENOTFOUND, NULL); /* there is one, but not dead */
+    else
+        request_slot(job);
 }
 
 static void look_up(struct job_request *job)
@@ -292,9 +285,7 @@ static void look_up(struct job_request *job)
     struct weir__buf bytes = {0};
 
     job->request.done = on_index;
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HGET");
-    weir__prefix_key(&bytes, &job->topic->base.prefix, "ids");
+    weir__prefix_command(&bytes, &job->topic->base.prefix, 3, "HGET", "ids");
     weir__resp_str(&bytes, job->id);
     weir__redis_send(job->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &job->request);
@@ -302,70 +293,48 @@ static void look_up(struct job_request *job)
 
 /* --- the port ----------------------------------------------------------- */
 
-/* NULL when out of memory. */
-static struct job_request *job_new(struct weir__delay_topic *topic,
-                                   struct weir_slice id, void *arg)
+static int begin(struct weir__store_topic *topic, struct weir_slice id,
+                 const struct job_request *what)
 {
     struct job_request *job = weir__mem_new(sizeof(*job));
 
     WEIR_ASSERT(id.len > 0 && id.len <= WEIR_MAX_ID);
     if (job == NULL)
-        return NULL;
-    job->topic = topic;
-    job->arg = arg;
+        return WEIR_ENOMEM;
+    *job = *what;
+    job->topic = weir__delay_topic_of(topic);
     memcpy(job->id, id.ptr, id.len);
     job->id_len = id.len;
-    return job;
+    look_up(job);
+    return WEIR_OK;
 }
 
-int weir__delay_show(struct weir__store_topic *base, struct weir_slice id,
+int weir__delay_show(struct weir__store_topic *topic, struct weir_slice id,
                      weir_show_fn fn, void *arg)
 {
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct job_request *job;
-
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    job = job_new(topic, id, arg);
-    if (job == NULL)
-        return WEIR_ENOMEM;
-    job->show_fn = fn;
-    look_up(job);
-    return WEIR_OK;
+    return begin(topic, id, &(struct job_request){.show_fn = fn, .arg = arg});
 }
 
-int weir__delay_remove(struct weir__store_topic *base, struct weir_slice id,
+int weir__delay_remove(struct weir__store_topic *topic, struct weir_slice id,
                        weir_delete_fn fn, void *arg)
 {
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct job_request *job;
-
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    job = job_new(topic, id, arg);
-    if (job == NULL)
-        return WEIR_ENOMEM;
-    job->delete_fn = fn;
-    look_up(job);
-    return WEIR_OK;
+    return begin(topic, id, &(struct job_request){.delete_fn = fn, .arg = arg});
 }
 
-int weir__delay_reschedule(struct weir__store_topic *base,
+int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_count_fn fn, void *arg)
+{
+    return begin(topic, id, &(struct job_request){.forget_fn = fn, .arg = arg});
+}
+
+int weir__delay_reschedule(struct weir__store_topic *topic,
                            const struct weir__reschedule *what,
                            weir_reschedule_fn fn, void *arg)
 {
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct job_request *job;
-
     WEIR_ASSERT(what->delay_ms >= 0 && what->at_ms >= 0);
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    job = job_new(topic, what->id, arg);
-    if (job == NULL)
-        return WEIR_ENOMEM;
-    job->reschedule_fn = fn;
-    job->delay_ms = what->delay_ms;
-    job->at_ms = what->at_ms;
-    look_up(job);
-    return WEIR_OK;
+    return begin(topic, what->id,
+                 &(struct job_request){.reschedule_fn = fn,
+                                       .arg = arg,
+                                       .delay_ms = what->delay_ms,
+                                       .at_ms = what->at_ms});
 }

@@ -348,8 +348,6 @@ int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
                         weir_count_fn fn, void *arg);
 int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
-int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
-                       weir_count_fn fn, void *arg);
 
 /* --- delay/job.c, delay/stats.c ------------------------------------------- */
 
@@ -364,6 +362,8 @@ int weir__delay_show(struct weir__store_topic *topic, struct weir_slice id,
                      weir_show_fn fn, void *arg);
 int weir__delay_remove(struct weir__store_topic *topic, struct weir_slice id,
                        weir_delete_fn fn, void *arg);
+int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
+                       weir_count_fn fn, void *arg);
 int weir__delay_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
 

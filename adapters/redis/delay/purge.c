@@ -205,10 +205,8 @@ static void request_nodes(struct purge *purge)
     struct weir__buf bytes = {0};
 
     purge->request.done = on_nodes;
-    weir__resp_command(&bytes, 4);
-    weir__resp_str(&bytes, "ZRANGE");
-    weir__prefix_key(&bytes, &purge->topic->base.prefix,
-                     purge->is_running ? "run" : "wait");
+    weir__prefix_command(&bytes, &purge->topic->base.prefix, 4, "ZRANGE",
+                         purge->is_running ? "run" : "wait");
     weir__resp_int(&bytes, 0);
     weir__resp_int(&bytes, NODES - 1);
     weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
@@ -257,82 +255,27 @@ static void request_counters(struct purge *purge)
     struct weir__buf bytes = {0};
 
     purge->request.done = on_counters;
-    weir__resp_command(&bytes, 2 + COUNT);
-    weir__resp_str(&bytes, "HMGET");
-    weir__prefix_key(&bytes, &purge->topic->base.prefix, "meta");
+    weir__prefix_command(&bytes, &purge->topic->base.prefix, 2 + COUNT, "HMGET",
+                         "meta");
     for (size_t i = 0; i < COUNT; i++)
         weir__resp_str(&bytes, fields[i]);
     weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &purge->request);
 }
 
-/* NULL when out of memory. */
-static struct purge *purge_new(struct weir__delay_topic *topic,
-                               weir_count_fn fn, void *arg)
+int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
+                      weir_count_fn fn, void *arg)
 {
     struct purge *purge = weir__mem_new(sizeof(*purge));
 
     if (purge == NULL)
-        return NULL;
-    purge->topic = topic;
+        return WEIR_ENOMEM;
+    purge->topic = weir__delay_topic_of(topic);
     purge->fn = fn;
     purge->arg = arg;
-    return purge;
-}
-
-int weir__delay_purge(struct weir__store_topic *base, enum weir__purge what,
-                      weir_count_fn fn, void *arg)
-{
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct purge *purge;
-
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    purge = purge_new(topic, fn, arg);
-    if (purge == NULL)
-        return WEIR_ENOMEM;
     if (what == WEIR__PURGE_DEAD)
         request_dead(purge);
     else
         request_counters(purge);
-    return WEIR_OK;
-}
-
-static void on_forgotten(struct weir__request *request, int code,
-                         const struct redisReply *reply)
-{
-    struct purge *purge = (struct purge *)request; /* its first member */
-    struct weir_slice word;
-
-    if (code == WEIR_OK && !weir__reply_str(reply, 0, &word))
-        code = WEIR_ESERVER;
-    if (code == WEIR_OK && !weir__slice_equal(word, weir__slice_str("dead")))
-        code = WEIR_ENOTFOUND; /* there is none, or it is not dead */
-    purge->count = code == WEIR_OK;
-    finish(purge, code);
-}
-
-int weir__delay_forget(struct weir__store_topic *base, struct weir_slice id,
-                       weir_count_fn fn, void *arg)
-{
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct weir__buf bytes = {0};
-    struct purge *purge;
-
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    purge = purge_new(topic, fn, arg);
-    if (purge == NULL)
-        return WEIR_ENOMEM;
-    purge->request.done = on_forgotten;
-    weir__resp_eval(&bytes, &weir__script_delay_slot, 8, 4);
-    weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "wait run ids meta p: dead rec idle");
-    weir__resp_str(&bytes, "delete");
-    weir__resp_bytes(&bytes, id);
-    weir__resp_str(&bytes, "D");
-    weir__resp_str(&bytes, "");
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_slot,
-                     WEIR__SEND_ONCE, &purge->request);
     return WEIR_OK;
 }
