@@ -89,23 +89,12 @@ static int claim(struct weir__store_topic *topic,
 
 /* --- what the store asks for -------------------------------------------- */
 
-static void fail_adds(struct weir__store_topic *topic, int code)
-{
-    weir__bounded_fail_adds(weir__bounded_topic_of(topic), code);
-}
-
 static void numbered(struct weir__store_topic *topic, int code)
 {
     if (code == WEIR_OK)
         weir__bounded_flush_adds(weir__bounded_topic_of(topic));
     else
-        fail_adds(topic, code);
-}
-
-static void followed(struct weir__store_topic *topic, int code)
-{
-    (void)code; /* the next claim has the revision again */
-    weir__bounded_followed(weir__bounded_topic_of(topic));
+        weir__bounded_fail_adds(topic, code);
 }
 
 /* Settle before claim: what came back frees its group first. */
@@ -128,8 +117,8 @@ const struct weir__kind weir__bounded_kind = {
     .topic_fini = topic_fini,
     .flush = flush,
     .numbered = numbered,
-    .followed = followed,
-    .fail_adds = fail_adds,
+    .followed = weir__bounded_followed,
+    .fail_adds = weir__bounded_fail_adds,
     .claim = claim,
     .settle = weir__bounded_settle,
     .start = weir__bounded_start,
@@ -138,5 +127,8 @@ const struct weir__kind weir__bounded_kind = {
     .add = weir__bounded_add,
     .purge = weir__bounded_purge,
     .list = weir__bounded_list,
-    .stats = weir__bounded_stats,
+    .stats = weir__topic_stats,
+    .stats_script = &weir__script_bounded_stats,
+    .stats_keys = "meta",
+    .stats_key_count = 1,
 };

@@ -34,7 +34,7 @@ struct weir__bounded_claim {
     int64_t revision;
     int64_t time_us;
     struct weir__claimed claimed;
-    struct weir__bounded_lease *first, *last; /* linked by next_spent */
+    struct weir__run *first, **end;
 };
 
 /* --- leases --------------------------------------------------------------- */
@@ -181,13 +181,8 @@ static void read_leases(struct weir__bounded_claim *asked,
 
         if (lease == NULL)
             continue; /* its lease runs out */
-        if (asked->first == NULL)
-            asked->first = lease;
-        else {
-            asked->last->next_spent = lease;
-            asked->last->runs[asked->last->count - 1].next = lease->runs;
-        }
-        asked->last = lease;
+        *asked->end = lease->runs;
+        asked->end = &lease->runs[lease->count - 1].next;
         asked->claimed.count += lease->count;
     }
 }
@@ -286,9 +281,9 @@ static int read_reply(struct weir__bounded_claim *asked,
 static void drop_leases(struct weir__bounded_claim *asked)
 {
     while (asked->first != NULL) {
-        struct weir__bounded_lease *lease = asked->first;
+        struct weir__bounded_lease *lease = asked->first->batch;
 
-        asked->first = lease->next_spent;
+        asked->first = lease->runs[lease->count - 1].next;
         weir__bounded_lease_free(lease);
     }
 }
@@ -299,17 +294,12 @@ static void deliver(struct weir__bounded_claim *asked)
     struct weir__bounded_topic *topic = asked->topic;
     const struct weir__store_events *events = &topic->base.store->events;
     struct weir__claimed claimed = asked->claimed;
-    struct weir__run *first = asked->first == NULL ? NULL : asked->first->runs;
+    struct weir__run *first = asked->first;
 
     if (topic->base.user == NULL) {
         drop_leases(asked);
         weir__mem_free(asked);
         return;
-    }
-    for (struct weir__bounded_lease *lease = asked->first, *next; lease != NULL;
-         lease = next) {
-        next = lease->next_spent;
-        lease->next_spent = NULL;
     }
     weir__mem_free(asked);
     events->claimed(topic->base.user, &claimed);
@@ -317,10 +307,12 @@ static void deliver(struct weir__bounded_claim *asked)
         events->arrived(topic->base.user, first, claimed.count, 0);
 }
 
-void weir__bounded_followed(struct weir__bounded_topic *topic)
+void weir__bounded_followed(struct weir__store_topic *base, int code)
 {
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
     struct weir__bounded_claim *asked = topic->claimed;
 
+    (void)code; /* the next claim has the revision again */
     topic->claimed = NULL;
     if (asked != NULL)
         deliver(asked);
@@ -470,6 +462,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     topic->base.wants_claim = false;
     asked->request.done = on_claimed;
     asked->topic = topic;
+    asked->end = &asked->first;
     asked->room = topic->base.claim.room;
     asked->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
     write_claim(&bytes, topic, asked->room == 0);

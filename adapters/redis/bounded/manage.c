@@ -5,34 +5,186 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Counts of a topic, and deleting what is in it. */
+/* Looking at events, a page of them after the other, group by group in the
+ * order of their turns, and deleting them. A script declares its keys, so each
+ * call has groups that an earlier one named. */
 
-enum { PURGE_GROUPS = 200 }; /* of one list, named by one call */
+enum {
+    HEAD_KEYS = 4,
+    HEAD_ARGS = 5,
+    PAGE = 200, /* events of one call */
+    NAMES_MAX = 100,
+    PURGE_GROUPS = 200, /* of one list, named by one call */
+    DONE = 1,
+    SKIP,
+    NAMED,
+    NAMES,
+    LISTS
+};
 
-/* --- statistics --------------------------------------------------------- */
+struct list_request {
+    struct weir__request request;
+    struct weir__bounded_topic *topic;
+    enum weir_job_state state;
+    size_t left; /* most events to show */
+    weir_show_fn fn;
+    void *arg;
+    int64_t named, skip; /* as the script says */
+    bool has_named;      /* some in the last answer */
+    size_t count;
+    char names[NAMES_MAX][WEIR_MAX_ID + 1]; /* of groups to be read */
+};
 
-static int read_stats(struct weir__stats_request *request,
-                      const struct redisReply *reply)
+/* --- showing ------------------------------------------------------------ */
+
+static void show(struct list_request *list, struct weir_slice group,
+                 struct weir_slice event)
 {
-    int rc = weir__stats_read(request, reply);
+    char made_id[WEIR__MADE_ID_LEN + 1];
+    struct weir__run run = {0};
+    struct weir_job_info info = {.state = list->state, .group = group};
 
-    return rc == WEIR_OK && strcmp(request->kind, "bounded") != 0 ? WEIR_EKIND
-                                                                  : rc;
+    info.due_ms = -1;
+    if (weir__event_read(event, &run, made_id) < 0) {
+        info.reason = weir__slice_str("malformed");
+    } else {
+        info.counters = run.record.counters;
+        info.ttl_ms = run.record.ttl_ms;
+        info.error = run.record.error;
+        info.body = run.record.body;
+        if (list->state == WEIR_JOB_READY)
+            info.due_ms = run.due_ms;
+    }
+    info.id = run.id;
+    list->left--;
+    list->fn(WEIR_OK, &info, list->arg);
 }
 
-int weir__bounded_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                        void *arg)
+static void show_lists(struct list_request *list,
+                       const struct redisReply *reply)
 {
-    struct weir__buf bytes = {0};
-    struct weir__stats_request *stats;
-    int rc = weir__stats_new(topic, read_stats, fn, arg, &stats);
+    struct weir_slice group, event;
 
-    if (rc != WEIR_OK)
-        return rc;
-    weir__resp_eval(&bytes, &weir__script_bounded_stats, 1, 0);
-    weir__prefix_key(&bytes, &topic->prefix, "meta");
-    weir__redis_send(topic->store, &bytes, &weir__script_bounded_stats,
-                     WEIR__SEND_AGAIN, &stats->request);
+    for (size_t i = LISTS;
+         weir__reply_str(reply, i, &group) && i + 1 < (size_t)reply->elements;
+         i += 2)
+        for (size_t k = 0; list->left > 0 &&
+                           weir__reply_str(reply->element[i + 1], k, &event);
+             k++)
+            show(list, group, event);
+}
+
+/* --- asking ------------------------------------------------------------- */
+
+static void send_page(struct list_request *list)
+{
+    const struct weir__bounded_topic *topic = list->topic;
+    bool is_running = list->state == WEIR_JOB_RUNNING;
+    struct weir__buf bytes = {0};
+
+    weir__resp_eval(&bytes, &weir__script_bounded_list, HEAD_KEYS + list->count,
+                    HEAD_ARGS + list->count);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "meta rot hot lease");
+    for (size_t i = 0; i < list->count; i++)
+        weir__bounded_group_key(&bytes, topic, is_running ? 'l' : 'g',
+                                weir__slice_str(list->names[i]));
+    weir__resp_str(&bytes, "bounded");
+    weir__resp_int(&bytes, list->left < PAGE ? (int64_t)list->left : PAGE);
+    weir__resp_int(&bytes, list->named);
+    weir__resp_int(&bytes, list->skip);
+    weir__resp_int(&bytes, is_running);
+    for (size_t i = 0; i < list->count; i++)
+        weir__resp_str(&bytes, list->names[i]);
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_list,
+                     WEIR__SEND_AGAIN | weir__send_bodies(list->left),
+                     &list->request);
+}
+
+/* What is left of the groups, or the next ones, but for those whose name is
+ * none. False: not an answer. */
+static bool read_names(struct list_request *list,
+                       const struct redisReply *reply)
+{
+    struct weir_slice group;
+    int64_t done;
+
+    if (!weir__reply_int(reply, DONE, &done) || done < 0 ||
+        (size_t)done > list->count ||
+        !weir__reply_int(reply, SKIP, &list->skip) ||
+        !weir__reply_int(reply, NAMED, &list->named) ||
+        reply->elements <= NAMES ||
+        reply->element[NAMES]->type != REDIS_REPLY_ARRAY)
+        return false;
+    list->count -= (size_t)done;
+    memmove(list->names[0], list->names[done],
+            list->count * sizeof(list->names[0]));
+    list->has_named = false;
+    for (size_t i = 0; weir__reply_str(reply->element[NAMES], i, &group); i++) {
+        char *name = list->names[list->count];
+
+        list->has_named = true;
+        if (list->count == NAMES_MAX)
+            return false;
+        if (!weir__group_is_sound(group))
+            continue;
+        memcpy(name, group.ptr, group.len);
+        name[group.len] = '\0';
+        list->count++;
+    }
+    return true;
+}
+
+static int read_page(struct list_request *list, const struct redisReply *reply)
+{
+    int64_t is_there;
+
+    if (!weir__reply_int(reply, 0, &is_there))
+        return WEIR_ESERVER;
+    if (is_there < 0)
+        return is_there == -1 ? WEIR_ENOTFOUND : WEIR_EKIND;
+    if (!read_names(list, reply))
+        return WEIR_ESERVER;
+    show_lists(list, reply);
+    return WEIR_OK;
+}
+
+static void on_listed(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct list_request *list =
+        (struct list_request *)request; /* its first member */
+
+    weir__topic_log_error(&list->topic->base, "list", code, reply);
+    if (code == WEIR_OK)
+        code = read_page(list, reply);
+    if (code == WEIR_OK && (list->count > 0 || list->has_named) &&
+        list->left > 0 && list->state != WEIR_JOB_SCHEDULED) {
+        send_page(list);
+        weir__conn_flush(list->topic->base.store->commands);
+        return;
+    }
+    list->fn(code, NULL, list->arg);
+    weir__mem_free(list);
+}
+
+/* No event is scheduled: those of a group that waits are ready. */
+int weir__bounded_list(struct weir__store_topic *base,
+                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       void *arg)
+{
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
+    struct list_request *list;
+
+    list = weir__mem_new(sizeof(*list));
+    if (list == NULL)
+        return WEIR_ENOMEM;
+    list->request.done = on_listed;
+    list->topic = topic;
+    list->state = state;
+    list->left = limit;
+    list->fn = fn;
+    list->arg = arg;
+    send_page(list);
     return WEIR_OK;
 }
 
@@ -114,8 +266,6 @@ int weir__bounded_purge(struct weir__store_topic *base, enum weir__purge what,
 
     if (what == WEIR__PURGE_DEAD)
         return WEIR_EKIND; /* none are kept */
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
     purge = weir__mem_new(sizeof(*purge));
     if (purge == NULL)
         return WEIR_ENOMEM;

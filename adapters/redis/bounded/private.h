@@ -139,28 +139,23 @@ void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
 int weir__event_read(struct weir_slice event, struct weir__run *run,
                      char ret_id[WEIR__MADE_ID_LEN + 1]);
 
-/* --- bounded/add.c, bounded/send.c ---------------------------------------- */
+/* --- bounded/add.c -------------------------------------------------------- */
 
 int weir__bounded_add(struct weir__store_topic *topic,
                       const struct weir__new_job *job, weir_added_fn fn,
                       void *arg);
 void weir__bounded_flush_adds(struct weir__bounded_topic *topic);
-void weir__bounded_fail_adds(struct weir__bounded_topic *topic, int code);
-void weir__bounded_adds_free(struct weir__bounded_adds *adds);
-
-/* Answer all of its events, and free it. */
-void weir__bounded_adds_answer(struct weir__bounded_adds *adds, int code);
-void weir__bounded_adds_send(struct weir__bounded_adds *adds);
+void weir__bounded_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- bounded/claim.c ------------------------------------------------------ */
 
 /* The stored options were read, or not: what was claimed is delivered. */
-void weir__bounded_followed(struct weir__bounded_topic *topic);
+void weir__bounded_followed(struct weir__store_topic *topic, int code);
 
 void weir__bounded_flush_claim(struct weir__bounded_topic *topic);
 void weir__bounded_lease_free(struct weir__bounded_lease *lease);
 
-/* --- bounded/settle.c, bounded/verdicts.c --------------------------------- */
+/* --- bounded/settle.c ----------------------------------------------------- */
 
 void weir__bounded_settle(struct weir__store_topic *topic,
                           struct weir__run *run);
@@ -171,16 +166,11 @@ void weir__bounded_renew(struct weir__renewals *renewals,
 void weir__bounded_start(struct weir__store_topic *topic,
                          struct weir__run *run);
 
-/* --- bounded/list.c ------------------------------------------------------- */
+/* --- bounded/manage.c ----------------------------------------------------- */
 
 int weir__bounded_list(struct weir__store_topic *topic,
                        enum weir_job_state state, size_t limit, weir_show_fn fn,
                        void *arg);
-
-/* --- bounded/manage.c ----------------------------------------------------- */
-
-int weir__bounded_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                        void *arg);
 int weir__bounded_purge(struct weir__store_topic *topic, enum weir__purge what,
                         weir_count_fn fn, void *arg);
 

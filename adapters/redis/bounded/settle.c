@@ -7,9 +7,15 @@
 #include "core/text.h"
 
 /* Taking runs back, and renewing the leases of runs that are out. A lease is
- * settled once all of its runs came back, by bounded/verdicts.c. */
+ * settled once all of its runs came back, many of them in one call. */
 
-enum { RENEW_MAX = 500 }; /* leases of one call */
+enum {
+    RENEW_MAX = 500, /* leases of one call */
+    HEAD_KEYS = 8,   /* of a call that settles */
+    LOT_ARGS = 11,
+    LOTS_MAX = 100,   /* of one call */
+    EVENTS_MAX = 2000 /* that go back by one call, about */
+};
 
 /* --- verdicts ----------------------------------------------------------- */
 
@@ -188,4 +194,215 @@ void weir__bounded_start(struct weir__store_topic *base, struct weir__run *run)
     write_lease(&bytes, lease);
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_renew,
                      WEIR__SEND_AGAIN, &lease->start);
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+struct settle_call {
+    struct weir__request request; /* first */
+    struct weir__bounded_topic *topic;
+    struct weir__bounded_lease *first; /* linked by next_spent */
+    size_t count, runs;
+};
+
+static struct weir__bounded_lease *lease_at(const struct settle_call *call,
+                                            int64_t place)
+{
+    struct weir__bounded_lease *lease = call->first;
+
+    while (lease != NULL && place-- > 0)
+        lease = lease->next_spent;
+    return lease;
+}
+
+/* Returns how many runs were refused. */
+static size_t read_refused(struct settle_call *call,
+                           const struct redisReply *reply)
+{
+    size_t i = 0, refused = 0;
+    int64_t place, count;
+
+    for (; weir__reply_int(reply, i, &place); i++) {
+        struct weir__bounded_lease *lease = lease_at(call, place);
+
+        if (lease == NULL)
+            continue;
+        refused += lease->count;
+        lease->aged = 0;
+    }
+    for (i++; weir__reply_int(reply, i, &place) &&
+              weir__reply_int(reply, i + 1, &count);
+         i += 2) {
+        const struct weir__bounded_lease *lease = lease_at(call, place);
+
+        if (lease != NULL && count > 0)
+            weir__bounded_report_drop(call->topic, lease->group,
+                                      WEIR_DROP_OVERFLOW, (uint64_t)count);
+    }
+    return refused;
+}
+
+/* Frees the call and its leases. */
+static void finish(struct settle_call *call, size_t refused)
+{
+    struct weir__bounded_topic *topic = call->topic;
+    size_t runs = call->runs;
+
+    while (call->first != NULL) {
+        struct weir__bounded_lease *lease = call->first;
+
+        call->first = lease->next_spent;
+        weir__bounded_lease_free(lease);
+    }
+    weir__mem_free(call);
+    weir__topic_settled(&topic->base, runs, refused);
+}
+
+static void on_settled(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct settle_call *call =
+        (struct settle_call *)request; /* its first member */
+    struct weir__bounded_topic *topic = call->topic;
+    size_t refused = call->runs;
+
+    weir__topic_log_error(&topic->base, "settle", code, reply);
+    if (code == WEIR_OK) {
+        refused = read_refused(call, reply);
+        if (refused > call->runs)
+            refused = call->runs; /* the script names a batch once */
+        for (const struct weir__bounded_lease *lease = call->first;
+             lease != NULL; lease = lease->next_spent)
+            weir__bounded_report_drop(topic, lease->group, WEIR_DROP_AGE,
+                                      lease->aged);
+    }
+    if (code == WEIR_OK)
+        weir__topic_log_refused(&topic->base, refused);
+    finish(call, refused);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+static bool is_untouched(const struct weir__bounded_lease *lease)
+{
+    return lease->has_end && lease->back == lease->count &&
+           lease->retried == 0 && lease->snoozed == 0;
+}
+
+static void write_verdicts(struct weir__buf *buf,
+                           const struct weir__bounded_lease *lease)
+{
+    weir__resp_bytes(buf, lease->group);
+    weir__resp_int(buf, (int64_t)lease->base.token);
+    weir__resp_int(buf, lease->has_end);
+    weir__resp_int(buf, lease->wait_ms);
+    weir__resp_int(buf, lease->done);
+    weir__resp_int(buf, lease->failed);
+    weir__resp_int(buf, lease->aged);
+    weir__resp_int(buf, lease->retried);
+    weir__resp_int(buf, lease->snoozed);
+    weir__resp_int(buf, (int64_t)lease->count);
+    if (is_untouched(lease)) {
+        weir__resp_int(buf, -1);
+        return;
+    }
+    weir__resp_int(buf, lease->back);
+    for (size_t i = 0; i < lease->count; i++) {
+        const struct weir__leased_event *event = &lease->events[i];
+        const struct weir__buf *bytes =
+            event->is_rewritten ? &lease->rewritten : &lease->bytes;
+
+        if (event->is_back)
+            weir__resp_bytes(
+                buf, (struct weir_slice){bytes->ptr + event->at, event->len});
+    }
+}
+
+static void send_call(struct settle_call *call)
+{
+    struct weir__bounded_topic *topic = call->topic;
+    struct weir__buf bytes = {0};
+    size_t back = 0;
+
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent)
+        back += is_untouched(lease) ? 0 : lease->back;
+    weir__resp_eval(&bytes, &weir__script_bounded_settle,
+                    HEAD_KEYS + 2 * call->count,
+                    1 + LOT_ARGS * call->count + back);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "rot hot lease out meta idle options ttl");
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent) {
+        struct weir_slice group = lease->group;
+
+        weir__bounded_group_key(&bytes, topic, 'g', group);
+        weir__bounded_group_key(&bytes, topic, 'l', group);
+    }
+    weir__resp_str(&bytes, topic->base.name);
+    for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
+         lease = lease->next_spent)
+        write_verdicts(&bytes, lease);
+    call->request.done = on_settled;
+    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_settle,
+                     WEIR__SEND_AGAIN, &call->request);
+}
+
+/* Lost leases are not sent: their events run elsewhere. */
+static void drop_lost(struct weir__bounded_topic *topic)
+{
+    struct weir__bounded_lease **link = &topic->spent;
+
+    while (*link != NULL) {
+        struct weir__bounded_lease *lease = *link;
+
+        if (!lease->is_lost) {
+            link = &lease->next_spent;
+            continue;
+        }
+        *link = lease->next_spent;
+        weir__topic_forgo(&topic->base, lease->count);
+        weir__bounded_lease_free(lease);
+    }
+    topic->spent_end = link;
+}
+
+/* False when out of memory. */
+static bool flush_some(struct weir__bounded_topic *topic)
+{
+    struct settle_call *call = weir__mem_new(sizeof(*call));
+    struct weir__bounded_lease **link;
+    size_t back = 0;
+
+    if (call == NULL)
+        return false;
+    link = &call->first;
+    call->topic = topic;
+    while (topic->spent != NULL && call->count < LOTS_MAX &&
+           back < EVENTS_MAX) {
+        struct weir__bounded_lease *lease = topic->spent;
+
+        topic->spent = lease->next_spent;
+        lease->next_spent = NULL;
+        lease->is_sent = true;
+        *link = lease;
+        link = &lease->next_spent;
+        call->count++;
+        call->runs += lease->count;
+        back += lease->back;
+    }
+    if (topic->spent == NULL)
+        topic->spent_end = &topic->spent;
+    send_call(call);
+    return true;
+}
+
+void weir__bounded_flush_settles(struct weir__bounded_topic *topic)
+{
+    drop_lost(topic);
+    while (topic->spent != NULL)
+        if (!flush_some(topic)) {
+            weir__topic_mark(&topic->base); /* the next flush tries again */
+            return;
+        }
 }

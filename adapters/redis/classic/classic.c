@@ -242,7 +242,10 @@ static void shared_init(struct weir__shared *base)
         .settle = weir__classic_settle, .stop = stop, .unsettled = unsettled,  \
         .renew = weir__classic_renew, .is_unleased = is_unleased,              \
         .add = weir__classic_add, .purge = weir__classic_purge,                \
-        .list = weir__classic_list, .stats = weir__classic_stats,              \
+        .list = weir__classic_list, .stats = weir__topic_stats,                \
+        .stats_script = &weir__script_classic_stats,                           \
+        .stats_keys = "fifo parked meta", .stats_key_count = 3,                \
+        .counted = weir__classic_counted,                                      \
     }
 
 const struct weir__kind weir__sync_kind = CLASSIC_KIND("sync");

@@ -28,39 +28,14 @@ static bool holds_none(const struct weir__classic_topic *topic)
     return true;
 }
 
-static int read_stats(struct weir__stats_request *request,
-                      const struct redisReply *reply)
+void weir__classic_counted(struct weir__stats_request *request)
 {
     const struct weir__classic_topic *topic =
-        (const struct weir__classic_topic *)
-            request->topic; /* its first member */
-    int rc = weir__stats_read(request, reply);
+        weir__classic_topic_of(request->topic);
 
-    if (rc != WEIR_OK)
-        return rc;
-    if (strcmp(request->kind, topic->policy->kind) != 0)
-        return WEIR_EKIND;
     request->stats.running += unparked(topic);
     if (topic->has_newer && holds_none(topic)) /* nothing passes the head */
         request->stats.newer = request->stats.scheduled + request->stats.ready;
-    return WEIR_OK;
-}
-
-int weir__classic_stats(struct weir__store_topic *base, weir_stats_fn fn,
-                        void *arg)
-{
-    struct weir__classic_topic *topic = weir__classic_topic_of(base);
-    struct weir__buf bytes = {0};
-    struct weir__stats_request *stats;
-    int rc = weir__stats_new(&topic->base, read_stats, fn, arg, &stats);
-
-    if (rc != WEIR_OK)
-        return rc;
-    weir__resp_eval(&bytes, &weir__script_classic_stats, 3, 0);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked meta");
-    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_stats,
-                     WEIR__SEND_AGAIN, &stats->request);
-    return WEIR_OK;
 }
 
 /* --- lists ---------------------------------------------------------------- */

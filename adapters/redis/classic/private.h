@@ -212,8 +212,7 @@ void weir__classic_flush_backs(struct weir__classic_topic *topic);
 
 /* --- classic/manage.c ----------------------------------------------------- */
 
-int weir__classic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                        void *arg);
+void weir__classic_counted(struct weir__stats_request *stats);
 int weir__classic_list(struct weir__store_topic *topic,
                        enum weir_job_state state, size_t limit, weir_show_fn fn,
                        void *arg);

@@ -173,4 +173,5 @@ const struct weir__kind weir__delay_kind = {
     .dead = weir__delay_dead,
     .list = weir__delay_list,
     .stats = weir__delay_stats,
+    .counted = weir__delay_counted,
 };

@@ -366,5 +366,6 @@ int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
                        weir_count_fn fn, void *arg);
 int weir__delay_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                       void *arg);
+void weir__delay_counted(struct weir__stats_request *stats);
 
 #endif

@@ -32,11 +32,10 @@ int weir__external_stats(struct weir__store_topic *base, weir_stats_fn fn,
                          void *arg)
 {
     struct weir__external_topic *topic = weir__external_topic_of(base);
-    struct weir__stats_request *stats;
-    int rc = weir__stats_new(&topic->base, weir__stats_read, fn, arg, &stats);
+    struct weir__stats_request *stats = weir__stats_new(base, fn, arg);
 
-    if (rc != WEIR_OK)
-        return rc;
+    if (stats == NULL)
+        return WEIR_ENOMEM;
     stats->request.done = on_found;
     weir__external_find(topic, &stats->request);
     return WEIR_OK;

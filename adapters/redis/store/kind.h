@@ -9,6 +9,7 @@
 #include "adapters/redis/store/store.h"
 
 struct weir__overdue;
+struct weir__stats_request;
 
 /* What a kind has no use for is NULL; of a request that means WEIR_EKIND, which
  * store/ops.c says. Functions without a comment are the ops of core/store.h of
@@ -87,6 +88,13 @@ struct weir__kind {
     int (*list)(struct weir__store_topic *topic, enum weir_job_state state,
                 size_t limit, weir_show_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
+    /* What weir__topic_stats asks. */
+    const struct weir__script *stats_script;
+    const char *stats_keys;
+    size_t stats_key_count;
+    /* The server's counts came: add what only this process knows. May be
+     * NULL. */
+    void (*counted)(struct weir__stats_request *stats);
 };
 
 /* --- kinds.c -------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "adapters/redis/late.h"
-#include "adapters/redis/store/store.h"
+#include "adapters/redis/store/kind.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -90,9 +90,12 @@ static void note(struct weir__stats_request *request, struct weir_slice name,
                    sizeof(count));
 }
 
-int weir__stats_read(struct weir__stats_request *request,
-                     const struct redisReply *reply)
+/* Of a topic of the first kind nothing may be known: it may be stored with any.
+ * WEIR_ENOTFOUND: there is no such topic. */
+static int read_counts(struct weir__stats_request *request,
+                       const struct redisReply *reply)
 {
+    const struct weir__kind *topic_kind = request->topic->kind;
     struct weir_stats *stats = &request->stats;
     struct weir_slice name, kind = {0};
     size_t i = 0;
@@ -114,8 +117,13 @@ int weir__stats_read(struct weir__stats_request *request,
     if (kind.len == 0)
         return WEIR_ENOTFOUND;
     memcpy(request->kind, kind.ptr, kind.len);
+    if (topic_kind != weir__kinds[0] &&
+        strcmp(request->kind, topic_kind->name) != 0)
+        return WEIR_EKIND;
     stats->scheduled -=
         stats->ready < stats->scheduled ? stats->ready : stats->scheduled;
+    if (topic_kind->counted != NULL)
+        topic_kind->counted(request);
     return WEIR_OK;
 }
 
@@ -129,7 +137,7 @@ void weir__stats_counted(struct weir__request *request, int code,
 
     weir__topic_log_error(stats->topic, "stats", code, reply);
     if (code == WEIR_OK)
-        code = stats->read(stats, reply);
+        code = read_counts(stats, reply);
     if (code == WEIR_ESERVER)
         weir__topic_log_error(stats->topic, "stats", code, reply);
     if (code != WEIR_OK) {
@@ -149,24 +157,32 @@ void weir__stats_counted(struct weir__request *request, int code,
     weir__conn_flush(store->commands);
 }
 
-int weir__stats_new(struct weir__store_topic *topic,
-                    int (*read)(struct weir__stats_request *,
-                                const struct redisReply *),
-                    weir_stats_fn fn, void *arg,
-                    struct weir__stats_request **ret_stats)
+struct weir__stats_request *weir__stats_new(struct weir__store_topic *topic,
+                                            weir_stats_fn fn, void *arg)
 {
-    struct weir__stats_request *stats;
+    struct weir__stats_request *stats = weir__mem_new(sizeof(*stats));
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    stats = weir__mem_new(sizeof(*stats));
     if (stats == NULL)
-        return WEIR_ENOMEM;
+        return NULL;
     stats->request.done = weir__stats_counted;
     stats->topic = topic;
-    stats->read = read;
     stats->fn = fn;
     stats->arg = arg;
-    *ret_stats = stats;
+    return stats;
+}
+
+int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                      void *arg)
+{
+    const struct weir__kind *kind = topic->kind;
+    struct weir__stats_request *stats = weir__stats_new(topic, fn, arg);
+    struct weir__buf bytes = {0};
+
+    if (stats == NULL)
+        return WEIR_ENOMEM;
+    weir__resp_eval(&bytes, kind->stats_script, kind->stats_key_count, 0);
+    weir__prefix_keys(&bytes, &topic->prefix, kind->stats_keys);
+    weir__redis_send(topic->store, &bytes, kind->stats_script, WEIR__SEND_AGAIN,
+                     &stats->request);
     return WEIR_OK;
 }

@@ -316,9 +316,6 @@ void weir__topic_follow(struct weir__store_topic *topic, int64_t revision);
 struct weir__stats_request {
     struct weir__request request; /* first */
     struct weir__store_topic *topic;
-    /* What the answer to `ask` says; it fills `stats`, and `now_ms`. */
-    int (*read)(struct weir__stats_request *stats,
-                const struct redisReply *reply);
     weir_stats_fn fn;
     void *arg;
     char kind[16];
@@ -326,14 +323,15 @@ struct weir__stats_request {
     struct weir_stats stats;
 };
 
+/* The rule `stats` of a kind whose script needs nothing but keys. */
+int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
+                      void *arg);
+
 /* What is to be sent with the command that asks for counts: its answer is read,
- * then the lateness is asked for, then `fn` is called. WEIR_ECANCELED,
- * WEIR_ENOMEM. */
-int weir__stats_new(struct weir__store_topic *topic,
-                    int (*read)(struct weir__stats_request *,
-                                const struct redisReply *),
-                    weir_stats_fn fn, void *arg,
-                    struct weir__stats_request **ret_stats);
+ * names and values (delay/stats.lua), then the lateness is asked for, then `fn`
+ * is called. NULL: out of memory. */
+struct weir__stats_request *weir__stats_new(struct weir__store_topic *topic,
+                                            weir_stats_fn fn, void *arg);
 
 /* The answer to a weir__stats_request. */
 void weir__stats_counted(struct weir__request *request, int code,
@@ -341,11 +339,6 @@ void weir__stats_counted(struct weir__request *request, int code,
 
 /* Tell it and free it. */
 void weir__stats_finish(struct weir__stats_request *stats, int code);
-
-/* Read what the stats scripts answer: names and values (delay/stats.lua).
- * WEIR_ENOTFOUND: there is no such topic. */
-int weir__stats_read(struct weir__stats_request *stats,
-                     const struct redisReply *reply);
 
 /* The op `lateness`. */
 void weir__topic_lateness(struct weir__store_topic *topic,
