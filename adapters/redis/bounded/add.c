@@ -7,8 +7,8 @@
 #include "core/text.h"
 
 /* Collecting events, by group, until a flush sends them. They leave by groups:
- * each call has all collected events of its groups, a call slot and a number, so
- * that a repeat adds nothing. */
+ * each call has all collected events of its groups, a call slot and a number,
+ * so that a repeat adds nothing. */
 
 enum {
     COLLECTED_MAX = 64 << 20, /* bytes that wait to be sent */

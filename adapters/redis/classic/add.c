@@ -95,8 +95,9 @@ static void on_pushed(struct weir__request *request, int code,
     push_free(push);
 }
 
-void weir__classic_fail_adds(struct weir__classic_topic *topic, int code)
+void weir__classic_fail_adds(struct weir__store_topic *base, int code)
 {
+    struct weir__classic_topic *topic = weir__classic_topic_of(base);
     struct weir__classic_push *push = topic->push;
 
     topic->push = NULL;
@@ -120,7 +121,7 @@ void weir__classic_flush_adds(struct weir__classic_topic *topic)
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo ids meta options idle");
     weir__resp_str(&bytes, topic->base.name);
-    weir__resp_str(&bytes, topic->policy->kind);
+    weir__resp_str(&bytes, topic->base.kind->name);
     weir__resp_int(&bytes, weir__classic_delay_ms(topic));
     weir__buf_append(&bytes, push->args.ptr, push->args.len);
     push->request.done = on_pushed;
@@ -148,8 +149,6 @@ int weir__classic_add(struct weir__store_topic *base,
     struct weir__classic_push *push;
     size_t before;
 
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
     push = collecting(topic);
     if (push == NULL)
         return WEIR_ENOMEM;

@@ -67,7 +67,7 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
     weir__consumer_took(consumer);
 }
 
-static void begin(struct weir__consumer *consumer)
+void weir__concurrent_begin(struct weir__consumer *consumer)
 {
     const struct weir__options *options = consumer->topic->base.options;
 
@@ -79,22 +79,3 @@ static void begin(struct weir__consumer *consumer)
                                                : "park",
                        on_popped);
 }
-
-static size_t crowd(const struct weir__classic_topic *topic)
-{
-    (void)topic;
-    return SIZE_MAX;
-}
-
-static size_t herd(const struct weir__classic_topic *topic)
-{
-    (void)topic;
-    return 1;
-}
-
-const struct weir__classic_policy weir__concurrent_policy = {
-    .kind = "concurrent",
-    .begin = begin,
-    .crowd = crowd,
-    .herd = herd,
-};

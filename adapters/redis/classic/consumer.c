@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/msgpack/record.h"
+#include "adapters/msgpack/scan.h"
 #include "adapters/redis/classic/private.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -106,7 +108,23 @@ void weir__consumer_next(struct weir__consumer *consumer)
         return;
     }
     weir__consumer_state(consumer, WEIR__CONSUMER_LOOKING);
-    topic->policy->begin(consumer);
+    if (topic->is_sync)
+        weir__sync_begin(consumer);
+    else
+        weir__concurrent_begin(consumer);
+}
+
+/* How many consumers may poll at once. With the lock one of a worker is at the
+ * head, its others would only wait for the lock. */
+static size_t crowd_of(const struct weir__classic_topic *topic)
+{
+    return topic->is_sync && topic->base.options->lock ? 1 : SIZE_MAX;
+}
+
+/* How many poll when there is a message; more follow after each success. */
+static size_t herd_of(const struct weir__classic_topic *topic)
+{
+    return topic->is_sync ? crowd_of(topic) : 1;
 }
 
 static void name_owner(struct weir__consumer *consumer)
@@ -118,9 +136,11 @@ static void name_owner(struct weir__consumer *consumer)
                    consumer->life); /* fits */
 }
 
-static void forget(struct weir__consumer *consumer)
+void weir__consumer_forget(struct weir__consumer *consumer)
 {
-    weir__message_free(consumer->message);
+    if (consumer->message != NULL)
+        weir__run_fini(&consumer->message->run);
+    weir__mem_free(consumer->message);
     consumer->message = NULL;
 }
 
@@ -128,7 +148,7 @@ void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
                          int code, const struct redisReply *reply)
 {
     weir__topic_log_error(&consumer->topic->base, what, code, reply);
-    forget(consumer);
+    weir__consumer_forget(consumer);
     consumer->has_lock = false;
     consumer->life++;
     name_owner(consumer);
@@ -176,6 +196,37 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     weir__resp_int(&bytes, consumer->has_told_busy);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_pop,
                         WEIR__SEND_ONCE, fn);
+}
+
+/* --- messages as they are stored: scripts/lib/message.lua ----------------- */
+
+static struct weir_slice behind(struct weir_slice bytes, size_t len)
+{
+    return weir__slice_of(bytes.ptr + len, bytes.len - len);
+}
+
+int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
+                       int64_t *ret_due_ms, struct weir__record *ret_record)
+{
+    struct weir_value array, id, due;
+
+    if (weir__msgpack_check(bytes) != WEIR_OK)
+        return WEIR_EMALFORMED;
+    bytes = behind(bytes, weir__msgpack_head(bytes, &array));
+    if (array.type != WEIR_TYPE_ARRAY || array.as.count != 3)
+        return WEIR_EMALFORMED;
+    bytes = behind(bytes, weir__msgpack_head(bytes, &id));
+    if (id.type != WEIR_TYPE_STR ||
+        weir__id_check_any(id.as.bytes, NULL) != WEIR_OK)
+        return WEIR_EMALFORMED;
+    bytes = behind(bytes, weir__msgpack_head(bytes, &due));
+    if (due.type != WEIR_TYPE_INT)
+        return WEIR_EMALFORMED;
+    *ret_id = id.as.bytes;
+    *ret_due_ms = due.as.i64 < 0                  ? 0
+                  : due.as.i64 > WEIR__DUE_MAX_MS ? WEIR__DUE_MAX_MS
+                                                  : due.as.i64;
+    return weir__record_read(bytes, ret_record);
 }
 
 /* --- holding a message ---------------------------------------------------- */
@@ -255,10 +306,9 @@ static void ready(struct weir__consumer *consumer)
     struct weir__message *message = consumer->message;
 
     weir__consumer_state(consumer, WEIR__CONSUMER_READY);
-    message->next = NULL;
-    *topic->ready_end = message;
-    topic->ready_end = &message->next;
-    topic->ready_count++;
+    message->run.next = NULL;
+    *topic->ready_end = &message->run;
+    topic->ready_end = &message->run.next;
     if (topic->base.wants_claim)
         weir__classic_answer(topic);
     else if (topic->base.user != NULL)
@@ -291,30 +341,29 @@ void weir__consumer_took(struct weir__consumer *consumer)
         topic->has_backs = true;
         weir__topic_mark(&topic->base);
     }
-    weir__classic_kick(topic, topic->policy->herd(topic));
+    weir__classic_kick(topic, herd_of(topic));
 }
 
 static void unready(struct weir__classic_topic *topic,
-                    const struct weir__message *message)
+                    const struct weir__run *run)
 {
-    struct weir__message **at = &topic->ready;
+    struct weir__run **at = &topic->ready;
 
-    while (*at != message)
+    while (*at != run)
         at = &(*at)->next;
-    *at = message->next;
-    if (topic->ready_end == &message->next)
+    *at = run->next;
+    if (topic->ready_end == &run->next)
         topic->ready_end = at;
-    topic->ready_count--;
 }
 
 void weir__consumer_drop(struct weir__consumer *consumer)
 {
     if (consumer->state == WEIR__CONSUMER_READY)
-        unready(consumer->topic, consumer->message);
+        unready(consumer->topic, &consumer->message->run);
     if (consumer->state != WEIR__CONSUMER_READY &&
         consumer->state != WEIR__CONSUMER_HELD)
         return;
-    forget(consumer);
+    weir__consumer_forget(consumer);
     weir__consumer_next(consumer);
 }
 
@@ -326,7 +375,7 @@ void weir__classic_give_back(struct weir__classic_topic *topic)
         if (consumer->state == WEIR__CONSUMER_WAITING)
             weir__consumer_rest(consumer);
         if (consumer->state == WEIR__CONSUMER_READY)
-            unready(topic, consumer->message);
+            unready(topic, &consumer->message->run);
         if (consumer->state != WEIR__CONSUMER_READY &&
             consumer->state != WEIR__CONSUMER_HELD)
             continue;
@@ -356,7 +405,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 void weir__classic_kick(struct weir__classic_topic *topic, uint64_t count)
 {
     while (count > 0 && topic->idle != NULL && may_poll(topic) &&
-           topic->at_head < topic->policy->crowd(topic)) {
+           topic->at_head < crowd_of(topic)) {
         struct weir__consumer *consumer = topic->idle;
 
         topic->idle = consumer->next_idle;
@@ -371,7 +420,7 @@ void weir__classic_wake(struct weir__classic_topic *topic)
     for (size_t i = 0; i < topic->consumer_count; i++)
         if (topic->consumers[i]->state == WEIR__CONSUMER_WAITING)
             weir__consumer_next(topic->consumers[i]);
-    weir__classic_kick(topic, topic->policy->herd(topic));
+    weir__classic_kick(topic, herd_of(topic));
 }
 
 static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
@@ -412,7 +461,7 @@ static void consumer_close(struct weir__consumer *consumer)
         *at = consumer->next_dirty;
     ev_timer_stop(shared->store->options.loop, &consumer->timer);
     weir__conn_close(consumer->conn);
-    forget(consumer);
+    weir__consumer_forget(consumer);
     weir__mem_free(consumer);
 }
 

@@ -94,8 +94,6 @@ int weir__classic_list(struct weir__store_topic *base,
     struct weir__buf bytes = {0};
     struct list_request *request;
 
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
     request = weir__mem_new(sizeof(*request));
     if (request == NULL)
         return WEIR_ENOMEM;
@@ -143,8 +141,6 @@ int weir__classic_purge(struct weir__store_topic *base, enum weir__purge what,
     struct weir__buf bytes = {0};
     struct purge_request *request;
 
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
     if (what == WEIR__PURGE_DEAD)
         return WEIR_EKIND;
     request = weir__mem_new(sizeof(*request));

@@ -13,10 +13,10 @@
  *     |       WAITING                                                  |
  *     +----------------------------------------------------------------+
  *
- * classic/classic.c has the table of rules, classic/topic.c follows what is
- * stored with a topic, classic/add.c appends, classic/consumer.c runs
- * consumers, classic/sync.c and classic/concurrent.c are the two ways to take a
- * message, classic/settle.c ends them, classic/manage.c answers requests. */
+ * classic/classic.c has the table of rules and asks the server each second how
+ * the topic is, classic/add.c appends, classic/consumer.c runs consumers,
+ * classic/sync.c and classic/concurrent.c are the two ways to take a message,
+ * classic/settle.c ends them, classic/manage.c answers requests. */
 
 #include "adapters/redis/store/kind.h"
 
@@ -40,7 +40,6 @@ enum weir__consumer_state {
 struct weir__message {
     struct weir__run run; /* first */
     struct weir__consumer *consumer;
-    struct weir__message *next; /* of the topic's ready ones */
     bool is_parked;
     size_t len;
     uint8_t bytes[];
@@ -71,7 +70,7 @@ struct weir__classic_push;
 struct weir__classic_topic {
     struct weir__store_topic base; /* first */
     struct weir__classic *shared;
-    const struct weir__classic_policy *policy;
+    bool is_sync; /* else concurrent */
 
     ev_timer poll; /* each second while somebody listens */
     ev_timer answer;
@@ -92,26 +91,10 @@ struct weir__classic_topic {
     size_t at_head; /* LOOKING or WAITING */
     size_t in_hand; /* with a message */
     bool has_backs;
-    struct weir__message *ready, **ready_end;
-    size_t ready_count;
+    struct weir__run *ready, **ready_end;
 
     struct weir__classic_push *push; /* being collected */
 };
-
-/* What distinguishes the kinds. */
-struct weir__classic_policy {
-    const char *kind;
-    /* Take the next message; ends with weir__consumer_took, _rest, _wait or
-   * _lost. */
-    void (*begin)(struct weir__consumer *consumer);
-    /* How many consumers may poll at once. */
-    size_t (*crowd)(const struct weir__classic_topic *topic);
-    /* How many poll when there is a message; more follow after each success. */
-    size_t (*herd)(const struct weir__classic_topic *topic);
-};
-
-extern const struct weir__classic_policy weir__sync_policy;
-extern const struct weir__classic_policy weir__concurrent_policy;
 
 struct weir__classic {
     struct weir__redis *store; /* as in struct weir__shared */
@@ -130,21 +113,11 @@ void weir__classic_answer(struct weir__classic_topic *topic);
 /* The same, a little later. */
 void weir__classic_answer_soon(struct weir__classic_topic *topic);
 
-/* --- classic/topic.c ------------------------------------------------------ */
-
 /* Of every message; -1: what is stored, or the default. */
 int64_t weir__classic_delay_ms(const struct weir__classic_topic *topic);
 
-void weir__classic_poll(struct weir__classic_topic *topic);
-void weir__classic_on_poll(struct ev_loop *loop, ev_timer *timer, int events);
-/* For the keeper: what is parked lives on. */
-void weir__classic_renew(struct weir__renewals *renewals,
-                         const struct weir__store_topic *topic,
-                         int64_t lease_ms);
 /* A message was parked: poll again before its lease ends. */
 void weir__classic_poll_soon(struct weir__classic_topic *topic);
-/* The stored options were read: consumers may run. */
-void weir__classic_serve(struct weir__classic_topic *topic);
 
 /* --- classic/add.c -------------------------------------------------------- */
 
@@ -153,7 +126,7 @@ int weir__classic_add(struct weir__store_topic *topic,
                       void *arg);
 void weir__classic_flush_adds(struct weir__classic_topic *topic);
 /* Answer what was collected; only outside of ops. */
-void weir__classic_fail_adds(struct weir__classic_topic *topic, int code);
+void weir__classic_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- classic/consumer.c --------------------------------------------------- */
 
@@ -196,12 +169,18 @@ void weir__consumer_send(struct weir__consumer *consumer,
 void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                         weir__reply_fn fn);
 
-/* --- classic/message.c ---------------------------------------------------- */
-
+/* Free its message, if any. */
+void weir__consumer_forget(struct weir__consumer *consumer);
 /* The parts of a message. WEIR_EMALFORMED, WEIR_ENEWER. */
 int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
                        int64_t *ret_due_ms, struct weir__record *ret_record);
-void weir__message_free(struct weir__message *message);
+
+/* --- classic/sync.c, classic/concurrent.c --------------------------------- */
+
+/* Take the next message; ends with weir__consumer_took, _rest, _wait or
+ * _lost. */
+void weir__sync_begin(struct weir__consumer *consumer);
+void weir__concurrent_begin(struct weir__consumer *consumer);
 
 /* --- classic/settle.c ----------------------------------------------------- */
 

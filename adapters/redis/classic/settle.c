@@ -11,12 +11,6 @@
 /* How messages end. Done ones that were not parked ended when they were taken:
  * nothing is sent. */
 
-static void end_message(struct weir__consumer *consumer)
-{
-    weir__message_free(consumer->message);
-    consumer->message = NULL;
-}
-
 static void on_settled(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__consumer *consumer = arg;
@@ -30,7 +24,7 @@ static void on_settled(int code, const struct redisReply *reply, void *arg)
     if (code != WEIR_OK) {
         weir__consumer_lost(consumer, "settle", code, reply);
     } else {
-        end_message(consumer);
+        weir__consumer_forget(consumer);
         weir__consumer_next(consumer);
     }
     if (topic->base.user != NULL)
@@ -129,7 +123,7 @@ void weir__classic_settle(struct weir__store_topic *base, struct weir__run *run)
         weir__topic_mark(&topic->base);
     } else if (run->outcome == WEIR__OUTCOME_TAKEN ||
                (run->outcome == WEIR__OUTCOME_DONE && !message->is_parked)) {
-        end_message(consumer);
+        weir__consumer_forget(consumer);
         weir__consumer_next(consumer);
     } else {
         send_verdict(consumer);

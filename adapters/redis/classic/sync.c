@@ -156,7 +156,7 @@ static void on_locked(int code, const struct redisReply *reply, void *arg)
     peek(consumer);
 }
 
-static void begin(struct weir__consumer *consumer)
+void weir__sync_begin(struct weir__consumer *consumer)
 {
     struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
@@ -174,17 +174,3 @@ static void begin(struct weir__consumer *consumer)
     weir__consumer_send(consumer, &bytes, &weir__script_classic_lock,
                         WEIR__SEND_ONCE, on_locked);
 }
-
-/* With the lock one consumer of a worker is at the head, its others would only
- * wait for the lock. */
-static size_t crowd(const struct weir__classic_topic *topic)
-{
-    return topic->base.options->lock ? 1 : SIZE_MAX;
-}
-
-const struct weir__classic_policy weir__sync_policy = {
-    .kind = "sync",
-    .begin = begin,
-    .crowd = crowd,
-    .herd = crowd,
-};
