@@ -180,15 +180,10 @@ void weir__relays_send(struct weir__relays *box, struct weir_slice entry,
 
 /* --- old entries --------------------------------------------------------- */
 
-/* Somebody else wrote it. */
 static void remove_foreign(struct weir__relays *box, struct weir_slice seq)
 {
     struct weir__buf bytes = {0};
 
-    weir__log(box->topic->store->options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: an entry of its outbox was not written by weir and "
-              "is removed",
-              box->topic->name);
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HDEL");
     weir__prefix_key(&bytes, &box->topic->prefix, "relay");
@@ -207,33 +202,39 @@ static size_t count_of_target(const struct weir__relays *box,
     return count;
 }
 
-static void take_old(struct weir__relays *box, struct weir_slice seq,
-                     struct weir_slice entry)
+/* A name of a time to come is nobody's either. */
+static bool is_old(const struct weir__relays *box, const char *seq)
+{
+    int64_t age_ms =
+        weir__redis_server_ms(box->topic->store) - weir__seq_ms(seq);
+
+    return age_ms >= OLD_MS || age_ms <= -OLD_MS;
+}
+
+/* WEIR_EMALFORMED: somebody else wrote it. */
+static int take_old(struct weir__relays *box, struct weir_slice seq,
+                    struct weir_slice entry)
 {
     const char *name = (const char *)seq.ptr;
     struct weir__relay *relay;
     int rc;
 
-    if (seq.len != WEIR__SEQ_LEN || !weir__seq_is_sound(name)) {
-        remove_foreign(box, seq);
-        return;
-    }
-    if (box->old == OLD_MAX || find(box, name) != NULL ||
-        weir__redis_server_ms(box->topic->store) - weir__seq_ms(name) < OLD_MS)
-        return;
+    if (seq.len != WEIR__SEQ_LEN || !weir__seq_is_sound(name))
+        return WEIR_EMALFORMED;
+    if (box->old == OLD_MAX || find(box, name) != NULL || !is_old(box, name))
+        return WEIR_OK;
     relay = weir__relay_new(box, name, entry);
     if (relay == NULL)
-        return;
+        return WEIR_ENOMEM;
     rc = weir__relay_read(relay);
-    if (rc == WEIR_EMALFORMED)
-        remove_foreign(box, seq);
     if (rc != WEIR_OK || first_waiting(box, relay->target) != NULL ||
         count_of_target(box, relay->target) >= OLD_OF_TARGET) {
         weir__relay_free(relay);
-        return;
+        return rc;
     }
     append(relay);
     send_on(relay);
+    return WEIR_OK;
 }
 
 struct look {
@@ -246,6 +247,7 @@ static void on_look(struct weir__request *request, int code,
 {
     struct weir__relays *box = ((struct look *)request)->box;
     struct weir_slice seq, entry;
+    size_t foreign = 0;
 
     weir__mem_free(request);
     box->is_looking = false;
@@ -254,8 +256,18 @@ static void on_look(struct weir__request *request, int code,
         return;
     for (size_t i = 0; i + 1 < (size_t)reply->elements; i += 2)
         if (weir__reply_str(reply, i, &seq) &&
-            weir__reply_str(reply, i + 1, &entry))
-            take_old(box, seq, entry);
+            weir__reply_str(reply, i + 1, &entry) &&
+            take_old(box, seq, entry) == WEIR_EMALFORMED) {
+            remove_foreign(box, seq);
+            foreign++;
+        }
+    if (foreign > 0) {
+        weir__log(box->topic->store->options.log, WEIR_LEVEL_ERROR,
+                  "redis: %s: %zu entries of its outbox were not written by "
+                  "weir and are removed",
+                  box->topic->name, foreign);
+        box->look_ns = 0; /* others may be behind them */
+    }
     box->goes_on = box->old > 0;
     weir__conn_flush(box->topic->store->commands);
 }

@@ -14,6 +14,8 @@
 
 enum { STAGED_MS = 60000, CALL_SLOT_MAX = 64 };
 
+#define NUMBER_MAX UINT64_C(999999999999999) /* as the add script has it */
+
 #define TOLD_NS INT64_C(1000000000)
 
 /* --- life --------------------------------------------------------------- */
@@ -104,7 +106,7 @@ int weir__relay_read(struct weir__relay *relay)
     relay->target = read_str(&reader, WEIR_MAX_TOPIC);
     kind = read_str(&reader, WEIR_MAX_TOPIC);
     relay->call_slot = read_str(&reader, CALL_SLOT_MAX);
-    relay->number = read_uint(&reader, (uint64_t)1 << 53);
+    relay->number = read_uint(&reader, NUMBER_MAX);
     relay->jobs = read_uint(&reader, WEIR__SLOTS_MAX);
     relay->header_len = read_uint(&reader, UINT32_MAX);
     relay->when = read_str(&reader, SIZE_MAX);

@@ -273,7 +273,7 @@ const char *script_crash(const char *room)
 /* --- settling ----------------------------------------------------------- */
 
 static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg;
-static size_t node_total;
+static size_t node_total, move_total;
 static bool leaves_out; /* jobs of packs that are not staged */
 
 /* Name one node: its letter and slots "0003", settled slots or "" for all. */
@@ -313,23 +313,27 @@ static struct weir_slice list_slice(const struct weir__buf *buf)
     return buf->len == 0 ? weir__slice_of(none, 0) : weir__buf_slice(buf);
 }
 
-/* Send what settle_node collected, for packs of one letter; `moved` is a
- * staged pack's letter or 0. */
-const char *script_settle(char letter, char moved, const char *most_dead)
+/* Send what settle_node collected, for packs of one letter. */
+const char *script_settle_packs(char letter, const char *moved,
+                                const char *most_dead)
 {
-    struct weir__buf list = {0};
-    struct weir_slice lists[4] = {
-        list_slice(&back_arg), list_slice(&closed_arg), list_slice(&moves_arg),
-        list_slice(&ends_arg)};
+    struct weir__buf list = {0}, moves = {0};
+    struct weir_slice lists[4] = {[0] = list_slice(&back_arg),
+                                  [1] = list_slice(&closed_arg),
+                                  [3] = list_slice(&ends_arg)};
     const char *answer;
 
     weir__pack_array(&list, 5 * node_total);
     weir__buf_append(&list, nodes_arg.ptr, nodes_arg.len);
+    if (move_total > 0)
+        weir__pack_array(&moves, 7 * move_total);
+    weir__buf_append(&moves, moves_arg.ptr, moves_arg.len);
+    lists[2] = list_slice(&moves);
     script_begin(&weir__script_delay_settle,
                  "run lease ids meta wait dead rec idle");
     script_pack_key(letter);
-    if (moved != 0)
-        script_pack_key(moved);
+    for (size_t i = 0; moved[i] != '\0'; i++)
+        script_pack_key(moved[i]);
     script_arg("t");
     script_arg_bytes(list.ptr, list.len);
     for (size_t i = 0; i < 4; i++)
@@ -339,7 +343,13 @@ const char *script_settle(char letter, char moved, const char *most_dead)
         script_arg("1");
     answer = script_call();
     weir__buf_fini(&list);
+    weir__buf_fini(&moves);
     return answer;
+}
+
+const char *script_settle(char letter, char moved, const char *most_dead)
+{
+    return script_settle_packs(letter, (const char[]){moved, '\0'}, most_dead);
 }
 
 void script_settle_begin(void)
@@ -350,6 +360,7 @@ void script_settle_begin(void)
     weir__buf_fini(&moves_arg);
     weir__buf_fini(&ends_arg);
     node_total = 0;
+    move_total = 0;
     leaves_out = false;
 }
 
@@ -364,18 +375,31 @@ void script_settle_close(void)
     weir__pack_uint(&closed_arg, strtoull(script_token, NULL, 10));
 }
 
-/* One job of node 1 goes into the staged pack. */
-void script_settle_move(size_t slot, size_t header_len)
+/* Jobs with sources in node 1 come in a staged pack. */
+static void add_pack(size_t key, unsigned form, const char *slots, size_t count,
+                     size_t header_len)
 {
-    weir__pack_array(&moves_arg, 7);
-    weir__pack_uint(&moves_arg, 10);
-    weir__pack_uint(&moves_arg, 1);
+    weir__pack_uint(&moves_arg, 10 + key);
+    weir__pack_uint(&moves_arg, count);
     weir__pack_uint(&moves_arg, header_len);
     weir__pack_str(&moves_arg, "r0", 2);
-    weir__pack_uint(&moves_arg, 1);
-    weir__pack_array(&moves_arg, 1);
-    weir__pack_uint(&moves_arg, slot);
+    weir__pack_uint(&moves_arg, form);
+    weir__pack_array(&moves_arg, count);
+    for (size_t i = 0; i < count; i++)
+        weir__pack_uint(&moves_arg, (uint64_t)slots[i]);
     weir__pack_str(&moves_arg, "", 0);
+    move_total++;
+}
+
+void script_settle_move(size_t slot, size_t header_len)
+{
+    add_pack(0, 1, (const char[]){(char)slot}, 1, header_len);
+}
+
+void script_settle_follow(size_t key, const char *slots, size_t count,
+                          size_t header_len)
+{
+    add_pack(key, 2, slots, count, header_len);
 }
 
 void script_settle_end(size_t slot, const char *id, const char *record)

@@ -63,6 +63,13 @@ void script_settle_move(size_t slot, size_t header_len);
 void script_settle_end(size_t slot, const char *id, const char *record);
 /* `moved`: the staged pack's letter or 0. */
 const char *script_settle(char letter, char moved, const char *most_dead);
+/* Jobs that are new come with verdicts on these slots of the first node, in the
+ * pack that is `key`-th of the new ones, from 0. */
+void script_settle_follow(size_t key, const char *slots, size_t count,
+                          size_t header_len);
+/* The same as script_settle with several packs, a letter each. */
+const char *script_settle_packs(char letter, const char *moved,
+                                const char *most_dead);
 const char *script_settle_all(const char *node);
 
 /* The state that the slot script answers; `number`: the slot, or "". */

@@ -167,6 +167,45 @@ TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
     script_teardown();
 }
 
+/* Job w brings one in c and one in d, x one in d and one in b, y one in b. */
+static const char *settle_three_packs(const char *staged)
+{
+    char first[8];
+    size_t header_len;
+
+    memcpy(first, script_header, sizeof(first));
+    for (size_t i = 0; staged[i] != '\0'; i++)
+        script_stage(staged[i], staged[i] == 'c' ? "1" : "2");
+    header_len = strtoul(script_header, NULL, 10);
+    memcpy(script_header, first, sizeof(first));
+    script_settle_begin();
+    script_settle_node("a0003", NULL, 0);
+    script_settle_follow(0, "\1\2", 2, header_len);
+    script_settle_follow(1, "\0", 1, header_len);
+    script_settle_follow(2, "\0\1", 2, header_len);
+    script_settle_leave_out();
+    return script_settle_packs('a', "bcd", "10");
+}
+
+/* A pack comes once, with all of its jobs: what shares one with a job that is
+ * left out is left out as well. */
+TEST(jobs_that_share_a_pack_with_one_that_is_left_out_stay_with_it)
+{
+    script_setup();
+    (void)script_add('a', "w x y z", "r0");
+    EXPECT_STR("a0003+0", script_claim("10", "9000"));
+    EXPECT_STR("1 0 256 0 257 0 258", settle_three_packs("bd"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
+    EXPECT_INT(3, script_stat("running"));
+    EXPECT_INT(4, script_stat("added"));
+    EXPECT_STR("3 0 3", settle_three_packs("bcd"));
+    EXPECT_INT(5, script_stat("waiting"));
+    EXPECT_INT(9, script_stat("added"));
+    EXPECT_STR("0 0 0 0 1 0 2 0 3", settle_three_packs("bcd"));
+    EXPECT_INT(9, script_stat("added"));
+    script_teardown();
+}
+
 TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
 {
     script_setup();

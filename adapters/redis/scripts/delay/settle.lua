@@ -51,6 +51,7 @@ local leaves_out = ARGV[8] == '1'
 -- New packs. One without a time to live was made permanent by this very call
 -- when it came the first time.
 local moves, keeps_id, left_out = {}, nil, nil
+local lying -- how many entries the outbox has, where it gets one
 for m = 1, #flat_moves, 7 do
   local key, jobs, header_len, when, form, sources, target =
     unpack(flat_moves, m, m + 6)
@@ -65,6 +66,7 @@ for m = 1, #flat_moves, 7 do
     left_out = left_out or {}
     for _, source in ipairs(sources) do left_out[source] = true end
   end
+  if target ~= '' then lying = lying or call('HLEN', relay) end
   if form < 2 then
     keeps_id = keeps_id or {}
     for _, source in ipairs(sources) do keeps_id[source] = true end
@@ -347,6 +349,7 @@ local function record(move)
   })
   call('PERSIST', move.key)
   call('HSET', relay, move.seq, entry)
+  lying = lying + 1
   if move.form == 3 then tally(meta, 'failed', move.jobs - #gone) end
   return entry
 end
@@ -393,6 +396,6 @@ for _, entry in ipairs(recorded) do
 end
 if #recorded > 0 then
   reply[#reply + 1] = -3
-  reply[#reply + 1] = call('HLEN', relay)
+  reply[#reply + 1] = lying
 end
 return reply

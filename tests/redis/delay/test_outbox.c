@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/outbox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/redis/delay/private.h"
+#include "core/text.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* Jobs of the topic "t" for the topic "one" while they lie in the outbox, and
+ * what somebody else put there. */
+
+static void follow_one(struct host *host)
+{
+    const struct weir_follow follow = {.delay_ms = 3600000};
+    struct weir__run *run = host_take(host);
+
+    EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str("one"),
+                                         &follow));
+    host_settle(host, run, WEIR__OUTCOME_DONE);
+}
+
+/* Claim so many jobs, each of which adds one. */
+static void work(struct host *host, size_t jobs)
+{
+    EXPECT_INT(jobs, host_claim(host, jobs, 60000));
+    while (host->runs != NULL)
+        follow_one(host);
+    host_await_settled(host);
+}
+
+static void add_jobs(struct host *host, int jobs)
+{
+    int before = host->added;
+
+    for (int i = 0; i < jobs; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == before + jobs);
+}
+
+static uint64_t relaying(struct host *host)
+{
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.relaying;
+}
+
+static long long count_there(void)
+{
+    return redis_int(proc, "ZCARD weir:{one}:wait");
+}
+
+/* "one" takes no job before `room` says how many may wait there. */
+static void set_room(const char *room)
+{
+    (void)redis_text(proc, "HSET weir:{one}:meta kind delay max_pending %s",
+                     room);
+}
+
+static void fill(void)
+{
+    set_room("1");
+    (void)redis_text(proc, "HSET weir:{one}:meta added 1");
+}
+
+/* All that lies in the outbox is old, and the next claim looks for that. */
+static void grow_old(struct host *host)
+{
+    host->topic->store->ahead_ms += 10000;
+    weir__delay_topic_of(host->topic)->outbox.look_ns = 0;
+}
+
+static void look(struct host *host)
+{
+    grow_old(host);
+    (void)host_claim(host, 0, 60000);
+}
+
+/* --- many ---------------------------------------------------------------- */
+
+/* Of a later version: nobody sends or removes these. */
+static const char plant[] =
+    "for i = 1, tonumber(ARGV[1]) do "
+    "  redis.call('HSET', KEYS[1], string.format('%012d', i), "
+    "             cmsgpack.pack({ 2, 'one', 'delay', '!', 1, 1, 8, 'a0', '', "
+    "                             '' })) "
+    "end return 1";
+static const char unplant[] =
+    "for i = 1, tonumber(ARGV[1]) do "
+    "  redis.call('HDEL', KEYS[1], string.format('%012d', i)) "
+    "end return 1";
+
+/* A claim that is not sent. */
+static void claim_in_vain(struct host *host)
+{
+    EXPECT_INT(0, host_claim(host, 10, 60000));
+    EXPECT_INT(WEIR_ESERVER, host->claimed.code);
+}
+
+TEST(ten_thousand_packs_stop_claims_until_there_are_fewer)
+{
+    struct host *host = host_open("w1");
+
+    fill();
+    add_jobs(host, 3);
+    (void)redis_int(proc, "EVAL %s 1 weir:{t}:relay 9998", plant);
+    work(host, 1); /* the 9,999th pack: on it goes */
+    work(host, 1);
+    EXPECT_INT(10000, relaying(host));
+    for (int i = 0; i < 3; i++)
+        claim_in_vain(host);
+    EXPECT_INT(1, host->stats.ready);
+    (void)redis_int(proc, "EVAL %s 1 weir:{t}:relay 1", unplant);
+    claim_in_vain(host); /* it asks how many there are */
+    work(host, 1);
+    (void)redis_int(proc, "EVAL %s 1 weir:{t}:relay 9998", unplant);
+    set_room("100");
+    AWAIT(relaying(host) == 0);
+    EXPECT_INT(3, count_there());
+}
+
+/* --- written by somebody else -------------------------------------------- */
+
+/* Of these names the time is long past. Values are written in Lua; an entry is
+ * 1, target, kind, call slot, number, jobs, header length, when, slots to leave
+ * out, second pack. */
+static const struct {
+    const char *name, *value;
+} foreign[] = {
+    {"short", "'x'"},
+    {"no name at a", "'x'"},
+    {"000000000001", "'x'"},
+    {"000000000002", "''"},
+    {"000000000003", "string.rep('\\255', 40)"},
+    {"000000000004", "p(1)"},
+    {"000000000005", "p({1, 'one', 'delay'})"},
+    {"000000000006", "p({{}, {}, {}, {}, {}, {}, {}, {}, {}, {}})"},
+    {"000000000007", "p({1, 'a blank', 'delay', '!a', 1, 1, 8, 'a1', '', ''})"},
+    {"000000000008", "p({1, 'one', 'delay', 'a', 1, 1, 8, 'a1', '', ''})"},
+    {"000000000009", "p({1, 'one', 'delay', '!a', 1e15, 1, 8, 'a1', '', ''})"},
+    {"00000000000A", "p({1, 'one', 'delay', '!a', 1, 0, 8, 'a1', '', ''})"},
+    {"00000000000B", "p({1, 'one', 'delay', '!a', 1, 257, 8, 'a1', '', ''})"},
+    {"00000000000C", "p({1, 'one', 'delay', '!a', 1, 1, 2^40, 'a1', '', ''})"},
+    {"00000000000D", "p({1, 'one', 'delay', '!a', 1, 2, 8, 'a1', '\\7', ''})"},
+    {"00000000000E", "p({1, 'one', 'delay', '!a', 1, 1, 8, 'a1', '\\0', ''})"},
+    {"00000000000F", "p({1, 'one', 'delay', '!a', 1, 1, 8, 'a1', '', '!'})"},
+    {"zzzzzzzzzzzz", "'x'"}, /* of a time to come */
+};
+
+enum { FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
+
+static void put(const char *name, const char *value)
+{
+    char script[256];
+
+    (void)snprintf(script, sizeof(script),
+                   "local p = cmsgpack.pack "
+                   "return redis.call('HSET', KEYS[1], ARGV[1], %s)",
+                   value);
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 1 weir:{t}:relay %s", script, name));
+}
+
+enum { LOOKS = 40 };
+
+/* Look until nothing is left but so many entries. */
+static void await_left(struct host *host, uint64_t left)
+{
+    for (int i = 0; i < LOOKS && relaying(host) > left; i++)
+        look(host);
+    EXPECT_INT(left, relaying(host));
+}
+
+TEST(what_is_no_entry_of_an_outbox_is_removed_and_the_others_go)
+{
+    struct host *host = host_open("w1"), *other = host_open("w2");
+    char *line;
+
+    fill();
+    add_jobs(host, 1);
+    work(host, 1);
+    host_close(host); /* its entry is anybody's now */
+    for (size_t i = 0; i < FOREIGN; i++)
+        put(foreign[i].name, foreign[i].value);
+    set_room("100");
+    await_left(other, 0);
+    EXPECT_INT(1, count_there());
+    line = strstr(world_log, "of its outbox");
+    EXPECT_TRUE(line != NULL);
+    EXPECT_CONTAINS("t: 18 entries of its outbox were not written by weir and "
+                    "are removed",
+                    world_log);
+    EXPECT_TRUE(strstr(line + 1, "of its outbox") == NULL);
+}
+
+/* As an entry says, but no such pack. */
+static void put_sound(const char *name, const char *call_slot)
+{
+    char value[128];
+
+    (void)snprintf(value, sizeof(value),
+                   "p({1, 'one', 'delay', '%s', 1, 1, 12, 'a1', '', "
+                   "''})",
+                   call_slot);
+    put(name, value);
+}
+
+TEST(an_entry_whose_pack_is_none_goes_and_the_others_do_not_wait)
+{
+    struct host *host = host_open("w1"), *other = host_open("w2");
+
+    fill();
+    add_jobs(host, 1);
+    work(host, 1);
+    host_close(host);
+    put_sound("000000000001", "!a"); /* without a pack: it was sent */
+    put_sound("000000000002", "!b");
+    (void)redis_text(proc, "SET weir:{t}:o:000000000002 garbage");
+    put_sound("000000000003", "!c");
+    (void)redis_text(proc, "RPUSH weir:{t}:o:000000000003 list");
+    set_room("100");
+    await_left(other, 1);
+    EXPECT_INT(1, count_there());
+    EXPECT_CONTAINS("one does not take a pack that is broken", world_log);
+    EXPECT_CONTAINS("t relay: WRONGTYPE", world_log);
+    EXPECT_INT(1, redis_int(proc, "HEXISTS weir:{t}:relay 000000000003"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:o:000000000002"));
+}
+
+/* The verdict is refused as a whole: nothing of the job is lost. */
+TEST(an_outbox_of_another_type_refuses_verdicts_and_keeps_their_jobs)
+{
+    struct host *host = host_open("w1");
+
+    add_jobs(host, 1);
+    (void)redis_text(proc, "SET weir:{t}:relay x");
+    work(host, 1);
+    EXPECT_CONTAINS("WRONGTYPE", world_log);
+    EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:run"));
+    EXPECT_INT(0, count_there());
+}
