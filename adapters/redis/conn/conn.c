@@ -2,7 +2,6 @@
 #include "adapters/redis/conn/conn.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "adapters/redis/conn/private.h"
 #include "core/assert.h"
@@ -17,50 +16,6 @@ enum {
     DEFAULT_STABLE_MS = 5000,
     DEFAULT_AGAIN_MS = 60000
 };
-
-struct weir__conn *weir__conn_of(void *arg)
-{
-    struct weir__conn *conn = arg;
-
-    WEIR_ASSERT(conn != NULL && conn->magic == WEIR__CONN_MAGIC);
-    return conn;
-}
-
-void weir__conn_look_at_clock(struct weir__conn *conn)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    conn->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void destroy(struct weir__conn *conn)
-{
-    WEIR_ASSERT(conn->depth == 0 && conn->queued_bytes == 0);
-    weir__conn_drop_context(conn);
-    weir__conn_queue_fini(conn);
-    weir__mem_free(conn->name);
-    weir__mem_free(conn->channel);
-    conn->magic = 0;
-    weir__mem_free(conn);
-}
-
-void weir__conn_enter(struct weir__conn *conn)
-{
-    conn->depth++;
-    if (conn->options.depth != NULL)
-        (*conn->options.depth)++;
-}
-
-void weir__conn_leave(struct weir__conn *conn)
-{
-    WEIR_ASSERT(conn->depth > 0);
-    conn->depth--;
-    if (conn->options.depth != NULL)
-        (*conn->options.depth)--;
-    if (conn->depth == 0 && conn->state == WEIR__CONN_CLOSED)
-        destroy(conn);
-}
 
 /* --- opening and closing ------------------------------------------------- */
 
@@ -116,7 +71,7 @@ int weir__conn_open(const struct weir__conn_options *options,
     if (rc == WEIR_OK)
         rc = copy(options->channel, &conn->channel);
     if (rc != WEIR_OK) {
-        destroy(conn);
+        weir__conn_destroy(conn);
         return rc;
     }
     weir__conn_look_at_clock(conn);

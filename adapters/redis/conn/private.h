@@ -3,10 +3,13 @@
 #define WEIR_CONN_PRIVATE_H
 
 /* The inside of a connection, shared by
- *   conn.c       what others call,
- *   state.c      the state machine: connecting, losing, backing off,
- *   queue.c      requests on their way: sending, matching replies, giving up,
- *   handshake.c  from a connected socket to READY.
+ *   conn.c   what others call,
+ *   state.c  the state machine: connecting, handshake, losing, backing off,
+ *   queue.c  requests on their way: sending, matching replies, giving up; what
+ *            is wrong with the connection is noted there for state.c,
+ *   glue.c   hiredis on the loop.
+ *
+ * Each calls the ones below it only.
  *
  * Requests live on one of five lists. They go out in the order `returned`,
  * `again`, `waiting`, and each list is in the order in which it is to go out:
@@ -114,25 +117,28 @@ struct weir__conn {
     uint64_t sent_total;
 };
 
-struct weir__conn *weir__conn_of(void *arg);
-
-void weir__conn_enter(struct weir__conn *conn);
-
-/* `conn` may be gone afterwards. */
-void weir__conn_leave(struct weir__conn *conn);
-
-/* Read the clock into conn->now_ms. */
-void weir__conn_look_at_clock(struct weir__conn *conn);
-
-/* Start `timer` anew, `ms` from the real now. */
-void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms);
-
 /* --- conn/state.c --------------------------------------------------------- */
 
 void weir__conn_state_init(struct weir__conn *conn);
 void weir__conn_change_state(struct weir__conn *conn,
                              enum weir__conn_state state);
 void weir__conn_connect(struct weir__conn *conn);
+void weir__conn_stop_timers(struct weir__conn *conn);
+
+/* --- conn/queue.c: clock and timers --------------------------------------- */
+
+struct weir__conn *weir__conn_of(void *arg);
+
+/* Read the clock into conn->now_ms. */
+void weir__conn_look_at_clock(struct weir__conn *conn);
+
+void weir__conn_prepare_timer(struct weir__conn *conn, ev_timer *timer,
+                              void (*fn)(struct ev_loop *, ev_timer *, int));
+
+/* Start `timer` anew, `ms` from the real now. */
+void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms);
+
+/* --- conn/queue.c: noting a loss ------------------------------------------ */
 
 /* Note that the connection is lost; the first reason counts. It is acted upon
  * in the next turn, so this fits any place. */
@@ -140,25 +146,7 @@ WEIR_PRINTF(3, 4)
 void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
                           ...);
 
-/* The same after a server turned us away: first take the replies under way. */
-void weir__conn_note_turned_away(struct weir__conn *conn, const char *text);
-
-/* The same where it would not load a script. */
-void weir__conn_note_script_refused(struct weir__conn *conn, const char *text);
-
-/* The same for a step of the handshake that the server refused. */
-void weir__conn_note_handshake_refused(struct weir__conn *conn,
-                                       const char *text);
-
-/* Free the context, if any; not below hiredis. */
-void weir__conn_drop_context(struct weir__conn *conn);
-
-/* The handshake is through. */
-void weir__conn_become_ready(struct weir__conn *conn);
-
-void weir__conn_stop_timers(struct weir__conn *conn);
-
-/* --- conn/queue.c --------------------------------------------------------- */
+/* --- conn/queue.c: requests ----------------------------------------------- */
 
 void weir__conn_queue_init(struct weir__conn *conn);
 
@@ -185,8 +173,6 @@ void weir__conn_arm_patience(struct weir__conn *conn);
 /* Run all callbacks with WEIR_ECANCELED. */
 void weir__conn_queue_cancel(struct weir__conn *conn);
 
-void weir__conn_queue_fini(struct weir__conn *conn);
-
 /* Hand one command to hiredis. False: it refused, and the loss is noted. The
  * byte behind `bytes` is 0, hiredis looks at it. */
 bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
@@ -198,20 +184,21 @@ bool weir__conn_take_reply(struct weir__conn *conn, const void *reply);
 
 /* A new or recycled request; NULL when out of memory. */
 struct weir__command *weir__conn_request_new(struct weir__conn *conn);
-void weir__conn_request_free(struct weir__conn *conn,
-                             struct weir__command *request);
 void weir__request_append(struct weir__command_list *list,
                           struct weir__command *request);
 
-/* --- conn/handshake.c ----------------------------------------------------- */
+/* --- conn/queue.c: life --------------------------------------------------- */
 
-/* Send it; its last reply calls weir__conn_become_ready by way of `soon`. */
-void weir__handshake_begin(struct weir__conn *conn);
+/* Free the context, if any; not below hiredis. */
+void weir__conn_drop_context(struct weir__conn *conn);
 
-/* Receives what is pushed to a subscriber. Not booked as a reply: hiredis keeps
- * it apart from the replies that are to come. */
-void weir__handshake_on_push(redisAsyncContext *context, void *answer,
-                             void *arg);
+/* Free all of it. */
+void weir__conn_destroy(struct weir__conn *conn);
+
+void weir__conn_enter(struct weir__conn *conn);
+
+/* `conn` may be gone afterwards. */
+void weir__conn_leave(struct weir__conn *conn);
 
 /* --- conn/socket.c -------------------------------------------------------- */
 

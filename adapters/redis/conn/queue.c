@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <weir/weir.h>
 
 #include "adapters/redis/conn/private.h"
@@ -14,6 +17,90 @@ enum {
     MAX_SPARES = 1024,
     MAX_NOSCRIPTS = 3 /* then something else is wrong */
 };
+
+/* --- clock and timers ---------------------------------------------------- */
+
+struct weir__conn *weir__conn_of(void *arg)
+{
+    struct weir__conn *conn = arg;
+
+    WEIR_ASSERT(conn != NULL && conn->magic == WEIR__CONN_MAGIC);
+    return conn;
+}
+
+void weir__conn_look_at_clock(struct weir__conn *conn)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
+    conn->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms)
+{
+    struct ev_loop *loop = conn->options.loop;
+
+    ev_now_update(loop); /* it may be as old as the turn */
+    ev_timer_stop(loop, timer);
+    ev_timer_set(timer, ms <= 0 ? 0. : (double)ms / 1000., 0.);
+    ev_timer_start(loop, timer);
+}
+
+void weir__conn_prepare_timer(struct weir__conn *conn, ev_timer *timer,
+                              void (*fn)(struct ev_loop *, ev_timer *, int))
+{
+    ev_init(timer, fn);
+    ev_set_priority(timer, -1); /* below I/O of the same turn */
+    timer->data = conn;
+}
+
+/* --- noting a loss ------------------------------------------------------- */
+
+/* Text from a server, on one line. */
+static void clean(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ')
+            *text = ' ';
+}
+
+void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
+                          ...)
+{
+    va_list args;
+
+    WEIR_ASSERT(code != WEIR_OK);
+    if (conn->state == WEIR__CONN_CLOSED)
+        return;
+    conn->is_draining = false;
+    weir__conn_arm(conn, &conn->soon, 0);
+    if (conn->lost_code != WEIR_OK)
+        return;
+    conn->lost_code = code;
+    va_start(args, format);
+    (void)vsnprintf(conn->lost_text, sizeof(conn->lost_text), format,
+                    args); /* cut */
+    va_end(args);
+    clean(conn->lost_text);
+}
+
+/* A server turned us away: first take the replies under way. */
+static void note_turned_away(struct weir__conn *conn, const char *text)
+{
+    bool is_first = conn->lost_code == WEIR_OK;
+    bool goes_on = is_first || conn->is_draining;
+
+    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
+    conn->is_draining = goes_on;
+}
+
+/* It would not load a script. */
+static void note_script_refused(struct weir__conn *conn, const char *text)
+{
+    if (conn->lost_code == WEIR_OK)
+        conn->is_denied = weir__error_classify(text) == WEIR__ERROR_DENIED;
+    note_turned_away(conn, text);
+}
 
 /* --- lists --------------------------------------------------------------- */
 
@@ -51,8 +138,7 @@ struct weir__command *weir__conn_request_new(struct weir__conn *conn)
     return request;
 }
 
-void weir__conn_request_free(struct weir__conn *conn,
-                             struct weir__command *request)
+static void request_free(struct weir__conn *conn, struct weir__command *request)
 {
     size_t cost = request->bytes.len + sizeof(*request);
 
@@ -76,7 +162,7 @@ static void finish(struct weir__conn *conn, struct weir__command *request,
     weir__reply_fn fn = request->fn;
     void *arg = request->arg;
 
-    weir__conn_request_free(conn, request);
+    request_free(conn, request);
     conn->answered = &bytes;
     if (fn != NULL)
         fn(code, reply, arg);
@@ -138,7 +224,7 @@ static void take_error(struct weir__conn *conn, struct weir__command *request,
     case WEIR__ERROR_TURNED_AWAY:
     case WEIR__ERROR_CLUSTER:
     case WEIR__ERROR_NOAUTH:
-        weir__conn_note_turned_away(conn, reply->str);
+        note_turned_away(conn, reply->str);
         keep(conn, request);
         return;
     case WEIR__ERROR_OTHER:
@@ -177,7 +263,7 @@ static void on_script(redisAsyncContext *context, void *answer, void *arg)
 
     (void)context; /* the connection's own */
     if (weir__conn_take_reply(conn, reply) && reply->type == REDIS_REPLY_ERROR)
-        weir__conn_note_script_refused(conn, reply->str);
+        note_script_refused(conn, reply->str);
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -193,9 +279,7 @@ bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
         weir__conn_note_lost(conn, WEIR_ECONN, "hiredis takes no command");
         return false;
     }
-    /* hiredis keeps what is pushed apart from the replies to come. */
-    if (fn != weir__handshake_on_push)
-        conn->guard.outstanding++;
+    conn->guard.outstanding++;
     conn->sent_total++;
     return true;
 }
@@ -407,9 +491,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 
 void weir__conn_queue_init(struct weir__conn *conn)
 {
-    ev_init(&conn->patience, on_patience);
-    ev_set_priority(&conn->patience, -1); /* below I/O of the same turn */
-    conn->patience.data = conn;
+    weir__conn_prepare_timer(conn, &conn->patience, on_patience);
 }
 
 /* The lists by the age of their requests. */
@@ -425,7 +507,7 @@ void weir__conn_queue_cancel(struct weir__conn *conn)
             finish(conn, take_first(lists[i]), WEIR_ECANCELED, NULL);
 }
 
-void weir__conn_queue_fini(struct weir__conn *conn)
+static void queue_fini(struct weir__conn *conn)
 {
     struct weir__command *request = conn->spare;
 
@@ -437,4 +519,45 @@ void weir__conn_queue_fini(struct weir__conn *conn)
         request = next;
     }
     conn->spare = NULL;
+}
+
+void weir__conn_drop_context(struct weir__conn *conn)
+{
+    redisAsyncContext *context = conn->context;
+
+    WEIR_ASSERT(!conn->is_in_hiredis);
+    if (context == NULL)
+        return;
+    conn->is_dropping = true;
+    redisAsyncFree(context); /* callbacks with NULL are ignored */
+    conn->is_dropping = false;
+    conn->context = NULL; /* without on_disconnect while still connecting */
+}
+
+void weir__conn_destroy(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->depth == 0 && conn->queued_bytes == 0);
+    weir__conn_drop_context(conn);
+    queue_fini(conn);
+    weir__mem_free(conn->name);
+    weir__mem_free(conn->channel);
+    conn->magic = 0;
+    weir__mem_free(conn);
+}
+
+void weir__conn_enter(struct weir__conn *conn)
+{
+    conn->depth++;
+    if (conn->options.depth != NULL)
+        (*conn->options.depth)++;
+}
+
+void weir__conn_leave(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->depth > 0);
+    conn->depth--;
+    if (conn->options.depth != NULL)
+        (*conn->options.depth)--;
+    if (conn->depth == 0 && conn->state == WEIR__CONN_CLOSED)
+        weir__conn_destroy(conn);
 }

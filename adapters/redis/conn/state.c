@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
+#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/random.h"
 
@@ -38,16 +38,6 @@ void weir__conn_change_state(struct weir__conn *conn,
     conn->state = state;
 }
 
-void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms)
-{
-    struct ev_loop *loop = conn->options.loop;
-
-    ev_now_update(loop); /* it may be as old as the turn */
-    ev_timer_stop(loop, timer);
-    ev_timer_set(timer, ms <= 0 ? 0. : (double)ms / 1000., 0.);
-    ev_timer_start(loop, timer);
-}
-
 void weir__conn_stop_timers(struct weir__conn *conn)
 {
     ev_timer_stop(conn->options.loop, &conn->soon);
@@ -61,52 +51,8 @@ static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
     weir__redis_url_print(&conn->url, text, URL_TEXT_MAX);
 }
 
-/* Text from a server, on one line. */
-static void clean(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < ' ')
-            *text = ' ';
-}
-
-void weir__conn_note_lost(struct weir__conn *conn, int code, const char *format,
-                          ...)
-{
-    va_list args;
-
-    WEIR_ASSERT(code != WEIR_OK);
-    if (conn->state == WEIR__CONN_CLOSED)
-        return;
-    conn->is_draining = false;
-    weir__conn_arm(conn, &conn->soon, 0);
-    if (conn->lost_code != WEIR_OK)
-        return;
-    conn->lost_code = code;
-    va_start(args, format);
-    (void)vsnprintf(conn->lost_text, sizeof(conn->lost_text), format,
-                    args); /* cut */
-    va_end(args);
-    clean(conn->lost_text);
-}
-
-void weir__conn_note_turned_away(struct weir__conn *conn, const char *text)
-{
-    bool is_first = conn->lost_code == WEIR_OK;
-    bool goes_on = is_first || conn->is_draining;
-
-    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
-    conn->is_draining = goes_on;
-}
-
-void weir__conn_note_script_refused(struct weir__conn *conn, const char *text)
-{
-    if (conn->lost_code == WEIR_OK)
-        conn->is_denied = weir__error_classify(text) == WEIR__ERROR_DENIED;
-    weir__conn_note_turned_away(conn, text);
-}
-
-void weir__conn_note_handshake_refused(struct weir__conn *conn,
-                                       const char *text)
+/* A step of the handshake was refused. */
+static void note_handshake_refused(struct weir__conn *conn, const char *text)
 {
     enum weir__error_class class = weir__error_classify(text);
 
@@ -155,10 +101,10 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     else if (context->c.err == REDIS_ERR_IO &&
              conn->state == WEIR__CONN_HANDSHAKE &&
              weir__socket_last_words(context->c.fd, words, sizeof(words)))
-        weir__conn_note_handshake_refused(conn, words);
+        note_handshake_refused(conn, words);
     else if (context->c.err == REDIS_ERR_OTHER &&
              conn->state == WEIR__CONN_HANDSHAKE)
-        weir__conn_note_handshake_refused(conn, context->c.errstr);
+        note_handshake_refused(conn, context->c.errstr);
     else if (context->c.err == REDIS_ERR_OTHER)
         weir__conn_note_lost(conn, WEIR_ESERVER, "%s", context->c.errstr);
     else
@@ -209,6 +155,132 @@ void weir__conn_connect(struct weir__conn *conn)
     weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
 }
 
+/* --- the handshake ------------------------------------------------------- */
+
+static void book(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->handshake_left > 0);
+    conn->handshake_left--;
+    if (conn->handshake_left == 0)
+        weir__conn_arm(conn, &conn->soon, 0);
+}
+
+/* A step that must succeed. */
+static void on_step(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, reply))
+        return;
+    if (reply->type == REDIS_REPLY_ERROR)
+        note_handshake_refused(conn, reply->str);
+    else
+        book(conn);
+}
+
+/* A step that may be forbidden to us. */
+static void on_optional_step(redisAsyncContext *context, void *answer,
+                             void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+
+    (void)context; /* the connection's own */
+    if (weir__conn_take_reply(conn, answer))
+        book(conn);
+}
+
+/* Confirmation of the subscription, then every message. hiredis gives it no
+ * place in its list of replies, so it is not booked as one. */
+static void on_push(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+    const redisReply *payload;
+
+    (void)context; /* the connection's own */
+    if (reply == NULL || conn->state == WEIR__CONN_CLOSED)
+        return;
+    payload = reply->element[2];                /* the guard saw to it */
+    if (payload->type == REDIS_REPLY_INTEGER) { /* number of subscriptions */
+        if (conn->state == WEIR__CONN_HANDSHAKE && conn->handshake_left > 0)
+            book(conn);
+    } else if (conn->options.on_message != NULL) {
+        conn->options.on_message(
+            (struct weir_slice){(const uint8_t *)payload->str, payload->len},
+            conn->options.arg);
+    }
+}
+
+/* Sends what was written to `step` and empties it for the next one. */
+static void send_step(struct weir__conn *conn, struct weir__buf *step,
+                      redisCallbackFn *fn)
+{
+    weir__buf_append(step, "", 1); /* hiredis looks behind the end */
+    if (step->failed) {
+        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
+    } else {
+        step->len--;
+        conn->handshake_left++;
+        /* hiredis keeps what is pushed apart from the replies to come. */
+        if (weir__conn_hand(conn, weir__buf_slice(step), fn) && fn == on_push)
+            conn->guard.outstanding--;
+    }
+    weir__buf_reset(step);
+}
+
+static void send_login(struct weir__conn *conn, struct weir__buf *step)
+{
+    bool has_user = conn->url.user[0] != '\0';
+
+    if (conn->url.password[0] == '\0')
+        return;
+    weir__resp_command(step, has_user ? 3 : 2);
+    weir__resp_str(step, "AUTH");
+    if (has_user)
+        weir__resp_str(step, conn->url.user);
+    weir__resp_str(step, conn->url.password);
+    send_step(conn, step, on_step);
+}
+
+/* All at once: commands run in order, and only their answers decide. PING is
+ * there for a server that cannot serve yet, which lets the others pass. */
+static void send_handshake(struct weir__conn *conn)
+{
+    struct weir__buf step = {0};
+
+    WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
+    conn->handshake_left = 0;
+    conn->loaded_count = 0;
+    send_login(conn, &step);
+    if (conn->url.db != 0) {
+        weir__resp_command(&step, 2);
+        weir__resp_str(&step, "SELECT");
+        weir__resp_int(&step, conn->url.db);
+        send_step(conn, &step, on_step);
+    }
+    if (conn->name != NULL) {
+        weir__resp_command(&step, 3);
+        weir__resp_str(&step, "CLIENT");
+        weir__resp_str(&step, "SETNAME");
+        weir__resp_str(&step, conn->name);
+        send_step(conn, &step, on_optional_step);
+    }
+    weir__resp_command(&step, 1);
+    weir__resp_str(&step, "PING");
+    send_step(conn, &step, on_step);
+    if (conn->channel != NULL) {
+        weir__resp_command(&step, 2);
+        weir__resp_str(&step, "SUBSCRIBE");
+        weir__resp_str(&step, conn->channel);
+        conn->guard.channel = conn->channel;
+        send_step(conn, &step, on_push);
+    }
+    weir__buf_fini(&step);
+    weir__conn_write(conn);
+}
+
 static void begin_handshake(struct weir__conn *conn)
 {
     if (weir__socket_is_own_peer(conn->context->c.fd)) {
@@ -218,7 +290,7 @@ static void begin_handshake(struct weir__conn *conn)
     }
     weir__conn_change_state(conn, WEIR__CONN_HANDSHAKE);
     weir__conn_arm(conn, &conn->deadline, conn->options.handshake_ms);
-    weir__handshake_begin(conn);
+    send_handshake(conn);
 }
 
 static void report(struct weir__conn *conn, int code, const char *text)
@@ -227,7 +299,8 @@ static void report(struct weir__conn *conn, int code, const char *text)
         conn->options.on_state(code, text, conn->options.arg);
 }
 
-void weir__conn_become_ready(struct weir__conn *conn)
+/* The handshake is through. */
+static void become_ready(struct weir__conn *conn)
 {
     char url[URL_TEXT_MAX], text[URL_TEXT_MAX + 32];
 
@@ -249,19 +322,6 @@ void weir__conn_become_ready(struct weir__conn *conn)
 }
 
 /* --- losing -------------------------------------------------------------- */
-
-void weir__conn_drop_context(struct weir__conn *conn)
-{
-    redisAsyncContext *context = conn->context;
-
-    WEIR_ASSERT(!conn->is_in_hiredis);
-    if (context == NULL)
-        return;
-    conn->is_dropping = true;
-    redisAsyncFree(context); /* callbacks with NULL are ignored */
-    conn->is_dropping = false;
-    conn->context = NULL; /* without on_disconnect while still connecting */
-}
 
 /* At random from `least` to `most`. */
 static int64_t jitter_ms(struct weir__conn *conn, int64_t least, int64_t most)
@@ -377,7 +437,7 @@ static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
         begin_handshake(conn);
     } else if (conn->state == WEIR__CONN_HANDSHAKE &&
                conn->handshake_left == 0) {
-        weir__conn_become_ready(conn);
+        become_ready(conn);
     }
     weir__conn_leave(conn);
 }
@@ -495,19 +555,11 @@ static void on_ready(bool is_writable, void *arg)
     weir__conn_leave(conn);
 }
 
-static void prepare_timer(struct weir__conn *conn, ev_timer *timer,
-                          void (*fn)(struct ev_loop *, ev_timer *, int))
-{
-    ev_init(timer, fn);
-    ev_set_priority(timer, -1); /* below I/O of the same turn */
-    timer->data = conn;
-}
-
 void weir__conn_state_init(struct weir__conn *conn)
 {
-    prepare_timer(conn, &conn->soon, on_soon);
-    prepare_timer(conn, &conn->deadline, on_deadline);
-    prepare_timer(conn, &conn->overdue, on_overdue);
+    weir__conn_prepare_timer(conn, &conn->soon, on_soon);
+    weir__conn_prepare_timer(conn, &conn->deadline, on_deadline);
+    weir__conn_prepare_timer(conn, &conn->overdue, on_overdue);
     conn->glue.loop = conn->options.loop;
     conn->glue.on_ready = on_ready;
     conn->glue.arg = conn;
