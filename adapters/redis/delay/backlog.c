@@ -28,12 +28,10 @@ static int64_t jitter_ms(struct weir__delay *shared, int64_t ms)
 
 /* --- errors -------------------------------------------------------------- */
 
-static enum weir__error_class class_of(int code, const struct redisReply *reply)
+static enum weir__error_class class_of(const struct redisReply *reply)
 {
-    if (code != WEIR_ESERVER || reply == NULL ||
-        reply->type != REDIS_REPLY_ERROR)
-        return WEIR__ERROR_OTHER;
-    return weir__error_classify(reply->str);
+    return reply->type == REDIS_REPLY_ERROR ? weir__error_classify(reply->str)
+                                            : WEIR__ERROR_OTHER;
 }
 
 /* A full server takes claims and renewals: these need no room. */
@@ -41,8 +39,10 @@ void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
                               int code, const struct redisReply *reply)
 {
     struct weir__delay *shared = topic->shared;
-    enum weir__error_class class = class_of(code, reply);
+    enum weir__error_class class = WEIR__ERROR_OTHER;
 
+    if (code == WEIR_ESERVER && reply != NULL)
+        class = class_of(reply);
     weir__topic_log_error(&topic->base, what, code, reply);
     if (class == WEIR__ERROR_REFUSED)
         topic->is_refused = true;
@@ -133,7 +133,7 @@ bool weir__backlog_push(struct weir__settle *settle,
                         const struct redisReply *reply)
 {
     struct weir__delay_topic *topic = settle->topic;
-    enum weir__error_class class = class_of(WEIR_ESERVER, reply);
+    enum weir__error_class class = class_of(reply);
     bool is_error = reply->type == REDIS_REPLY_ERROR;
 
     if ((is_error && class != WEIR__ERROR_REFUSED &&
