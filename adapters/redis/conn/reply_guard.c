@@ -8,6 +8,8 @@
 
 enum {
     MESSAGE_ELEMENTS = 3, /* kind, channel, payload */
+    MAX_DEPTH = 6,        /* of arrays in arrays; hiredis 1.x has no bound, and
+                             frees them by recursion */
     MAX_LINE = 64 * 1024, /* hiredis looks for its end from its start */
     MAX_LENGTH = 32       /* digits and CR LF in front of a string */
 };
@@ -100,6 +102,15 @@ static bool admits_array(const struct weir__reply_guard *guard,
            elements == MESSAGE_ELEMENTS;
 }
 
+static bool is_too_deep(const redisReadTask *task)
+{
+    int depth = 0;
+
+    while (depth <= MAX_DEPTH && (task = task->parent) != NULL)
+        depth++;
+    return depth > MAX_DEPTH;
+}
+
 /* What is announced counts at once. */
 static void *create_array(const redisReadTask *task, weir__array_len elements)
 {
@@ -110,6 +121,8 @@ static void *create_array(const redisReadTask *task, weir__array_len elements)
         (void)refuse(guard, WEIR__REFUSAL_UNASKED);
     else if ((size_t)elements > guard->most / each)
         (void)refuse(guard, WEIR__REFUSAL_TOO_LARGE);
+    else if (is_too_deep(task))
+        (void)refuse(guard, WEIR__REFUSAL_TOO_DEEP);
     else if (count(guard, task, (size_t)elements * each))
         return guard->base->createArray(task, elements);
     return NULL;
@@ -196,6 +209,8 @@ void weir__reply_guard_explain(const struct weir__reply_guard *guard,
     if (guard->refusal == WEIR__REFUSAL_TOO_LARGE)
         (void)snprintf(text, cap, "an answer of more than %zu MiB",
                        guard->most >> 20); /* fits */
+    else if (guard->refusal == WEIR__REFUSAL_TOO_DEEP)
+        (void)snprintf(text, cap, "an answer nested too deep");
     else
         (void)snprintf(text, cap, "the server sent what nobody asked for");
 }

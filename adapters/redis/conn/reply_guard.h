@@ -4,10 +4,10 @@
 
 /* Stands between hiredis' parser and whoever takes the replies. hiredis aborts
  * the process on a reply that nobody asked for and on malformed pushed
- * messages, and it holds a reply of any size. The guard refuses both while they
- * are being parsed: it knows how many replies are to come, which channel is
- * heard, and how much memory the reply under way takes. hiredis then closes the
- * connection like on any bad input. */
+ * messages, and it holds a reply of any size and, since 1.0, of any depth. The
+ * guard refuses these while they are being parsed: it knows how many replies
+ * are to come, which channel is heard, and how much memory the reply under way
+ * takes. hiredis then closes the connection like on any bad input. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,8 @@ enum {
 enum weir__refusal {
     WEIR__REFUSAL_NONE,
     WEIR__REFUSAL_UNASKED,
-    WEIR__REFUSAL_TOO_LARGE
+    WEIR__REFUSAL_TOO_LARGE,
+    WEIR__REFUSAL_TOO_DEEP
 };
 
 struct weir__reply_guard {
