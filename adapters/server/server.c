@@ -291,18 +291,36 @@ static int wait_ready(const struct weir__server *server, pid_t pid,
     }
 }
 
+/* Whether the socket is not there, and nobody works without it. A server that
+ * is starting has its number in redis.pid some time before it listens, and who
+ * started it may be gone: it is waited for. */
+static int look_absent(const struct weir__server *server, int64_t deadline_ms,
+                       bool *ret_absent, struct weir__server_info *ret_info,
+                       struct weir_error *err)
+{
+    for (;;) {
+        int rc = WEIR_OK;
+
+        *ret_absent =
+            weir__server_ask(server->socket, ret_info) == WEIR__SERVER_ABSENT;
+        if (*ret_absent)
+            rc = refuse_orphan(server, err);
+        if (rc == WEIR_OK || noted_start(server) < 0 ||
+            monotonic_ms() >= deadline_ms)
+            return rc;
+        pause_shortly();
+    }
+}
+
 /* Under the lock. */
 static int start_locked(const struct weir__server *server, int64_t deadline_ms,
                         bool *ret_started, struct weir__server_info *ret_info,
                         struct weir_error *err)
 {
-    bool is_absent =
-        weir__server_ask(server->socket, ret_info) == WEIR__SERVER_ABSENT;
+    bool is_absent = false;
     pid_t pid = 0;
-    int rc = WEIR_OK;
+    int rc = look_absent(server, deadline_ms, &is_absent, ret_info, err);
 
-    if (is_absent)
-        rc = refuse_orphan(server, err);
     if (is_absent && rc == WEIR_OK) {
         note_start(server);
         rc = spawn_server(server, &pid, err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The private server as the command uses it, and servers that are not there."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -104,29 +105,59 @@ def a_step_that_a_crash_cut_in_two_does_not_come_back(place):
     expect({"whole": 0, "cut": 3, "next": 0}, found, "exit codes of show")
 
 
-@test
-def a_file_is_mended_though_who_started_the_server_is_gone(place):
-    leave_half_a_step(place)
-    slow = place.path("slow")
-    os.mkdir(slow)
-    with open(os.path.join(slow, "redis-server"), "w") as file:
-        file.write('#!/bin/sh\nexec %s "$@" --key-load-delay 100000\n'
-                   % shutil.which("redis-server"))
-    os.chmod(os.path.join(slow, "redis-server"), 0o755)
+def start_and_leave(place, command):
+    """A server is started by `command`; who did that is gone."""
+    other = place.path("other")
+    os.mkdir(other)
+    with open(os.path.join(other, "redis-server"), "w") as file:
+        file.write("#!/bin/sh\n" + command % shutil.which("redis-server"))
+    os.chmod(os.path.join(other, "redis-server"), 0o755)
     path = place.env["PATH"]
-    place.env["PATH"] = slow + ":" + path
+    place.env["PATH"] = other + ":" + path
     gone = place.start("topic", "list")
     place.env["PATH"] = path
     eventually(lambda: place.server_pid() not in (0, None) and
                is_alive(place.server_pid()), "the server is started")
     gone.kill()
     gone.wait()
+
+
+@test
+def a_file_is_mended_though_who_started_the_server_is_gone(place):
+    leave_half_a_step(place)
+    start_and_leave(place, 'exec %s "$@" --key-load-delay 100000\n')
     place.add("t", "next")
     eventually(lambda: not is_rewriting(place), "the file is written anew")
     kill_server(place)
     found = {name: place.weir("show", "t", name).code
              for name in ("whole", "cut", "next")}
     expect({"whole": 0, "cut": 3, "next": 0}, found, "exit codes of show")
+
+
+@test
+def one_that_does_not_listen_yet_is_waited_for(place):
+    """It is in redis.pid before it listens."""
+    gate = place.path("gate")
+    os.mkfifo(gate)
+    start_and_leave(place, "cd %s && echo $$ >redis.pid && read -r _ <%s\n"
+                    % (place.data, gate) + 'exec %s "$@"\n')
+    add = place.start("add", "t", "--id", "next")
+    eventually(lambda: add.poll() is not None or is_locked(place),
+               "it looks for the server")
+    with open(gate, "w") as file:
+        file.write("\n")
+    _, err = add.communicate(timeout=PATIENCE)
+    expect(0, add.returncode, err)
+    expect("ready", place.ok("show", "t", "next")["state"])
+
+
+def is_locked(place):
+    with open(os.path.join(place.data, "lock")) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 @test
