@@ -1,23 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/add.h"
+#include <string.h>
 
 #include "adapters/msgpack/record.h"
+#include "adapters/redis/delay/private.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/text.h"
 
-/* Adding jobs: what a topic collected leaves as staged packs and one call of
- * the add script for up to 1,024 jobs (delay/add_call.c). A job alone leaves in
- * its turn. While calls are on their way jobs gather behind them, as Nagle's
- * algorithm has it (RFC 896): the faster they come the fuller the packs. */
+/* Adding jobs: what a topic collected in one turn leaves as staged packs and
+ * calls of the add script for up to 1,024 jobs. A job alone leaves in its turn.
+ * While calls are on their way jobs gather behind them, as Nagle's algorithm
+ * has it (RFC 896): the faster they come the fuller the packs. They stay in
+ * memory until all are answered, so that a pack can be staged again. */
 
 enum {
     /* Bytes that wait in all topics, sent or not: well below what the
      * connection takes, which then never refuses a part of a call. */
     UNANSWERED_MAX = 32 * 1024 * 1024,
-    SCATTERED_COST = 4, /* of a slot that is a node of its own */
-    SPARES = 8,         /* lists of jobs kept for the next ones */
-    CALL_PARCELS = 250, /* keeps the list of keys short */
-    CALLS_AHEAD = 2     /* on their way while less than a full call waits */
+    SCATTERED_COST = 4,  /* of a slot that is a node of its own */
+    SPARES = 8,          /* lists of jobs kept for the next ones */
+    CALL_PACKS = 250,    /* keeps the list of keys short */
+    CALLS_AHEAD = 2,     /* on their way while less than a full call waits */
+    IN_ANOTHER_CALL = 1, /* in place of a code */
+    GROUP_ABSOLUTE = 1,  /* groups of items: bits */
+    GROUP_MADE = 2
+};
+
+struct weir__adds {
+    struct weir__request request; /* fails those that no call could take */
+    struct weir__delay_topic *topic;
+    struct weir__adds *next_spare;
+    struct weir__items items;
+    size_t refs;    /* the flush, and one for each call */
+    size_t next;    /* the first that is in no call */
+    bool is_mixed;  /* of several groups */
+    bool is_uneven; /* not all due at the same time */
+};
+
+struct add_call {
+    struct weir__request request;
+    struct weir__adds *adds;
+    size_t first, end; /* its items */
+    bool is_second;    /* its packs were staged again */
+    uint32_t call_slot;
+    uint64_t number; /* grows from call to call */
+    size_t planned_count;
+    struct weir__planned_pack planned_packs[];
 };
 
 /* Its memory serves those that come next. */
@@ -38,7 +66,7 @@ static void put_aside(struct weir__adds *adds)
     shared->spare_count++;
 }
 
-void weir__adds_unref(struct weir__adds *adds)
+static void adds_unref(struct weir__adds *adds)
 {
     WEIR_ASSERT(adds->refs > 0);
     adds->refs--;
@@ -86,49 +114,25 @@ static struct weir__adds *adds_of(struct weir__delay_topic *topic)
     return adds;
 }
 
-static void note_shape(struct weir__adds *adds, const struct weir__item *item)
-{
-    if (item->id_len > 0)
-        adds->has_named = true;
-    else
-        adds->has_made = true;
-    if ((item->group & WEIR__GROUP_ABSOLUTE) != 0)
-        adds->has_times = true;
-    else
-        adds->has_delays = true;
-    if (item->ms != adds->items.list[0].ms)
-        adds->is_uneven = true;
-}
-
 /* Append the job's bytes; false when out of memory. */
 static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
                     weir_added_fn fn, void *arg)
 {
     struct weir__items *items = &adds->items;
     size_t start = items->bytes.len;
-    struct weir__item *item;
+    struct weir__item *item = weir__items_append(items, job->id, job->record);
 
-    weir__buf_append(&items->bytes, job->id.ptr, job->id.len);
-    weir__buf_append(&items->bytes, "", 1);
-    weir__record_write(&items->bytes, job->record);
-    item = items->bytes.failed ? NULL : weir__items_push(items);
-    if (item == NULL) {
-        items->bytes.len = start;
-        items->bytes.failed = false;
+    if (item == NULL)
         return false;
-    }
     item->ms = job->at_ms != 0 ? job->at_ms : job->delay_ms;
-    item->group = (job->at_ms != 0 ? WEIR__GROUP_ABSOLUTE : 0u) +
-                  (job->id.len == 0 ? WEIR__GROUP_MADE : 0u);
-    item->id_at = start;
-    item->id_len = (uint32_t)job->id.len;
-    item->record_at = start + job->id.len + 1;
-    item->record_len = (uint32_t)(items->bytes.len - item->record_at);
+    item->group = (job->at_ms != 0 ? GROUP_ABSOLUTE : 0u) +
+                  (job->id.len == 0 ? GROUP_MADE : 0u);
     item->body_len = (uint32_t)job->record->body.len;
     item->fn = fn;
     item->arg = arg;
     adds->topic->shared->collected += items->bytes.len - start;
-    note_shape(adds, item);
+    adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;
+    adds->is_uneven = adds->is_uneven || item->ms != items->list[0].ms;
     return true;
 }
 
@@ -152,6 +156,249 @@ int weir__delay_add(struct weir__store_topic *base,
     return WEIR_OK;
 }
 
+/* --- answering ---------------------------------------------------------- */
+
+/* A job that never got as far as a pack has no made id yet. */
+static void answer(const struct weir__adds *adds, const struct weir__item *item,
+                   const char *made, int code)
+{
+    const char *id = item->id_len > 0
+                         ? (const char *)adds->items.bytes.ptr + item->id_at
+                         : "~";
+
+    if (item->fn == NULL)
+        return;
+    if (item->code != WEIR_OK && code == WEIR_OK)
+        code = item->code;
+    item->fn(code, made != NULL ? made : id, item->arg);
+}
+
+/* The planned that an item of the call is in; duplicates are in none. */
+static const struct weir__planned_pack *planned_of(const struct add_call *call,
+                                                   size_t at, size_t *hint)
+{
+    while (*hint < call->planned_count) {
+        const struct weir__planned_pack *planned = &call->planned_packs[*hint];
+
+        if (at < planned->first)
+            return NULL;
+        if (at < planned->first + planned->count)
+            return planned;
+        (*hint)++;
+    }
+    return NULL;
+}
+
+/* Answers all of the call's items, except those that went out again. */
+static void finish(struct add_call *call, int code)
+{
+    struct weir__adds *adds = call->adds;
+    struct weir__delay_topic *topic = adds->topic;
+    size_t hint = 0;
+
+    WEIR_ASSERT(topic->add_calls > 0);
+    topic->add_calls--;
+    if (topic->adds != NULL)
+        weir__topic_mark(&topic->base);
+
+    for (size_t at = call->first; at < call->end; at++) {
+        const struct weir__item *item = &adds->items.list[at];
+        const struct weir__planned_pack *planned = planned_of(call, at, &hint);
+        char made[WEIR__MADE_ID_LEN + 1];
+        bool is_made = item->id_len == 0 && planned != NULL;
+
+        if (is_made)
+            weir__made_id(planned->seq, (unsigned)(at - planned->first), made);
+        if (item->code != IN_ANOTHER_CALL)
+            answer(adds, item, is_made ? made : NULL, code);
+    }
+    weir__call_slot_leave(topic->base.store, call->call_slot);
+    adds_unref(adds);
+    weir__mem_free(call);
+}
+
+/* --- sending ------------------------------------------------------------ */
+
+static void write_call(struct weir__buf *buf, const struct add_call *call)
+{
+    const struct weir__delay_topic *topic = call->adds->topic;
+    const struct weir__items *items = &call->adds->items;
+    struct weir__buf *when = &topic->shared->scratch[0];
+
+    weir__resp_eval(buf, &weir__script_delay_add, 5 + call->planned_count,
+                    4 + 3 * call->planned_count);
+    weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
+    for (size_t i = 0; i < call->planned_count; i++)
+        weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
+    weir__resp_str(buf, topic->base.name);
+    weir__resp_str(buf, "delay");
+    weir__call_slot_write(buf, call->request.store, call->call_slot,
+                          call->number);
+    for (size_t i = 0; i < call->planned_count; i++) {
+        const struct weir__planned_pack *planned = &call->planned_packs[i];
+        uint64_t group = items->list[planned->first].group;
+
+        weir__buf_reset(when);
+        weir__planned_pack_when(when, items, planned,
+                                (group & GROUP_ABSOLUTE) != 0);
+        weir__resp_int(buf, (int64_t)planned->count);
+        weir__resp_int(buf, (int64_t)planned->size.header_len);
+        weir__resp_bytes(buf, weir__buf_slice(when));
+        buf->failed = buf->failed || when->failed;
+    }
+}
+
+/* Both kinds of commands are sent again after a reconnect, in this order; the
+ * script recognises a repeat by its call slot and number. */
+static void send_call(struct add_call *call)
+{
+    struct weir__delay_topic *topic = call->adds->topic;
+    struct weir__delay *shared = topic->shared;
+    struct weir__buf bytes = {0};
+
+    for (size_t i = 0; i < call->planned_count; i++) {
+        (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
+                                       &call->adds->items,
+                                       &call->planned_packs[i]);
+        weir__redis_send(shared->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    }
+    write_call(&bytes, call);
+    weir__redis_send(shared->store, &bytes, &weir__script_delay_add,
+                     WEIR__SEND_AGAIN, &call->request);
+}
+
+static void on_added(struct weir__request *request, int code,
+                     const struct redisReply *reply);
+
+/* Of planned packs that were named just now. NULL when out of memory. */
+static struct add_call *call_new(struct weir__adds *adds,
+                                 const struct weir__planned_pack *planned_packs,
+                                 size_t count)
+{
+    struct add_call *call =
+        weir__mem_new(sizeof(*call) + count * sizeof(planned_packs[0]));
+
+    if (call == NULL)
+        return NULL;
+    if (!weir__call_slot_take(adds->topic->base.store, &call->call_slot)) {
+        weir__mem_free(call);
+        return NULL;
+    }
+    call->number = adds->topic->base.store->seqs.last;
+    call->request.store = adds->topic->base.store;
+    call->request.done = on_added;
+    call->adds = adds;
+    call->first = planned_packs[0].first;
+    call->end = planned_packs[count - 1].first + planned_packs[count - 1].count;
+    call->planned_count = count;
+    memcpy(call->planned_packs, planned_packs,
+           count * sizeof(planned_packs[0]));
+    adds->refs++;
+    adds->topic->add_calls++;
+    return call;
+}
+
+/* --- replies ------------------------------------------------------------ */
+
+static void fail_planned(struct add_call *call, size_t index)
+{
+    const struct weir__planned_pack *planned = &call->planned_packs[index];
+
+    for (size_t i = 0; i < planned->count; i++)
+        call->adds->items.list[planned->first + i].code = WEIR_ESERVER;
+}
+
+/* The pack was not staged (its minute passed, the server was out of memory), or
+ * another producer has one of this name: once more under a new name, then it is
+ * an error. */
+static void stage_again(struct add_call *call, size_t index)
+{
+    struct weir__planned_pack planned = call->planned_packs[index];
+    struct weir__item *items = &call->adds->items.list[planned.first];
+    struct add_call *second = NULL;
+
+    if (!call->is_second) {
+        weir__redis_next_seq(call->request.store, planned.seq);
+        second = call_new(call->adds, &planned, 1);
+    }
+    for (size_t i = 0; i < planned.count; i++)
+        items[i].code = second == NULL ? WEIR_ESERVER : IN_ANOTHER_CALL;
+    if (second == NULL)
+        return;
+    second->is_second = true;
+    send_call(second);
+}
+
+/* Enter what the script refused. False: not an answer of the script. */
+static bool read_pairs(struct add_call *call, const struct redisReply *reply)
+{
+    for (size_t i = 1; i + 1 < (size_t)reply->elements; i += 2) {
+        struct weir__item *items;
+        int64_t index, slot;
+
+        if (!weir__reply_int(reply, i, &index) ||
+            !weir__reply_int(reply, i + 1, &slot) || index < 0 ||
+            index >= (int64_t)call->planned_count || slot < -3 ||
+            slot % WEIR__SLOTS_MAX >= (int64_t)call->planned_packs[index].count)
+            return false;
+        items = &call->adds->items.list[call->planned_packs[index].first];
+        if (slot >= WEIR__SLOTS_MAX)
+            items[slot % WEIR__SLOTS_MAX].code = WEIR_EFULL;
+        else if (slot >= 0)
+            items[slot].code = WEIR_EEXISTS;
+        else if (slot >= -2)
+            stage_again(call, (size_t)index);
+        else /* somebody wrote over it, or wrote the answer */
+            fail_planned(call, (size_t)index);
+    }
+    return true;
+}
+
+/* Stored options come last: an even number of elements in all. When they
+ * changed, the next add reads what concerns it. */
+static void note_revision(struct weir__delay_topic *topic,
+                          const struct redisReply *reply)
+{
+    size_t count = (size_t)reply->elements;
+    int64_t revision = 0;
+
+    if (count % 2 == 0 && !weir__reply_int(reply, count - 1, &revision))
+        return;
+    if (topic->limits_revision != revision)
+        topic->limits_of = 0;
+    topic->limits_revision = revision;
+}
+
+/* What was marked as sent again must not be marked when it is answered. */
+static void unmark(struct add_call *call)
+{
+    for (size_t i = call->first; i < call->end; i++)
+        if (call->adds->items.list[i].code == IN_ANOTHER_CALL)
+            call->adds->items.list[i].code = WEIR_OK;
+}
+
+static void on_added(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct add_call *call = (struct add_call *)request; /* its first member */
+    int64_t added;
+
+    if (call->is_second)
+        unmark(call);
+    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
+    if (code == WEIR_OK) {
+        if (!weir__reply_int(reply, 0, &added))
+            code = WEIR_ESERVER;
+        else if (added < 0)
+            code = WEIR_EKIND;
+        else if (!read_pairs(call, reply))
+            code = WEIR_ESERVER;
+        else
+            note_revision(call->adds->topic, reply);
+    }
+    finish(call, code);
+}
+
 /* --- giving up ----------------------------------------------------------- */
 
 static void fail_adds(struct weir__request *request, int code,
@@ -162,8 +409,8 @@ static void fail_adds(struct weir__request *request, int code,
 
     (void)reply; /* there is none */
     for (size_t at = adds->next; at < adds->items.count; at++)
-        weir__adds_answer(adds, &adds->items.list[at], NULL, code);
-    weir__adds_unref(adds);
+        answer(adds, &adds->items.list[at], NULL, code);
+    adds_unref(adds);
 }
 
 static struct weir__adds *take_adds(struct weir__delay_topic *topic)
@@ -186,6 +433,46 @@ void weir__delay_fail_adds(struct weir__delay_topic *topic, int code)
         fail_adds(&adds->request, code, NULL);
 }
 
+/* --- limits ------------------------------------------------------------- */
+
+static void on_limits(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__delay_topic *topic = ((struct weir__limits *)request)->topic;
+    struct weir_slice text;
+    int64_t bytes;
+
+    topic->asks_limits = false;
+    topic->max_body = WEIR_MAX_BODY;
+    if (code == WEIR_OK && weir__reply_str(reply, 0, &text) &&
+        weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0)
+        topic->max_body = (size_t)bytes;
+    if (code != WEIR_OK) {
+        weir__delay_fail_adds(topic, code);
+        return;
+    }
+    topic->limits_of = topic->base.store->connections;
+    weir__delay_flush_adds(topic);
+}
+
+/* If not, the answer that tells them flushes the adds. */
+static bool knows_limits(struct weir__delay_topic *topic)
+{
+    struct weir__buf bytes = {0};
+
+    if (topic->asks_limits ||
+        topic->limits_of == topic->base.store->connections)
+        return !topic->asks_limits;
+    topic->limits.request.done = on_limits;
+    topic->limits.topic = topic;
+    topic->asks_limits = true;
+    weir__prefix_command(&bytes, &topic->base.prefix, 3, "HMGET", "options");
+    weir__resp_str(&bytes, "max_body");
+    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &topic->limits.request);
+    return false;
+}
+
 /* --- flushing ----------------------------------------------------------- */
 
 /* Bodies that are larger than the topic allows end up behind all others. */
@@ -202,16 +489,12 @@ static void refuse_bodies(struct weir__adds *adds, size_t max_body)
     }
 }
 
-/* Twins end up behind all others and are in no planned. */
+/* Duplicates end up behind all others and are in no pack. */
 static void arrange(struct weir__adds *adds)
 {
-    bool is_mixed = (adds->has_made && adds->has_named) ||
-                    (adds->has_delays && adds->has_times) || adds->is_uneven;
-
-    if (!is_mixed)
+    if (!adds->is_mixed && !adds->is_uneven)
         return;
-    if (adds->has_named)
-        weir__items_find_duplicates(&adds->items);
+    weir__items_find_duplicates(&adds->items);
     weir__items_sort(&adds->items);
 }
 
@@ -224,14 +507,14 @@ static size_t without_duplicates(const struct weir__items *items)
     return end;
 }
 
-/* Parcels for one call, from item `first` on; false when out of memory. */
+/* Planned packs for one call, from item `first` on; false: no memory. */
 static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 {
     struct weir__delay *shared = adds->topic->shared;
     size_t slots = 0;
 
     shared->planned_packs.count = 0;
-    while (first < end && shared->planned_packs.count < CALL_PARCELS) {
+    while (first < end && shared->planned_packs.count < CALL_PACKS) {
         struct weir__planned_pack planned;
         size_t cost;
 
@@ -255,16 +538,15 @@ static void send_items(struct weir__adds *adds, size_t end)
         &adds->topic->shared->planned_packs;
 
     while (adds->next < end && plan_call(adds, adds->next, end)) {
-        const struct weir__planned_pack *last =
-            &planned_packs->list[planned_packs->count - 1];
-        size_t to = last->first + last->count;
+        struct add_call *call =
+            call_new(adds, planned_packs->list, planned_packs->count);
 
-        if (to == end)
-            to = adds->items.count; /* the duplicates go with the last */
-        if (!weir__adds_send(adds, planned_packs->list, planned_packs->count,
-                             to))
+        if (call == NULL)
             return;
-        adds->next = to;
+        if (call->end == end)
+            call->end = adds->items.count; /* the duplicates go with the last */
+        adds->next = call->end;
+        send_call(call);
     }
 }
 
@@ -284,7 +566,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic)
     size_t end;
 
     if (topic->adds == NULL || !topic->base.store->has_number ||
-        gathers(topic) || !weir__delay_knows_limits(topic))
+        gathers(topic) || !knows_limits(topic))
         return;
     adds = take_adds(topic);
     refuse_bodies(adds, topic->max_body);
@@ -292,7 +574,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic)
     end = without_duplicates(&adds->items);
     send_items(adds, end);
     if (adds->next == adds->items.count) {
-        weir__adds_unref(adds);
+        adds_unref(adds);
         return;
     }
     adds->request.done = fail_adds;

@@ -104,6 +104,7 @@ static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
     if (lease == NULL)
         return NULL;
     lease->topic = topic;
+    lease->request.done = weir__lease_fetched;
     lease->node_count = nodes;
     lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
     weir__lease_begin(&lease->base, &topic->base);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/msgpack/record.h"
@@ -8,10 +9,20 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* What a claim's packs become: for each pack one allocation with the runs, the
- * ids and a copy of the bytes (a reply dies with its callback). */
+/* A claim's packs: how they are fetched, and what they become, for each pack
+ * one allocation with the runs, the ids and a copy of the bytes (a reply dies
+ * with its callback).
+ *
+ * The server writes at most 64 KiB to a connection in a turn of its loop
+ * (NET_MAX_WRITES_PER_EVENT), whatever else it does in that turn: beside a fast
+ * producer, a worker with one connection gets half of what is added, and its
+ * claims wait behind its own packs. So large fetches go by connections of their
+ * own, which are opened when first there is much to fetch. */
 
-enum { TOO_LARGE = 64 * 1024 * 1024 }; /* taken for the bytes of a pack */
+enum {
+    MUCH = 512,                  /* jobs */
+    TOO_LARGE = 64 * 1024 * 1024 /* taken for the bytes of a pack */
+};
 
 /* What one fetch delivers. */
 struct arrival {
@@ -68,6 +79,87 @@ void weir__delay_lease_leave(struct weir__delay_lease *lease)
         weir__delay_lease_free(lease);
     else
         free_batches(lease);
+}
+
+/* --- fetching ----------------------------------------------------------- */
+
+static void open_fetchers(struct weir__delay *shared)
+{
+    const struct weir__redis_options *options = &shared->store->options;
+    char name[sizeof(shared->store->worker) + 8];
+    struct weir__conn_options conn = {
+        .loop = options->loop,
+        .url = &shared->store->url,
+        .name = name,
+        .wait_ms = options->wait_ms,
+        .log = options->log,
+        .is_beside = true,
+        .depth = options->depth,
+    };
+
+    (void)snprintf(name, sizeof(name), "%s:fetch", shared->store->worker);
+    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
+        conn.seed = options->seed + 2 + i;
+        if (shared->fetchers[i] == NULL)
+            (void)weir__conn_open(&conn, &shared->fetchers[i]);
+    }
+}
+
+/* The next one that is ready; NULL: none. */
+static struct weir__conn *next_fetcher(struct weir__delay *shared)
+{
+    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
+        struct weir__conn *conn;
+
+        shared->fetcher = (shared->fetcher + 1) % WEIR__FETCHERS;
+        conn = shared->fetchers[shared->fetcher];
+        if (conn != NULL && weir__conn_is_ready(conn))
+            return conn;
+    }
+    return NULL;
+}
+
+/* By a fetcher, or by the connection of all commands. */
+static void send_fetch(struct weir__delay_lease *lease,
+                       struct weir__conn *fetcher)
+{
+    struct weir__redis *store = lease->topic->base.store;
+    unsigned bodies = weir__send_bodies(lease->pack_count);
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 1 + lease->pack_count);
+    weir__resp_str(&bytes, "MGET");
+    for (size_t i = 0; i < lease->pack_count; i++)
+        weir__prefix_pack(&bytes, &lease->topic->base.prefix,
+                          lease->packs[i].first->name);
+    lease->by_fetcher = fetcher != NULL;
+    if (fetcher == NULL) {
+        weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN | bodies,
+                         &lease->request);
+        return;
+    }
+    weir__redis_send_by(store, fetcher, &bytes, NULL, WEIR__SEND_ONCE | bodies,
+                        &lease->request);
+    weir__conn_flush(fetcher);
+}
+
+void weir__lease_fetch(struct weir__delay_lease *lease)
+{
+    bool is_large = lease->jobs >= MUCH;
+
+    if (is_large)
+        open_fetchers(lease->topic->shared);
+    send_fetch(lease, is_large ? next_fetcher(lease->topic->shared) : NULL);
+}
+
+void weir__fetchers_close(struct weir__delay *shared)
+{
+    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
+        struct weir__conn *conn = shared->fetchers[i];
+
+        shared->fetchers[i] = NULL;
+        weir__conn_close(conn);
+    }
 }
 
 /* --- batches ------------------------------------------------------------ */
@@ -281,6 +373,26 @@ static void note_bytes(struct weir__delay_topic *topic,
     topic->pack_bytes = bytes;
 }
 
+static bool has_all(const struct redisReply *reply)
+{
+    struct weir_slice pack;
+
+    for (size_t i = 0; i < (size_t)reply->elements; i++)
+        if (!weir__reply_str(reply, i, &pack))
+            return false;
+    return true;
+}
+
+/* A fetcher may be with a server that commands have left, or not reached: that
+ * a pack is gone only the connection that claimed it can say. */
+static bool is_fetched_again(const struct weir__delay_lease *lease, int code,
+                             const struct redisReply *reply)
+{
+    return lease->by_fetcher && code != WEIR_ESERVER && code != WEIR_ETOOBIG &&
+           (code != WEIR_OK || !has_all(reply)) &&
+           !lease->topic->base.store->is_closed;
+}
+
 void weir__lease_fetched(struct weir__request *request, int code,
                          const struct redisReply *reply)
 {
@@ -289,9 +401,10 @@ void weir__lease_fetched(struct weir__request *request, int code,
     struct arrival arrival = {NULL, &arrival.first, 0};
     size_t jobs = lease->jobs;
 
-    if (weir__lease_fetch_again(lease, code, reply))
+    if (is_fetched_again(lease, code, reply)) {
+        send_fetch(lease, NULL);
         return;
-    lease->is_fetching = false;
+    }
     if (code == WEIR_ETOOBIG) /* from now on one by one */
         topic->pack_bytes = TOO_LARGE;
     weir__topic_log_error(&topic->base, "fetch", code, reply);
@@ -310,4 +423,80 @@ void weir__lease_fetched(struct weir__request *request, int code,
     if (topic->base.user != NULL)
         topic->base.store->events.arrived(topic->base.user, arrival.first,
                                           arrival.count, jobs - arrival.count);
+}
+
+/* --- early fetches -------------------------------------------------------- */
+
+/* A worker that is woken for one new pack asks for it together with its claim,
+ * not afterwards: one round trip less from the add to the handler. Whether the
+ * pack is its own the answer to the claim says, which comes first. */
+struct weir__early_fetch {
+    struct weir__request request;
+    struct weir__delay_topic *topic;
+    struct weir__delay_lease
+        *lease; /* whose pack this is; NULL: nobody's, so far */
+    char seq[WEIR__SEQ_LEN];
+};
+
+static void on_fetched(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__early_fetch *hint =
+        (struct weir__early_fetch *)request; /* its first member */
+    struct weir__delay_lease *lease = hint->lease;
+
+    if (hint->topic->hint == hint) /* the claim is sent once more */
+        hint->topic->hint = NULL;
+    weir__mem_free(hint);
+    if (lease == NULL)
+        return;
+    if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
+        code == WEIR_ECANCELED)
+        weir__lease_fetched(&lease->request, code, reply);
+    else
+        weir__lease_fetch(lease); /* this one did not get there */
+}
+
+void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq)
+{
+    memcpy(topic->hint_seq, seq, sizeof(topic->hint_seq));
+    topic->has_hint = true;
+}
+
+void weir__early_fetch_send(struct weir__delay_topic *topic)
+{
+    struct weir__early_fetch *hint;
+    struct weir__buf bytes = {0};
+
+    if (!topic->has_hint)
+        return;
+    topic->has_hint = false;
+    hint = weir__mem_new(sizeof(*hint));
+    if (hint == NULL)
+        return; /* it is fetched afterwards */
+    hint->request.done = on_fetched;
+    hint->topic = topic;
+    memcpy(hint->seq, topic->hint_seq, sizeof(hint->seq));
+    topic->hint = hint;
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "MGET");
+    weir__prefix_pack(&bytes, &topic->base.prefix, hint->seq);
+    weir__redis_send(topic->base.store, &bytes, NULL,
+                     WEIR__SEND_ONCE | weir__send_bodies(1), &hint->request);
+}
+
+/* Options that changed are read before jobs arrive: then it is fetched again,
+ * behind them. */
+bool weir__early_fetch_takes(struct weir__delay_topic *topic,
+                             struct weir__delay_lease *lease)
+{
+    struct weir__early_fetch *hint = topic->hint;
+
+    topic->hint = NULL;
+    if (hint == NULL || lease == NULL || lease->pack_count != 1 ||
+        memcmp(lease->packs[0].first->name, hint->seq, WEIR__SEQ_LEN) != 0 ||
+        topic->base.is_following)
+        return false;
+    hint->lease = lease;
+    return true;
 }

@@ -134,8 +134,6 @@ static void write_grave(struct weir__overdue *overdue)
 static bool write_call(struct weir__overdue *overdue)
 {
     struct weir__delay_topic *topic = &overdue->topic;
-    const struct weir__planned_packs *planned_packs =
-        &overdue->stand_in.planned_packs;
     struct weir__settle_call call;
 
     weir__settle_call_sort_endings(topic, topic->touched);
@@ -143,11 +141,9 @@ static bool write_call(struct weir__overdue *overdue)
     weir__settle_call_endings(&call, 0);
     if (!weir__settle_call_plan(&call))
         return false;
-    for (size_t i = 0; i < planned_packs->count; i++) {
-        weir__delay_begin_stage(&overdue->bytes);
-        weir__settle_call_write_key(&overdue->bytes, &call, i);
-        (void)weir__delay_end_stage(&overdue->bytes, &topic->endings,
-                                    &planned_packs->list[i]);
+    for (size_t i = 0; i < call.planned_count; i++) {
+        (void)weir__planned_pack_stage(&overdue->bytes, &topic->base.prefix,
+                                       &topic->endings, &call.planned[i]);
         end_command(overdue);
     }
     weir__settle_call_write(&overdue->bytes, &call, false);

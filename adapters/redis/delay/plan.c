@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/msgpack/record.h"
+#include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -17,6 +19,7 @@ enum {
     PACK_OVERHEAD = 160,  /* what a pack costs it besides its bytes, about */
     TRIMMED_MIN = 64,     /* mean bytes of a job */
     FIRST_CAP = 64,
+    STAGED_MS = 60000,
     KEPT_BYTES = 1024 * 1024
 };
 
@@ -54,6 +57,31 @@ struct weir__item *weir__items_push(struct weir__items *items)
     items->list[items->count] =
         (struct weir__item){.index = (uint32_t)items->count};
     return &items->list[items->count++];
+}
+
+struct weir__item *weir__items_append(struct weir__items *items,
+                                      struct weir_slice id,
+                                      const struct weir__record *record)
+{
+    struct weir__buf *bytes = &items->bytes;
+    size_t start = bytes->len;
+    struct weir__item *item;
+
+    weir__buf_append(bytes, id.ptr, id.len);
+    weir__buf_append(bytes, "", 1);
+    if (record != NULL)
+        weir__record_write(bytes, record);
+    item = bytes->failed ? NULL : weir__items_push(items);
+    if (item == NULL) {
+        bytes->len = start;
+        bytes->failed = false;
+        return NULL;
+    }
+    item->id_at = start;
+    item->id_len = (uint32_t)id.len;
+    item->record_at = start + id.len + 1;
+    item->record_len = (uint32_t)(bytes->len - item->record_at);
+    return item;
 }
 
 static int compare(uint64_t one, uint64_t other)
@@ -103,7 +131,7 @@ static int by_id(const void *left, const void *right)
 {
     const struct id_entry *one = left, *other = right;
     size_t len = one->id.len < other->id.len ? one->id.len : other->id.len;
-    int order = len == 0 ? 0 : memcmp(one->id.ptr, other->id.ptr, len);
+    int order = memcmp(one->id.ptr, other->id.ptr, len);
 
     if (order != 0)
         return order;
@@ -121,7 +149,7 @@ void weir__items_find_duplicates(struct weir__items *items)
     if (entries == NULL)
         return; /* then the pack that comes first on the server wins */
     for (size_t i = 0; i < items->count; i++)
-        if (items->list[i].code == WEIR_OK)
+        if (items->list[i].code == WEIR_OK && items->list[i].id_len > 0)
             entries[count++] = (struct id_entry){
                 weir__item_id(items, &items->list[i]), &items->list[i]};
     if (count > 1)
@@ -129,8 +157,7 @@ void weir__items_find_duplicates(struct weir__items *items)
     for (size_t i = 1; i < count; i++) {
         struct weir_slice id = entries[i].id, last = entries[i - 1].id;
 
-        if (id.len == 0 || id.len != last.len ||
-            memcmp(id.ptr, last.ptr, id.len) != 0)
+        if (id.len != last.len || memcmp(id.ptr, last.ptr, id.len) != 0)
             continue;
         entries[i].item->code = WEIR_EEXISTS;
         entries[i].item->group = UINT32_MAX;
@@ -259,6 +286,38 @@ void weir__planned_pack_write(struct weir__buf *buf,
 
     jobs_of(items, planned, jobs);
     weir__pack_write(buf, jobs, planned->count, planned->has_ids);
+}
+
+void weir__planned_pack_key(struct weir__buf *buf,
+                            const struct weir__prefix *prefix,
+                            const struct weir__planned_pack *planned)
+{
+    if (planned->target == NULL)
+        weir__prefix_pack(buf, prefix, planned->seq);
+    else
+        weir__prefix_outgoing(buf, prefix, planned->seq);
+}
+
+size_t weir__planned_pack_stage(struct weir__buf *buf,
+                                const struct weir__prefix *prefix,
+                                const struct weir__items *items,
+                                const struct weir__planned_pack *planned)
+{
+    size_t at;
+
+    weir__resp_command(buf, 6);
+    weir__resp_str(buf, "SET");
+    weir__planned_pack_key(buf, prefix, planned);
+    /* The pack and what is around it. */
+    (void)weir__buf_reserve(buf, planned->size.len + 128);
+    weir__resp_begin(buf, planned->size.len);
+    at = buf->len;
+    weir__planned_pack_write(buf, items, planned);
+    weir__resp_end(buf);
+    weir__resp_str(buf, "NX");
+    weir__resp_str(buf, "PX");
+    weir__resp_int(buf, STAGED_MS);
+    return at;
 }
 
 void weir__planned_pack_when(struct weir__buf *buf,

@@ -15,6 +15,8 @@
 
 struct weir__claimed_node;
 struct weir__delay_topic;
+struct weir__prefix;
+struct weir__record;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
 struct weir__item {
@@ -49,6 +51,12 @@ void weir__items_fini(struct weir__items *items);
 /* Empty it; keeps the memory unless that is much. */
 void weir__items_reset(struct weir__items *items);
 
+/* One more item, with these bytes; else zeroed, its index set. No record: none.
+ * NULL when out of memory, then nothing is appended. */
+struct weir__item *weir__items_append(struct weir__items *items,
+                                      struct weir_slice id,
+                                      const struct weir__record *record);
+
 /* Room for one more item, zeroed, its index set; NULL when out of memory. */
 struct weir__item *weir__items_push(struct weir__items *items);
 
@@ -71,7 +79,8 @@ struct weir__planned_pack {
     bool is_scattered; /* each slot has its own due time */
     struct weir__pack_size size;
     char seq[WEIR__SEQ_LEN];
-    uint32_t call_slot;             /* of one for another topic */
+    struct weir__delay_topic *target; /* NULL: this one; else it has: */
+    uint32_t call_slot;
     char second[WEIR__SEQ_LEN + 1]; /* name of another pack, or "" */
 };
 
@@ -89,6 +98,18 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
 void weir__planned_pack_write(struct weir__buf *buf,
                               const struct weir__items *items,
                               const struct weir__planned_pack *planned);
+
+/* Append its key; one for another topic lies in the outbox. */
+void weir__planned_pack_key(struct weir__buf *buf,
+                            const struct weir__prefix *prefix,
+                            const struct weir__planned_pack *planned);
+
+/* Append the command that stores the pack under its key for a minute, unless
+ * that is taken already. Returns where the pack's bytes begin. */
+size_t weir__planned_pack_stage(struct weir__buf *buf,
+                                const struct weir__prefix *prefix,
+                                const struct weir__items *items,
+                                const struct weir__planned_pack *planned);
 
 /* Append when its slots are due, as the scripts read it. */
 void weir__planned_pack_when(struct weir__buf *buf,

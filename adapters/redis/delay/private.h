@@ -12,12 +12,12 @@
  *           ^                                   |
  *           +------------- requeue ------------ dead
  *
- *   add      add.c collects jobs, plan.c makes packs of them; add_call.c stores
- *            a pack and calls the script `add`, which puts the pack's root node
- *            into `wait`, scored by its due time.
+ *   add      add.c collects jobs, of which plan.c makes packs, stores these and
+ *            calls the script `add`, which puts a pack's root node into `wait`,
+ *            scored by its due time.
  *   claim    claim.c: the script moves due nodes from `wait` to `run`, under a
- *            token: struct weir__delay_lease. early_fetch.c and fetchers.c get
- *            their packs, fetch.c makes runs of these for core.
+ *            token: struct weir__delay_lease. fetch.c gets their packs and
+ *            makes runs of these for core.
  *   run      core calls the handler. Of a suspect start.c notes that first.
  *            Meanwhile lease.c prolongs the lease, on the loop or by the keeper
  *            (store/keeper.h), which settles what is overdue (overdue.c).
@@ -111,7 +111,6 @@ struct weir__delay_lease {
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */
-    bool is_fetching;
     size_t node_count;
     size_t pack_count;
     struct weir__fetched *packs; /* behind the nodes */
@@ -131,6 +130,10 @@ struct weir__delay_topic {
     struct weir__delay_topic *grave;  /* that topic; NULL: not open yet */
     struct weir__relays outbox;
     uint64_t limits_of; /* connection on which max_body was read */
+    struct weir__limits {
+        struct weir__request request;
+        struct weir__delay_topic *topic;
+    } limits;
     bool asks_limits;
     int64_t limits_revision;
     size_t max_body; /* bytes */
@@ -194,36 +197,21 @@ void weir__adds_fini(struct weir__delay *shared);
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__delay_fail_adds(struct weir__delay_topic *topic, int code);
 
-/* Store a pack under its name for a minute, unless that is taken already. */
-void weir__delay_write_stage(struct weir__buf *buf,
-                             const struct weir__delay_topic *topic,
-                             const struct weir__items *items,
-                             const struct weir__planned_pack *planned);
-
-/* The same under the key that is written between these. Returns where the pack
- * begins. */
-void weir__delay_begin_stage(struct weir__buf *buf);
-size_t weir__delay_end_stage(struct weir__buf *buf,
-                             const struct weir__items *items,
-                             const struct weir__planned_pack *planned);
-
 /* --- delay/claim.c -------------------------------------------------------- */
 
 void weir__delay_flush_claim(struct weir__delay_topic *topic);
 
-/* --- delay/fetchers.c ----------------------------------------------------- */
+/* --- delay/fetch.c -------------------------------------------------------- */
 
-/* Ask for the packs of a lease; weir__lease_fetched gets the answer. */
+/* Ask for the packs of a lease. */
 void weir__lease_fetch(struct weir__delay_lease *lease);
 
-/* That was answered so: true if it was asked once more. */
-bool weir__lease_fetch_again(struct weir__delay_lease *lease, int code,
-                             const struct redisReply *reply);
+/* The answer to that; the lease's `request`. */
+void weir__lease_fetched(struct weir__request *request, int code,
+                         const struct redisReply *reply);
 
 /* The next large fetch opens new ones. */
 void weir__fetchers_close(struct weir__delay *shared);
-
-/* --- delay/early_fetch.c -------------------------------------------------- */
 
 /* A wake-up said that this pack is to be claimed. */
 void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq);
@@ -235,12 +223,6 @@ void weir__early_fetch_send(struct weir__delay_topic *topic);
  * got: weir__lease_fetched is called when it comes. */
 bool weir__early_fetch_takes(struct weir__delay_topic *topic,
                              struct weir__delay_lease *lease);
-
-/* --- delay/fetch.c -------------------------------------------------------- */
-
-/* The reply to the fetch of a lease's packs; `ask` is the lease. */
-void weir__lease_fetched(struct weir__request *request, int code,
-                         const struct redisReply *reply);
 
 /* Nothing of it is out any more: the next flush sends what is left of it. */
 void weir__delay_lease_done(struct weir__delay_lease *lease);
@@ -285,11 +267,6 @@ void weir__delay_renew(struct weir__renewals *renewals,
 /* --- delay/overdue.c ------------------------------------------------------ */
 
 struct weir__overdue *weir__overdue_new(void);
-
-/* --- delay/limits.c ------------------------------------------------------- */
-
-/* Are the limits of adds known? If not, what tells them flushes the adds. */
-bool weir__delay_knows_limits(struct weir__delay_topic *topic);
 
 /* --- delay/page.c --------------------------------------------------------- */
 

@@ -77,7 +77,8 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
     const struct weir__item *items = &requeue->items.list[planned->first];
     struct weir__buf bytes = {0}, *died = &topic->shared->scratch[0];
 
-    weir__delay_write_stage(&bytes, topic, &requeue->items, planned);
+    (void)weir__planned_pack_stage(&bytes, &topic->base.prefix, &requeue->items,
+                                   planned);
     weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     weir__buf_reset(died);
     weir__pack_array(died, planned->count);
@@ -129,9 +130,7 @@ static void send_items(struct requeue *requeue)
 static int renew_record(struct requeue *requeue, struct weir_slice bytes,
                         size_t index)
 {
-    struct weir__items *items = &requeue->items;
     struct weir_slice name = weir__page_name(&requeue->pages, index);
-    size_t start = items->bytes.len;
     struct weir__record record;
     struct weir__item *item;
     int rc = weir__record_read(bytes, &record);
@@ -145,16 +144,9 @@ static int renew_record(struct requeue *requeue, struct weir_slice bytes,
     record.spent = 0;
     record.reason = (struct weir_slice){0};
     record.error = (struct weir_slice){0};
-    weir__buf_append(&items->bytes, name.ptr, name.len);
-    weir__buf_append(&items->bytes, "", 1);
-    weir__record_write(&items->bytes, &record);
-    item = items->bytes.failed ? NULL : weir__items_push(items);
+    item = weir__items_append(&requeue->items, name, &record);
     if (item == NULL)
         return WEIR_ENOMEM;
-    item->id_at = start;
-    item->id_len = (uint32_t)name.len;
-    item->record_at = start + name.len + 1;
-    item->record_len = (uint32_t)(items->bytes.len - item->record_at);
     item->slot = (uint32_t)index;
     return WEIR_OK;
 }

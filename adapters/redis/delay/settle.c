@@ -64,40 +64,41 @@ static struct weir__delay_topic *grave_of(struct weir__delay_topic *topic)
     return topic->grave;
 }
 
-/* Remember what is to be written; false when out of memory. */
+/* Append a job to what is to be written; NULL when out of memory. */
+static struct weir__item *append(struct weir__claimed_node *held,
+                                 const struct weir__run *run,
+                                 struct weir_slice id,
+                                 const struct weir__record *record)
+{
+    struct weir__item *item =
+        weir__items_append(&held->lease->topic->endings, id, record);
+
+    if (item == NULL)
+        return NULL;
+    item->held = held;
+    item->slot = run->slot;
+    return item;
+}
+
+/* Remember the job itself; false when out of memory. */
 static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
                         struct weir__claimed_node *held)
 {
-    struct weir__items *items = &topic->endings;
-    size_t start = items->bytes.len;
-    struct weir__delay_topic *away = NULL;
-    struct weir__item *item;
-    /* Counted, not kept. */
-    bool is_expired =
-        run->outcome == WEIR__OUTCOME_DEAD &&
+    bool is_dead = run->outcome == WEIR__OUTCOME_DEAD;
+    bool is_expired = /* counted, not kept */
+        is_dead &&
         weir__slice_equal(run->record.reason, weir__slice_str("expired"));
+    struct weir__delay_topic *away =
+        is_dead && !is_expired ? grave_of(topic) : NULL;
+    struct weir__item *item;
 
-    if (run->outcome == WEIR__OUTCOME_DEAD && !is_expired)
-        away = grave_of(topic);
     if (away != NULL)
         prepare_burial(topic, run, &topic->shared->scratch[0]);
-    weir__buf_append(&items->bytes, run->id.ptr, run->id.len);
-    if (!is_expired)
-        weir__record_write(&items->bytes, &run->record);
-    item = items->bytes.failed ? NULL : weir__items_push(items);
-    if (item == NULL) {
-        items->bytes.len = start;
-        items->bytes.failed = false;
+    item = append(held, run, run->id, is_expired ? NULL : &run->record);
+    if (item == NULL)
         return false;
-    }
     item->away = away;
-    item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
-    item->id_at = start;
-    item->id_len = (uint32_t)run->id.len;
-    item->record_at = start + run->id.len;
-    item->record_len = (uint32_t)(items->bytes.len - item->record_at);
-    item->held = held;
-    item->slot = run->slot;
+    item->ms = is_dead ? 0 : run->delay_ms;
     item->outcome = run->outcome;
     return true;
 }
@@ -107,30 +108,19 @@ static bool note_follows(struct weir__delay_topic *topic,
                          const struct weir__run *run,
                          struct weir__claimed_node *held)
 {
-    struct weir__items *items = &topic->endings;
-
     for (const struct weir__follow *follow = run->follows.first; follow != NULL;
          follow = follow->next) {
         bool is_away = follow->topic.len > 0;
         struct weir__delay_topic *away =
             is_away ? open_other(topic, follow->topic) : NULL;
-        size_t start = items->bytes.len;
-        struct weir__item *item;
+        struct weir__item *item =
+            append(held, run, follow->id, &follow->record);
 
-        weir__buf_append(&items->bytes, follow->id.ptr, follow->id.len);
-        weir__record_write(&items->bytes, &follow->record);
-        item = items->bytes.failed ? NULL : weir__items_push(items);
         if (item == NULL || (is_away && away == NULL))
             return false;
         item->away = away;
         item->is_absolute = follow->at_ms != 0;
         item->ms = item->is_absolute ? follow->at_ms : follow->delay_ms;
-        item->id_at = start;
-        item->id_len = (uint32_t)follow->id.len;
-        item->record_at = start + follow->id.len;
-        item->record_len = (uint32_t)(items->bytes.len - item->record_at);
-        item->held = held;
-        item->slot = run->slot;
         item->outcome = WEIR__OUTCOME_FOLLOW;
     }
     return true;

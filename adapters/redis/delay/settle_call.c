@@ -67,8 +67,6 @@ static void take_node(struct weir__settle_call *call,
     call->verdicts += held->verdicts;
 }
 
-/* Take nodes from `first` on into the next call, up to its bounds, and number
- * nodes and packs. */
 struct weir__settle_call
 weir__settle_call_nodes(struct weir__delay_topic *topic,
                         struct weir__claimed_node *first)
@@ -149,7 +147,6 @@ static size_t end_of(const struct weir__settle_call *call, size_t at,
     return at;
 }
 
-/* Give the call its endings: those from `first` on that are of its nodes. */
 void weir__settle_call_endings(struct weir__settle_call *call, size_t first)
 {
     call->first_item = first;
@@ -168,6 +165,7 @@ static bool name_planned(const struct weir__settle_call *call,
     struct weir__redis *store = call->topic->shared->store;
 
     weir__redis_next_seq(store, planned->seq);
+    planned->target = item->away;
     if (item->away == NULL)
         return true;
     if (item->outcome == WEIR__OUTCOME_DEAD)
@@ -201,17 +199,11 @@ bool weir__settle_call_plan(struct weir__settle_call *call)
     if (!plan_planned_packs(call, call->first_item, call->end_move))
         return false;
     call->moves = planned_packs->count;
-    return plan_planned_packs(call, call->end_dead, call->end_item);
-}
-
-struct weir__delay_topic *
-weir__settle_call_target(const struct weir__settle_call *call, size_t planned)
-{
-    const struct weir__planned_pack *list =
-        call->topic->shared->planned_packs.list;
-
-    WEIR_ASSERT(planned < call->topic->shared->planned_packs.count);
-    return call->topic->endings.list[list[planned].first].away;
+    if (!plan_planned_packs(call, call->end_dead, call->end_item))
+        return false;
+    call->planned = planned_packs->list;
+    call->planned_count = planned_packs->count;
+    return true;
 }
 
 /* --- writing ------------------------------------------------------------ */
@@ -288,36 +280,6 @@ static uint64_t source_of(const struct weir__item *item)
     return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot;
 }
 
-static void write_sources(struct weir__buf *list,
-                          const struct weir__settle_call *call, size_t planned)
-{
-    const struct weir__planned_pack *these =
-        &call->topic->shared->planned_packs.list[planned];
-    const struct weir__item *first = &call->topic->endings.list[these->first];
-
-    weir__pack_array(list, these->count);
-    for (size_t slot = 0; slot < these->count; slot++)
-        weir__pack_uint(list, source_of(&first[slot]));
-}
-
-static void write_pack(struct weir__buf *list,
-                       const struct weir__settle_call *call, size_t planned)
-{
-    const struct weir__items *items = &call->topic->endings;
-    const struct weir__planned_pack *these =
-        &call->topic->shared->planned_packs.list[planned];
-    struct weir__buf when = {0};
-
-    weir__planned_pack_when(&when, items, these,
-                            items->list[these->first].is_absolute);
-    weir__pack_uint(list, FIRST_PACK_KEY + call->packs + planned);
-    weir__pack_uint(list, these->count);
-    weir__pack_uint(list, these->size.header_len);
-    weir__pack_str(list, when.ptr, when.len);
-    list->failed = list->failed || when.failed;
-    weir__buf_fini(&when);
-}
-
 /* The script's number for what a pack is of. */
 static uint64_t form_of(const struct weir__item *item)
 {
@@ -331,38 +293,41 @@ static uint64_t form_of(const struct weir__item *item)
     }
 }
 
-static void write_target(struct weir__buf *list,
-                         const struct weir__settle_call *call, size_t planned)
+static void write_move(struct weir__buf *list,
+                       const struct weir__settle_call *call, size_t index)
 {
-    const struct weir__delay_topic *target =
-        weir__settle_call_target(call, planned);
-    const struct weir__planned_pack *these =
-        &call->topic->shared->planned_packs.list[planned];
+    const struct weir__planned_pack *planned = &call->planned[index];
+    const struct weir__items *items = &call->topic->endings;
+    const struct weir__item *first = &items->list[planned->first];
+    struct weir__buf when = {0};
 
-    if (target == NULL)
+    weir__planned_pack_when(&when, items, planned, first->is_absolute);
+    weir__pack_uint(list, FIRST_PACK_KEY + call->packs + index);
+    weir__pack_uint(list, planned->count);
+    weir__pack_uint(list, planned->size.header_len);
+    weir__pack_str(list, when.ptr, when.len);
+    list->failed = list->failed || when.failed;
+    weir__buf_fini(&when);
+    weir__pack_uint(list, form_of(first));
+    weir__pack_array(list, planned->count);
+    for (size_t slot = 0; slot < planned->count; slot++)
+        weir__pack_uint(list, source_of(&first[slot]));
+    if (planned->target == NULL)
         weir__pack_str(list, "", 0);
     else
-        weir__relays_write(list, call->topic->shared->store, target->base.name,
-                           these->call_slot, these->second);
+        weir__relays_write(list, call->topic->shared->store,
+                           planned->target->base.name, planned->call_slot,
+                           planned->second);
 }
 
 static void write_moves(struct weir__buf *list,
                         const struct weir__settle_call *call)
 {
-    const struct weir__items *items = &call->topic->endings;
-    const struct weir__planned_packs *planned_packs =
-        &call->topic->shared->planned_packs;
-
-    if (planned_packs->count == 0)
+    if (call->planned_count == 0)
         return;
-    weir__pack_array(list, 7 * planned_packs->count);
-    for (size_t i = 0; i < planned_packs->count; i++) {
-        write_pack(list, call, i);
-        weir__pack_uint(list,
-                        form_of(&items->list[planned_packs->list[i].first]));
-        write_sources(list, call, i);
-        write_target(list, call, i);
-    }
+    weir__pack_array(list, 7 * call->planned_count);
+    for (size_t i = 0; i < call->planned_count; i++)
+        write_move(list, call, i);
 }
 
 static void write_ends(struct weir__buf *list,
@@ -384,31 +349,17 @@ static void write_ends(struct weir__buf *list,
     }
 }
 
-void weir__settle_call_write_key(struct weir__buf *buf,
-                                 const struct weir__settle_call *call,
-                                 size_t planned)
-{
-    const struct weir__prefix *prefix = &call->topic->base.prefix;
-    const char *seq = call->topic->shared->planned_packs.list[planned].seq;
-
-    if (planned < call->moves)
-        weir__prefix_pack(buf, prefix, seq);
-    else
-        weir__prefix_outgoing(buf, prefix, seq);
-}
-
 /* The script and its keys. */
 static void write_keys(struct weir__buf *buf,
                        const struct weir__settle_call *call, size_t args)
 {
     const struct weir__prefix *prefix = &call->topic->base.prefix;
-    const struct weir__planned_packs *planned_packs =
-        &call->topic->shared->planned_packs;
+    bool has_relay = call->planned_count > call->moves;
     uint32_t key = FIRST_PACK_KEY;
 
     weir__resp_eval(buf, &weir__script_delay_settle,
-                    FIRST_PACK_KEY - 1 + call->packs + planned_packs->count +
-                        (planned_packs->count > call->moves ? 1 : 0),
+                    FIRST_PACK_KEY - 1 + call->packs + call->planned_count +
+                        has_relay,
                     args);
     weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
     for (const struct weir__claimed_node *held = call->first; held != call->end;
@@ -417,9 +368,9 @@ static void write_keys(struct weir__buf *buf,
             weir__prefix_pack(buf, prefix, held->name);
             key++;
         }
-    for (size_t i = 0; i < planned_packs->count; i++)
-        weir__settle_call_write_key(buf, call, i);
-    if (planned_packs->count > call->moves)
+    for (size_t i = 0; i < call->planned_count; i++)
+        weir__planned_pack_key(buf, prefix, &call->planned[i]);
+    if (has_relay)
         weir__prefix_key(buf, prefix, "relay");
 }
 

@@ -34,8 +34,10 @@ struct weir__settle_call {
     size_t first_item, end_item; /* of the topic's endings */
     size_t end_move, end_dead;   /* what runs here before the first, then dead
                                     jobs, then all for other topics */
-    size_t moves; /* planned packs for this topic; the others are for the
-                     outbox */
+    /* New packs, in the store's list: `moves` for this topic, the others for
+     * the outbox. */
+    const struct weir__planned_pack *planned;
+    size_t planned_count, moves;
     bool is_last;
 };
 
@@ -52,21 +54,11 @@ weir__settle_call_nodes(struct weir__delay_topic *topic,
 /* Give the call its endings: those from `first` on that are of its nodes. */
 void weir__settle_call_endings(struct weir__settle_call *call, size_t first);
 
-/* Name the new packs of the call: the store's planned ones. False: no memory.
- */
+/* Name the new packs of the call. False: no memory. */
 bool weir__settle_call_plan(struct weir__settle_call *call);
 
-/* The topic that a planned of the store goes to; NULL: this one. */
-struct weir__delay_topic *
-weir__settle_call_target(const struct weir__settle_call *call, size_t planned);
-
-/* The key of its pack. */
-void weir__settle_call_write_key(struct weir__buf *buf,
-                                 const struct weir__settle_call *call,
-                                 size_t planned);
-
-/* Write the call; the store's planned packs are its new packs. With
- * `leaves_out` it settles the others where one of them is not there. */
+/* Write the call. With `leaves_out` it settles the others where one of its new
+ * packs is not there. */
 void weir__settle_call_write(struct weir__buf *buf,
                              const struct weir__settle_call *call,
                              bool leaves_out);

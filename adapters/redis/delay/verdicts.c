@@ -277,28 +277,24 @@ static void on_settled(struct weir__request *request, int code,
 
 /* The command that stages a pack of the call. */
 static void write_stage(struct weir__settle *settle,
-                        const struct weir__settle_call *call, size_t planned)
+                        const struct weir__settle_call *call, size_t index)
 {
-    const struct weir__planned_pack *these =
-        &call->topic->shared->planned_packs.list[planned];
-    struct weir__delay_topic *target = weir__settle_call_target(call, planned);
-    struct weir__buf *copy = &settle->copies[planned];
-    size_t at;
+    const struct weir__planned_pack *planned = &call->planned[index];
+    struct weir__buf *copy = &settle->copies[index];
+    size_t at = weir__planned_pack_stage(copy, &call->topic->base.prefix,
+                                         &call->topic->endings, planned);
 
-    weir__delay_begin_stage(copy);
-    weir__settle_call_write_key(copy, call, planned);
-    at = weir__delay_end_stage(copy, &call->topic->endings, these);
-    WEIR_ASSERT(at + these->size.len <= copy->len || copy->failed);
-    if (target == NULL)
+    WEIR_ASSERT(at + planned->size.len <= copy->len || copy->failed);
+    if (planned->target == NULL)
         return;
-    weir__topic_register(&target->base);
+    weir__topic_register(&planned->target->base);
     settle->outs[settle->out_count] = (struct weir__settle_out){
-        .call_slot = these->call_slot,
+        .call_slot = planned->call_slot,
         .is_open = true,
         .pack_at = at,
-        .pack_len = these->size.len,
+        .pack_len = planned->size.len,
     };
-    memcpy(settle->outs[settle->out_count].seq, these->seq, WEIR__SEQ_LEN);
+    memcpy(settle->outs[settle->out_count].seq, planned->seq, WEIR__SEQ_LEN);
     settle->out_count++;
 }
 
@@ -307,25 +303,21 @@ static void write_stage(struct weir__settle *settle,
 static void write_copies(struct weir__settle *settle,
                          const struct weir__settle_call *call)
 {
-    const struct weir__planned_packs *planned_packs =
-        &call->topic->shared->planned_packs;
-
     weir__topic_register(&call->topic->base);
-    for (size_t i = 0; i < planned_packs->count; i++)
+    for (size_t i = 0; i < call->planned_count; i++)
         write_stage(settle, call, i);
-    if (planned_packs->count == 0)
+    if (call->planned_count == 0)
         return;
-    weir__settle_call_write(&settle->copies[planned_packs->count], call, true);
-    settle->copy_count = planned_packs->count + 1;
+    weir__settle_call_write(&settle->copies[call->planned_count], call, true);
+    settle->copy_count = call->planned_count + 1;
 }
 
 /* With room for the copies, and leases of the nodes. */
 static struct weir__settle *settle_new(const struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
-    size_t planned_packs = topic->shared->planned_packs.count;
-    size_t copies = planned_packs == 0 ? 0 : planned_packs + 1;
-    size_t outs = planned_packs - call->moves;
+    size_t copies = call->planned_count == 0 ? 0 : call->planned_count + 1;
+    size_t outs = call->planned_count - call->moves;
     struct weir__settle *settle = weir__mem_new(
         sizeof(*settle) + copies * sizeof(settle->copies[0]) +
         outs * sizeof(settle->outs[0]) +
