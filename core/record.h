@@ -9,15 +9,28 @@
 
 #include <weir/plugin.h>
 
+/* What only some jobs have: X(type, name, form), in the order in which it is
+ * written; zero is none. A row is all that the codec wants to know of it.
+ *
+ *     retry    ladder of the job itself
+ *     headers  one msgpack map, raw
+ *     reason   dead only: failed, exhausted, ...
+ *     error    text of the last failed run
+ *     spent    of attempt: in the topic it died in, before this one */
+#define WEIR__RECORD_MAP(X)            \
+    X(struct weir_slice, retry, text)  \
+    X(int64_t, ttl_ms, duration)       \
+    X(struct weir_slice, url, text)    \
+    X(struct weir_slice, headers, raw) \
+    X(struct weir_slice, reason, text) \
+    X(struct weir_slice, error, text)  \
+    X(uint32_t, spent, count)
+
 struct weir__record {
     struct weir_counters counters; /* attempt: runs finished so far */
-    struct weir_slice retry;       /* ladder text of the job itself */
-    struct weir_slice url;
-    struct weir_slice headers; /* one msgpack map, raw */
-    struct weir_slice reason;  /* dead only: failed, exhausted, ... */
-    struct weir_slice error;   /* text of the last failed run */
-    int64_t ttl_ms;            /* 0: none */
-    uint32_t spent; /* of attempt: in the topic it died in, before this one */
+#define MEMBER(type, name, form) type name;
+    WEIR__RECORD_MAP(MEMBER)
+#undef MEMBER
     struct weir_slice body; /* one msgpack value, raw; empty means null */
 };
 

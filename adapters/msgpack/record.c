@@ -46,7 +46,7 @@ static void put_uint(struct weir__buf *buf, uint64_t number)
         put(buf, 0xcf, number, 8);
 }
 
-static void put_str(struct weir__buf *buf, struct weir_slice text)
+static void put_text(struct weir__buf *buf, struct weir_slice text)
 {
     WEIR_ASSERT(text.len <= UINT32_MAX);
     if (text.len < 32)
@@ -60,26 +60,48 @@ static void put_str(struct weir__buf *buf, struct weir_slice text)
     weir__buf_append(buf, text.ptr, text.len);
 }
 
-static void put_key(struct weir__buf *buf, const char *key)
+/* Options by their form. */
+
+static bool has_text(struct weir_slice text)
 {
-    put_str(buf, weir__slice_of(key, strlen(key)));
+    return text.len > 0;
 }
 
-static void put_text(struct weir__buf *buf, const char *key,
-                     struct weir_slice text)
+static bool has_raw(struct weir_slice map)
 {
-    if (text.len == 0)
-        return;
-    put_key(buf, key);
-    put_str(buf, text);
+    return map.len > 0;
+}
+
+static bool has_duration(int64_t ms)
+{
+    return ms > 0;
+}
+
+static bool has_count(uint32_t number)
+{
+    return number > 0;
+}
+
+static void put_raw(struct weir__buf *buf, struct weir_slice map)
+{
+    weir__buf_append(buf, map.ptr, map.len);
+}
+
+static void put_count(struct weir__buf *buf, uint32_t number)
+{
+    put_uint(buf, number);
+}
+
+static void put_duration(struct weir__buf *buf, int64_t ms)
+{
+    put_uint(buf, (uint64_t)ms);
 }
 
 static uint8_t count_options(const struct weir__record *record)
 {
-    return (uint8_t)((record->retry.len > 0) + (record->ttl_ms > 0) +
-                     (record->url.len > 0) + (record->headers.len > 0) +
-                     (record->reason.len > 0) + (record->error.len > 0) +
-                     (record->spent > 0));
+#define COUNT(type, name, form) +has_##form(record->name)
+    return (uint8_t)(WEIR__RECORD_MAP(COUNT));
+#undef COUNT
 }
 
 static void put_options(struct weir__buf *buf,
@@ -93,22 +115,13 @@ static void put_options(struct weir__buf *buf,
     }
     WEIR_ASSERT(count < 16);
     put(buf, FIXMAP | count, 0, 0);
-    put_text(buf, "retry", record->retry);
-    if (record->ttl_ms > 0) {
-        put_key(buf, "ttl_ms");
-        put_uint(buf, (uint64_t)record->ttl_ms);
+#define PUT(type, name, form)                  \
+    if (has_##form(record->name)) {            \
+        put_text(buf, weir__slice_str(#name)); \
+        put_##form(buf, record->name);         \
     }
-    put_text(buf, "url", record->url);
-    if (record->headers.len > 0) {
-        put_key(buf, "headers");
-        weir__buf_append(buf, record->headers.ptr, record->headers.len);
-    }
-    put_text(buf, "reason", record->reason);
-    put_text(buf, "error", record->error);
-    if (record->spent > 0) {
-        put_key(buf, "spent");
-        put_uint(buf, record->spent);
-    }
+    WEIR__RECORD_MAP(PUT)
+#undef PUT
 }
 
 static void put_counters(struct weir__buf *buf,
@@ -180,42 +193,64 @@ static struct weir_slice next_raw(struct weir_slice *bytes)
     return raw;
 }
 
+static bool keep_count(const struct weir_value *value, struct weir_slice raw,
+                       uint32_t *ret_number)
+{
+    (void)raw;
+    if (value->type != WEIR_TYPE_INT || value->as.i64 < 0 ||
+        value->as.i64 > UINT32_MAX)
+        return false;
+    *ret_number = (uint32_t)value->as.i64;
+    return true;
+}
+
+static bool keep_duration(const struct weir_value *value, struct weir_slice raw,
+                          int64_t *ret_ms)
+{
+    (void)raw;
+    *ret_ms = value->type == WEIR_TYPE_INT ? value->as.i64 : -1;
+    return *ret_ms >= 0;
+}
+
+static bool keep_raw(const struct weir_value *value, struct weir_slice raw,
+                     struct weir_slice *ret_map)
+{
+    *ret_map = raw;
+    return value->type == WEIR_TYPE_MAP;
+}
+
+static bool keep_text(const struct weir_value *value, struct weir_slice raw,
+                      struct weir_slice *ret_text)
+{
+    (void)raw;
+    if (value->type == WEIR_TYPE_STR)
+        *ret_text = value->as.bytes;
+    return value->type == WEIR_TYPE_STR;
+}
+
 static bool read_counter(struct weir_slice *bytes, uint32_t *ret_counter)
 {
     struct weir_value value = next_head(bytes);
 
-    if (value.type != WEIR_TYPE_INT || value.as.i64 < 0 ||
-        value.as.i64 > UINT32_MAX)
-        return false;
-    *ret_counter = (uint32_t)value.as.i64;
-    return true;
+    return keep_count(&value, *bytes, ret_counter);
 }
 
 enum option {
-    OPTION_RETRY,
-    OPTION_TTL,
-    OPTION_URL,
-    OPTION_HEADERS,
-    OPTION_REASON,
-    OPTION_ERROR,
-    OPTION_SPENT,
-    OPTION_UNKNOWN
+#define PLACE(type, name, form) OPTION_##name,
+    WEIR__RECORD_MAP(PLACE) OPTION_UNKNOWN
+#undef PLACE
 };
 
 static enum option option_of(const struct weir_value *key)
 {
-    static const char *const names[] = {
-        [OPTION_RETRY] = "retry",   [OPTION_TTL] = "ttl_ms",
-        [OPTION_URL] = "url",       [OPTION_HEADERS] = "headers",
-        [OPTION_REASON] = "reason", [OPTION_ERROR] = "error",
-        [OPTION_SPENT] = "spent",
-    };
+#define NAME(type, name, form) #name,
+    static const char *const names[] = {WEIR__RECORD_MAP(NAME)};
+#undef NAME
 
     if (key->type != WEIR_TYPE_STR)
         return OPTION_UNKNOWN;
     for (size_t i = 0; i < OPTION_UNKNOWN; i++)
-        if (key->as.bytes.len == strlen(names[i]) &&
-            memcmp(key->as.bytes.ptr, names[i], key->as.bytes.len) == 0)
+        if (weir__slice_equal(key->as.bytes, weir__slice_str(names[i])))
             return (enum option)i;
     return OPTION_UNKNOWN;
 }
@@ -228,36 +263,14 @@ static bool keep_option(struct weir__record *record, enum option option,
 
     (void)weir__msgpack_head(raw, &value); /* raw has been checked */
     switch (option) {
+#define KEEP(type, name, form) \
+    case OPTION_##name:        \
+        return keep_##form(&value, raw, &record->name);
+        WEIR__RECORD_MAP(KEEP)
+#undef KEEP
     case OPTION_UNKNOWN:
-        return true;
-    case OPTION_TTL:
-        record->ttl_ms = value.type == WEIR_TYPE_INT ? value.as.i64 : -1;
-        return record->ttl_ms >= 0;
-    case OPTION_HEADERS:
-        record->headers = raw;
-        return value.type == WEIR_TYPE_MAP;
-    case OPTION_SPENT:
-        if (value.type != WEIR_TYPE_INT || value.as.i64 < 0 ||
-            value.as.i64 > UINT32_MAX)
-            return false;
-        record->spent = (uint32_t)value.as.i64;
-        return true;
-    case OPTION_RETRY:
-    case OPTION_URL:
-    case OPTION_REASON:
-    case OPTION_ERROR:
         break;
     }
-    if (value.type != WEIR_TYPE_STR)
-        return false;
-    if (option == OPTION_RETRY)
-        record->retry = value.as.bytes;
-    else if (option == OPTION_URL)
-        record->url = value.as.bytes;
-    else if (option == OPTION_REASON)
-        record->reason = value.as.bytes;
-    else
-        record->error = value.as.bytes;
     return true;
 }
 

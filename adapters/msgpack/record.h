@@ -4,10 +4,9 @@
 
 /* How a job's record is written: a msgpack array
  *   [version, attempt, failures, timeouts, crashes, snoozes, options, body]
- * with version 1; options is nil or a map with any of the keys
- *   "retry" str, "ttl_ms" uint, "url" str, "headers" map, "reason" str,
- *   "error" str, "spent" uint
- * and unknown keys ignored on reading. The body is any msgpack value. */
+ * with version 1; options is nil or a map with any of the names that are in
+ * core/record.h: texts are str, durations and counts uint. Unknown keys are
+ * ignored on reading. The body is any msgpack value. */
 
 #include "core/buf.h"
 #include "core/record.h"
