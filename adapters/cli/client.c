@@ -120,8 +120,9 @@ static enum weir__exit use_private(struct weir__client *client)
     weir__note(client->cli, "private redis-server in %s (%spid %ld)",
                server.dir, started ? "started, " : "", (long)info.pid);
     client->is_private = true;
-    (void)snprintf(client->url, sizeof(client->url), "unix://%s",
-                   server.socket); /* fits: 107 bytes */
+    (void)snprintf(client->socket, sizeof(client->socket), "unix://%s",
+                   server.socket); /* fits */
+    client->url = client->socket;
     return WEIR__EXIT_NONE;
 }
 
@@ -152,14 +153,13 @@ enum weir__exit weir__client_find(struct weir__client *client,
 
     memset(client, 0, sizeof(*client));
     client->cli = cli;
-    if (client->cli->redis == NULL) {
+    client->url = cli->redis;
+    if (client->url == NULL) {
         rc = use_private(client);
         if (rc != WEIR__EXIT_NONE)
             return rc;
-    } else {
-        copy_text(client->url, sizeof(client->url), client->cli->redis);
     }
-    if (!parse_url(client->cli, client->url, &url))
+    if (!parse_url(cli, client->url, &url))
         return WEIR__EXIT_USAGE;
     weir__redis_url_print(&url, client->shown, sizeof(client->shown));
     return WEIR__EXIT_NONE;
@@ -272,6 +272,7 @@ enum weir__exit weir__client_open(struct weir__client *client,
     rc = open_reactor(client);
     if (rc != WEIR__EXIT_NONE) {
         ev_loop_destroy(client->loop);
+        client->loop = NULL;
         return rc;
     }
     ev_timer_init(&client->limit, on_limit, CONNECT_LIMIT_S, 0.0);
@@ -419,11 +420,9 @@ enum weir__exit weir__client_know(struct weir__client *client,
     int rc = weir__client_ask_kind(client, topic);
 
     if (rc == WEIR_ENOTFOUND || (rc == WEIR_OK && client->kind[0] == '\0'))
-        return WEIR__EXIT_NONE; /* or the wait was ended for another reason */
+        return WEIR__EXIT_NONE; /* no such topic, or a signal ended the wait */
     if (rc < 0)
         return weir__client_exit(client, rc, "kind");
-    if (client->kind[0] == '\0') /* it was told to stop waiting */
-        return WEIR__EXIT_NONE;
     rc = weir_reactor_declare(client->reactor, topic, client->kind, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_CLIENT_H
 #define WEIR_CLI_CLIENT_H
 
-/* A reactor on the default loop, for commands that ask one thing after another
+/* A reactor on a loop of its own, for commands that ask one thing after another
  * and wait for each answer, and for `weir run`.
  *
  * Finds the server (--redis, WEIR_REDIS, else the private one, started when
@@ -17,10 +17,11 @@
 
 struct weir__client {
     const struct weir__cli *cli;
-    struct ev_loop *loop; /* the default loop */
+    struct ev_loop *loop; /* owned; the default one would reap children */
     struct weir_reactor *reactor;
-    bool is_private; /* the private server is used */
-    char url[700];   /* as handed to the reactor */
+    bool is_private;                      /* the private server is used */
+    char socket[sizeof("unix://") + 108]; /* address of the private server */
+    const char *url; /* as handed to the reactor; borrowed */
     char shown[400]; /* the same without password */
     struct ev_timer limit;
     struct ev_signal signals[2];  /* SIGTERM, SIGINT */
@@ -61,8 +62,8 @@ enum weir__exit weir__client_find(struct weir__client *client,
 
 /* Ready to issue requests, connecting. `log` receives log lines; NULL: they
  * are shown at level debug only, because the command says itself what went
- * wrong. WEIR__EXIT_NONE, or what to exit with. BLOCKS while the private
- * server starts. */
+ * wrong. WEIR__EXIT_NONE, or what to exit with: then nothing is to be closed.
+ * BLOCKS while the private server starts. */
 enum weir__exit weir__client_open(struct weir__client *client,
                                   const struct weir__cli *cli, weir_log_fn log);
 

@@ -448,6 +448,9 @@ ASKED = [
     ("stats --redis unix://{dir}/no.sock", 5,
      "cannot reach redis at unix://{dir}/no.sock: No such file or directory; "
      "start it, or give --redis URL"),
+    ("stats --redis redis://:%s@localhost:1/12" % (240 * "%41"), 5,
+     "cannot reach redis at redis://localhost:1/12: Connection refused; start "
+     "it, or give --redis URL"),
     ("server stop --data {dir}/other", 3,
      "no private redis-server runs in {dir}/other"),
 ]
