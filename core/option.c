@@ -13,17 +13,13 @@ enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128 };
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
 
-/* In the order of their bits. */
-static const char *const kinds[] = {"delay",      "list",   "sync",
-                                    "concurrent", "stream", "bounded"};
-
-enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
-
-_Static_assert(1 << KIND_COUNT == WEIR__KINDS_ALL + 1, "each kind has a bit");
+#define NAME(set, name) #name,
+static const char *const kinds[] = {WEIR__KIND_MAP(NAME)};
+#undef NAME
 
 unsigned weir__kind_named(const char *name)
 {
-    for (unsigned i = 0; i < KIND_COUNT; i++)
+    for (unsigned i = 0; i < WEIR__KINDS; i++)
         if (strcmp(kinds[i], name) == 0)
             return 1U << i;
     return 0;
@@ -34,7 +30,7 @@ void weir__kinds_list(unsigned set, char buf[64])
     size_t len = 0;
 
     WEIR_ASSERT(set > 0 && set <= WEIR__KINDS_ALL);
-    for (unsigned i = 0; i < KIND_COUNT; i++) {
+    for (unsigned i = 0; i < WEIR__KINDS; i++) {
         const char *gap = len == 0 ? "" : set >> i == 1 ? " or " : ", ";
 
         if ((set >> i & 1) == 0)

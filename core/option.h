@@ -47,15 +47,27 @@ struct weir__option {
 #define WEIR__HOUR_MS   (3600 * WEIR__SECOND_MS)
 #define WEIR__DAY_MS    (24 * WEIR__HOUR_MS)
 
-/* Kinds of topics, as a set. */
+/* Kinds of topics, X(its set, name); the first is that of topics of which
+ * nothing else is known. */
+#define WEIR__KIND_MAP(X)     \
+    X(DELAY, delay)           \
+    X(LIST, list)             \
+    X(SYNC, sync)             \
+    X(CONCURRENT, concurrent) \
+    X(STREAM, stream)         \
+    X(BOUNDED, bounded)
+
 enum {
-    WEIR__DELAY = 1,
-    WEIR__LIST = 2,
-    WEIR__SYNC = 4,
-    WEIR__CONCURRENT = 8,
-    WEIR__STREAM = 16,
-    WEIR__BOUNDED = 32,
-    WEIR__KINDS_ALL = 63
+#define PLACE(set, name) WEIR__PLACE_##set,
+    WEIR__KIND_MAP(PLACE) WEIR__KINDS
+#undef PLACE
+};
+
+/* The same as sets. */
+enum {
+#define SET(set, name) WEIR__##set = 1 << WEIR__PLACE_##set,
+    WEIR__KIND_MAP(SET) WEIR__KINDS_ALL = (1 << WEIR__KINDS) - 1
+#undef SET
 };
 
 /* The set of this kind alone; 0: there is no such kind. */

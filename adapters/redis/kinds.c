@@ -5,10 +5,9 @@
 
 /* All kinds of topics. */
 
-const struct weir__kind *const weir__kinds[WEIR__KINDS] = {
-    &weir__delay_kind, &weir__list_kind,       &weir__stream_kind,
-    &weir__sync_kind,  &weir__concurrent_kind, &weir__bounded_kind,
-};
+#define KIND(set, name) &weir__##name##_kind,
+const struct weir__kind *const weir__kinds[] = {WEIR__KIND_MAP(KIND)};
+#undef KIND
 
 const struct weir__kind *weir__kind_find(const char *name)
 {

@@ -11,8 +11,6 @@
 
 struct ev_loop;
 
-enum { WEIR__KINDS = 6 }; /* of topics */
-
 struct weir__redis_options {
     struct ev_loop *loop;              /* kept */
     const struct weir__redis_url *url; /* copied */

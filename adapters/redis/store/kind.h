@@ -7,13 +7,16 @@
 
 #include "adapters/redis/store/lease.h"
 #include "adapters/redis/store/store.h"
+#include "core/option.h"
 
 struct weir__overdue;
 struct weir__stats_request;
 
-/* What a kind has no use for is NULL; of a request that means WEIR_EKIND, which
- * store/ops.c says. Functions without a comment are the ops of core/store.h of
- * that name, and get topics of this kind only. */
+/* Required are the name, the sizes, topic_init, flush and fail_adds, and settle
+ * where there is a claim, which is answered by the event `claimed` or by
+ * refusing. What else a kind has no use for is NULL; of a request that means
+ * WEIR_EKIND, which store/ops.c says. Functions without a comment are the ops
+ * of core/store.h of that name, and get topics of this kind only. */
 struct weir__kind {
     const char *name;
     size_t topic_size; /* of its struct; begins with struct weir__store_topic */
@@ -105,12 +108,9 @@ extern const struct weir__kind *const weir__kinds[WEIR__KINDS];
 /* Each in its folder. Entries of a list or a stream come from somebody else's
  * key; events of a bounded topic are in groups of a bounded length; messages of
  * a sync or concurrent one stand in one queue (docs/kinds.md). */
-extern const struct weir__kind weir__delay_kind;
-extern const struct weir__kind weir__list_kind;
-extern const struct weir__kind weir__stream_kind;
-extern const struct weir__kind weir__sync_kind;
-extern const struct weir__kind weir__concurrent_kind;
-extern const struct weir__kind weir__bounded_kind;
+#define KIND(set, name) extern const struct weir__kind weir__##name##_kind;
+WEIR__KIND_MAP(KIND)
+#undef KIND
 
 /* NULL: there is none of that name. */
 const struct weir__kind *weir__kind_find(const char *name);
