@@ -76,6 +76,7 @@ struct weir__command {
     size_t flag_count;
     const char *summary; /* one sentence */
     const char *details; /* further lines of help; may be NULL */
+    bool lists_options;  /* those of a topic, in its help */
     const char *example;
     const char *exits; /* its exit codes with their meaning */
 

@@ -177,18 +177,14 @@ const struct weir__command weir__cmd_topic_set = {
     .operands = "TOPIC OPTION=VALUE...",
     .summary = "Store options with a topic, for every worker",
     .details =
-        "Options are retry, retry_jitter, concurrency, prefetch, weight, "
-        "timeout, lease,\nmax_crashes, ttl, max_dead, on_dead, max_body, "
-        "max_pending, delay, consumers,\nlock, auto_ack, parking, key, group, "
-        "on_retry, start, after, claim_idle,\nbatch, length, overflow, "
-        "max_age, group_ttl, linger, hot and kind; an empty\nvalue removes "
-        "one. They beat what workers are configured with; a worker\nfollows "
-        "within 5 s. All are set or none. The topic is made when it does not\n"
-        "exist. Prints what is stored then, as weir topic show does. Which "
-        "kind has\nwhich is in docs/kinds.md. The kind changes only where "
-        "there "
-        "are no jobs; totals\nbegin again then, and options that the new kind "
-        "does not have are removed.",
+        "An empty value removes an option. They beat what the files of "
+        "workers say, not\ntheir flags; a worker follows within 5 s. All are "
+        "set or none. The topic is\nmade when it does not exist. Prints what "
+        "is stored then, as weir topic show\ndoes. The kind changes only "
+        "where there are no jobs; totals begin again then,\nand options that "
+        "the new kind does not have are removed. What each option\nmeans is "
+        "in docs/configuration.md.",
+    .lists_options = true,
     .example = "weir topic set order.close retry='15s 3m' concurrency=10 ttl=",
     .exits = "0 set, 2 wrong usage, or jobs of another kind are there, or\n"
              "  on_dead leads back to the topic, 5 server unreachable",

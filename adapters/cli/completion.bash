@@ -55,9 +55,8 @@ _weir_values() { # WEIR OPTION CURRENT
 
 # The names of options that are stored with a topic.
 _weir_settings() { # WEIR
-    "$1" topic set --help 2>/dev/null | tr '\n' ' ' |
-        sed -n 's/.*Options are \([a-z_, ]*\) and kind;.*/\1 kind/p' |
-        tr -d ',' | tr -s ' ' '\n' | sed 's/$/=/'
+    "$1" topic set --help 2>/dev/null |
+        sed -n '/^options of topics/,/^$/s/^  \([a-z_]*\) .*/\1=/p'
 }
 
 _weir_operands() { # WEIR COMMAND POSITION CURRENT

@@ -3,6 +3,7 @@
 /* Help texts, put together from the tables of the commands. */
 
 #include "adapters/cli/options.h"
+#include "core/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,20 @@ void weir__help_group(const struct weir__command *const *commands, size_t count,
     }
 }
 
+/* Each with the kinds of topics that have it. */
+static void print_topic_options(void)
+{
+    (void)printf("\noptions of topics, and which kinds have them:\n");
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
+        const struct weir__option *option = &weir__topic_options[i];
+        char kinds[64] = "all";
+
+        if (option->kinds != WEIR__KINDS_ALL)
+            weir__kinds_list(option->kinds, kinds);
+        (void)printf("  %-16s %s\n", option->name, kinds);
+    }
+}
+
 void weir__help_command(const struct weir__command *command)
 {
     (void)printf("usage: weir %s%s%s [options]\n\n%s.\n", command->name,
@@ -79,6 +94,8 @@ void weir__help_command(const struct weir__command *command)
                  command->summary);
     if (command->details != NULL)
         (void)printf("\n%s\n", command->details);
+    if (command->lists_options)
+        print_topic_options();
     if (command->flag_count > 0)
         (void)printf("\noptions:\n");
     print_flags(command->flags, command->flag_count);

@@ -57,21 +57,29 @@ TEST(the_documented_example_is_read)
     weir__config_free(config);
 }
 
-static void expect_row(const char *section, const char *name)
+static void expect_row(const char *section, const char *name, const char *kinds)
 {
-    char row[80];
+    char row[160];
 
-    (void)snprintf(row, sizeof(row), "\n| `%s` | `%s` | ", section, name);
+    (void)snprintf(row, sizeof(row), "\n| `%s` | `%s` | %s | ", section, name,
+                   kinds);
     EXPECT_CONTAINS(row, page);
 }
 
 TEST(every_option_has_its_row_in_the_page)
 {
     const struct weir__config_option *option = weir__config_options;
+    char kinds[64];
 
     read_page();
     for (; option->section != NULL; option++)
-        expect_row(option->section, option->row.name);
-    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
-        expect_row("topic", weir__topic_options[i].name);
+        expect_row(option->section, option->row.name,
+                   strcmp(option->section, "topic") == 0 ? "all" : "–");
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
+        const struct weir__option *row = &weir__topic_options[i];
+
+        weir__kinds_list(row->kinds, kinds);
+        expect_row("topic", row->name,
+                   row->kinds == WEIR__KINDS_ALL ? "all" : kinds);
+    }
 }
