@@ -6,9 +6,7 @@
  * worker of the test that kills it at each of them they are calls
  * (tests/chaos/steps), anywhere else nothing. */
 
-void weir__chaos_step(const char *name); /* that worker's own */
-
-void weir__chaos_step(const char *name); /* the tests' */
+void weir__chaos_step(const char *name); /* tests/chaos/steps/step.c */
 
 #ifdef WEIR_CHAOS_STEPS
 #    define WEIR__STEP(name) weir__chaos_step(name)

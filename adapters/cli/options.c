@@ -40,7 +40,6 @@ _Static_assert(sizeof(weir__global_flags) / sizeof(weir__global_flags[0]) ==
 struct parse {
     struct option table[WEIR__FLAGS_MAX + GLOBAL_COUNT + 1];
     size_t own_count; /* flags of the command, in front */
-    const char *who;  /* "weir" or "weir add", for the way to help */
     const char *word; /* "" or the command's name */
 };
 
@@ -93,14 +92,14 @@ static const char *table_name(const void *names, size_t i)
 static enum weir__exit refuse_unknown(const struct parse *parse,
                                       const char *text)
 {
-    const char *dash = parse->word[0] != '\0' ? " " : "";
+    const char *blank = parse->word[0] != '\0' ? " " : "";
     const char *near = NULL;
     char name[64];
     size_t len;
 
     if (strncmp(text, "--", 2) != 0) {
         weir__complain("unknown option %s; see weir %s%s--help", text,
-                       parse->word, dash);
+                       parse->word, blank);
         return WEIR__EXIT_USAGE;
     }
     len = strcspn(text + 2, "=");
@@ -115,7 +114,7 @@ static enum weir__exit refuse_unknown(const struct parse *parse,
                        text, near);
     else
         weir__complain("unknown option %.*s; see weir %s%s--help", (int)len + 2,
-                       text, parse->word, dash);
+                       text, parse->word, blank);
     return WEIR__EXIT_USAGE;
 }
 

@@ -15,13 +15,14 @@ extern const size_t weir__global_flag_count;
 /* Fill `cli` from the environment: WEIR_REDIS, WEIR_DATA. */
 void weir__options_environment(struct weir__cli *cli);
 
-/* Parse the options before the command. `*ret_next` is the position of the
- * command in argv, or argc. WEIR__EXIT_NONE, or what to exit with; `--help`
- * and `--version` are reported as flags. */
+/* What stood before the command. */
 struct weir__early {
     bool help, version;
-    int next;
+    int next; /* position of the command in argv, or argc */
 };
+
+/* Parse the options before the command. WEIR__EXIT_NONE, or what to exit
+ * with. */
 enum weir__exit weir__options_global(int argc, char **argv,
                                      struct weir__cli *cli,
                                      struct weir__early *ret_early);
