@@ -12,11 +12,13 @@
 #include "core/visible.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { WATCH };
-enum { COLUMNS = 14, WATCH_COLUMNS };
 
 static const double AGAIN_S = 1.0;
 
@@ -26,16 +28,111 @@ static const struct weir__flag flags[] = {
                "SIGINT"},
 };
 
+/* --- what is shown ------------------------------------------------------- */
+
+/* Counts: their names in JSON, and their columns in the table, if any. */
+static const struct {
+    const char *name, *title;
+    size_t at; /* in struct weir_stats */
+} counts[] = {
+#define COUNT(name, title)                              \
+    {                                                   \
+#        name, title, offsetof(struct weir_stats, name) \
+    }
+    COUNT(scheduled, "SCHEDULED"),   COUNT(ready, "READY"),
+    COUNT(running, "RUNNING"),       COUNT(dead, "DEAD"),
+    COUNT(relaying, NULL),           COUNT(added_total, NULL),
+    COUNT(done_total, "DONE"),       COUNT(retried_total, "RETRIED"),
+    COUNT(failed_total, "FAILED"),   COUNT(expired_total, "EXPIRED"),
+    COUNT(crashed_total, "CRASHED"), COUNT(dropped_total, "DROPPED"),
+#undef COUNT
+};
+
+enum {
+    COUNTS = sizeof(counts) / sizeof(counts[0]),
+    COLUMNS_MAX = 2 + COUNTS + 3, /* TOPIC, KIND, P50, P99, RATE */
+    CELL_CAP = 64
+};
+
+static uint64_t count_at(const struct weir_stats *stats, size_t i)
+{
+    uint64_t count;
+
+    memcpy(&count, (const char *)stats + counts[i].at, sizeof(count));
+    return count;
+}
+
+/* Microseconds as milliseconds with all digits; null when there is no data. */
+static struct weir__field ms_field(const char *name, int64_t us)
+{
+    char text[32];
+
+    if (us < 0)
+        return weir__field_null(name);
+    (void)snprintf(text, sizeof(text), "%" PRId64 ".%03d", us / 1000,
+                   (int)(us % 1000));
+    return weir__field(name,
+                       json_object_new_double_s((double)us / 1000.0, text));
+}
+
+static struct json_object *lateness_json(const struct weir_stats *stats)
+{
+    return WEIR__OBJECT(ms_field("p50", stats->lateness_p50_us),
+                        ms_field("p99", stats->lateness_p99_us),
+                        ms_field("max", stats->lateness_max_us));
+}
+
+/* Of a bounded topic: what it dropped, by reason. */
+static struct json_object *drops_json(const struct weir_stats *stats)
+{
+    return WEIR__OBJECT(weir__field_number("overflow", stats->dropped_overflow),
+                        weir__field_number("age", stats->dropped_age),
+                        weir__field_number("ttl", stats->dropped_ttl));
+}
+
+static struct json_object *stats_json(const struct weir_stats *stats)
+{
+    struct json_object *object =
+        WEIR__OBJECT(weir__field_str("topic", stats->topic),
+                     weir__field_str("kind", stats->kind),
+                     weir__field_bool("paused", stats->paused),
+                     weir__field_bool("ready_is_exact", stats->ready_is_exact),
+                     weir__field("lateness_ms", lateness_json(stats)));
+
+    for (size_t i = 0; i < COUNTS; i++)
+        weir__object_put(
+            &object, weir__field_number(counts[i].name, count_at(stats, i)));
+    if (strcmp(stats->kind, "bounded") == 0)
+        weir__object_put(&object, weir__field("dropped", drops_json(stats)));
+    return object;
+}
+
 /* --- a table ------------------------------------------------------------- */
 
-/* A table: columns as wide as their widest cell, numbers to the right. Cells
- * are copied. A zeroed struct with `columns` set is an empty one. */
-struct table {
-    size_t columns; /* at most WATCH_COLUMNS */
-    size_t rows;
-    size_t widest[WATCH_COLUMNS]; /* cell of each, in bytes */
-    char (*cells)[64];
+struct row {
+    char cells[COLUMNS_MAX][CELL_CAP];
+    size_t count;
 };
+
+/* A table: columns as wide as their widest cell, numbers to the right. All rows
+ * have as many cells. A zeroed struct is an empty one. */
+struct table {
+    size_t columns, rows;
+    size_t widest[COLUMNS_MAX]; /* cell of each, in bytes */
+    char (*cells)[CELL_CAP];
+};
+
+/* One more cell, or a cut one. */
+WEIR_PRINTF(2, 3)
+static void put(struct row *row, const char *format, ...)
+{
+    va_list values;
+
+    WEIR_ASSERT(row->count < COLUMNS_MAX);
+    va_start(values, format);
+    (void)vsnprintf(row->cells[row->count++], CELL_CAP, format, values);
+    va_end(values);
+}
 
 static char *cell(const struct table *table, size_t row, size_t column)
 {
@@ -50,23 +147,24 @@ static bool make_room(struct table *table)
     if ((table->rows & (table->rows - 1)) != 0)
         return true;
     cells = weir__mem_grow(table->cells, (2 * table->rows + 1) * table->columns,
-                           sizeof(table->cells[0]));
+                           CELL_CAP);
     if (cells != NULL)
         table->cells = cells;
     return cells != NULL;
 }
 
-static bool add_cells(struct table *table, const char *const *row)
+static bool add(struct table *table, const struct row *row)
 {
-    WEIR_ASSERT(table->columns <= WATCH_COLUMNS);
+    WEIR_ASSERT(table->rows == 0 || table->columns == row->count);
+    table->columns = row->count;
     if (!make_room(table))
         return false;
-    for (size_t i = 0; i < table->columns; i++) {
-        struct weir_slice text = weir__slice_str(row[i]);
+    for (size_t i = 0; i < row->count; i++) {
+        struct weir_slice text = weir__slice_str(row->cells[i]);
         char *to = cell(table, table->rows, i);
         size_t len;
 
-        (void)weir__visible_take(&text, to, sizeof(table->cells[0])); /* cut */
+        (void)weir__visible_take(&text, to, CELL_CAP); /* cut */
         len = strlen(to);
         if (len > table->widest[i])
             table->widest[i] = len;
@@ -110,71 +208,86 @@ struct report {
     struct ev_timer again;
 };
 
-/* The last one is of --watch. */
-static const char *const titles[WATCH_COLUMNS] = {
-    "TOPIC",   "KIND",    "SCHEDULED", "READY",  "RUNNING",
-    "DEAD",    "DONE",    "RETRIED",   "FAILED", "EXPIRED",
-    "CRASHED", "DROPPED", "P50",       "P99",    "RATE",
-};
-
 static double rate_of(struct report *report, const struct weir_stats *stats)
 {
     return weir__rates_next(&report->rates, stats->topic, stats->done_total,
                             ev_now(report->client.loop));
 }
 
-static void format_ms(int64_t us, char buf[32])
+static void put_ms(struct row *row, int64_t us)
 {
     if (us < 0)
-        (void)snprintf(buf, 32, "-");
+        put(row, "-");
     else
-        (void)snprintf(buf, 32, "%" PRId64 ".%01dms", us / 1000,
-                       (int)(us % 1000 / 100));
+        put(row, "%" PRId64 ".%01dms", us / 1000, (int)(us % 1000 / 100));
+}
+
+/* Of a bounded topic what was dropped is told by reason. */
+static void put_count(struct row *row, const struct weir_stats *stats, size_t i)
+{
+    uint64_t count = count_at(stats, i);
+
+    if (counts[i].at == offsetof(struct weir_stats, dropped_total) &&
+        strcmp(stats->kind, "bounded") == 0 && count > 0)
+        put(row,
+            "%" PRIu64 " (overflow %" PRIu64 ", age %" PRIu64 ", ttl %" PRIu64
+            ")",
+            count, stats->dropped_overflow, stats->dropped_age,
+            stats->dropped_ttl);
+    else
+        put(row, "%" PRIu64 "%s", count,
+            counts[i].at == offsetof(struct weir_stats, ready) &&
+                    !stats->ready_is_exact
+                ? "+"
+                : "");
+}
+
+static bool add_titles(struct report *report)
+{
+    struct row row = {0};
+
+    put(&row, "TOPIC");
+    put(&row, "KIND");
+    for (size_t i = 0; i < COUNTS; i++)
+        if (counts[i].title != NULL)
+            put(&row, "%s", counts[i].title);
+    put(&row, "P50");
+    put(&row, "P99");
+    if (report->is_watching)
+        put(&row, "RATE");
+    return add(&report->table, &row);
 }
 
 static bool add_row(struct report *report, const struct weir_stats *stats)
 {
-    struct table *table = &report->table;
-    const uint64_t numbers[] = {
-        stats->scheduled,     stats->ready,         stats->running,
-        stats->dead,          stats->done_total,    stats->retried_total,
-        stats->failed_total,  stats->expired_total, stats->crashed_total,
-        stats->dropped_total,
-    };
-    char cells[WATCH_COLUMNS][64];
-    const char *row[WATCH_COLUMNS];
     double rate = report->is_watching ? rate_of(report, stats) : -1.0;
+    struct row row = {0};
 
-    (void)snprintf(cells[0], 64, "%s", stats->topic);
-    (void)snprintf(cells[1], 64, "%s%s", stats->kind,
-                   stats->paused ? ", paused" : "");
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)snprintf(cells[i + 2], 64, "%" PRIu64 "%s", numbers[i],
-                       i == 1 && !stats->ready_is_exact ? "+" : "");
-    if (strcmp(stats->kind, "bounded") == 0 && stats->dropped_total > 0)
-        (void)snprintf(cells[11], 64,
-                       "%" PRIu64 " (overflow %" PRIu64 ", age %" PRIu64
-                       ", ttl %" PRIu64 ")",
-                       stats->dropped_total, stats->dropped_overflow,
-                       stats->dropped_age, stats->dropped_ttl); /* or cut */
-    format_ms(stats->lateness_p50_us, cells[12]);
-    format_ms(stats->lateness_p99_us, cells[13]);
-    (void)snprintf(cells[COLUMNS], 64, rate < 0.0 ? "-" : "%.0f/s", rate);
-    for (size_t i = 0; i < table->columns; i++)
-        row[i] = cells[i];
-    return add_cells(table, row);
+    put(&row, "%s", stats->topic);
+    put(&row, "%s%s", stats->kind, stats->paused ? ", paused" : "");
+    for (size_t i = 0; i < COUNTS; i++)
+        if (counts[i].title != NULL)
+            put_count(&row, stats, i);
+    put_ms(&row, stats->lateness_p50_us);
+    put_ms(&row, stats->lateness_p99_us);
+    if (report->is_watching && rate < 0.0)
+        put(&row, "-");
+    else if (report->is_watching)
+        put(&row, "%.0f/s", rate);
+    return add(&report->table, &row);
 }
 
 static bool add_json(struct report *report, const struct weir_stats *stats)
 {
-    struct weir__field rate = {0};
-    double now = report->is_watching ? rate_of(report, stats) : -1.0;
+    struct json_object *object = stats_json(stats);
+    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
 
-    if (report->is_watching)
-        rate = now < 0.0 ? weir__field_null("rate")
-                         : weir__field("rate", json_object_new_double(now));
-    report->topics =
-        weir__array_with(report->topics, weir__stats_json(stats, rate));
+    if (report->is_watching && rate < 0.0)
+        weir__object_put(&object, weir__field_null("rate"));
+    else if (report->is_watching)
+        weir__object_put(&object,
+                         weir__field("rate", json_object_new_double(rate)));
+    report->topics = weir__array_with(report->topics, object);
     return report->topics != NULL;
 }
 
@@ -270,10 +383,9 @@ static enum weir__exit report_once(struct report *report)
 {
     int rc;
 
-    report->table = (struct table){
-        .columns = report->is_watching ? WATCH_COLUMNS : COLUMNS};
+    report->table = (struct table){0};
     report->topics = json_object_new_array();
-    if (report->topics == NULL || !add_cells(&report->table, titles)) {
+    if (report->topics == NULL || !add_titles(report)) {
         weir__complain("out of memory");
         return WEIR__EXIT_FAILED;
     }
@@ -372,10 +484,12 @@ const struct weir__command weir__cmd_stats = {
         "of the last\n5 minutes. A number with + is a lower bound; relaying "
         "counts packs of jobs\non their way to other topics. With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\","
-        "\"scheduled\",\"ready\",\"running\",\"dead\",\n\"relaying\","
-        "\"done_total\",\"retried_total\",\"failed_total\","
-        "\n\"expired_total\",\"crashed_total\",\"dropped_total\","
-        "\n\"lateness_ms\":{\"p50\",\"p99\",\"max\"},...}]}.\n"
+        "\"scheduled\",\"ready\",\n\"ready_is_exact\",\"running\","
+        "\"dead\",\"relaying\",\"added_total\",\"done_total\",\n"
+        "\"retried_total\",\"failed_total\",\"expired_total\","
+        "\"crashed_total\",\n\"dropped_total\","
+        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of bounded topics "
+        "also\n\"dropped\":{\"overflow\",\"age\",\"ttl\"}.\n"
         "--watch redraws a terminal, and prints a block each second "
         "elsewhere, with\n--json a line; rate is the number of jobs done "
         "a second since the one before,\nnull in the first.",

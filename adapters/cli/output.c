@@ -131,61 +131,6 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_text("error", job->error), body_field(job->body), group);
 }
 
-/* Microseconds as milliseconds with all digits; null when there is no data. */
-static struct weir__field ms_field(const char *name, int64_t us)
-{
-    char text[32];
-
-    if (us < 0)
-        return weir__field_null(name);
-    (void)snprintf(text, sizeof(text), "%" PRId64 ".%03d", us / 1000,
-                   (int)(us % 1000));
-    return weir__field(name,
-                       json_object_new_double_s((double)us / 1000.0, text));
-}
-
-static struct json_object *lateness_json(const struct weir_stats *stats)
-{
-    return WEIR__OBJECT(ms_field("p50", stats->lateness_p50_us),
-                        ms_field("p99", stats->lateness_p99_us),
-                        ms_field("max", stats->lateness_max_us));
-}
-
-/* Of a bounded topic: what it dropped, by reason. */
-static struct json_object *drops_json(const struct weir_stats *stats)
-{
-    return WEIR__OBJECT(weir__field_number("overflow", stats->dropped_overflow),
-                        weir__field_number("age", stats->dropped_age),
-                        weir__field_number("ttl", stats->dropped_ttl));
-}
-
-struct json_object *weir__stats_json(const struct weir_stats *stats,
-                                     struct weir__field more)
-{
-    struct weir__field drops = {0};
-
-    if (strcmp(stats->kind, "bounded") == 0)
-        drops = weir__field("dropped", drops_json(stats));
-    return WEIR__OBJECT(
-        weir__field_str("topic", stats->topic),
-        weir__field_str("kind", stats->kind),
-        weir__field_bool("paused", stats->paused),
-        weir__field_number("scheduled", stats->scheduled),
-        weir__field_number("ready", stats->ready),
-        weir__field_bool("ready_is_exact", stats->ready_is_exact),
-        weir__field_number("running", stats->running),
-        weir__field_number("dead", stats->dead),
-        weir__field_number("relaying", stats->relaying),
-        weir__field_number("added_total", stats->added_total),
-        weir__field_number("done_total", stats->done_total),
-        weir__field_number("retried_total", stats->retried_total),
-        weir__field_number("failed_total", stats->failed_total),
-        weir__field_number("expired_total", stats->expired_total),
-        weir__field_number("crashed_total", stats->crashed_total),
-        weir__field_number("dropped_total", stats->dropped_total),
-        weir__field("lateness_ms", lateness_json(stats)), drops, more);
-}
-
 enum weir__exit weir__print_object(struct json_object *object)
 {
     bool is_good = object != NULL && weir__print_json("", object);

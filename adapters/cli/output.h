@@ -50,10 +50,6 @@ struct json_object *weir__job_json(const char *topic,
 /* The same as lines "name  value". */
 void weir__job_print(const char *topic, const struct weir_job_info *job);
 
-/* With one more field, which is taken. */
-struct json_object *weir__stats_json(const struct weir_stats *stats,
-                                     struct weir__field more);
-
 /* One line to stdout; takes `object`. What to exit with; of NULL it is said
  * that there is no memory. */
 enum weir__exit weir__print_object(struct json_object *object);
