@@ -220,6 +220,8 @@ const struct fault faults[] = {
      "if false then"},
     {"a full topic takes a part of what is sent on", SCRIPT_ADD,
      "return { -2 }\nend\nleft = nil", "return { -2 }\nend"},
+    {"what was not staged is never sent on", SCRIPT_ADD,
+     "if not sent_on or reply[3] ~= -2 then", "if true then"},
     {"jobs die a second time", SCRIPT_UNDELIVERABLE,
      "if call('HEXISTS', relay, ARGV[1]) == 0 then return 0 end", ""},
     {"an id that exists dies", SCRIPT_UNDELIVERABLE,

@@ -264,15 +264,14 @@ static void take_ids(struct run *run, const struct out *out, bool there[SLOTS],
     }
 }
 
-static void add(struct run *run, const struct out *out, const char *wanted)
+static void add_staged(struct run *run, const struct out *out,
+                       const char *wanted)
 {
     struct caller *caller = &run->caller;
     const char name[] = {away_name(out->topic), '\0'};
     struct weir__buf list = {0};
     char seat[24];
 
-    run_stage_in(run, name[0], out->pack);
-    out->pack->is_staged = false; /* not here */
     (void)snprintf(seat, sizeof(seat), "!s%u", out->seat);
     call_script(caller, SCRIPT_ADD, 6, 8);
     call_topic_keys(caller, name[0], "wait ids meta idle seen");
@@ -297,6 +296,13 @@ static void add(struct run *run, const struct out *out, const char *wanted)
     call_queue(caller);
     text_str(&run->wanted, wanted);
     run_check(run);
+}
+
+static void add(struct run *run, const struct out *out, const char *wanted)
+{
+    run_stage_in(run, away_name(out->topic), out->pack);
+    out->pack->is_staged = false; /* not here */
+    add_staged(run, out, wanted);
 }
 
 /* Slots that wait with their times and ids, and what is gone. */
@@ -457,6 +463,8 @@ static void send_on(struct run *run, struct out *out)
         add(run, out, "(-2)");
         set(run, out->topic, "meta", "returned", "6");
     }
+    if (chance(run, 20)) /* another worker's refused add took it away */
+        add_staged(run, out, "(0 0 -2)");
     for (unsigned slot = 0; slot < out->pack->count; slot++)
         added += there[slot];
     text_format(&wanted, "(%u%s)", added, text_of(&pairs));

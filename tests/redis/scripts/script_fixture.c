@@ -203,7 +203,7 @@ void script_stage_block(char letter, size_t count, struct weir_slice block)
 
 long long script_number = 1;
 
-const char *script_add_staged(char letter, const char *when, size_t when_len)
+static void begin_add(char letter, const char *when, size_t when_len)
 {
     static char number[24];
 
@@ -217,6 +217,18 @@ const char *script_add_staged(char letter, const char *when, size_t when_len)
     script_arg(script_total);
     script_arg(script_header);
     script_arg_bytes(when, when_len);
+}
+
+const char *script_add_staged(char letter, const char *when, size_t when_len)
+{
+    begin_add(letter, when, when_len);
+    return script_call();
+}
+
+const char *script_send_on(char letter)
+{
+    begin_add(letter, "r0", 2);
+    script_arg("");
     return script_call();
 }
 

@@ -43,6 +43,8 @@ void script_stage_block(char letter, size_t count, struct weir_slice block);
 extern long long script_number; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
+/* As script_add_staged, by an outbox. */
+const char *script_send_on(char letter);
 
 /* Nodes and ended leases that came: "a0003+0 b0000+1". */
 const char *script_claim(const char *room, const char *lease_ms);

@@ -187,6 +187,42 @@ TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
     script_teardown();
 }
 
+/* Its number stands in the entry: every try is a repeat of the first one. */
+TEST(a_pack_of_an_outbox_that_was_not_staged_is_added_when_it_is)
+{
+    script_setup();
+    script_stage('a', "x y");
+    (void)redis_int(script_proc, "DEL weir:{t}:p:aaaaaaaaaaaa");
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STR("0 0 -2", script_send_on('a'));
+        script_number--;
+    }
+    script_stage('a', "x y");
+    EXPECT_STR("2", script_send_on('a'));
+    script_number--;
+    EXPECT_STR("0", script_send_on('a'));
+    EXPECT_INT(2, script_stat("added"));
+    script_teardown();
+}
+
+/* One worker's refused add removes what the other one was about to add. */
+TEST(two_workers_that_send_one_pack_to_a_full_topic_add_it_when_there_is_room)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('b', "v", "r0"));
+    (void)script_text("HSET weir:{t}:meta max_pending 1");
+    script_stage('a', "x y");
+    EXPECT_STR("-2", script_send_on('a'));
+    EXPECT_STR("b0000+0", script_claim("1", "9000"));
+    script_number--;
+    EXPECT_STR("0 0 -2", script_send_on('a'));
+    script_stage('a', "x y");
+    script_number--;
+    EXPECT_STR("2", script_send_on('a'));
+    EXPECT_INT(3, script_stat("added"));
+    script_teardown();
+}
+
 /* The repeat stages its pack again, whose name is free by then. */
 TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
 {

@@ -238,7 +238,10 @@ for index = 0, #KEYS - first_pack do
   end
 end
 
-note_said(seen, call_slot, number, { unpack(reply, 2) }, now)
+-- What an outbox sends keeps its number, and is staged again.
+if not sent_on or reply[3] ~= -2 then
+  note_said(seen, call_slot, number, { unpack(reply, 2) }, now)
+end
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
