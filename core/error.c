@@ -66,6 +66,13 @@ int weir__error_set(struct weir_error *err, int code, const char *format, ...)
     return code;
 }
 
+int weir__error_code(struct weir_error *err, int code)
+{
+    return code == WEIR_OK
+               ? WEIR_OK
+               : weir__error_set(err, code, "%s", weir_error_text(code));
+}
+
 /* What is no level, from a plugin, is not overlooked. */
 static enum weir_level level_of(enum weir_level level)
 {

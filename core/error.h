@@ -11,6 +11,9 @@
 WEIR_PRINTF(3, 4)
 int weir__error_set(struct weir_error *err, int code, const char *format, ...);
 
+/* The same with what the code says by itself; nothing for WEIR_OK. */
+int weir__error_code(struct weir_error *err, int code);
+
 /* Where log lines go; `fn` may be NULL. Borrowed by all that log. */
 struct weir__log {
     weir_log_fn fn;

@@ -3,10 +3,10 @@
 #define WEIR_FACADE_H
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
- * weir.c (life), topics.c (the store and its topics), serve.c (handlers and
- * plugins), request.c, many.c and manage.c (jobs and topics), call.c (other
- * threads) and thread.c (a thread of its own); trial.c shares a part. These and
- * the command line are the only files that name several adapters. */
+ * weir.c (life, the store and its topics), serve.c (handlers and plugins),
+ * add.c and manage.c (jobs and topics) and thread.c (a thread of its own);
+ * trial.c shares a part. These and the command line are the only files that
+ * name several adapters. */
 
 #include <weir/weir.h>
 
@@ -25,12 +25,6 @@ struct weir__bound_plugin {
     struct weir__plugin_file file;
     struct weir__instance instance;
     struct weir_loop *loop; /* the instance's share of it */
-};
-
-/* Where a topic is kept. */
-struct weir__place {
-    struct weir__store *store;
-    struct weir__store_topic *topic;
 };
 
 struct weir_reactor {
@@ -61,7 +55,15 @@ struct weir_reactor {
 /* How bodies are read. */
 extern const struct weir__codec weir__facade_codec;
 
-/* --- serve.c, request.c --------------------------------------------------- */
+/* The topic's handle. Without a kind (NULL) it is of the kind that it is known
+ * with, else a delay topic. WEIR_EINVAL (not a topic name; there is no such
+ * kind; it is known with another one), WEIR_ECANCELED (the reactor is being
+ * freed), WEIR_ENOMEM. */
+int weir__facade_open(struct weir_reactor *reactor, const char *topic,
+                      const char *kind, struct weir__store_topic **ret_handle,
+                      struct weir_error *err);
+
+/* --- serve.c, add.c ------------------------------------------------------- */
 
 /* Check name and options and fill in the defaults; the handler is not looked
  * at, but `run` and `self` are taken over. WEIR_EINVAL with a sentence. */
@@ -74,35 +76,8 @@ int weir__facade_lane(const char *topic,
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
-/* What the kind of its topic says of it. */
-int weir__facade_check_fit(const struct weir__place *place, const char *topic,
-                           const struct weir_new_job *job,
-                           struct weir_error *err);
-
-/* Add a job that was checked. */
-int weir__facade_put(const struct weir__place *place,
-                     const struct weir_new_job *job, weir_added_fn fn,
-                     void *arg);
-
 /* Close the instance and free it; NULL is fine. */
 void weir__facade_close_plugin(struct weir__bound_plugin *bound);
-
-/* --- topics.c ------------------------------------------------------------- */
-
-/* Open the reactor's store. WEIR_ENOMEM. */
-int weir__facade_open_store(struct weir_reactor *reactor);
-
-/* The topic's handle. Without a kind (NULL) it is of the kind that it is known
- * with, else a delay topic. WEIR_EINVAL (not a topic name; there is no such
- * kind; it is known with another one), WEIR_ECANCELED (the reactor is being
- * freed), WEIR_ENOMEM. */
-int weir__facade_open(struct weir_reactor *reactor, const char *topic,
-                      const char *kind, struct weir__place *ret_place,
-                      struct weir_error *err);
-
-/* The topic is of another kind from now on; what it is served as stays. */
-void weir__facade_changed(struct weir_reactor *reactor, const char *topic,
-                          const char *kind);
 
 /* When a job is to run: a delay, or a time of the server's where that is not 0.
  * WEIR_EINVAL with a sentence; `err` may be NULL. */

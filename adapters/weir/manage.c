@@ -12,14 +12,84 @@
  * the rest is the store's. */
 
 static int topic_and_id(struct weir_reactor *reactor, const char *topic,
-                        const char *id, struct weir__place *ret_place)
+                        const char *id, struct weir__store_topic **ret_handle)
 {
-    int rc =
-        id == NULL ? WEIR_OK : weir__id_check_any(weir__slice_str(id), NULL);
+    int rc = weir__id_check_any(weir__slice_str(id), NULL);
 
     if (rc < 0)
         return rc;
-    return weir__facade_open(reactor, topic, NULL, ret_place, NULL);
+    return weir__facade_open(reactor, topic, NULL, ret_handle, NULL);
+}
+
+/* Without an id (NULL) all are meant. */
+static int topic_and_maybe_id(struct weir_reactor *reactor, const char *topic,
+                              const char *id,
+                              struct weir__store_topic **ret_handle)
+{
+    if (id == NULL)
+        return weir__facade_open(reactor, topic, NULL, ret_handle, NULL);
+    return topic_and_id(reactor, topic, id, ret_handle);
+}
+
+int weir_reactor_show(struct weir_reactor *reactor, const char *topic,
+                      const char *id, weir_show_fn fn, void *arg)
+{
+    struct weir__store_topic *handle;
+    int rc = topic_and_id(reactor, topic, id, &handle);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->show(handle, weir__slice_str(id), fn, arg);
+}
+
+/* A store takes the callback that is given for what is asked. */
+static void nobody_asked(int code, enum weir_job_state was, void *arg)
+{
+    (void)code;
+    (void)was;
+    (void)arg;
+}
+
+int weir_reactor_delete(struct weir_reactor *reactor, const char *topic,
+                        const char *id, weir_delete_fn fn, void *arg)
+{
+    struct weir__store_topic *handle;
+    int rc = topic_and_id(reactor, topic, id, &handle);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->remove(handle, weir__slice_str(id),
+                                       fn == NULL ? nobody_asked : fn, arg);
+}
+
+int weir_reactor_dead(struct weir_reactor *reactor, const char *topic,
+                      size_t limit, weir_show_fn fn, void *arg)
+{
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->dead(handle, limit, fn, arg);
+}
+
+int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
+                       weir_stats_fn fn, void *arg)
+{
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->stats(handle, fn, arg);
+}
+
+int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
+                        void *arg)
+{
+    if (reactor->is_freed)
+        return WEIR_ECANCELED;
+    return reactor->store->ops->topics(reactor->store, fn, arg);
 }
 
 int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
@@ -28,60 +98,58 @@ int weir_reactor_reschedule(struct weir_reactor *reactor, const char *topic,
 {
     struct weir__reschedule what = {weir__slice_str(id), due->delay_ms,
                                     due->at_ms};
-    struct weir__place place;
+    struct weir__store_topic *handle;
     int rc;
 
-    if (id == NULL)
-        return WEIR_EINVAL;
     rc = weir__facade_check_due(due->delay_ms, due->at_ms, NULL);
     if (rc < 0)
         return rc;
-    rc = topic_and_id(reactor, topic, id, &place);
+    rc = topic_and_id(reactor, topic, id, &handle);
     if (rc < 0)
         return rc;
-    return place.store->ops->reschedule(place.topic, &what, fn, arg);
+    return reactor->store->ops->reschedule(handle, &what, fn, arg);
 }
 
 int weir_reactor_requeue(struct weir_reactor *reactor, const char *topic,
                          const char *id, weir_count_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = topic_and_id(reactor, topic, id, &place);
+    struct weir__store_topic *handle;
+    int rc = topic_and_maybe_id(reactor, topic, id, &handle);
 
     if (rc < 0)
         return rc;
-    return place.store->ops->requeue(place.topic, weir__slice_str(id), fn, arg);
+    return reactor->store->ops->requeue(handle, weir__slice_str(id), fn, arg);
 }
 
 int weir_reactor_purge_dead(struct weir_reactor *reactor, const char *topic,
                             const char *id, weir_count_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = topic_and_id(reactor, topic, id, &place);
+    struct weir__store_topic *handle;
+    int rc = topic_and_maybe_id(reactor, topic, id, &handle);
 
     if (rc < 0)
         return rc;
     if (id == NULL)
-        return place.store->ops->purge(place.topic, WEIR__PURGE_DEAD, fn, arg);
-    return place.store->ops->forget(place.topic, weir__slice_str(id), fn, arg);
+        return reactor->store->ops->purge(handle, WEIR__PURGE_DEAD, fn, arg);
+    return reactor->store->ops->forget(handle, weir__slice_str(id), fn, arg);
 }
 
 int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
                        weir_count_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
 
     if (rc < 0)
         return rc;
-    return place.store->ops->purge(place.topic, WEIR__PURGE_ALL, fn, arg);
+    return reactor->store->ops->purge(handle, WEIR__PURGE_ALL, fn, arg);
 }
 
 /* --- lists -------------------------------------------------------------- */
 
 struct listing {
     struct weir_reactor *reactor;
-    struct weir__place place;
+    struct weir__store_topic *topic;
     int state;     /* being listed */
     bool is_every; /* and those behind it */
     size_t left;
@@ -115,34 +183,33 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
 
 static int list_state(struct listing *listing)
 {
-    const struct weir__store_ops *ops = listing->place.store->ops;
+    const struct weir__store_ops *ops = listing->reactor->store->ops;
 
     if (listing->reactor->is_freed)
         return WEIR_ECANCELED;
     if (listing->state == WEIR_JOB_DEAD)
-        return ops->dead(listing->place.topic, listing->left, on_listed,
-                         listing);
-    return ops->list(listing->place.topic, (enum weir_job_state)listing->state,
+        return ops->dead(listing->topic, listing->left, on_listed, listing);
+    return ops->list(listing->topic, (enum weir_job_state)listing->state,
                      listing->left, on_listed, listing);
 }
 
 int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
                       int state, size_t limit, weir_show_fn fn, void *arg)
 {
-    struct weir__place place;
+    struct weir__store_topic *handle;
     struct listing *listing;
     int rc;
 
     if (state < -1 || state > WEIR_JOB_DEAD)
         return WEIR_EINVAL;
-    rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
+    rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
     if (rc < 0)
         return rc;
     listing = weir__mem_new(sizeof(*listing));
     if (listing == NULL)
         return WEIR_ENOMEM;
     listing->reactor = reactor;
-    listing->place = place;
+    listing->topic = handle;
     listing->is_every = state < 0;
     listing->state = state < 0 ? WEIR_JOB_SCHEDULED : state;
     listing->left = limit;
@@ -159,12 +226,12 @@ int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_pause(struct weir_reactor *reactor, const char *topic,
                        bool is_paused, weir_code_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
 
     if (rc < 0)
         return rc;
-    return place.store->ops->pause(place.topic, is_paused, fn, arg);
+    return reactor->store->ops->pause(handle, is_paused, fn, arg);
 }
 
 /* What is to be stored with a topic. */
@@ -230,13 +297,27 @@ static int read_settings(struct set *set, const char *const *texts,
     return weir__options_fit(&set->options, kind, err);
 }
 
+/* The topic is of another kind from now on; what it is served as stays. */
+static void change_kind(struct weir_reactor *reactor, const char *topic,
+                        const char *kind)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic),
+        .kind = kind,
+    };
+    struct weir__store_topic *unused;
+
+    (void)reactor->store->ops->topic_open(reactor->store, &options,
+                                          &unused); /* else EKIND is told */
+}
+
 static void on_set(int code, const char *text, void *arg)
 {
     struct set *set = arg;
 
     if (code == WEIR_OK && !set->reactor->is_freed &&
         set->options.kind[0] != '\0')
-        weir__facade_changed(set->reactor, set->topic, set->options.kind);
+        change_kind(set->reactor, set->topic, set->options.kind);
     if (set->fn != NULL)
         set->fn(code, text, set->arg);
     weir__mem_free(set);
@@ -244,12 +325,12 @@ static void on_set(int code, const char *text, void *arg)
 
 static int send(struct set *set)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(set->reactor, set->topic, NULL, &place, NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(set->reactor, set->topic, NULL, &handle, NULL);
 
     return rc < 0 ? rc
-                  : place.store->ops->set(place.topic, set->list, set->count,
-                                          on_set, set);
+                  : set->reactor->store->ops->set(handle, set->list, set->count,
+                                                  on_set, set);
 }
 
 static int follow(struct set *set, struct weir_error *err);
@@ -275,7 +356,7 @@ static void on_next(int code, const char *key, const char *value, void *arg)
 /* On to the next topic of the chain; at its end the options are sent. */
 static int follow(struct set *set, struct weir_error *err)
 {
-    struct weir__place place;
+    struct weir__store_topic *handle;
     char topic[WEIR_MAX_TOPIC + 1];
     int rc = WEIR_EFULL;
 
@@ -286,8 +367,9 @@ static int follow(struct set *set, struct weir_error *err)
     if (rc == WEIR_EFULL)
         return send(set);
     if (rc == WEIR_OK)
-        rc = weir__facade_open(set->reactor, topic, NULL, &place, err);
-    return rc < 0 ? rc : place.store->ops->settings(place.topic, on_next, set);
+        rc = weir__facade_open(set->reactor, topic, NULL, &handle, err);
+    return rc < 0 ? rc
+                  : set->reactor->store->ops->settings(handle, on_next, set);
 }
 
 /* A copy of the texts, and who is told. NULL: out of memory. */
@@ -316,26 +398,26 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
                      const char *const *settings, weir_code_fn fn, void *arg,
                      struct weir_error *err)
 {
-    struct weir__place place;
+    struct weir__store_topic *handle;
     struct set *set;
-    int rc = weir__facade_open(reactor, topic, NULL, &place, err);
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, err);
 
     if (rc < 0)
         return rc;
     set = set_new(topic, settings);
     if (set == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     set->reactor = reactor;
     set->fn = fn;
     set->arg = arg;
-    rc = read_settings(set, settings, place.store->ops->kind_name(place.topic),
+    rc = read_settings(set, settings, reactor->store->ops->kind_name(handle),
                        err);
     if (rc == WEIR_OK) {
         (void)weir__chain_add(&set->chain, topic, NULL); /* the first */
         memcpy(set->next, set->options.on_dead, sizeof(set->next));
         rc = follow(set, NULL);
         if (rc < 0)
-            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
+            (void)weir__error_code(err, rc);
     }
     if (rc < 0)
         weir__mem_free(set);
@@ -345,21 +427,21 @@ int weir_reactor_set(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
                           weir_setting_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
 
     if (rc < 0)
         return rc;
-    return place.store->ops->settings(place.topic, fn, arg);
+    return reactor->store->ops->settings(handle, fn, arg);
 }
 
 int weir_reactor_kind(struct weir_reactor *reactor, const char *topic,
                       weir_kind_fn fn, void *arg)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(reactor, topic, NULL, &place, NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
 
     if (rc < 0)
         return rc;
-    return place.store->ops->kind(place.topic, fn, arg);
+    return reactor->store->ops->kind(handle, fn, arg);
 }

@@ -83,7 +83,7 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     share.plugin = bound->file.copy.name;
     rc = weir__ev_loop_open(&share, &bound->loop);
     if (rc < 0)
-        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+        return weir__error_code(err, rc);
     instance.loop = bound->loop;
     return weir__instance_open(&bound->file, &instance, &bound->instance, err);
 }
@@ -135,7 +135,7 @@ static int serve_plugin(struct weir_reactor *reactor,
     int rc;
 
     if (bound == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     rc = open_plugin(reactor, topic, options, bound, err);
     if (rc < 0)
         goto fail;
@@ -163,12 +163,12 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
 {
     struct weir__options *options = &lane->options;
     const char *kind = options->kind[0] == '\0' ? NULL : options->kind;
-    struct weir__place place;
-    int rc = weir__facade_open(reactor, topic, kind, &place, err);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, kind, &handle, err);
 
     if (rc < 0)
         return rc;
-    kind = place.store->ops->kind_name(place.topic);
+    kind = reactor->store->ops->kind_name(handle);
     if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         (void)weir__ladder_parse(weir__slice_str("1s ..."), &options->retry,
                                  NULL); /* it is one */
@@ -186,8 +186,7 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
     int rc;
 
     if (reactor->is_freed)
-        return weir__error_set(err, WEIR_ECANCELED, "%s",
-                               weir_error_text(WEIR_ECANCELED));
+        return weir__error_code(err, WEIR_ECANCELED);
     rc = weir__facade_lane(topic, options, &lane, err);
     if (rc == WEIR_OK)
         rc = check_handler(topic, options, err);

@@ -40,7 +40,7 @@ static int open_parts(struct weir_thread *thread,
     int rc = weir__ev_thread_open(&thread->ev);
 
     if (rc < 0)
-        return weir__error_set(err, rc, "%s", weir_error_text(rc));
+        return weir__error_code(err, rc);
     own.loop = weir__ev_thread_loop(thread->ev);
     return weir_reactor_open(&own, &thread->reactor, err);
 }
@@ -57,7 +57,7 @@ int weir_thread_open(const struct weir_options *options,
                                "its own: leave loop out");
     thread = weir__mem_new(sizeof(*thread));
     if (thread == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     rc = weir__fd_mailbox_init(&thread->mailbox);
     if (rc < 0) {
         weir__mem_free(thread);
@@ -282,7 +282,7 @@ int weir_thread_submit(struct weir_thread *thread,
     if (rc == WEIR_OK)
         return WEIR_OK;
     weir__many_free(many);
-    return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return weir__error_code(err, rc);
 }
 
 static void on_stopped(void *arg)

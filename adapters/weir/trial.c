@@ -18,6 +18,7 @@
 #define BLOCK_WARN_MS 100 /* of virtual time: never */
 #define MS_NS         INT64_C(1000000)
 #define LONGEST_MS    (INT64_C(36500) * 24 * 3600 * 1000)
+#define TIMER_MAX_MS  (INT64_MAX / MS_NS / 2) /* so long that it never comes */
 
 static int64_t clock_ns(void *arg)
 {
@@ -29,13 +30,169 @@ int64_t weir__trial_now_ms(const struct weir_trial *trial)
     return trial->start_ms + trial->now_ns / MS_NS;
 }
 
-/* --- life -------------------------------------------------------------- */
+/* --- timers of the plugin, under the clock of the trial ---------------- */
 
-static int out_of_memory(struct weir_error *err)
+struct weir__trial_timer {
+    struct weir_timer port;                 /* first: what the plugin holds */
+    struct weir__heap_node node;            /* second */
+    struct weir__trial_timer *next, **link; /* among all of them */
+    weir_timer_fn fn;
+    void *arg;
+};
+
+/* The casts are from first members. */
+static struct weir__trial_loop *loop_of(struct weir_loop *port)
 {
-    return weir__error_set(err, WEIR_ENOMEM, "%s",
-                           weir_error_text(WEIR_ENOMEM));
+    return (struct weir__trial_loop *)port;
 }
+
+static struct weir__trial_timer *timer_of(struct weir_timer *port)
+{
+    return (struct weir__trial_timer *)port;
+}
+
+static struct weir__trial_timer *timer_at(struct weir__heap_node *node)
+{
+    char *start = (char *)node - offsetof(struct weir__trial_timer, node);
+
+    return (struct weir__trial_timer *)(void *)start;
+}
+
+static struct weir_timer *timer_new(struct weir_loop *port, weir_timer_fn fn,
+                                    void *arg)
+{
+    struct weir__trial_loop *loop = loop_of(port);
+    struct weir__trial_timer *timer;
+
+    WEIR_ASSERT(fn != NULL);
+    if (weir__heap_reserve(&loop->due, loop->timer_count + 1) < 0)
+        return NULL;
+    timer = weir__mem_new(sizeof(*timer));
+    if (timer == NULL)
+        return NULL;
+    timer->port.loop = port;
+    timer->fn = fn;
+    timer->arg = arg;
+    timer->next = loop->timers;
+    timer->link = &loop->timers;
+    if (timer->next != NULL)
+        timer->next->link = &timer->next;
+    loop->timers = timer;
+    loop->timer_count++;
+    return &timer->port;
+}
+
+static void timer_stop(struct weir_timer *port)
+{
+    struct weir__trial_timer *timer = timer_of(port);
+
+    if (weir__heap_has(&timer->node))
+        weir__heap_remove(&loop_of(port->loop)->due, &timer->node);
+}
+
+/* 0 ms are 1: a timer that starts itself anew would stop time. */
+static void timer_start(struct weir_timer *port, int64_t ms)
+{
+    struct weir__trial_loop *loop = loop_of(port->loop);
+    int64_t at_ns;
+    int rc;
+
+    if (ms < 1)
+        ms = 1;
+    if (ms > TIMER_MAX_MS)
+        ms = TIMER_MAX_MS;
+    at_ns = loop->trial->now_ns + ms * MS_NS;
+    timer_stop(port);
+    rc = weir__heap_push(&loop->due, &timer_of(port)->node, at_ns);
+    WEIR_ASSERT(rc == WEIR_OK); /* there was room for each */
+}
+
+static void timer_free(struct weir_timer *port)
+{
+    struct weir__trial_timer *timer = timer_of(port);
+
+    timer_stop(port);
+    *timer->link = timer->next;
+    if (timer->next != NULL)
+        timer->next->link = timer->link;
+    loop_of(port->loop)->timer_count--;
+    weir__mem_free(timer);
+}
+
+/* What comes back belongs to the other loop and is used through it. */
+static struct weir_watch *watch_new(struct weir_loop *port, int fd,
+                                    weir_watch_fn fn, void *arg)
+{
+    return weir_watch_new(loop_of(port)->watches, fd, fn, arg);
+}
+
+static int64_t now_ms(const struct weir_loop *port)
+{
+    return ((const struct weir__trial_loop *)port)->trial->now_ns / MS_NS;
+}
+
+static void log_text(struct weir_loop *port, enum weir_level level,
+                     const char *text)
+{
+    weir_loop_log(loop_of(port)->watches, level, text);
+}
+
+static const struct weir_loop_ops loop_ops = {
+    .size = sizeof(loop_ops),
+    .timer_new = timer_new,
+    .timer_start = timer_start,
+    .timer_stop = timer_stop,
+    .timer_free = timer_free,
+    .watch_new = watch_new,
+    .now_ms = now_ms,
+    .log = log_text,
+};
+
+static void loop_init(struct weir_trial *trial)
+{
+    trial->timers.port.ops = &loop_ops;
+    trial->timers.trial = trial;
+}
+
+static void loop_fini(struct weir_trial *trial)
+{
+    struct weir__trial_loop *loop = &trial->timers;
+
+    if (loop->timer_count > 0)
+        weir__log(&trial->log, WEIR_LEVEL_WARN,
+                  "%s: plugin %s was closed and left %zu timers behind; they "
+                  "are stopped",
+                  trial->topic, trial->file.copy.name, loop->timer_count);
+    while (loop->timers != NULL)
+        timer_free(&loop->timers->port);
+    weir__heap_fini(&loop->due);
+}
+
+static bool loop_run(struct weir_trial *trial)
+{
+    bool is_due = false;
+
+    for (;;) {
+        struct weir__heap_node *node = weir__heap_first(&trial->timers.due);
+        const struct weir__trial_timer *timer;
+
+        if (node == NULL || node->at_ns > trial->now_ns)
+            return is_due;
+        (void)weir__heap_pop(&trial->timers.due); /* that node */
+        is_due = true;
+        timer = timer_at(node);
+        timer->fn(timer->arg); /* may free it */
+    }
+}
+
+static int64_t loop_next_ns(const struct weir_trial *trial)
+{
+    const struct weir__heap_node *node = weir__heap_first(&trial->timers.due);
+
+    return node == NULL ? -1 : node->at_ns;
+}
+
+/* --- life -------------------------------------------------------------- */
 
 static void on_completed(uint64_t ticket,
                          const struct weir__completion *completion, void *arg)
@@ -95,7 +252,7 @@ void weir_trial_free(struct weir_trial *trial)
     weir__reactor_free(trial->core);
     trial->core = NULL; /* what the plugin completes now is over */
     weir__instance_close(&trial->instance);
-    weir__trial_loop_fini(trial);
+    loop_fini(trial);
     weir__ev_loop_close(trial->timers.watches);
     weir__mailbox_close(trial->mailbox, 0);
     weir__loop_free(trial->loop);
@@ -154,7 +311,7 @@ static int open_handler(struct weir_trial *trial,
     if (rc < 0 || trial->file.table == NULL)
         return rc; /* or a function */
     if (open_loop(trial) < 0)
-        return out_of_memory(err);
+        return weir__error_code(err, WEIR_ENOMEM);
     instance.loop = &trial->timers.port;
     rc = weir__instance_open(&trial->file, &instance, &trial->instance, err);
     if (rc < 0)
@@ -179,12 +336,12 @@ static int serve(struct weir_trial *trial,
         return rc;
     memcpy(trial->topic, topic, strlen(topic));
     if (open_parts(trial) < 0)
-        return out_of_memory(err);
+        return weir__error_code(err, WEIR_ENOMEM);
     rc = open_handler(trial, options, &lane, err);
     if (rc < 0)
         return rc;
     if (weir__reactor_serve(trial->core, &lane) < 0)
-        return out_of_memory(err);
+        return weir__error_code(err, WEIR_ENOMEM);
     weir__reactor_connection(trial->core, true);
     return WEIR_OK;
 }
@@ -196,13 +353,13 @@ int weir_trial_open(const struct weir_trial_options *options,
     int rc;
 
     if (trial == NULL)
-        return out_of_memory(err);
+        return weir__error_code(err, WEIR_ENOMEM);
     trial->start_ms = options->start_ms == 0 ? START_MS : options->start_ms;
     trial->log = (struct weir__log){weir__trial_log, trial, WEIR_LEVEL_DEBUG};
     trial->on_line = options->log;
     trial->on_line_arg = options->log_arg;
     weir__trial_store_init(trial);
-    weir__trial_loop_init(trial);
+    loop_init(trial);
     rc = serve(trial, options, err);
     if (rc < 0) {
         weir_trial_free(trial);
@@ -238,7 +395,7 @@ static int add(struct weir_trial *trial, const struct weir_new_job *job,
         new_job.id = weir__slice_str(made); /* fits */
     }
     rc = weir__trial_store_add(trial, &new_job);
-    return rc < 0 ? weir__error_set(err, rc, "%s", weir_error_text(rc)) : rc;
+    return weir__error_code(err, rc);
 }
 
 /* As the store writes the record of a job that moves. */
@@ -277,7 +434,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
     }
     put_origin(job->origin, &record, &headers);
     if (rc == WEIR_OK && headers.failed)
-        rc = out_of_memory(err);
+        rc = weir__error_code(err, WEIR_ENOMEM);
     if (rc == WEIR_OK)
         rc = add(trial, &new_job, &record, err);
     weir__buf_fini(&headers);
@@ -291,7 +448,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
  * -1: never. */
 static int64_t sooner(const struct weir_trial *trial, int64_t wait_ns)
 {
-    int64_t next_ns = weir__trial_loop_next_ns(trial);
+    int64_t next_ns = loop_next_ns(trial);
 
     if (next_ns < 0 || (wait_ns >= 0 && wait_ns <= next_ns - trial->now_ns))
         return wait_ns;
@@ -304,7 +461,7 @@ static int64_t run_due(struct weir_trial *trial)
 {
     weir__mailbox_here(trial->mailbox);
     for (;;) {
-        bool is_due = weir__trial_loop_run(trial);
+        bool is_due = loop_run(trial);
         int64_t wait_ns = weir__reactor_tick(trial->core);
 
         if (!weir__trial_store_answer(trial) && !is_due && wait_ns != 0)

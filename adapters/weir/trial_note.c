@@ -10,22 +10,6 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Each with its texts behind it; the first member is what a test sees. */
-struct noted_run {
-    struct weir_trial_run run;
-    char text[];
-};
-
-struct noted_line {
-    struct weir_trial_line line;
-    char text[];
-};
-
-struct noted_follow {
-    struct weir_trial_follow follow;
-    char text[];
-};
-
 /* Takes a note; false when there is no memory for it. */
 static bool keep(struct weir__notes *notes, void *note)
 {
@@ -52,11 +36,11 @@ static void note_line(struct weir_trial *trial, enum weir_level level,
                       const char *text)
 {
     size_t len = strlen(text);
-    struct noted_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
+    struct weir_trial_line *noted = weir__mem_new(sizeof(*noted) + len + 1);
 
     if (noted != NULL) {
-        memcpy(noted->text, text, len + 1);
-        noted->line = (struct weir_trial_line){level, noted->text};
+        noted->level = level;
+        noted->text = memcpy(noted + 1, text, len + 1);
     }
     (void)keep(&trial->lines, noted);
 }
@@ -70,8 +54,7 @@ void weir__trial_log(enum weir_level level, const char *text, void *arg)
         trial->on_line(level, text, trial->on_line_arg);
 }
 
-/* Copy `from` to `*to` with a NUL and move on. */
-static const char *put_text(char **to, struct weir_slice from)
+struct weir_slice weir__trial_copy(char **to, struct weir_slice from)
 {
     char *start = *to;
 
@@ -79,7 +62,12 @@ static const char *put_text(char **to, struct weir_slice from)
         memcpy(start, from.ptr, from.len);
     start[from.len] = '\0';
     *to += from.len + 1;
-    return start;
+    return weir__slice_of(start, from.len);
+}
+
+static const char *put_text(char **to, struct weir_slice from)
+{
+    return (const char *)weir__trial_copy(to, from).ptr;
 }
 
 /* The number of the run whose counters these are: failures counted it already,
@@ -92,13 +80,13 @@ static uint32_t attempt_of(const struct weir__trial_job *job,
     return run->outcome == WEIR__OUTCOME_SNOOZE ? attempt + 1 : attempt;
 }
 
-static struct noted_run *copy_run(const struct weir_trial *trial,
-                                  const struct weir__trial_job *job,
-                                  const struct weir__run *run)
+static struct weir_trial_run *copy_run(const struct weir_trial *trial,
+                                       const struct weir__trial_job *job,
+                                       const struct weir__run *run)
 {
     struct weir_slice reason = weir__slice_str(run->reason);
     struct weir_slice dead = {0};
-    struct noted_run *noted;
+    struct weir_trial_run *noted;
     char *text;
 
     if (run->outcome == WEIR__OUTCOME_DEAD)
@@ -107,8 +95,8 @@ static struct noted_run *copy_run(const struct weir_trial *trial,
         weir__mem_new(sizeof(*noted) + job->id.len + reason.len + dead.len + 3);
     if (noted == NULL)
         return NULL;
-    text = noted->text;
-    noted->run = (struct weir_trial_run){
+    text = (char *)(noted + 1);
+    *noted = (struct weir_trial_run){
         .id = put_text(&text, job->id),
         .attempt = attempt_of(job, run),
         .verdict = run->verdict,
@@ -131,13 +119,13 @@ static int64_t delay_of(const struct weir_trial *trial,
     return delay_ms < 0 ? 0 : delay_ms;
 }
 
-static struct noted_follow *copy_follow(const struct weir_trial *trial,
-                                        const struct weir__run *run,
-                                        const struct weir__follow *follow)
+static struct weir_trial_follow *copy_follow(const struct weir_trial *trial,
+                                             const struct weir__run *run,
+                                             const struct weir__follow *follow)
 {
     const struct weir__record *record = &follow->record;
     size_t len = weir__facade_codec.json(record->body, NULL, 0);
-    struct noted_follow *noted;
+    struct weir_trial_follow *noted;
     char *text;
 
     noted = weir__mem_new(sizeof(*noted) + WEIR_MAX_TOPIC + run->id.len +
@@ -145,8 +133,8 @@ static struct noted_follow *copy_follow(const struct weir_trial *trial,
                           len + 6);
     if (noted == NULL)
         return NULL;
-    text = noted->text;
-    noted->follow = (struct weir_trial_follow){
+    text = (char *)(noted + 1);
+    *noted = (struct weir_trial_follow){
         .topic = put_text(&text, follow->topic.len > 0
                                      ? follow->topic
                                      : weir__slice_str(trial->topic)),
@@ -157,7 +145,7 @@ static struct noted_follow *copy_follow(const struct weir_trial *trial,
         .delay_ms = delay_of(trial, follow),
         .ttl_ms = record->ttl_ms,
     };
-    noted->follow.json = text;
+    noted->json = text;
     (void)weir__facade_codec.json(record->body, text, len + 1);
     return noted;
 }

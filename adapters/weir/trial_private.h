@@ -3,8 +3,8 @@
 #define WEIR_TRIAL_PRIVATE_H
 
 /* The inside of a trial: core under a clock that only weir_trial_advance and
- * weir_trial_wait move. trial.c has its life and time, trial_store.c the jobs,
- * trial_loop.c the timers of the plugin, trial_note.c what happened. */
+ * weir_trial_wait move. trial.c has its life, its time and the timers of the
+ * plugin, trial_store.c the jobs, trial_note.c what happened. */
 
 #include <weir/test.h>
 
@@ -107,20 +107,10 @@ bool weir__trial_store_answer(struct weir_trial *trial);
 const struct weir__trial_job *
 weir__trial_store_find(const struct weir_trial *trial, struct weir_slice id);
 
-/* --- trial_loop.c --------------------------------------------------------- */
-
-void weir__trial_loop_init(struct weir_trial *trial);
-
-/* After the instance was closed; what it left is freed, and logged. */
-void weir__trial_loop_fini(struct weir_trial *trial);
-
-/* Call the timers that are due. False: there were none. */
-bool weir__trial_loop_run(struct weir_trial *trial);
-
-/* When the next one is due, or -1. */
-int64_t weir__trial_loop_next_ns(const struct weir_trial *trial);
-
 /* --- trial_note.c --------------------------------------------------------- */
+
+/* Copy `from` to `*to` with a NUL, and move on. */
+struct weir_slice weir__trial_copy(char **to, struct weir_slice from);
 
 /* A line that is logged; `arg` is the trial. */
 void weir__trial_log(enum weir_level level, const char *text, void *arg);

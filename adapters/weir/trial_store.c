@@ -26,18 +26,6 @@ static struct weir__trial_job *job_of(struct weir__heap_node *node)
 
 /* --- jobs -------------------------------------------------------------- */
 
-/* Copy `from` behind `*bytes` with a NUL, and move on. */
-static struct weir_slice copy(char **bytes, struct weir_slice from)
-{
-    char *to = *bytes;
-
-    if (from.len > 0)
-        memcpy(to, from.ptr, from.len);
-    to[from.len] = '\0';
-    *bytes += from.len + 1;
-    return weir__slice_of(to, from.len);
-}
-
 static int copy_job(struct weir__trial_job *job,
                     const struct weir__new_job *from)
 {
@@ -49,16 +37,16 @@ static int copy_job(struct weir__trial_job *job,
     if (bytes == NULL)
         return WEIR_ENOMEM;
     job->bytes = bytes;
-    job->id = copy(&bytes, from->id);
+    job->id = weir__trial_copy(&bytes, from->id);
     job->record = (struct weir__record){
         .counters = record->counters,
         .ttl_ms = record->ttl_ms,
-        .retry = copy(&bytes, record->retry),
-        .url = copy(&bytes, record->url),
-        .headers = copy(&bytes, record->headers),
-        .reason = copy(&bytes, record->reason),
+        .retry = weir__trial_copy(&bytes, record->retry),
+        .url = weir__trial_copy(&bytes, record->url),
+        .headers = weir__trial_copy(&bytes, record->headers),
+        .reason = weir__trial_copy(&bytes, record->reason),
         .spent = record->spent,
-        .body = copy(&bytes, record->body),
+        .body = weir__trial_copy(&bytes, record->body),
     };
     return WEIR_OK;
 }

@@ -8,12 +8,14 @@
 #include "adapters/json/json.h"
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
 
 /* A reactor's life as a host sees it: opened with options, attached to a loop,
- * stopped, freed. serve.c has its topics, request.c and many.c its jobs. */
+ * stopped, freed; its store and the topics that a host names; calls from other
+ * threads. serve.c has its handlers, add.c and manage.c its jobs. */
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
@@ -128,6 +130,77 @@ static int open_pool(struct weir_reactor *reactor, uint32_t threads)
     return weir__ev_pool_open(&pool, &reactor->pool);
 }
 
+/* --- the store ---------------------------------------------------------- */
+
+static void on_connection(int code, const char *text, void *arg)
+{
+    struct weir_reactor *reactor = arg;
+
+    weir__reactor_connection(reactor->core, code == WEIR_OK);
+    if (reactor->on_connection != NULL)
+        reactor->on_connection(code, text, reactor->on_connection_arg);
+}
+
+static void on_dropped(const struct weir__dropped *dropped, void *arg)
+{
+    const struct weir_reactor *reactor = arg;
+    char topic[WEIR_MAX_TOPIC + 1], group[WEIR_MAX_ID + 1];
+
+    if (reactor->drop_fn == NULL)
+        return;
+    WEIR_ASSERT(dropped->topic.len < sizeof(topic));
+    WEIR_ASSERT(dropped->group.len < sizeof(group));
+    memcpy(topic, dropped->topic.ptr, dropped->topic.len);
+    topic[dropped->topic.len] = '\0';
+    memcpy(group, dropped->group.ptr, dropped->group.len);
+    group[dropped->group.len] = '\0';
+    reactor->drop_fn(topic, group, dropped->reason, dropped->count,
+                     reactor->drop_arg);
+}
+
+void weir_reactor_on_drop(struct weir_reactor *reactor, weir_drop_fn fn,
+                          void *arg)
+{
+    reactor->drop_fn = fn;
+    reactor->drop_arg = arg;
+}
+
+const char *weir_drop_name(enum weir_drop reason)
+{
+    static const char *const names[] = {"overflow", "age", "ttl"};
+
+    WEIR_ASSERT((unsigned)reason < sizeof(names) / sizeof(names[0]));
+    return names[reason];
+}
+
+static int open_store(struct weir_reactor *reactor)
+{
+    struct weir__store_events events = weir__lane_events();
+    struct weir__redis_options options = {
+        .loop = reactor->loop,
+        .url = &reactor->url,
+        .worker = reactor->name,
+        .seed = reactor->seed,
+        .wait_ms = reactor->request_timeout_ms,
+        .clock = weir__driver_clock,
+        .log = &reactor->log,
+        .blocked_log = &reactor->blocked_log,
+        .events = &events,
+        .arg = reactor,
+        .depth = &reactor->depth,
+    };
+    int rc;
+
+    events.connection = on_connection;
+    events.dropped = on_dropped;
+    rc = weir__redis_open(&options, &reactor->store);
+    if (rc == WEIR_OK)
+        weir__reactor_attach(reactor->core, reactor->store);
+    return rc;
+}
+
+/* --- life --------------------------------------------------------------- */
+
 static int open_parts(struct weir_reactor *reactor,
                       const struct weir_options *options)
 {
@@ -155,7 +228,7 @@ static int open_parts(struct weir_reactor *reactor,
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
-    rc = weir__facade_open_store(reactor);
+    rc = open_store(reactor);
     if (rc < 0)
         return rc;
     return weir__driver_open(reactor->loop, on_tick, reactor, &reactor->driver);
@@ -225,7 +298,7 @@ int weir_reactor_open(const struct weir_options *options,
         return rc;
     reactor = weir__mem_new(sizeof(*reactor));
     if (reactor == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     reactor->log = (struct weir__log){
         .fn = options->log,
         .arg = options->log_arg,
@@ -244,11 +317,8 @@ int weir_reactor_open(const struct weir_options *options,
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
-    if (rc == WEIR_OK) {
-        rc = open_parts(reactor, options);
-        if (rc < 0)
-            (void)weir__error_set(err, rc, "%s", weir_error_text(rc));
-    }
+    if (rc == WEIR_OK)
+        rc = weir__error_code(err, open_parts(reactor, options));
     if (rc < 0) {
         destroy(reactor);
         return rc;
@@ -311,4 +381,94 @@ void weir_reactor_give_back(struct weir_reactor *reactor)
     reactor->depth++;
     weir__reactor_abort(reactor->core);
     reactor->depth--;
+}
+
+/* --- topics --------------------------------------------------------------- */
+
+/* The first kind is that of topics that nobody declared. */
+static int check_kind(const char *topic, const char *was, const char *kind,
+                      struct weir_error *err)
+{
+    if (strcmp(was, kind) == 0 || strcmp(was, "delay") == 0)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "topic %s was declared as of kind %s", topic, was);
+}
+
+int weir__facade_open(struct weir_reactor *reactor, const char *topic,
+                      const char *kind, struct weir__store_topic **ret_handle,
+                      struct weir_error *err)
+{
+    struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic),
+    };
+    const struct weir__store_ops *ops;
+    int rc = weir__topic_check(options.name, err);
+
+    if (rc < 0)
+        return rc;
+    if (reactor->is_freed)
+        return weir__error_code(err, WEIR_ECANCELED);
+    ops = reactor->store->ops;
+    rc = ops->topic_open(reactor->store, &options, ret_handle);
+    if (rc == WEIR_OK && kind != NULL) {
+        rc = check_kind(topic, ops->kind_name(*ret_handle), kind, err);
+        if (rc < 0)
+            return rc;
+        options.kind = kind;
+        rc = ops->topic_open(reactor->store, &options, ret_handle);
+    }
+    if (rc == WEIR_EINVAL)
+        return weir__error_set(err, rc,
+                               "kind: \"%.40s\" is not a kind that this "
+                               "version of weir can work with",
+                               kind);
+    return weir__error_code(err, rc);
+}
+
+int weir_reactor_declare(struct weir_reactor *reactor, const char *topic,
+                         const char *kind, struct weir_error *err)
+{
+    struct weir__store_topic *handle;
+
+    return weir__facade_open(reactor, topic, kind, &handle, err);
+}
+
+/* --- from any thread ------------------------------------------------------ */
+
+struct call {
+    struct weir__mailbox_message message; /* first */
+    struct weir_reactor *reactor;
+    weir_call_fn fn;
+    void *arg;
+};
+
+/* A message is dropped where the reactor is all but gone. */
+static void make_call(struct weir__mailbox_message *message, bool is_dropped)
+{
+    struct call call = *(struct call *)message; /* its first member */
+    bool is_over = is_dropped || call.reactor->is_freed;
+
+    weir__mem_free(message);
+    call.reactor->depth++;
+    call.fn(is_over ? WEIR_ECANCELED : WEIR_OK, call.reactor, call.arg);
+    call.reactor->depth--;
+}
+
+int weir_reactor_call(struct weir_reactor *reactor, weir_call_fn fn, void *arg)
+{
+    struct call *call = weir__mem_new(sizeof(*call));
+    int rc;
+
+    WEIR_ASSERT(fn != NULL);
+    if (call == NULL)
+        return WEIR_ENOMEM;
+    call->message.read = make_call;
+    call->reactor = reactor;
+    call->fn = fn;
+    call->arg = arg;
+    rc = weir__mailbox_send(reactor->mailbox, &call->message, sizeof(*call));
+    if (rc < 0)
+        weir__mem_free(call);
+    return rc;
 }

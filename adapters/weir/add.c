@@ -1,11 +1,187 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/weir/many.h"
-
 #include <string.h>
 
+#include "adapters/msgpack/scan.h"
+#include "adapters/weir/many.h"
 #include "core/assert.h"
+#include "core/ladder.h"
 #include "core/mem.h"
+#include "core/options.h"
 #include "core/text.h"
+
+/* Adding jobs, one or many, on the loop's thread or from another one: what a
+ * host gives is checked here, the rest is the store's. */
+
+#define DELAY_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+/* In November 2286: what is left until then still fits into 64 bits of ns. */
+#define AT_MAX_MS INT64_C(9999999999999)
+
+enum { URL_MAX = 2048 };
+
+static int check_body(struct weir_slice body, struct weir_error *err)
+{
+    if (body.len > WEIR_BODY_LIMIT)
+        return weir__error_set(err, WEIR_ETOOBIG,
+                               "body of %zu bytes is larger than max_body "
+                               "can be (%d bytes)",
+                               body.len, WEIR_BODY_LIMIT);
+    if (body.len > 0 && weir__msgpack_check(body) < 0)
+        return weir__error_set(err, WEIR_EMALFORMED,
+                               "the body is not one msgpack value of at most "
+                               "%d levels",
+                               WEIR__DEPTH_MAX);
+    return WEIR_OK;
+}
+
+int weir__facade_check_due(int64_t delay_ms, int64_t at_ms,
+                           struct weir_error *err)
+{
+    if (delay_ms < 0 || delay_ms > DELAY_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "delay of %lld ms: wanted 0 to 3,650 days",
+                               (long long)delay_ms);
+    if (at_ms < 0 || (at_ms != 0 && delay_ms != 0))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "give a delay or a time after 1970, not both");
+    if (at_ms > AT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "time of %lld ms: wanted at most %lld, which is "
+                               "in 2286",
+                               (long long)at_ms, (long long)AT_MAX_MS);
+    return WEIR_OK;
+}
+
+static int check_times(const struct weir_new_job *job, struct weir_error *err)
+{
+    int rc = weir__facade_check_due(job->delay_ms, job->at_ms, err);
+
+    if (rc < 0)
+        return rc;
+    if (job->ttl_ms < 0 || job->ttl_ms > DELAY_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "ttl of %lld ms: wanted 0 to 3,650 days",
+                               (long long)job->ttl_ms);
+    return WEIR_OK;
+}
+
+int weir__facade_check_job(const struct weir_new_job *job,
+                           struct weir_error *err)
+{
+    struct weir__ladder ladder;
+    int rc = check_body(job->body, err);
+
+    if (rc == WEIR_OK)
+        rc = check_times(job, err);
+    if (rc == WEIR_OK && job->id != NULL)
+        rc = weir__id_check(weir__slice_str(job->id), err);
+    if (rc == WEIR_OK && job->retry != NULL)
+        rc = weir__ladder_parse(weir__slice_str(job->retry), &ladder, err);
+    if (rc == WEIR_OK && job->url != NULL && strlen(job->url) > URL_MAX)
+        rc = weir__error_set(err, WEIR_ETOOBIG,
+                             "url of %zu bytes is larger than %d bytes",
+                             strlen(job->url), URL_MAX);
+    return rc;
+}
+
+static const char *kind_of(const struct weir_reactor *reactor,
+                           const struct weir__store_topic *handle)
+{
+    return reactor->store->ops->kind_name(handle);
+}
+
+static int check_event(const char *topic, const struct weir_new_job *job,
+                       struct weir_error *err)
+{
+    if (job->group == NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: name the group "
+                               "of the event",
+                               topic);
+    if (job->delay_ms != 0 || job->at_ms != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind bounded: its events have "
+                               "no delay",
+                               topic);
+    return weir__group_check(weir__slice_str(job->group), err);
+}
+
+/* What the kind of its topic says of the job. */
+static int check_fit(const char *topic, const char *kind,
+                     const struct weir_new_job *job, struct weir_error *err)
+{
+    bool has_time = job->delay_ms != 0 || job->at_ms != 0;
+
+    if (strcmp(kind, "delay") == 0 && job->group == NULL)
+        return WEIR_OK; /* it takes whatever a job may have */
+    if ((has_time || job->id != NULL || job->retry != NULL ||
+         job->ttl_ms != 0 || job->url != NULL) &&
+        weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its entries are plain, "
+                               "give a body and nothing else",
+                               topic, kind);
+    if (has_time &&
+        weir__topic_option_fits(WEIR__TOPIC_delay, kind, NULL) == WEIR_OK)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: all its jobs have the "
+                               "topic's delay, a job has none of its own",
+                               topic, kind);
+    if (strcmp(kind, "bounded") == 0)
+        return check_event(topic, job, err);
+    if (job->group != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: only events of a "
+                               "bounded topic are in groups",
+                               topic, kind);
+    if (job->retry != NULL &&
+        weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no "
+                               "ladder, leave retry out",
+                               topic, kind);
+    return WEIR_OK;
+}
+
+/* Add a job that was checked. */
+static int put(const struct weir_reactor *reactor,
+               struct weir__store_topic *handle, const struct weir_new_job *job,
+               weir_added_fn fn, void *arg)
+{
+    struct weir__record record = {
+        .retry = weir__slice_str(job->retry),
+        .url = weir__slice_str(job->url),
+        .ttl_ms = job->ttl_ms,
+        .body = job->body,
+    };
+    struct weir__new_job new_job = {
+        .id = weir__slice_str(job->id),
+        .group = weir__slice_str(job->group),
+        .record = &record,
+        .delay_ms = job->delay_ms,
+        .at_ms = job->at_ms,
+    };
+
+    return reactor->store->ops->add(handle, &new_job, fn, arg);
+}
+
+int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
+                     const struct weir_new_job *job, weir_added_fn fn,
+                     void *arg, struct weir_error *err)
+{
+    struct weir__store_topic *handle;
+    int rc = weir__facade_check_job(job, err);
+
+    if (rc == WEIR_OK)
+        rc = weir__facade_open(reactor, topic, NULL, &handle, err);
+    if (rc == WEIR_OK)
+        rc = check_fit(topic, kind_of(reactor, handle), job, err);
+    if (rc < 0)
+        return rc;
+    return weir__error_code(err, put(reactor, handle, job, fn, arg));
+}
+
+/* --- many at once --------------------------------------------------------- */
 
 enum { MADE_ROOM = 64 }; /* for an id that weir or the server makes */
 
@@ -48,14 +224,13 @@ static int check_jobs(const struct weir_new_jobs *jobs, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int check_fits(const struct weir__place *place,
-                      const struct weir_new_jobs *jobs, struct weir_error *err)
+static int check_fits(const struct weir_new_jobs *jobs, const char *kind,
+                      struct weir_error *err)
 {
     struct weir_error why;
 
     for (size_t i = 0; i < jobs->count; i++)
-        if (weir__facade_check_fit(place, jobs->topic, &jobs->jobs[i], &why) <
-            0)
+        if (check_fit(jobs->topic, kind, &jobs->jobs[i], &why) < 0)
             return name_place(i, &why, err);
     return WEIR_OK;
 }
@@ -139,28 +314,28 @@ int weir_reactor_add_many(struct weir_reactor *reactor,
                           const struct weir_new_jobs *jobs,
                           struct weir_error *err)
 {
-    struct weir__place place;
+    struct weir__store_topic *handle;
     struct weir__many *many;
     int rc = check_jobs(jobs, err);
 
     if (rc == WEIR_OK)
-        rc = weir__facade_open(reactor, jobs->topic, NULL, &place, err);
+        rc = weir__facade_open(reactor, jobs->topic, NULL, &handle, err);
     if (rc == WEIR_OK)
-        rc = check_fits(&place, jobs, err);
+        rc = check_fits(jobs, kind_of(reactor, handle), err);
     if (rc < 0)
         return rc;
     many = many_new(jobs);
     if (many == NULL)
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     for (size_t i = 0; i < jobs->count && rc == WEIR_OK; i++) {
-        rc = weir__facade_put(&place, &jobs->jobs[i], on_added, &many->ones[i]);
+        rc = put(reactor, handle, &jobs->jobs[i], on_added, &many->ones[i]);
         if (rc < 0)
             refuse(many, i, rc);
     }
     if (many->open > 0)
         return WEIR_OK; /* with codes for those that were refused */
     weir__many_free(many);
-    return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return weir__error_code(err, rc);
 }
 
 /* --- from other threads --------------------------------------------------- */
@@ -239,7 +414,7 @@ int weir__many_copy(const struct weir_new_jobs *jobs,
         many->copies = copies_new(jobs);
     if (many == NULL || many->copies == NULL) {
         weir__many_free(many);
-        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+        return weir__error_code(err, WEIR_ENOMEM);
     }
     many->bytes += many->copies->bytes;
     *ret_many = many;
@@ -247,15 +422,16 @@ int weir__many_copy(const struct weir_new_jobs *jobs,
 }
 
 /* A job that cannot be added has its code; the others go on. */
-static void add_copy(struct weir__many *many, const struct weir__place *place,
+static void add_copy(struct weir__many *many, struct weir__store_topic *handle,
                      size_t i)
 {
     const struct weir__copies *copies = many->copies;
     const struct weir_new_job *job = &copies->jobs[i];
-    int rc = weir__facade_check_fit(place, copies->topic, job, NULL);
+    int rc =
+        check_fit(copies->topic, kind_of(many->reactor, handle), job, NULL);
 
     if (rc == WEIR_OK)
-        rc = weir__facade_put(place, job, on_added, &many->ones[i]);
+        rc = put(many->reactor, handle, job, on_added, &many->ones[i]);
     if (rc == WEIR_OK)
         return;
     many->added[i].code = rc;
@@ -264,14 +440,14 @@ static void add_copy(struct weir__many *many, const struct weir__place *place,
 
 static void add_copies(struct weir__many *many)
 {
-    struct weir__place place;
-    int rc = weir__facade_open(many->reactor, many->copies->topic, NULL, &place,
-                               NULL);
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(many->reactor, many->copies->topic, NULL,
+                               &handle, NULL);
 
     if (rc < 0)
         refuse(many, 0, rc);
     for (size_t i = 0; i < many->count && rc == WEIR_OK; i++)
-        add_copy(many, &place, i);
+        add_copy(many, handle, i);
     weir__mem_free(many->copies);
     many->copies = NULL;
 }
@@ -311,5 +487,5 @@ int weir_reactor_submit(struct weir_reactor *reactor,
     if (rc == WEIR_OK)
         return WEIR_OK;
     weir__many_free(many);
-    return weir__error_set(err, rc, "%s", weir_error_text(rc));
+    return weir__error_code(err, rc);
 }
