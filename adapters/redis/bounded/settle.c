@@ -109,15 +109,6 @@ static bool is_kept(const struct weir__lease *base)
     return lease->has_end && !lease->is_lost && !lease->is_sent;
 }
 
-static size_t count_kept(const struct weir__lease *lease)
-{
-    size_t count = 0;
-
-    for (; lease != NULL && count < RENEW_MAX; lease = lease->next)
-        count += is_kept(lease);
-    return count;
-}
-
 static void write_lease(struct weir__buf *buf,
                         const struct weir__bounded_lease *lease)
 {
@@ -132,7 +123,7 @@ void weir__bounded_renew(struct weir__renewals *renewals,
     const struct weir__lease *lease = topic->leases;
 
     for (;;) {
-        size_t count = count_kept(lease);
+        size_t count = weir__leases_count(lease, RENEW_MAX, is_kept);
 
         if (count == 0)
             return;

@@ -7,6 +7,8 @@
 
 /* The rules of delay topics as a table, and the life of one. */
 
+enum { MOST_NODES = 2000 }; /* that one stats call looks at */
+
 struct weir__delay_topic *weir__delay_topic_of(struct weir__store_topic *topic)
 {
     WEIR_ASSERT(topic->kind == &weir__delay_kind);
@@ -141,6 +143,69 @@ static void flush(struct weir__store_topic *base)
         weir__topic_mark(base); /* a later flush asks for it */
 }
 
+/* --- leases and counts ---------------------------------------------------- */
+
+/* A lease whose last verdicts are on their way ends with them; where the server
+ * did not take them it has to last until it does. */
+static bool is_kept(const struct weir__lease *base)
+{
+    const struct weir__delay_lease *lease =
+        (const struct weir__delay_lease *)base; /* its first member */
+
+    return !lease->is_done || lease->held > 0;
+}
+
+static void renew(struct weir__renewals *renewals,
+                  const struct weir__store_topic *topic, int64_t lease_ms)
+{
+    const struct weir__lease *lease = topic->leases;
+
+    for (;;) {
+        size_t count = weir__leases_count(lease, WEIR__CALL_SLOTS, is_kept);
+
+        if (count == 0)
+            return;
+        weir__renewals_begin(renewals, &weir__script_delay_renew);
+        weir__resp_eval(&renewals->bytes, &weir__script_delay_renew, 1,
+                        1 + count);
+        weir__prefix_key(&renewals->bytes, &topic->prefix, "lease");
+        weir__resp_int(&renewals->bytes, lease_ms);
+        for (; count > 0; lease = lease->next)
+            if (is_kept(lease)) {
+                weir__resp_int(&renewals->bytes, (int64_t)lease->token);
+                count--;
+            }
+        weir__renewals_end(renewals);
+    }
+}
+
+void weir__delay_counted(struct weir__stats_request *request)
+{
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)request->topic; /* its first member */
+    struct weir_stats *stats = &request->stats;
+
+    if (topic->warned_newer && topic->base.leases == NULL &&
+        topic->base.unsettled == 0 && stats->scheduled + stats->ready == 0)
+        stats->newer = stats->running; /* until their lease runs out */
+}
+
+static int delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
+                       void *arg)
+{
+    struct weir__stats_request *stats = weir__stats_new(base, fn, arg);
+    struct weir__buf bytes = {0};
+
+    if (stats == NULL)
+        return WEIR_ENOMEM;
+    weir__resp_eval(&bytes, &weir__script_delay_stats, 4, 1);
+    weir__prefix_keys(&bytes, &base->prefix, "wait meta dead relay");
+    weir__resp_int(&bytes, MOST_NODES);
+    weir__redis_send(base->store, &bytes, &weir__script_delay_stats,
+                     WEIR__SEND_AGAIN, &stats->request);
+    return WEIR_OK;
+}
+
 const struct weir__kind weir__delay_kind = {
     .name = "delay",
     .topic_size = sizeof(struct weir__delay_topic),
@@ -161,7 +226,7 @@ const struct weir__kind weir__delay_kind = {
     .settle = weir__delay_settle,
     .start = weir__delay_start,
     .unsettled = unsettled,
-    .renew = weir__delay_renew,
+    .renew = renew,
     .overdue_new = weir__overdue_new,
     .add = weir__delay_add,
     .show = weir__delay_show,
@@ -172,6 +237,6 @@ const struct weir__kind weir__delay_kind = {
     .forget = weir__delay_forget,
     .dead = weir__delay_dead,
     .list = weir__delay_list,
-    .stats = weir__delay_stats,
+    .stats = delay_stats,
     .counted = weir__delay_counted,
 };

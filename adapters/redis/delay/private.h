@@ -19,7 +19,7 @@
  *            token: struct weir__delay_lease. fetch.c gets their packs and
  *            makes runs of these for core.
  *   run      core calls the handler. Of a suspect start.c notes that first.
- *            Meanwhile lease.c prolongs the lease, on the loop or by the keeper
+ *            Meanwhile delay.c prolongs the lease, on the loop or by the keeper
  *            (store/keeper.h), which settles what is overdue (overdue.c).
  *   settle   settle.c takes the outcome, a bit in its node or bytes to be
  *            written; settle_call.c puts a call together, verdicts.c sends it.
@@ -30,8 +30,8 @@
  *            on_dead it goes to another topic by the outbox (store/outbox.h).
  *
  * The lease ends when its last verdict was answered; until then all of this is
- * under its token, and a verdict without it is refused. job.c, page.c, stats.c
- * look at jobs where they are. */
+ * under its token, and a verdict without it is refused. job.c and page.c look
+ * at jobs where they are. */
 
 #include "adapters/redis/delay/plan.h"
 #include "adapters/redis/store/kind.h"
@@ -259,11 +259,6 @@ void weir__delay_flush_settles(struct weir__delay_topic *topic);
 /* In any case. */
 void weir__delay_send_settles(struct weir__delay_topic *topic);
 
-/* --- delay/lease.c -------------------------------------------------------- */
-
-void weir__delay_renew(struct weir__renewals *renewals,
-                       const struct weir__store_topic *topic, int64_t lease_ms);
-
 /* --- delay/overdue.c ------------------------------------------------------ */
 
 struct weir__overdue *weir__overdue_new(void);
@@ -326,7 +321,7 @@ int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
 int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
 
-/* --- delay/job.c, delay/stats.c ------------------------------------------- */
+/* --- delay/job.c ---------------------------------------------------------- */
 
 /* Fill in what a record says of a job; of an unreadable one that it is
  * malformed. WEIR_ENEWER. */
@@ -341,8 +336,6 @@ int weir__delay_remove(struct weir__store_topic *topic, struct weir_slice id,
                        weir_delete_fn fn, void *arg);
 int weir__delay_forget(struct weir__store_topic *topic, struct weir_slice id,
                        weir_count_fn fn, void *arg);
-int weir__delay_stats(struct weir__store_topic *topic, weir_stats_fn fn,
-                      void *arg);
 void weir__delay_counted(struct weir__stats_request *stats);
 
 #endif

@@ -15,7 +15,7 @@ void weir__external_renew(struct weir__renewals *renewals,
     struct weir__buf *buf = &renewals->bytes;
 
     while (lease != NULL) {
-        size_t count = weir__leases_count(lease, WEIR__EXTERNAL_CALL);
+        size_t count = weir__leases_count(lease, WEIR__EXTERNAL_CALL, NULL);
 
         weir__renewals_begin(renewals, &weir__script_external_renew);
         weir__resp_eval(buf, &weir__script_external_renew, 3, 3 + count);

@@ -32,12 +32,13 @@ void weir__lease_end(struct weir__lease *lease)
     lease->topic = NULL;
 }
 
-size_t weir__leases_count(const struct weir__lease *lease, size_t most)
+size_t weir__leases_count(const struct weir__lease *lease, size_t most,
+                          bool (*is_kept)(const struct weir__lease *))
 {
     size_t count = 0;
 
     for (; lease != NULL && count < most; lease = lease->next)
-        count++;
+        count += is_kept == NULL || is_kept(lease);
     return count;
 }
 

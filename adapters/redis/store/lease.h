@@ -31,8 +31,10 @@ void weir__lease_end(struct weir__lease *lease);
 /* Prolong all leases of the topic; those that are gone are reported as lost. */
 void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
 
-/* How many there are from `lease` on, up to `most`. */
-size_t weir__leases_count(const struct weir__lease *lease, size_t most);
+/* How many there are from `lease` on, up to `most`, for which `is_kept` holds
+ * (NULL: all). */
+size_t weir__leases_count(const struct weir__lease *lease, size_t most,
+                          bool (*is_kept)(const struct weir__lease *));
 
 /* --- prolonging ----------------------------------------------------------- */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "adapters/redis/late.h"
 #include "adapters/redis/store/kind.h"
+#include "core/histogram.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -17,6 +18,79 @@ void weir__stats_finish(struct weir__stats_request *stats, int code)
 
 /* --- lateness ----------------------------------------------------------- */
 
+/* The hash `late` (scripts/store/lateness.lua). */
+enum {
+    MINUTES = 6, /* slots of the hash, the current one included */
+    MS_PER_MINUTE = 60000
+};
+
+struct late {
+    uint64_t counts[MINUTES][WEIR__BUCKETS];
+    int64_t max_us[MINUTES];
+    int64_t minute[MINUTES]; /* what the slot holds; -1: nothing */
+};
+
+/* Fields are M, M:max and M:<bucket>. */
+static void read_field(struct late *late, struct weir_slice field,
+                       int64_t value)
+{
+    const char *text = (const char *)field.ptr; /* hiredis adds a NUL */
+    size_t slot = field.len > 0 ? (size_t)(field.ptr[0] - '0') : MINUTES;
+    unsigned long bucket;
+
+    if (slot >= MINUTES)
+        return;
+    if (field.len == 1) {
+        late->minute[slot] = value;
+    } else if (strcmp(text + 1, ":max") == 0) {
+        late->max_us[slot] = value;
+    } else {
+        bucket = strtoul(text + 2, NULL, 10);
+        if (bucket < WEIR__BUCKETS && value > 0)
+            late->counts[slot][bucket] += (uint64_t)value;
+    }
+}
+
+static void sum_up(const struct late *late, int64_t now_ms,
+                   struct weir_stats *stats)
+{
+    uint64_t counts[WEIR__BUCKETS] = {0};
+    int64_t minute = now_ms / MS_PER_MINUTE;
+
+    for (size_t slot = 0; slot < MINUTES; slot++) {
+        if (late->minute[slot] < 0 || late->minute[slot] <= minute - MINUTES)
+            continue;
+        for (size_t i = 0; i < WEIR__BUCKETS; i++)
+            counts[i] += late->counts[slot][i];
+        if (late->max_us[slot] > stats->lateness_max_us)
+            stats->lateness_max_us = late->max_us[slot];
+    }
+    stats->lateness_p50_us = weir__bucket_quantile_us(counts, 500);
+    stats->lateness_p99_us = weir__bucket_quantile_us(counts, 990);
+    /* The top of a bucket may lie above the largest value in it. */
+    if (stats->lateness_p50_us > stats->lateness_max_us)
+        stats->lateness_p50_us = stats->lateness_max_us;
+    if (stats->lateness_p99_us > stats->lateness_max_us)
+        stats->lateness_p99_us = stats->lateness_max_us;
+}
+
+static void read_late(const struct redisReply *reply, int64_t now_ms,
+                      struct weir_stats *stats)
+{
+    struct late late = {0};
+    struct weir_slice field, value;
+
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return;
+    memset(late.minute, -1, sizeof(late.minute)); /* all bits: -1 */
+    for (size_t i = 0; i + 1 < (size_t)reply->elements; i += 2)
+        if (weir__reply_str(reply, i, &field) &&
+            weir__reply_str(reply, i + 1, &value))
+            read_field(&late, field,
+                       strtoll((const char *)value.ptr, NULL, 10));
+    sum_up(&late, now_ms, stats);
+}
+
 static void on_late(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
@@ -24,7 +98,7 @@ static void on_late(struct weir__request *request, int code,
         (struct weir__stats_request *)request; /* first */
 
     if (code == WEIR_OK)
-        weir__late_read(reply, stats->now_ms, &stats->stats);
+        read_late(reply, stats->now_ms, &stats->stats);
     weir__stats_finish(stats, code);
 }
 
@@ -32,16 +106,24 @@ void weir__topic_lateness(struct weir__store_topic *port,
                           const uint32_t *counts, int64_t max_us)
 {
     struct weir__store_topic *topic = (void *)port; /* its first member */
-    const struct weir__prefix *prefix = &topic->prefix;
     struct weir__buf bytes = {0};
-    char key[WEIR__KEY_MAX];
+    size_t used = 0;
 
-    memcpy(key, prefix->text, prefix->len);
-    memcpy(key + prefix->len, "late", 4); /* fits */
-    if (weir__late_write(&bytes, weir__slice_of(key, prefix->len + 4), counts,
-                         max_us))
-        weir__redis_send(topic->store, &bytes, &weir__script_store_lateness,
-                         WEIR__SEND_ONCE, NULL);
+    for (size_t i = 0; i < WEIR__BUCKETS; i++)
+        used += counts[i] > 0;
+    if (used == 0)
+        return;
+    weir__resp_eval(&bytes, &weir__script_store_lateness, 1, 1 + 2 * used);
+    weir__prefix_key(&bytes, &topic->prefix, "late");
+    weir__resp_int(&bytes, max_us);
+    for (size_t i = 0; i < WEIR__BUCKETS; i++) {
+        if (counts[i] == 0)
+            continue;
+        weir__resp_int(&bytes, (int64_t)i);
+        weir__resp_int(&bytes, counts[i]);
+    }
+    weir__redis_send(topic->store, &bytes, &weir__script_store_lateness,
+                     WEIR__SEND_ONCE, NULL);
 }
 
 /* --- counts ------------------------------------------------------------- */
