@@ -12,17 +12,12 @@
  * store, a topic and a lease that stand in for the real ones: those have what
  * the loop thread collected in them. */
 
-enum { COMMANDS_MAX = 3 }; /* a pack, the topic of dead jobs, the call */
-
 struct weir__overdue {
     struct weir__redis store;        /* names of packs */
     struct weir__delay stand_in;     /* scratch space */
     struct weir__delay_topic topic;  /* of the run */
     struct weir__delay_topic grave;  /* where its dead jobs go */
     struct weir__delay_lease *lease; /* with one node */
-    struct weir__buf bytes;
-    size_t ends[COMMANDS_MAX];
-    size_t count;
 };
 
 struct weir__overdue *weir__overdue_new(void)
@@ -50,7 +45,6 @@ void weir__overdue_free(struct weir__overdue *overdue)
     weir__mem_free(overdue->stand_in.planned_packs.list);
     weir__mem_free(overdue->store.call_slots.free);
     weir__items_fini(&overdue->topic.endings);
-    weir__buf_fini(&overdue->bytes);
     weir__mem_free(overdue->lease);
     weir__mem_free(overdue);
 }
@@ -112,26 +106,22 @@ static void prepare_lease(struct weir__overdue *overdue,
 
 /* --- writing -------------------------------------------------------------- */
 
-static void end_command(struct weir__overdue *overdue)
-{
-    WEIR_ASSERT(overdue->count < COMMANDS_MAX);
-    overdue->ends[overdue->count] = overdue->bytes.len;
-    overdue->count++;
-}
-
 /* A topic that dead jobs move to has to be in the list of topics. */
-static void write_grave(struct weir__overdue *overdue)
+static void write_grave(const struct weir__overdue *overdue,
+                        struct weir__renewals *calls)
 {
     if (overdue->topic.grave == NULL)
         return;
-    weir__resp_command(&overdue->bytes, 3);
-    weir__resp_str(&overdue->bytes, "SADD");
-    weir__resp_str(&overdue->bytes, "weir:topics");
-    weir__resp_str(&overdue->bytes, overdue->grave.base.name);
-    end_command(overdue);
+    weir__renewals_begin(calls, NULL);
+    weir__resp_command(&calls->bytes, 3);
+    weir__resp_str(&calls->bytes, "SADD");
+    weir__resp_str(&calls->bytes, "weir:topics");
+    weir__resp_str(&calls->bytes, overdue->grave.base.name);
+    weir__renewals_end(calls);
 }
 
-static bool write_call(struct weir__overdue *overdue)
+static bool write_call(struct weir__overdue *overdue,
+                       struct weir__renewals *calls)
 {
     struct weir__delay_topic *topic = &overdue->topic;
     struct weir__settle_call call;
@@ -142,18 +132,21 @@ static bool write_call(struct weir__overdue *overdue)
     if (!weir__settle_call_plan(&call))
         return false;
     for (size_t i = 0; i < call.planned_count; i++) {
-        (void)weir__planned_pack_stage(&overdue->bytes, &topic->base.prefix,
+        weir__renewals_begin(calls, NULL);
+        (void)weir__planned_pack_stage(&calls->bytes, &topic->base.prefix,
                                        &topic->endings, &call.planned[i]);
-        end_command(overdue);
+        weir__renewals_end(calls);
     }
-    weir__settle_call_write(&overdue->bytes, &call, false);
-    end_command(overdue);
-    return !overdue->bytes.failed;
+    weir__renewals_begin(calls, &weir__script_delay_settle);
+    weir__settle_call_write(&calls->bytes, &call, false);
+    weir__renewals_end(calls);
+    return !calls->bytes.failed;
 }
 
 bool weir__overdue_write(struct weir__overdue *overdue,
                          struct weir__store_topic *base,
-                         const struct weir__run *run)
+                         const struct weir__run *run,
+                         struct weir__renewals *calls)
 {
     const struct weir__delay_topic *topic = weir__delay_topic_of(base);
     const struct weir__delay_lease *lease = run->batch;
@@ -177,24 +170,8 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     copy.batch = overdue->lease;
     copy.node = 0;
     weir__delay_settle(&overdue->topic.base, &copy);
-    weir__buf_reset(&overdue->bytes);
-    overdue->count = 0;
-    write_grave(overdue);
-    is_written = overdue->topic.touched != NULL && write_call(overdue);
+    write_grave(overdue, calls);
+    is_written = overdue->topic.touched != NULL && write_call(overdue, calls);
     real->seqs = store->seqs; /* names are used up */
     return is_written;
-}
-
-size_t weir__overdue_count(const struct weir__overdue *overdue)
-{
-    return overdue->count;
-}
-
-struct weir_slice weir__overdue_command(const struct weir__overdue *overdue,
-                                        size_t index)
-{
-    size_t start = index == 0 ? 0 : overdue->ends[index - 1];
-
-    return weir__slice_of((const char *)overdue->bytes.ptr + start,
-                          overdue->ends[index] - start);
 }

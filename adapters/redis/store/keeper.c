@@ -55,7 +55,7 @@ struct weir__keeper {
     /* The keeper thread's. */
     struct weir__probe *probe;
     struct weir__overdue *overdue; /* NULL: no topic of a kind that has one */
-    struct weir__renewals renewals;
+    struct weir__renewals calls;
     uint64_t seen;    /* number of a run that was there at the last look */
     uint64_t decided; /* number of a run that is settled, or cannot be */
     int64_t renew_at_ns;
@@ -185,14 +185,14 @@ static redisReply *ask(struct weir__keeper *keeper, struct weir_slice command)
     return reply;
 }
 
-/* What the script answers; it is loaded when the server does not know it. */
-static redisReply *run_script(struct weir__keeper *keeper,
-                              const struct weir__script *script,
-                              struct weir_slice command)
+/* What is answered; the script is loaded when the server does not know it. */
+static redisReply *run_call(struct weir__keeper *keeper,
+                            const struct weir__script *script,
+                            struct weir_slice command)
 {
     redisReply *reply = ask(keeper, command);
 
-    if (reply == NULL || reply->type != REDIS_REPLY_ERROR ||
+    if (script == NULL || reply == NULL || reply->type != REDIS_REPLY_ERROR ||
         weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
         return reply;
     freeReplyObject(reply);
@@ -226,43 +226,53 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
 
 static void write_renewals(struct weir__keeper *keeper)
 {
-    weir__buf_reset(&keeper->renewals.bytes);
+    weir__buf_reset(&keeper->calls.bytes);
     for (const struct weir__store_topic *topic = keeper->store->topics;
          topic != NULL; topic = topic->next)
         if (topic->user != NULL && topic->kind->renew != NULL)
-            topic->kind->renew(&keeper->renewals, topic, topic->claim.lease_ms);
+            topic->kind->renew(&keeper->calls, topic, topic->claim.lease_ms);
 }
 
 /* --- keeping -------------------------------------------------------------- */
 
-/* The answer to a renewal is the list of leases that are gone. */
-static bool has_kept_all(const redisReply *reply)
+/* Each answer to a renewal is the list of leases that are gone. */
+static bool has_kept_all(bool were_kept, const redisReply *reply)
 {
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 0;
+    return were_kept && reply->type == REDIS_REPLY_ARRAY &&
+           reply->elements == 0;
 }
 
-/* False: no answer. */
-static bool send_renewals(struct weir__keeper *keeper, bool *ret_is_kept)
+/* Has the last call, the script's, settled the one slot that it was given? */
+static bool has_settled(bool was_settled, const redisReply *reply)
 {
-    bool is_kept = true;
+    (void)was_settled; /* the calls before it only prepare it */
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+           reply->element[0]->type == REDIS_REPLY_INTEGER &&
+           reply->element[0]->integer == 1;
+}
+
+/* Send the calls; `judge` is told each answer and what it said of the ones
+ * before. False: no answer. */
+static bool send_calls(struct weir__keeper *keeper,
+                       bool (*judge)(bool, const redisReply *), bool *ret_is_so)
+{
     size_t at = 0;
 
+    *ret_is_so = true;
     for (;;) {
         const struct weir__script *script;
         struct weir_slice call =
-            weir__renewals_next(&keeper->renewals, &at, &script);
+            weir__renewals_next(&keeper->calls, &at, &script);
         redisReply *reply;
 
         if (call.len == 0)
-            break;
-        reply = run_script(keeper, script, call);
+            return true;
+        reply = run_call(keeper, script, call);
         if (reply == NULL)
             return false;
-        is_kept = is_kept && has_kept_all(reply);
+        *ret_is_so = judge(*ret_is_so, reply);
         freeReplyObject(reply);
     }
-    *ret_is_kept = is_kept;
-    return true;
 }
 
 static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
@@ -275,60 +285,36 @@ static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
         return;
     write_renewals(keeper);
     come_back(keeper, number);
-    if (keeper->renewals.bytes.failed || !send_renewals(keeper, &is_kept))
+    if (keeper->calls.bytes.failed ||
+        !send_calls(keeper, has_kept_all, &is_kept))
         return;
     if (is_kept)
         atomic_store(&keeper->kept_ns, now_ns);
     keeper->renew_at_ns = now_ns + least_ms * MS_NS / 3;
 }
 
-/* Has the script settled the one slot that it was given? */
-static bool has_settled(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
-           reply->element[0]->type == REDIS_REPLY_INTEGER &&
-           reply->element[0]->integer == 1;
-}
-
-/* True: the server has decided; false: ask again. */
-static bool send_overdue(struct weir__keeper *keeper, uint64_t number)
-{
-    size_t last = weir__overdue_count(keeper->overdue) - 1;
-    redisReply *reply;
-
-    for (size_t i = 0; i < last; i++) {
-        reply = ask(keeper, weir__overdue_command(keeper->overdue, i));
-        if (reply == NULL)
-            return false;
-        freeReplyObject(reply);
-    }
-    reply = run_script(keeper, &weir__script_delay_settle,
-                       weir__overdue_command(keeper->overdue, last));
-    if (reply == NULL)
-        return false;
-    if (has_settled(reply))
-        atomic_store_explicit(&keeper->taken, number, memory_order_release);
-    freeReplyObject(reply);
-    return true;
-}
-
 /* A second try names new packs, and changes nothing if the first one worked:
  * then the job is no longer under the token. */
 static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 {
-    bool has_verdict, is_written = false;
+    bool has_verdict, is_written = false, is_settled = false;
 
     keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
     if (!go_behind(keeper, number))
         return;
+    weir__buf_reset(&keeper->calls.bytes);
     has_verdict =
         keeper->overdue != NULL && keeper->topic->kind->overdue_new != NULL;
     if (has_verdict)
-        is_written =
-            weir__overdue_write(keeper->overdue, keeper->topic, keeper->run);
+        is_written = weir__overdue_write(keeper->overdue, keeper->topic,
+                                         keeper->run, &keeper->calls);
     come_back(keeper, number);
-    if (!has_verdict || (is_written && send_overdue(keeper, number)))
-        keeper->decided = number;
+    if (has_verdict &&
+        (!is_written || !send_calls(keeper, has_settled, &is_settled)))
+        return; /* the next look tries again */
+    if (is_settled)
+        atomic_store_explicit(&keeper->taken, number, memory_order_release);
+    keeper->decided = number;
 }
 
 /* Nobody else can say what holds the loop; returns when to say it again. */
@@ -455,7 +441,7 @@ static int make_lock(struct weir__keeper *keeper)
 static void release(struct weir__keeper *keeper)
 {
     weir__overdue_free(keeper->overdue);
-    weir__buf_fini(&keeper->renewals.bytes);
+    weir__buf_fini(&keeper->calls.bytes);
     weir__mem_free(keeper);
 }
 

@@ -18,7 +18,7 @@
  * for the server. What a handler changes by calling into the store from inside
  * is done between weir__keeper_shut and weir__keeper_reopen. */
 
-#include "adapters/redis/store/store.h"
+#include "adapters/redis/store/lease.h"
 
 struct weir__keeper;
 struct weir__overdue;
@@ -55,15 +55,11 @@ void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
 void weir__overdue_free(struct weir__overdue *overdue);
 
-/* Write the commands that settle `run` as timed out, one behind the other; the
- * last one is the settle script's. Behind the gate. False: not possible. */
+/* Write the calls that settle `run` as timed out; the last one is the settle
+ * script's. Behind the gate. False: not possible. */
 bool weir__overdue_write(struct weir__overdue *overdue,
                          struct weir__store_topic *topic,
-                         const struct weir__run *run);
-
-/* How many commands, and each of them. */
-size_t weir__overdue_count(const struct weir__overdue *overdue);
-struct weir_slice weir__overdue_command(const struct weir__overdue *overdue,
-                                        size_t index);
+                         const struct weir__run *run,
+                         struct weir__renewals *calls);
 
 #endif

@@ -38,7 +38,7 @@ size_t weir__leases_count(const struct weir__lease *lease, size_t most,
 
 /* --- prolonging ----------------------------------------------------------- */
 
-/* Calls that prolong leases, one behind the other. They are written by the
+/* Calls that prolong leases, or end one, one behind the other. They are written by the
  * rules of a kind, and sent by the loop thread or by the keeper. Each answers
  * with a list of tokens: leases that are gone. */
 struct weir__renewals {
@@ -46,7 +46,8 @@ struct weir__renewals {
     size_t begun; /* where the call that is being written begins */
 };
 
-/* Begin a call of the script; it is written to `renewals->bytes`. */
+/* Begin a call of the script, NULL for a plain command; it is written to
+ * `renewals->bytes`. */
 void weir__renewals_begin(struct weir__renewals *renewals,
                           const struct weir__script *script);
 void weir__renewals_end(struct weir__renewals *renewals);
