@@ -38,9 +38,10 @@ size_t weir__leases_count(const struct weir__lease *lease, size_t most,
 
 /* --- prolonging ----------------------------------------------------------- */
 
-/* Calls that prolong leases, or end one, one behind the other. They are written by the
- * rules of a kind, and sent by the loop thread or by the keeper. Each answers
- * with a list of tokens: leases that are gone. */
+/* Calls that prolong leases, or settle an overdue run, one behind the other.
+ * They are written by the rules of a kind, and sent by the loop thread or by
+ * the keeper. One that prolongs answers with a list of tokens: leases that are
+ * gone. */
 struct weir__renewals {
     struct weir__buf bytes;
     size_t begun; /* where the call that is being written begins */
