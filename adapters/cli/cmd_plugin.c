@@ -158,11 +158,12 @@ static void print_plugin(const char *path, const struct weir_plugin *plugin)
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
+    static const struct weir__plugin_places places = {.who = ""};
     struct weir__plugin_file file;
     struct weir_error err = {0};
     char path[PATH_MAX];
 
-    if (!weir__plugin_operand(args->operand[0], path))
+    if (!weir__plugin_find(args->operand[0], &places, path))
         return WEIR__EXIT_USAGE;
     weir__blame_listen();
     if (weir__plugin_load(path, &file, &err) < 0) {
@@ -180,8 +181,8 @@ const struct weir__command weir__cmd_plugin_info = {
     .name = "plugin info",
     .operands = "F.so",
     .summary = "Describe a plugin and its options",
-    .details = "F.so is a file, or the name of a plugin as weir run takes it. "
-               "Needs no\nserver. With --json: {\"file\",\"name\",\"version\","
+    .details = "F.so is a path or a name, as weir run takes it. Needs no "
+               "server. With\n--json: {\"file\",\"name\",\"version\","
                "\"summary\",\"abi\",\n\"options\":[{\"name\",\"type\","
                "\"default\",\"required\",\"min\",\"max\",\"choices\",\n"
                "\"secret\",\"help\"}]}.",

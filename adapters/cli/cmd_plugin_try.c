@@ -329,12 +329,13 @@ static enum weir__exit run(const struct weir__cli *cli,
     static const struct weir__bounds attempts = {1, 1000000, "1 to 1000000"};
     static const struct weir__bounds times = {10, INT64_C(7) * 24 * 3600 * 1000,
                                               "10ms to 7d"};
+    static const struct weir__plugin_places places = {.who = ""};
     struct try try = {
         .cli = cli, .args = args, .attempt = 1, .timeout_ms = TIMEOUT_MS};
     const char *const *value = args->value;
     struct weir_error err = {0};
 
-    if (!weir__plugin_operand(args->operand[0], try.path) ||
+    if (!weir__plugin_find(args->operand[0], &places, try.path) ||
         !weir__told(weir__value_number("--attempt", value[ATTEMPT], attempts,
                                        &try.attempt, &err),
                     &err) ||
@@ -353,7 +354,7 @@ const struct weir__command weir__cmd_plugin_try = {
     .operands = "F.so",
     WEIR__FLAGS(flags),
     .summary = "Run one job through a plugin, without a server",
-    .details = "F.so is a file, or the name of a plugin as weir run takes it. "
+    .details = "F.so is a path or a name, as weir run takes it. "
                "Prints the\nverdict, the delay until the next attempt, the "
                "reason, how long it took, the\njobs that it adds, and what the "
                "plugin counted; what it logs goes to stderr.\nWith --json: "

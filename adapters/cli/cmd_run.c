@@ -487,16 +487,15 @@ const struct weir__command weir__cmd_run = {
     WEIR__FLAGS(flags),
     .summary = "Serve topics with plugins until told to stop",
     .details =
-        "PLUGIN is a path with a slash, or a name that is looked up as "
-        "NAME.so in\n$WEIR_PLUGIN_PATH (colon-separated), in the "
-        "configuration's plugin_path, in\nplugins/ beside weir and in the "
-        "installed directory. SIGTERM, SIGINT or "
-        "SIGHUP:\nclaim no more, finish what runs (up to drain, 30 s), end; a "
-        "second one: give\nback what is not finished and end; a third one: end "
-        "at once, whatever a\nhandler does. Signals within 100 ms count as "
-        "one; "
-        "SIGUSR1 and SIGUSR2 do\nnothing. When the server goes away weir run "
-        "reconnects for ever; only at the\nstart it gives up after 3 s.",
+        "PLUGIN is a path, with a slash or .so at its end, or a name that is "
+        "looked up\nas NAME.so in $WEIR_PLUGIN_PATH (colon-separated), in the "
+        "configuration's\nplugin_path, in plugins/ beside weir and in the "
+        "installed directory. SIGTERM,\nSIGINT or SIGHUP: claim no more, "
+        "finish what runs (up to drain, 30 s), end; a\nsecond one: give back "
+        "what is not finished and end; a third one: end at once,\nwhatever a "
+        "handler does. Signals within 100 ms count as one; SIGUSR1 and "
+        "SIGUSR2\ndo nothing. When the server goes away weir run reconnects "
+        "for ever; only at the\nstart it gives up after 3 s.",
     .example = "weir run --handle order.close=echo "
                "--handle 'order.notify=flaky?fail=2'",
     .exits = "0 stopped, or with --until-empty nothing is left,\n"

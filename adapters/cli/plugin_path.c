@@ -93,14 +93,24 @@ static bool look(const char *dir, void *arg)
            access(search->found, F_OK) == 0;
 }
 
+/* What ends in .so is a file in this directory, as for other commands. */
+static bool is_path(const char *text)
+{
+    size_t len = strlen(text);
+
+    return strchr(text, '/') != NULL ||
+           (len >= 3 && strcmp(text + len - 3, ".so") == 0);
+}
+
 bool weir__plugin_find(const char *name,
                        const struct weir__plugin_places *places,
                        char ret_path[PATH_MAX])
 {
     struct search search = {.name = name, .found = ret_path};
 
-    if (strchr(name, '/') != NULL) {
-        if (snprintf(ret_path, PATH_MAX, "%s", name) < PATH_MAX)
+    if (is_path(name)) {
+        if (snprintf(ret_path, PATH_MAX, "%s%s",
+                     strchr(name, '/') == NULL ? "./" : "", name) < PATH_MAX)
             return true;
         weir__complain("%sthe path of the plugin is too long", places->who);
         return false;
@@ -110,19 +120,5 @@ bool weir__plugin_find(const char *name,
     weir__complain("%sthere is no plugin \"%s\": no %s.so in %s; set "
                    "WEIR_PLUGIN_PATH, or give a path with a slash",
                    places->who, name, name, search.places);
-    return false;
-}
-
-bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX])
-{
-    const struct weir__plugin_places places = {.who = ""};
-    size_t len = strlen(text);
-
-    if (strchr(text, '/') != NULL || len < 3 ||
-        strcmp(text + len - 3, ".so") != 0)
-        return weir__plugin_find(text, &places, ret_path);
-    if (snprintf(ret_path, PATH_MAX, "./%s", text) < PATH_MAX)
-        return true;
-    weir__complain("the path of the plugin is too long");
     return false;
 }

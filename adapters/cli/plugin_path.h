@@ -22,17 +22,13 @@ struct weir__plugin_places {
     const struct weir__config_list *dirs; /* of the configuration, or NULL */
 };
 
-/* The file of a plugin. A text with a slash is a path and taken as it is. A
- * name is looked up as NAME.so in WEIR_PLUGIN_PATH (colon-separated), in the
- * configuration's directories, in plugins/ beside the executable, in the
+/* The file of a plugin. A text with a slash, or one that ends in .so, is a
+ * path. A name is looked up as NAME.so in WEIR_PLUGIN_PATH (colon-separated),
+ * in the configuration's directories, in plugins/ beside the executable, in the
  * installed directory. False with a sentence that names the places. */
 bool weir__plugin_find(const char *name,
                        const struct weir__plugin_places *places,
                        char ret_path[PATH_MAX]);
-
-/* The same for an operand F.so: a file in this directory may be named without a
- * slash, as files are. */
-bool weir__plugin_operand(const char *text, char ret_path[PATH_MAX]);
 
 /* TOPIC=PLUGIN[?key=value&...] in parts. */
 struct weir__handle {

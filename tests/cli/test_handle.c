@@ -79,3 +79,12 @@ TEST(a_path_with_a_slash_is_taken_as_it_is)
     EXPECT_TRUE(weir__plugin_find("./no/such.so", &places, path));
     EXPECT_STR("./no/such.so", path);
 }
+
+TEST(a_name_that_ends_in_so_is_a_file_in_this_directory)
+{
+    const struct weir__plugin_places places = {.who = ""};
+    char path[PATH_MAX];
+
+    EXPECT_TRUE(weir__plugin_find("such.so", &places, path));
+    EXPECT_STR("./such.so", path);
+}

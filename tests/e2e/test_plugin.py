@@ -3,10 +3,11 @@
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 
-from e2e import PATIENCE, WEIR, expect, expect_in, expect_true, main, \
+from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, main, \
     test
 
 
@@ -138,10 +139,27 @@ def mistakes_are_told_in_one_sentence(place):
         place.weir("plugin", "try", *args).expect_complaint(2, *words)
 
 
+def weir_in(place, *args):
+    """weir with the place as its directory."""
+    return subprocess.run([WEIR, *args], cwd=place.dir, env=place.env,
+                          text=True, capture_output=True, timeout=PATIENCE)
+
+
+@test
+def a_file_in_this_directory_needs_no_slash_anywhere(place):
+    shutil.copy(os.path.join(BUILD, "plugins", "echo.so"), place.path("x.so"))
+    with open(place.path("weir.conf"), "w") as file:
+        file.write('topic "t" { handler = "x.so" }\n')
+    for args in (("plugin", "info", "x.so"), ("plugin", "try", "x.so"),
+                 ("check", "--config", "weir.conf"),
+                 ("run", "--config", "weir.conf", "--until-empty"),
+                 ("run", "--handle", "t=x.so", "--until-empty")):
+        done = weir_in(place, *args)
+        expect(0, done.returncode, "%r: %s" % (args, done.stderr))
+
+
 def new(place, *args):
-    return subprocess.run([WEIR, "plugin", "new", *args], cwd=place.dir,
-                          env=place.env, text=True, capture_output=True,
-                          timeout=PATIENCE)
+    return weir_in(place, "plugin", "new", *args)
 
 
 @test
