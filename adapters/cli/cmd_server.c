@@ -44,7 +44,7 @@ static void print_text(const struct weir__server *server,
     weir__print("dir      %s\n", server->dir);
     if (info->pid == 0)
         return;
-    weir__print("socket   %s\n", server->socket);
+    weir__print("url      unix://%s\n", server->socket);
     (void)printf("pid      %ld\n", (long)info->pid);
     weir__print("version  %s\n", info->version);
     (void)printf("memory   %.1f MiB\n",

@@ -3,6 +3,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -181,7 +182,10 @@ def status_tells_about_a_running_server(place):
            [status["dir"], status["socket"]])
     expect_true(status["memory_bytes"] > 0 and "." in status["version"],
                 "memory and version in %r" % status)
-    expect_in("state    running", place.weir("server", "status").out)
+    text = place.weir("server", "status").out
+    expect_in("state    running", text)
+    (url,) = re.findall(r"^url +(.*)$", text, re.M)
+    expect(1, place.ok("stats", "t", "--redis", url)["topics"][0]["ready"])
 
 
 @test
