@@ -12,9 +12,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 
 
-def blocks(language):
+def page():
     with open(os.path.join(ROOT, "docs", "plugins.md")) as file:
-        return re.findall(r"```%s\n(.*?)```" % language, file.read(), re.S)
+        return file.read()
+
+
+def blocks(language):
+    return re.findall(r"```%s\n(.*?)```" % language, page(), re.S)
 
 
 def shell(place, script):
@@ -96,16 +100,35 @@ def the_example_of_waiting_is_done_later(place):
 
 
 @test
+def the_example_of_blocking_ends_when_it_is_given_up(place):
+    path = compile_plugin(place, blocks("c")[4], "blocks")
+    hour = ("--body", '{"rows":3600}')
+    expect(13, place.weir("plugin", "try", path, "--timeout", "10ms",
+                          *hour).code)
+    place.add("t", "1", *hour)
+    place.add("u", "1", "--body", '{"rows":0}')
+    with open(place.path("weir.conf"), "w") as file:
+        file.write('topic "t" { handler = "%s" timeout = 10ms retry = none }\n'
+                   'topic "u" { handler = "%s" }\n' % (path, path))
+    result = place.weir("run", "--config", place.path("weir.conf"),
+                        "--until-empty")
+    expect(0, result.code, result.err)
+    expect([1, 1], [place.stats("t")["dead"], place.stats("u")["done_total"]])
+
+
+@test
 def the_example_of_an_archive_makes_a_row(place):
-    with open(place.path("archive.conf"), "w") as file:
-        file.write(blocks("conf")[0])
-    out = shell(place, blocks("sh")[5])
+    name, text = re.search(r"In\n`(\S+)`:\n\n```conf\n(.*?)```", page(),
+                           re.S).groups()
+    with open(place.path(name), "w") as file:
+        file.write(text)
+    out = shell(place, blocks("sh")[7])
     expect_in("order.close|42|failed|flaky: attempt 1 of 1 that fail|1", out)
 
 
 @test
 def nothing_on_the_page_is_left_out(place):
-    expect([6, 4, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
+    expect([8, 5, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
 
 
 if __name__ == "__main__":

@@ -22,13 +22,14 @@ def shell(place, script):
     done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
                           env=place.env, capture_output=True, timeout=PATIENCE)
     expect(0, done.returncode, done.stderr)
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def place_as_clone(place):
     """A directory in which the README's relative paths lead somewhere."""
     os.symlink(os.path.join(ROOT, "core"), place.path("core"))
-    os.symlink(os.path.dirname(WEIR), place.path("build"))
+    os.mkdir(place.path("build"))
+    os.symlink(WEIR, place.path("build/weir"))
 
 
 @test
@@ -57,7 +58,7 @@ def the_commands_of_every_day_work(place):
 def the_configuration_is_one(place):
     text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
     with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write(text.replace("/opt/weir/plugins", place.dir))
+        file.write(text)
     topics = place.ok("check", "--config", place.path("weir.conf"))["topics"]
     expect(["order.close", "order.notify"], [t["topic"] for t in topics])
 
@@ -65,17 +66,17 @@ def the_configuration_is_one(place):
 @test
 def the_smallest_plugin_compiles_and_handles_jobs(place):
     place_as_clone(place)
-    source = re.search(r"```c\n(.*?)```", readme(), re.S).group(1)
-    compile_line = re.search(r"^cc .*$", readme(), re.M).group(0)
-    with open(place.path("close_order.c"), "w") as file:
+    name, source, script = re.search(
+        r"`(\S+\.c)`:\n\n```c\n(.*?)```\n\n```sh\n(.*?)```", readme(),
+        re.S).groups()
+    with open(place.path(name), "w") as file:
         file.write(source)
-    shell(place, compile_line.replace("cc ", "cc -Wall -Wextra -Werror ", 1))
-    place.add("order.close", "1", "--body", '{"order":1}')
+    out = shell(place, script.replace("cc ", "cc -Wall -Wextra -Werror ", 1))
+    expect_in("order.close 1: closed", out)
     place.add("order.close", "2", "--body", '"nothing"')
-    result = place.weir("run", "--until-empty", "--handle",
-                        "order.close=" + place.path("close_order.so"))
+    result = place.weir("run", "--until-empty", "--handle", "order.close=" +
+                        place.path("build/close_order.so"))
     expect(0, result.code, result.err)
-    expect_in("order.close 1: closed", result.err)
     (job,) = place.ok("dead", "list", "order.close")
     expect(["2", "the body has no order number"], [job["id"], job["error"]])
 

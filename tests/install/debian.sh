@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Makes the Debian package as the README says, in a clean Debian of which only
-# a clone of this tree and a network are known, and uses it in another one, by
-# the commands of the pages that the package brings. `./run package` runs it: it
-# wants root, debootstrap and some minutes. DIR keeps the clean system for the
-# next time.
+# Makes the Debian package as docs/operating.md says, in a clean Debian of which
+# only a clone of this tree and a network are known, and uses it in another one,
+# by the commands of the pages that the package brings. `./run package` runs it:
+# it wants root, debootstrap and some minutes. DIR keeps the clean system for
+# the next time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -128,13 +128,26 @@ def a_new_plugin_is_built_tested_tried_run_and_installed(place):
 
 
 @test
-def the_commands_of_the_readme_make_a_plugin(place):
+def the_commands_of_the_tutorial_make_a_plugin(place):
     install(place)
-    (script,) = [block for block in blocks(ROOT + "/README.md")
-                 if block.startswith("weir plugin new")]
-    out = shell(place, script)
-    for part in ("100% tests passed", "verdict  DONE", "greet 1: hello, Ada"):
+    out = shell(place, "".join(blocks(ROOT + "/docs/plugins.md")[:5]))
+    for part in ("100% tests passed", "verdict  DONE",
+                 "greet 1: good morning, Ada", "nothing wrong, 1 topic"):
         expect_in(part, out)
+
+
+@test
+def sources_compile_by_the_commands_of_the_tutorial(place):
+    install(place)
+    page = ROOT + "/docs/plugins.md"
+    with open(page, encoding="utf-8") as file:
+        for name, source in re.findall(r"`(\w+\.c)`:\n\n```c\n(.*?)```",
+                                       file.read(), re.S):
+            write(place, name, source)
+    for command in [block for block in blocks(page) if block.startswith("cc")]:
+        shell(place, command)
+    expect_true(os.path.exists(place.path("verdicts.so")), "a plugin")
+    expect_true(os.path.exists(place.path("test_retry")), "a test")
 
 
 @test
