@@ -12,18 +12,44 @@
  * in `meta` grows with every change; claims and adds tell it, and who meets a
  * new one reads what concerns him anew. And the names of all topics. */
 
-/* --- pause and set ------------------------------------------------------ */
-
-struct change {
-    struct weir__request request;
-    weir_code_fn fn;
+/* What a host asked of a topic. */
+struct ask {
+    struct weir__request request; /* first */
+    struct weir__store_topic *topic;
+    union {
+        weir_code_fn code;
+        weir_setting_fn setting;
+        weir_kind_fn kind;
+    } fn;
     void *arg;
 };
+
+/* WEIR_ECANCELED, WEIR_ENOMEM. */
+static int ask_new(struct weir__store_topic *topic,
+                   void (*done)(struct weir__request *, int,
+                                const struct redisReply *),
+                   void *arg, struct ask **ret_ask)
+{
+    struct ask *ask;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    ask = weir__mem_new(sizeof(*ask));
+    if (ask == NULL)
+        return WEIR_ENOMEM;
+    ask->request.done = done;
+    ask->topic = topic;
+    ask->arg = arg;
+    *ret_ask = ask;
+    return WEIR_OK;
+}
+
+/* --- pause and set ------------------------------------------------------ */
 
 static void on_changed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct change *change = (struct change *)request; /* its first member */
+    struct ask *ask = (struct ask *)request; /* its first member */
     const char *text = NULL;
     char kept[100];
     struct weir_slice kind;
@@ -46,44 +72,29 @@ static void on_changed(struct weir__request *request, int code,
     }
     if (text == NULL)
         text = weir_error_text(code);
-    if (change->fn != NULL)
-        change->fn(code, text, change->arg);
-    weir__mem_free(change);
-}
-
-/* NULL when out of memory. Topics come into being by this, too. */
-static struct change *change_new(struct weir__store_topic *topic,
-                                 weir_code_fn fn, void *arg)
-{
-    struct change *change = weir__mem_new(sizeof(*change));
-
-    if (change == NULL)
-        return NULL;
-    change->request.done = on_changed;
-    change->fn = fn;
-    change->arg = arg;
-    weir__topic_register(topic);
-    return change;
+    if (ask->fn.code != NULL)
+        ask->fn.code(code, text, ask->arg);
+    weir__mem_free(ask);
 }
 
 int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
                       weir_code_fn fn, void *arg)
 {
     struct weir__buf bytes = {0};
-    struct change *change;
+    struct ask *ask;
+    int rc = ask_new(topic, on_changed, arg, &ask);
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    change = change_new(topic, fn, arg);
-    if (change == NULL)
-        return WEIR_ENOMEM;
+    if (rc < 0)
+        return rc;
+    ask->fn.code = fn;
+    weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_pause, 3, 3);
     weir__prefix_keys(&bytes, &topic->prefix, "ids meta idle");
     weir__resp_str(&bytes, topic->name);
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
     weir__redis_send(topic->store, &bytes, &weir__script_store_pause,
-                     WEIR__SEND_AGAIN, &change->request);
+                     WEIR__SEND_AGAIN, &ask->request);
     return WEIR_OK;
 }
 
@@ -92,13 +103,13 @@ int weir__topic_set(struct weir__store_topic *topic,
                     weir_code_fn fn, void *arg)
 {
     struct weir__buf bytes = {0};
-    struct change *change;
+    struct ask *ask;
+    int rc = ask_new(topic, on_changed, arg, &ask);
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    change = change_new(topic, fn, arg);
-    if (change == NULL)
-        return WEIR_ENOMEM;
+    if (rc < 0)
+        return rc;
+    ask->fn.code = fn;
+    weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_set, 11, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->prefix,
                       "options ids meta wait run dead fifo parked "
@@ -109,7 +120,7 @@ int weir__topic_set(struct weir__store_topic *topic,
         weir__resp_bytes(&bytes, settings[i].value);
     }
     weir__redis_send(topic->store, &bytes, &weir__script_store_set,
-                     WEIR__SEND_AGAIN, &change->request);
+                     WEIR__SEND_AGAIN, &ask->request);
     return WEIR_OK;
 }
 
@@ -126,18 +137,10 @@ static void request_options(struct weir__store_topic *topic,
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, request);
 }
 
-struct settings_request {
-    struct weir__request request;
-    struct weir__store_topic *topic;
-    weir_setting_fn fn;
-    void *arg;
-};
-
 static void on_settings(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct settings_request *wanted =
-        (struct settings_request *)request; /* its first */
+    struct ask *ask = (struct ask *)request; /* its first member */
     struct weir__setting *settings = NULL;
     size_t count = 0;
 
@@ -148,51 +151,45 @@ static void on_settings(struct weir__request *request, int code,
         code = settings == NULL ? WEIR_ENOMEM : WEIR_OK;
     }
     for (size_t i = 0; i < count; i++)
-        wanted->fn(WEIR_OK, (const char *)settings[i].name.ptr,
-                   (const char *)settings[i].value.ptr, wanted->arg);
-    wanted->fn(code, NULL, NULL, wanted->arg);
+        ask->fn.setting(WEIR_OK, (const char *)settings[i].name.ptr,
+                        (const char *)settings[i].value.ptr, ask->arg);
+    ask->fn.setting(code, NULL, NULL, ask->arg);
     weir__mem_free(settings);
-    weir__mem_free(wanted);
+    weir__mem_free(ask);
 }
 
 static void on_exists(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct settings_request *wanted =
-        (struct settings_request *)request; /* its first */
+    struct ask *ask = (struct ask *)request; /* its first member */
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
         reply->integer == 0)
         code = WEIR_ENOTFOUND;
     if (code != WEIR_OK) {
-        wanted->fn(code, NULL, NULL, wanted->arg);
-        weir__mem_free(wanted);
+        ask->fn.setting(code, NULL, NULL, ask->arg);
+        weir__mem_free(ask);
         return;
     }
-    wanted->request.done = on_settings;
-    request_options(wanted->topic, &wanted->request);
+    ask->request.done = on_settings;
+    request_options(ask->topic, &ask->request);
 }
 
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg)
 {
     struct weir__buf bytes = {0};
-    struct settings_request *wanted;
+    struct ask *ask;
+    int rc = ask_new(topic, on_exists, arg, &ask);
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    wanted = weir__mem_new(sizeof(*wanted));
-    if (wanted == NULL)
-        return WEIR_ENOMEM;
-    wanted->request.done = on_exists;
-    wanted->topic = topic;
-    wanted->fn = fn;
-    wanted->arg = arg;
+    if (rc < 0)
+        return rc;
+    ask->fn.setting = fn;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &wanted->request);
+                     &ask->request);
     return WEIR_OK;
 }
 
@@ -248,47 +245,36 @@ void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
 
 /* --- the kind ----------------------------------------------------------- */
 
-struct kind_request {
-    struct weir__request request;
-    weir_kind_fn fn;
-    void *arg;
-};
-
 static void on_kind(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct kind_request *wanted =
-        (struct kind_request *)request; /* its first member */
+    struct ask *ask = (struct ask *)request; /* its first member */
     struct weir_slice kind = {0};
 
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ENOTFOUND;
     /* hiredis adds a NUL */
-    wanted->fn(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
-               wanted->arg);
-    weir__mem_free(wanted);
+    ask->fn.kind(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
+                 ask->arg);
+    weir__mem_free(ask);
 }
 
 int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg)
 {
     struct weir__buf bytes = {0};
-    struct kind_request *wanted;
+    struct ask *ask;
+    int rc = ask_new(topic, on_kind, arg, &ask);
 
-    if (topic->store->is_closed)
-        return WEIR_ECANCELED;
-    wanted = weir__mem_new(sizeof(*wanted));
-    if (wanted == NULL)
-        return WEIR_ENOMEM;
-    wanted->request.done = on_kind;
-    wanted->fn = fn;
-    wanted->arg = arg;
+    if (rc < 0)
+        return rc;
+    ask->fn.kind = fn;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HMGET");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__resp_str(&bytes, "kind");
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &wanted->request);
+                     &ask->request);
     return WEIR_OK;
 }
 
