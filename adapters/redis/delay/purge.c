@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "adapters/redis/delay/private.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -128,49 +126,28 @@ static size_t take_names(const struct redisReply *reply)
     return count;
 }
 
-/* The place of a node's pack among `packs`, counted from 1, where it is put if
- * it is new; 0: it is no node. */
-static size_t place_of(struct weir_slice name, const uint8_t **packs,
-                       size_t *pack_count)
-{
-    size_t pack = 0;
-    unsigned lo, hi;
-
-    if (weir__node_read(name, &lo, &hi) != WEIR_OK)
-        return 0;
-    while (pack < *pack_count &&
-           memcmp(packs[pack], name.ptr, WEIR__SEQ_LEN) != 0)
-        pack++;
-    if (pack == *pack_count)
-        packs[(*pack_count)++] = name.ptr;
-    return pack + 1;
-}
-
 static void send_nodes(struct purge *purge, const struct redisReply *reply,
                        size_t count)
 {
-    struct weir__delay_topic *topic = purge->topic;
+    const struct weir__prefix *prefix = &purge->topic->base.prefix;
     struct weir__buf bytes = {0};
-    struct weir_slice name = {0};
-    const uint8_t *packs[NODES];
-    size_t pack_of[NODES] = {0}, pack_count = 0;
+    struct weir_slice name;
+    unsigned lo, hi;
 
     WEIR_ASSERT(count > 0 && count <= NODES);
-    for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
-        pack_of[i] = place_of(name, packs, &pack_count);
     purge->request.done = on_purged;
-    weir__resp_eval(&bytes, &weir__script_delay_purge, 5 + pack_count,
-                    2 * count);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run lease ids meta");
-    for (size_t i = 0; i < pack_count; i++)
-        weir__prefix_pack(&bytes, &topic->base.prefix, (const char *)packs[i]);
-    for (size_t i = 0; i < count; i++) {
-        weir__resp_int(&bytes, (int64_t)pack_of[i]);
-        (void)weir__reply_str(reply, i, &name);
+    weir__resp_eval(&bytes, &weir__script_delay_purge, 5 + count, count);
+    weir__prefix_keys(&bytes, prefix, "wait run lease ids meta");
+    for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
+        if (weir__node_read(name, &lo, &hi) == WEIR_OK)
+            weir__prefix_pack(&bytes, prefix, (const char *)name.ptr);
+        else
+            weir__prefix_key(&bytes, prefix, "p:"); /* none is looked at */
+    for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         weir__resp_bytes(&bytes, name);
-    }
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_purge,
-                     WEIR__SEND_AGAIN, &purge->request);
+    weir__redis_send(purge->topic->base.store, &bytes,
+                     &weir__script_delay_purge, WEIR__SEND_AGAIN,
+                     &purge->request);
 }
 
 static void on_nodes(struct weir__request *request, int code,

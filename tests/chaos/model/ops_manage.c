@@ -117,17 +117,12 @@ void op_purge(struct run *run)
             nodes[count++] = read[i];
     if (count == 0)
         return;
-    call_script(&run->caller, SCRIPT_PURGE, 5 + count, 2 * count);
+    call_script(&run->caller, SCRIPT_PURGE, 5 + count, count);
     call_keys(&run->caller, "wait run lease ids meta");
     for (size_t i = 0; i < count; i++)
         call_pack_key(&run->caller, nodes[i].pack);
     for (size_t i = 0; i < count; i++) {
-        size_t key = 0;
-
-        while (nodes[key].pack != nodes[i].pack)
-            key++;
         node_text(nodes[i], name);
-        call_int(&run->caller, (int64_t)key + 1);
         call_str(&run->caller, name);
     }
     call_queue(&run->caller);

@@ -241,8 +241,7 @@ TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
     EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
     EXPECT_INT(0, script_stat("ready"));
     EXPECT_INT(0, script_stat("dropped"));
-    script_begin(&weir__script_delay_purge, "wait run lease ids meta");
-    script_arg("0");
+    script_begin(&weir__script_delay_purge, "wait run lease ids meta p:");
     script_arg("~0000000000000001");
     EXPECT_STR("-1", script_call());
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
