@@ -520,7 +520,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 
         weir__planned_pack_plan(&adds->items, first, end, &planned);
         cost = planned.count * (planned.is_scattered ? SCATTERED_COST : 1);
-        if (slots + cost > WEIR__CALL_SLOTS)
+        if (slots + cost > WEIR__SLOTS_PER_CALL)
             break;
         weir__redis_next_seq(shared->store, planned.seq);
         if (!weir__planned_packs_push(&shared->planned_packs, &planned))
@@ -557,7 +557,7 @@ static bool gathers(const struct weir__delay_topic *topic)
 
     if (topic->adds->is_uneven)
         slots *= SCATTERED_COST;
-    return topic->add_calls >= CALLS_AHEAD && slots < WEIR__CALL_SLOTS;
+    return topic->add_calls >= CALLS_AHEAD && slots < WEIR__SLOTS_PER_CALL;
 }
 
 void weir__delay_flush_adds(struct weir__delay_topic *topic)

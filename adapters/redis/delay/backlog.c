@@ -56,7 +56,7 @@ void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
 enum weir__backlog_claim
 weir__backlog_claim(const struct weir__delay_topic *topic)
 {
-    if (topic->held_cost > COST_MAX ||
+    if (topic->backlog_cost > COST_MAX ||
         weir__redis_now_ns(topic->base.store) < topic->claims_from_ns)
         return WEIR__CLAIM_PUT_OFF;
     if (weir__relays_is_full(&topic->outbox))
@@ -81,39 +81,40 @@ static void arm(struct weir__delay_topic *topic, int64_t ms)
 {
     struct ev_loop *loop = topic->base.store->options.loop;
 
-    if (ev_is_active(&topic->hold))
+    if (ev_is_active(&topic->backlog_timer))
         return;
     ev_now_update(loop); /* it may be as old as the turn */
-    ev_timer_set(&topic->hold, (double)ms / 1000., 0.);
-    ev_timer_start(loop, &topic->hold);
+    ev_timer_set(&topic->backlog_timer, (double)ms / 1000., 0.);
+    ev_timer_start(loop, &topic->backlog_timer);
 }
 
 static int64_t next_ms(struct weir__delay_topic *topic)
 {
-    topic->hold_ms = topic->hold_ms == 0 ? FIRST_MS : topic->hold_ms * 2;
-    if (topic->hold_ms > MOST_MS / 2)
-        topic->hold_ms = MOST_MS / 2;
-    return jitter_ms(topic->shared, topic->hold_ms);
+    topic->backlog_ms =
+        topic->backlog_ms == 0 ? FIRST_MS : topic->backlog_ms * 2;
+    if (topic->backlog_ms > MOST_MS / 2)
+        topic->backlog_ms = MOST_MS / 2;
+    return jitter_ms(topic->shared, topic->backlog_ms);
 }
 
 static void append(struct weir__settle *settle, int64_t wait_ms)
 {
     struct weir__delay_topic *topic = settle->topic;
 
-    if (!settle->is_held) {
+    if (!settle->is_in_backlog) {
         settle->cost = settle->call.len +
                        (settle->verdicts + settle->backs) * VERDICT_COST;
         for (size_t i = 0; i < settle->copy_count; i++)
             settle->cost += settle->copies[i].len;
-        topic->held_cost += settle->cost;
+        topic->backlog_cost += settle->cost;
         for (size_t i = 0; i < settle->lease_count; i++)
-            settle->leases[i]->held++;
+            settle->leases[i]->in_backlog++;
     }
-    settle->is_held = true;
+    settle->is_in_backlog = true;
     settle->is_second = true;
     settle->next = NULL;
-    *topic->held_end = settle;
-    topic->held_end = &settle->next;
+    *topic->backlog_end = settle;
+    topic->backlog_end = &settle->next;
     arm(topic, wait_ms);
 }
 
@@ -151,12 +152,12 @@ bool weir__backlog_push(struct weir__settle *settle,
 
 static struct weir__settle *take_first(struct weir__delay_topic *topic)
 {
-    struct weir__settle *settle = topic->held;
+    struct weir__settle *settle = topic->backlog;
 
     if (settle != NULL)
-        topic->held = settle->next;
-    if (topic->held == NULL)
-        topic->held_end = &topic->held;
+        topic->backlog = settle->next;
+    if (topic->backlog == NULL)
+        topic->backlog_end = &topic->backlog;
     return settle;
 }
 
@@ -164,23 +165,23 @@ void weir__backlog_release(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 
-    topic->hold_ms = 0;
+    topic->backlog_ms = 0;
     while (!weir__backlog_is_crowded(topic) &&
            (settle = take_first(topic)) != NULL)
         weir__settle_send(settle);
-    if (topic->held != NULL)
+    if (topic->backlog != NULL)
         arm(topic, FIRST_MS);
     if (!topic->base.store->is_closed)
         weir__conn_flush(topic->base.store->commands);
 }
 
-static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_backlog_timer(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__delay_topic *topic = timer->data;
 
     (void)loop; /* the store's own */
     (void)events;
-    if (topic->held == NULL)
+    if (topic->backlog == NULL)
         return;
     if (weir__backlog_is_crowded(topic)) {
         arm(topic, next_ms(topic));
@@ -193,16 +194,16 @@ static void on_hold(struct ev_loop *loop, ev_timer *timer, int events)
 
 void weir__backlog_init(struct weir__delay_topic *topic)
 {
-    topic->held_end = &topic->held;
-    ev_timer_init(&topic->hold, on_hold, 0., 0.);
-    topic->hold.data = topic;
+    topic->backlog_end = &topic->backlog;
+    ev_timer_init(&topic->backlog_timer, on_backlog_timer, 0., 0.);
+    topic->backlog_timer.data = topic;
 }
 
 void weir__backlog_fini(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
 
-    ev_timer_stop(topic->base.store->options.loop, &topic->hold);
+    ev_timer_stop(topic->base.store->options.loop, &topic->backlog_timer);
     while ((settle = take_first(topic)) != NULL)
         weir__settle_free(settle);
 }

@@ -4,7 +4,7 @@
 
 /* Verdicts that the server does not take for a while: it is full, cannot save,
  * lacks replicas, took a right away, or is behind with what it was sent. Their
- * calls are held here and repeated, one of them after 50 ms to 500 ms (where a
+ * calls wait here and are repeated, one of them after 50 ms to 500 ms (where a
  * right is missing, 5 s to 10 s); as soon as it is taken the others follow.
  * Their leases are renewed meanwhile.
  *
@@ -27,14 +27,14 @@ struct weir__settle_out {
 struct weir__settle {
     struct weir__request request; /* first */
     struct weir__delay_topic *topic;
-    struct weir__settle *next; /* of those that are held */
+    struct weir__settle *next; /* in the backlog */
     size_t verdicts;
     size_t backs;          /* runs that go back; answered with the last */
     size_t told;           /* of these what was answered for good */
     bool is_second;        /* leaves out what is not staged */
-    bool is_held;          /* or was */
+    bool is_in_backlog;    /* or was */
     size_t cost;           /* of holding it, in bytes */
-    struct weir__buf call; /* while it is held; empty: it is among the copies */
+    struct weir__buf call; /* while it waits; empty: it is among the copies */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
     struct weir__settle_out *outs; /* of the last packs; behind the copies */
@@ -47,7 +47,7 @@ struct weir__settle {
 
 /* --- delay/verdicts.c ----------------------------------------------------- */
 
-/* Send a held call once more. */
+/* Send a call of the backlog once more. */
 void weir__settle_send(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
@@ -68,12 +68,12 @@ bool weir__backlog_push(struct weir__settle *settle,
                         const struct redisReply *reply);
 
 /* So much waits for the server that a part of the next call might not be taken
- * any more. Then the call is held at once; its commands are its copies, or
+ * any more. Then the call waits at once; its commands are its copies, or
  * `call`. */
 bool weir__backlog_is_crowded(const struct weir__delay_topic *topic);
 void weir__backlog_crowded(struct weir__settle *settle);
 
-/* A call that was held was answered for good: the others may go, too. */
+/* A call of the backlog was answered for good: the others may go, too. */
 void weir__backlog_release(struct weir__delay_topic *topic);
 
 enum weir__backlog_claim {

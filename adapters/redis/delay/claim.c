@@ -37,7 +37,7 @@ static void report(struct weir__delay_topic *topic,
 static bool read_node(struct weir__delay_lease *lease,
                       const struct redisReply *reply, size_t index)
 {
-    struct weir__claimed_node *held = &lease->nodes[index];
+    struct weir__claimed_node *node = &lease->nodes[index];
     struct weir_slice name;
     int64_t score, due_ms;
     unsigned lo, hi;
@@ -46,16 +46,16 @@ static bool read_node(struct weir__delay_lease *lease,
         !weir__reply_int(reply, HEAD + 2 * index + 1, &score) || score < 0 ||
         weir__node_read(name, &lo, &hi) != WEIR_OK)
         return false;
-    memcpy(held->name, name.ptr, sizeof(held->name));
-    held->lo = lo;
-    held->size = hi - lo + 1;
+    memcpy(node->name, name.ptr, sizeof(node->name));
+    node->lo = lo;
+    node->size = hi - lo + 1;
     /* A time that only somebody else can have written is moved to a bound. */
     due_ms = score / WEIR__NODE_STATES;
-    held->due_ms = due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
-    held->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
-    held->lease = lease;
-    lease->jobs += held->size;
-    return held->ended == 0 || held->size == 1; /* suspects come one by one */
+    node->due_ms = due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
+    node->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
+    node->lease = lease;
+    lease->jobs += node->size;
+    return node->ended == 0 || node->size == 1; /* suspects come one by one */
 }
 
 static size_t place_of(const char *seq)
@@ -73,24 +73,24 @@ static void number_packs(struct weir__delay_lease *lease)
     uint16_t table[PLACES] = {0}; /* pack + 1 */
 
     for (size_t i = 0; i < lease->node_count; i++) {
-        struct weir__claimed_node *held = &lease->nodes[i];
+        struct weir__claimed_node *node = &lease->nodes[i];
         struct weir__fetched *fetched;
-        size_t place = place_of(held->name);
+        size_t place = place_of(node->name);
 
         while (table[place] != 0 &&
-               memcmp(lease->packs[table[place] - 1].first->name, held->name,
+               memcmp(lease->packs[table[place] - 1].first->name, node->name,
                       WEIR__SEQ_LEN) != 0)
             place = (place + 1) % PLACES;
         if (table[place] == 0) {
-            lease->packs[lease->pack_count].first = held;
+            lease->packs[lease->pack_count].first = node;
             lease->pack_count++;
             table[place] = (uint16_t)lease->pack_count;
         }
-        held->pack = (uint32_t)(table[place] - 1);
-        fetched = &lease->packs[held->pack];
-        fetched->jobs += held->size;
-        if (held->lo + held->size > fetched->end)
-            fetched->end = held->lo + held->size;
+        node->pack = (uint32_t)(table[place] - 1);
+        fetched = &lease->packs[node->pack];
+        fetched->jobs += node->size;
+        if (node->lo + node->size > fetched->end)
+            fetched->end = node->lo + node->size;
     }
 }
 
@@ -117,8 +117,9 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
                                             size_t jobs)
 {
     size_t nodes = ((size_t)reply->elements - HEAD) / 2;
-    struct weir__delay_lease *lease =
-        nodes == 0 || nodes > WEIR__CALL_SLOTS ? NULL : lease_new(topic, nodes);
+    struct weir__delay_lease *lease = nodes == 0 || nodes > WEIR__SLOTS_PER_CALL
+                                          ? NULL
+                                          : lease_new(topic, nodes);
     int64_t token;
     bool is_sound;
 
@@ -233,7 +234,9 @@ static size_t most_nodes(const struct weir__delay_topic *topic)
     size_t bytes = topic->pack_bytes > 0 ? topic->pack_bytes : 256 * 1024;
     size_t most = REPLY_BYTES / bytes;
 
-    return most < 1 ? 1 : most > WEIR__CALL_NODES ? WEIR__CALL_NODES : most;
+    return most < 1                      ? 1
+           : most > WEIR__NODES_PER_CALL ? WEIR__NODES_PER_CALL
+                                         : most;
 }
 
 /* What goes out in place of a claim that has to wait, if it has to. */

@@ -152,7 +152,7 @@ static bool is_kept(const struct weir__lease *base)
     const struct weir__delay_lease *lease =
         (const struct weir__delay_lease *)base; /* its first member */
 
-    return !lease->is_done || lease->held > 0;
+    return !lease->is_done || lease->in_backlog > 0;
 }
 
 static void renew(struct weir__renewals *renewals,
@@ -161,7 +161,7 @@ static void renew(struct weir__renewals *renewals,
     const struct weir__lease *lease = topic->leases;
 
     for (;;) {
-        size_t count = weir__leases_count(lease, WEIR__CALL_SLOTS, is_kept);
+        size_t count = weir__leases_count(lease, WEIR__SLOTS_PER_CALL, is_kept);
 
         if (count == 0)
             return;

@@ -210,27 +210,27 @@ static void take_bytes(struct weir__batch *batch, struct weir__pack *pack)
 
 /* WEIR_OK, also for a job that cannot be read; WEIR_ENEWER: leave it. */
 static int fill_run(struct weir__run *run, struct weir__batch *batch,
-                    const struct weir__claimed_node *held,
+                    const struct weir__claimed_node *node,
                     const struct weir__pack *pack, uint32_t slot)
 {
-    const struct weir__delay_lease *lease = held->lease;
+    const struct weir__delay_lease *lease = node->lease;
     bool has_id =
         pack != NULL && batch->ids != NULL && batch->ids[slot].len > 0;
-    int64_t late_us = lease->time_us - held->due_ms * 1000;
+    int64_t late_us = lease->time_us - node->due_ms * 1000;
     int rc = WEIR_EMALFORMED;
 
     *run = (struct weir__run){
         .job = {&weir__host},
         .magic = WEIR__RUN_MAGIC,
-        .batch = held->lease,
-        .node = (uint32_t)(held - lease->nodes),
+        .batch = node->lease,
+        .node = (uint32_t)(node - lease->nodes),
         .slot = slot,
         .token = lease->base.token,
-        .due_ms = held->due_ms,
+        .due_ms = node->due_ms,
         .late_us = late_us < 0 ? 0 : late_us,
         .claimed_ns = lease->claimed_ns,
-        .is_suspect = held->ended > 0,
-        .blamed = held->ended > 0 ? held->ended - 1 : 0,
+        .is_suspect = node->ended > 0,
+        .blamed = node->ended > 0 ? node->ended - 1 : 0,
     };
     if (pack != NULL)
         rc = weir__record_read(weir__pack_record(pack, slot), &run->record);
@@ -240,12 +240,12 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         rc != WEIR_OK || (pack != NULL && pack->has_ids && !has_id);
     if (run->is_malformed)
         run->record = (struct weir__record){0};
-    run->record.counters.crashes += held->ended;
+    run->record.counters.crashes += node->ended;
     if (has_id) {
         run->id = batch->ids[slot];
         return WEIR_OK;
     }
-    weir__made_id(held->name, slot, batch->made[run - batch->runs]);
+    weir__made_id(node->name, slot, batch->made[run - batch->runs]);
     run->id = (struct weir_slice){
         (const uint8_t *)batch->made[run - batch->runs], WEIR__MADE_ID_LEN};
     return WEIR_OK;
@@ -263,18 +263,18 @@ static void warn_newer(struct weir__delay_topic *topic)
 }
 
 /* All runs of one node into its batch, in order of slots. */
-static void deliver_node(struct weir__claimed_node *held,
+static void deliver_node(struct weir__claimed_node *node,
                          struct arrival *arrival)
 {
-    struct weir__delay_lease *lease = held->lease;
-    const struct weir__fetched *fetched = &lease->packs[held->pack];
+    struct weir__delay_lease *lease = node->lease;
+    const struct weir__fetched *fetched = &lease->packs[node->pack];
     struct weir__batch *batch = fetched->batch;
-    bool is_readable = held->lo + held->size <= fetched->pack.count;
+    bool is_readable = node->lo + node->size <= fetched->pack.count;
 
-    for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++) {
+    for (uint32_t slot = node->lo; slot < node->lo + node->size; slot++) {
         struct weir__run *run = &batch->runs[batch->run_count];
 
-        if (fill_run(run, batch, held, is_readable ? &fetched->pack : NULL,
+        if (fill_run(run, batch, node, is_readable ? &fetched->pack : NULL,
                      slot) != WEIR_OK) {
             run->magic = 0;
             warn_newer(lease->topic);
@@ -341,13 +341,13 @@ static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
     bool has_dropped = false;
 
     for (size_t i = 0; i < lease->node_count; i++) {
-        struct weir__claimed_node *held = &lease->nodes[i];
-        const struct weir__fetched *fetched = &lease->packs[held->pack];
+        struct weir__claimed_node *node = &lease->nodes[i];
+        const struct weir__fetched *fetched = &lease->packs[node->pack];
 
         if (fetched->batch != NULL)
-            deliver_node(held, arrival);
+            deliver_node(node, arrival);
         if (fetched->is_gone)
-            weir__delay_drop(lease->topic, held);
+            weir__delay_drop(lease->topic, node);
         has_dropped = has_dropped || fetched->is_gone;
     }
     lease->out = arrival->count;

@@ -80,7 +80,7 @@ static void prepare_topic(struct weir__overdue *overdue,
 
 static void prepare_lease(struct weir__overdue *overdue,
                           const struct weir__delay_lease *lease,
-                          const struct weir__claimed_node *held)
+                          const struct weir__claimed_node *node)
 {
     struct weir__delay_lease *copy = overdue->lease;
 
@@ -93,15 +93,15 @@ static void prepare_lease(struct weir__overdue *overdue,
     };
     copy->packs = (struct weir__fetched *)(void *)(copy->nodes + 1);
     copy->packs[0] = (struct weir__fetched){
-        .batch = lease->packs[held->pack].batch,
+        .batch = lease->packs[node->pack].batch,
         .first = &copy->nodes[0],
     };
     copy->nodes[0] = (struct weir__claimed_node){
-        .size = held->size,
-        .lo = held->lo,
+        .size = node->size,
+        .lo = node->lo,
         .lease = copy,
     };
-    memcpy(copy->nodes[0].name, held->name, sizeof(held->name));
+    memcpy(copy->nodes[0].name, node->name, sizeof(node->name));
 }
 
 /* --- writing -------------------------------------------------------------- */

@@ -31,7 +31,7 @@ struct weir__item {
     int code; /* the answer, once it is known */
     weir_added_fn fn;
     void *arg;
-    struct weir__claimed_node *held; /* the node a run was claimed with */
+    struct weir__claimed_node *node; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
     bool is_absolute;               /* a follow-up's ms is a server time */

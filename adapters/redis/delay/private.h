@@ -41,11 +41,12 @@
 struct weir__delay;
 
 enum {
-    WEIR__CALL_SLOTS = 1024, /* most slots that one script call touches */
-    WEIR__CALL_NODES = 400,  /* most nodes: these cost more */
-    WEIR__CALL_BYTES = 4 * 1024 * 1024, /* of what one settle call writes, but
+    WEIR__SLOTS_PER_CALL = 1024, /* most slots that one script call touches */
+    WEIR__NODES_PER_CALL = 400,  /* most nodes: these cost more */
+    WEIR__BYTES_PER_CALL =
+        4 * 1024 * 1024,    /* of what one settle call writes, but
                                            for that of a single run */
-    WEIR__FETCHERS = 4,                 /* connections that only fetch packs */
+    WEIR__FETCHERS = 4,     /* connections that only fetch packs */
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
@@ -103,10 +104,10 @@ struct weir__delay_lease {
     struct weir__request request; /* of the fetch */
     struct weir__delay_topic *topic;
     struct weir__delay_lease *next_done; /* of the topic; until the flush */
-    bool is_done;    /* all of it came back, and the flush took the verdicts */
-    size_t settles;  /* calls that name it and are not answered for good */
-    size_t held;     /* of these, which the server did not take at first */
-    int64_t time_us; /* server time of the claim */
+    bool is_done;   /* all of it came back, and the flush took the verdicts */
+    size_t settles; /* calls that name it and are not answered for good */
+    size_t in_backlog; /* of these, which the server did not take at first */
+    int64_t time_us;   /* server time of the claim */
     int64_t claimed_ns;
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
@@ -159,10 +160,10 @@ struct weir__delay_topic {
     uint32_t calls;                 /* settle calls so far */
     struct weir__delay_lease *done; /* nothing of them is out any more */
 
-    struct weir__settle *held, **held_end; /* calls, see delay/backlog.h */
-    size_t held_cost;                      /* also of those sent again */
-    ev_timer hold;                         /* when the first goes out again */
-    int64_t hold_ms;                       /* the wait before the last one */
+    struct weir__settle *backlog, **backlog_end; /* calls, delay/backlog.h */
+    size_t backlog_cost;                         /* also of those sent again */
+    ev_timer backlog_timer; /* when the first goes out again */
+    int64_t backlog_ms;     /* the wait before the last one */
     bool is_refused;        /* writes were not taken the last time */
     int64_t claims_from_ns; /* no claims before */
 };
@@ -246,7 +247,7 @@ void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
 
 /* Settle all slots of a node whose pack is lost. */
 void weir__delay_drop(struct weir__delay_topic *topic,
-                      struct weir__claimed_node *held);
+                      struct weir__claimed_node *node);
 
 /* Forget the verdicts that are collected. */
 void weir__delay_clear_verdicts(struct weir__delay_topic *topic);

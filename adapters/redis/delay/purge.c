@@ -119,7 +119,7 @@ static size_t take_names(const struct redisReply *reply)
     for (; count < NODES && weir__reply_str(reply, count, &name); count++) {
         if (weir__node_read(name, &lo, &hi) != WEIR_OK)
             continue; /* the script removes it */
-        if (slots + hi - lo + 1 > WEIR__CALL_SLOTS)
+        if (slots + hi - lo + 1 > WEIR__SLOTS_PER_CALL)
             break;
         slots += hi - lo + 1;
     }

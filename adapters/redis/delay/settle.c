@@ -13,13 +13,13 @@
  * be written (retries, snoozes, dead jobs) is encoded at once, since its slices
  * end with the run. delay/verdicts.c sends it all at flush. */
 
-static void touch(struct weir__claimed_node *held)
+static void touch(struct weir__claimed_node *node)
 {
-    struct weir__delay_topic *topic = held->lease->topic;
+    struct weir__delay_topic *topic = node->lease->topic;
 
-    WEIR_ASSERT(held->next == NULL);
-    *topic->touched_end = held;
-    topic->touched_end = &held->next;
+    WEIR_ASSERT(node->next == NULL);
+    *topic->touched_end = node;
+    topic->touched_end = &node->next;
     weir__topic_mark(&topic->base);
 }
 
@@ -65,24 +65,24 @@ static struct weir__delay_topic *grave_of(struct weir__delay_topic *topic)
 }
 
 /* Append a job to what is to be written; NULL when out of memory. */
-static struct weir__item *append(struct weir__claimed_node *held,
+static struct weir__item *append(struct weir__claimed_node *node,
                                  const struct weir__run *run,
                                  struct weir_slice id,
                                  const struct weir__record *record)
 {
     struct weir__item *item =
-        weir__items_append(&held->lease->topic->endings, id, record);
+        weir__items_append(&node->lease->topic->endings, id, record);
 
     if (item == NULL)
         return NULL;
-    item->held = held;
+    item->node = node;
     item->slot = run->slot;
     return item;
 }
 
 /* Remember the job itself; false when out of memory. */
 static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
-                        struct weir__claimed_node *held)
+                        struct weir__claimed_node *node)
 {
     bool is_dead = run->outcome == WEIR__OUTCOME_DEAD;
     bool is_expired = /* counted, not kept */
@@ -94,7 +94,7 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
 
     if (away != NULL)
         prepare_burial(topic, run, &topic->shared->scratch[0]);
-    item = append(held, run, run->id, is_expired ? NULL : &run->record);
+    item = append(node, run, run->id, is_expired ? NULL : &run->record);
     if (item == NULL)
         return false;
     item->away = away;
@@ -106,7 +106,7 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
 /* Likewise the jobs that the run adds. */
 static bool note_follows(struct weir__delay_topic *topic,
                          const struct weir__run *run,
-                         struct weir__claimed_node *held)
+                         struct weir__claimed_node *node)
 {
     for (const struct weir__follow *follow = run->follows.first; follow != NULL;
          follow = follow->next) {
@@ -114,7 +114,7 @@ static bool note_follows(struct weir__delay_topic *topic,
         struct weir__delay_topic *away =
             is_away ? open_other(topic, follow->topic) : NULL;
         struct weir__item *item =
-            append(held, run, follow->id, &follow->record);
+            append(node, run, follow->id, &follow->record);
 
         if (item == NULL || (is_away && away == NULL))
             return false;
@@ -128,13 +128,13 @@ static bool note_follows(struct weir__delay_topic *topic,
 
 /* All of it, or nothing and false. */
 static bool note_all(struct weir__delay_topic *topic, struct weir__run *run,
-                     struct weir__claimed_node *held)
+                     struct weir__claimed_node *node)
 {
     struct weir__items *items = &topic->endings;
     size_t count = items->count, len = items->bytes.len;
 
-    if ((run->outcome == WEIR__OUTCOME_DONE || note_ending(topic, run, held)) &&
-        note_follows(topic, run, held))
+    if ((run->outcome == WEIR__OUTCOME_DONE || note_ending(topic, run, node)) &&
+        note_follows(topic, run, node))
         return true;
     items->count = count;
     items->bytes.len = len;
@@ -155,21 +155,21 @@ static size_t bytes_of(const struct weir__run *run)
            run->follows.bytes;
 }
 
-static bool has_room(const struct weir__claimed_node *held,
+static bool has_room(const struct weir__claimed_node *node,
                      const struct weir__run *run)
 {
-    return held->verdicts + held->endings + held->backs + 1 + endings_of(run) <=
-               WEIR__CALL_SLOTS &&
-           (held->bytes == 0 ||
-            held->bytes + bytes_of(run) <= WEIR__CALL_BYTES);
+    return node->verdicts + node->endings + node->backs + 1 + endings_of(run) <=
+               WEIR__SLOTS_PER_CALL &&
+           (node->bytes == 0 ||
+            node->bytes + bytes_of(run) <= WEIR__BYTES_PER_CALL);
 }
 
 /* The part of the node that takes the run's verdict: no part is too large for
  * one call. NULL when out of memory. */
-static struct weir__claimed_node *part_for(struct weir__claimed_node *held,
+static struct weir__claimed_node *part_for(struct weir__claimed_node *node,
                                            const struct weir__run *run)
 {
-    struct weir__claimed_node *last = held->part == NULL ? held : held->part,
+    struct weir__claimed_node *last = node->part == NULL ? node : node->part,
                               *part;
 
     if (has_room(last, run))
@@ -177,61 +177,61 @@ static struct weir__claimed_node *part_for(struct weir__claimed_node *held,
     part = weir__mem_new(sizeof(*part));
     if (part == NULL)
         return NULL;
-    memcpy(part->name, held->name, sizeof(part->name));
-    part->size = held->size;
-    part->lo = held->lo;
-    part->due_ms = held->due_ms;
-    part->pack = held->pack;
-    part->lease = held->lease;
+    memcpy(part->name, node->name, sizeof(part->name));
+    part->size = node->size;
+    part->lo = node->lo;
+    part->due_ms = node->due_ms;
+    part->pack = node->pack;
+    part->lease = node->lease;
     part->part = part; /* tells it from a claimed node */
-    held->part = part;
+    node->part = part;
     return part;
 }
 
 /* Unless it has verdicts. */
-static void forget_part(struct weir__claimed_node *held)
+static void forget_part(struct weir__claimed_node *node)
 {
-    if (held->part == NULL || held->part->verdicts + held->part->backs > 0)
+    if (node->part == NULL || node->part->verdicts + node->part->backs > 0)
         return;
-    weir__mem_free(held->part);
-    held->part = NULL;
+    weir__mem_free(node->part);
+    node->part = NULL;
 }
 
 static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
-                         struct weir__claimed_node *node)
+                         struct weir__claimed_node *whole)
 {
     uint64_t bit = UINT64_C(1) << (run->slot & 63);
-    struct weir__claimed_node *held = part_for(node, run);
+    struct weir__claimed_node *node = part_for(whole, run);
 
-    if (held == NULL || !note_all(topic, run, held)) {
-        forget_part(node);
+    if (node == NULL || !note_all(topic, run, node)) {
+        forget_part(whole);
         return; /* its lease runs out */
     }
-    WEIR_ASSERT((held->slots[run->slot >> 6] & bit) == 0);
-    if (held->verdicts + held->backs == 0)
-        touch(held);
-    held->slots[run->slot >> 6] |= bit;
-    held->verdicts++;
-    held->endings += endings_of(run);
-    held->bytes += bytes_of(run);
+    WEIR_ASSERT((node->slots[run->slot >> 6] & bit) == 0);
+    if (node->verdicts + node->backs == 0)
+        touch(node);
+    node->slots[run->slot >> 6] |= bit;
+    node->verdicts++;
+    node->endings += endings_of(run);
+    node->bytes += bytes_of(run);
     /* Another suspect starts at once: this one must not be under way then. */
-    topic->touched_slots += run->is_suspect ? WEIR__CALL_SLOTS : 1;
+    topic->touched_slots += run->is_suspect ? WEIR__SLOTS_PER_CALL : 1;
     topic->base.unsettled++;
 }
 
 /* A run that was not started returns under its due time. */
 static void take_back(struct weir__delay_topic *topic,
                       const struct weir__run *run,
-                      struct weir__claimed_node *node)
+                      struct weir__claimed_node *whole)
 {
-    struct weir__claimed_node *held = part_for(node, run);
+    struct weir__claimed_node *node = part_for(whole, run);
 
-    if (held == NULL)
+    if (node == NULL)
         return; /* its lease runs out */
-    if (held->verdicts + held->backs == 0)
-        touch(held);
-    held->back[run->slot >> 6] |= UINT64_C(1) << (run->slot & 63);
-    held->backs++;
+    if (node->verdicts + node->backs == 0)
+        touch(node);
+    node->back[run->slot >> 6] |= UINT64_C(1) << (run->slot & 63);
+    node->backs++;
     topic->touched_slots++;
     topic->base.unsettled++;
 }
@@ -240,16 +240,16 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__delay_lease *lease = run->batch;
-    struct weir__claimed_node *held = &lease->nodes[run->node];
+    struct weir__claimed_node *node = &lease->nodes[run->node];
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC);
     WEIR_ASSERT(lease->topic == topic && lease->out > 0);
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
-    WEIR_ASSERT(held->starting == NULL);
+    WEIR_ASSERT(node->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
-        take_back(topic, run, held);
+        take_back(topic, run, node);
     } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
-        take_verdict(topic, run, held);
+        take_verdict(topic, run, node);
     }
     weir__run_fini(run);
     lease->out--;
@@ -258,35 +258,35 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
 }
 
 void weir__delay_drop(struct weir__delay_topic *topic,
-                      struct weir__claimed_node *held)
+                      struct weir__claimed_node *node)
 {
-    WEIR_ASSERT(held->lease->topic == topic &&
-                held->verdicts + held->backs == 0);
-    held->is_dropped = true;
-    topic->touched_slots += held->size;
-    touch(held);
+    WEIR_ASSERT(node->lease->topic == topic &&
+                node->verdicts + node->backs == 0);
+    node->is_dropped = true;
+    topic->touched_slots += node->size;
+    touch(node);
 }
 
 void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
 {
-    struct weir__claimed_node *held = topic->touched;
+    struct weir__claimed_node *node = topic->touched;
 
-    while (held != NULL) {
-        struct weir__claimed_node *next = held->next;
+    while (node != NULL) {
+        struct weir__claimed_node *next = node->next;
 
-        if (held->part == held) {
-            weir__mem_free(held);
+        if (node->part == node) {
+            weir__mem_free(node);
         } else {
-            held->next = NULL;
-            held->part = NULL;
-            held->verdicts = 0;
-            held->backs = 0;
-            held->endings = 0;
-            held->bytes = 0;
-            memset(held->slots, 0, sizeof(held->slots));
-            memset(held->back, 0, sizeof(held->back));
+            node->next = NULL;
+            node->part = NULL;
+            node->verdicts = 0;
+            node->backs = 0;
+            node->endings = 0;
+            node->bytes = 0;
+            memset(node->slots, 0, sizeof(node->slots));
+            memset(node->back, 0, sizeof(node->back));
         }
-        held = next;
+        node = next;
     }
     topic->touched = NULL;
     topic->touched_end = &topic->touched;

@@ -23,48 +23,49 @@ enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS };
 
 /* --- putting together ------------------------------------------------- */
 
-static size_t slots_of(const struct weir__claimed_node *held)
+static size_t slots_of(const struct weir__claimed_node *node)
 {
-    return held->is_dropped ? held->size : held->verdicts;
+    return node->is_dropped ? node->size : node->verdicts;
 }
 
 /* In slots of a call: what is written somewhere else counts twice. */
-static size_t cost_of(const struct weir__claimed_node *held)
+static size_t cost_of(const struct weir__claimed_node *node)
 {
-    size_t cost = slots_of(held) + held->endings + held->backs;
+    size_t cost = slots_of(node) + node->endings + node->backs;
 
-    WEIR_ASSERT(cost <= WEIR__CALL_SLOTS);
+    WEIR_ASSERT(cost <= WEIR__SLOTS_PER_CALL);
     return cost;
 }
 
-static struct weir__fetched *pack_of(const struct weir__claimed_node *held)
+static struct weir__fetched *pack_of(const struct weir__claimed_node *node)
 {
-    return &held->lease->packs[held->pack];
+    return &node->lease->packs[node->pack];
 }
 
 static bool fits(const struct weir__settle_call *call,
-                 const struct weir__claimed_node *held)
+                 const struct weir__claimed_node *node)
 {
-    return call->nodes + call->back_nodes < WEIR__CALL_NODES &&
-           call->slots + cost_of(held) <= WEIR__CALL_SLOTS &&
-           (call->bytes == 0 || call->bytes + held->bytes <= WEIR__CALL_BYTES);
+    return call->nodes + call->back_nodes < WEIR__NODES_PER_CALL &&
+           call->slots + cost_of(node) <= WEIR__SLOTS_PER_CALL &&
+           (call->bytes == 0 ||
+            call->bytes + node->bytes <= WEIR__BYTES_PER_CALL);
 }
 
 static void take_node(struct weir__settle_call *call,
-                      struct weir__claimed_node *held)
+                      struct weir__claimed_node *node)
 {
-    struct weir__fetched *fetched = pack_of(held);
+    struct weir__fetched *fetched = pack_of(node);
 
     if (fetched->call != call->number) {
         fetched->call = call->number;
         fetched->key = (uint32_t)(FIRST_PACK_KEY + call->packs);
         call->packs++;
     }
-    held->call = call->number;
-    held->index = (uint32_t)call->nodes;
+    node->call = call->number;
+    node->index = (uint32_t)call->nodes;
     call->nodes++;
-    call->bytes += held->bytes;
-    call->verdicts += held->verdicts;
+    call->bytes += node->bytes;
+    call->verdicts += node->verdicts;
 }
 
 struct weir__settle_call
@@ -72,19 +73,19 @@ weir__settle_call_nodes(struct weir__delay_topic *topic,
                         struct weir__claimed_node *first)
 {
     struct weir__settle_call call = {.topic = topic, .first = first};
-    struct weir__claimed_node *held = first;
+    struct weir__claimed_node *node = first;
 
     call.number = ++topic->calls;
-    while (held != NULL && fits(&call, held)) {
-        if (slots_of(held) > 0)
-            take_node(&call, held);
-        call.back_nodes += held->backs > 0;
-        call.backs += held->backs;
-        call.slots += cost_of(held);
-        held = held->next;
+    while (node != NULL && fits(&call, node)) {
+        if (slots_of(node) > 0)
+            take_node(&call, node);
+        call.back_nodes += node->backs > 0;
+        call.backs += node->backs;
+        call.slots += cost_of(node);
+        node = node->next;
     }
-    call.end = held;
-    call.is_last = held == NULL;
+    call.end = node;
+    call.is_last = node == NULL;
     return call;
 }
 
@@ -126,12 +127,12 @@ void weir__settle_call_sort_endings(struct weir__delay_topic *topic,
     for (size_t i = 0; i < items->count; i++) {
         struct weir__item *item = &items->list[i];
 
-        item->group = group_of(item, item->held->call - before);
+        item->group = group_of(item, item->node->call - before);
     }
     topic->calls = before;
-    for (struct weir__claimed_node *held = topic->touched; held != NULL;
-         held = held->next)
-        pack_of(held)->call = before;
+    for (struct weir__claimed_node *node = topic->touched; node != NULL;
+         node = node->next)
+        pack_of(node)->call = before;
     weir__items_sort(items);
 }
 
@@ -141,7 +142,7 @@ static size_t end_of(const struct weir__settle_call *call, size_t at,
 {
     const struct weir__items *items = &call->topic->endings;
 
-    while (at < items->count && items->list[at].held->call == call->number &&
+    while (at < items->count && items->list[at].node->call == call->number &&
            items->list[at].group % KINDS <= kind)
         at++;
     return at;
@@ -209,14 +210,14 @@ bool weir__settle_call_plan(struct weir__settle_call *call)
 /* --- writing ------------------------------------------------------------ */
 
 static void write_slots(struct weir__buf *list,
-                        const struct weir__claimed_node *held,
+                        const struct weir__claimed_node *node,
                         const uint64_t bits[4], size_t wanted)
 {
     uint8_t slots[WEIR__SLOTS_MAX];
     size_t count = 0;
 
-    if (wanted < held->size)
-        for (uint32_t slot = held->lo; slot < held->lo + held->size; slot++)
+    if (wanted < node->size)
+        for (uint32_t slot = node->lo; slot < node->lo + node->size; slot++)
             if ((bits[slot >> 6] >> (slot & 63) & 1) != 0)
                 slots[count++] = (uint8_t)slot;
     weir__pack_str(list, slots, count);
@@ -226,19 +227,19 @@ static void write_nodes(struct weir__buf *list,
                         const struct weir__settle_call *call)
 {
     weir__pack_array(list, 5 * call->nodes);
-    for (const struct weir__claimed_node *held = call->first; held != call->end;
-         held = held->next) {
-        const struct weir__fetched *fetched = pack_of(held);
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next) {
+        const struct weir__fetched *fetched = pack_of(node);
 
-        if (slots_of(held) == 0)
+        if (slots_of(node) == 0)
             continue;
         weir__pack_uint(list, fetched->key);
-        weir__pack_str(list, held->name, sizeof(held->name));
-        weir__pack_uint(list, held->lease->base.token);
+        weir__pack_str(list, node->name, sizeof(node->name));
+        weir__pack_uint(list, node->lease->base.token);
         weir__pack_uint(list, fetched->batch == NULL
                                   ? WEIR__PACK_HEAD
                                   : fetched->batch->header_len);
-        write_slots(list, held, held->slots, slots_of(held));
+        write_slots(list, node, node->slots, slots_of(node));
     }
 }
 
@@ -248,14 +249,14 @@ static void write_back(struct weir__buf *list,
     if (call->back_nodes == 0)
         return;
     weir__pack_array(list, 4 * call->back_nodes);
-    for (const struct weir__claimed_node *held = call->first; held != call->end;
-         held = held->next) {
-        if (held->backs == 0)
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next) {
+        if (node->backs == 0)
             continue;
-        weir__pack_str(list, held->name, sizeof(held->name));
-        weir__pack_uint(list, held->lease->base.token);
-        weir__pack_uint(list, (uint64_t)held->due_ms);
-        write_slots(list, held, held->back, held->backs);
+        weir__pack_str(list, node->name, sizeof(node->name));
+        weir__pack_uint(list, node->lease->base.token);
+        weir__pack_uint(list, (uint64_t)node->due_ms);
+        write_slots(list, node, node->back, node->backs);
     }
 }
 
@@ -277,7 +278,7 @@ static void write_closed(struct weir__buf *list,
 
 static uint64_t source_of(const struct weir__item *item)
 {
-    return (uint64_t)item->held->index * WEIR__SLOTS_MAX + item->slot;
+    return (uint64_t)item->node->index * WEIR__SLOTS_MAX + item->slot;
 }
 
 /* The script's number for what a pack is of. */
@@ -362,10 +363,10 @@ static void write_keys(struct weir__buf *buf,
                         has_relay,
                     args);
     weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
-    for (const struct weir__claimed_node *held = call->first; held != call->end;
-         held = held->next)
-        if (slots_of(held) > 0 && pack_of(held)->key == key) { /* its first */
-            weir__prefix_pack(buf, prefix, held->name);
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next)
+        if (slots_of(node) > 0 && pack_of(node)->key == key) { /* its first */
+            weir__prefix_pack(buf, prefix, node->name);
             key++;
         }
     for (size_t i = 0; i < call->planned_count; i++)

@@ -15,14 +15,14 @@
 static void on_started(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__claimed_node *held =
+    struct weir__claimed_node *node =
         (struct weir__claimed_node *)request; /* its first member */
-    struct weir__delay_topic *topic = held->lease->topic;
-    struct weir__run *run = held->starting;
+    struct weir__delay_topic *topic = node->lease->topic;
+    struct weir__run *run = node->starting;
     int64_t is_noted;
 
     WEIR_ASSERT(run != NULL);
-    held->starting = NULL;
+    node->starting = NULL;
     weir__backlog_note_error(topic, "start", code, reply);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &is_noted))
         code = WEIR_ESERVER;
@@ -36,21 +36,21 @@ void weir__delay_start(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
     struct weir__delay_lease *lease = run->batch;
-    struct weir__claimed_node *held = &lease->nodes[run->node];
+    struct weir__claimed_node *node = &lease->nodes[run->node];
     struct weir__buf bytes = {0};
 
     WEIR_ASSERT(run->magic == WEIR__RUN_MAGIC && lease->topic == topic);
-    WEIR_ASSERT(run->is_suspect && held->size == 1);
-    WEIR_ASSERT(held->starting == NULL);
-    held->start.done = on_started;
-    held->starting = run;
+    WEIR_ASSERT(run->is_suspect && node->size == 1);
+    WEIR_ASSERT(node->starting == NULL);
+    node->start.done = on_started;
+    node->starting = run;
     weir__resp_eval(&bytes, &weir__script_delay_start, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "run started");
-    weir__resp_bytes(&bytes, weir__slice_of(held->name, sizeof(held->name)));
+    weir__resp_bytes(&bytes, weir__slice_of(node->name, sizeof(node->name)));
     weir__resp_int(&bytes, (int64_t)lease->base.token);
     weir__resp_str(&bytes, topic->base.store->worker);
     weir__redis_send(topic->base.store, &bytes, &weir__script_delay_start,
-                     WEIR__SEND_AGAIN, &held->start);
+                     WEIR__SEND_AGAIN, &node->start);
 }
 
 /* --- recalling ---------------------------------------------------------- */

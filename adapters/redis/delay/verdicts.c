@@ -22,10 +22,11 @@ static void leave_leases(struct weir__settle *settle)
 
         WEIR_ASSERT(lease->settles > 0);
         lease->settles--;
-        lease->held -= settle->is_held;
+        lease->in_backlog -= settle->is_in_backlog;
         if (!lease->is_done || lease->settles > 0)
             continue;
-        if (settle->is_held) /* the call that was to end it found this left */
+        /* The call that was to end it found this left. */
+        if (settle->is_in_backlog)
             weir__delay_lease_done(lease);
         else
             weir__delay_lease_free(lease);
@@ -216,7 +217,7 @@ static void read_answer(struct weir__settle *settle,
     tell(settle, settled, refused);
 }
 
-/* False: it is held, and this runs again. */
+/* False: it is in the backlog, and this runs again. */
 static bool is_final(struct weir__settle *settle, int code,
                      const struct redisReply *reply)
 {
@@ -233,7 +234,7 @@ static bool is_final(struct weir__settle *settle, int code,
         unkept = count_left_out(reply);
         read_answer(settle, reply, unkept);
     }
-    if (unkept > 0 && !settle->is_held)
+    if (unkept > 0 && !settle->is_in_backlog)
         note_unkept(settle->topic, unkept);
     return unkept == 0 || !weir__backlog_push(settle, reply);
 }
@@ -244,7 +245,7 @@ static void on_settled(struct weir__request *request, int code,
     struct weir__settle *settle =
         (struct weir__settle *)request; /* first member */
     struct weir__delay_topic *topic = settle->topic;
-    bool was_held = settle->is_held;
+    bool was_in_backlog = settle->is_in_backlog;
     int64_t settled = 0;
     size_t rest;
 
@@ -266,8 +267,8 @@ static void on_settled(struct weir__request *request, int code,
     rest = settle->verdicts - settle->told;
     tell(settle, rest, rest);
     weir__topic_settled(&topic->base, settle->backs, 0);
-    if (was_held) {
-        topic->held_cost -= settle->cost;
+    if (was_in_backlog) {
+        topic->backlog_cost -= settle->cost;
         weir__backlog_release(topic);
     }
     weir__settle_free(settle);
@@ -332,12 +333,12 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     settle->backs = call->backs;
     settle->outs = (void *)(settle->copies + copies);
     settle->leases = (void *)(settle->outs + outs);
-    for (const struct weir__claimed_node *held = call->first; held != call->end;
-         held = held->next)
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next)
         if (settle->lease_count == 0 ||
-            settle->leases[settle->lease_count - 1] != held->lease) {
-            held->lease->settles++;
-            settle->leases[settle->lease_count++] = held->lease;
+            settle->leases[settle->lease_count - 1] != node->lease) {
+            node->lease->settles++;
+            settle->leases[settle->lease_count++] = node->lease;
         }
     return settle;
 }
@@ -366,20 +367,20 @@ static void send_call(struct weir__settle_call *call)
 
 static void send_all(struct weir__delay_topic *topic)
 {
-    struct weir__claimed_node *held = topic->touched;
+    struct weir__claimed_node *node = topic->touched;
     size_t item = 0;
 
-    if (held == NULL && topic->done == NULL)
+    if (node == NULL && topic->done == NULL)
         return;
-    weir__settle_call_sort_endings(topic, held);
+    weir__settle_call_sort_endings(topic, node);
     do {
-        struct weir__settle_call call = weir__settle_call_nodes(topic, held);
+        struct weir__settle_call call = weir__settle_call_nodes(topic, node);
 
         weir__settle_call_endings(&call, item);
         send_call(&call);
         item = call.end_item;
-        held = call.end;
-    } while (held != NULL);
+        node = call.end;
+    } while (node != NULL);
     WEIR_ASSERT(item == topic->endings.count);
 }
 
@@ -404,7 +405,7 @@ void weir__delay_send_settles(struct weir__delay_topic *topic)
 static bool gathers(const struct weir__delay_topic *topic)
 {
     return topic->settles_out > 0 && topic->endings.count == 0 &&
-           topic->touched_slots < WEIR__CALL_SLOTS &&
+           topic->touched_slots < WEIR__SLOTS_PER_CALL &&
            !topic->base.wants_claim &&
            weir__conn_is_ready(topic->base.store->commands);
 }

@@ -128,7 +128,7 @@ TEST(the_keeper_renews_what_waits_for_room)
     EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS)); /* renewals are long */
     fill(true);
     retry_first_return_others(host);
-    AWAIT(topic->held != NULL);
+    AWAIT(topic->backlog != NULL);
     next.started_ns = world_clock(NULL);
     host->store->ops->enter(host->topic, &next,
                             next.started_ns + INT64_C(60000000000));

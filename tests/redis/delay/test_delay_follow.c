@@ -23,10 +23,10 @@ static size_t largest(const struct weir__store_topic *base)
         (const struct weir__delay_topic *)base; /* its first member */
     size_t most = 0;
 
-    for (const struct weir__claimed_node *held = topic->touched; held != NULL;
-         held = held->next)
-        if (held->verdicts + held->endings > most)
-            most = held->verdicts + held->endings;
+    for (const struct weir__claimed_node *node = topic->touched; node != NULL;
+         node = node->next)
+        if (node->verdicts + node->endings > most)
+            most = node->verdicts + node->endings;
     return most;
 }
 
@@ -47,8 +47,8 @@ TEST(a_node_whose_runs_add_many_jobs_is_settled_in_several_calls)
         run->delay_ms = 3600000;
         host->store->ops->settle(host->topic, run);
     }
-    EXPECT_TRUE(largest(host->topic) <= WEIR__CALL_SLOTS);
-    EXPECT_TRUE(largest(host->topic) > WEIR__CALL_SLOTS - 67);
+    EXPECT_TRUE(largest(host->topic) <= WEIR__SLOTS_PER_CALL);
+    EXPECT_TRUE(largest(host->topic) > WEIR__SLOTS_PER_CALL - 67);
     host_await_settled(host);
     EXPECT_INT(256, host->settled);
     EXPECT_INT(0, host->refused);
