@@ -17,22 +17,17 @@ struct weir__overdue {
     struct weir__delay stand_in;     /* scratch space */
     struct weir__delay_topic topic;  /* of the run */
     struct weir__delay_topic grave;  /* where its dead jobs go */
-    struct weir__delay_lease *lease; /* with one node */
+    struct weir__delay_lease *lease; /* with one node; behind this */
 };
 
 struct weir__overdue *weir__overdue_new(void)
 {
-    struct weir__overdue *overdue = weir__mem_new(sizeof(*overdue));
+    struct weir__overdue *overdue = weir__mem_new(
+        sizeof(*overdue) + sizeof(*overdue->lease) +
+        sizeof(struct weir__claimed_node) + sizeof(struct weir__fetched));
 
-    if (overdue == NULL)
-        return NULL;
-    overdue->lease = weir__mem_new(sizeof(*overdue->lease) +
-                                   sizeof(struct weir__claimed_node) +
-                                   sizeof(struct weir__fetched));
-    if (overdue->lease == NULL) {
-        weir__mem_free(overdue);
-        return NULL;
-    }
+    if (overdue != NULL)
+        overdue->lease = (struct weir__delay_lease *)(overdue + 1);
     return overdue;
 }
 
@@ -45,7 +40,6 @@ void weir__overdue_free(struct weir__overdue *overdue)
     weir__mem_free(overdue->stand_in.planned_packs.list);
     weir__mem_free(overdue->store.call_slots.free);
     weir__items_fini(&overdue->topic.endings);
-    weir__mem_free(overdue->lease);
     weir__mem_free(overdue);
 }
 
