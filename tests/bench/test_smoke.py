@@ -7,14 +7,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))), "e2e"))
-
 from e2e import (BUILD, PATIENCE, Redis, eventually, expect, expect_in,
-                 expect_true, main, test)
+                 expect_true, test)
 
 BENCH = os.path.abspath(os.path.join(BUILD, "weir-bench"))
 FIELDS = """
@@ -368,6 +364,3 @@ def a_server_that_is_not_there_is_exit_code_5(place):
     done = bench(place, "wake", "--redis", "unix:///nowhere/redis.sock")
     expect(5, done.returncode)
     expect_in("/nowhere/redis.sock", done.stderr)
-
-
-main()

@@ -4,7 +4,8 @@
 Each test is a function decorated with @test; its name is the sentence that it
 proves. It gets a Place: a data directory of its own with a private server, and
 ways to run weir in it. Whatever was started there is killed and the directory
-removed when the test is over. A program ends with "N passed, N failed".
+removed when the test is over. run.py runs the tests of a file and ends with
+"N passed, N failed".
 """
 
 import json
@@ -18,6 +19,8 @@ import tempfile
 import time
 import traceback
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 BUILD = os.environ.get("WEIR_BUILD", "build")
 WEIR = os.path.abspath(os.path.join(BUILD, "weir"))
 TEST_PLUGINS = os.path.abspath(os.path.join(BUILD, "tests", "plugins"))
@@ -108,6 +111,12 @@ class Place:
     def path(self, name):
         return os.path.join(self.dir, name)
 
+    def write(self, name, text):
+        """Make a file; returns its path."""
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
     def weir(self, *args, stdin=None, env=None):
         done = subprocess.run([WEIR, *args], input=stdin, text=True,
                               capture_output=True, timeout=PATIENCE,
@@ -120,8 +129,36 @@ class Place:
         expect(0, result.code, "%r, stderr %r" % (args, result.err))
         return result.json
 
+    def handler(self, plugin, topic="t", **options):
+        """What --handle takes; the option `file` is a name in this place."""
+        if "file" in options:
+            options["file"] = self.path(options["file"])
+        text = "&".join("%s=%s" % item for item in options.items())
+        return "%s=%s%s%s" % (topic, plugin, "?" if text else "", text)
+
+    def echo(self, topic="t", name="out"):
+        """The handler that writes jobs as lines into a file."""
+        return self.handler("echo", topic, file=name)
+
+    def drain(self, *handlers, flags=()):
+        """weir run --until-empty, which must succeed."""
+        handles = [word for one in handlers for word in ("--handle", one)]
+        result = self.weir("run", "--until-empty", *handles, *flags)
+        expect(0, result.code, "exit code, stderr %r" % result.err)
+        return result
+
+    def work(self, *handlers, flags=()):
+        """weir run in the background."""
+        handles = [word for one in handlers for word in ("--handle", one)]
+        return self.start("run", *handles, *flags)
+
     def add(self, topic, job_id, *args):
         return self.ok("add", topic, "--id", job_id, *args)
+
+    def add_lines(self, topic, count, line='{"id":"%d"}'):
+        """Jobs by --jsonl; `line` is told their number wherever it asks."""
+        lines = ((line % ((i,) * line.count("%d"))) for i in range(count))
+        return self.ok("add", topic, "--jsonl", "-", stdin="\n".join(lines))
 
     def add_many(self, topic, count, *args):
         """Several weir add at a time; ids are "0", "1", ..."""
@@ -143,6 +180,16 @@ class Place:
 
     def stats(self, topic):
         return self.ok("stats", topic)["topics"][0]
+
+    def expect_stats(self, topic, **wanted):
+        stats = self.stats(topic)
+        expect(wanted, {name: stats[name] for name in wanted})
+
+    def dead(self, job_id, topic="t"):
+        """[reason, error] of a job that must be dead."""
+        job = self.ok("show", topic, job_id)
+        expect("dead", job["state"])
+        return [job["reason"], job["error"]]
 
     def lines(self, name):
         """JSON lines of a file; those that are complete."""
@@ -224,12 +271,22 @@ def signal_again(process, number=signal.SIGTERM):
     process.send_signal(number)
 
 
-def stop_cleanly(process):
-    """SIGTERM, and the exit code must be 0."""
-    terminate(process)
-    out, err = process.communicate(timeout=PATIENCE)
+def end_cleanly(process):
+    """It ends by itself, and the exit code must be 0; returns its stderr."""
+    _, err = process.communicate(timeout=PATIENCE)
     expect(0, process.returncode, "exit code, stderr %r" % err)
-    return out
+    return err
+
+
+def stop_cleanly(process):
+    """The same, of SIGTERM."""
+    terminate(process)
+    return end_cleanly(process)
+
+
+def kill(process):
+    process.kill()
+    process.communicate(timeout=PATIENCE)
 
 
 def run_one(fn):
@@ -245,9 +302,8 @@ def run_one(fn):
     return is_good
 
 
-def main():
-    wanted = [fn for fn in tests
-              if len(sys.argv) < 2 or fn.__name__ in sys.argv[1:]]
+def main(names):
+    wanted = [fn for fn in tests if not names or fn.__name__ in names]
     results = [run_one(fn) for fn in wanted]
     failed = results.count(False)
     print("%d passed, %d failed" % (len(results) - failed, failed))

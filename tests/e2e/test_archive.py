@@ -2,10 +2,9 @@
 """Dead jobs end as rows of a database, each exactly once."""
 
 import contextlib
-import signal
 import sqlite3
 
-from e2e import eventually, expect, main, test
+from e2e import eventually, expect, kill, test
 
 CONFIG = """
 topic "order.close" { handler = flaky  options = "verdict=fail"
@@ -26,18 +25,15 @@ def rows(place, columns):
 
 
 def configure(place):
-    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write(CONFIG % place.path("dead.sqlite"))
+    config = place.write("weir.conf", CONFIG % place.path("dead.sqlite"))
     # Nobody reads what the workers in the background log.
-    return ("run", "--log-level", "warn", "--config",
-            place.path("weir.conf"))
+    return ("--log-level", "warn", "--config", config)
 
 
 @test
 def a_job_that_fails_for_good_becomes_a_row(place):
     place.add("order.close", "42", "--body", '{"order":42}', "--url", "u")
-    result = place.weir(*configure(place), "--until-empty")
-    expect(0, result.code, result.err)
+    place.drain(flags=configure(place))
     (row,) = rows(place, "topic, id, reason, error, attempts, failures, url,"
                          " body, died_ms > 1600000000000")
     expect(("order.close", "42", "failed",
@@ -50,21 +46,15 @@ def a_job_that_fails_for_good_becomes_a_row(place):
 @test
 def each_death_is_one_row_though_workers_are_killed(place):
     count = 4000
-    lines = "".join('{"id":"%d","body":%d}\n' % (i, i) for i in range(count))
-    place.ok("add", "order.close", "--jsonl", "-", stdin=lines)
-    command = configure(place)
+    place.add_lines("order.close", count, '{"id":"%d","body":%d}')
+    flags = configure(place)
     for _ in range(3):
         before = len(rows(place, "id"))
-        worker = place.start(*command)
+        worker = place.work(flags=flags)
         eventually(lambda: len(rows(place, "id")) > before or
                    before == count, "some rows are written")
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
-    expect(0, place.weir(*command, "--until-empty").code)
+        kill(worker)
+    place.drain(flags=flags)
     expect(sorted(str(i) for i in range(count)),
            [row[0] for row in rows(place, "id")])
     expect(count, place.stats("order.dead")["done_total"])
-
-
-if __name__ == "__main__":
-    main()

@@ -5,28 +5,13 @@ import os
 import signal
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
                  signal_again, stop_cleanly, test)
 
 
-def pending(**options):
-    return "t=pending?" + "&".join("%s=%s" % item for item in options.items())
-
-
-def add_lines(place, count, *args):
-    lines = "".join('{"id":"%d"}\n' % i for i in range(count))
-    place.ok("add", "t", "--jsonl", "-", *args, stdin=lines)
-
-
-def drained(place, *args):
-    result = place.weir("run", "--until-empty", *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-    return result
-
-
-def running(place, *args):
+def running(place, **options):
     """A worker that has started the only job of its topic."""
-    worker = place.start("run", *args)
+    worker = place.work(place.handler("pending", **options))
     eventually(lambda: place.stats("t")["running"] == 1, "the job runs")
     return worker
 
@@ -34,17 +19,17 @@ def running(place, *args):
 @test
 def runs_are_finished_from_timers_and_from_threads(place):
     for how in ("timer", "thread"):
-        add_lines(place, 300)
-        drained(place, "--handle", pending(how=how, after="20ms"))
+        place.add_lines("t", 300)
+        place.drain(place.handler("pending", how=how, after="20ms"))
         expect(0, place.stats("t")["dead"])
     expect(600, place.stats("t")["done_total"])
 
 
 @test
 def many_runs_are_pending_at_once(place):
-    add_lines(place, 200)
+    place.add_lines("t", 200)
     start = time.monotonic()
-    drained(place, "--handle", pending(how="timer", after="500ms"))
+    place.drain(place.handler("pending", how="timer", after="500ms"))
     # One at a time they take 100 s.
     expect_true(time.monotonic() - start < 50, "they overlapped")
     expect(200, place.stats("t")["done_total"])
@@ -53,7 +38,7 @@ def many_runs_are_pending_at_once(place):
 @test
 def a_worker_that_stops_waits_for_what_is_pending(place):
     place.add("t", "1")
-    worker = running(place, "--handle", pending(how="thread", after="3s"))
+    worker = running(place, how="thread", after="3s")
     stop_cleanly(worker)
     expect(1, place.stats("t")["done_total"])
 
@@ -62,24 +47,23 @@ def a_worker_that_stops_waits_for_what_is_pending(place):
 def a_run_that_is_finished_twice_is_finished_once_and_named(place):
     place.add("t", "1")
     place.add("u", "1")
-    result = drained(place, "--handle", pending(how="twice"),
-                     "--handle", "u=pending?how=timer&after=500ms")
+    result = place.drain(place.handler("pending", how="twice"),
+                         "u=pending?how=timer&after=500ms")
     expect_in("a run was completed that is over", result.err)
     expect(1, place.stats("t")["done_total"])
 
 
 @test
 def a_run_that_is_finished_after_its_timeout_was_retried(place):
-    config = place.path("weir.conf")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write('topic "t" { handler = pending  timeout = 100ms\n'
-                   '  options = { "how=late", "after=10ms" }\n'
-                   '  retry = "1s" }\n'
-                   'topic "u" { handler = pending\n'
-                   '  options = { "after=3s" } }\n')
+    config = place.write("weir.conf",
+                         'topic "t" { handler = pending  timeout = 100ms\n'
+                         '  options = { "how=late", "after=10ms" }\n'
+                         '  retry = "1s" }\n'
+                         'topic "u" { handler = pending\n'
+                         '  options = { "after=3s" } }\n')
     place.add("t", "1")
     place.add("u", "1")
-    result = drained(place, "--config", config)
+    result = place.drain(flags=("--config", config))
     expect_in("a run was completed that is over", result.err)
     shown = place.ok("show", "t", "1")
     expect(["dead", 2, "timeout"],
@@ -89,7 +73,7 @@ def a_run_that_is_finished_after_its_timeout_was_retried(place):
 @test
 def what_a_plugin_leaves_behind_is_named(place):
     place.add("t", "1")
-    result = drained(place, "--handle", pending(how="timer", leak="yes"))
+    result = place.drain(place.handler("pending", how="timer", leak="yes"))
     expect_in("t: plugin pending was closed and left 1 timers and 1 watched "
               "descriptors behind; they are stopped", result.err)
 
@@ -97,25 +81,25 @@ def what_a_plugin_leaves_behind_is_named(place):
 @test
 def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
     place.add("t", "1")
-    worker = running(place, "--handle", pending(how="close"))
+    worker = running(place, how="close")
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: os.read(worker.stderr.fileno(), 4096).find(
         b"finishing what runs") >= 0, "it was told")
     signal_again(worker)
     expect(0, worker.wait(PATIENCE))
-    expect([0, 1], [place.stats("t")[name] for name in ("done_total", "ready")])
+    place.expect_stats("t", done_total=0, ready=1)
 
 
 @test
 def handlers_that_block_run_on_threads_beside_the_loop(place):
-    config = place.path("weir.conf")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write('worker { threads = 20 }\n'
-                   'topic "t" { handler = blocking  options = "for=2s" }\n'
-                   'topic "u" { handler = pending  options = "after=1ms" }\n')
-    add_lines(place, 40)
+    config = place.write("weir.conf", """
+worker { threads = 20 }
+topic "t" { handler = blocking  options = "for=2s" }
+topic "u" { handler = pending  options = "after=1ms" }
+""")
+    place.add_lines("t", 40)
     place.add("u", "1")
-    worker = place.start("run", "--config", config, "--until-empty")
+    worker = place.work(flags=("--config", config, "--until-empty"))
     eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
     expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
     expect(0, worker.wait(PATIENCE))  # one at a time they take 80 s
@@ -124,16 +108,9 @@ def handlers_that_block_run_on_threads_beside_the_loop(place):
 
 @test
 def what_threads_had_when_a_worker_died_runs_again(place):
-    add_lines(place, 30)
-    worker = place.start("run", "--handle", "t=blocking?for=100ms",
-                         "--lease", "1s")
+    place.add_lines("t", 30)
+    worker = place.work("t=blocking?for=100ms", flags=("--lease", "1s"))
     eventually(lambda: place.stats("t")["done_total"] > 5, "it works")
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-    drained(place, "--handle", "t=blocking?for=1ms")
-    expect([30, 0], [place.stats("t")[name]
-                     for name in ("done_total", "dead")])
-
-
-if __name__ == "__main__":
-    main()
+    kill(worker)
+    place.drain("t=blocking?for=1ms")
+    place.expect_stats("t", done_total=30, dead=0)

@@ -2,20 +2,18 @@
 """Bounded topics: events in groups, batches, and what full groups drop. That
 every event is accounted for whoever is killed is in chaos/ledger."""
 
-import json
 import os
 import signal
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
 
 COUNTS = ("ready", "running", "done_total", "failed_total", "dropped_total")
 
 
 def handler(place, topic="t", **options):
-    text = "".join("&%s=%s" % item for item in options.items())
-    return "%s=batches?file=%s%s" % (topic, place.path("out"), text)
+    return place.handler("batches", topic, file="out", **options)
 
 
 def make(place, *options, topic="t"):
@@ -26,12 +24,6 @@ def add(place, events, topic="t"):
     """Pairs (group, number); returns what was printed."""
     lines = "".join('{"group":"%s","body":%d}\n' % event for event in events)
     return place.ok("add", topic, "--jsonl", "-", stdin=lines)
-
-
-def drain(place, *args):
-    result = place.weir("run", "--until-empty", *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-    return result
 
 
 def lines(place):
@@ -57,7 +49,7 @@ def tokens(place):
 def events_come_in_batches_of_their_group_and_in_order(place):
     make(place)
     add(place, [("g%d" % (i % 3), i) for i in range(600)])
-    drain(place, "--handle", handler(place))
+    place.drain(handler(place))
     seen = {}
     for group, attempt, numbers in batches(place):
         expect_true(len(numbers) <= 128, "at most 128: %r" % numbers)
@@ -75,13 +67,11 @@ def a_full_group_drops_its_oldest_and_everybody_is_told(place):
     make(place, "length=10")
     printed = add(place, [("a", i) for i in range(25)] + [("b", 1)])
     expect({"added": 26, "existing": 0, "refused": 0, "dropped": 15}, printed)
-    drain(place, "--handle", handler(place))
+    place.drain(handler(place))
     expect([list(range(15, 25)), [1]],
            [numbers for _, _, numbers in sorted(batches(place))])
-    stats = place.stats("t")
-    expect({"overflow": 15, "age": 0, "ttl": 0}, stats["dropped"])
-    expect([26, 11, 15], [stats["added_total"], stats["done_total"],
-                          stats["dropped_total"]])
+    place.expect_stats("t", added_total=26, done_total=11, dropped_total=15,
+                       dropped={"overflow": 15, "age": 0, "ttl": 0})
 
 
 @test
@@ -116,7 +106,7 @@ def events_above_their_age_are_dropped_when_they_would_start(place):
     add(place, [("a", 1), ("b", 2)])
     time.sleep(3.1)
     add(place, [("a", 3)])
-    drain(place, "--handle", handler(place))
+    place.drain(handler(place))
     expect([("a", 1, [3])], batches(place))
     expect({"overflow": 0, "age": 2, "ttl": 0}, place.stats("t")["dropped"])
 
@@ -125,38 +115,35 @@ def events_above_their_age_are_dropped_when_they_would_start(place):
 def a_batch_that_is_retried_keeps_its_place_in_the_group(place):
     make(place, "retry=1s 1s 1s")
     add(place, [("a", i) for i in range(5)])
-    drain(place, "--handle", handler(place, retry=2))
+    place.drain(handler(place, retry=2))
     expect([("a", attempt, [0, 1, 2, 3, 4]) for attempt in (1, 2, 3)],
            batches(place))
-    expect([5, 10], [place.stats("t")[name]
-                     for name in ("done_total", "retried_total")])
+    place.expect_stats("t", done_total=5, retried_total=10)
 
 
 @test
 def each_event_may_have_its_own_verdict(place):
     make(place)
     add(place, [("a", i) for i in range(10)])
-    drain(place, "--handle", handler(place, each="yes"))
-    expect([5, 5, 0], [place.stats("t")[name] for name in
-                       ("done_total", "failed_total", "dead")])
+    place.drain(handler(place, each="yes"))
+    place.expect_stats("t", done_total=5, failed_total=5, dead=0)
 
 
 @test
 def a_worker_serves_with_the_options_of_its_file(place):
-    with open(place.path("w.conf"), "w") as file:
-        file.write('topic t { kind = bounded  length = 3  batch = 2\n'
-                   '  overflow = drop-new  hot = { "a", "b-*:4" }\n'
-                   '  linger = 10ms  group_ttl = 1h  max_age = 1h\n'
-                   '  lease = none  handler = batches\n'
-                   '  options = "file=%s" }\n' % place.path("out"))
-    worker = place.start("run", "--config", place.path("w.conf"))
+    config = place.write("w.conf",
+                         'topic t { kind = bounded  length = 3  batch = 2\n'
+                         '  overflow = drop-new  hot = { "a", "b-*:4" }\n'
+                         '  linger = 10ms  group_ttl = 1h  max_age = 1h\n'
+                         '  lease = none  handler = batches\n'
+                         '  options = "file=%s" }\n' % place.path("out"))
+    worker = place.work(flags=("--config", config))
     eventually(lambda: place.weir("topic", "show", "t").code == 0 and
                place.redis(), "the worker made its topic")
     add(place, [("a", i) for i in range(2)])
     eventually(lambda: batches(place), "a batch came")
     expect([("a", 1, [0, 1])], batches(place))
-    worker.send_signal(signal.SIGTERM)
-    expect(0, worker.wait(PATIENCE))
+    stop_cleanly(worker)
     # what the worker was configured with still counts
     result = place.weir("add", "t", "--jsonl", "-", stdin=
                         '{"group":"b-1","body":1}\n' * 5)
@@ -169,8 +156,8 @@ def an_event_that_kills_its_worker_is_found_and_given_up(place):
     make(place, "lease=300ms", "max_crashes=2")
     add(place, [("a", i) for i in range(6)] + [("b", 10)])
     for _ in range(20):
-        code = place.start("run", "--until-empty", "--handle",
-                           handler(place, poison=3)).wait(PATIENCE)
+        code = place.work(handler(place, poison=3),
+                          flags=("--until-empty",)).wait(PATIENCE)
         if code == 0:
             break
     expect(0, code, "the last worker")
@@ -193,8 +180,7 @@ def a_handler_that_holds_the_loop_keeps_its_batches(place):
     workers = []
     for i in range(2):
         add(place, [("g%d" % i, i)])
-        workers.append(place.start("run", "--handle",
-                                   handler(place, work="4s")))
+        workers.append(place.work(handler(place, work="4s")))
         eventually(lambda: taken(place) == i + 1, "it holds one")
     eventually(lambda: place.stats("t")["done_total"] == 2, "all are done")
     for worker in workers:
@@ -209,18 +195,16 @@ def what_a_worker_that_stood_still_had_begun_has_an_older_token(place):
     make(place, "lease=300ms", "length=2", "batch=2")
     add(place, [("a", 0)])
     os.mkfifo(place.path("gate"))
-    still = place.start("run", "--handle",
-                        handler(place, gate=place.path("gate")))
+    still = place.work(handler(place, gate=place.path("gate")))
     with open(place.path("gate"), "wb") as gate:  # when it has begun
         still.send_signal(signal.SIGSTOP)
         add(place, [("a", 1), ("a", 2)])
-        place.start("run", "--handle", handler(place))
+        place.work(handler(place))
         eventually(lambda: place.stats("t")["done_total"] == 2, "later ones")
         gate.write(b"!")
     still.send_signal(signal.SIGCONT)
     eventually(lambda: len(batches(place)) == 2, "the rest of its run")
-    still.send_signal(signal.SIGTERM)
-    expect(0, still.wait(PATIENCE))
+    stop_cleanly(still)
     expect([("a", 1, [1, 2]), ("a", 1, [0])], batches(place))
     later, earlier = tokens(place)
     expect_true(earlier < later, "tokens %d, %d" % (earlier, later))
@@ -250,7 +234,7 @@ def options_of_other_kinds_are_refused_with_a_sentence(place):
 def events_are_listed_by_group(place):
     make(place, "lease=1m")
     add(place, [("a", i) for i in range(3)])
-    place.start("run", "--handle", handler(place, poison=0)).wait(PATIENCE)
+    place.work(handler(place, poison=0)).wait(PATIENCE)
     add(place, [("a", 3)] + [("b%d" % i, i) for i in range(150)] +
         [("c", i) for i in range(450)])
     place.ok("add", "t", "--group", "z", "--id", "mine", "--body", "7")
@@ -291,9 +275,5 @@ def pause_and_purge_work_on_groups(place):
     expect(300, place.ok("purge", "t", "--yes")["deleted"])
     place.ok("resume", "t")
     add(place, [("a", 1)])
-    drain(place, "--handle", handler(place))
+    place.drain(handler(place))
     expect([("a", 1, [1])], batches(place))
-
-
-if __name__ == "__main__":
-    main()

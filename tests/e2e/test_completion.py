@@ -4,10 +4,9 @@
 import os
 import subprocess
 
-from e2e import PATIENCE, WEIR, expect, expect_in, expect_true, main, test
+from e2e import PATIENCE, ROOT, WEIR, expect, expect_in, expect_true, test
 
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
-                    "adapters", "cli", "completion.bash")
+FILE = os.path.join(ROOT, "adapters", "cli", "completion.bash")
 SCRIPT = """
 source "$1"
 COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=(weir) COMP_CWORD=0
@@ -89,7 +88,3 @@ def options_of_a_topic_are_completed(place):
 def completing_starts_no_server(place):
     expect([], complete(place, "weir show "))
     expect_true(not os.path.exists(place.data), "no data directory")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,21 +6,17 @@ import os
 import shutil
 
 from e2e import (BUILD, TEST_PLUGINS, eventually, expect, expect_in,
-                 expect_true, main, stop_cleanly, test)
+                 expect_true, stop_cleanly, test)
 
 ECHO = os.path.abspath(os.path.join(BUILD, "plugins", "echo.so"))
 
 
 def write(place, text, name="weir.conf"):
-    with open(place.path(name), "w", encoding="utf-8") as file:
-        file.write(text.replace("DIR", place.dir))
-    return place.path(name)
+    return place.write(name, text.replace("DIR", place.dir))
 
 
-def drain(place, config, *args):
-    result = place.weir("run", "--config", config, "--until-empty", *args)
-    expect(0, result.code, result.err)
-    return result
+def drain(place, config, *handlers, flags=()):
+    return place.drain(*handlers, flags=("--config", config, *flags))
 
 
 @test
@@ -41,7 +37,7 @@ def a_worker_with_a_file_runs_until_it_is_stopped(place):
     config = write(place, 'worker { name = w1 drain = 5s }\n'
                           'topic "t" { handler = echo '
                           'options = "file=DIR/out" }\n')
-    worker = place.start("run", "--config", config)
+    worker = place.work(flags=("--config", config))
     place.add("t", "1")
     eventually(lambda: place.lines("out"), "the job runs")
     stop_cleanly(worker)
@@ -55,7 +51,7 @@ def the_ladder_of_the_file_is_used_and_a_flag_beats_it(place):
     drain(place, config)
     expect(3, place.ok("show", "t", "1")["attempt"])
     place.add("t", "2")
-    drain(place, config, "--retry", "none")
+    drain(place, config, flags=("--retry", "none"))
     expect(1, place.ok("show", "t", "2")["attempt"])
 
 
@@ -66,7 +62,7 @@ def what_is_stored_beats_the_file_and_a_flag_beats_both(place):
     place.ok("topic", "set", "t", "retry=none")
     for job, attempts, flags in (("1", 1, ()), ("2", 3, ("--retry", "1ms 1ms"))):
         place.add("t", job)
-        drain(place, config, *flags)
+        drain(place, config, flags=flags)
         expect(attempts, place.ok("show", "t", job)["attempt"])
 
 
@@ -89,8 +85,7 @@ def handle_takes_the_place_of_a_handler_of_the_file(place):
                           'retry = none }\n')
     place.add("t", "1")
     place.add("u", "2")
-    drain(place, config, "--handle", "t=echo?file=" + place.path("out"),
-          "--handle", "u=echo?file=" + place.path("out"))
+    drain(place, config, place.echo(), place.echo("u"))
     expect(["1", "2"], sorted(job["id"] for job in place.lines("out")))
 
 
@@ -98,8 +93,7 @@ def handle_takes_the_place_of_a_handler_of_the_file(place):
 def a_topic_without_handler_may_get_it_by_handle(place):
     config = write(place, 'topic "t" { retry = none }\n')
     place.add("t", "1")
-    drain(place, config, "--handle",
-          "t=flaky?fail=9&verdict=retry")
+    drain(place, config, "t=flaky?fail=9&verdict=retry")
     expect("exhausted", place.ok("show", "t", "1")["reason"])
 
 
@@ -157,7 +151,7 @@ def the_log_level_of_the_file_is_used_unless_a_flag_is_given(place):
                           'topic "t" { handler = echo }\n')
     expect("", drain(place, config).err)
     expect_in("info serving t with",
-              drain(place, config, "--log-level", "info").err)
+              drain(place, config, flags=("--log-level", "info")).err)
 
 
 @test
@@ -274,7 +268,3 @@ def secrets_of_a_file_that_others_cannot_read_are_nobody_s_concern(place):
         result = place.weir("check", "--config", config)
         expect((0, ""), (result.code, result.err))
         os.unlink(config)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,10 +7,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, PATIENCE, expect, expect_true, main, test
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
+from e2e import BUILD, PATIENCE, ROOT, expect, expect_true, test
 
 
 def page():
@@ -30,8 +27,7 @@ def shell(place, script):
 def run_host(place, number):
     """Compile one of the page's sources, run it on a private server."""
     source = re.findall(r"```c\n(.*?)```", page(), re.S)[number]
-    with open(place.path("host.c"), "w", encoding="utf-8") as file:
-        file.write(source)
+    place.write("host.c", source)
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
                  "-I %s/core/include -o host host.c "
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir -lev"
@@ -70,7 +66,3 @@ def the_examples_compile_as_the_page_says(place):
 def its_links_lead_somewhere(place):
     for link in re.findall(r"\]\(([^)]*)\)", page()):
         expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)
-
-
-if __name__ == "__main__":
-    main()

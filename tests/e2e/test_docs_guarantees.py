@@ -7,10 +7,7 @@ import re
 import sqlite3
 import subprocess
 
-from e2e import expect, expect_true, main, test
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
+from e2e import ROOT, expect, expect_true, test
 
 
 def page(name):
@@ -114,15 +111,10 @@ def who_has_lost_a_lease_is_fenced_off(_place):
 @test
 def the_example_of_fencing_compiles(place):
     (source,) = re.findall(r"```c\n(.*?)```", page("guarantees.md"), re.S)
-    with open(place.path("fenced.c"), "w", encoding="utf-8") as file:
-        file.write(source)
+    place.write("fenced.c", source)
     done = subprocess.run(
         ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC",
          "-I", os.path.join(ROOT, "core/include"), "-c", "-o",
          place.path("fenced.o"), place.path("fenced.c")],
         text=True, capture_output=True)
     expect(0, done.returncode, done.stderr)
-
-
-if __name__ == "__main__":
-    main()

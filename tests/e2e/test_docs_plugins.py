@@ -6,10 +6,8 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, main, test
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
+from e2e import (BUILD, PATIENCE, ROOT, WEIR, expect, expect_in, expect_true,
+                 test)
 
 
 def page():
@@ -31,8 +29,7 @@ def shell(place, script):
 
 
 def compile_plugin(place, source, name):
-    with open(place.path(name + ".c"), "w") as file:
-        file.write(source)
+    place.write(name + ".c", source)
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror -shared "
                  "-fPIC -fvisibility=hidden -I %s/core/include -o %s.so %s.c"
           % (ROOT, name, name))
@@ -67,16 +64,14 @@ def the_example_of_jobs_that_follow_adds_one(place):
     expect_in("adds     order.ship (made id) in 1s: {\"n\":1}",
               place.weir("plugin", "try", path, "--body", '{"n":1}').out)
     place.add("order.close", "1")
-    expect(0, place.weir("run", "--handle", "order.close=" + path,
-                         "--until-empty").code)
+    place.drain("order.close=" + path)
     expect(1, place.stats("order.close")["done_total"])
     expect(1, place.stats("order.ship")["added_total"])
 
 
 @test
 def the_example_of_a_test_passes(place):
-    with open(place.path("test.c"), "w") as file:
-        file.write(blocks("c")[2])
+    place.write("test.c", blocks("c")[2])
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
                  "-I %s/core/include -o test test.c "
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir && ./test"
@@ -94,8 +89,7 @@ def the_example_of_waiting_is_done_later(place):
     longer = compile_plugin(place, longer, "waits_longer")
     expect(13, place.weir("plugin", "try", longer, "--timeout", "10ms").code)
     place.add("t", "1")
-    expect(0, place.weir("run", "--handle", "t=" + path,
-                         "--until-empty").code)
+    place.drain("t=" + path)
     expect(1, place.stats("t")["done_total"])
 
 
@@ -107,12 +101,10 @@ def the_example_of_blocking_ends_when_it_is_given_up(place):
                           *hour).code)
     place.add("t", "1", *hour)
     place.add("u", "1", "--body", '{"rows":0}')
-    with open(place.path("weir.conf"), "w") as file:
-        file.write('topic "t" { handler = "%s" timeout = 10ms retry = none }\n'
-                   'topic "u" { handler = "%s" }\n' % (path, path))
-    result = place.weir("run", "--config", place.path("weir.conf"),
-                        "--until-empty")
-    expect(0, result.code, result.err)
+    place.write("weir.conf",
+                'topic "t" { handler = "%s" timeout = 10ms retry = none }\n'
+                'topic "u" { handler = "%s" }\n' % (path, path))
+    place.drain(flags=("--config", place.path("weir.conf")))
     expect([1, 1], [place.stats("t")["dead"], place.stats("u")["done_total"]])
 
 
@@ -120,8 +112,7 @@ def the_example_of_blocking_ends_when_it_is_given_up(place):
 def the_example_of_an_archive_makes_a_row(place):
     name, text = re.search(r"In\n`(\S+)`:\n\n```conf\n(.*?)```", page(),
                            re.S).groups()
-    with open(place.path(name), "w") as file:
-        file.write(text)
+    place.write(name, text)
     out = shell(place, blocks("sh")[7])
     expect_in("order.close|42|failed|flaky: attempt 1 of 1 that fail|1", out)
 
@@ -129,7 +120,3 @@ def the_example_of_an_archive_makes_a_row(place):
 @test
 def nothing_on_the_page_is_left_out(place):
     expect([8, 5, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
-
-
-if __name__ == "__main__":
-    main()

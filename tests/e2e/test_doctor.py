@@ -8,8 +8,8 @@ import subprocess
 import threading
 import time
 
-from e2e import (BUILD, TEST_PLUGINS, Redis, eventually, expect, expect_in,
-                 expect_true, main, stop_cleanly, test)
+from e2e import (BUILD, TEST_PLUGINS, Redis, expect, expect_in, expect_true,
+                 stop_cleanly, test)
 from redis_server import Server, use_good_plugins
 
 GOOD = ("connection", "version", "replication", "cluster", "memory", "clients",
@@ -217,8 +217,7 @@ def few_files_are_a_warning(place):
 @test
 def the_server_of_a_configuration_is_looked_at(place):
     server = Server(place, "--maxmemory-policy", "volatile-ttl")
-    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write('redis { url = "%s" }\n' % server.url)
+    place.write("weir.conf", 'redis { url = "%s" }\n' % server.url)
     findings = examine(place, 1, "--config", place.path("weir.conf"))
     expect_finding(findings, "eviction", "failed", "volatile-ttl")
 
@@ -244,10 +243,10 @@ def a_configuration_may_allow_eviction(place):
     server = Server(place, "--maxmemory-policy", "allkeys-lru")
     use_good_plugins(place)
     for word, code in (("no", 2), ("yes", 0)):
-        with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-            file.write('redis { url = "%s" }\n'
-                       "worker { allow_eviction = %s }\n"
-                       "topic t { handler = echo }\n" % (server.url, word))
+        place.write("weir.conf",
+                    'redis { url = "%s" }\n'
+                    "worker { allow_eviction = %s }\n"
+                    "topic t { handler = echo }\n" % (server.url, word))
         result = place.weir("run", "--until-empty", "--config",
                             place.path("weir.conf"))
         expect(code, result.code, result.err)
@@ -258,9 +257,7 @@ def a_worker_says_once_that_nothing_is_kept(place):
     server = Server(place)
     use_good_plugins(place)
     place.ok("add", "t", "--redis", server.url)
-    result = place.weir("run", "--redis", server.url, "--handle", "t=echo",
-                        "--until-empty")
-    expect(0, result.code, result.err)
+    result = place.drain("t=echo", flags=("--redis", server.url))
     expect(1, result.err.count("nothing is written to disk"), result.err)
 
 
@@ -268,7 +265,7 @@ def a_worker_says_once_that_nothing_is_kept(place):
 def a_worker_on_a_replica_says_so(place):
     server = Server(place, "--replicaof", "127.0.0.1", "1")
     use_good_plugins(place)
-    worker = place.start("run", "--redis", server.url, "--handle", "t=echo")
+    worker = place.work("t=echo", flags=("--redis", server.url))
     line = worker.stderr.readline()
     while "is a replica of 127.0.0.1" not in line:
         expect_true(line != "", "it said so before it ended")
@@ -282,9 +279,7 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
     server = Server(place)
     use_good_plugins(place)
     server.log_in("-info")
-    result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
-                        "t=echo", "--until-empty")
-    expect(0, result.code, result.err)
+    result = place.drain("t=echo", flags=("--redis", server.url_of("w:pw")))
     expect_in("its settings are not known (NOPERM", result.err)
 
 
@@ -303,9 +298,7 @@ def a_worker_without_a_command_hears_which(place):
     server = Server(place)
     use_good_plugins(place)
     server.log_in("-hkeys")
-    result = place.weir("run", "--redis", server.url_of("w:pw"), "--handle",
-                        "t=echo", "--until-empty")
-    expect(0, result.code, result.err)
+    result = place.drain("t=echo", flags=("--redis", server.url_of("w:pw")))
     expect_in("the user may not run HKEYS; ACL SETUSER with +hkeys",
               result.err)
 
@@ -377,7 +370,3 @@ def who_answers_without_measure_is_left(place):
         findings = examine(place, 5, "--redis", server.url)
         expect_finding(findings, "connection", "failed", server.url, why)
         expect_true("scripts" not in findings, "it is not asked for more")
-
-
-if __name__ == "__main__":
-    main()

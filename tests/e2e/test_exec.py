@@ -8,35 +8,22 @@ import time
 from urllib.parse import quote
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
-                 is_alive, main, signal_again, stop_cleanly, test)
+                 is_alive, signal_again, stop_cleanly, test)
 
 
-def execute(command, **options):
-    options = dict(options, command=command)
-    return "t=exec?" + "&".join(
-        "%s=%s" % (name, quote(str(value)))
-        for name, value in options.items())
+def execute(place, command, topic="t", **options):
+    quoted = {name: quote(str(value)) for name, value in options.items()}
+    return place.handler("exec", topic, command=quote(command), **quoted)
 
 
 def script(place, text, name="script"):
-    path = place.path(name)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\n" + text)
+    path = place.write(name, "#!/bin/sh\n" + text)
     os.chmod(path, 0o755)
     return path
 
 
-def drain(place, command, *args, **options):
-    result = place.weir("run", "--until-empty", "--handle",
-                        execute(command, **options), *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-    return result
-
-
-def dead(place, job_id):
-    job = place.ok("show", "t", job_id)
-    expect("dead", job["state"])
-    return [job["reason"], job["error"]]
+def drain(place, command, *flags, **options):
+    return place.drain(execute(place, command, **options), flags=flags)
 
 
 def pids(place, name):
@@ -85,10 +72,10 @@ def the_exit_status_is_the_verdict(place):
     result = drain(place, command)
     expect_in("t counters: done=1 failed=3 retried=1 started=5\n", result.err)
     expect(1, place.stats("t")["done_total"])
-    expect(["exhausted", "exec: exit status 75"], dead(place, "75"))
-    expect(["failed", "exec: exit status 3: two"], dead(place, "3"))
-    expect(["failed", "exec: killed by signal 9"], dead(place, "9"))
-    expect(["failed", "exec: exit status 1"], dead(place, "1"))
+    expect(["exhausted", "exec: exit status 75"], place.dead("75"))
+    expect(["failed", "exec: exit status 3: two"], place.dead("3"))
+    expect(["failed", "exec: killed by signal 9"], place.dead("9"))
+    expect(["failed", "exec: exit status 1"], place.dead("1"))
 
 
 @test
@@ -140,10 +127,8 @@ def a_long_line_is_logged_in_parts_and_nothing_of_it_is_lost(place):
                                 ("t", "i", 500)):
         place.add(topic, job_id)
         place.env["MOST"] = str(most)
-        result = place.weir("run", "--until-empty", "--log-level", "info",
-                            "--handle", topic + execute(
-                                command, env="PATH MOST")[1:])
-        expect(0, result.code, result.err)
+        result = place.drain(execute(place, command, topic, env="PATH MOST"),
+                             flags=("--log-level", "info"))
         lines = [line.partition(" %s: " % job_id)[2]
                  for line in result.err.splitlines()
                  if " %s: " % job_id in line]
@@ -168,7 +153,7 @@ def of_the_last_line_its_beginning_is_in_the_reason(place):
         digits = "0" * (count - 1) + "7"
         expect(["failed", "exec: exit status 255: "
                 + digits[500 if count > 500 else 0:][:140]],
-               dead(place, str(count)))
+               place.dead(str(count)))
 
 
 @test
@@ -197,8 +182,7 @@ def nothing_of_what_is_no_utf_8_is_lost(place):
 @test
 def a_long_line_is_not_parted_within_a_character(place):
     text = "日本語👍é" * 1000
-    with open(place.path("text"), "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+    place.write("text", text + "\n")
     for indent in range(4):
         place.add("t", "1", "--retry", "none")
         result = drain(place, script(place, "printf %%%ds; cat '%s'; exit 1\n"
@@ -219,7 +203,7 @@ def a_reason_does_not_end_within_a_character(place):
         drain(place, script(place, "printf '%%0%dd日本👍'; exit 1\n"
                             % (count - 4)))
         expect(["failed", "exec: exit status 1: " + "0" * (count - 4) + "日"],
-               dead(place, str(count)))
+               place.dead(str(count)))
 
 
 @test
@@ -249,12 +233,9 @@ def signals_are_as_a_fresh_program_expects_them(place):
 
 
 def write_config(place, command, timeout):
-    path = place.path("weir.conf")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write('topic "t" { handler = exec  timeout = %s  retry = none\n'
-                   '  options = { "command=%s", "grace=300ms" } }\n'
-                   % (timeout, command))
-    return path
+    return place.write("weir.conf", """
+topic "t" { handler = exec  timeout = %s  retry = none
+  options = { "command=%s", "grace=300ms" } }""" % (timeout, command))
 
 
 @test
@@ -264,11 +245,11 @@ def a_timeout_ends_the_whole_group_even_one_that_ignores_it(place):
                      % place.path("pids"))
     place.add("t", "1")
     config = write_config(place, command, "3s")
-    worker = place.start("run", "--config", config)
+    worker = place.work(flags=("--config", config))
     group = eventually(lambda: pids(place, "pids"), "it runs")
     expect(2, len(group))
     eventually(lambda: place.stats("t")["dead"] == 1, "it timed out")
-    expect(["exhausted", "timeout"], dead(place, "1"))
+    expect(["exhausted", "timeout"], place.dead("1"))
     for pid in group:
         eventually(lambda: not is_alive(pid), "process %d is ended" % pid)
     stop_cleanly(worker)
@@ -279,7 +260,7 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
     command = script(place, "trap '' TERM\nsleep 1000 &\necho $$ $! >>%s\n"
                      "wait\nsleep 1000\n" % place.path("pids"))
     place.add("t", "1")
-    worker = place.start("run", "--handle", execute(command))
+    worker = place.work(execute(place, command))
     group = eventually(lambda: pids(place, "pids"), "it runs")
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: b"finishing" in os.read(worker.stderr.fileno(), 4096),
@@ -305,8 +286,7 @@ def a_child_that_goes_on_does_not_hold_the_job_up(place):
 
 @test
 def many_commands_run_at_once(place):
-    lines = "".join('{"id":"%d"}\n' % i for i in range(300))
-    place.ok("add", "t", "--jsonl", "-", stdin=lines)
+    place.add_lines("t", 300)
     start = time.monotonic()
     drain(place, "sleep 0.3", "--concurrency", "50")
     expect_true(time.monotonic() - start < 45, "they overlapped")
@@ -321,13 +301,9 @@ def commands_that_cannot_be_are_refused_with_a_sentence(place):
             ("sh -c 'echo", "a quote that is not closed"),
             ("  ", "names no command")):
         result = place.weir("run", "--until-empty", "--handle",
-                            execute(command))
+                            execute(place, command))
         expect(2, result.code)
         expect_in("weir: t: plugin exec: option \"command\"", result.err)
         expect_in(words, result.err)
     result = place.weir("run", "--handle", "t=exec")
     result.expect_complaint(2, 'option "command" is required')
-
-
-if __name__ == "__main__":
-    main()

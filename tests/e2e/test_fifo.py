@@ -6,7 +6,7 @@ import os
 import random
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+from e2e import (eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
 
 
@@ -14,32 +14,18 @@ def make(place, *options):
     place.ok("topic", "set", "t", *options)
 
 
-def echo(place):
-    return "t=echo?file=%s" % place.path("out")
-
-
 def fill(place, count):
-    lines = "".join('{"id":"%d","body":%d}\n' % (i, i) for i in range(count))
-    expect(count, place.ok("add", "t", "--jsonl", "-", stdin=lines)["added"])
+    expect(count, place.add_lines("t", count,
+                                  '{"id":"%d","body":%d}')["added"])
 
 
 def ids(place):
     return sorted(int(line["id"]) for line in place.lines("out"))
 
 
-def drain(place, *args):
-    result = place.weir("run", "--until-empty", "--handle", echo(place), *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-
-
 def count(place, *names):
     stats = place.stats("t")
     return [stats[name] for name in names]
-
-
-def kill(worker):
-    worker.kill()
-    worker.communicate(timeout=PATIENCE)
 
 
 def lost_and_repeated(place, wanted):
@@ -53,8 +39,8 @@ def lost_and_repeated(place, wanted):
 def exactly_once(place, *options):
     make(place, "delay=100ms", *options)
     fill(place, 2000)
-    worker = place.start("run", "--handle", echo(place))
-    drain(place)
+    worker = place.work(place.echo())
+    place.drain(place.echo())
     eventually(lambda: count(place, "running") == [0], "nothing is running")
     stop_cleanly(worker)
     expect((0, 0), lost_and_repeated(place, 2000), "lost and repeated")
@@ -82,7 +68,7 @@ def consumers_that_park_in_two_steps_handle_each_message_once(place):
 def sync_consumers_without_a_lock_lose_messages_and_repeat_others(place):
     make(place, "kind=sync", "lock=no", "consumers=10", "delay=0ms")
     fill(place, 2000)
-    drain(place)
+    place.drain(place.echo())
     lost, repeated = lost_and_repeated(place, 2000)
     expect_true(lost > 0 and repeated > 0,
                 "lost %d and repeated %d" % (lost, repeated))
@@ -92,7 +78,7 @@ def sync_consumers_without_a_lock_lose_messages_and_repeat_others(place):
 def one_consumer_without_a_lock_handles_each_message_once_in_order(place):
     make(place, "kind=sync", "lock=no", "delay=0ms")
     fill(place, 300)
-    drain(place)
+    place.drain(place.echo())
     expect([str(i) for i in range(300)],
            [line["id"] for line in place.lines("out")])
 
@@ -106,9 +92,7 @@ def no_message_is_handled_before_its_delay_is_over(place):
             place.add(kind, str(i))
         due = {job["id"]: job["due_ms"] for job in place.ok("list", kind)}
         expect(6, len(due))
-        result = place.weir("run", "--until-empty", "--handle",
-                            "%s=trace?file=%s" % (kind, place.path(kind)))
-        expect(0, result.code, result.err)
+        place.drain(place.handler("trace", kind, file=kind))
         lines = place.lines(kind)
         expect(6, len(lines))
         for line in lines:
@@ -124,10 +108,10 @@ def what_a_killed_worker_had_parked_comes_back(place):
         make(place, "kind=concurrent", "consumers=5", "delay=2s",
              "parking=" + parking)
         fill(place, 5)
-        victim = place.start("run", "--handle", echo(place), "--lease", "1s")
+        victim = place.work(place.echo(), flags=("--lease", "1s"))
         eventually(lambda: count(place, "running") == [5], "five are parked")
         kill(victim)
-        drain(place)
+        place.drain(place.echo())
     expect([i for i in range(5) for _ in range(2)], ids(place))
     expect([10, 10], count(place, "crashed_total", "done_total"))
 
@@ -136,10 +120,9 @@ def what_a_killed_worker_had_parked_comes_back(place):
 def what_a_live_worker_has_parked_stays_with_it(place):
     make(place, "kind=concurrent", "consumers=5", "delay=3s")
     fill(place, 5)
-    owner = place.start("run", "--handle", echo(place), "--lease", "1500ms")
+    owner = place.work(place.echo(), flags=("--lease", "1500ms"))
     eventually(lambda: count(place, "running") == [5], "five are parked")
-    other = place.start("run", "--handle", "t=echo?file=" + place.path("no"),
-                        "--lease", "1500ms")
+    other = place.work(place.echo(name="no"), flags=("--lease", "1500ms"))
     eventually(lambda: len(ids(place)) == 5, "the owner handled them")
     eventually(lambda: count(place, "running") == [0], "and settled them")
     stop_cleanly(owner)
@@ -151,11 +134,11 @@ def what_a_live_worker_has_parked_stays_with_it(place):
 def what_was_in_hand_is_lost(place, *options):
     make(place, "delay=0ms", *options)
     fill(place, 3)
-    victim = place.start("run", "--handle", "t=trace?verdict=hold&fail=9&file="
-                         + place.path("trace"))
+    victim = place.work(place.handler("trace", verdict="hold", fail=9,
+                                      file="trace"))
     eventually(lambda: place.lines("trace"), "a message is held")
     kill(victim)
-    drain(place)
+    place.drain(place.echo())
     expect([1, 2], ids(place))
 
 
@@ -172,8 +155,8 @@ def a_worker_with_auto_ack_that_dies_loses_what_it_had_in_hand(place):
 VICTIMS, CONSUMERS = 11, 5
 
 
-def traced(place, name, more=""):
-    return "t=trace?ms=1&file=" + place.path(name) + more
+def traced(place, name, **options):
+    return place.handler("trace", ms=1, file=name, **options)
 
 
 def kill_at_work(place, worker, name):
@@ -186,8 +169,8 @@ def kill_at_work(place, worker, name):
 
 def kill_in_hand(place, name):
     """Kill a worker that is certain to have a message in hand."""
-    victim = place.start("run", "--handle", traced(
-        place, name, "&verdict=hold&fail=9"), "--lease", "2s")
+    victim = place.work(traced(place, name, verdict="hold", fail=9),
+                        flags=("--lease", "2s"))
     eventually(lambda: place.lines(name), "a message is held")
     kill(victim)
 
@@ -204,13 +187,11 @@ def kill_at_random(place, *options):
     for name in names[1:]:
         if len(workers) == 2:
             kill_at_work(place, *workers.pop(0))
-        workers.append((place.start("run", "--handle", traced(place, name),
-                                    "--lease", "2s"), name))
+        workers.append((place.work(traced(place, name),
+                                   flags=("--lease", "2s")), name))
     for worker, name in workers:
         kill_at_work(place, worker, name)
-    result = place.weir("run", "--until-empty", "--handle",
-                        traced(place, "out"))
-    expect(0, result.code, result.err)
+    place.drain(traced(place, "out"))
     lines = [line for name in names for line in place.lines(name)]
     expect_true(lines, "they worked")
     handled = [line["id"] for line in lines + place.lines("out")]
@@ -250,7 +231,7 @@ def the_lock_of_a_killed_worker_is_free_after_its_lease(place):
     redis.send("SET weir:{t}:lock somebody PX 1500")
     expect("+OK", redis.line())
     redis.close()
-    drain(place)
+    place.drain(place.echo())
     expect([0], ids(place))
     expect_true(time.monotonic() - began >= 1.5, "when it ran out")
 
@@ -262,7 +243,7 @@ def a_worker_that_is_told_to_stop_gives_back_what_it_holds(place):
         make(place, topic, "consumers=3", "delay=1h",
              "auto_ack=" + ("yes" if kind == "auto" else "no"))
         fill(place, 5)
-        worker = place.start("run", "--handle", echo(place))
+        worker = place.work(place.echo())
         eventually(lambda: len(place.ok("list", "t", "--state", "scheduled"))
                    == 2, "three are taken")
         stop_cleanly(worker)
@@ -278,7 +259,7 @@ def a_worker_that_is_told_to_stop_gives_back_what_it_holds(place):
 @test
 def the_delay_can_be_changed_while_a_worker_runs(place):
     make(place, "kind=concurrent", "consumers=2", "delay=1h")
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     place.add("t", "1")
     eventually(lambda: count(place, "running") == [1], "one is held")
     make(place, "delay=10ms")
@@ -292,7 +273,7 @@ def the_delay_can_be_changed_while_a_worker_runs(place):
 def consumers_come_and_go_while_a_worker_runs(place):
     make(place, "kind=concurrent", "consumers=1", "delay=1h")
     fill(place, 6)
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: count(place, "running") == [1], "one consumer")
     make(place, "consumers=4")
     eventually(lambda: count(place, "running") == [4], "four consumers")
@@ -304,7 +285,7 @@ def consumers_come_and_go_while_a_worker_runs(place):
 def a_paused_topic_gets_back_what_is_held_and_goes_on_later(place):
     make(place, "kind=concurrent", "consumers=2", "delay=4s")
     fill(place, 3)
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: count(place, "running") == [2], "two are held")
     place.ok("pause", "t")
     eventually(lambda: count(place, "running", "scheduled") == [0, 3]
@@ -322,9 +303,7 @@ def a_retry_goes_to_the_tail_with_the_delay_of_the_topic(place):
     for kind in ("sync", "concurrent"):
         make(place, "kind=" + kind, "delay=200ms")
         fill(place, 1)
-        result = place.weir("run", "--until-empty", "--handle",
-                            "t=trace?fail=2&file=" + place.path(kind))
-        expect(0, result.code, result.err)
+        place.drain(place.handler("trace", fail=2, file=kind))
         lines = place.lines(kind)
         expect([1, 2, 3], [line["attempt"] for line in lines])
         for before, after in zip(lines, lines[1:]):
@@ -336,9 +315,7 @@ def a_retry_goes_to_the_tail_with_the_delay_of_the_topic(place):
 def a_message_that_fails_is_gone_and_counted(place):
     make(place, "kind=sync", "delay=0ms")
     fill(place, 1)
-    result = place.weir("run", "--until-empty", "--handle",
-                        "t=flaky?fail=9&verdict=fail")
-    expect(0, result.code, result.err)
+    result = place.drain("t=flaky?fail=9&verdict=fail")
     expect_in("0: dropped, failed", result.err)
     expect([0, 1, 0], count(place, "done_total", "failed_total", "scheduled"))
 
@@ -359,8 +336,7 @@ def an_idle_worker_is_woken_by_an_add(place):
     for kind in ("sync", "concurrent"):
         topic = "w." + kind
         place.ok("topic", "set", topic, "kind=" + kind, "delay=0ms")
-        worker = place.start("run", "--handle", "%s=trace?file=%s"
-                             % (topic, place.path(topic)))
+        worker = place.work(place.handler("trace", topic, file=topic))
         place.add(topic, "0")
         eventually(lambda: len(place.lines(topic)) == 1, "it works")
         for i in range(1, 8):
@@ -376,11 +352,11 @@ def an_idle_worker_is_woken_by_an_add(place):
 
 @test
 def a_file_makes_a_topic_of_its_kind_and_commands_know_it(place):
-    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write('topic "t" {\n  kind = sync\n  delay = 100ms\n'
-                   "  handler = echo\n  options = \"file=%s\"\n}\n"
-                   % place.path("out"))
-    worker = place.start("run", "--config", place.path("weir.conf"))
+    place.write("weir.conf",
+                'topic "t" {\n  kind = sync\n  delay = 100ms\n'
+                "  handler = echo\n  options = \"file=%s\"\n}\n"
+                % place.path("out"))
+    worker = place.work(flags=("--config", place.path("weir.conf")))
     eventually(lambda: "t" in place.ok("topic", "list")["topics"], "it is made")
     place.add("t", "1")
     eventually(lambda: ids(place) == [1], "it is handled")
@@ -391,8 +367,8 @@ def a_file_makes_a_topic_of_its_kind_and_commands_know_it(place):
 @test
 def a_file_that_says_another_kind_is_refused(place):
     make(place, "kind=concurrent")
-    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write('topic "t" {\n  kind = sync\n  handler = echo\n}\n')
+    place.write("weir.conf",
+                'topic "t" {\n  kind = sync\n  handler = echo\n}\n')
     result = place.weir("run", "--config", place.path("weir.conf"))
     expect(2, result.code)
     expect_in('weir.conf:2: kind: topic "t" is stored as one of kind '
@@ -401,9 +377,9 @@ def a_file_that_says_another_kind_is_refused(place):
 
 @test
 def an_option_of_another_kind_is_refused_with_file_and_line(place):
-    with open(place.path("weir.conf"), "w", encoding="utf-8") as file:
-        file.write('topic "t" {\n  kind = sync\n  handler = echo\n'
-                   "  retry = 1s\n}\n")
+    place.write("weir.conf",
+                'topic "t" {\n  kind = sync\n  handler = echo\n'
+                "  retry = 1s\n}\n")
     place.weir("check", "--config", place.path("weir.conf")).expect_complaint(
         2, "weir.conf:4: retry: a topic of kind sync has no such option")
     make(place, "kind=sync")
@@ -428,7 +404,3 @@ def what_a_kind_cannot_do_is_refused_with_topic_and_kind(place):
     place.weir("topic", "set", "t", "kind=delay").expect_complaint(2, "kind")
     expect(1, place.ok("purge", "t", "--yes")["deleted"])
     place.ok("topic", "set", "t", "kind=delay")
-
-
-if __name__ == "__main__":
-    main()

@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 
-from e2e import (PATIENCE, TEST_PLUGINS, eventually, expect, expect_in,
-                 expect_true, main, signal_again, stop_cleanly, test)
+from e2e import (PATIENCE, ROOT, TEST_PLUGINS, eventually, expect, expect_in,
+                 expect_true, signal_again, stop_cleanly, test)
 
 HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
 ABORTED = -signal.SIGABRT
@@ -34,7 +34,7 @@ def a_plugin_that_ends_the_worker_is_named_and_loses_no_job(place):
             ("run_crash", ABORTED, "crashed: Aborted"),
             ("run_exit", 1, "ended the program by exit()")):
         expect_last(work(place, how), code, HOSTILE + " " + what)
-    expect(0, place.weir("run", "--handle", "t=echo", "--until-empty").code)
+    place.drain("t=echo")
     expect(1, place.stats("t")["done_total"])
 
 
@@ -48,9 +48,7 @@ def one_that_crashes_when_it_is_closed_has_settled_its_jobs(place):
 
 @test
 def one_that_ends_the_program_where_it_is_loaded_is_named(place):
-    config = place.path("weir.conf")
-    with open(config, "w") as file:
-        file.write('topic t { handler = "%s" }\n' % HOSTILE)
+    config = place.write("weir.conf", 'topic t { handler = "%s" }\n' % HOSTILE)
     for args in (("plugin", "info", HOSTILE), ("check", "--config", config),
                  ("run", "--config", config)):
         for how, code, what in (
@@ -72,7 +70,7 @@ def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
 @test
 def a_third_sigterm_ends_a_handler_without_an_end(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle", "t=%s?how=spin" % HOSTILE)
+    worker = place.work("t=%s?how=spin" % HOSTILE)
     while "it spins" not in worker.stderr.readline():
         expect_true(worker.poll() is None, "it waits")
     while True:  # each second
@@ -114,13 +112,10 @@ def what_is_no_verdict_fails_the_job(place):
 @test
 def a_run_that_is_finished_before_it_returns_is_finished_once(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle",
-                         "t=%s?how=finish_early" % HOSTILE)
+    worker = place.work("t=%s?how=finish_early" % HOSTILE)
     eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
     stop_cleanly(worker)
-    stats = place.stats("t")
-    expect((1, 0, 1), (stats["done_total"], stats["failed_total"],
-                       stats["scheduled"]))
+    place.expect_stats("t", done_total=1, failed_total=0, scheduled=1)
     expect("scheduled", place.ok("show", "t", "next")["state"])
 
 
@@ -182,10 +177,8 @@ def files_that_are_no_plugins_are_told_in_a_sentence(place):
 
 @test
 def a_library_that_is_missing_is_told_with_the_plugin_that_wants_it(place):
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                          "plugins", "hostile.c")
-    include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
-                           "..", "core", "include")
+    source = os.path.join(ROOT, "tests", "e2e", "plugins", "hostile.c")
+    include = os.path.join(ROOT, "core", "include")
     subprocess.run(
         ["sh", "-euc", "echo 'int there(void) { return 1; }' > there.c; "
          "cc -shared -fPIC -o libthere.so there.c; "
@@ -200,9 +193,7 @@ def a_library_that_is_missing_is_told_with_the_plugin_that_wants_it(place):
 def refuse_all(place, folder, wanted):
     """No command runs what the plugin does where it is loaded."""
     file = os.path.join(folder, "hostile.so")
-    config = place.path("weir.conf")
-    with open(config, "w") as text:
-        text.write("topic t { handler = hostile }\n")
+    config = place.write("weir.conf", "topic t { handler = hostile }\n")
     place.env.update(WEIR_PLUGIN_PATH=folder, HOSTILE="load_exit")
     for args in (("plugin", "info", file), ("plugin", "try", file),
                  ("check", "--config", config), ("run", "--config", config),
@@ -257,7 +248,3 @@ def a_folder_of_another_user_is_that_users_to_answer_for(place):
         os.chmod(path, 0o775)
         os.chown(path, 65534, 65534)
     expect(0, place.weir("plugin", "info", folder + "/hostile.so").code)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@
 import json
 import time
 
-from e2e import expect, expect_in, expect_true, main, test
+from e2e import expect, expect_in, expect_true, test
 
 SHOWN = {"topic", "id", "state", "attempt", "failures", "timeouts", "crashes",
          "snoozes", "due_ms", "url", "retry", "reason", "body"}
@@ -145,8 +145,7 @@ def nesting_of_32_levels_comes_back(place):
 @test
 def a_body_of_one_mebibyte_passes(place):
     text = "x" * (1024 * 1024 - 5)
-    with open(place.path("big"), "w") as file:
-        file.write(json.dumps(text))
+    place.write("big", json.dumps(text))
     place.add("t", "42", "--body-file", place.path("big"))
     expect(text, place.ok("show", "t", "42")["body"])
 
@@ -235,7 +234,3 @@ def an_id_may_be_anything_printable(place):
     place.add("t", odd)
     expect(odd, place.ok("show", "t", odd)["id"])
     expect(odd, place.ok("delete", "t", odd)["id"])
-
-
-if __name__ == "__main__":
-    main()

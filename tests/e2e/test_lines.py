@@ -8,15 +8,13 @@ import pty
 import subprocess
 
 from e2e import (PATIENCE, WEIR, Result, eventually, expect, expect_in,
-                 expect_true, main, test)
+                 expect_true, test)
 
 MANY = int(os.environ.get("WEIR_LINES", "100000"))
 
 
 def write(place, name, lines):
-    with open(place.path(name), "w", encoding="utf-8") as file:
-        file.writelines(line + "\n" for line in lines)
-    return place.path(name)
+    return place.write(name, "".join(line + "\n" for line in lines))
 
 
 def add(place, text, *args):
@@ -233,7 +231,7 @@ def drained_by_two(place, count):
     result = Result(done.returncode, done.stdout, done.stderr)
     expect([0, counts(count, 0, 0)], [result.code, result.out], result.err)
     workers = [place.start("run", "--until-empty", "--handle",
-                           "t=echo?file=" + place.path(name))
+                           place.echo(name=name))
                for name in ("one", "two")]
     for worker in workers:
         _, err = worker.communicate(timeout=600)
@@ -255,7 +253,3 @@ def many_lines_are_drained_exactly_once_by_two_workers(place):
            [stats[name] for name in ("scheduled", "ready", "running", "dead",
                                      "done_total")])
     expect_true(stats["crashed_total"] == 0, "nobody crashed")
-
-
-if __name__ == "__main__":
-    main()

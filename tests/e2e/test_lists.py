@@ -5,13 +5,12 @@ import fcntl
 import json
 import os
 import random
-import signal
 import subprocess
 import threading
 import time
 
 from e2e import (BUILD, PATIENCE, eventually, expect, expect_in, expect_true,
-                 main, stop_cleanly, test)
+                 kill, stop_cleanly, test)
 from resp import Client
 
 ENTRIES = 3000
@@ -37,10 +36,6 @@ def make(place, *options):
     return redis
 
 
-def echo(place, name="out"):
-    return place.start("run", "--handle", "t=echo?file=" + place.path(name))
-
-
 def bodies(place, name="out"):
     return [line["body"] for line in place.lines(name)]
 
@@ -50,12 +45,9 @@ def entries_of_redis_cli_and_of_a_client_are_handled_in_order(place):
     redis = make(place)
     redis_cli(place, "RPUSH", "t", '{"n": 1}', "[2]", '"three"')
     redis("RPUSH", "t", b"\x81\xa1n\x04")
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=echo?file=" + place.path("out")).code)
+    place.drain(place.echo())
     expect([{"n": 1}, [2], "three", {"n": 4}], bodies(place))
-    stats = place.stats("t")
-    expect(["list", 4, 4, 0], [stats["kind"], stats["added_total"],
-                               stats["done_total"], stats["ready"]])
+    place.expect_stats("t", kind="list", added_total=4, done_total=4, ready=0)
 
 
 @test
@@ -69,24 +61,21 @@ def weir_add_pushes_json_that_other_consumers_understand(place):
 def looking_at_a_topic_leaves_its_retries_alone(place):
     redis = make(place, "retry=200ms ...")
     redis("RPUSH", "t", "1")
-    worker = place.start("run", "--handle", "t=flaky?fail=1000")
+    worker = place.work("t=flaky?fail=1000")
     eventually(lambda: place.stats("t")["retried_total"], "it failed once")
     stop_cleanly(worker)
     eventually(lambda: place.stats("t")["ready"], "it is due again")
     place.ok("topic", "show", "t")
     place.ok("topic", "set", "t", "retry=1s")
     place.ok("stats")
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=flaky?fail=1").code)
-    stats = place.stats("t")
-    expect([1, 0, 0], [stats["done_total"], stats["dropped_total"],
-                       stats["ready"]])
+    place.drain("t=flaky?fail=1")
+    place.expect_stats("t", done_total=1, dropped_total=0, ready=0)
 
 
 @test
 def an_idle_worker_sees_a_push_and_asks_for_little(place):
     redis = make(place)
-    worker = echo(place)
+    worker = place.work(place.echo())
     redis("RPUSH", "t", "1")
     eventually(lambda: bodies(place) == [1], "it was handled")
     time.sleep(1)  # whatever is still going on
@@ -110,7 +99,7 @@ def calls(redis):
 @test
 def a_worker_whose_connections_are_cut_goes_on(place):
     redis = make(place)
-    worker = echo(place)
+    worker = place.work(place.echo())
     for number in range(5):
         eventually(lambda: blocked(redis), "a connection waits")
         for client in blocked(redis):
@@ -135,8 +124,7 @@ def blocked(redis):
 def what_cannot_be_read_is_kept_aside_and_told(place):
     redis = make(place)
     redis("RPUSH", "t", "{oops", "1")
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=echo?file=" + place.path("out")).code)
+    place.drain(place.echo())
     expect([1], bodies(place))
     (job,) = place.ok("dead", "list", "t")
     expect("malformed", job["reason"])
@@ -147,14 +135,12 @@ def what_cannot_be_read_is_kept_aside_and_told(place):
 def a_failing_entry_goes_up_the_ladder_and_dies(place):
     redis = make(place, "retry=20ms 20ms")
     redis("RPUSH", "t", '{"n": 1}')
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=flaky?fail=9&verdict=retry").code)
+    place.drain("t=flaky?fail=9&verdict=retry")
     (job,) = place.ok("dead", "list", "t")
     expect(["exhausted", 3], [job["reason"], job["attempt"]])
     expect(2, place.stats("t")["retried_total"])
     expect("requeued 1\n", place.weir("dead", "requeue", "t", job["id"]).out)
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=echo?file=" + place.path("out")).code)
+    place.drain(place.echo())
     expect([{"n": 1}], bodies(place))
 
 
@@ -162,7 +148,7 @@ def a_failing_entry_goes_up_the_ladder_and_dies(place):
 def a_paused_list_is_left_alone(place):
     redis = make(place)
     place.ok("pause", "t")
-    worker = echo(place)
+    worker = place.work(place.echo())
     redis("RPUSH", "t", "1")
     result = place.weir("run", "--until-empty", "--handle", "t=echo")
     expect(1, result.code)
@@ -175,11 +161,10 @@ def a_paused_list_is_left_alone(place):
 @test
 def another_key_is_found_by_those_who_only_add_or_look(place):
     redis = make(place)
-    config = place.path("w.conf")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write('topic "t" { handler = echo kind = list key = "queue:in" '
-                   'options = { "file=%s" } }\n' % place.path("out"))
-    worker = place.start("run", "--config", config)
+    config = place.write("w.conf", """
+topic "t" { handler = echo kind = list key = "queue:in"
+  options = { "file=%s" } }""" % place.path("out"))
+    worker = place.work(flags=("--config", config))
     redis("RPUSH", "queue:in", "1")
     eventually(lambda: bodies(place) == [1], "it was handled")
     stop_cleanly(worker)
@@ -215,17 +200,16 @@ def feed(place, entries):
 class Traced:
     """A worker that writes down in a file of its own what it begins."""
 
-    def __init__(self, place, name, more=""):
+    def __init__(self, place, name, **options):
         self.place, self.name = place, name
-        self.process = place.start("run", "--handle", "t=trace?ms=1&file=" +
-                                   place.path(name) + more)
+        self.process = place.work(place.handler("trace", ms=1, file=name,
+                                                **options))
 
     def has_begun(self):
         return self.place.lines(self.name)
 
     def kill(self):
-        self.process.kill()
-        self.process.communicate(timeout=PATIENCE)
+        kill(self.process)
 
 
 def kill_at_random(place):
@@ -235,7 +219,7 @@ def kill_at_random(place):
     feeder = threading.Thread(target=feed, args=(place, ENTRIES))
     random.seed(7)
     feeder.start()
-    held = Traced(place, "0", "&verdict=hold&fail=9")
+    held = Traced(place, "0", verdict="hold", fail=9)
     eventually(held.has_begun, "it holds one")
     held.kill()
     workers = [Traced(place, str(i)) for i in (1, 2)]
@@ -251,8 +235,7 @@ def kill_at_random(place):
     feeder.join()
     for worker in workers:
         worker.kill()
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=trace?file=" + place.path(str(count))).code)
+    place.drain(place.handler("trace", file=str(count)))
     return [line["id"] for i in range(count + 1)
             for line in place.lines(str(i))]
 
@@ -261,11 +244,10 @@ def kill_at_random(place):
 def killed_workers_lose_nothing_in_safe_mode(place):
     redis = make(place, "lease=1500ms")
     expect(ENTRIES, len(set(kill_at_random(place))))
-    stats = place.stats("t")
-    expect([ENTRIES, ENTRIES, 0, 0],
-           [stats["added_total"], stats["done_total"], stats["dropped_total"],
-            stats["dead"]])
-    expect_true(stats["crashed_total"] > 0, "kills hit entries that were out")
+    place.expect_stats("t", added_total=ENTRIES, done_total=ENTRIES,
+                       dropped_total=0, dead=0)
+    expect_true(place.stats("t")["crashed_total"] > 0,
+                "kills hit entries that were out")
     expect(0, redis("EXISTS", "weir:{t}:held", "weir:{t}:run", "weir:{t}:wait",
                     "weir:{t}:past", "weir:{t}:lease"))
 
@@ -276,14 +258,11 @@ def an_entry_that_kills_its_workers_dies_alone(place):
     redis("RPUSH", "t", '{"n": 1}', '{"n": 2}')
     for _ in range(3):
         before = len(place.lines("starts"))
-        worker = place.start("run", "--handle",
-                             "t=trace?fail=9&verdict=hold&file=" +
-                             place.path("starts"))
+        worker = place.work(place.handler("trace", fail=9, verdict="hold",
+                                          file="starts"))
         eventually(lambda: len(place.lines("starts")) > before, "it started")
-        worker.kill()
-        worker.communicate(timeout=PATIENCE)
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=echo?file=" + place.path("out")).code)
+        kill(worker)
+    place.drain(place.echo())
     (job,) = place.ok("dead", "list", "t")
     expect(["crashed", 3], [job["reason"], job["crashes"]])
     expect([{"n": 2}], bodies(place))
@@ -319,9 +298,4 @@ def a_request_whose_lock_is_not_won_waits_in_a_delay_topic(place):
         expect(0, redis("LLEN", "requests"))
     expect("anna done, from requests.later\n", program.stdout.readline())
     expect_in("list", place.weir("stats", "requests").out)
-    program.send_signal(signal.SIGTERM)
-    expect(0, program.wait(PATIENCE))
-
-
-if __name__ == "__main__":
-    main()
+    stop_cleanly(program)

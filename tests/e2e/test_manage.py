@@ -9,7 +9,7 @@ import select
 import signal
 
 from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, main, stop_cleanly, test)
+                 expect_true, stop_cleanly, test)
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -21,7 +21,7 @@ def ids(jobs):
 def add_dead(place, *job_ids):
     for job_id in job_ids:
         place.add("t", job_id)
-    expect(0, place.weir("run", "--until-empty", "--handle", FAILING).code)
+    place.drain(FAILING)
 
 
 @test
@@ -80,7 +80,7 @@ def a_dead_job_cannot_be_rescheduled(place):
 def a_paused_topic_lets_nothing_through_until_it_is_resumed(place):
     expect({"topic": "t", "paused": True}, place.ok("pause", "t"))
     place.add("t", "1")
-    worker = place.start("run", "--handle", "t=echo?file=" + place.path("out"))
+    worker = place.work(place.echo())
     eventually(lambda: place.stats("t")["paused"], "it is paused")
     result = place.weir("run", "--until-empty", "--handle", "t=echo")
     expect(1, result.code)
@@ -112,8 +112,7 @@ def a_requeued_job_runs_again(place):
     expect(["ready", 0, None], [job["state"], job["failures"], job["reason"]])
     expect(["2"], ids(place.ok("dead", "list", "t")))
     expect("requeued 1\n", place.weir("dead", "requeue", "t", "--all").out)
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=echo?file=" + place.path("out")).code)
+    place.drain(place.echo())
     expect(["1", "2"], sorted(ids(place.lines("out"))))
 
 
@@ -186,18 +185,14 @@ def a_topic_that_changes_its_kind_begins_again(place):
     place.ok("topic", "set", "t", "kind=concurrent", "delay=0ms", "weight=3",
              "consumers=2", "parking=two-step")
     place.add_many("t", 3)
-    expect(0, place.weir("run", "--until-empty", "--handle", "t=echo").code)
+    place.drain("t=echo")
     stored = place.ok("topic", "set", "t", "kind=delay")
     expect({"kind": "delay", "weight": "3"}, stored["options"])
-    (stats,) = place.ok("stats", "t")["topics"]
-    expect([0, 0, 0, 0, 0], [stats[name] for name in (
-        "scheduled", "ready", "running", "added_total", "done_total")])
+    place.expect_stats("t", scheduled=0, ready=0, running=0, added_total=0,
+                       done_total=0)
     place.add("t", "1")
-    result = place.weir("run", "--until-empty", "--handle", "t=echo")
-    expect(0, result.code)
-    (stats,) = place.ok("stats", "t")["topics"]
-    expect([0, 0, 1], [stats[name] for name in (
-        "ready", "running", "done_total")])
+    place.drain("t=echo")
+    place.expect_stats("t", ready=0, running=0, done_total=1)
 
 
 @test
@@ -241,9 +236,7 @@ def a_worker_does_not_let_stored_options_send_dead_jobs_round(place):
         redis.close()
     place.add("da", "1")
     flaky = "=flaky?fail=9&verdict=fail"
-    result = place.weir("run", "--until-empty", "--handle", "da" + flaky,
-                        "--handle", "db" + flaky)
-    expect(0, result.code, result.err)
+    result = place.drain("da" + flaky, "db" + flaky)
     expect_in("a stored option is ignored: on_dead: dead jobs would go round "
               "for ever, ", result.err)
     expect(1, sum(place.ok("stats", topic)["topics"][0]["dead"]
@@ -268,7 +261,7 @@ def watched_stats_are_a_block_each_second_when_piped(place):
     expect_in("RATE", lines[0])
     expect("-", lines[1].split()[-1])
     expect("\n", lines[2])
-    expect(0, place.weir("run", "--until-empty", "--handle", "t=echo").code)
+    place.drain("t=echo")
     rates = []
     while not any(rates) and len(rates) < 60:
         lines = [watch.stdout.readline() for _ in range(3)]
@@ -314,7 +307,3 @@ def watching_ends_when_nobody_reads(place):
     expect(1, watch.wait(PATIENCE))
     expect_in("cannot write to stdout", watch.stderr.read())
     watch.stdout = None
-
-
-if __name__ == "__main__":
-    main()

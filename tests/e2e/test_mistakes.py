@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 
-from e2e import BUILD, TEST_PLUGINS, expect, expect_true, main, test
+from e2e import BUILD, TEST_PLUGINS, expect, expect_true, test
 
 # Wrong usage, exit code 2: found before any server is looked for.
 USAGE = [
@@ -503,7 +503,3 @@ def every_refusal_of_the_server_is_one_sentence_and_its_exit_code(place):
     place.add("t", "1", "--delay", "1h")
     for line, code, sentence in ASKED:
         check(place, line, code, sentence)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,37 +5,21 @@ import hashlib
 import hmac
 import json
 import os
-import signal
 import socket
 import subprocess
 from urllib.parse import quote
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, main,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
 from http_peer import HttpPeer
-
-
-def notify(**options):
-    text = "&".join("%s=%s" % item for item in options.items())
-    return "t=notify" + ("?" + text if text else "")
 
 
 def add(place, job_id, url, *args):
     place.add("t", job_id, "--url", url, *args)
 
 
-def drain(place, *args, **options):
-    result = place.weir("run", "--until-empty", "--handle", notify(**options),
-                        *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-    return result
-
-
-def dead(place, job_id):
-    """[reason, error] of a job that must be dead."""
-    job = place.ok("show", "t", job_id)
-    expect("dead", job["state"])
-    return [job["reason"], job["error"]]
+def drain(place, *flags, **options):
+    return place.drain(place.handler("notify", **options), flags=flags)
 
 
 def free_port():
@@ -94,7 +78,7 @@ def each_answer_is_a_verdict(place):
               result.err)
     for i, (path, wanted) in enumerate(expected.items()):
         if wanted:
-            expect(wanted, dead(place, str(i)), path)
+            expect(wanted, place.dead(str(i)), path)
         else:
             expect(3, place.weir("show", "t", str(i)).code, path)
     expect(4, place.stats("t")["done_total"])
@@ -108,8 +92,8 @@ def of_an_answer_its_beginning_is_kept(place):
     drain(place)
     for count in (79, 80, 81, 1000):
         expect(["failed", "notify: answered 404: " + "x" * min(count, 80)],
-               dead(place, str(count)))
-    expect(["failed", "notify: answered 404"], dead(place, "0"))
+               place.dead(str(count)))
+    expect(["failed", "notify: answered 404"], place.dead("0"))
 
 
 @test
@@ -124,7 +108,7 @@ def what_the_network_does_is_retried(place):
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
                           ("half", " bytes "), ("hang", "timed out"),
                           ("trickle", "timed out")):
-        reason, error = dead(place, job_id)
+        reason, error = place.dead(job_id)
         expect("exhausted", reason)
         expect_in(words, error)
 
@@ -134,7 +118,7 @@ def retry_after_is_followed_up_to_a_bound(place):
     peer = HttpPeer()
     add(place, "short", peer.url("/429?after=100"), "--retry", "1s...")
     add(place, "long", peer.url("/503?after=10000"), "--retry", "1s...")
-    worker = place.start("run", "--handle", notify(max_wait="5m"))
+    worker = place.work(place.handler("notify", max_wait="5m"))
     eventually(lambda: place.stats("t")["retried_total"] == 2, "both came")
     stop_cleanly(worker)
     due = {name: place.ok("show", "t", name)["due_ms"]
@@ -150,7 +134,7 @@ def retry_after_may_be_a_date_and_nonsense_means_the_ladder(place):
                           ("nonsense", "soon"), ("negative", "-5"),
                           ("endless", "9223372036854775807")):
         add(place, job_id, peer.url("/429?after=" + after), "--retry", "1h")
-    worker = place.start("run", "--handle", notify())
+    worker = place.work("t=notify")
     eventually(lambda: place.stats("t")["retried_total"] == 5, "all came")
     stop_cleanly(worker)
     due = {name: place.ok("show", "t", name)["due_ms"]
@@ -182,7 +166,7 @@ def redirects_are_followed_when_told_to(place):
     expect(1, place.stats("t")["done_total"])
     expect_in(b"[7]", [request.body for request in peer.requests
                        if request.path == "/200"])
-    reason, error = dead(place, "2")
+    reason, error = place.dead("2")
     expect("failed", reason)
     expect_in("redirects", error)
 
@@ -264,7 +248,7 @@ def a_redirect_that_leaves_scheme_host_or_port_fails(place):
             ("default", "http://127.0.0.1:80"), ("file", "file"),
             ("other", other.url("")), ("nothing", None),
             ("long", "http://" + "h" * 80)):
-        reason, error = dead(place, job_id)
+        reason, error = place.dead(job_id)
         expect("failed", reason, job_id)
         expect_in("redirected to what is no url" if where is None else
                   "redirected to another scheme, host or port: " + where,
@@ -282,7 +266,7 @@ def redirects_share_the_time_of_their_request(place):
     add(place, "1", peer.url("/late" * 5 + "/200"), "--retry", "none")
     result = drain(place, follow_redirects="yes", timeout="700ms")
     expect_in("sent=1 timeouts=1\n", result.err)
-    expect("exhausted", dead(place, "1")[0])
+    expect("exhausted", place.dead("1")[0])
     expect_true(len(peer.requests) < 6, "it was given up")
 
 
@@ -294,7 +278,7 @@ def link_local_addresses_are_not_connected_to(place):
     expect_in("t counters: errors=%d sent=%d\n"
               % (len(LINK_LOCAL), len(LINK_LOCAL)), result.err)
     for i, url in enumerate(LINK_LOCAL):
-        reason, error = dead(place, str(i))
+        reason, error = place.dead(str(i))
         expect(["failed", True], [reason, error.startswith(
             "notify: the address ")], url + ": " + error)
         expect_in("169.254.7.7 of host ", error)
@@ -326,7 +310,7 @@ def only_what_is_allowed_is_connected_to(place):
                sorted(request.headers["Weir-Id"] for request in peer.requests),
                allow)
         for name in set(urls) - set(served.split()):
-            reason, error = dead(place, name)
+            reason, error = place.dead(name)
             expect("failed", reason)
             expect_in("notify: the address ", error)
             place.ok("delete", "t", name)
@@ -334,7 +318,7 @@ def only_what_is_allowed_is_connected_to(place):
 
 @test
 def what_cannot_be_allowed_is_refused_with_a_sentence(place):
-    result = place.weir("run", "--handle", notify(allow="10.0.0.0/33"))
+    result = place.weir("run", "--handle", "t=notify?allow=10.0.0.0/33")
     expect(2, result.code)
     expect_in('weir: t: plugin notify: option "allow": "10.0.0.0/33" is no '
               "host, address or network", result.err)
@@ -350,7 +334,7 @@ def a_proxy_of_the_environment_is_used_unless_addresses_are_checked(place):
            [request.path for request in proxy.requests])
     add(place, "2", "http://hooks.invalid/200", "--retry", "none")
     drain(place, allow="hooks.invalid")
-    expect("exhausted", dead(place, "2")[0])
+    expect("exhausted", place.dead("2")[0])
     expect(1, len(proxy.requests), "no name was resolved by it")
 
 
@@ -363,7 +347,7 @@ def an_answer_that_is_not_http_is_retried(place):
     expect_in("t counters: errors=3 sent=3\n", result.err)
     for what, words in (("garbage", "HTTP/0.9"),
                         ("head", "header"), ("hints", "header")):
-        reason, error = dead(place, what)
+        reason, error = place.dead(what)
         expect("exhausted", reason, what)
         expect_in(words, error)
 
@@ -374,10 +358,10 @@ def a_url_that_is_none_fails_with_a_sentence(place):
     add(place, "file", "file:///etc/passwd")
     add(place, "odd", "http://[nope/")
     drain(place)
-    expect(["failed", "notify: the job has no url"], dead(place, "none"))
+    expect(["failed", "notify: the job has no url"], place.dead("none"))
     expect(["failed", "notify: the url is neither http nor https"],
-           dead(place, "file"))
-    expect("failed", dead(place, "odd")[0])
+           place.dead("file"))
+    expect("failed", place.dead("odd")[0])
 
 
 @test
@@ -386,7 +370,7 @@ def certificates_are_checked_unless_told_otherwise(place):
     peer = HttpPeer(both)
     add(place, "1", peer.url("/200"), "--retry", "none")
     drain(place)
-    reason, error = dead(place, "1")
+    reason, error = place.dead("1")
     expect("exhausted", reason)
     expect_in("certificate", error)
     expect(0, len(peer.requests))
@@ -398,18 +382,16 @@ def certificates_are_checked_unless_told_otherwise(place):
 
 
 def add_lines(place, count, url):
-    lines = "".join('{"id":"%d","url":"%s"}\n' % (i, url)
-                    for i in range(count))
-    place.ok("add", "t", "--jsonl", "-", stdin=lines)
+    place.add_lines("t", count, '{"id":"%%d","url":"%s"}' % url)
 
 
 @test
 def thousands_are_notified_with_hundreds_at_once_on_one_thread(place):
     peer = HttpPeer()
     add_lines(place, 10000, peer.url("/gate"))
-    worker = place.start("run", "--until-empty", "--concurrency", "500",
-                         "--handle", notify(per_host=500, total=500,
-                                            timeout="5m"))
+    worker = place.work(
+        place.handler("notify", per_host=500, total=500, timeout="5m"),
+        flags=("--until-empty", "--concurrency", "500"))
     eventually(lambda: peer.at_once == 500, "hundreds are under way")
     threads = len(os.listdir("/proc/%d/task" % worker.pid))
     expect_true(threads <= 3, "the loop's, the keeper, one of a sanitizer's: "
@@ -439,11 +421,10 @@ def no_notification_is_lost_with_a_worker(place):
     add_lines(place, 5000, peer.url("/slow"))
     for _ in range(3):
         seen = len(peer.requests)
-        worker = place.start("run", "--handle", notify(per_host=500, total=500),
-                             "--lease", "1s", "--concurrency", "500")
+        worker = place.work(place.handler("notify", per_host=500, total=500),
+                            flags=("--lease", "1s", "--concurrency", "500"))
         eventually(lambda: len(peer.requests) > seen + 700, "it works")
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
+        kill(worker)
     drain(place, "--concurrency", "500", per_host=500, total=500)
     expect(5000, len({request.headers["Weir-Id"]
                       for request in peer.requests}))
@@ -456,7 +437,7 @@ def a_request_under_way_is_finished_or_given_up_at_a_stop(place):
     peer = HttpPeer()
     add(place, "1", peer.url("/slow"))
     add(place, "2", peer.url("/hang"))
-    worker = place.start("run", "--handle", notify(timeout="3s"))
+    worker = place.work(place.handler("notify", timeout="3s"))
     eventually(lambda: len(peer.requests) == 2, "both are under way")
     stop_cleanly(worker)
     expect(1, place.stats("t")["done_total"])
@@ -469,13 +450,9 @@ def options_are_checked_and_secrets_not_shown(place):
     secret = {option["name"]: option["secret"] for option in shown["options"]}
     expect([True, True, False],
            [secret[name] for name in ("secret", "header", "verify")])
-    result = place.weir("run", "--handle", notify(header="nothing"))
+    result = place.weir("run", "--handle", "t=notify?header=nothing")
     expect(2, result.code)
     expect_in('weir: t: plugin notify: option "header" wants lines like '
               '"Name: value"', result.err)
-    result = place.weir("run", "--handle", notify(timeout="1ms"))
+    result = place.weir("run", "--handle", "t=notify?timeout=1ms")
     result.expect_complaint(2, "from 10ms to 1h")
-
-
-if __name__ == "__main__":
-    main()

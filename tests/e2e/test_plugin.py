@@ -7,8 +7,8 @@ import shutil
 import socket
 import subprocess
 
-from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, main, \
-    test
+from e2e import (BUILD, PATIENCE, ROOT, WEIR, expect, expect_in, expect_true,
+                 test)
 
 
 def attempt(place, *args):
@@ -148,8 +148,7 @@ def weir_in(place, *args):
 @test
 def a_file_in_this_directory_needs_no_slash_anywhere(place):
     shutil.copy(os.path.join(BUILD, "plugins", "echo.so"), place.path("x.so"))
-    with open(place.path("weir.conf"), "w") as file:
-        file.write('topic "t" { handler = "x.so" }\n')
+    place.write("weir.conf", 'topic "t" { handler = "x.so" }\n')
     for args in (("plugin", "info", "x.so"), ("plugin", "try", "x.so"),
                  ("check", "--config", "weir.conf"),
                  ("run", "--config", "weir.conf", "--until-empty"),
@@ -179,8 +178,7 @@ def a_new_plugin_has_a_source_a_test_and_a_readme(place):
 @test
 def a_new_plugin_compiles_with_the_header_alone(place):
     expect(0, new(place, "hello").returncode)
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
-                          "..", "core", "include")
+    source = os.path.join(ROOT, "core", "include")
     done = subprocess.run(
         ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
          "-I", source, "-o", place.path("hello.so"),
@@ -216,7 +214,3 @@ def info_tells_bounds_with_their_units(place):
     expect_in("grace (duration, 0ms to 1h, ", said)
     expect_in("per_host (integer, 1 to 10000, ",
               place.weir("plugin", "info", "notify").out)
-
-
-if __name__ == "__main__":
-    main()

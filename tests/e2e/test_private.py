@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, is_alive, main, test)
+                 expect_true, is_alive, kill, stop_cleanly, test)
 
 
 @test
@@ -119,8 +119,7 @@ def start_and_leave(place, command):
     place.env["PATH"] = path
     eventually(lambda: place.server_pid() not in (0, None) and
                is_alive(place.server_pid()), "the server is started")
-    gone.kill()
-    gone.wait()
+    kill(gone)
 
 
 @test
@@ -309,16 +308,13 @@ def a_missing_redis_server_is_named(place):
 @test
 def a_worker_outlives_a_restart_of_its_server(place):
     place.ok("add", "t", "--jsonl", "-", stdin="{}\n" * 3000)
-    worker = place.start("run", "--handle",
-                         "t=echo?file=" + place.path("out"))
+    worker = place.work(place.echo())
     eventually(lambda: len(place.lines("out")) == 3000, "the first jobs ran")
     os.kill(place.server_pid(), signal.SIGKILL)
     eventually(lambda: not is_alive(place.server_pid()), "the server is dead")
     place.add("t", "2")  # starts it again
     eventually(lambda: len(place.lines("out")) == 3001, "the last job ran")
-    worker.send_signal(signal.SIGTERM)
-    _, err = worker.communicate(timeout=PATIENCE)
-    expect(0, worker.returncode)
+    err = stop_cleanly(worker)
     # It has several connections and speaks of one.
     expect(1, err.count("connection lost"), err)
     expect(2, err.count("redis: connected to"), err)
@@ -336,9 +332,7 @@ def refused(place, *words):
 
 def plant(place):
     """A link where the server writes its number; what it would destroy."""
-    victim = place.path("victim")
-    with open(victim, "w") as file:
-        file.write("0")
+    victim = place.write("victim", "0")
     os.mkdir(place.data, 0o700)
     os.symlink(victim, os.path.join(place.data, "redis.pid"))
     return victim
@@ -410,7 +404,3 @@ def a_server_of_somebody_else_is_not_spoken_to(place):
         for _ in range(3):  # each command was there, and said nothing
             with listener.accept()[0] as peer:
                 expect(b"", peer.recv(1))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@ away, and nodes of a Redis Cluster."""
 
 import time
 
-from e2e import (eventually, expect, expect_in, expect_true, main,
+from e2e import (eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
 from redis_server import Server, use_good_plugins
 
@@ -19,8 +19,7 @@ class Worker:
         self.place, self.name = place, place.path("worker.log")
         place.env["WEIR_REDIS"] = url
         place.weir("add", "t", "--id", "0", "--redis", url)
-        self.process = place.start("run", "--handle", "t=echo?file=" +
-                                   place.path("ran"))
+        self.process = place.work(place.echo(name="ran"))
         self.lines = []
         self.wait_for("0")
 
@@ -75,13 +74,11 @@ def a_suspect_that_a_full_server_cannot_note_comes_once_a_lease(place):
     place.env["WEIR_REDIS"] = server.url
     place.add("t", "1")
     lease = ("--lease", "1s")
-    victim = place.start("run", *lease, "--handle", "t=blocking?for=1h")
+    victim = place.work("t=blocking?for=1h", flags=lease)
     eventually(lambda: claimed(server) == 1, "it is claimed")
-    victim.kill()
-    victim.wait()
+    kill(victim)
     server.tell("CONFIG SET maxmemory 1")
-    worker = place.start("run", *lease, "--handle", "t=echo?file=" +
-                         place.path("ran"))
+    worker = place.work(place.echo(name="ran"), flags=lease)
     eventually(lambda: claimed(server) >= 2, "its lease ended")
     began = time.monotonic()
     eventually(lambda: claimed(server) >= 4, "two leases more")
@@ -90,9 +87,7 @@ def a_suspect_that_a_full_server_cannot_note_comes_once_a_lease(place):
     server.tell("CONFIG SET maxmemory 0")
     eventually(lambda: place.lines("ran"), "it runs")
     stop_cleanly(worker)
-    stats = place.stats("t")
-    expect([1, 1, 0], [stats["done_total"], stats["crashed_total"],
-                       stats["running"]])
+    place.expect_stats("t", done_total=1, crashed_total=1, running=0)
 
 
 def cluster_node(place, name="other"):
@@ -139,22 +134,16 @@ def a_lone_node_of_a_cluster_is_a_server_like_others(place):
     place.ok("pause", "t")
     place.ok("resume", "t")
     place.ok("topic", "set", "t", "retry=10ms")
-    run(place, "t=flaky?fail=9")
+    place.drain("t=flaky?fail=9")
     for job_id in "abcd":
         expect("dead", place.ok("show", "t", job_id)["state"])
     place.ok("dead", "purge", "t", "d")
     place.ok("dead", "requeue", "t", "--all")
-    run(place, "t=echo")
+    place.drain("t=echo")
     expect(3, place.stats("t")["done_total"])
     place.add("t", "g", "--delay", "1h")
     place.ok("purge", "t", "--yes")
     expect(0, place.stats("t")["scheduled"])
-
-
-def run(place, *handles):
-    args = [word for handle in handles for word in ("--handle", handle)]
-    result = place.weir("run", *args, "--until-empty")
-    expect(0, result.code, result.err)
 
 
 @test
@@ -167,8 +156,7 @@ def every_kind_works_on_a_lone_node_of_a_cluster(place):
         for i in range(3):
             place.ok("add", kind, "--body", str(i),
                      *(("--group", "g") if kind == "bounded" else ()))
-        worker = place.start("run", "--handle", kind + "=echo?file=" +
-                             place.path(kind))
+        worker = place.work(place.echo(kind, kind))
         eventually(lambda: len(place.lines(kind)) == 3, kind + " runs")
         stop_cleanly(worker)
 
@@ -182,8 +170,7 @@ def dead_jobs_move_on_a_lone_node_of_a_cluster(place):
              "lease=300ms")
     place.add("t", "a")
     place.add("t", "b")
-    result = place.weir("run", "--handle", "t=flaky?fail=9", "--until-empty")
-    expect(0, result.code, result.err)
+    result = place.drain("t=flaky?fail=9")
     expect([0, 2], [place.stats("t")["dead"], place.stats("t")["failed_total"]])
     expect(2, place.stats("graves")["ready"])
     expect_true("another program" not in result.err, result.err)
@@ -193,11 +180,8 @@ def dead_jobs_move_on_a_lone_node_of_a_cluster(place):
 def jobs_for_another_topic_arrive_on_a_lone_node_of_a_cluster(place):
     server = lone_node(place)
     place.env["WEIR_REDIS"] = server.url
-    for i in range(2):
-        place.add("t", str(i))
-    result = place.weir("run", "--until-empty", "--handle",
-                        "t=ledger?follow_to=other&file=" + place.path("out"))
-    expect(0, result.code, result.err)
+    place.add_many("t", 2)
+    place.drain(place.handler("ledger", follow_to="other", file="out"))
     expect(2, place.stats("t")["done_total"] - 2) # each adds one here as well
     expect(2, place.stats("other")["ready"])
     expect(0, place.stats("t")["relaying"])
@@ -282,7 +266,3 @@ def a_worker_whose_slot_moves_waits_for_its_end(place):
     eventually(lambda: rejected(server) > before, "the worker looks")
     server.tell("CLUSTER SETSLOT %s STABLE" % slot)
     goes_on(place, server, worker, "TRYAGAIN", "ASK")  # from 7.0 on; 6.2
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ and that it stops."""
 import os
 import socket
 
-from e2e import PATIENCE, expect, expect_true, main, stop_cleanly, test
+from e2e import PATIENCE, expect, expect_true, stop_cleanly, test
 
 
 class Manager:
@@ -35,7 +35,7 @@ class Manager:
 def a_worker_tells_that_it_is_ready_lives_and_stops(place):
     manager = Manager(place, place.path("notify"))
     place.env["WATCHDOG_USEC"] = "1000000"
-    worker = place.start("run", "--handle", "t=echo")
+    worker = place.work("t=echo")
     expect("READY=1", manager.told())
     for _ in range(3):
         expect("WATCHDOG=1", manager.told())
@@ -46,7 +46,7 @@ def a_worker_tells_that_it_is_ready_lives_and_stops(place):
 @test
 def an_address_in_the_abstract_space_is_understood(place):
     manager = Manager(place, "\0weir-e2e-%d" % os.getpid())
-    worker = place.start("run", "--handle", "t=echo")
+    worker = place.work("t=echo")
     expect("READY=1", manager.told())
     stop_cleanly(worker)
     expect(["STOPPING=1"], manager.told_last())
@@ -57,7 +57,7 @@ def a_watchdog_of_another_process_is_not_fed(place):
     manager = Manager(place, place.path("notify"))
     place.env["WATCHDOG_USEC"] = "1000"
     place.env["WATCHDOG_PID"] = "1"
-    worker = place.start("run", "--handle", "t=echo")
+    worker = place.work("t=echo")
     expect("READY=1", manager.told())
     stop_cleanly(worker)
     expect(["STOPPING=1"], manager.told_last())
@@ -67,7 +67,7 @@ def a_watchdog_of_another_process_is_not_fed(place):
 def a_worker_whose_loop_hangs_feeds_the_watchdog_no_more(place):
     manager = Manager(place, place.path("notify"))
     place.env["WATCHDOG_USEC"] = "100000"
-    worker = place.start("run", "--handle", "t=hangs")
+    worker = place.work("t=hangs")
     expect("READY=1", manager.told())
     place.add("t", "1")
     manager.socket.settimeout(1.0)
@@ -92,8 +92,4 @@ def an_unreachable_server_is_never_ready(place):
 def a_manager_that_is_gone_does_no_harm(place):
     place.env["NOTIFY_SOCKET"] = place.path("nobody")
     place.add("t", "1")
-    expect(0, place.weir("run", "--handle", "t=echo", "--until-empty").code)
-
-
-if __name__ == "__main__":
-    main()
+    place.drain("t=echo")

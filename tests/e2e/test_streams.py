@@ -7,8 +7,7 @@ import subprocess
 import sys
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_true, main,
-                 stop_cleanly, test)
+from e2e import ROOT, eventually, expect, expect_true, kill, stop_cleanly, test
 from resp import Client
 
 ENTRIES = 3000
@@ -24,30 +23,24 @@ def bodies(place, name="out"):
     return [line["body"] for line in place.lines(name)]
 
 
-def drain(place, handler="echo"):
-    expect(0, place.weir("run", "--until-empty", "--handle", "t=%s?file=%s"
-                         % (handler, place.path("out"))).code)
-
-
 @test
 def fields_are_the_body_and_done_entries_are_acknowledged(place):
     redis = make(place)
     redis("XADD", "t", "*", "order", "7", "kind", "close")
     place.ok("add", "t", "--body", '{"n": 1}')
-    drain(place)
+    place.drain(place.echo())
     expect([{"order": "7", "kind": "close"}, {"n": 1}], bodies(place))
     expect(2, redis("XLEN", "t"))
     expect(0, redis("XPENDING", "t", "weir")[0])
-    stats = place.stats("t")
-    expect(["stream", 2, 2, 0], [stats["kind"], stats["added_total"],
-                                 stats["done_total"], stats["ready"]])
+    place.expect_stats("t", kind="stream", added_total=2, done_total=2,
+                       ready=0)
 
 
 @test
 def done_entries_are_deleted_where_that_is_wanted(place):
     redis = make(place, "after=delete", "key=events", "group=billing")
     redis("XADD", "events", "*", "n", "1")
-    drain(place)
+    place.drain(place.echo())
     expect(0, redis("XLEN", "events"))
     expect(0, redis("XPENDING", "events", "billing")[0])
 
@@ -55,7 +48,7 @@ def done_entries_are_deleted_where_that_is_wanted(place):
 @test
 def an_idle_worker_survives_cuts_and_sees_entries_at_once(place):
     redis = make(place)
-    worker = place.start("run", "--handle", "t=echo?file=" + place.path("out"))
+    worker = place.work(place.echo())
     for number in range(5):
         eventually(lambda: waiting(redis), "a connection waits")
         redis("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
@@ -74,7 +67,7 @@ def waiting(redis, command="xread"):
 def a_failing_entry_stays_pending_then_dies_and_is_requeued(place):
     redis = make(place, "retry=3s")
     entry = redis("XADD", "t", "*", "n", "1").decode()
-    worker = place.start("run", "--handle", "t=flaky?fail=9&verdict=retry")
+    worker = place.work("t=flaky?fail=9&verdict=retry")
     eventually(lambda: place.stats("t")["scheduled"] == 1, "it waits")
     expect(1, redis("XPENDING", "t", "weir")[0])
     eventually(lambda: place.stats("t")["dead"] == 1, "it is dead")
@@ -84,7 +77,7 @@ def a_failing_entry_stays_pending_then_dies_and_is_requeued(place):
     expect([entry, "exhausted", 2], [job["id"], job["reason"], job["attempt"]])
     redis("XTRIM", "t", "MAXLEN", "0")
     expect("requeued 1\n", place.weir("dead", "requeue", "t", entry).out)
-    drain(place)
+    place.drain(place.echo())
     expect([{"n": "1"}], bodies(place))
 
 
@@ -125,7 +118,7 @@ def start_consumer(place, name, hang=0):
     with open(place.path(name), "w", encoding="utf-8") as out:
         process = subprocess.Popen(
             [sys.executable, "-B", "-c",
-             CONSUMER % os.path.dirname(os.path.abspath(__file__)),
+             CONSUMER % os.path.join(ROOT, "tests", "e2e"),
              place.socket, str(hang)], stdin=subprocess.PIPE, stdout=out)
     place.started.append(process)
     return process
@@ -148,8 +141,7 @@ def feed(redis, entries):
 @test
 def a_stream_is_shared_with_another_consumer_and_nothing_runs_twice(place):
     redis = make(place)
-    worker = place.start("run", "--handle",
-                         "t=trace?file=" + place.path("out"))
+    worker = place.work(place.handler("trace", file="out"))
     eventually(lambda: waiting(redis), "weir waits")
     consumer = start_consumer(place, "python")
     eventually(lambda: waiting(redis, "xreadgroup"), "the other one waits")
@@ -173,8 +165,7 @@ def what_a_killed_consumer_held_is_not_lost(place):
     eventually(lambda: "hanging" in open(place.path("python")).read(),
                "it hangs")
     consumer.kill()
-    worker = place.start("run", "--handle",
-                         "t=trace?file=" + place.path("out"))
+    worker = place.work(place.handler("trace", file="out"))
     eventually(lambda: redis("XPENDING", "t", "weir")[0] == 0 and
                place.stats("t")["ready"] == 0, "all were acknowledged")
     stop_cleanly(worker)
@@ -183,17 +174,15 @@ def what_a_killed_consumer_held_is_not_lost(place):
     expect(85, len(weir))
 
 
-def start_traced(place, name, more=""):
-    return place.start("run", "--handle", "t=trace?ms=1&file=%s%s"
-                       % (place.path(name), more))
+def start_traced(place, name, **options):
+    return place.work(place.handler("trace", ms=1, file=name, **options))
 
 
 def kill_at_work(place, worker, name):
     """Kill it when it has begun an entry, if there is one left."""
     eventually(lambda: place.lines(name) or place.stats("t")["ready"] == 0,
                "it works")
-    worker.kill()
-    worker.communicate(timeout=PATIENCE)
+    kill(worker)
 
 
 @test
@@ -202,7 +191,7 @@ def killed_workers_lose_nothing(place):
     random.seed(7)
     names = [str(i) for i in range(11)]
     fed = feed(redis, 300)
-    workers = [start_traced(place, names[0], "&verdict=hold&fail=9")]
+    workers = [start_traced(place, names[0], verdict="hold", fail=9)]
     kill_at_work(place, workers.pop(), names[0])  # it has one in hand
     workers = [start_traced(place, name) for name in names[1:3]]
     for killed, begun in zip(names[1:], names[3:]):
@@ -212,16 +201,10 @@ def killed_workers_lose_nothing(place):
         workers.append(start_traced(place, begun))
     for worker in workers:
         worker.kill()
-    expect(0, place.weir("run", "--until-empty", "--handle",
-                         "t=trace?file=" + place.path("last")).code)
+    place.drain(place.handler("trace", file="last"))
     expect(sorted(fed), sorted({line["id"] for name in names + ["last"]
                                 for line in place.lines(name)}))
-    stats = place.stats("t")
-    expect([len(fed), 0, 0], [stats["done_total"], stats["dropped_total"],
-                              stats["dead"]])
-    expect_true(stats["crashed_total"] > 0, "kills hit entries that were out")
+    place.expect_stats("t", done_total=len(fed), dropped_total=0, dead=0)
+    expect_true(place.stats("t")["crashed_total"] > 0,
+                "kills hit entries that were out")
     expect(0, redis("XPENDING", "t", "weir")[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -8,8 +8,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import (BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, main,
-                 test)
+from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, test
 
 # ESC, C1 as a character and as a byte, DEL, bidirectional, ends of lines.
 CHARACTERS = "a\x1b[31m\x7f\u009b31m\u202eb\u2066\u200f\u061c\u2028c\nweir: d"
@@ -123,7 +122,3 @@ def a_bad_line_of_jobs_is_told_as_escapes(place):
     with open(lines, "wb") as file:
         file.write(b'{"id":"' + HOSTILE + b'"}\n{"' + HOSTILE + b'":1}\n')
     weir(place, "add", "t", "--jsonl", lines)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@ thing, with no server looked for or started."""
 
 import os
 
-from e2e import TEST_PLUGINS, expect, expect_in, expect_true, main, test
+from e2e import TEST_PLUGINS, expect, expect_in, expect_true, test
 
 COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
             "reschedule", "pause", "resume", "purge", "stats", "topic list",
@@ -126,16 +126,14 @@ def nesting_beyond_32_levels_is_refused(place):
 
 @test
 def a_body_that_no_topic_takes_is_refused_with_its_size(place):
-    with open(place.path("big"), "w") as file:
-        file.write('"%s"' % ("x" * 2**24))
+    place.write("big", '"%s"' % ("x" * 2**24))
     refused(place, "add", "t", "--body-file", place.path("big"),
             words=["16777221 bytes", "max_body can be (16MiB)"])
 
 
 @test
 def a_body_beyond_what_its_topic_takes_is_refused_with_its_size(place):
-    with open(place.path("big"), "w") as file:
-        file.write('"%s"' % ("x" * 2**20))
+    place.write("big", '"%s"' % ("x" * 2**20))
     add = ("add", "t", "--body-file", place.path("big"))
     place.weir(*add).expect_complaint(
         2, "1048581 bytes", 'max_body of topic "t" (1MiB)', "weir topic set")
@@ -230,8 +228,7 @@ def a_plugin_for_another_abi_is_refused(place):
 
 @test
 def a_file_that_is_no_plugin_is_refused(place):
-    with open(place.path("text.so"), "w") as file:
-        file.write("hello")
+    place.write("text.so", "hello")
     refused(place, "run", "--handle", "t=" + place.path("text.so"),
             words=["text.so"])
 
@@ -248,7 +245,3 @@ def plugin_info_describes_options(place):
     result = place.weir("plugin", "info", os.path.join(TEST_PLUGINS,
                                                        "trace.so"))
     expect_in("retry|fail|snooze|hold", result.out)
-
-
-if __name__ == "__main__":
-    main()

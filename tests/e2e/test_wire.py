@@ -7,11 +7,9 @@ import os
 import re
 
 import wire_producer
-from e2e import (BUILD, eventually, expect, expect_in, expect_true, main,
+from e2e import (BUILD, ROOT, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
 from wire_producer import Weir, pack, record
-
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 def open_wire(place):
@@ -21,9 +19,7 @@ def open_wire(place):
 
 
 def run_all(place, topic="t"):
-    result = place.weir("run", "--until-empty", "--handle",
-                        "%s=echo?file=%s" % (topic, place.path("out")))
-    expect(0, result.code, result.err)
+    place.drain(place.echo(topic))
     return place.lines("out")
 
 
@@ -163,10 +159,7 @@ def ids_that_were_written_by_hand_reach_no_handler_of_any_kind(place):
         put_event(wire, bad.encode())
         put_entry(wire, bad)
         wire.redis.zadd(wire.key("s", b"wait"), {bad: 1})
-    handles = [word for topic in "dbls" for word in
-               ("--handle", "%s=echo?file=%s" % (topic, place.path(topic)))]
-    result = place.weir("run", "--until-empty", *handles)
-    expect(0, result.code, result.err)
+    result = place.drain(*(place.echo(topic, topic) for topic in "dbls"))
     for topic in "dbls":
         expect(1, len(place.lines(topic)), topic)
     expect("good", place.lines("d")[0]["id"])
@@ -234,9 +227,7 @@ def jobs_of_weir_are_seen_counted_and_deleted_from_outside(place):
 def a_dead_job_tells_why(place):
     wire = open_wire(place)
     wire.add("t", [record(1)], "r0", ["a"])
-    result = place.weir("run", "--until-empty", "--handle",
-                        "t=flaky?verdict=fail")
-    expect(0, result.code, result.err)
+    place.drain("t=flaky?verdict=fail")
     state, died, found = wire.look("t", "a")
     expect("dead", state)
     expect_true(died > 1600000000000, "a time: %r" % died)
@@ -248,15 +239,10 @@ def a_dead_job_tells_why(place):
 @test
 def a_sleeping_worker_is_woken(place):
     wire = open_wire(place)
-    worker = place.start("run", "--handle",
-                         "t=echo?file=" + place.path("out"))
+    worker = place.work(place.echo())
     eventually(lambda: wire.redis.zcard(wire.key("t", b"idle")) == 1,
                "the worker sleeps")
     wire.add("t", [record(7)], "r0", ["a"])
     (line,) = eventually(lambda: place.lines("out"), "it ran")
     expect(7, line["body"])
     stop_cleanly(worker)
-
-
-if __name__ == "__main__":
-    main()

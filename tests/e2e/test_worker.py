@@ -9,24 +9,13 @@ import signal
 import subprocess
 import time
 
-from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, hears_sigterm, main, stop_cleanly, test)
-
-
-def echo(place, topic="t"):
-    return "%s=echo?file=%s" % (topic, place.path("out"))
+from e2e import (PATIENCE, WEIR, Redis, end_cleanly, eventually, expect,
+                 expect_in, expect_true, hears_sigterm, kill, stop_cleanly,
+                 test)
 
 
 def trace(place, topic="t", **options):
-    text = "&".join("%s=%s" % item for item in options.items())
-    return "%s=trace?file=%s%s" % (topic, place.path("trace"),
-                                   "&" + text if text else "")
-
-
-def run_until_empty(place, *args):
-    result = place.weir("run", "--until-empty", *args)
-    expect(0, result.code, "exit code, stderr %r" % result.err)
-    return result
+    return place.handler("trace", topic, file="trace", **options)
 
 
 @test
@@ -34,8 +23,7 @@ def a_job_with_a_delay_starts_when_due_and_never_before(place):
     for i in range(5):
         place.add("t", str(i), "--delay", "3s", "--body", '{"n":%d}' % i)
     due = {str(i): place.ok("show", "t", str(i))["due_ms"] for i in range(5)}
-    result = run_until_empty(place, "--handle", "t=echo", "--handle",
-                             trace(place, "other"))
+    result = place.drain("t=echo", trace(place, "other"))
     lines = [json.loads(line) for line in result.out.splitlines()]
     expect(sorted(due), sorted(line["id"] for line in lines))
     for line in lines:
@@ -49,7 +37,7 @@ def no_job_starts_before_its_due_time_on_the_clock(place):
     for i in range(10):
         place.add("t", str(i), "--delay", "%dms" % (100 + 37 * i))
     due = {str(i): place.ok("show", "t", str(i))["due_ms"] for i in range(10)}
-    run_until_empty(place, "--handle", trace(place))
+    place.drain(trace(place))
     lines = place.lines("trace")
     expect(10, len(lines))
     for line in lines:
@@ -63,7 +51,7 @@ def jobs_run_in_the_order_of_their_due_times(place):
         due = base + datetime.timedelta(seconds=seconds)
         place.add("t", job_id, "--at", due.strftime("%Y-%m-%dT%H:%M:%S.") +
                   "%03dZ" % (due.microsecond // 1000))
-    run_until_empty(place, "--handle", echo(place))
+    place.drain(place.echo())
     expect(["a", "b", "c"], [line["id"] for line in place.lines("out")])
 
 
@@ -72,8 +60,7 @@ def counters_are_logged_at_the_end_as_many_as_there_may_be(place):
     for job_id in ("1", "2"):
         place.add("t", job_id)
     place.add("quiet", "1")
-    result = run_until_empty(place, "--handle", "t=blocking?counters=33",
-                             "--handle", "quiet=blocking")
+    result = place.drain("t=blocking?counters=33", "quiet=blocking")
     lines = [line.split("t counters: ")[1] for line
              in result.err.splitlines() if "counters: " in line]
     expect(["counter_with_a_long_name_%02d=2" % i for i in range(32)],
@@ -87,14 +74,14 @@ def a_deleted_job_is_never_handled(place):
     place.add("t", "gone", "--delay", "1s")
     place.add("t", "stays", "--delay", "1s")
     place.ok("delete", "t", "gone")
-    run_until_empty(place, "--handle", echo(place))
+    place.drain(place.echo())
     expect(["stays"], [line["id"] for line in place.lines("out")])
 
 
 @test
 def a_job_that_always_fails_climbs_its_ladder_and_is_dead(place):
     place.add("t", "42", "--retry", "200ms 400ms 800ms", "--body", '"x"')
-    run_until_empty(place, "--handle", trace(place, fail=99))
+    place.drain(trace(place, fail=99))
     lines = place.lines("trace")
     expect([1, 2, 3, 4], [line["attempt"] for line in lines])
     for before, after, step in zip(lines, lines[1:], (200, 400, 800)):
@@ -106,9 +93,7 @@ def a_job_that_always_fails_climbs_its_ladder_and_is_dead(place):
            [job[name] for name in ("id", "state", "reason", "error", "body")])
     expect([4, 4], [job["attempt"], job["failures"]])
     expect(job, place.ok("show", "t", "42"))
-    stats = place.stats("t")
-    expect([1, 3, 1], [stats["dead"], stats["retried_total"],
-                       stats["failed_total"]])
+    place.expect_stats("t", dead=1, retried_total=3, failed_total=1)
     expect_in("exhausted: told to retry", place.weir("dead", "list", "t").out)
 
 
@@ -116,8 +101,7 @@ def a_job_that_always_fails_climbs_its_ladder_and_is_dead(place):
 def the_ladder_of_the_worker_counts_where_the_job_has_none(place):
     place.add("t", "own", "--retry", "none")
     place.add("t", "none")
-    run_until_empty(place, "--handle", trace(place, fail=99), "--retry",
-                    "10ms 10ms")
+    place.drain(trace(place, fail=99), flags=("--retry", "10ms 10ms"))
     ids = [line["id"] for line in place.lines("trace")]
     expect([1, 3], [ids.count("own"), ids.count("none")])
 
@@ -125,17 +109,15 @@ def the_ladder_of_the_worker_counts_where_the_job_has_none(place):
 @test
 def a_job_that_fails_twice_succeeds_on_the_third_attempt(place):
     place.add("t", "42", "--retry", "50ms ...")
-    run_until_empty(place, "--handle", "t=flaky?fail=2")
-    stats = place.stats("t")
-    expect([1, 2, 0], [stats["done_total"], stats["retried_total"],
-                       stats["dead"]])
+    place.drain("t=flaky?fail=2")
+    place.expect_stats("t", done_total=1, retried_total=2, dead=0)
     place.weir("show", "t", "42").expect_complaint(3)
 
 
 @test
 def a_job_that_fails_for_good_is_dead_at_once(place):
     place.add("t", "42")
-    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail")
+    place.drain("t=flaky?fail=9&verdict=fail")
     (job,) = place.ok("dead", "list", "t")
     expect(["failed", 1], [job["reason"], job["attempt"]])
 
@@ -143,7 +125,7 @@ def a_job_that_fails_for_good_is_dead_at_once(place):
 @test
 def a_snooze_uses_no_attempt(place):
     place.add("t", "42", "--retry", "none")
-    run_until_empty(place, "--handle", trace(place, fail=3, verdict="snooze"))
+    place.drain(trace(place, fail=3, verdict="snooze"))
     expect([1] * 4, [line["attempt"] for line in place.lines("trace")])
     expect(1, place.stats("t")["done_total"])
 
@@ -153,7 +135,7 @@ def a_job_not_started_within_its_ttl_is_dropped_and_counted(place):
     place.add("t", "late", "--ttl", "50ms")
     place.add("t", "patient", "--ttl", "1h")
     time.sleep(0.2)
-    run_until_empty(place, "--handle", echo(place))
+    place.drain(place.echo())
     expect(["patient"], [line["id"] for line in place.lines("out")])
     expect(1, place.stats("t")["expired_total"])
 
@@ -161,7 +143,7 @@ def a_job_not_started_within_its_ttl_is_dropped_and_counted(place):
 @test
 def a_dead_id_exists_and_can_be_deleted(place):
     place.add("t", "42")
-    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail")
+    place.drain("t=flaky?fail=9&verdict=fail")
     place.weir("add", "t", "--id", "42").expect_complaint(4, "\"42\"")
     expect("dead", place.ok("delete", "t", "42")["was"])
     expect([], place.ok("dead", "list", "t"))
@@ -171,8 +153,7 @@ def a_dead_id_exists_and_can_be_deleted(place):
 def the_bound_of_dead_jobs_pushes_out_the_oldest(place):
     for i in range(4):
         place.add("t", str(i), "--delay", "%dms" % (200 * i))
-    run_until_empty(place, "--handle", "t=flaky?fail=9&verdict=fail",
-                    "--max-dead", "2")
+    place.drain("t=flaky?fail=9&verdict=fail", flags=("--max-dead", "2"))
     expect(["2", "3"], [job["id"] for job in place.ok("dead", "list", "t")])
     expect(1, min(1, place.stats("t")["dropped_total"]))
 
@@ -183,7 +164,7 @@ def bodies_reach_the_handler_as_they_were_added(place):
               '{"a":[1,2.5,null,true,{"b":"c"}]}']
     for i, body in enumerate(bodies):
         place.add("t", str(i), "--body", body)
-    run_until_empty(place, "--handle", echo(place))
+    place.drain(place.echo())
     got = {line["id"]: line["body"] for line in place.lines("out")}
     expect({str(i): json.loads(body) for i, body in enumerate(bodies)}, got)
 
@@ -192,8 +173,7 @@ def bodies_reach_the_handler_as_they_were_added(place):
 def several_topics_have_a_handler_each(place):
     place.add("one", "1")
     place.add("two", "2")
-    run_until_empty(place, "--handle", echo(place, "one"), "--handle",
-                    trace(place, "two"))
+    place.drain(place.echo("one"), trace(place, "two"))
     expect(["1"], [line["id"] for line in place.lines("out")])
     expect(["2"], [line["id"] for line in place.lines("trace")])
 
@@ -201,12 +181,11 @@ def several_topics_have_a_handler_each(place):
 @test
 def two_workers_share_the_work_and_no_job_runs_twice(place):
     place.add_many("t", 120, "--delay", "2s")
-    workers = [place.start("run", "--until-empty", "--concurrency", "2",
-                           "--prefetch", "0", "--handle",
-                           trace(place)) for _ in range(2)]
+    workers = [place.work(trace(place), flags=(
+        "--until-empty", "--concurrency", "2", "--prefetch", "0"))
+        for _ in range(2)]
     for worker in workers:
-        worker.communicate(timeout=PATIENCE)
-        expect(0, worker.returncode)
+        end_cleanly(worker)
     ids = sorted(int(line["id"]) for line in place.lines("trace"))
     expect(list(range(120)), ids)
     expect(120, place.stats("t")["done_total"])
@@ -215,30 +194,26 @@ def two_workers_share_the_work_and_no_job_runs_twice(place):
 @test
 def until_empty_waits_for_what_another_worker_runs(place):
     place.add("t", "42")
-    holder = place.start("run", "--handle", trace(place, verdict="hold"),
-                         "--lease", "3s")
+    holder = place.work(trace(place, verdict="hold"), flags=("--lease", "3s"))
     eventually(lambda: place.lines("trace"), "the job is held")
-    waiter = place.start("run", "--until-empty", "--handle", echo(place),
-                         "--lease", "3s")
+    waiter = place.work(place.echo(), flags=("--until-empty", "--lease", "3s"))
     time.sleep(1.0)
     expect(None, waiter.poll(), "it waits")
     holder.kill()
-    waiter.communicate(timeout=PATIENCE)
-    expect(0, waiter.returncode)
+    end_cleanly(waiter)
     expect(["42"], [line["id"] for line in place.lines("out")])
 
 
 @test
 def a_job_deleted_while_it_runs_never_runs_again(place):
     place.add("t", "42")
-    holder = place.start("run", "--handle", trace(place, verdict="hold"),
-                         "--lease", "1s")
+    holder = place.work(trace(place, verdict="hold"), flags=("--lease", "1s"))
     eventually(lambda: place.lines("trace"), "the job is held")
     result = place.weir("delete", "t", "42", "--json")
     expect([0, "running"], [result.code, result.json["was"]])
     expect_in("not interrupted", result.err)
     holder.kill()
-    run_until_empty(place, "--handle", echo(place), "--lease", "1s")
+    place.drain(place.echo(), flags=("--lease", "1s"))
     expect([], place.lines("out"))
     place.weir("show", "t", "42").expect_complaint(3, "\"42\"")
 
@@ -250,26 +225,23 @@ def until_empty_tells_when_what_is_left_is_paused(place):
     redis.send("HSET weir:{t}:meta paused 1")
     redis.line()
     redis.close()
-    result = place.weir("run", "--until-empty", "--handle", echo(place),
+    result = place.weir("run", "--until-empty", "--handle", place.echo(),
                         "--log-level", "error")
     result.expect_complaint(1, "\"t\"", "paused", "1 jobs")
 
 
 @test
 def until_empty_ends_at_once_where_nothing_is(place):
-    run_until_empty(place, "--handle", echo(place))
+    place.drain(place.echo())
 
 
 @test
 def a_worker_killed_with_jobs_in_hand_loses_none(place):
-    for i in range(20):
-        place.add("t", str(i))
-    victim = place.start("run", "--handle", trace(place, verdict="hold"),
-                         "--lease", "1s")
+    place.add_many("t", 20)
+    victim = place.work(trace(place, verdict="hold"), flags=("--lease", "1s"))
     eventually(lambda: place.lines("trace"), "a job is held")
-    victim.kill()
-    victim.wait()
-    run_until_empty(place, "--handle", echo(place), "--lease", "1s")
+    kill(victim)
+    place.drain(place.echo(), flags=("--lease", "1s"))
     ids = sorted(int(line["id"]) for line in place.lines("out"))
     expect(list(range(20)), ids)
 
@@ -277,30 +249,25 @@ def a_worker_killed_with_jobs_in_hand_loses_none(place):
 @test
 def sigterm_ends_a_worker_with_exit_0(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: place.lines("out"), "the job ran")
-    worker.send_signal(signal.SIGTERM)
-    _, err = worker.communicate(timeout=PATIENCE)
-    expect(0, worker.returncode)
+    err = stop_cleanly(worker)
     expect_in("info SIGTERM", err)
-    stats = place.stats("t")
-    expect([1, 0, 0], [stats["done_total"], stats["running"], stats["ready"]])
+    place.expect_stats("t", done_total=1, running=0, ready=0)
 
 
 @test
 def a_worker_that_ended_is_not_registered_as_idle(place):
     kinds = ("delay", "bounded", "sync", "concurrent")
-    handles = []
     for kind in kinds:
         place.ok("topic", "set", kind, "kind=" + kind)
-        handles += ["--handle", echo(place, kind)]
     redis = Redis(os.path.join(place.data, "redis.sock"))
 
     def sleepers(kind):
         redis.send("ZCARD weir:{%s}:idle" % kind)
         return redis.line()
 
-    worker = place.start("run", *handles)
+    worker = place.work(*(place.echo(kind) for kind in kinds))
     for kind in kinds:
         eventually(lambda: sleepers(kind) == ":1", "it sleeps: " + kind)
     stop_cleanly(worker)
@@ -313,15 +280,15 @@ def a_worker_with_a_pending_job_is_registered_behind_others(place):
     place.ok("topic", "set", "bounded", "kind=bounded")
     place.add("delay", "1")
     place.ok("add", "bounded", "--id", "1", "--group", "g")
-    handler = "later?after=9s&file=" + place.path("out")
+    later = [place.handler("later", topic, after="9s", file="out")
+             for topic in ("delay", "bounded")]
     redis = Redis(os.path.join(place.data, "redis.sock"))
 
     def ask(command):
         redis.send(command)
         return redis.line()
 
-    worker = place.start("run", "--handle", "delay=" + handler, "--handle",
-                         "bounded=" + handler)
+    worker = place.work(*later)
     for topic in ("delay", "bounded"):
         idle = "weir:{%s}:idle" % topic
         eventually(lambda: ask("ZCARD " + idle) == ":1", "it sleeps: " + topic)
@@ -336,29 +303,27 @@ def a_worker_with_a_pending_job_is_registered_behind_others(place):
 
 @test
 def sigint_ends_a_worker_with_exit_0(place):
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: place.server_pid(), "the server runs")
     place.add("t", "1")
     eventually(lambda: place.lines("out"), "the job ran")
     worker.send_signal(signal.SIGINT)
-    worker.communicate(timeout=PATIENCE)
-    expect(0, worker.returncode)
+    end_cleanly(worker)
 
 
 @test
 def sighup_ends_a_worker_as_sigterm_does(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: place.lines("out"), "the job ran")
     worker.send_signal(signal.SIGHUP)
-    _, err = worker.communicate(timeout=PATIENCE)
-    expect(0, worker.returncode, err)
+    err = end_cleanly(worker)
     expect_in("info SIGHUP: finishing what runs", err)
 
 
 @test
 def sigusr1_and_sigusr2_do_nothing(place):
-    worker = place.start("run", "--handle", echo(place))
+    worker = place.work(place.echo())
     eventually(lambda: hears_sigterm(worker), "it has its handlers")
     worker.send_signal(signal.SIGUSR1)
     worker.send_signal(signal.SIGUSR2)
@@ -370,21 +335,19 @@ def sigusr1_and_sigusr2_do_nothing(place):
 @test
 def a_signal_that_is_passed_on_twice_counts_once(place):
     place.add("t", "1")
-    worker = place.start("run", "--handle", "t=later?after=1s&file=" +
-                         place.path("out"))
+    worker = place.work(place.handler("later", after="1s", file="out"))
     eventually(lambda: os.path.exists(place.path("out")) and
                os.path.getsize(place.path("out")), "the job runs")
     worker.send_signal(signal.SIGTERM)
     worker.send_signal(signal.SIGINT)
-    _, err = worker.communicate(timeout=PATIENCE)
-    expect(0, worker.returncode, err)
+    err = end_cleanly(worker)
     expect(1, err.count("finishing what runs") + err.count(" again: "))
     expect(1, place.stats("t")["done_total"])
 
 
 @test
 def log_lines_carry_time_and_level(place):
-    result = run_until_empty(place, "--handle", echo(place))
+    result = place.drain(place.echo())
     lines = [line for line in result.err.splitlines()
              if "serving t with" in line]
     expect(1, len(lines))
@@ -392,7 +355,7 @@ def log_lines_carry_time_and_level(place):
     expect([2, 5, 8, 12], [clock.index(":"), clock.index(":", 3),
                            clock.index("."), len(clock)])
     expect("info", level)
-    result = place.weir("run", "--until-empty", "--handle", echo(place),
+    result = place.weir("run", "--until-empty", "--handle", place.echo(),
                         "--log-level", "error")
     expect([0, ""], [result.code, result.err])
 
@@ -424,10 +387,7 @@ def cpu_seconds(pid):
 
 @test
 def an_idle_worker_of_ten_topics_is_nearly_silent(place):
-    handles = []
-    for i in range(10):
-        handles += ["--handle", echo(place, "t%d" % i)]
-    worker = place.start("run", *handles)
+    worker = place.work(*(place.echo("t%d" % i) for i in range(10)))
     eventually(lambda: place.server_pid(), "the server runs")
     place.add("t9", "1")
     eventually(lambda: place.lines("out"), "the worker works")
@@ -445,14 +405,10 @@ def streams_that_came_closed_do_not_become_connections(place):
     place.add("t", "1")
     process = subprocess.Popen(
         ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", WEIR, "run", "--handle",
-         echo(place, "t")], env=place.env)
+         place.echo("t")], env=place.env)
     place.started.append(process)
     eventually(lambda: place.lines("out"), "the worker works")
     for fd in range(3):
         expect("/dev/null", os.readlink("/proc/%d/fd/%d" % (process.pid, fd)))
     process.terminate()
     expect(0, process.wait(PATIENCE))
-
-
-if __name__ == "__main__":
-    main()

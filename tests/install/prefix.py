@@ -7,9 +7,6 @@ import subprocess
 
 from e2e import BUILD, PATIENCE, expect
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))
-
 
 def install(place):
     """Install into place/prefix; commands of the place then find it."""

@@ -6,8 +6,8 @@ import re
 import shutil
 import subprocess
 
-from e2e import WEIR, expect, expect_in, expect_true, main, test
-from prefix import ROOT, blocks, install, shell, write
+from e2e import ROOT, WEIR, expect, expect_in, expect_true, test
+from prefix import blocks, install, shell, write
 
 TRIAL = """
 #include <weir/test.h>
@@ -281,7 +281,3 @@ def the_service_runs_what_is_installed(place):
         expect_in("ExecStart=%s/bin/weir run --config "
                   "${CREDENTIALS_DIRECTORY}/weir.conf\n" % prefix, unit)
         expect_in("Type=notify\n", unit)
-
-
-if __name__ == "__main__":
-    main()

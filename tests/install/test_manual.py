@@ -6,8 +6,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, WEIR, expect, expect_in, expect_true, main, test
-from prefix import ROOT
+from e2e import BUILD, ROOT, WEIR, expect, expect_in, expect_true, test
 
 BENCH = os.path.join(os.path.dirname(WEIR), "weir-bench")
 
@@ -88,7 +87,3 @@ def weir_conf_has_every_option_that_no_help_lists(_):
     expect(sorted({option for _, option in rows} - listed), sorted(named))
     for section in {section for section, _ in rows}:
         expect_in(".It Cm " + section, text)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ import glob
 import os
 import subprocess
 
-from e2e import BUILD, PATIENCE, expect, expect_in, expect_true, main, test
+from e2e import BUILD, PATIENCE, expect, expect_in, expect_true, test
 from prefix import blocks, shell, use, write
 
 
@@ -65,7 +65,3 @@ def a_package_is_installed_and_passes_its_smoke_test(place):
                  "--log=/dev/null -r weir"
           % root)
     expect_true(not os.path.exists(root + "/usr/bin/weir"), "it is gone")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,16 +8,12 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
-
-from account import Account, Fault, Job, read_runs  # noqa: E402
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_true,  # noqa: E402
-                 terminate)
-from server import Client, Refused  # noqa: E402
+from account import Account, Fault, Job, read_runs
+from e2e import PATIENCE, WEIR, eventually, expect, expect_true, terminate
+from server import Client, Refused
 
 TOPIC = "t"
 SEED = int(os.environ.get("WEIR_CHAOS_SEED", "1"))

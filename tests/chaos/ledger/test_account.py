@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The account sees each thing that can be wrong."""
 
-import os
-import sys
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
-
-from account import Account, Fault, Job, read_runs  # noqa: E402
-from e2e import expect, expect_in, expect_true, main, test  # noqa: E402
+from account import Account, Fault, Job, read_runs
+from e2e import expect, expect_in, expect_true, test
 
 GOOD = "S 1 5 1 1000\nE 1 5 done 1010\n"
 
@@ -135,7 +131,3 @@ def the_way_back_after_a_death_is_measured(_place):
         expect([delay], result.delays_after_last(
             [("a", 1200), ("b", other)], 1000), other)
     expect_true(not result.wrong, result.wrong)
-
-
-if __name__ == "__main__":
-    main()

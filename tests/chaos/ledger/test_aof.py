@@ -7,7 +7,7 @@ import io
 import os
 
 from ledger import TOPIC, Ledger
-from e2e import eventually, expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, test
 from scripts import script_texts
 from server import Client, Server
 from tap import read_command
@@ -153,7 +153,3 @@ def a_claim_that_was_cut_in_two_leaves_no_job_behind(place):
     ledger.heart.stop()
     ledger.check_server()
     expect_true(len(ledger.runs()) == 16, "the other half ran")
-
-
-if __name__ == "__main__":
-    main()

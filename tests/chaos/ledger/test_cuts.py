@@ -12,7 +12,7 @@ import threading
 from ledger import TOPIC, Ledger
 from gate import Gate
 from account import Account, Job
-from e2e import eventually, expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, test
 from server import Server
 from walker import expect_sound
 
@@ -129,7 +129,3 @@ def a_server_killed_instead_of_any_command_loses_nothing(place):
 @test
 def a_server_killed_ahead_of_any_answer_loses_nothing(place):
     sweep(place, True)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,7 @@ commands rely on that.
 import time
 
 from ledger import Ledger
-from e2e import eventually, expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, test
 from scripts import script_texts
 from server import Client, Refused, Server
 from tap import Tap
@@ -265,7 +265,3 @@ def what_a_server_refuses_in_a_script_leaves_no_half_state(place):
            {"delay/add", "delay/claim", "delay/settle",
             "delay/slot"}, "jobs were nowhere")
     expect_true(min(examiner.refusals.values()) > 10, "calls were refused")
-
-
-if __name__ == "__main__":
-    main()

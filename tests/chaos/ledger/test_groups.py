@@ -6,13 +6,9 @@ import collections
 import os
 import random
 import signal
-import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "../../e2e"))
-
-from e2e import (PATIENCE, expect, expect_true, main, terminate,  # noqa: E402
-                 test)
+from e2e import PATIENCE, expect, expect_true, terminate, test
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("WEIR_CHAOS_SEED", "1"))
@@ -149,7 +145,3 @@ def killed_workers_lose_no_event_and_change_no_order(place):
     print("%d events, %d faults: %d ran, %d of them again, %d batches late, "
           "%d were dropped" % (groups.count, KILLS, len(seen), repeated,
                                len(late), dropped))
-
-
-if __name__ == "__main__":
-    main()

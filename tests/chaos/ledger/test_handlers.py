@@ -5,7 +5,7 @@ process down."""
 import time
 
 from ledger import TOPIC, Ledger, now_ms
-from e2e import eventually, expect, expect_in, expect_true, main, test
+from e2e import eventually, expect, expect_in, expect_true, test
 from server import Server
 
 LEASE_MS = 2000
@@ -90,7 +90,3 @@ def a_poison_job_is_dead_and_its_neighbours_are_not_blamed(place):
     # The first crash blames nobody, then max_crashes of 3.
     expect(4, deaths)
     expect(4, len(account.runs["11"]))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ import os
 import time
 
 from ledger import Ledger, cpu_seconds
-from e2e import expect, expect_true, eventually, main, test
+from e2e import eventually, expect, expect_true, test
 from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
@@ -126,7 +126,3 @@ def after_everything_idle_workers_are_quiet(place):
     expect_true(used <= 0.3, "%s s of CPU" % used)
     expect_true(commands <= 100, "%d commands" % commands)
     ledger.close("idle")
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ import os
 import time
 
 from ledger import SEED, Ledger, Outage, expect_alive
-from e2e import eventually, expect, main, test
+from e2e import eventually, expect, test
 from proxy import Proxy
 from server import Server
 
@@ -107,7 +107,3 @@ def a_replica_that_takes_over_has_every_job_it_had_heard_of(place):
     expect(0, account.counts["never added"])
     proxy.close()
     line.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ import os
 import time
 
 from ledger import TOPIC, Ledger, Outage, expect_alive
-from e2e import eventually, expect, expect_true, main, test
+from e2e import eventually, expect, expect_true, test
 from server import Server
 from walker import expect_sound
 
@@ -93,7 +93,3 @@ def a_full_server_takes_no_jobs_and_loses_none(place):
         ledger.during("server full", fill)
         expect_alive(ledger, "the server was full")
     ledger.close("server full for %d s, %d times" % (AWAY_S, ROUNDS))
-
-
-if __name__ == "__main__":
-    main()

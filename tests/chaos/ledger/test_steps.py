@@ -12,8 +12,8 @@ import subprocess
 
 from ledger import now_ms
 from account import Account, Fault, Job, read_runs
-from e2e import BUILD, PATIENCE, TEST_PLUGINS, eventually, expect, expect_true
-from e2e import main, test
+from e2e import (BUILD, PATIENCE, TEST_PLUGINS, eventually, expect,
+                 expect_true, test)
 from server import Server
 
 STEP_WORKER = os.path.abspath(os.path.join(BUILD, "tests", "step_worker"))
@@ -185,7 +185,3 @@ def a_worker_killed_at_any_step_of_handling_suspects_loses_nothing(place):
     begun = first_step(place, "ran")
     names, repeated = walk_all(place, [begun])
     report("suspects", names, repeated)
-
-
-if __name__ == "__main__":
-    main()

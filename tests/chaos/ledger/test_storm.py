@@ -6,7 +6,7 @@ import os
 import time
 
 from ledger import SEED, Ledger, expect_alive
-from e2e import expect, expect_true, main, test
+from e2e import expect, expect_true, test
 from proxy import Proxy
 from server import Server
 
@@ -128,7 +128,3 @@ def every_fault_in_any_order_loses_nothing(place):
     expect_true(after - before <= GROWTH_KIB, "the worker does not grow")
     expect_true(left - empty <= GROWTH_KIB, "the server keeps nothing")
     storm.proxy.close()
-
-
-if __name__ == "__main__":
-    main()
