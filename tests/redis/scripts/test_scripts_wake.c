@@ -144,3 +144,13 @@ TEST(sleepers_that_never_come_back_do_not_pile_up)
     EXPECT_INT(1000, redis_int(script_proc, "ZCARD weir:{t}:idle"));
     script_teardown();
 }
+
+/* It would look each second, and jobs that are due then came late. */
+TEST(a_worker_falls_asleep_on_a_full_server)
+{
+    script_setup();
+    EXPECT_STR("1", script_add('a', "1", "r60000"));
+    EXPECT_STR("OK", script_text("CONFIG SET maxmemory 1"));
+    EXPECT_STR("w2", claim_as("w2", "1", "0"));
+    script_teardown();
+}

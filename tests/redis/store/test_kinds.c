@@ -25,7 +25,7 @@ static double first_end(const char *kind)
     return strtod(text, NULL);
 }
 
-static void add_one(struct host *host, const char *kind)
+static void add_one(struct host *host, const char *kind, int number)
 {
     static const uint8_t seven[] = {7};
     struct weir__record record = {.body = {seven, 1}};
@@ -35,7 +35,7 @@ static void add_one(struct host *host, const char *kind)
         job.group = weir__slice_str("g");
     EXPECT_INT(WEIR_OK,
                host->store->ops->add(host->topic, &job, host_added, host));
-    AWAIT(host->added == 1);
+    AWAIT(host->added == number);
 }
 
 /* A worker with one run of the kind out, under a long lease, and a keeper that
@@ -50,7 +50,7 @@ static struct host *open_with_run(const char *kind)
     host = host_open_kind("w", kind);
     host_serve_with(host, &long_lease);
     EXPECT_INT(0, host_claim(host, 0, LEASE_SHORT_MS));
-    add_one(host, kind);
+    add_one(host, kind, 1);
     while (host->runs == NULL)
         (void)host_claim(host, 1, LEASE_LONG_MS);
     return host;
@@ -89,6 +89,101 @@ TEST(leases_of_each_kind_outlive_a_handler_of_each_other_kind)
         AWAIT(host->store->ops->unsettled(host->topic) == 0);
         EXPECT_INT(0, host->refused);
         EXPECT_TRUE(strstr(world_log, "leases are gone") == NULL);
+        world_close();
+    }
+}
+
+/* --- a full server ------------------------------------------------------- */
+
+static void set_full(bool is_full)
+{
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory %d", is_full));
+}
+
+static void await_run(struct host *host)
+{
+    while (host->runs == NULL)
+        (void)host_claim(host, 1, LEASE_LONG_MS);
+}
+
+TEST(leases_of_each_kind_are_renewed_on_a_full_server)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct host *host;
+
+        if (strcmp(kinds[i], "sync") == 0)
+            continue;
+        host = open_with_run(kinds[i]);
+        set_full(true);
+        hold_loop(host, kinds[i], kinds[i]);
+        world_close();
+    }
+}
+
+TEST(a_full_server_gives_out_jobs_of_each_kind)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct host *host = open_with_run(kinds[i]);
+
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        add_one(host, kinds[i], 2);
+        set_full(true);
+        EXPECT_INT(WEIR_OK, host_pause(host, true));
+        EXPECT_INT(WEIR_OK, host_pause(host, false));
+        await_run(host);
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        AWAIT(host->store->ops->unsettled(host->topic) == 0);
+        EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
+        EXPECT_TRUE(strstr(world_log, "OOM") == NULL);
+        world_close();
+    }
+}
+
+static void come_again(const char *kind, enum weir__outcome outcome)
+{
+    struct host *host = open_with_run(kind);
+
+    add_one(host, kind, 2); /* one of its group, too */
+    set_full(true);
+    host_settle_all(host, outcome);
+    while (host->arrived < 3) {
+        (void)host_claim(host, 1, LEASE_LONG_MS);
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        EXPECT_TRUE(strstr(world_log, "OOM") == NULL);
+    }
+    world_close();
+}
+
+TEST(what_was_not_started_goes_back_on_a_full_server)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        come_again(kinds[i], WEIR__OUTCOME_RETURN);
+}
+
+/* Nobody but its worker has it. */
+TEST(a_message_of_a_queue_is_retried_on_a_full_server)
+{
+    come_again("sync", WEIR__OUTCOME_RETRY);
+    come_again("concurrent", WEIR__OUTCOME_RETRY);
+}
+
+TEST(a_suspect_of_each_kind_starts_on_a_full_server)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct host *host, *other;
+
+        if (strcmp(kinds[i], "sync") == 0 ||
+            strcmp(kinds[i], "concurrent") == 0)
+            continue; /* these have none */
+        host = open_with_run(kinds[i]);
+        other = host_open_kind("other", kinds[i]);
+        host_close(host);
+        leases_pass();
+        set_full(true);
+        await_run(other);
+        EXPECT_TRUE(other->runs->is_suspect);
+        EXPECT_INT(WEIR_OK, host_start(other, other->runs));
+        EXPECT_TRUE(strstr(world_log, "OOM") == NULL);
         world_close();
     }
 }

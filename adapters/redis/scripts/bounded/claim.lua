@@ -24,6 +24,7 @@
 --#include bounds
 --#include fit
 --#include wake
+--#include full
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
                                tonumber(ARGV[7])
@@ -37,6 +38,7 @@ if not known[4] then
 elseif known[4] ~= ARGV[2] then
   return { -1, known[4] }
 end
+needs_no_room(lease)
 local revision = number_of(known[2]) * 2
 if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
   known[3] = ARGV[8]

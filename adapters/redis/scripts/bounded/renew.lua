@@ -7,9 +7,11 @@
 -- Reply { token, ... } of the batches that are somebody else's.
 --#include number
 --#include group
+--#include full
 local lease, out = unpack(KEYS)
 local lease_ms, lost = tonumber(ARGV[1]), {}
 local now = now_ms()
+needs_no_room(lease)
 for i = 2, #ARGV, 2 do
   local token, ended, left = read_state(call('HGET', out, ARGV[i]))
   if token ~= ARGV[i + 1] then

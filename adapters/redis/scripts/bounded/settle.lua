@@ -15,6 +15,7 @@
 --#include group
 --#include bounds
 --#include wake
+--#include full
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local topic = ARGV[1]
 local now = now_ms()
@@ -31,6 +32,7 @@ local function give_back(at, list, batch, number)
     push_back(list, { unpack(ARGV, at + 11, at + 10 + number) })
   elseif number < 0 then
     number = tonumber(ARGV[at + 9])
+    needs_no_room(lease)
     if call('EXISTS', batch) == 0 then
       number = 0 -- somebody deleted it
     elseif call('EXISTS', list) == 0 then

@@ -6,7 +6,9 @@
 -- Reply { 1 }, or { 0, ms until it is free by itself }
 local call = redis.call
 --#include wake
+--#include full
 local lock, lockers = KEYS[1], KEYS[2]
+needs_no_room(lockers)
 if call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then return { 1 } end
 local free_ms = call('PTTL', lock)
 if free_ms == -1 then -- nobody's: those of consumers end by themselves

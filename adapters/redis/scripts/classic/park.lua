@@ -5,7 +5,9 @@
 -- ARGV  consumer, lease ms, message
 -- Reply { 1 }
 local call = redis.call
+--#include full
 local time = call('TIME')
+needs_no_room(KEYS[2]) -- the message lies nowhere else
 call('HSET', KEYS[1], ARGV[1], ARGV[3])
 call('ZADD', KEYS[2], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2],
      ARGV[1])

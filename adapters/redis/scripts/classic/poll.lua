@@ -11,10 +11,12 @@
 --#include message
 --#include number
 --#include topic
+--#include full
 --#include wake
 local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
 local stored = topic_kind(meta, ids, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
+needs_no_room(alive)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if tonumber(ARGV[4]) >= 0 and call('HGET', meta, 'delay') ~= ARGV[4] then

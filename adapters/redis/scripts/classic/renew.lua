@@ -5,11 +5,13 @@
 -- ARGV  lease ms, then name of a consumer, token, ...
 -- Reply { token, ... } of what is somebody else's by now
 local call = redis.call
+--#include full
 local time = call('TIME')
 local till = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lost = {}
 for i = 2, #ARGV, 2 do
   if call('ZSCORE', KEYS[1], ARGV[i]) then
+    needs_no_room(KEYS[1])
     call('ZADD', KEYS[1], till, ARGV[i])
   else
     lost[#lost + 1] = ARGV[i + 1]

@@ -11,8 +11,10 @@
 --#include number
 --#include wake
 --#include queue
+--#include full
 local fifo, parked, alive, meta, options, idle = unpack(KEYS)
 local topic, consumer, what = ARGV[1], ARGV[2], ARGV[3]
+if what ~= 'done' then needs_no_room(alive) end -- nobody else may have it
 if consumer ~= '' then
   if call('HDEL', parked, consumer) == 0 then return { 0 } end
   call('ZREM', alive, consumer)

@@ -16,6 +16,7 @@
 --       Where the revision is another one nothing is taken.
 --#include number
 --#include past
+--#include full
 --#include external
 --#include fit
 local time = call('TIME')

@@ -18,6 +18,7 @@
 --#include number
 --#include past
 --#include entry
+--#include full
 --#include external
 --#include fit
 local time = call('TIME')

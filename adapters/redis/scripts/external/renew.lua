@@ -7,6 +7,7 @@
 -- Reply { token, ... } of the claims that are lost
 local call = redis.call
 --#include entry
+--#include full
 local time = call('TIME')
 local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lease, run, source = KEYS[1], KEYS[2], KEYS[3]
@@ -16,6 +17,7 @@ for i = 4, #ARGV do
   if not call('ZSCORE', lease, token) then
     lost[#lost + 1] = token
   else
+    needs_no_room(lease)
     call('ZADD', lease, deadline, token)
     local ids = {}
     for _, id in ipairs(ARGV[2] == '' and {} or

@@ -22,6 +22,7 @@
 --#include due
 --#include topic
 --#include wake
+--#include full
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local meta, wait, run, lease, held, past, dead, auto, source =
@@ -60,6 +61,7 @@ local function take_auto(token, jobs)
   local left = number_of(call('HGET', auto, digits(token)))
   local taken = min(left, jobs)
   if left > jobs then
+    needs_no_room(run)
     tally(auto, digits(token), -jobs)
   elseif left > 0 then
     call('HDEL', auto, digits(token))

@@ -7,9 +7,11 @@
 local call = redis.call
 --#include number
 --#include past
+--#include full
 local run, past, id = KEYS[1], KEYS[2], ARGV[2]
 if call('ZSCORE', run, id) ~= ARGV[1] then return { 0 } end
 local fields = read_past(call('HGET', past, id))
 fields[7] = 1
+needs_no_room(run)
 call('HSET', past, id, cmsgpack.pack(fields))
 return { 1 }

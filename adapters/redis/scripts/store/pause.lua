@@ -10,11 +10,13 @@
 local call = redis.call
 --#include topic
 --#include wake
+--#include full
 local ids, meta, idle = unpack(KEYS)
 local topic, kind = ARGV[1], ARGV[2]
 local stored = topic_kind(meta, ids, kind ~= '' and kind or 'delay')
 if kind ~= '' and stored ~= kind then return { -1, stored } end
 if ARGV[3] == '1' then
+  needs_no_room(idle)
   call('HSET', meta, 'paused', 1)
   return { 1 }
 end
