@@ -2,6 +2,7 @@
 #include "bench/flags.h"
 
 #include "bench/options.h"
+#include "core/assert.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -158,9 +159,11 @@ static void print_defaults(const struct bench_options *fallback)
                      "none";
     size_t at = strlen(text);
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         at += put_default(text + at, sizeof(text) - at, all[i].flag,
                           all[i].value);
+        WEIR_ASSERT(at < sizeof(text));
+    }
     (void)printf("\n");
     print_wrapped(text);
 }

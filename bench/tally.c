@@ -19,16 +19,17 @@ struct bench_tally *bench_tally_init(void *memory, int64_t jobs)
 
 bool bench_tally_mark(struct bench_tally *tally, int64_t number)
 {
-    uint8_t before;
+    uint8_t before = 0;
 
     if (number < 0 || number >= tally->jobs) {
         atomic_fetch_add(&tally->foreign, 1);
         return false;
     }
-    before = atomic_fetch_add_explicit(&tally->runs[number], 1,
-                                       memory_order_relaxed);
-    if (before == UINT8_MAX)
-        atomic_store(&tally->runs[number], UINT8_MAX); /* it went round */
+    while (before < UINT8_MAX &&
+           !atomic_compare_exchange_weak_explicit(
+               &tally->runs[number], &before, (uint8_t)(before + 1),
+               memory_order_relaxed, memory_order_relaxed))
+        ; /* another process counted */
     return before == 0;
 }
 

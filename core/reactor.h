@@ -57,7 +57,7 @@ struct weir__reactor_options {
     const struct weir__log *log; /* kept */
 };
 
-/* NULL when out of memory. Stores are attached afterwards. */
+/* NULL when out of memory. The store is attached afterwards. */
 struct weir__reactor *
 weir__reactor_new(const struct weir__reactor_options *options);
 void weir__reactor_free(struct weir__reactor *reactor);
@@ -92,8 +92,12 @@ int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
                                 const char *topic, const char *on_dead,
                                 struct weir_error *err);
 
+/* Call `fn` at the end of each turn in which a topic came to have nothing left
+ * to do here; takes the place of the one before. */
 void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
                            void *arg);
+/* Claim no more, finish what runs, give back the rest; `fn` is called once,
+ * from a tick, when all verdicts are answered. */
 void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
                         void *arg);
 

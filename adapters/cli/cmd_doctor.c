@@ -56,7 +56,7 @@ static void look_at_server(struct weir__doctor *doctor,
                           "the server is still reading its data");
     } else {
         weir__doctor_clock(doctor, probe);
-        weir__doctor_scripts(doctor, probe);
+        (void)weir__doctor_scripts(doctor, probe); /* it is in the list */
         weir__doctor_rights(doctor, probe);
     }
     weir__facts_fini(&facts);

@@ -70,7 +70,8 @@ void weir__doctor_room(struct weir__doctor *doctor,
 /* --- doctor_rights.c: what a server lets us do --------------------------- */
 
 void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe);
-void weir__doctor_scripts(struct weir__doctor *doctor,
+/* False: it denies us scripts. */
+bool weir__doctor_scripts(struct weir__doctor *doctor,
                           struct weir__probe *probe);
 void weir__doctor_rights(struct weir__doctor *doctor,
                          struct weir__probe *probe);

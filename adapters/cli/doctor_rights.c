@@ -4,6 +4,7 @@
 
 #include "adapters/cli/doctor.h"
 
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/script.h"
 
 #include <ctype.h>
@@ -116,7 +117,7 @@ static bool run_script(struct weir__probe *probe, const char **ret_text)
     return weir__probe_ask(probe, run, ret_text) == WEIR_OK;
 }
 
-void weir__doctor_scripts(struct weir__doctor *doctor,
+bool weir__doctor_scripts(struct weir__doctor *doctor,
                           struct weir__probe *probe)
 {
     size_t count = 0, loaded = count_loaded(probe);
@@ -128,12 +129,13 @@ void weir__doctor_scripts(struct weir__doctor *doctor,
         weir__doctor_note(doctor, "scripts", WEIR__HEALTH_OK, NULL,
                           "%zu can be loaded and run, %zu were loaded", count,
                           loaded);
-        return;
+        return true;
     }
     weir__doctor_note(
         doctor, "scripts", WEIR__HEALTH_FAILED,
         "weir works with SCRIPT LOAD and EVALSHA: allow them on the server",
         "scripts cannot be loaded and run: %s", text);
+    return weir__error_classify(text) != WEIR__ERROR_DENIED;
 }
 
 /* --- rights -------------------------------------------------------------- */

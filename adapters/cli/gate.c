@@ -46,9 +46,7 @@ static enum weir__exit judge_rights(struct weir__probe *probe,
     struct weir__doctor doctor = {0};
     enum weir__exit rc = WEIR__EXIT_NONE;
 
-    weir__doctor_scripts(&doctor, probe);
-    if (weir__doctor_worst(&doctor, NULL) == WEIR__HEALTH_FAILED &&
-        strstr(doctor.list[0].text, "NOPERM") != NULL) {
+    if (!weir__doctor_scripts(&doctor, probe) && doctor.count > 0) {
         weir__complain("%s; %s", doctor.list[0].text, doctor.list[0].advice);
         rc = WEIR__EXIT_FAILED;
     }

@@ -29,20 +29,20 @@ static struct weir__rate *add(struct weir__rates *rates, const char *topic)
 }
 
 double weir__rates_next(struct weir__rates *rates, const char *topic,
-                        uint64_t total, double now)
+                        uint64_t total, double now_s)
 {
     struct weir__rate *rate = find(rates, topic);
     double grown = -1.0;
 
     if (rate == NULL)
         rate = add(rates, topic);
-    else if (now > rate->at)
+    else if (now_s > rate->at_s)
         grown = (double)(total >= rate->total ? total - rate->total : total) /
-                (now - rate->at);
+                (now_s - rate->at_s);
     if (rate == NULL)
         return -1.0;
     rate->total = total;
-    rate->at = now;
+    rate->at_s = now_s;
     return grown;
 }
 

@@ -2,15 +2,15 @@
 #ifndef WEIR_CLI_RATES_H
 #define WEIR_CLI_RATES_H
 
-/* How fast the totals of topics grow, from one look to the next. Is told the
- * time. */
+/* How fast the totals of topics grow, from one look to the next. The caller
+ * hands in the time, in seconds. */
 
 #include <weir/weir.h>
 
 struct weir__rate {
     char topic[WEIR_MAX_TOPIC + 1];
     uint64_t total;
-    double at; /* seconds */
+    double at_s;
 };
 
 /* A zeroed struct is empty. */
@@ -23,7 +23,7 @@ struct weir__rates {
  * time passed. A total that fell counts from 0. When out of memory there is no
  * rate. */
 double weir__rates_next(struct weir__rates *rates, const char *topic,
-                        uint64_t total, double now);
+                        uint64_t total, double now_s);
 
 void weir__rates_fini(struct weir__rates *rates);
 

@@ -108,7 +108,7 @@ struct weir_trial_run {
     int64_t elapsed_ms; /* when the verdict came */
 };
 
-/* The runs in the order of their verdicts. */
+/* The runs in the order of their verdicts; NULL beyond the last. */
 WEIR_API size_t weir_trial_run_count(const struct weir_trial *trial);
 WEIR_API const struct weir_trial_run *
 weir_trial_run_at(const struct weir_trial *trial, size_t i);
@@ -130,9 +130,9 @@ struct weir_trial_follow {
     const char *url;
 };
 
-/* In the order in which they were added. Those for the trial's own topic run in
- * it as well (after 1 ms at least), unless their id was there before; those for
- * other topics do not. */
+/* In the order in which they were added; NULL beyond the last. Those for the
+ * trial's own topic run in it as well (after 1 ms at least), unless their id
+ * was there before; those for other topics do not. */
 WEIR_API size_t weir_trial_follow_count(const struct weir_trial *trial);
 WEIR_API const struct weir_trial_follow *
 weir_trial_follow_at(const struct weir_trial *trial, size_t i);
@@ -162,7 +162,7 @@ WEIR_API uint64_t weir_trial_counter(const struct weir_trial *trial,
 WEIR_API void weir_trial_each_counter(const struct weir_trial *trial,
                                       weir_counter_fn fn, void *arg);
 
-/* The lines that were logged, of every level. */
+/* The lines that were logged, of every level; NULL beyond the last. */
 struct weir_trial_line {
     enum weir_level level;
     const char *text;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Claims declarations that are too small. */
+/* Says that each of its option declarations has 8 bytes, fewer than any host
+ * knows. */
 
 #define NAME        "option_small"
 #define OPTION      .name = "rate", .type = WEIR_OPTION_INT, .fallback = "1"
