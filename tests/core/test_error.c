@@ -42,6 +42,10 @@ TEST(setting_an_error_returns_its_code_also_without_an_error)
                weir__error_set(&err, WEIR_EFULL, "%d of %s", 3, "4"));
     EXPECT_INT(WEIR_EFULL, err.code);
     EXPECT_STR("3 of 4", err.text);
+    EXPECT_INT(WEIR_OK, weir__error_code(&err, WEIR_OK));
+    EXPECT_STR("3 of 4", err.text);
+    EXPECT_INT(WEIR_ENOMEM, weir__error_code(&err, WEIR_ENOMEM));
+    EXPECT_STR(weir_error_text(WEIR_ENOMEM), err.text);
 }
 
 TEST(a_sentence_that_is_too_long_is_cut)
