@@ -102,16 +102,15 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
     struct weir__delay_topic *topic = settle->topic;
 
     if (!settle->is_in_backlog) {
-        settle->cost = settle->call.len +
-                       (settle->verdicts + settle->backs) * VERDICT_COST;
-        for (size_t i = 0; i < settle->copy_count; i++)
+        settle->cost = (settle->verdicts + settle->backs) * VERDICT_COST;
+        for (size_t i = 0; i <= settle->packs; i++)
             settle->cost += settle->copies[i].len;
         topic->backlog_cost += settle->cost;
         for (size_t i = 0; i < settle->lease_count; i++)
             settle->leases[i]->in_backlog++;
     }
     settle->is_in_backlog = true;
-    settle->is_second = true;
+    weir__settle_leave_out(settle);
     settle->next = NULL;
     *topic->backlog_end = settle;
     topic->backlog_end = &settle->next;
@@ -139,11 +138,11 @@ bool weir__backlog_push(struct weir__settle *settle,
 
     if ((is_error && class != WEIR__ERROR_REFUSED &&
          class != WEIR__ERROR_FULL && class != WEIR__ERROR_DENIED) ||
-        (!is_error && settle->copy_count == 0) || topic->base.user == NULL ||
+        (!is_error && settle->packs == 0) || topic->base.user == NULL ||
         settle->verdicts + settle->backs == 0 || topic->base.store->is_closed)
         return false;
-    if (settle->copy_count == 0)
-        weir__conn_take_back(topic->base.store->commands, &settle->call);
+    if (settle->packs == 0)
+        weir__conn_take_back(topic->base.store->commands, &settle->copies[0]);
     append(settle, class == WEIR__ERROR_DENIED
                        ? jitter_ms(topic->shared, DENIED_MS)
                        : next_ms(topic));

@@ -29,26 +29,28 @@ struct weir__settle {
     struct weir__delay_topic *topic;
     struct weir__settle *next; /* in the backlog */
     size_t verdicts;
-    size_t backs;          /* runs that go back; answered with the last */
-    size_t told;           /* of these what was answered for good */
-    bool is_second;        /* leaves out what is not staged */
-    bool is_in_backlog;    /* or was */
-    size_t cost;           /* of holding it, in bytes */
-    struct weir__buf call; /* while it waits; empty: it is among the copies */
+    size_t backs;       /* runs that go back; answered with the last */
+    size_t told;        /* of these what was answered for good */
+    bool is_second;     /* leaves out what is not staged */
+    bool is_in_backlog; /* or was */
+    size_t cost;        /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
     struct weir__settle_out *outs; /* of the last packs; behind the copies */
     size_t out_count;
-    /* Commands to send when a pack was not staged: to stage them all once more,
-     * then the call, which leaves out what cannot be staged. */
-    size_t copy_count;
+    /* What may have to be sent once more: the commands that stage its packs,
+     * then the call. */
+    size_t packs;
     struct weir__buf copies[];
 };
 
 /* --- delay/verdicts.c ----------------------------------------------------- */
 
-/* Send a call of the backlog once more. */
+/* Send the call, with its packs. */
 void weir__settle_send(struct weir__settle *settle);
+
+/* From now on it leaves out what is not staged. */
+void weir__settle_leave_out(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
 
@@ -68,8 +70,7 @@ bool weir__backlog_push(struct weir__settle *settle,
                         const struct redisReply *reply);
 
 /* So much waits for the server that a part of the next call might not be taken
- * any more. Then the call waits at once; its commands are its copies, or
- * `call`. */
+ * any more. Then the call waits at once. */
 bool weir__backlog_is_crowded(const struct weir__delay_topic *topic);
 void weir__backlog_crowded(struct weir__settle *settle);
 

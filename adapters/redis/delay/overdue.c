@@ -132,7 +132,7 @@ static bool write_call(struct weir__overdue *overdue,
         weir__renewals_end(calls);
     }
     weir__renewals_begin(calls, &weir__script_delay_settle);
-    weir__settle_call_write(&calls->bytes, &call, false);
+    weir__settle_call_write(&calls->bytes, &call);
     weir__renewals_end(calls);
     return !calls->bytes.failed;
 }

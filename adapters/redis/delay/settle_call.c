@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay/settle_call.h"
 
+#include <string.h>
+
 #include "adapters/redis/store/outbox.h"
 #include "core/assert.h"
 
@@ -19,7 +21,7 @@ enum {
 #define GROUP_NUMBERS ((uint64_t)KINDS)
 
 /* Lists of a call, in the order of the script's arguments. */
-enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS };
+enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS, ARGS = LISTS + 3 };
 
 /* --- putting together ------------------------------------------------- */
 
@@ -352,7 +354,7 @@ static void write_ends(struct weir__buf *list,
 
 /* The script and its keys. */
 static void write_keys(struct weir__buf *buf,
-                       const struct weir__settle_call *call, size_t args)
+                       const struct weir__settle_call *call)
 {
     const struct weir__prefix *prefix = &call->topic->base.prefix;
     bool has_relay = call->planned_count > call->moves;
@@ -361,7 +363,7 @@ static void write_keys(struct weir__buf *buf,
     weir__resp_eval(buf, &weir__script_delay_settle,
                     FIRST_PACK_KEY - 1 + call->packs + call->planned_count +
                         has_relay,
-                    args);
+                    ARGS);
     weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
     for (const struct weir__claimed_node *node = call->first; node != call->end;
          node = node->next)
@@ -376,8 +378,7 @@ static void write_keys(struct weir__buf *buf,
 }
 
 void weir__settle_call_write(struct weir__buf *buf,
-                             const struct weir__settle_call *call,
-                             bool leaves_out)
+                             const struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
     struct weir__buf *lists = topic->shared->scratch;
@@ -389,13 +390,22 @@ void weir__settle_call_write(struct weir__buf *buf,
     write_closed(&lists[CLOSED], call);
     write_moves(&lists[MOVES], call);
     write_ends(&lists[ENDS], call);
-    write_keys(buf, call, leaves_out ? 8 : 7);
+    write_keys(buf, call);
     weir__resp_str(buf, topic->base.name);
     for (size_t i = 0; i < LISTS; i++) {
         weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
-    if (leaves_out)
-        weir__resp_str(buf, "1");
+    weir__resp_str(buf, "0");
+}
+
+void weir__settle_call_leave_out(struct weir__buf *buf)
+{
+    static const char zero[] = "0\r\n", one[] = "1\r\n";
+    uint8_t *last = buf->ptr + buf->len - 3;
+
+    WEIR_ASSERT(!buf->failed && buf->len > 3);
+    WEIR_ASSERT(memcmp(last, zero, 3) == 0 || memcmp(last, one, 3) == 0);
+    *last = '1';
 }

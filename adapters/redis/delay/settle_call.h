@@ -57,10 +57,11 @@ void weir__settle_call_endings(struct weir__settle_call *call, size_t first);
 /* Name the new packs of the call. False: no memory. */
 bool weir__settle_call_plan(struct weir__settle_call *call);
 
-/* Write the call. With `leaves_out` it settles the others where one of its new
- * packs is not there. */
+/* Write the call: all or nothing, where one of its new packs is not there. */
 void weir__settle_call_write(struct weir__buf *buf,
-                             const struct weir__settle_call *call,
-                             bool leaves_out);
+                             const struct weir__settle_call *call);
+
+/* Have a call that was written settle the others in that case. */
+void weir__settle_call_leave_out(struct weir__buf *buf);
 
 #endif

@@ -36,13 +36,11 @@ static void leave_leases(struct weir__settle *settle)
 void weir__settle_free(struct weir__settle *settle)
 {
     leave_leases(settle);
-    for (size_t i = 0; i < settle->copy_count; i++)
+    for (size_t i = 0; i <= settle->packs; i++)
         weir__buf_fini(&settle->copies[i]);
-    weir__buf_fini(&settle->call);
     weir__mem_free(settle);
 }
 
-/* The copies stay: it may have to be repeated. */
 static void send_copy(struct weir__settle *settle, size_t index,
                       struct weir__request *request)
 {
@@ -56,38 +54,29 @@ static void send_copy(struct weir__settle *settle, size_t index,
                      WEIR__SEND_AGAIN, request);
 }
 
-static void send_copies(struct weir__settle *settle)
-{
-    size_t last = settle->copy_count - 1;
-
-    for (size_t i = 0; i < last; i++)
-        send_copy(settle, i, NULL);
-    settle->topic->settles_out++;
-    send_copy(settle, last, &settle->request);
-}
-
-static void send_kept(struct weir__settle *settle)
-{
-    settle->topic->settles_out++;
-    weir__redis_send(settle->topic->base.store, &settle->call,
-                     &weir__script_delay_settle, WEIR__SEND_AGAIN,
-                     &settle->request);
-}
-
-/* The first time all of it has to be there. */
-static void send_first(struct weir__settle *settle)
-{
-    for (size_t i = 0; i + 1 < settle->copy_count; i++)
-        send_copy(settle, i, NULL);
-    send_kept(settle);
-}
-
+/* The copies stay, as it may have to be repeated; a call without packs comes
+ * back with its answer. */
 void weir__settle_send(struct weir__settle *settle)
 {
-    if (settle->copy_count > 0)
-        send_copies(settle);
-    else
-        send_kept(settle);
+    settle->topic->settles_out++;
+    if (settle->packs == 0) {
+        weir__redis_send(settle->topic->base.store, &settle->copies[0],
+                         &weir__script_delay_settle, WEIR__SEND_AGAIN,
+                         &settle->request);
+        return;
+    }
+    for (size_t i = 0; i < settle->packs; i++)
+        send_copy(settle, i, NULL);
+    send_copy(settle, settle->packs, &settle->request);
+}
+
+void weir__settle_leave_out(struct weir__settle *settle)
+{
+    struct weir__buf *call = &settle->copies[settle->packs];
+
+    settle->is_second = true;
+    if (settle->packs > 0 && !call->failed)
+        weir__settle_call_leave_out(call);
 }
 
 /* --- replies ------------------------------------------------------------ */
@@ -141,8 +130,8 @@ static void send_out(struct weir__settle *settle, struct weir_slice entry)
 
     if (settle->out_count == 0)
         return; /* it says so of a call that had none */
-    WEIR_ASSERT(settle->copy_count > settle->out_count);
-    first = settle->copy_count - 1 - settle->out_count;
+    WEIR_ASSERT(settle->packs >= settle->out_count);
+    first = settle->packs - settle->out_count;
     for (size_t i = 0; i < settle->out_count; i++) {
         struct weir__settle_out *out = &settle->outs[i];
         const struct weir__buf *copy = &settle->copies[first + i];
@@ -254,9 +243,9 @@ static void on_settled(struct weir__request *request, int code,
     if (topic->touched != NULL || topic->done != NULL)
         weir__topic_mark(&topic->base);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
-        settled == -1 && settle->copy_count > 0 && !settle->is_second) {
-        settle->is_second = true;
-        send_copies(settle);
+        settled == -1 && settle->packs > 0 && !settle->is_second) {
+        weir__settle_leave_out(settle);
+        weir__settle_send(settle);
         return;
     }
     weir__backlog_note_error(topic, "settle", code, reply);
@@ -299,25 +288,11 @@ static void write_stage(struct weir__settle *settle,
     settle->out_count++;
 }
 
-/* What it would repeat: its packs, and the call without those that are not
- * there. Nothing where there are none. */
-static void write_copies(struct weir__settle *settle,
-                         const struct weir__settle_call *call)
-{
-    weir__topic_register(&call->topic->base);
-    for (size_t i = 0; i < call->planned_count; i++)
-        write_stage(settle, call, i);
-    if (call->planned_count == 0)
-        return;
-    weir__settle_call_write(&settle->copies[call->planned_count], call, true);
-    settle->copy_count = call->planned_count + 1;
-}
-
 /* With room for the copies, and leases of the nodes. */
 static struct weir__settle *settle_new(const struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
-    size_t copies = call->planned_count == 0 ? 0 : call->planned_count + 1;
+    size_t copies = call->planned_count + 1;
     size_t outs = call->planned_count - call->moves;
     struct weir__settle *settle = weir__mem_new(
         sizeof(*settle) + copies * sizeof(settle->copies[0]) +
@@ -329,6 +304,7 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     settle->request.done = on_settled;
     settle->request.store = topic->base.store;
     settle->topic = topic;
+    settle->packs = call->planned_count;
     settle->verdicts = call->verdicts;
     settle->backs = call->backs;
     settle->outs = (void *)(settle->copies + copies);
@@ -348,19 +324,19 @@ static void send_call(struct weir__settle_call *call)
     struct weir__delay_topic *topic = call->topic;
     struct weir__settle *settle =
         weir__settle_call_plan(call) ? settle_new(call) : NULL;
-    bool is_crowded = weir__backlog_is_crowded(topic);
 
     if (settle == NULL) { /* the leases run out */
         weir__topic_forgo(&topic->base, call->verdicts + call->backs);
         return;
     }
-    write_copies(settle, call);
-    if (!is_crowded || settle->copy_count == 0)
-        weir__settle_call_write(&settle->call, call, false);
-    if (is_crowded)
+    weir__topic_register(&topic->base);
+    for (size_t i = 0; i < settle->packs; i++)
+        write_stage(settle, call, i);
+    weir__settle_call_write(&settle->copies[settle->packs], call);
+    if (weir__backlog_is_crowded(topic))
         weir__backlog_crowded(settle);
     else
-        send_first(settle);
+        weir__settle_send(settle);
 }
 
 /* --- flushing ----------------------------------------------------------- */

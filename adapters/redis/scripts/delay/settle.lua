@@ -25,7 +25,7 @@
 --                only counted
 --       7 most dead jobs
 --       8 '1': jobs whose new pack was not staged are left out, and with them
---                those that share a pack with one; or absent
+--                those that share a pack with one; else: 0 or absent
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before. With 256 added to the
 --       slot: left out, still under its token. Last come the pairs -1, n where
