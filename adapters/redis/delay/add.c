@@ -87,24 +87,20 @@ void weir__adds_fini(struct weir__delay *shared)
 
 /* --- collecting --------------------------------------------------------- */
 
-static struct weir__adds *adds_new(struct weir__delay *shared)
-{
-    struct weir__adds *adds = shared->spare_adds;
-
-    if (adds == NULL)
-        return weir__mem_new(sizeof(*adds));
-    shared->spare_adds = adds->next_spare;
-    shared->spare_count--;
-    return adds;
-}
-
+/* What is being collected; NULL when out of memory. */
 static struct weir__adds *adds_of(struct weir__delay_topic *topic)
 {
-    struct weir__adds *adds = topic->adds;
+    struct weir__delay *shared = topic->shared;
+    struct weir__adds *adds = shared->spare_adds;
 
-    if (adds != NULL)
-        return adds;
-    adds = adds_new(topic->shared);
+    if (topic->adds != NULL)
+        return topic->adds;
+    if (adds != NULL) {
+        shared->spare_adds = adds->next_spare;
+        shared->spare_count--;
+    } else {
+        adds = weir__mem_new(sizeof(*adds));
+    }
     if (adds == NULL)
         return NULL;
     adds->request.store = topic->base.store;
@@ -425,9 +421,9 @@ static struct weir__adds *take_adds(struct weir__delay_topic *topic)
     return adds;
 }
 
-void weir__delay_fail_adds(struct weir__delay_topic *topic, int code)
+void weir__delay_fail_adds(struct weir__store_topic *topic, int code)
 {
-    struct weir__adds *adds = take_adds(topic);
+    struct weir__adds *adds = take_adds(weir__delay_topic_of(topic));
 
     if (adds != NULL)
         fail_adds(&adds->request, code, NULL);
@@ -448,7 +444,7 @@ static void on_limits(struct weir__request *request, int code,
         weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0)
         topic->max_body = (size_t)bytes;
     if (code != WEIR_OK) {
-        weir__delay_fail_adds(topic, code);
+        weir__delay_fail_adds(&topic->base, code);
         return;
     }
     topic->limits_of = topic->base.store->connections;

@@ -21,7 +21,6 @@ struct claim_request {
     struct weir__request request;
     struct weir__delay_topic *topic;
     size_t room;
-    bool is_look; /* asked for no job */
     enum weir__backlog_claim go;
 };
 
@@ -200,7 +199,6 @@ static void on_claimed(struct weir__request *request, int code,
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__delay_lease *lease = NULL;
     size_t room = claim->room;
-    bool is_look = claim->is_look;
 
     if (claim->go != WEIR__CLAIM_GO) {
         on_put_off(claim, code, reply);
@@ -217,7 +215,7 @@ static void on_claimed(struct weir__request *request, int code,
         claimed = (struct weir__claimed){.next_due_us = -1};
     claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
-    if (code == WEIR_OK && !is_look)
+    if (code == WEIR_OK && room > 0) /* else it asked for no job */
         topic->is_idle = claimed.count == 0 || claimed.will_wake;
     if (lease != NULL && topic->base.user == NULL) {
         weir__delay_lease_free(
@@ -273,7 +271,6 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     claim->request.done = on_claimed;
     claim->topic = topic;
     claim->room = topic->base.claim.room;
-    claim->is_look = topic->base.claim.room == 0;
     claim->go = weir__backlog_claim(topic);
     claim->request.store = shared->store;
     weir__relays_look(&topic->outbox);
@@ -285,7 +282,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
-    weir__resp_str(&bytes, claim->is_look ? "" : shared->store->worker);
+    weir__resp_str(&bytes, claim->room == 0 ? "" : shared->store->worker);
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,

@@ -84,33 +84,12 @@ static size_t unsettled(const struct weir__store_topic *base)
 
 /* --- connections -------------------------------------------------------- */
 
-/* It may be another server than the one before. */
-static void close_fetchers(struct weir__store_topic *topic)
-{
-    weir__fetchers_close(weir__delay_topic_of(topic)->shared);
-}
-
-static void leaving(struct weir__store_topic *topic)
-{
-    weir__delay_send_settles(weir__delay_topic_of(topic));
-}
-
-static void hinted(struct weir__store_topic *topic, const char *seq)
-{
-    weir__early_fetch_note(weir__delay_topic_of(topic), seq);
-}
-
-static void fail_adds(struct weir__store_topic *topic, int code)
-{
-    weir__delay_fail_adds(weir__delay_topic_of(topic), code);
-}
-
 static void numbered(struct weir__store_topic *base, int code)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
     if (code != WEIR_OK) {
-        weir__delay_fail_adds(topic, code);
+        weir__delay_fail_adds(base, code);
         return;
     }
     weir__delay_flush_adds(topic);
@@ -216,13 +195,13 @@ const struct weir__kind weir__delay_kind = {
     .topic_init = topic_init,
     .topic_fini = topic_fini,
     .serve = serve,
-    .connected = close_fetchers,
-    .hinted = hinted,
+    .connected = weir__fetchers_close, /* it may be another server */
+    .hinted = weir__early_fetch_note,
     .flush = flush,
     .numbered = numbered,
-    .fail_adds = fail_adds,
-    .leaving = leaving,
-    .closing = close_fetchers,
+    .fail_adds = weir__delay_fail_adds,
+    .leaving = weir__delay_send_settles,
+    .closing = weir__fetchers_close,
     .settle = weir__delay_settle,
     .start = weir__delay_start,
     .unsettled = unsettled,

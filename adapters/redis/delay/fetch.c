@@ -152,8 +152,10 @@ void weir__lease_fetch(struct weir__delay_lease *lease)
     send_fetch(lease, is_large ? next_fetcher(lease->topic->shared) : NULL);
 }
 
-void weir__fetchers_close(struct weir__delay *shared)
+void weir__fetchers_close(struct weir__store_topic *topic)
 {
+    struct weir__delay *shared = weir__delay_topic_of(topic)->shared;
+
     for (size_t i = 0; i < WEIR__FETCHERS; i++) {
         struct weir__conn *conn = shared->fetchers[i];
 
@@ -457,8 +459,10 @@ static void on_fetched(struct weir__request *request, int code,
         weir__lease_fetch(lease); /* this one did not get there */
 }
 
-void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq)
+void weir__early_fetch_note(struct weir__store_topic *base, const char *seq)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+
     memcpy(topic->hint_seq, seq, sizeof(topic->hint_seq));
     topic->has_hint = true;
 }

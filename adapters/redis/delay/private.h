@@ -196,7 +196,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic);
 void weir__adds_fini(struct weir__delay *shared);
 
 /* Answer what is collected with an error, now; only outside of ops. */
-void weir__delay_fail_adds(struct weir__delay_topic *topic, int code);
+void weir__delay_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- delay/claim.c -------------------------------------------------------- */
 
@@ -212,10 +212,10 @@ void weir__lease_fetched(struct weir__request *request, int code,
                          const struct redisReply *reply);
 
 /* The next large fetch opens new ones. */
-void weir__fetchers_close(struct weir__delay *shared);
+void weir__fetchers_close(struct weir__store_topic *topic);
 
 /* A wake-up said that this pack is to be claimed. */
-void weir__early_fetch_note(struct weir__delay_topic *topic, const char *seq);
+void weir__early_fetch_note(struct weir__store_topic *topic, const char *seq);
 
 /* Behind a claim: fetch the pack right away. */
 void weir__early_fetch_send(struct weir__delay_topic *topic);
@@ -258,7 +258,7 @@ void weir__delay_clear_verdicts(struct weir__delay_topic *topic);
 void weir__delay_flush_settles(struct weir__delay_topic *topic);
 
 /* In any case. */
-void weir__delay_send_settles(struct weir__delay_topic *topic);
+void weir__delay_send_settles(struct weir__store_topic *topic);
 
 /* --- delay/overdue.c ------------------------------------------------------ */
 

@@ -360,8 +360,10 @@ static void send_all(struct weir__delay_topic *topic)
     WEIR_ASSERT(item == topic->endings.count);
 }
 
-void weir__delay_send_settles(struct weir__delay_topic *topic)
+void weir__delay_send_settles(struct weir__store_topic *base)
 {
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+
     if (topic->endings.count > 0 && !topic->base.store->has_number)
         return; /* its answer flushes them */
     send_all(topic);
@@ -389,5 +391,5 @@ static bool gathers(const struct weir__delay_topic *topic)
 void weir__delay_flush_settles(struct weir__delay_topic *topic)
 {
     if (!gathers(topic))
-        weir__delay_send_settles(topic);
+        weir__delay_send_settles(&topic->base);
 }
