@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/backlog.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -48,7 +49,7 @@ static void topic_init(struct weir__store_topic *base)
     topic->touched_end = &topic->touched;
     topic->number = ++topic->shared->topics_made;
     weir__backlog_init(topic);
-    weir__relays_init(&topic->outbox, base, &topic->max_dead);
+    weir__relays_init(&topic->outbox, base);
 }
 
 static void topic_fini(struct weir__store_topic *base)
@@ -73,13 +74,22 @@ static void serve(struct weir__store_topic *base)
     topic->grave = NULL;
 }
 
-/* A worker that stops waits for what it sends on, too. */
-static size_t unsettled(const struct weir__store_topic *base)
+/* As it is where it cannot be read. */
+static void write_undeliverable(struct weir__buf *buf,
+                                const struct weir__undeliverable *job)
 {
-    const struct weir__delay_topic *topic =
-        (const struct weir__delay_topic *)base; /* its first member */
+    struct weir__buf record = {0};
 
-    return base->unsettled + topic->outbox.sending;
+    weir__resp_bytes(buf, job->id);
+    weir__resp_str(buf, job->made_id);
+    if (job->record == NULL) {
+        weir__resp_bytes(buf, job->stored);
+        return;
+    }
+    weir__record_write(&record, job->record);
+    weir__resp_bytes(buf, weir__buf_slice(&record));
+    buf->failed = buf->failed || record.failed;
+    weir__buf_fini(&record);
 }
 
 /* --- connections -------------------------------------------------------- */
@@ -204,7 +214,9 @@ const struct weir__kind weir__delay_kind = {
     .closing = weir__fetchers_close,
     .settle = weir__delay_settle,
     .start = weir__delay_start,
-    .unsettled = unsettled,
+    .undeliverable = &weir__script_delay_undeliverable,
+    .undeliverable_keys = "ids meta dead rec relay",
+    .write_undeliverable = write_undeliverable,
     .renew = renew,
     .overdue_new = weir__overdue_new,
     .add = weir__delay_add,

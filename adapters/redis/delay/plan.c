@@ -320,6 +320,38 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
     return at;
 }
 
+bool weir__planned_pack_name(struct weir__redis *store,
+                             const struct weir__items *items,
+                             struct weir__planned_pack *planned)
+{
+    const struct weir__item *item = &items->list[planned->first];
+
+    weir__redis_next_seq(store, planned->seq);
+    planned->target = item->away;
+    if (planned->target == NULL)
+        return true;
+    if (item->outcome == WEIR__OUTCOME_DEAD)
+        weir__redis_next_seq(store, planned->second);
+    return weir__call_slot_take(store, &planned->call_slot);
+}
+
+void weir__planned_pack_tell(struct weir__buf *list,
+                             const struct weir__items *items,
+                             const struct weir__planned_pack *planned,
+                             size_t key)
+{
+    struct weir__buf when = {0};
+
+    weir__planned_pack_when(&when, items, planned,
+                            items->list[planned->first].is_absolute);
+    weir__pack_uint(list, key);
+    weir__pack_uint(list, planned->count);
+    weir__pack_uint(list, planned->size.header_len);
+    weir__pack_str(list, when.ptr, when.len);
+    list->failed = list->failed || when.failed;
+    weir__buf_fini(&when);
+}
+
 void weir__planned_pack_when(struct weir__buf *buf,
                              const struct weir__items *items,
                              const struct weir__planned_pack *planned,

@@ -17,6 +17,7 @@ struct weir__claimed_node;
 struct weir__delay_topic;
 struct weir__prefix;
 struct weir__record;
+struct weir__redis;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
 struct weir__item {
@@ -110,6 +111,19 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
                                 const struct weir__prefix *prefix,
                                 const struct weir__items *items,
                                 const struct weir__planned_pack *planned);
+
+/* Name it. For another topic it gets a call slot, and where it has dead jobs a
+ * second name, for those whose ids exist there. False: no memory. */
+bool weir__planned_pack_name(struct weir__redis *store,
+                             const struct weir__items *items,
+                             struct weir__planned_pack *planned);
+
+/* Append what settle scripts are told of it first: key, jobs, header length,
+ * when. */
+void weir__planned_pack_tell(struct weir__buf *list,
+                             const struct weir__items *items,
+                             const struct weir__planned_pack *planned,
+                             size_t key);
 
 /* Append when its slots are due, as the scripts read it. */
 void weir__planned_pack_when(struct weir__buf *buf,

@@ -160,22 +160,6 @@ void weir__settle_call_endings(struct weir__settle_call *call, size_t first)
 
 /* --- naming ------------------------------------------------------------- */
 
-/* Dead jobs whose ids exist in their topic get a second pack there. */
-static bool name_planned(const struct weir__settle_call *call,
-                         struct weir__planned_pack *planned)
-{
-    const struct weir__item *item = &call->topic->endings.list[planned->first];
-    struct weir__redis *store = call->topic->shared->store;
-
-    weir__redis_next_seq(store, planned->seq);
-    planned->target = item->away;
-    if (item->away == NULL)
-        return true;
-    if (item->outcome == WEIR__OUTCOME_DEAD)
-        weir__redis_next_seq(store, planned->second);
-    return weir__call_slot_take(store, &planned->call_slot);
-}
-
 static bool plan_planned_packs(const struct weir__settle_call *call, size_t at,
                                size_t end)
 {
@@ -185,7 +169,8 @@ static bool plan_planned_packs(const struct weir__settle_call *call, size_t at,
         struct weir__planned_pack planned;
 
         weir__planned_pack_plan(&call->topic->endings, at, end, &planned);
-        if (!name_planned(call, &planned) ||
+        if (!weir__planned_pack_name(shared->store, &call->topic->endings,
+                                     &planned) ||
             !weir__planned_packs_push(&shared->planned_packs, &planned))
             return false;
         at += planned.count;
@@ -302,15 +287,9 @@ static void write_move(struct weir__buf *list,
     const struct weir__planned_pack *planned = &call->planned[index];
     const struct weir__items *items = &call->topic->endings;
     const struct weir__item *first = &items->list[planned->first];
-    struct weir__buf when = {0};
 
-    weir__planned_pack_when(&when, items, planned, first->is_absolute);
-    weir__pack_uint(list, FIRST_PACK_KEY + call->packs + index);
-    weir__pack_uint(list, planned->count);
-    weir__pack_uint(list, planned->size.header_len);
-    weir__pack_str(list, when.ptr, when.len);
-    list->failed = list->failed || when.failed;
-    weir__buf_fini(&when);
+    weir__planned_pack_tell(list, items, planned,
+                            FIRST_PACK_KEY + call->packs + index);
     weir__pack_uint(list, form_of(first));
     weir__pack_array(list, planned->count);
     for (size_t slot = 0; slot < planned->count; slot++)

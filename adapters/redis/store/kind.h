@@ -12,6 +12,14 @@
 struct weir__overdue;
 struct weir__stats_request;
 
+/* A job that its topic cannot take. */
+struct weir__undeliverable {
+    struct weir_slice id;              /* empty: none of its own */
+    const char *made_id;               /* of its place in the pack */
+    struct weir_slice stored;          /* its record, where that is broken */
+    const struct weir__record *record; /* else this, with the reason */
+};
+
 /* Required are the name, the sizes, topic_init, flush and fail_adds, and settle
  * where there is a claim, which is answered by the event `claimed` or by
  * refusing. What else a kind has no use for is NULL; of a request that means
@@ -67,6 +75,13 @@ struct weir__kind {
                   const struct weir__store_topic *topic, int64_t lease_ms);
     /* It holds nothing that could be lost. NULL: it may. */
     bool (*is_unleased)(const struct weir__store_topic *topic);
+    /* The script by which jobs of the outbox die here that their topic cannot
+     * take, its five keys in front of the pack, and what it is told of a job:
+     * three arguments. NULL: the kind has no outbox. */
+    const struct weir__script *undeliverable;
+    const char *undeliverable_keys;
+    void (*write_undeliverable)(struct weir__buf *buf,
+                                const struct weir__undeliverable *job);
     /* Settles an overdue run. NULL: its leases are renewed no longer. */
     struct weir__overdue *(*overdue_new)(void);
 

@@ -2,6 +2,7 @@
 #include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/lease.h"
+#include "adapters/redis/store/outbox.h"
 #include "core/assert.h"
 
 /* The port of core/store.h: what the rules of the topic's kind do, and what is
@@ -139,8 +140,11 @@ static void topic_stop(struct weir__store_topic *topic)
 
 static size_t topic_unsettled(const struct weir__store_topic *topic)
 {
-    return topic->kind->unsettled == NULL ? topic->unsettled
-                                          : topic->kind->unsettled(topic);
+    size_t sending = topic->outbox == NULL ? 0 : topic->outbox->sending;
+
+    return sending + (topic->kind->unsettled == NULL
+                          ? topic->unsettled
+                          : topic->kind->unsettled(topic));
 }
 
 /* --- requests ----------------------------------------------------------- */

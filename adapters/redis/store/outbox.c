@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/relay.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -352,11 +353,11 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 void weir__relays_init(struct weir__relays *box,
-                       struct weir__store_topic *topic,
-                       const uint32_t *max_dead)
+                       struct weir__store_topic *topic)
 {
+    WEIR_ASSERT(topic->kind->undeliverable != NULL);
+    topic->outbox = box;
     box->topic = topic;
-    box->max_dead = max_dead;
     box->relays_end = &box->relays;
     ev_timer_init(&box->timer, on_timer, 0., 0.);
     box->timer.data = box;

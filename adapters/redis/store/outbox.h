@@ -33,7 +33,6 @@ struct weir__relay;
 
 struct weir__relays {
     struct weir__store_topic *topic; /* the source */
-    const uint32_t *max_dead;        /* of it */
     struct weir__relay *relays;      /* entries that this process knows */
     struct weir__relay **relays_end;
     size_t sending; /* of them on their way */
@@ -47,9 +46,10 @@ struct weir__relays {
     int64_t told_ns; /* when a refusal was last logged; 0: never */
 };
 
+/* For a topic whose kind says how jobs die in it (store/kind.h). A worker that
+ * stops waits for what is on its way. */
 void weir__relays_init(struct weir__relays *box,
-                       struct weir__store_topic *topic,
-                       const uint32_t *max_dead);
+                       struct weir__store_topic *topic);
 void weir__relays_fini(struct weir__relays *box);
 
 /* The settle script made an entry, of whose pack the bytes are `pack`: send it.

@@ -8,6 +8,7 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/redis/pack.h"
+#include "adapters/redis/store/kind.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -197,43 +198,39 @@ static void remove_entry(struct weir__relay *relay)
 
 /* --- jobs that the target cannot have ------------------------------------ */
 
-/* As it is where it cannot be read. */
-static void write_dead(struct weir__buf *bytes, struct weir__buf *scratch,
-                       struct weir_slice stored, const char *error)
+static void write_job(struct weir__buf *bytes, const struct weir__relay *relay,
+                      struct weir__undeliverable *job, const char *error)
 {
     struct weir__record record;
 
-    if (weir__record_read(stored, &record) != WEIR_OK) {
-        weir__resp_bytes(bytes, stored);
-        return;
+    if (weir__record_read(job->stored, &record) == WEIR_OK) {
+        record.reason = weir__slice_str("undeliverable");
+        record.error = weir__slice_str(error);
+        job->record = &record;
     }
-    record.reason = weir__slice_str("undeliverable");
-    record.error = weir__slice_str(error);
-    weir__buf_reset(scratch);
-    weir__record_write(scratch, &record);
-    weir__resp_bytes(bytes, weir__buf_slice(scratch));
-    bytes->failed = bytes->failed || scratch->failed;
+    relay->box->topic->kind->write_undeliverable(bytes, job);
 }
 
 static void write_jobs(struct weir__buf *bytes, const struct weir__relay *relay,
                        const struct weir__pack *pack, const char *error)
 {
     struct weir_slice ids[WEIR__SLOTS_MAX] = {{0}};
-    struct weir__buf scratch = {0};
 
     if (pack->has_ids)
         weir__pack_ids(pack, ids);
     for (size_t slot = 0; slot < pack->count; slot++) {
         char made[WEIR__MADE_ID_LEN + 1];
+        struct weir__undeliverable job = {
+            .id = ids[slot],
+            .made_id = made,
+            .stored = weir__pack_record(pack, slot),
+        };
 
         if (is_gone(relay, slot))
             continue;
         weir__made_id(relay->seq, (unsigned)slot, made);
-        weir__resp_bytes(bytes, ids[slot]);
-        weir__resp_str(bytes, made);
-        write_dead(bytes, &scratch, weir__pack_record(pack, slot), error);
+        write_job(bytes, relay, &job, error);
     }
-    weir__buf_fini(&scratch);
 }
 
 /* They die in the source. A pack that cannot be read has no jobs. */
@@ -256,14 +253,14 @@ static void keep_dead(struct weir__relay *relay, const char *why)
     tell_refused(relay, why);
     WEIR_ASSERT(relay->gone.len < pack.count);
     jobs = pack.count - relay->gone.len;
-    weir__resp_eval(&bytes, &weir__script_delay_undeliverable, 6, 2 + 3 * jobs);
-    weir__prefix_keys(&bytes, &topic->prefix, "ids meta dead rec relay");
+    weir__resp_eval(&bytes, topic->kind->undeliverable, 6, 2 + 3 * jobs);
+    weir__prefix_keys(&bytes, &topic->prefix, topic->kind->undeliverable_keys);
     weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
     weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
-    weir__resp_int(&bytes, *relay->box->max_dead);
+    weir__resp_int(&bytes, topic->options->max_dead);
     write_jobs(&bytes, relay, &pack, error);
     relay->request.done = on_removed;
-    weir__redis_send(topic->store, &bytes, &weir__script_delay_undeliverable,
+    weir__redis_send(topic->store, &bytes, topic->kind->undeliverable,
                      WEIR__SEND_AGAIN, &relay->request);
     weir__conn_flush(topic->store->commands);
 }

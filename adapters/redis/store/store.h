@@ -21,6 +21,7 @@ struct weir__store_topic;
 struct weir__kind;
 struct weir__keeper;
 struct weir__lease;
+struct weir__relays;
 
 enum {
     WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
@@ -76,8 +77,9 @@ struct weir__store_topic {
     bool wants_claim;
     bool may_sleep; /* registered as an idle worker, perhaps */
     struct weir__claim claim;
-    struct weir__lease *leases; /* all that are not ended */
-    size_t unsettled;           /* verdicts */
+    struct weir__lease *leases;  /* all that are not ended */
+    size_t unsettled;            /* verdicts */
+    struct weir__relays *outbox; /* NULL: the kind has none */
     struct weir__forgo_request {
         struct weir__request request;
         struct weir__store_topic *topic;

@@ -36,40 +36,28 @@
 --#include number
 --#include suspect
 --#include due
+--#include outbox
 --#include wake
 --#include dead
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
-local relay = KEYS[#KEYS]
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local leaves_out = ARGV[8] == '1'
 
--- New packs. One without a time to live was made permanent by this very call
--- when it came the first time.
-local moves, keeps_id, left_out = {}, nil, nil
-local lying -- how many entries the outbox has, where it gets one
-for m = 1, #flat_moves, 7 do
-  local key, jobs, header_len, when, form, sources, target =
-    unpack(flat_moves, m, m + 6)
-  local ttl = call('PTTL', KEYS[key])
-  if ttl == -2 and not leaves_out then return { -1 } end
-  moves[#moves + 1] = {
-    key = KEYS[key], seq = sub(KEYS[key], -12), jobs = jobs,
-    header_len = header_len, when = when, form = form, sources = sources,
-    target = target ~= '' and target, is_new = ttl >= 0
-  }
-  if ttl == -2 then
-    left_out = left_out or {}
-    for _, source in ipairs(sources) do left_out[source] = true end
+local moves, lacks_some, outbox = read_moves(flat_moves)
+if lacks_some and not leaves_out then return { -1 } end
+local keeps_id, left_out = nil, lacks_some and {}
+for _, move in ipairs(moves) do
+  if not move.is_there then
+    for _, source in ipairs(move.sources) do left_out[source] = true end
   end
-  if target ~= '' then lying = lying or call('HLEN', relay) end
-  if form < 2 then
+  if move.form < 2 then
     keeps_id = keeps_id or {}
-    for _, source in ipairs(sources) do keeps_id[source] = true end
+    for _, source in ipairs(move.sources) do keeps_id[source] = true end
   end
 end
 for e = 1, #ends, 3 do
@@ -332,39 +320,15 @@ local function enter_pack(move)
   first = min(first or due, due)
 end
 
--- Jobs of another topic. Returns the entry, nil: all of them were refused.
-local function record(move)
-  local gone = {}
-  for slot = 0, move.jobs - 1 do
-    if refused[move.sources[slot + 1]] then gone[#gone + 1] = char(slot) end
-  end
-  if #gone == move.jobs then
-    call('DEL', move.key)
-    return
-  end
-  local target, kind, call_slot, number, second = unpack(move.target)
-  local entry = cmsgpack.pack({
-    1, target, kind, call_slot, number, move.jobs, move.header_len,
-    absolute(move.when, now), table.concat(gone), second
-  })
-  call('PERSIST', move.key)
-  call('HSET', relay, move.seq, entry)
-  lying = lying + 1
-  if move.form == 3 then tally(meta, 'failed', move.jobs - #gone) end
-  return entry
-end
-
 local recorded = {}
 for _, move in ipairs(moves) do
-  local entry
-  if move.is_new and not move.target then
-    enter_pack(move)
+  if move.target then
+    local entry, jobs = record(outbox, move, refused, now)
+    recorded[#recorded + 1] = entry
+    if move.form == 3 then tally(meta, 'failed', jobs) end
   elseif move.is_new then
-    entry = record(move)
-  elseif move.target then
-    entry = call('HGET', relay, move.seq)
+    enter_pack(move)
   end
-  if entry then recorded[#recorded + 1] = move.seq .. entry end
 end
 call_list('ZADD', wait, entries)
 
@@ -396,6 +360,6 @@ for _, entry in ipairs(recorded) do
 end
 if #recorded > 0 then
   reply[#reply + 1] = -3
-  reply[#reply + 1] = lying
+  reply[#reply + 1] = outbox.length
 end
 return reply

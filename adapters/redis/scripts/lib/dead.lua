@@ -1,8 +1,19 @@
 -- SPDX-License-Identifier: MIT
 -- Dead jobs are kept here, the latest ones, in the order in which they died.
 
--- Jobs that die now: { id, record, ... }. Beyond `most` the oldest go, 1,000 at
--- a time.
+-- Beyond `most` the oldest go, 1,000 at a time, with what two hashes have of
+-- them.
+local function drop_oldest(meta, dead, most, one, other)
+  local over = call('ZCARD', dead) - most
+  if over <= 0 then return end
+  local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
+  for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
+  call('HDEL', one, unpack(dropped))
+  call('HDEL', other, unpack(dropped))
+  tally(meta, 'dropped', #dropped)
+end
+
+-- Jobs that die now: { id, record, ... }.
 local function keep_dead(ids, meta, dead, rec, now, jobs, most)
   local places, deaths = {}, {}
   for i = 1, #jobs, 2 do
@@ -12,11 +23,5 @@ local function keep_dead(ids, meta, dead, rec, now, jobs, most)
   call_list('HSET', ids, places)
   call_list('ZADD', dead, deaths)
   call_list('HSET', rec, jobs)
-  local over = #jobs > 0 and call('ZCARD', dead) - most or 0
-  if over <= 0 then return end
-  local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
-  for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
-  call('HDEL', ids, unpack(dropped))
-  call('HDEL', rec, unpack(dropped))
-  tally(meta, 'dropped', #dropped)
+  if #jobs > 0 then drop_oldest(meta, dead, most, ids, rec) end
 end

@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: MIT
+-- The new packs of a settle call, staged as for add, and the outbox: those for
+-- other topics get an entry of `relay` (store/outbox.h).
+
+-- Packs out of a flat list: [ key, jobs, header length, when (due.lua), form,
+-- sources, target, ... ]; a target is '' or [ topic, kind, call slot, number,
+-- second pack ]. One without a time to live was made permanent by this very
+-- call when it came the first time. Also returns whether some were not staged,
+-- and the outbox where some are for other topics: the last key, `relay`, and how
+-- many entries it has, which is an error before anything is written where that
+-- key is of another type.
+local function read_moves(flat)
+  local moves, lacks_some, outbox = {}, false, nil
+  for m = 1, #flat, 7 do
+    local key, jobs, header_len, when, form, sources, target =
+      unpack(flat, m, m + 6)
+    local ttl = call('PTTL', KEYS[key])
+    lacks_some = lacks_some or ttl == -2
+    if target ~= '' and not outbox then
+      outbox = { relay = KEYS[#KEYS], length = call('HLEN', KEYS[#KEYS]) }
+    end
+    moves[#moves + 1] = {
+      key = KEYS[key], seq = sub(KEYS[key], -12), jobs = jobs,
+      header_len = header_len, when = when, form = form, sources = sources,
+      target = target ~= '' and target, is_new = ttl >= 0, is_there = ttl ~= -2
+    }
+  end
+  return moves, lacks_some, outbox
+end
+
+-- Record a pack for another topic, without the jobs whose sources were refused.
+-- Returns its name and entry, nil where nothing is left of it, and how many jobs
+-- are new.
+local function record(outbox, move, refused, now)
+  if not move.is_new then
+    local entry = call('HGET', outbox.relay, move.seq)
+    return entry and move.seq .. entry, 0
+  end
+  local gone = {}
+  for slot = 0, move.jobs - 1 do
+    if refused[move.sources[slot + 1]] then gone[#gone + 1] = char(slot) end
+  end
+  if #gone == move.jobs then
+    call('DEL', move.key)
+    return nil, 0
+  end
+  local target, kind, call_slot, number, second = unpack(move.target)
+  local entry = cmsgpack.pack({
+    1, target, kind, call_slot, number, move.jobs, move.header_len,
+    absolute(move.when, now), table.concat(gone), second
+  })
+  call('HSET', outbox.relay, move.seq, entry)
+  outbox.length = outbox.length + 1
+  call('PERSIST', move.key)
+  return move.seq .. entry, move.jobs - #gone
+end
