@@ -110,9 +110,9 @@ int weir__topic_set(struct weir__store_topic *topic,
         return rc;
     ask->fn.code = fn;
     weir__topic_register(topic); /* it may come into being by this */
-    weir__resp_eval(&bytes, &weir__script_store_set, 11, 1 + 2 * count);
+    weir__resp_eval(&bytes, &weir__script_store_set, 12, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->prefix,
-                      "options ids meta wait run dead fifo parked "
+                      "options ids meta wait run dead relay fifo parked "
                       "rot hot out");
     weir__resp_str(&bytes, weir__kinds[0]->name);
     for (size_t i = 0; i < count; i++) {

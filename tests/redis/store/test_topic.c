@@ -80,6 +80,16 @@ TEST(a_topic_with_jobs_does_not_change_its_kind)
                       (host->claimed.code == WEIR_EKIND ? 0 : 1));
 }
 
+TEST(a_topic_with_jobs_for_others_does_not_change_its_kind)
+{
+    struct host *host = host_open("w1");
+
+    EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:relay 0123456789ab entry"));
+    EXPECT_INT(WEIR_EKIND, host_set(host, "kind", "bounded"));
+    EXPECT_INT(1, redis_int(proc, "DEL weir:{t}:relay"));
+    EXPECT_INT(WEIR_OK, host_set(host, "kind", "bounded"));
+}
+
 /* --- bounds of adds ----------------------------------------------------- */
 
 TEST(jobs_beyond_max_pending_are_refused_one_by_one)
