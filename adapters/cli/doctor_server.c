@@ -260,8 +260,7 @@ static void check_cluster(struct weir__doctor *doctor,
                           "no node of a cluster");
     else if (facts->slots == ALL_SLOTS)
         weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
-                          "a node of a Redis Cluster, with all slots; on_dead "
-                          "does not work there");
+                          "a node of a Redis Cluster, with all slots");
     else if (facts->slots < 0)
         weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING, advice,
                           "the server is a node of a Redis Cluster and does "

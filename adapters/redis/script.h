@@ -44,6 +44,7 @@ extern const struct weir__script weir__script_external_requeue;
 extern const struct weir__script weir__script_external_settle;
 extern const struct weir__script weir__script_external_start;
 extern const struct weir__script weir__script_external_stats;
+extern const struct weir__script weir__script_external_undeliverable;
 extern const struct weir__script weir__script_classic_push;
 extern const struct weir__script weir__script_classic_poll;
 extern const struct weir__script weir__script_classic_pop;

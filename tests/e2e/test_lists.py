@@ -253,6 +253,30 @@ def killed_workers_lose_nothing_in_safe_mode(place):
 
 
 @test
+def a_worker_that_stops_leaves_what_it_could_not_hand_over_to_the_next(place):
+    redis = make(place, "on_retry=later", "concurrency=1", "lease=60s")
+    place.ok("topic", "set", "later", "max_pending=1")
+    place.add("later", "first", "--delay", "1h")
+    redis("RPUSH", "t", "1", "2", "3", "4", "5")
+    worker = place.start("run", "--handle", "t=trace?fail=1&ms=200&file=" +
+                         place.path("out"))
+    eventually(lambda: place.stats("t")["relaying"] > 0, "it hands one over")
+    stop_cleanly(worker)
+    stats = place.stats("t")
+    tried = len(place.lines("out"))
+    expect([tried, 5 - tried, 0], [stats["relaying"], stats["ready"],
+                                   stats["running"]])
+    place.ok("topic", "set", "later", "max_pending=9")
+    expect(0, place.weir("run", "--until-empty", "--handle",
+                         "t=echo?file=" + place.path("rest")).code)
+    stats = place.stats("t")
+    expect([0, tried, 5 - tried, 0],
+           [stats["relaying"], stats["retried_total"], stats["done_total"],
+            stats["crashed_total"]])
+    expect(1 + tried, place.stats("later")["added_total"])
+
+
+@test
 def an_entry_that_kills_its_workers_dies_alone(place):
     redis = make(place, "lease=300ms", "max_crashes=2")
     redis("RPUSH", "t", '{"n": 1}', '{"n": 2}')

@@ -177,6 +177,27 @@ def dead_jobs_move_on_a_lone_node_of_a_cluster(place):
 
 
 @test
+def entries_move_on_a_lone_node_of_a_cluster(place):
+    server = lone_node(place)
+    place.env["WEIR_REDIS"] = server.url
+    use_good_plugins(place)
+    for kind in ("list", "stream"):
+        place.ok("topic", "set", kind, "kind=" + kind, "on_dead=graves",
+                 "on_retry=later")
+        for body in ("1", "2"):
+            place.ok("add", kind, "--body", body)
+        for verdict in ("fail", "retry"):
+            result = place.weir("run", "--concurrency", "1", "--handle",
+                                "%s=flaky?fail=9&verdict=%s" % (kind, verdict),
+                                "--until-empty")
+            expect(0, result.code, result.err)
+            place.ok("add", kind, "--body", "3")
+        place.ok("purge", kind, "--yes")
+    expect(4, place.stats("graves")["added_total"])
+    expect(2, place.stats("later")["added_total"])
+
+
+@test
 def jobs_for_another_topic_arrive_on_a_lone_node_of_a_cluster(place):
     server = lone_node(place)
     place.env["WEIR_REDIS"] = server.url

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/json/json.h"
+#include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/redis/external/private.h"
 #include "adapters/redis/pack.h"
@@ -113,9 +114,10 @@ void weir__external_read_past(struct weir_slice bytes,
 }
 
 void weir__external_write_past(struct weir__buf *buf,
-                               const struct weir__run *run)
+                               const struct weir__record *record,
+                               uint32_t blamed)
 {
-    const struct weir_counters *counters = &run->record.counters;
+    const struct weir_counters *counters = &record->counters;
 
     weir__pack_array(buf, PAST_FIELDS);
     weir__pack_uint(buf, counters->attempt);
@@ -123,8 +125,39 @@ void weir__external_write_past(struct weir__buf *buf,
     weir__pack_uint(buf, counters->timeouts);
     weir__pack_uint(buf, counters->crashes);
     weir__pack_uint(buf, counters->snoozes);
-    weir__pack_uint(buf, run->blamed);
+    weir__pack_uint(buf, blamed);
     weir__pack_uint(buf, 0); /* not started */
-    weir__pack_str(buf, run->record.reason.ptr, run->record.reason.len);
-    weir__pack_str(buf, run->record.error.ptr, run->record.error.len);
+    weir__pack_str(buf, record->reason.ptr, record->reason.len);
+    weir__pack_str(buf, record->error.ptr, record->error.len);
+}
+
+/* --- back from the outbox ----------------------------------------------- */
+
+/* As an entry's bytes. A small integer could be read as JSON there: it is
+ * written in two bytes. */
+static void write_body(struct weir__buf *buf, struct weir_slice body)
+{
+    const uint8_t longer[] = {0xcc, body.len == 1 ? body.ptr[0] : 0};
+
+    if (body.len == 1 && body.ptr[0] < 0x80)
+        body = weir__slice_of(longer, sizeof(longer));
+    weir__resp_bytes(buf, body);
+}
+
+void weir__external_write_undeliverable(struct weir__buf *buf,
+                                        const struct weir__undeliverable *job)
+{
+    const struct weir__record broken = {.body = job->stored};
+    const struct weir__record *record =
+        job->record == NULL ? &broken : job->record;
+    struct weir_origin origin = {.id = weir__slice_str(job->made_id)};
+    struct weir__buf past = {0};
+
+    (void)weir__origin_read(record->headers, &origin); /* else made */
+    weir__external_write_past(&past, record, 0);
+    weir__resp_bytes(buf, origin.id);
+    write_body(buf, record->body);
+    weir__resp_bytes(buf, weir__buf_slice(&past));
+    buf->failed = buf->failed || past.failed;
+    weir__buf_fini(&past);
 }

@@ -249,6 +249,21 @@ static void on_claimed(struct weir__request *request, int code,
         deliver(topic, &claimed, lease);
 }
 
+/* There was too much in the outbox: the worker comes again a second later. */
+static void on_crowded(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    const struct weir__claimed claimed = {.code = WEIR_ESERVER,
+                                          .next_due_us = -1};
+    struct weir__external_topic *topic =
+        ((struct claim_request *)request)->topic; /* its first member */
+
+    weir__mem_free(request);
+    if (code == WEIR_OK)
+        weir__relays_note_length(&topic->outbox, reply->integer);
+    deliver(topic, &claimed, NULL);
+}
+
 static size_t room_of(const struct weir__external_topic *topic)
 {
     size_t bytes = topic->entry_bytes > 0 ? topic->entry_bytes : 4096;
@@ -302,6 +317,12 @@ void weir__external_flush_claim(struct weir__external_topic *topic)
     asked->request.done = on_claimed;
     asked->topic = topic;
     asked->room = topic->base.claim.room;
+    weir__relays_look(&topic->outbox);
+    if (weir__relays_is_full(&topic->outbox)) {
+        asked->request.done = on_crowded;
+        weir__relays_ask_length(&topic->outbox, &asked->request);
+        return;
+    }
     write_claim(&bytes, topic);
     weir__redis_send(topic->base.store, &bytes,
                      topic->is_stream ? &weir__script_external_claim_stream

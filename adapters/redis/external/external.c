@@ -29,6 +29,7 @@ static void topic_fini(struct weir__store_topic *base)
         topic->calls = call->next;
         weir__external_call_free(call);
     }
+    weir__relays_fini(&topic->outbox);
     WEIR_ASSERT(topic->adds == NULL && topic->waits == NULL);
 }
 
@@ -86,6 +87,7 @@ static void topic_init(struct weir__store_topic *base)
                    base->name); /* it fits */
     topic->calls_end = &topic->calls;
     topic->adds_end = &topic->adds;
+    weir__relays_init(&topic->outbox, base);
 }
 
 const char *weir__external_key(const struct weir__external_topic *topic)
@@ -136,9 +138,13 @@ static void flush(struct weir__store_topic *base)
     if (topic->adds != NULL || topic->base.wants_claim)
         weir__topic_register(&topic->base);
     weir__external_flush_adds(topic);
-    if (!weir__external_lacks_number(topic)) /* its answer flushes them */
+    if (!topic->has_moves || base->store->has_number)
         weir__external_flush_settles(topic);
+    else
+        weir__redis_request_number(base->store); /* its answer flushes them */
     weir__external_flush_claim(topic);
+    if (topic->has_moves && !base->store->asks_number)
+        weir__topic_mark(base); /* a later flush asks for it */
 }
 
 /* What differs is how an entry is taken, waited for and added. */
@@ -157,6 +163,9 @@ static void flush(struct weir__store_topic *base)
         .purge = weir__external_purge, .forget = weir__external_forget,   \
         .dead = weir__external_dead, .list = weir__external_list,         \
         .stats = weir__external_stats,                                    \
+        .undeliverable = &weir__script_external_undeliverable,            \
+        .undeliverable_keys = "meta dead held past relay",                \
+        .write_undeliverable = weir__external_write_undeliverable,        \
     }
 
 const struct weir__kind weir__list_kind = EXTERNAL_KIND("list");

@@ -13,6 +13,7 @@
 
 #include "adapters/redis/delay/plan.h"
 #include "adapters/redis/store/kind.h"
+#include "adapters/redis/store/outbox.h"
 
 struct weir__external;
 
@@ -57,9 +58,9 @@ struct weir__external_call {
     struct weir__buf done, other;
     struct weir__external_auto {
         uint64_t token, count;
-    } auto_done[16];          /* of entries that are not kept */
-    struct weir__items moves; /* of others: jobs of the topic `target` */
-    char target[WEIR_MAX_TOPIC + 1];
+    } auto_done[16];                  /* of entries that are not kept */
+    struct weir__items moves;         /* of others: jobs of other topics */
+    struct weir__planned_packs packs; /* of these, once it is sent */
 };
 
 struct weir__external_add;
@@ -82,6 +83,8 @@ struct weir__external_topic {
     size_t entry_bytes; /* what an entry costs, running mean */
 
     struct weir__external_call *calls, **calls_end; /* being collected */
+    bool has_moves; /* among these: packs need the producer number */
+    struct weir__relays outbox;
 
     struct weir__external_add *adds, **adds_end; /* being collected */
     struct weir__external_place place;           /* where they go */
@@ -124,7 +127,12 @@ void weir__external_read_past(struct weir_slice bytes,
                               struct weir__record *record,
                               uint32_t *ret_blamed);
 void weir__external_write_past(struct weir__buf *buf,
-                               const struct weir__run *run);
+                               const struct weir__record *record,
+                               uint32_t blamed);
+
+/* What the script `undeliverable` is told of a job that was an entry. */
+void weir__external_write_undeliverable(struct weir__buf *buf,
+                                        const struct weir__undeliverable *job);
 
 /* --- external/claim.c ----------------------------------------------------- */
 
@@ -137,25 +145,12 @@ void weir__external_lease_free(struct weir__external_lease *lease);
 void weir__external_wait(struct weir__external_topic *topic);
 void weir__external_stop_waiting(struct weir__external_topic *topic);
 
-/* --- external/settle.c, external/move.c ----------------------------------- */
+/* --- external/settle.c ---------------------------------------------------- */
 
 void weir__external_settle(struct weir__store_topic *topic,
                            struct weir__run *run);
 void weir__external_flush_settles(struct weir__external_topic *topic);
 void weir__external_call_free(struct weir__external_call *call);
-
-/* Note that entry number `other` (from 1) of the call becomes a job. */
-bool weir__external_move(struct weir__external_call *call,
-                         const struct weir__run *run, size_t other);
-
-/* Send the call's packs. Writes the list of them and their keys; returns how
- * many. */
-size_t weir__external_send_moves(struct weir__external_call *call,
-                                 struct weir__buf *list,
-                                 struct weir__buf *keys);
-
-/* Are packs needed that cannot be named yet? */
-bool weir__external_lacks_number(struct weir__external_topic *topic);
 
 /* --- external/lease.c ----------------------------------------------------- */
 

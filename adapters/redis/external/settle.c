@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/redis/delay/private.h"
 #include "adapters/redis/external/private.h"
 #include "adapters/redis/pack.h"
 #include "core/assert.h"
@@ -22,6 +23,7 @@ void weir__external_call_free(struct weir__external_call *call)
     weir__buf_fini(&call->done);
     weir__buf_fini(&call->other);
     weir__items_fini(&call->moves);
+    weir__mem_free(call->packs.list);
     weir__mem_free(call);
 }
 
@@ -47,13 +49,12 @@ static struct weir__external_call *last_call(struct weir__external_topic *topic)
     return call;
 }
 
-/* Jobs of one call go to one topic. */
-static bool fits(const struct weir__external_call *call, const char *target)
+static bool fits(const struct weir__external_call *call)
 {
     return call->verdicts < WEIR__EXTERNAL_CALL && call->autos < AUTOS &&
-           !call->is_broken && call->done.len + call->other.len < CALL_BYTES &&
-           (target[0] == '\0' || call->target[0] == '\0' ||
-            strcmp(call->target, target) == 0);
+           !call->is_broken &&
+           call->done.len + call->other.len + call->moves.bytes.len <
+               CALL_BYTES;
 }
 
 /* --- verdicts ----------------------------------------------------------- */
@@ -118,16 +119,59 @@ static struct weir_slice bytes_of(const struct weir__external_topic *topic,
                      : (struct weir_slice){0};
 }
 
+/* Where a job comes from; entries have no headers of their own. */
+static struct weir_slice headers_of(const struct weir__external_topic *topic,
+                                    const struct weir__run *run)
+{
+    static const uint8_t map_of_two = 0x82;
+    struct weir__buf *headers = &topic->shared->scratch[1];
+
+    weir__buf_reset(headers);
+    weir__buf_append(headers, &map_of_two, 1);
+    weir__pack_str(headers, "weir.topic", strlen("weir.topic"));
+    weir__pack_str(headers, topic->base.name, strlen(topic->base.name));
+    weir__pack_str(headers, "weir.id", strlen("weir.id"));
+    weir__pack_str(headers, run->id.ptr, run->id.len);
+    return headers->failed ? (struct weir_slice){0} : weir__buf_slice(headers);
+}
+
+/* The last of the others becomes a job of another topic. */
+static bool note_move(struct weir__external_call *call,
+                      const struct weir__run *run, const char *target)
+{
+    struct weir__external_topic *topic = call->topic;
+    struct weir__record record = run->record;
+    struct weir__store_topic *away = weir__topic_open(
+        topic->base.store, &weir__delay_kind, weir__slice_str(target));
+    struct weir__item *item;
+
+    record.spent = record.counters.attempt; /* the ladder starts over there */
+    record.headers = headers_of(topic, run);
+    item = weir__items_append(&call->moves, weir__slice_str(""), &record);
+    if (item == NULL || away == NULL)
+        return false;
+    item->away = (struct weir__delay_topic *)away; /* its first member */
+    item->group = 2 * item->away->number + (run->outcome == WEIR__OUTCOME_DEAD);
+    item->outcome = run->outcome;
+    item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
+    item->slot = (uint32_t)call->others;
+    topic->has_moves = true;
+    return true;
+}
+
 static bool note_other(struct weir__external_call *call,
                        const struct weir__run *run, const char *target)
 {
     const struct weir__external_lease *lease = run->batch;
-    struct weir_slice bytes = bytes_of(call->topic, run);
     struct weir__buf *past = &call->topic->shared->scratch[0];
+    struct weir_slice bytes = {0};
     const char *word = word_of(run);
 
     weir__buf_reset(past);
-    weir__external_write_past(past, run);
+    if (target[0] == '\0') {
+        bytes = bytes_of(call->topic, run);
+        weir__external_write_past(past, &run->record, run->blamed);
+    }
     weir__pack_uint(&call->other, run->token);
     write_id(&call->other, run);
     weir__pack_str(&call->other, word, 1);
@@ -138,10 +182,7 @@ static bool note_other(struct weir__external_call *call,
     call->others++;
     if (past->failed || call->other.failed)
         return false;
-    if (target[0] == '\0')
-        return true;
-    memcpy(call->target, target, strlen(target) + 1);
-    return weir__external_move(call, run, call->others);
+    return target[0] == '\0' || note_move(call, run, target);
 }
 
 /* The topic that takes it instead; "": none does. */
@@ -163,7 +204,7 @@ static void take_verdict(struct weir__external_topic *topic,
     struct weir__external_call *call = last_call(topic);
     bool is_noted;
 
-    if (call == NULL || !fits(call, target))
+    if (call == NULL || !fits(call))
         call = call_new(topic);
     if (call == NULL)
         return; /* its lease runs out */
@@ -199,6 +240,54 @@ void weir__external_settle(struct weir__store_topic *base,
 
 /* --- replies ------------------------------------------------------------ */
 
+/* A pack is on its way to its topic, from here on by the outbox. */
+static void send_out(struct weir__external_call *call, struct weir_slice entry)
+{
+    struct weir__planned_packs *packs = &call->packs;
+
+    for (size_t i = 0; i < packs->count && entry.len >= WEIR__SEQ_LEN; i++) {
+        struct weir__planned_pack *planned = &packs->list[i];
+        struct weir__buf pack = {0};
+
+        if (planned->target == NULL ||
+            memcmp(planned->seq, entry.ptr, WEIR__SEQ_LEN) != 0)
+            continue;
+        planned->target = NULL;
+        weir__planned_pack_write(&pack, &call->moves, planned);
+        if (pack.failed)
+            pack.len = 0; /* it is fetched */
+        weir__relays_send(&call->topic->outbox, entry, weir__buf_slice(&pack),
+                          planned->call_slot);
+        weir__buf_fini(&pack);
+    }
+}
+
+/* Of the packs that came to nothing. */
+static void leave_call_slots(const struct weir__external_call *call)
+{
+    for (size_t i = 0; i < call->packs.count; i++)
+        if (call->packs.list[i].target != NULL)
+            weir__call_slot_leave(call->request.store,
+                                  call->packs.list[i].call_slot);
+}
+
+static void note_outbox(struct weir__external_call *call,
+                        const struct redisReply *reply)
+{
+    struct weir_slice entry;
+    int64_t length;
+
+    if (call->packs.count == 0)
+        return;
+    for (size_t i = 3; i < (size_t)reply->elements; i++)
+        if (weir__reply_str(reply, i, &entry))
+            send_out(call, entry);
+    leave_call_slots(call);
+    if (weir__reply_int(reply, 2, &length))
+        weir__relays_note_length(&call->topic->outbox, length);
+    weir__conn_flush(call->request.store->commands);
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -208,7 +297,6 @@ static void on_settled(struct weir__request *request, int code,
     size_t verdicts = call->verdicts;
     int64_t settled = -1, refused = (int64_t)verdicts;
 
-    weir__external_call_free(call);
     weir__topic_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled == -1)
         weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
@@ -218,6 +306,9 @@ static void on_settled(struct weir__request *request, int code,
     if (code == WEIR_OK && weir__reply_int(reply, 1, &refused) &&
         (refused < 0 || (size_t)refused > verdicts))
         refused = (int64_t)verdicts; /* the script says no such thing */
+    if (code == WEIR_OK)
+        note_outbox(call, reply);
+    weir__external_call_free(call);
     if (code == WEIR_OK && settled >= 0)
         weir__topic_log_refused(&topic->base, (size_t)refused);
     weir__topic_settled(&topic->base, verdicts, (size_t)refused);
@@ -251,56 +342,89 @@ static void write_autos(struct weir__buf *bytes, struct weir__buf *scratch,
     weir__buf_fini(&list);
 }
 
-static void write_call(struct weir__buf *bytes,
-                       const struct weir__external_call *call, size_t packs,
-                       const struct weir__buf *moves,
-                       const struct weir__buf *pack_keys)
+/* Name and stage the packs of what goes to other topics. False: no memory. */
+static bool stage_moves(struct weir__external_call *call)
 {
+    struct weir__redis *store = call->request.store;
+    struct weir__items *moves = &call->moves;
+    struct weir__planned_pack planned;
+
+    weir__items_sort(moves);
+    for (size_t at = 0; at < moves->count; at += planned.count) {
+        struct weir__buf bytes = {0};
+
+        weir__planned_pack_plan(moves, at, moves->count, &planned);
+        if (!weir__planned_pack_name(store, moves, &planned) ||
+            !weir__planned_packs_push(&call->packs, &planned))
+            return false;
+        weir__topic_register(&planned.target->base);
+        (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
+                                       &planned);
+        weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    }
+    return true;
+}
+
+static void write_move(struct weir__buf *list,
+                       const struct weir__external_call *call, size_t index,
+                       size_t key)
+{
+    const struct weir__planned_pack *planned = &call->packs.list[index];
+    const struct weir__item *items = &call->moves.list[planned->first];
+
+    weir__planned_pack_tell(list, &call->moves, planned, key);
+    weir__pack_uint(list, items->outcome == WEIR__OUTCOME_DEAD ? 3 : 1);
+    weir__pack_array(list, planned->count);
+    for (size_t i = 0; i < planned->count; i++)
+        weir__pack_uint(list, items[i].slot);
+    weir__relays_write(list, call->request.store, planned->target->base.name,
+                       planned->call_slot, planned->second);
+}
+
+static void write_call(struct weir__buf *bytes,
+                       const struct weir__external_call *call)
+{
+    enum { KEYS = 9 };
     const struct weir__external_topic *topic = call->topic;
-    struct weir__prefix target;
-    struct weir__buf *scratch = &topic->shared->scratch[0];
+    const struct weir__prefix *prefix = &topic->base.prefix;
+    struct weir__buf *scratch = &topic->shared->scratch[0], moves = {0};
+    size_t packs = call->packs.count;
 
     weir__resp_eval(bytes, &weir__script_external_settle,
-                    9 + (packs > 0 ? 4 + packs : 0), 9);
-    weir__prefix_keys(bytes, &topic->base.prefix,
-                      "meta wait run lease held past dead auto");
+                    KEYS + (packs > 0 ? packs + 1 : 0), 7);
+    weir__prefix_keys(bytes, prefix, "meta wait run lease held past dead auto");
     weir__resp_str(bytes, weir__external_key(topic));
-    if (packs > 0) {
-        weir__prefix_init(&target, weir__slice_str(call->target));
-        weir__prefix_keys(bytes, &target, "wait ids meta idle");
-        weir__buf_append(bytes, pack_keys->ptr, pack_keys->len);
-    }
+    for (size_t i = 0; i < packs; i++)
+        weir__planned_pack_key(bytes, prefix, &call->packs.list[i]);
+    if (packs > 0)
+        weir__prefix_key(bytes, prefix, "relay");
     weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_int(bytes, topic->base.options->after != 0);
     weir__resp_int(bytes, topic->base.options->max_dead);
     write_list(bytes, scratch, 2 * call->dones, &call->done);
     write_autos(bytes, scratch, call);
     write_list(bytes, scratch, 7 * call->others, &call->other);
-    write_list(bytes, scratch, 4 * packs, moves);
-    weir__resp_str(bytes, call->target);
-    weir__resp_str(bytes, "delay");
-    bytes->failed = bytes->failed || pack_keys->failed;
+    for (size_t i = 0; i < packs; i++)
+        write_move(&moves, call, i, KEYS + 1 + i);
+    write_list(bytes, scratch, 7 * packs, &moves);
+    weir__buf_fini(&moves);
 }
 
 /* Counts of auto-ack must not be taken twice: those calls go once. */
 static void send_call(struct weir__external_call *call)
 {
-    struct weir__external *shared = call->topic->shared;
-    struct weir__buf bytes = {0}, moves = {0}, pack_keys = {0};
-    size_t packs = 0;
+    struct weir__redis *store = call->topic->base.store;
+    struct weir__buf bytes = {0};
 
-    call->request.store = shared->store;
+    call->request.store = store;
     call->request.done = on_settled;
-    if (call->is_broken) {
+    if (call->is_broken || !stage_moves(call)) {
+        leave_call_slots(call);
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
-    if (call->moves.count > 0)
-        packs = weir__external_send_moves(call, &moves, &pack_keys);
-    write_call(&bytes, call, packs, &moves, &pack_keys);
-    weir__buf_fini(&moves);
-    weir__buf_fini(&pack_keys);
-    weir__redis_send(shared->store, &bytes, &weir__script_external_settle,
+    write_call(&bytes, call);
+    weir__redis_send(store, &bytes, &weir__script_external_settle,
                      call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
                      &call->request);
 }
@@ -311,6 +435,7 @@ void weir__external_flush_settles(struct weir__external_topic *topic)
 
     topic->calls = NULL;
     topic->calls_end = &topic->calls;
+    topic->has_moves = false;
     while (call != NULL) {
         struct weir__external_call *next = call->next;
 

@@ -19,8 +19,9 @@ static void on_found(struct weir__request *request, int code,
         return;
     }
     request->done = weir__stats_counted;
-    weir__resp_eval(&bytes, &weir__script_external_stats, 6, 1);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "meta wait run dead auto");
+    weir__resp_eval(&bytes, &weir__script_external_stats, 7, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "meta wait run dead auto relay");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
     weir__redis_send(request->store, &bytes, &weir__script_external_stats,

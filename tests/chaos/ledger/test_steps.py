@@ -2,7 +2,8 @@
 """A worker dies at its n-th step, for n = 1, 2, 3 ... until there is none left:
 before and after each run of a handler, each write to the server and each answer
 from it. Whatever n is, another worker finishes all jobs, and those that each of
-them adds to its topic and to another one are there exactly once."""
+them adds to its topic and to another one are there exactly once. So are entries
+of a list that go to other topics."""
 
 import collections
 import json
@@ -23,6 +24,8 @@ AT_ONCE = 20  # so many n at a time, each with a topic of its own
 
 class Walk:
     """One n: a topic, the worker that dies, and the one that finishes."""
+
+    kind = "delay"
 
     def __init__(self, place, server, steps):
         self.place, self.server, self.steps = place, server, steps
@@ -55,13 +58,17 @@ class Walk:
         with open(self.record(worker + ".log"), "wb") as log:
             self.process = subprocess.Popen(
                 [STEP_WORKER, self.server.url, self.topic,
-                 os.path.join(TEST_PLUGINS, "ledger.so"), str(LEASE_MS),
+                 os.path.join(TEST_PLUGINS, "ledger.so"),
+                 "lease=%dms" % LEASE_MS, "kind=" + self.kind,
                  "file=" + self.record(worker), "retry_every=3",
-                 "follow_to=" + self.other],
+                 "follow_to=" + self.follow_to()],
                 env={**self.place.env, "WEIR_CHAOS_STEP": str(step)},
                 stdin=subprocess.DEVNULL, stderr=log)
         self.place.started.append(self.process)
         return worker
+
+    def follow_to(self):
+        return self.other
 
     def is_empty(self):
         base = "weir:{%s}:" % self.topic
@@ -88,7 +95,7 @@ class Walk:
             "run", "--redis", self.server.url, "--until-empty", "--lease",
             "%dms" % LEASE_MS, "--retry", "20ms ...", "--handle",
             "%s=ledger?file=%s&follow_to=%s"
-            % (self.topic, self.record("last"), self.other), "--handle",
+            % (self.topic, self.record("last"), self.follow_to()), "--handle",
             "%s=ledger?file=%s" % (self.other, self.record("other")))
 
     def judge(self):
@@ -108,13 +115,13 @@ class Walk:
                "steps %r, the other topic" % self.steps)
         for topic in (self.topic, self.other):
             self.expect_nothing_left(topic)
-        return account
+        return len(account.repeated)
 
     def expect_nothing_left(self, topic):
-        for key in ("run", "wait", "lease"):
+        for key in ("run", "wait", "lease", "relay"):
             expect(0, self.server.call("EXISTS", "weir:{%s}:%s"
                                        % (topic, key)), key)
-        for key in self.server.call("KEYS", "weir:{%s}:p:*" % topic):
+        for key in self.server.call("KEYS", "weir:{%s}:[po]:*" % topic):
             expect_true(self.server.call("PTTL", key) != -1,
                         "steps %r leave pack %s" % (self.steps, key))
 
@@ -126,13 +133,57 @@ class Walk:
             return []
 
 
-def walk_all(place, before):
+class ListWalk(Walk):
+    """The same of a list whose retries and dead entries are for one other
+    topic. What was recorded for it and what is done make up all entries."""
+
+    kind = "list"
+
+    def add(self):
+        result = self.place.weir(
+            "topic", "set", self.topic, "kind=list", "on_retry=" + self.other,
+            "on_dead=" + self.other, "--redis", self.server.url)
+        expect(0, result.code, result.err)
+        self.server.call("RPUSH", self.topic, *("{}" for _ in range(8)),
+                         '{"fail": true}')
+
+    def follow_to(self):
+        return ""
+
+    def is_empty(self):
+        return super().is_empty() and \
+            self.server.call("EXISTS", self.topic) == 0
+
+    def judge(self):
+        _, err = self.process.communicate(timeout=PATIENCE)
+        expect(0, self.process.returncode, err)
+        done, added = [int(self.server.call("HGET", "weir:{%s}:meta" % topic,
+                                            field) or 0)
+                       for topic, field in ((self.topic, "done"),
+                                            (self.other, "added"))]
+        what = "steps %r (%s)" % (self.steps, self.names)
+        expect(9, done + added, what)
+        expect_true(added > 0, "the one that fails is moved, " + what)
+        expect(added, len({run.job for run in self.read("other")}), what)
+        for topic in (self.topic, self.other):
+            self.expect_nothing_left(topic)
+        for key in ("held", "past"):
+            expect(0, self.server.call("EXISTS", "weir:{%s}:%s"
+                                       % (self.topic, key)), key)
+        return self.count_runs() - 9
+
+    def count_runs(self):
+        workers = ["victim%d" % i for i in range(len(self.names))] + ["last"]
+        return sum(len(self.read(worker)) for worker in workers)
+
+
+def walk_all(place, before, kind=Walk):
     """Every n for the last of the workers; those before it die at the steps
     `before`. Returns the names of the steps and how many runs were repeated."""
     server = Server(place).start()
     names, repeated, first = collections.Counter(), 0, 1
     while True:
-        walks = [Walk(place, server, before + [n])
+        walks = [kind(place, server, before + [n])
                  for n in range(first, first + AT_ONCE)]
         for walk in walks:
             walk.add()
@@ -143,7 +194,7 @@ def walk_all(place, before):
         for walk in walks:
             walk.finish()
         for walk in walks:
-            repeated += len(walk.judge().repeated)
+            repeated += walk.judge()
             if walk.is_left:
                 names[walk.names[-1]] += 1
         if not any(walk.is_left for walk in walks):
@@ -178,6 +229,12 @@ def report(what, names, repeated):
 def a_worker_killed_at_any_step_loses_nothing(place):
     names, repeated = walk_all(place, [])
     report("first claim", names, repeated)
+
+
+@test
+def entries_that_go_to_another_topic_are_there_once_whatever_dies(place):
+    names, repeated = walk_all(place, [], ListWalk)
+    report("a list", names, repeated)
 
 
 @test

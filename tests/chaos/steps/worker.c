@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* A worker that is built with steps to die at. Serves until SIGTERM.
- * Usage: step_worker URL TOPIC PLUGIN LEASE_MS [KEY=VALUE...] */
+ * Usage: step_worker URL TOPIC PLUGIN lease=LEASE kind=KIND [KEY=VALUE...] */
 
 #include <ev.h>
 #include <signal.h>
@@ -33,11 +33,9 @@ int main(int argc, char **argv)
     struct weir_reactor *weir = NULL;
     struct weir_error err = {0};
     ev_signal term;
-    char lease[32];
 
-    if (argc < 5)
+    if (argc < 6)
         return 2;
-    (void)snprintf(lease, sizeof(lease), "lease=%sms", argv[4]); /* cut */
     if (weir_reactor_open(
             &(struct weir_options){
                 .loop = loop,
@@ -49,9 +47,9 @@ int main(int argc, char **argv)
         weir_reactor_serve(weir, argv[2],
                            &(struct weir_topic_options){
                                .plugin = argv[3],
-                               .options = {lease, "retry=20ms ..."},
-                               .plugin_options = (const char *const *)&argv[5],
-                               .plugin_option_count = (size_t)argc - 5,
+                               .options = {argv[4], argv[5], "retry=20ms ..."},
+                               .plugin_options = (const char *const *)&argv[6],
+                               .plugin_option_count = (size_t)argc - 6,
                            },
                            &err) == 0) {
         ev_signal_init(&term, on_signal, SIGTERM);

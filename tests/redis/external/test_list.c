@@ -6,6 +6,14 @@
 
 /* The store of list topics: a plain list that any program fills. */
 
+/* Until nothing of it is on its way to another topic. */
+static void await_sent(struct host *host)
+{
+    do
+        EXPECT_INT(WEIR_OK, host_stats(host));
+    while (host->stats.relaying > 0);
+}
+
 static bool body_is(const struct weir__run *run, const char *bytes)
 {
     return weir__slice_equal(run->record.body, weir__slice_str(bytes));
@@ -16,7 +24,8 @@ static void expect_clean(void)
 {
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait "
                                   "weir:{t}:lease weir:{t}:held weir:{t}:past "
-                                  "weir:{t}:auto weir:{t}:dead"));
+                                  "weir:{t}:auto weir:{t}:dead "
+                                  "weir:{t}:relay"));
 }
 
 TEST(entries_of_any_program_come_in_order_with_their_bodies)
@@ -210,7 +219,7 @@ TEST(with_auto_ack_a_retry_is_kept_until_it_is_done)
     expect_clean();
 }
 
-TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
+TEST(a_retry_is_handed_to_a_delay_topic)
 {
     struct host *host = host_open_kind("w1", "list");
     struct host *later = host_open("w2");
@@ -229,6 +238,7 @@ TEST(a_retry_is_handed_to_a_delay_topic_in_the_same_step)
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
+    await_sent(host);
     expect_clean();
     EXPECT_INT(WEIR_OK, host_stats(later));
     EXPECT_INT(2, later->stats.scheduled + later->stats.ready);
@@ -257,23 +267,166 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
     host_settle_all(slow, WEIR__OUTCOME_RETRY);
     host_await_settled(slow);
     EXPECT_INT(1, slow->refused);
-    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{later}:wait"));
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:run"));
-    EXPECT_STR("", redis_text(proc, "KEYS weir:{later}:p:*"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:relay"));
+    EXPECT_STR("", redis_text(proc, "KEYS weir:{t}:o:*"));
+    EXPECT_STR("", redis_text(proc, "KEYS weir:{later}:*"));
 }
 
-TEST(a_topic_of_another_kind_takes_no_retries)
+TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
 {
     struct host *host = host_open_kind("w1", "list");
 
     EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind list"));
     host_serve(host, "on_retry=later");
-    EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
-    EXPECT_INT(1, host_claim(host, 2, 60000));
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 53 %s", "{\"a\": 1}"));
+    EXPECT_INT(2, host_claim(host, 2, 60000));
+    host->runs->record.counters.attempt = 1;
     host_settle_all(host, WEIR__OUTCOME_RETRY);
     host_await_settled(host);
+    await_sent(host);
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{later}:wait"));
+    EXPECT_STR("", redis_text(proc, "KEYS weir:{t}:o:*"));
+    EXPECT_INT(2, host->stats.dead);
+    EXPECT_INT(2, host_dead(host, 10));
+    EXPECT_STR("~0000000000000002", host->text[0]);
+    EXPECT_STR("later is not of kind delay", host->text[1]);
+    EXPECT_STR("undeliverable", host->text[2]);
+    EXPECT_STR("\x81\xa1"
+               "a\x01",
+               host->text[3]);
+    EXPECT_INT(WEIR_OK, host_requeue(host, "~0000000000000001"));
     EXPECT_INT(1, host_claim(host, 2, 60000));
+    EXPECT_STR("~0000000000000001", run_id(host->runs));
+    EXPECT_TRUE(body_is(host->runs, "\xcc\x35"));
+    EXPECT_INT(WEIR_OK, host_forget(host, ""));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    expect_clean();
+}
+
+TEST(those_that_cannot_be_taken_are_dead_up_to_the_bound)
+{
+    struct host *host = host_open_kind("w1", "list");
+
+    EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind stream"));
+    host_serve(host, "on_dead=later", "max_dead=2");
+    EXPECT_INT(5, redis_int(proc, "RPUSH t 1 2 3 4 5"));
+    EXPECT_INT(5, host_claim(host, 5, 60000));
+    host_settle_all(host, WEIR__OUTCOME_DEAD);
+    host_await_settled(host);
+    await_sent(host);
+    EXPECT_INT(5, host->stats.failed_total);
+    EXPECT_INT(3, host->stats.dropped_total);
+    EXPECT_INT(2, host->stats.dead);
+    EXPECT_INT(2, redis_int(proc, "HLEN weir:{t}:held"));
+    EXPECT_INT(2, redis_int(proc, "HLEN weir:{t}:past"));
+}
+
+TEST(retries_and_dead_ones_of_one_call_go_to_two_topics)
+{
+    struct host *host = host_open_kind("w1", "list");
+    static const enum weir__outcome outcomes[] = {
+        WEIR__OUTCOME_RETRY, WEIR__OUTCOME_DEAD, WEIR__OUTCOME_DONE};
+
+    host_serve(host, "on_retry=later", "on_dead=graves");
+    EXPECT_INT(6, redis_int(proc, "RPUSH t 1 2 3 4 5 6"));
+    EXPECT_INT(6, host_claim(host, 6, 60000));
+    for (size_t i = 0; i < 6; i++)
+        host_settle(host, host_take(host), outcomes[i % 3]);
+    host_await_settled(host);
+    await_sent(host);
+    EXPECT_INT(2, host->stats.done_total);
+    EXPECT_INT(2, host->stats.retried_total);
+    EXPECT_INT(2, host->stats.failed_total);
+    EXPECT_STR("2", redis_text(proc, "HGET weir:{later}:meta added"));
+    EXPECT_STR("2", redis_text(proc, "HGET weir:{graves}:meta added"));
+    EXPECT_INT(1, redis_int(proc, "SISMEMBER weir:topics graves"));
+    expect_clean();
+}
+
+TEST(with_auto_ack_a_retry_is_handed_over_as_well)
+{
+    struct host *host = host_open_kind("w1", "list");
+
+    host_serve(host, "auto_ack=yes", "on_retry=later");
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
+    EXPECT_INT(2, host_claim(host, 2, 60000));
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
+    await_sent(host);
+    EXPECT_STR("2", redis_text(proc, "HGET weir:{later}:meta added"));
+    expect_clean();
+}
+
+TEST(while_the_other_topic_is_full_entries_wait_and_none_is_lost)
+{
+    struct host *host = host_open_kind("w1", "list");
+    struct host *later = host_open("w2");
+
+    host_use(later, "later");
+    EXPECT_INT(WEIR_OK, host_set(later, "max_pending", "1"));
+    host_add(later, "first", 3600000);
+    AWAIT(later->added == 1);
+    host_serve(host, "on_retry=later");
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
+    EXPECT_INT(2, host_claim(host, 2, 60000));
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:held "
+                                  "weir:{t}:lease"));
+    AWAIT(host->store->ops->unsettled(host->topic) == 0);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(1, host->stats.relaying);
+    EXPECT_INT(WEIR_OK, host_set(later, "max_pending", "9"));
+    await_sent(host);
+    EXPECT_STR("3", redis_text(proc, "HGET weir:{later}:meta added"));
+    expect_clean();
+}
+
+TEST(an_outbox_of_another_type_refuses_verdicts_and_keeps_their_entries)
+{
+    struct host *host = host_open_kind("w1", "list");
+
+    EXPECT_STR("OK", redis_text(proc, "SET weir:{t}:relay x"));
+    host_serve(host, "on_retry=later");
+    EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_INT(1, host->refused);
+    EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:run"));
+    EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:held"));
+}
+
+/* Entries of a newer version stay where they are. */
+static void fill_outbox(void)
+{
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
+                            "for i = 1, 10000 do"
+                            "  redis.call('HSET', 'weir:{t}:relay',"
+                            "    string.format('-%011d', i),"
+                            "    cmsgpack.pack({2,0,0,0,0,0,0,0,0,0})) "
+                            "end return 1"));
+}
+
+TEST(a_full_outbox_holds_claims_back_until_there_is_less)
+{
+    struct host *host = host_open_kind("w1", "list");
+
+    host_serve(host, "on_retry=later");
+    fill_outbox();
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    (void)host_claim(host, 1, 60000);
+    EXPECT_INT(WEIR_ESERVER, host->claimed.code);
+    EXPECT_INT(1, redis_int(proc, "LLEN t"));
+    EXPECT_INT(1, redis_int(proc, "DEL weir:{t}:relay"));
+    (void)host_claim(host, 1, 60000);
+    EXPECT_INT(1, host_claim(host, 1, 60000));
 }
 
 TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
@@ -295,6 +448,7 @@ TEST(the_dead_are_bounded_and_may_go_to_a_topic_of_their_own)
     host_settle_all(host, WEIR__OUTCOME_DEAD);
     host_await_settled(host);
     EXPECT_INT(2, host_dead(host, 10));
+    await_sent(host);
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{later}:wait"));
     EXPECT_INT(WEIR_OK, host_forget(host, ""));
     EXPECT_INT(2, host->count);

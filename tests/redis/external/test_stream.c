@@ -272,6 +272,33 @@ TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
     expect_clean();
 }
 
+TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
+{
+    (void)world_open(NULL);
+    struct host *host = stream_open("w1");
+
+    EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind bounded"));
+    host_serve(host, "on_dead=later", "after=delete");
+    add("5-1");
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    host_settle_all(host, WEIR__OUTCOME_DEAD);
+    host_await_settled(host);
+    EXPECT_INT(0, pending());
+    EXPECT_INT(0, redis_int(proc, "XLEN t"));
+    do
+        EXPECT_INT(WEIR_OK, host_stats(host));
+    while (host->stats.relaying > 0);
+    EXPECT_INT(1, host_dead(host, 10));
+    EXPECT_STR("5-1", host->text[0]);
+    EXPECT_STR("undeliverable", host->text[2]);
+    EXPECT_INT(WEIR_OK, host_requeue(host, "5-1"));
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    EXPECT_STR("5-1", run_id(host->runs));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    expect_clean();
+}
+
 TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
 {
     (void)world_open(NULL);

@@ -3,8 +3,8 @@
 -- Each counts only while its entry is under its token, so repeating a call
 -- changes nothing. All lists are msgpack, flat, or '' when empty.
 --
--- KEYS  meta wait run lease held past dead auto, the list or stream, then where
---       entries go to another topic: its wait ids meta idle, new packs...
+-- KEYS  meta wait run lease held past dead auto, the list or stream; where
+--       entries go to other topics packs..., relay
 -- ARGV  1 group ('': a list), 2 '1': delete entries of the stream when done
 --       3 most dead entries
 --       4 done   [ token, id, ... ]
@@ -12,16 +12,16 @@
 --       6 others [ token, id, what, delay ms, past, bytes, 1 if not kept, ... ]
 --                what: r retry, s snooze, d dead, e expired, b give back;
 --                bytes '': they are kept or in the stream
---       7 packs  [ key, jobs, when (due.lua), sources, ... ] staged as for add:
---                others (counted from 1) that become jobs of the other topic
---       8 that topic, 9 its kind
--- Reply { settled, refused }; { -1 } a new pack was not staged: nothing was
---       done
+--       7 moves  packs (outbox.lua) of others, counted from 1, that become jobs
+--                of other topics
+-- Reply { settled, refused, how many entries the outbox has (0: none of these),
+--         name and entry of each pack in it }; { -1 } a pack was not staged:
+--       nothing was done
 --#include node
 --#include number
 --#include due
---#include topic
---#include wake
+--#include outbox
+--#include dead
 --#include full
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -30,9 +30,11 @@ local meta, wait, run, lease, held, past, dead, auto, source =
 local group = ARGV[1]
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
 local done, autos, others = list_of(ARGV[4]), list_of(ARGV[5]), list_of(ARGV[6])
-local packs = list_of(ARGV[7])
-for p = 1, #packs, 4 do
-  if call('PTTL', KEYS[packs[p]]) == -2 then return { -1 } end
+local moves, lacks_some, outbox = read_moves(list_of(ARGV[7]))
+if lacks_some then return { -1 } end
+local is_moved = {}
+for _, move in ipairs(moves) do
+  for _, from in ipairs(move.sources) do is_moved[from] = true end
 end
 
 local settled, refused, tokens = 0, 0, {}
@@ -82,16 +84,6 @@ for i = 1, #autos, 2 do
   count.done = count.done + take_auto(autos[i], autos[i + 1])
 end
 
--- The other topic takes entries only if it is of the kind that has packs.
-local target, is_moved, accepted = nil, {}, {}
-if #packs > 0 then
-  target = { wait = KEYS[10], ids = KEYS[11], meta = KEYS[12], idle = KEYS[13] }
-  local fits = topic_kind(target.meta, target.ids, ARGV[9]) == ARGV[9]
-  for p = 1, #packs, 4 do
-    for _, from in ipairs(packs[p + 3]) do is_moved[from] = fits end
-  end
-end
-
 local function write_back(at, id, what, delay, history, body)
   local due = now
   if what ~= 'b' then
@@ -111,7 +103,7 @@ end
 
 local names = { r = 'retried', s = 'snoozed', d = 'failed', e = 'expired' }
 ids, scores = of_list(others, 7)
-local leaving = {}
+local leaving, late = {}, {}
 for i, id in ipairs(ids) do
   local at = 7 * i - 6
   local token, what = others[at], others[at + 2]
@@ -121,7 +113,6 @@ for i, id in ipairs(ids) do
   else ok = take(token, scores[i]) end
   if ok then
     if names[what] then count[names[what]] = count[names[what]] + 1 end
-    accepted[i] = is_moved[i]
     if is_moved[i] or what == 'e' then
       finished[#finished + 1] = id
     else
@@ -133,8 +124,16 @@ for i, id in ipairs(ids) do
                    others[at + 5])
       end
     end
+  else
+    late[i] = true
   end
 end
+
+local reply = { settled, refused, 0 }
+for _, move in ipairs(moves) do
+  reply[#reply + 1] = record(outbox, move, late, now)
+end
+if outbox then reply[3] = outbox.length end
 
 call_list('ZREM', run, finished)
 call_list('HDEL', held, finished)
@@ -163,37 +162,5 @@ for name, jobs in pairs(count) do
   tally(meta, name, jobs)
 end
 
-local over = call('ZCARD', dead) - tonumber(ARGV[3])
-if over > 0 then
-  local oldest, dropped = call('ZPOPMIN', dead, min(over, 1000)), {}
-  for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
-  call_list('HDEL', held, dropped)
-  call_list('HDEL', past, dropped)
-  tally(meta, 'dropped', #dropped)
-end
-
--- A pack that holds nothing that was accepted goes; the others are permanent.
-local moved, first = {}, nil
-for p = 1, #packs, 4 do
-  local key, jobs, gone, lost = KEYS[packs[p]], packs[p + 1], {}, 0
-  for slot = 0, jobs - 1 do
-    if not accepted[packs[p + 3][slot + 1]] then
-      gone[slot], lost = true, lost + 1
-    end
-  end
-  if lost == jobs then
-    if call('PTTL', key) >= 0 then call('DEL', key) end
-  else
-    call('PERSIST', key)
-    if lost > 0 then call('SETRANGE', key, 3, char(lost)) end
-    local due = enter(moved, sub(key, -12), jobs, packs[p + 2], now,
-                      lost > 0 and gone)
-    if not first or due < first then first = due end
-    tally(target.meta, 'added', jobs - lost)
-  end
-end
-if first then
-  call_list('ZADD', target.wait, moved)
-  wake_one(target.idle, ARGV[8], first)
-end
-return { settled, refused }
+drop_oldest(meta, dead, tonumber(ARGV[3]), held, past)
+return reply

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: MIT
 -- stats: counts of a topic that is a list or a stream.
 --
--- KEYS  meta wait run dead auto, the list or stream
+-- KEYS  meta wait run dead auto relay, the list or stream
 -- ARGV  group ('': a list)
 -- Reply { name, value, ... } as delay/stats
 --#include lag
 --#include number
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local meta, wait, run, dead, auto, source = unpack(KEYS)
+local meta, wait, run, dead, auto, relay, source = unpack(KEYS)
 local names = { 'taken', 'purged', 'done', 'retried', 'failed', 'expired',
                 'crashed', 'dropped', 'lost' }
 local count = {}
@@ -31,6 +31,7 @@ return {
   'ready', left + due,
   'running', running,
   'dead', call('ZCARD', dead),
+  'relaying', call('HLEN', relay),
   'exact', exact,
   'added', count.taken + count.purged + left,
   'done', count.done,

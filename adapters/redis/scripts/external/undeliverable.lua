@@ -1,0 +1,25 @@
+-- SPDX-License-Identifier: MIT
+-- undeliverable: entries in the outbox whose target cannot take them become dead
+-- here, as if they had failed, and their pack and entry of `relay` go. Where that
+-- was done before nothing happens.
+--
+-- KEYS  meta dead held past relay, pack
+-- ARGV  name of the entry of `relay`, most dead entries, then for each: id,
+--       bytes, past
+-- Reply how many died
+--#include node
+--#include number
+--#include dead
+local meta, dead, held, past, relay, pack = unpack(KEYS)
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+if call('HEXISTS', relay, ARGV[1]) == 0 then return 0 end
+for i = 3, #ARGV, 3 do
+  call('ZADD', dead, now, ARGV[i])
+  call('HSET', held, ARGV[i], ARGV[i + 1])
+  call('HSET', past, ARGV[i], ARGV[i + 2])
+end
+drop_oldest(meta, dead, tonumber(ARGV[2]), held, past)
+call('DEL', pack)
+call('HDEL', relay, ARGV[1])
+return (#ARGV - 2) / 3
