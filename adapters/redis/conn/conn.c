@@ -19,18 +19,14 @@ enum {
 
 /* --- opening and closing ------------------------------------------------- */
 
-static int copy(const char *text, char **ret_text)
+/* NULL becomes "". */
+static void copy(char to[WEIR__CONN_NAME_MAX], const char *text)
 {
-    size_t size;
+    size_t len = text == NULL ? 0 : strlen(text);
 
-    if (text == NULL)
-        return WEIR_OK; /* stays NULL */
-    size = strlen(text) + 1;
-    *ret_text = weir__mem_new(size);
-    if (*ret_text == NULL)
-        return WEIR_ENOMEM;
-    memcpy(*ret_text, text, size);
-    return WEIR_OK;
+    WEIR_ASSERT(len < WEIR__CONN_NAME_MAX);
+    if (len > 0)
+        memcpy(to, text, len);
 }
 
 static void default_ms(int64_t *value, int64_t fallback)
@@ -60,20 +56,14 @@ int weir__conn_open(const struct weir__conn_options *options,
                     struct weir__conn **ret_conn)
 {
     struct weir__conn *conn = weir__mem_new(sizeof(*conn));
-    int rc = WEIR_ENOMEM;
 
     WEIR_ASSERT(options->loop != NULL && options->url != NULL);
     if (conn == NULL)
-        return rc;
+        return WEIR_ENOMEM;
     conn->magic = WEIR__CONN_MAGIC;
     take_options(conn, options);
-    rc = copy(options->name, &conn->name);
-    if (rc == WEIR_OK)
-        rc = copy(options->channel, &conn->channel);
-    if (rc != WEIR_OK) {
-        weir__conn_destroy(conn);
-        return rc;
-    }
+    copy(conn->name, options->name);
+    copy(conn->channel, options->channel);
     weir__conn_look_at_clock(conn);
     weir__conn_state_init(conn);
     weir__conn_queue_init(conn);
@@ -127,7 +117,7 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
     struct weir__command *request = NULL;
     int rc;
 
-    WEIR_ASSERT(conn->channel == NULL);
+    WEIR_ASSERT(conn->channel[0] == '\0');
     WEIR_ASSERT(bytes->failed || bytes->len > 0);
     rc = admit(conn, bytes);
     if (rc == WEIR_OK) {

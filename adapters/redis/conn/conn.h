@@ -50,11 +50,13 @@ struct ev_loop;
 struct redisReply;
 struct weir__conn;
 
+enum { WEIR__CONN_NAME_MAX = 96 };
+
 struct weir__conn_options {
     struct ev_loop *loop;              /* kept */
     const struct weir__redis_url *url; /* copied */
-    const char *name;                  /* CLIENT SETNAME; copied */
-    const char *channel; /* SUBSCRIBE to it, copied; NULL: a normal one */
+    const char *name;    /* CLIENT SETNAME; shorter than that; copied */
+    const char *channel; /* SUBSCRIBE to it; likewise; NULL: a normal one */
     uint64_t seed;       /* of back-off jitter */
     size_t max_queued;   /* bytes waiting or unanswered; 0: 64 MiB */
     int64_t wait_ms;     /* how long a command may wait while the connection

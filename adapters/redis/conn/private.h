@@ -70,8 +70,8 @@ struct weir__conn {
     enum weir__conn_state state;
     struct weir__conn_options options; /* defaults filled in */
     struct weir__redis_url url;
-    char *name;    /* owned; NULL: none */
-    char *channel; /* owned; NULL: none */
+    char name[WEIR__CONN_NAME_MAX];    /* "": none */
+    char channel[WEIR__CONN_NAME_MAX]; /* "": none */
 
     struct redisAsyncContext *context; /* NULL: none that can be used */
     struct weir__glue glue;
@@ -191,9 +191,6 @@ void weir__request_append(struct weir__command_list *list,
 
 /* Free the context, if any; not below hiredis. */
 void weir__conn_drop_context(struct weir__conn *conn);
-
-/* Free all of it. */
-void weir__conn_destroy(struct weir__conn *conn);
 
 void weir__conn_enter(struct weir__conn *conn);
 

@@ -534,13 +534,11 @@ void weir__conn_drop_context(struct weir__conn *conn)
     conn->context = NULL; /* without on_disconnect while still connecting */
 }
 
-void weir__conn_destroy(struct weir__conn *conn)
+static void destroy(struct weir__conn *conn)
 {
     WEIR_ASSERT(conn->depth == 0 && conn->queued_bytes == 0);
     weir__conn_drop_context(conn);
     queue_fini(conn);
-    weir__mem_free(conn->name);
-    weir__mem_free(conn->channel);
     conn->magic = 0;
     weir__mem_free(conn);
 }
@@ -559,5 +557,5 @@ void weir__conn_leave(struct weir__conn *conn)
     if (conn->options.depth != NULL)
         (*conn->options.depth)--;
     if (conn->depth == 0 && conn->state == WEIR__CONN_CLOSED)
-        weir__conn_destroy(conn);
+        destroy(conn);
 }

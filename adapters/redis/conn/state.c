@@ -260,7 +260,7 @@ static void send_handshake(struct weir__conn *conn)
         weir__resp_int(&step, conn->url.db);
         send_step(conn, &step, on_step);
     }
-    if (conn->name != NULL) {
+    if (conn->name[0] != '\0') {
         weir__resp_command(&step, 3);
         weir__resp_str(&step, "CLIENT");
         weir__resp_str(&step, "SETNAME");
@@ -270,7 +270,7 @@ static void send_handshake(struct weir__conn *conn)
     weir__resp_command(&step, 1);
     weir__resp_str(&step, "PING");
     send_step(conn, &step, on_step);
-    if (conn->channel != NULL) {
+    if (conn->channel[0] != '\0') {
         weir__resp_command(&step, 2);
         weir__resp_str(&step, "SUBSCRIBE");
         weir__resp_str(&step, conn->channel);
