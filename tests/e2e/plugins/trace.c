@@ -5,7 +5,8 @@
  *     {"id":"1","attempt":2,"at_ms":1767225600123,"late_us":412}
  *
  * The line is written at once, so that what a killed worker had started is
- * known. With verdict=hold the handler never returns. */
+ * known. Then it waits for a byte of the FIFO `gate` and holds the loop so
+ * long. With verdict=hold the handler never returns. */
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { FILE_NAME, FAIL, VERDICT, MS };
+enum { FILE_NAME, FAIL, VERDICT, MS, GATE };
 
 static const struct weir_option options[] = {
     [FILE_NAME] = {.name = "file",
@@ -38,6 +39,10 @@ static const struct weir_option options[] = {
             .fallback = "0",
             .max = 10000,
             .help = "How long each attempt holds the loop."},
+    [GATE] = {.name = "gate",
+              .type = WEIR_OPTION_TEXT,
+              .fallback = "",
+              .help = "FIFO; each attempt waits for a byte of it."},
 };
 
 struct trace {
@@ -45,6 +50,7 @@ struct trace {
     uint32_t fail;
     char verdict[16];
     int64_t ms;
+    char gate[512];
 };
 
 static int open_trace(const struct weir_open *open_args, void **ret_self)
@@ -59,6 +65,8 @@ static int open_trace(const struct weir_open *open_args, void **ret_self)
     (void)snprintf(trace->verdict, sizeof(trace->verdict), "%s",
                    open_args->values[VERDICT].text);
     trace->ms = open_args->values[MS].number;
+    (void)snprintf(trace->gate, sizeof(trace->gate), "%s",
+                   open_args->values[GATE].text);
     *ret_self = trace;
     return 0;
 }
@@ -90,12 +98,24 @@ static void hold_loop(int64_t ms)
         continue;
 }
 
+static void pass_gate(const char *gate)
+{
+    char byte;
+    int fd = open(gate, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || read(fd, &byte, 1) != 1)
+        abort();
+    (void)close(fd);
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     const struct trace *trace = self;
     struct weir_counters counters = weir_job_counters(job);
 
     write_line(trace, job);
+    if (trace->gate[0] != '\0')
+        pass_gate(trace->gate);
     hold_loop(trace->ms);
     if (strcmp(trace->verdict, "hold") == 0) {
         for (;;)
