@@ -48,16 +48,22 @@ TEST(verdicts_that_come_while_calls_are_out_share_one)
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:lease"));
 }
 
+/* A server that reads them by parts leaves at the first answer that it cannot
+ * give: it has the script, and all of them before it goes on. */
 TEST(verdicts_leave_when_the_store_is_closed)
 {
     struct host *host = host_open("w1"), *other = host_open("w2");
 
-    claim_jobs(host, 3, 60000);
+    claim_jobs(host, 4, 60000);
+    host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    redis_kill(proc, SIGSTOP);
     settle_in_turns(host);
     host_close(host);
+    redis_kill(proc, SIGCONT);
     AWAIT(redis_int(proc, "EXISTS weir:{t}:lease") == 0);
     EXPECT_INT(WEIR_OK, host_stats(other));
-    EXPECT_INT(3, other->stats.done_total);
+    EXPECT_INT(4, other->stats.done_total);
 }
 
 TEST(leases_are_renewed_while_their_last_verdicts_gather)
