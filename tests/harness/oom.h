@@ -15,6 +15,9 @@
 /* Let `count` more allocations succeed, then fail all that follow. */
 void oom_after(int count);
 
+/* The same, but only the next one fails. */
+void oom_once_after(int count);
+
 /* Let allocations succeed again. */
 void oom_off(void);
 

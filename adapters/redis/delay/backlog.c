@@ -124,7 +124,7 @@ bool weir__backlog_is_crowded(const struct weir__delay_topic *topic)
     return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
 }
 
-void weir__backlog_crowded(struct weir__settle *settle)
+void weir__backlog_add(struct weir__settle *settle)
 {
     append(settle, FIRST_MS);
 }

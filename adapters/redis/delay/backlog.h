@@ -32,6 +32,7 @@ struct weir__settle {
     size_t backs;       /* runs that go back; answered with the last */
     size_t told;        /* of these what was answered for good */
     bool is_second;     /* leaves out what is not staged */
+    bool is_unsure;     /* it may have recorded what is open of `outs` */
     bool is_in_backlog; /* or was */
     size_t cost;        /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
@@ -70,9 +71,11 @@ bool weir__backlog_push(struct weir__settle *settle,
                         const struct redisReply *reply);
 
 /* So much waits for the server that a part of the next call might not be taken
- * any more. Then the call waits at once. */
+ * any more. */
 bool weir__backlog_is_crowded(const struct weir__delay_topic *topic);
-void weir__backlog_crowded(struct weir__settle *settle);
+
+/* Take a call in any case. */
+void weir__backlog_add(struct weir__settle *settle);
 
 /* A call of the backlog was answered for good: the others may go, too. */
 void weir__backlog_release(struct weir__delay_topic *topic);

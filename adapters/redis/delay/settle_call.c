@@ -163,19 +163,35 @@ void weir__settle_call_endings(struct weir__settle_call *call, size_t first)
 static bool plan_planned_packs(const struct weir__settle_call *call, size_t at,
                                size_t end)
 {
-    struct weir__delay *shared = call->topic->shared;
+    struct weir__planned_packs *packs = &call->topic->shared->planned_packs;
+    const struct weir__items *items = &call->topic->endings;
 
     while (at < end) {
         struct weir__planned_pack planned;
 
-        weir__planned_pack_plan(&call->topic->endings, at, end, &planned);
-        if (!weir__planned_pack_name(shared->store, &call->topic->endings,
-                                     &planned) ||
-            !weir__planned_packs_push(&shared->planned_packs, &planned))
+        weir__planned_pack_plan(items, at, end, &planned);
+        if (!weir__planned_packs_push(packs, &planned))
             return false;
+        if (!weir__planned_pack_name(call->topic->base.store, items,
+                                     &packs->list[packs->count - 1])) {
+            packs->count--;
+            return false;
+        }
         at += planned.count;
     }
     return true;
+}
+
+void weir__settle_call_forgo(const struct weir__settle_call *call)
+{
+    const struct weir__planned_packs *packs =
+        &call->topic->shared->planned_packs;
+
+    for (size_t i = 0; i < packs->count; i++)
+        if (packs->list[i].target != NULL)
+            weir__call_slot_leave(call->topic->base.store,
+                                  packs->list[i].call_slot);
+    weir__topic_forgo(&call->topic->base, call->verdicts + call->backs);
 }
 
 bool weir__settle_call_plan(struct weir__settle_call *call)

@@ -57,6 +57,9 @@ void weir__settle_call_endings(struct weir__settle_call *call, size_t first);
 /* Name the new packs of the call. False: no memory. */
 bool weir__settle_call_plan(struct weir__settle_call *call);
 
+/* It will not be sent, planned or not: its leases run out. */
+void weir__settle_call_forgo(const struct weir__settle_call *call);
+
 /* Write the call: all or nothing, where one of its new packs is not there. */
 void weir__settle_call_write(struct weir__buf *buf,
                              const struct weir__settle_call *call);

@@ -75,7 +75,7 @@ void weir__settle_leave_out(struct weir__settle *settle)
     struct weir__buf *call = &settle->copies[settle->packs];
 
     settle->is_second = true;
-    if (settle->packs > 0 && !call->failed)
+    if (settle->packs > 0)
         weir__settle_call_leave_out(call);
 }
 
@@ -139,11 +139,11 @@ static void send_out(struct weir__settle *settle, struct weir_slice entry)
         if (!out->is_open || entry.len < WEIR__SEQ_LEN ||
             memcmp(out->seq, entry.ptr, WEIR__SEQ_LEN) != 0)
             continue;
-        out->is_open = false;
-        weir__relays_send(&settle->topic->outbox, entry,
-                          weir__slice_of(copy->ptr + out->pack_at,
-                                         copy->failed ? 0 : out->pack_len),
-                          out->call_slot);
+        out->is_open = !weir__relays_send(
+            &settle->topic->outbox, entry,
+            weir__slice_of(copy->ptr + out->pack_at, out->pack_len),
+            out->call_slot);
+        settle->is_unsure = settle->is_unsure || out->is_open;
     }
 }
 
@@ -172,8 +172,7 @@ static void note_rest(struct weir__settle *settle,
         weir__conn_flush(topic->base.store->commands);
 }
 
-/* The others came to nothing. Where the call was not answered for good nobody
- * knows, and their call slots are not used again. */
+/* The others came to nothing. */
 static void leave_call_slots(struct weir__settle *settle)
 {
     for (size_t i = 0; i < settle->out_count; i++)
@@ -228,18 +227,50 @@ static bool is_final(struct weir__settle *settle, int code,
     return unkept == 0 || !weir__backlog_push(settle, reply);
 }
 
+/* It may have recorded packs for other topics, and this process does not know
+ * their entries: sent once more it names them. */
+static void ask_again(struct weir__settle *settle)
+{
+    leave_leases(settle);
+    settle->lease_count = 0;
+    weir__backlog_add(settle);
+}
+
+/* Nobody waits for its verdicts any more. */
+static void end(struct weir__settle *settle, int code)
+{
+    struct weir__delay_topic *topic = settle->topic;
+    size_t rest = settle->verdicts - settle->told;
+
+    tell(settle, rest, rest);
+    weir__topic_settled(&topic->base, settle->backs, 0);
+    settle->backs = 0;
+    if (settle->is_unsure && settle->out_count > 0 && code != WEIR_ESERVER &&
+        !topic->base.store->is_closed) {
+        ask_again(settle);
+        return;
+    }
+    if (!settle->is_unsure)
+        leave_call_slots(settle);
+    if (settle->is_in_backlog) {
+        topic->backlog_cost -= settle->cost;
+        weir__backlog_release(topic);
+    }
+    weir__settle_free(settle);
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
     struct weir__settle *settle =
         (struct weir__settle *)request; /* first member */
     struct weir__delay_topic *topic = settle->topic;
-    bool was_in_backlog = settle->is_in_backlog;
     int64_t settled = 0;
-    size_t rest;
 
     WEIR_ASSERT(topic->settles_out > 0);
     topic->settles_out--;
+    settle->is_unsure =
+        code == WEIR_EUNKNOWN || (settle->is_unsure && code != WEIR_OK);
     if (topic->touched != NULL || topic->done != NULL)
         weir__topic_mark(&topic->base);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
@@ -249,18 +280,8 @@ static void on_settled(struct weir__request *request, int code,
         return;
     }
     weir__backlog_note_error(topic, "settle", code, reply);
-    if (!is_final(settle, code, reply))
-        return;
-    if (code == WEIR_OK)
-        leave_call_slots(settle);
-    rest = settle->verdicts - settle->told;
-    tell(settle, rest, rest);
-    weir__topic_settled(&topic->base, settle->backs, 0);
-    if (was_in_backlog) {
-        topic->backlog_cost -= settle->cost;
-        weir__backlog_release(topic);
-    }
-    weir__settle_free(settle);
+    if (is_final(settle, code, reply))
+        end(settle, code);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -288,7 +309,34 @@ static void write_stage(struct weir__settle *settle,
     settle->out_count++;
 }
 
-/* With room for the copies, and leases of the nodes. */
+/* False when out of memory: what is not whole would be missing each time. */
+static bool write_copies(struct weir__settle *settle,
+                         const struct weir__settle_call *call)
+{
+    bool failed = false;
+
+    weir__topic_register(&call->topic->base);
+    for (size_t i = 0; i < settle->packs; i++)
+        write_stage(settle, call, i);
+    weir__settle_call_write(&settle->copies[settle->packs], call);
+    for (size_t i = 0; i <= settle->packs; i++)
+        failed = failed || settle->copies[i].failed;
+    return !failed;
+}
+
+static void take_leases(struct weir__settle *settle,
+                        const struct weir__settle_call *call)
+{
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next)
+        if (settle->lease_count == 0 ||
+            settle->leases[settle->lease_count - 1] != node->lease) {
+            node->lease->settles++;
+            settle->leases[settle->lease_count++] = node->lease;
+        }
+}
+
+/* With its copies, and leases of the nodes. NULL when out of memory. */
 static struct weir__settle *settle_new(const struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
@@ -309,13 +357,11 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     settle->backs = call->backs;
     settle->outs = (void *)(settle->copies + copies);
     settle->leases = (void *)(settle->outs + outs);
-    for (const struct weir__claimed_node *node = call->first; node != call->end;
-         node = node->next)
-        if (settle->lease_count == 0 ||
-            settle->leases[settle->lease_count - 1] != node->lease) {
-            node->lease->settles++;
-            settle->leases[settle->lease_count++] = node->lease;
-        }
+    if (!write_copies(settle, call)) {
+        weir__settle_free(settle);
+        return NULL;
+    }
+    take_leases(settle, call);
     return settle;
 }
 
@@ -325,16 +371,10 @@ static void send_call(struct weir__settle_call *call)
     struct weir__settle *settle =
         weir__settle_call_plan(call) ? settle_new(call) : NULL;
 
-    if (settle == NULL) { /* the leases run out */
-        weir__topic_forgo(&topic->base, call->verdicts + call->backs);
-        return;
-    }
-    weir__topic_register(&topic->base);
-    for (size_t i = 0; i < settle->packs; i++)
-        write_stage(settle, call, i);
-    weir__settle_call_write(&settle->copies[settle->packs], call);
-    if (weir__backlog_is_crowded(topic))
-        weir__backlog_crowded(settle);
+    if (settle == NULL)
+        weir__settle_call_forgo(call);
+    else if (weir__backlog_is_crowded(topic))
+        weir__backlog_add(settle);
     else
         weir__settle_send(settle);
 }

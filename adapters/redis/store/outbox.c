@@ -149,7 +149,7 @@ void weir__relays_sent(struct weir__relay *relay)
     weir__conn_flush(box->topic->store->commands);
 }
 
-void weir__relays_send(struct weir__relays *box, struct weir_slice entry,
+bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
                        struct weir_slice pack, uint32_t call_slot)
 {
     const char *seq = (const char *)entry.ptr;
@@ -160,10 +160,10 @@ void weir__relays_send(struct weir__relays *box, struct weir_slice entry,
                                 weir__slice_of(entry.ptr + WEIR__SEQ_LEN,
                                                entry.len - WEIR__SEQ_LEN));
     if (relay == NULL)
-        return; /* a look finds it; the call slot stays taken */
+        return false;
     if (weir__relay_read(relay) != WEIR_OK) {
         weir__relay_free(relay);
-        return;
+        return true;
     }
     relay->is_own = true;
     relay->own_call_slot = call_slot;
@@ -171,12 +171,13 @@ void weir__relays_send(struct weir__relays *box, struct weir_slice entry,
     append(relay);
     if (relay->is_waiting) { /* behind those */
         relay->was_refused = true;
-        return;
+        return true;
     }
     weir__buf_append(&relay->pack, pack.ptr, pack.len);
     if (relay->pack.failed)
         weir__buf_fini(&relay->pack); /* it is fetched */
     send_on(relay);
+    return true;
 }
 
 /* --- old entries --------------------------------------------------------- */

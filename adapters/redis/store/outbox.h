@@ -53,8 +53,9 @@ void weir__relays_init(struct weir__relays *box,
 void weir__relays_fini(struct weir__relays *box);
 
 /* The settle script made an entry, of whose pack the bytes are `pack`: send it.
- * `entry` begins with its name. The outbox leaves the call slot. */
-void weir__relays_send(struct weir__relays *box, struct weir_slice entry,
+ * `entry` begins with its name. The outbox leaves the call slot. False: out of
+ * memory. */
+bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
                        struct weir_slice pack, uint32_t call_slot);
 
 /* What a settle call says of one: key of the target, its kind, call slot,

@@ -176,6 +176,27 @@ static void on_removed(struct weir__request *request, int code,
         weir__relays_put_off(relay);
 }
 
+static void on_pack_removed(struct weir__request *request, int code,
+                            const struct redisReply *reply)
+{
+    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    const struct weir__store_topic *topic = relay->box->topic;
+    struct weir__buf bytes = {0};
+
+    if (code != WEIR_OK) {
+        on_removed(request, code, reply);
+        return;
+    }
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HDEL");
+    weir__prefix_key(&bytes, &topic->prefix, "relay");
+    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
+    relay->request.done = on_removed;
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &relay->request);
+    weir__conn_flush(topic->store->commands);
+}
+
 /* The pack first: an entry without one has been sent. */
 static void remove_entry(struct weir__relay *relay)
 {
@@ -185,12 +206,7 @@ static void remove_entry(struct weir__relay *relay)
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "DEL");
     weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HDEL");
-    weir__prefix_key(&bytes, &topic->prefix, "relay");
-    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
-    relay->request.done = on_removed;
+    relay->request.done = on_pack_removed;
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
                      &relay->request);
     weir__conn_flush(topic->store->commands);

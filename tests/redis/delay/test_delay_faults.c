@@ -2,13 +2,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/store/store.h"
 #include "core/text.h"
-#include "tests/redis/store/store_fixture.h"
+#include "tests/redis/store/line_fixture.h"
 
 /* The delay store where workers come and go, and things get lost. */
 
@@ -107,35 +106,12 @@ TEST(returned_jobs_are_ready_at_once_without_a_crash)
 
 /* --- adds whose answer is lost ------------------------------------------ */
 
-static const char counting[] =
-    "return tonumber(redis.call('HGET', KEYS[1], 'added') or 0)";
-
-static void name_socket(bool is_away)
-{
-    char away[256];
-
-    (void)snprintf(away, sizeof(away), "%s.away", redis_socket(proc));
-    EXPECT_INT(0, is_away ? rename(redis_socket(proc), away)
-                          : rename(away, redis_socket(proc)));
-}
-
-/* What the host added runs on the server, but the host hears nothing of it, and
- * does not find the server again until its socket has its name back. */
 static void lose_the_answer(struct host *host)
 {
-    /* What every store begins with. */
-    struct weir__conn *conn = ((struct weir__redis *)host->store)->commands;
-    long long added = redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting);
+    long long added = world_count("t", "added");
 
     redis_kill(proc, SIGSTOP);
-    world_give_up_at = ev_time() + 30.;
-    while (conn->sent.first == NULL || conn->waiting.first != NULL)
-        world_turn();
-    EXPECT_INT(0, shutdown(conn->context->c.fd, SHUT_RD));
-    name_socket(true);
-    redis_kill(proc, SIGCONT);
-    while (redis_int(proc, "EVAL %s 1 weir:{t}:meta", counting) == added)
-        continue;
+    host_lose_answer(host, "t", "added", added);
 }
 
 static void work_off_once(struct host *worker, size_t jobs)
@@ -157,7 +133,7 @@ TEST(an_add_whose_answer_is_lost_adds_nothing_again)
     lose_the_answer(host);
     work_off_once(worker, 6);
     EXPECT_INT(1, host->added);
-    name_socket(false);
+    world_hide_server(false);
     AWAIT(host->added == 7);
     EXPECT_INT(0, host->existing + host->failed);
     EXPECT_INT(0, host_claim(worker, 100, 60000));
@@ -181,7 +157,7 @@ TEST(an_add_whose_answer_is_lost_leaves_jobs_that_moved_alone)
     worker->runs->delay_ms = 0;
     host_settle_all(worker, WEIR__OUTCOME_RETRY);
     host_await_settled(worker);
-    name_socket(false);
+    world_hide_server(false);
     AWAIT(host->added == 2);
     EXPECT_INT(1, host_claim(worker, 100, 60000));
     EXPECT_STR(host->last_id, run_id(worker->runs));
@@ -202,7 +178,7 @@ TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
     host_add_numbered(host, 1, 4, 0); /* exists, is added, is too much */
     lose_the_answer(host);
     work_off_once(worker, 3);
-    name_socket(false);
+    world_hide_server(false);
     AWAIT(host->added + host->existing + host->failed == 5);
     EXPECT_INT(3, host->added);
     EXPECT_INT(1, host->existing);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
+#include "adapters/redis/store/store.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
-#include "tests/redis/store/store_fixture.h"
+#include "tests/redis/store/line_fixture.h"
 
 /* The delay store when memory runs out, at each of its allocations in turn. */
 
@@ -191,6 +192,96 @@ TEST(jobs_and_what_they_add_come_together_whatever_fails)
     while (try_follows(host, failures) < 100)
         failures++;
     EXPECT_TRUE(failures > 10);
+}
+
+enum { BRINGERS = 10, OOM_TURNS = 6, SWEEP = 50 };
+
+/* What was claimed is done or fails, each with a job for "one". In some turns
+ * there is memory for n / 2 allocations, then for none or, where n is odd, for
+ * all but one. Returns how many verdicts were taken. */
+static size_t settle_with_others(struct host *host, int n)
+{
+    const struct weir_follow follow = {.delay_ms = 3600000};
+    size_t unsettled;
+
+    for (struct weir__run *run = host->runs; run != NULL; run = run->next)
+        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows,
+                                             weir__slice_str("one"), &follow));
+    if (n % 2 == 0)
+        oom_after(n / 2);
+    else
+        oom_once_after(n / 2);
+    for (int i = 0; host->runs != NULL; i++)
+        host_settle(host, host_take(host),
+                    i % 2 == 0 ? WEIR__OUTCOME_DONE : WEIR__OUTCOME_DEAD);
+    unsettled = host->store->ops->unsettled(host->topic);
+    for (int i = 0; i < OOM_TURNS; i++)
+        world_turn();
+    oom_off();
+    return unsettled;
+}
+
+static uint64_t relaying(struct host *host)
+{
+    double give_up_at = world_give_up_at;
+
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    world_give_up_at = give_up_at;
+    world_turn();
+    return host->stats.relaying;
+}
+
+/* Of its outbox; what is only staged vanishes. */
+static long long count_packs(const char *topic)
+{
+    static const char counting[] =
+        "local count = 0 "
+        "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do "
+        "  if redis.call('PTTL', key) == -1 then count = count + 1 end "
+        "end return count";
+
+    return redis_int(proc, "EVAL %s 0 weir:{%s}:o:*", counting, topic);
+}
+
+/* In a topic of its own. Adds what it settled to `done` and `failed`. */
+static void try_others(struct host *host, int n, uint64_t *done,
+                       uint64_t *failed)
+{
+    size_t settled = host->settled;
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "s%d", n);
+    host_use(host, name);
+    for (int i = 0; i < BRINGERS; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == BRINGERS * (n + 1));
+    EXPECT_INT(BRINGERS, host_claim(host, BRINGERS, 3600000));
+    settled += settle_with_others(host, n);
+    host_await_settled(host);
+    EXPECT_INT(settled, host->settled);
+    AWAIT(relaying(host) == 0);
+    EXPECT_INT(0, count_packs(name));
+    *done += host->stats.done_total;
+    *failed += host->stats.failed_total;
+    EXPECT_INT(0, host->stats.dead);
+    EXPECT_INT(*done + *failed, world_count("one", "added"));
+    EXPECT_INT(*failed, world_count("graves", "added"));
+}
+
+TEST(jobs_for_other_topics_are_there_once_whatever_fails)
+{
+    uint64_t done = 0, failed = 0;
+    struct weir__call_slots *slots;
+    struct host *host = host_open_as(
+        "w1", "delay", (const char *const[]){"on_dead=graves", NULL});
+
+    for (int n = 0; n < 2 * SWEEP; n++)
+        try_others(host, n, &done, &failed);
+    EXPECT_TRUE(done > 0 && failed > 0);
+    EXPECT_TRUE(done + failed < 2 * BRINGERS * SWEEP);
+    EXPECT_INT(0, host->stats.running); /* in the end nothing failed */
+    slots = &host->topic->store->call_slots;
+    AWAIT(slots->free_count == slots->count);
 }
 
 TEST(a_start_is_answered_whatever_fails)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/store/outbox.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/conn/private.h"
 #include "adapters/redis/delay/private.h"
 #include "core/text.h"
-#include "tests/redis/store/store_fixture.h"
+#include "tests/redis/store/line_fixture.h"
 
 /* Jobs of the topic "t" for the topic "one" while they lie in the outbox, and
  * what somebody else put there. */
 
 static void follow_one(struct host *host)
 {
-    const struct weir_follow follow = {.delay_ms = 3600000};
+    const struct weir_follow follow = {0};
     struct weir__run *run = host_take(host);
 
     EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str("one"),
@@ -117,6 +119,79 @@ TEST(ten_thousand_packs_stop_claims_until_there_are_fewer)
     set_room("100");
     AWAIT(relaying(host) == 0);
     EXPECT_INT(3, count_there());
+}
+
+/* --- the line is cut ----------------------------------------------------- */
+
+/* Has recorded a job for "one", and stands still; nobody heard of it yet. */
+static void record_one(struct host *host)
+{
+    add_jobs(host, 1);
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    follow_one(host);
+    host->store->ops->flush(host->store);
+    while (world_count("t", "settled") == 0)
+        continue;
+    (void)world_count("t", "settled"); /* the answer has left by now */
+    redis_kill(proc, SIGSTOP);
+}
+
+/* What was sent is given up soon where no connection comes. */
+static void lose_patience(struct host *host)
+{
+    host->topic->store->commands->options.wait_ms = 20;
+}
+
+/* Its pack is gone by then: nothing but the call slot tells that it was. */
+TEST(a_job_whose_add_to_the_other_topic_was_not_answered_is_there_once)
+{
+    struct host *host = host_open("w1"), *other = host_open("w2");
+
+    lose_patience(host);
+    host_use(other, "one");
+    record_one(host);
+    AWAIT(host->settled == 1); /* and sends it on */
+    host_lose_answer(host, "one", "added", 0);
+    EXPECT_INT(1, host_claim(other, 10, 60000));
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
+    EXPECT_INT(0, redis_int(proc, "EVAL %s 0",
+                            "return #redis.call('KEYS', 'weir:{one}:p:*')"));
+    AWAIT(strstr(world_log, "t relay: connection lost") != NULL);
+    world_hide_server(false);
+    AWAIT(host->is_up);
+    AWAIT(relaying(host) == 0);
+    EXPECT_INT(1, world_count("one", "added"));
+    EXPECT_INT(0, count_there());
+}
+
+static bool are_call_slots_free(const struct host *host)
+{
+    const struct weir__call_slots *slots = &host->topic->store->call_slots;
+
+    return slots->count > 0 && slots->free_count == slots->count;
+}
+
+/* Else each such outage would use some for ever. */
+TEST(a_verdict_that_was_not_answered_gives_its_call_slot_back_later)
+{
+    struct host *host = host_open("w1");
+
+    lose_patience(host);
+    add_jobs(host, 1);
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    follow_one(host);
+    redis_kill(proc, SIGSTOP);
+    host_lose_answer(host, "t", "settled", 0);
+    host_await_settled(host);
+    EXPECT_INT(1, host->refused);
+    EXPECT_TRUE(!are_call_slots_free(host));
+    world_hide_server(false);
+    AWAIT(are_call_slots_free(host));
+    EXPECT_INT(0, relaying(host));
+    EXPECT_INT(1, world_count("one", "added"));
+    EXPECT_INT(1, host->settled);
+    EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
 }
 
 /* --- written by somebody else -------------------------------------------- */
