@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -247,6 +248,20 @@ class Redis:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+def await_line(process, words):
+    """The next line with these words on its stderr. Where none comes it is
+    killed: who waits for ever is ended with no chance to kill it."""
+    late = threading.Timer(PATIENCE, process.kill)
+    late.start()
+    try:
+        for line in process.stderr:
+            if words in line:
+                return line
+    finally:
+        late.cancel()
+    raise AssertionError("it does not say %r" % words)
 
 
 def hears_sigterm(process):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Handlers that finish later, on the worker's loop or in threads of theirs."""
 
-import os
 import signal
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
-                 signal_again, stop_cleanly, test)
+from e2e import (PATIENCE, await_line, eventually, expect, expect_in,
+                 expect_true, kill, signal_again, stop_cleanly, test)
 
 
 def running(place, **options):
@@ -83,8 +82,7 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
     place.add("t", "1")
     worker = running(place, how="close")
     worker.send_signal(signal.SIGTERM)
-    eventually(lambda: os.read(worker.stderr.fileno(), 4096).find(
-        b"finishing what runs") >= 0, "it was told")
+    await_line(worker, "finishing what runs")
     signal_again(worker)
     expect(0, worker.wait(PATIENCE))
     place.expect_stats("t", done_total=0, ready=1)

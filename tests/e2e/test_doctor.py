@@ -8,8 +8,8 @@ import subprocess
 import threading
 import time
 
-from e2e import (BUILD, TEST_PLUGINS, Redis, expect, expect_in, expect_true,
-                 stop_cleanly, test)
+from e2e import (BUILD, TEST_PLUGINS, Redis, await_line, expect, expect_in,
+                 expect_true, stop_cleanly, test)
 from redis_server import Server, use_good_plugins
 
 GOOD = ("connection", "version", "replication", "cluster", "memory", "clients",
@@ -266,10 +266,7 @@ def a_worker_on_a_replica_says_so(place):
     server = Server(place, "--replicaof", "127.0.0.1", "1")
     use_good_plugins(place)
     worker = place.work("t=echo", flags=("--redis", server.url))
-    line = worker.stderr.readline()
-    while "is a replica of 127.0.0.1" not in line:
-        expect_true(line != "", "it said so before it ended")
-        line = worker.stderr.readline()
+    line = await_line(worker, "is a replica of 127.0.0.1")
     expect_in("give the address of the primary", line)
     stop_cleanly(worker)
 

@@ -7,8 +7,8 @@ import signal
 import time
 from urllib.parse import quote
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
-                 is_alive, signal_again, stop_cleanly, test)
+from e2e import (PATIENCE, await_line, eventually, expect, expect_in,
+                 expect_true, is_alive, signal_again, stop_cleanly, test)
 
 
 def execute(place, command, topic="t", **options):
@@ -210,6 +210,7 @@ def a_reason_does_not_end_within_a_character(place):
 def only_the_named_environment_is_passed_on(place):
     place.add("t", "1")
     place.env["MINE"], place.env["OTHER"] = "a b", "no"
+    place.env["PATH"] = os.defpath  # the user's may be longer than a line
     result = drain(place, "env", "--log-level", "info", env="MINE PATH NOT_SET")
     expect(["MINE=a b", "PATH=" + place.env["PATH"]],
            sorted(output_lines(result)))
@@ -263,8 +264,7 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
     worker = place.work(execute(place, command))
     group = eventually(lambda: pids(place, "pids"), "it runs")
     worker.send_signal(signal.SIGTERM)
-    eventually(lambda: b"finishing" in os.read(worker.stderr.fileno(), 4096),
-               "it was told")
+    await_line(worker, "finishing")
     signal_again(worker)
     expect(0, worker.wait(PATIENCE))
     for pid in group:

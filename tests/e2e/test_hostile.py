@@ -7,8 +7,8 @@ import shutil
 import signal
 import subprocess
 
-from e2e import (PATIENCE, ROOT, TEST_PLUGINS, eventually, expect, expect_in,
-                 expect_true, signal_again, stop_cleanly, test)
+from e2e import (PATIENCE, ROOT, TEST_PLUGINS, await_line, eventually, expect,
+                 expect_in, expect_true, signal_again, stop_cleanly, test)
 
 HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
 ABORTED = -signal.SIGABRT
@@ -71,13 +71,8 @@ def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
 def a_third_sigterm_ends_a_handler_without_an_end(place):
     place.add("t", "1")
     worker = place.work("t=%s?how=spin" % HOSTILE)
-    while "it spins" not in worker.stderr.readline():
-        expect_true(worker.poll() is None, "it waits")
-    while True:  # each second
-        line = worker.stderr.readline()
-        if "has held the loop for 2 s" in line:
-            break
-        expect_true(line != "", "it says what holds the loop")
+    await_line(worker, "it spins")
+    line = await_line(worker, "has held the loop for 2 s")
     expect_in("t 1: hostile has", line)
     expect_in("and nothing else runs", line)
     for _ in range(3):

@@ -3,7 +3,7 @@
 
 import signal
 
-from e2e import (end_cleanly, eventually, expect, expect_in, expect_true, kill,
+from e2e import (await_line, end_cleanly, eventually, expect, expect_in, kill,
                  signal_again, stop_cleanly, test)
 
 
@@ -44,8 +44,7 @@ def a_second_sigterm_gives_pending_jobs_back(place):
     worker = place.work(later(place, "0ms"))
     eventually(lambda: lines(place), "the job started")
     worker.send_signal(signal.SIGTERM)
-    while "finishing what runs" not in worker.stderr.readline():
-        expect_true(worker.poll() is None, "it waits")
+    await_line(worker, "finishing what runs")
     signal_again(worker)
     err = end_cleanly(worker)
     expect(["start 1", "cancel 1 stop"], lines(place))

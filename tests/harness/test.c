@@ -19,8 +19,14 @@ void test_register(struct test *test)
     last = &test->next;
 }
 
+static void (*set_up)(void);
 static void (*at_end[AT_END_MAX])(void);
 static size_t at_end_count;
+
+void test_setup(void (*fn)(void))
+{
+    set_up = fn;
+}
 
 static void failed(const char *file, int line)
 {
@@ -115,6 +121,8 @@ static bool passes(const struct test *test)
     if (pid == 0) {
         (void)setpgid(0, 0); /* cannot fail for a fresh child */
         (void)alarm(TEST_DEADLINE_S);
+        if (set_up != NULL)
+            set_up();
         test->fn();
         while (at_end_count > 0)
             at_end[--at_end_count]();

@@ -29,6 +29,15 @@ void test_register(struct test *test);
     }                                                                    \
     static void test_name(void)
 
+/* `fn` runs first in each test of the program that has it in one of its files
+ * or in a fixture of these. */
+#define TEST_SETUP(fn)                                   \
+    __attribute__((constructor)) static void setup(void) \
+    {                                                    \
+        test_setup(fn);                                  \
+    }
+void test_setup(void (*fn)(void));
+
 /* What a fixture opened and the test left open: `fn` closes it, unless it is
  * closed. The last one first; a test that failed is just over. */
 void test_at_end(void (*fn)(void));

@@ -40,6 +40,7 @@ static void make_dir(void)
     EXPECT_TRUE(tempdir_make(&dir));
     (void)snprintf(file, sizeof(file), "%s/dead.sqlite", dir.path);
 }
+TEST_SETUP(make_dir)
 
 static struct weir_origin origin_of(const char *id, uint64_t token)
 {
@@ -101,7 +102,6 @@ TEST(a_dead_job_becomes_a_row)
     struct weir_origin origin = origin_of("42", 7);
     struct weir_trial *trial;
 
-    make_dir();
     trial = open_archive();
     add(trial, "42", &origin);
     weir_trial_advance(trial, 0);
@@ -129,7 +129,6 @@ TEST(what_died_can_be_read_by_its_owner_alone)
     struct weir_trial *trial;
 
     (void)umask(022);
-    make_dir();
     trial = open_archive();
     add(trial, "42", &origin);
     weir_trial_advance(trial, 0);
@@ -152,7 +151,6 @@ TEST(what_a_link_leads_to_is_made_for_its_owner_alone)
 {
     char target[220];
 
-    make_dir();
     (void)snprintf(target, sizeof(target), "%s.target", file);
     EXPECT_INT(0, symlink(target, file));
     expect_private(022);
@@ -161,7 +159,6 @@ TEST(what_a_link_leads_to_is_made_for_its_owner_alone)
 
 TEST(a_database_is_its_owner_s_whatever_the_umask)
 {
-    make_dir();
     expect_private(0);
     (void)snprintf(file, sizeof(file), "%s/other.sqlite", dir.path);
     expect_private(0777);
@@ -177,7 +174,6 @@ TEST(a_database_that_is_there_keeps_its_mode)
     struct weir_trial *trial;
 
     (void)umask(022);
-    make_dir();
     trial = open_archive();
     weir_trial_free(trial);
     EXPECT_INT(0, chmod(file, 0640));
@@ -201,7 +197,6 @@ TEST(a_table_s_name_has_64_letters_at_most)
     };
     struct weir_trial *trial = NULL;
 
-    make_dir();
     (void)snprintf(path, sizeof(path), "path=%s", file);
     memset(table + 6, 't', 64);
     EXPECT_INT(WEIR_OK, weir_trial_open(&options, &trial, &err));
@@ -217,7 +212,6 @@ TEST(the_same_death_is_one_row_and_another_one_a_second)
     struct weir_origin first = origin_of("42", 7), second = origin_of("42", 8);
     struct weir_trial *trial;
 
-    make_dir();
     trial = open_archive();
     add(trial, "a", &first);
     add(trial, "b", &first);
@@ -237,7 +231,6 @@ TEST(a_job_that_did_not_die_is_refused)
 {
     struct weir_trial *trial;
 
-    make_dir();
     trial = open_archive();
     add(trial, "42", NULL);
     weir_trial_advance(trial, 0);
@@ -254,7 +247,6 @@ TEST(jobs_wait_while_somebody_else_writes)
     struct weir_trial *trial;
     sqlite3 *other;
 
-    make_dir();
     trial = open_archive();
     other = open_db();
     EXPECT_INT(SQLITE_OK,
@@ -288,7 +280,6 @@ TEST(on_a_full_disk_no_job_is_lost)
     char id[20];
 
     EXPECT_INT(0, sigaction(SIGXFSZ, &ignore, NULL));
-    make_dir();
     trial = open_archive();
     fill_disk(true);
     for (uint64_t i = 0; i < 100; i++) {
@@ -329,7 +320,6 @@ TEST(what_cannot_be_opened_is_refused_with_a_sentence)
                    "open database file");
     expect_refusal("path=/dev/null", "plugin archive: database /dev/null: ");
     expect_refusal("table=dead", "option \"path\" is required");
-    make_dir();
     EXPECT_INT(0, chdir(dir.path));
     expect_refusal("path=file:dead.sqlite?mode=rwc",
                    "plugin archive: option \"path\": \"file:\" begins a URI, "
@@ -343,7 +333,6 @@ TEST(a_name_that_is_no_table_is_refused)
     static const char *const names[] = {"table=", "table=1st", "table=a\"b",
                                         "table=a b"};
 
-    make_dir();
     for (size_t i = 0; i < 4; i++) {
         char path[220];
         const char *const values[] = {path, names[i]};

@@ -32,11 +32,16 @@ static void on_show(int code, const struct weir_job_info *job, void *arg)
     is_answered = true;
 }
 
+static void open_host(void)
+{
+    host_open(NULL);
+}
+TEST_SETUP(open_host)
+
 TEST(a_delete_without_a_callback_deletes)
 {
     struct weir_new_job job = {.id = "a", .delay_ms = 60000};
 
-    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, NULL));
     await_answer();
@@ -52,7 +57,6 @@ TEST(a_time_is_accepted_up_to_2286)
     struct weir_new_job job = {.at_ms = 9999999999999};
     struct weir_error err = {0};
 
-    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
     await_answer();
@@ -77,7 +81,6 @@ TEST(a_job_is_moved_to_2286_at_most)
 {
     struct weir_due due = {.at_ms = 9999999999999};
 
-    host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_reschedule(weir, "orders", "none", &due,
                                                 on_moved, NULL));
     await_answer();
@@ -97,7 +100,6 @@ TEST(a_request_timeout_is_at_most_a_day)
     struct weir_error err = {0};
     struct weir_reactor *other = NULL;
 
-    host_open(NULL);
     options.loop = loop;
     options.redis_url = redis_url(server);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -122,7 +124,6 @@ TEST(serving_says_so_when_memory_runs_out)
     struct weir_topic_options topic = {.run = run_done};
     int rc = WEIR_ENOMEM, failures = 0;
 
-    host_open(NULL);
     for (int n = 0; rc == WEIR_ENOMEM; n++) {
         struct weir_error err = {0};
 
@@ -154,7 +155,6 @@ TEST(a_reactor_that_is_being_freed_serves_nothing)
 {
     struct weir_new_job job = {0};
 
-    host_open(NULL);
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &job, on_canceled, NULL, NULL));
     weir_reactor_free(weir);

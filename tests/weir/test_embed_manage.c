@@ -17,6 +17,7 @@ static void open_host(void)
 {
     host_open(&(struct weir_options){.name = "w1"});
 }
+TEST_SETUP(open_host)
 
 static void on_added(int code, const char *id, void *arg)
 {
@@ -158,7 +159,6 @@ TEST(what_is_stored_with_the_topic_beats_the_worker_and_yields_when_removed)
     struct weir_topic_options options = {.run = run_retry,
                                          .options = {"retry=none"}};
 
-    open_host();
     set("retry=10ms 10ms");
     serve(weir, &options);
     add("a", 0);
@@ -178,7 +178,6 @@ TEST(what_is_stored_does_not_beat_what_overrides_it)
     struct weir_topic_options options = {
         .run = run_retry, .options = {"retry=1h"}, .overrides = overrides};
 
-    open_host();
     set("retry=10ms 10ms");
     serve(weir, &options);
     add("a", 0);
@@ -193,7 +192,6 @@ TEST(a_running_worker_follows_a_stored_option_before_the_next_job)
     struct weir_topic_options options = {.run = run_retry,
                                          .options = {"retry=none"}};
 
-    open_host();
     serve(weir, &options);
     add("a", 0);
     AWAIT(runs == 1);
@@ -207,7 +205,6 @@ TEST(the_stored_time_to_live_counts_where_a_job_has_none)
     struct weir_topic_options options = {.run = run_slow};
     struct weir_new_job own = {.ttl_ms = 3600000};
 
-    open_host();
     set("ttl=1ms");
     add_many(2);
     EXPECT_INT(WEIR_OK,
@@ -227,7 +224,6 @@ TEST(bad_settings_are_refused_with_a_sentence_and_nothing_is_set)
         "concurrency=0", "retry=5",        "on_dead=t", "handler=x",
         "nothing=1",     "max_body=17MiB", "ttl"};
 
-    open_host();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         const char *const settings[] = {"weight=2", wrong[i], NULL};
         struct weir_error err = {0};
@@ -245,7 +241,6 @@ TEST(a_busy_worker_obeys_a_pause_and_goes_on_after_it)
                                          .options = {"prefetch=1000"}};
     int seen;
 
-    open_host();
     add_many(1000);
     serve(weir, &options);
     AWAIT(runs > 10);
@@ -267,7 +262,6 @@ TEST(a_job_that_came_due_before_a_backlog_runs_before_it)
     struct weir_topic_options options = {.run = run_slow,
                                          .options = {"concurrency=1"}};
 
-    open_host();
     add("first", 1);
     AWAIT(answers == 1);
     block(5);
@@ -287,7 +281,6 @@ TEST(two_workers_with_one_slot_each_share_evenly)
         .run = run_slow, .self = &right, .options = {"concurrency=1"}};
     struct weir_reactor *other;
 
-    open_host();
     other = host_reactor(&(struct weir_options){.name = "w2"});
     add_many(400);
     serve(weir, &one);
@@ -302,7 +295,6 @@ TEST(jobs_in_every_state_are_listed_one_state_after_the_other)
 {
     struct weir_topic_options options = {.run = run_fail};
 
-    open_host();
     add("dead", 0);
     serve(weir, &options);
     AWAIT(runs == 1);
@@ -324,7 +316,6 @@ TEST(dead_jobs_are_requeued_and_purged_through_the_reactor)
 {
     struct weir_topic_options options = {.run = run_fail};
 
-    open_host();
     add_many(10);
     serve(weir, &options);
     do

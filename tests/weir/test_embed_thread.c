@@ -46,21 +46,24 @@ static struct weir_thread *open_thread(void)
     return thread;
 }
 
+static void close_host(void)
+{
+    weir_thread_free(weir);
+    weir = NULL;
+}
+
 static void open_host(void)
 {
     host = pthread_self();
     server = redis_start(NULL);
     weir = open_thread();
+    test_at_end(close_host);
 }
+TEST_SETUP(open_host)
 
 static void start(void)
 {
     EXPECT_INT(WEIR_OK, weir_thread_start(weir, NULL));
-}
-
-static void close_host(void)
-{
-    weir_thread_free(weir);
 }
 
 static void serve(weir_run_fn run)
@@ -137,7 +140,6 @@ TEST(jobs_submitted_by_the_host_are_answered_there_and_run_on_the_thread)
 {
     struct weir_new_job jobs[3] = {{.id = "a"}, {.id = "b"}, {.id = "a"}};
 
-    open_host();
     serve(run_done);
     start();
     EXPECT_INT(WEIR_OK, weir_thread_submit(
@@ -153,7 +155,6 @@ TEST(jobs_submitted_by_the_host_are_answered_there_and_run_on_the_thread)
 
 TEST(a_thread_that_never_started_is_freed_with_what_it_was_asked)
 {
-    open_host();
     serve(run_done);
     submit("orders", "a");
     close_host();
@@ -165,7 +166,6 @@ TEST(freeing_answers_everything_that_was_asked)
 {
     const int most = 2000;
 
-    open_host();
     start();
     for (int i = 0; i < most; i++)
         submit("orders", NULL);
@@ -218,7 +218,6 @@ TEST(a_handler_gives_work_to_the_host_which_completes_it)
 {
     atomic_int taken = 0;
 
-    open_host();
     serve(run_by_host);
     start();
     for (int i = 0; i < 8; i++)
@@ -233,7 +232,6 @@ TEST(a_handler_gives_work_to_the_host_which_completes_it)
     EXPECT_INT(8, totals.done);
     EXPECT_INT(0, totals.held + totals.unanswered + totals.late);
     EXPECT_INT(1, totals.connections);
-    close_host();
 }
 
 static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
@@ -256,7 +254,6 @@ static enum weir_verdict run_for_ever(void *self, struct weir_job *job)
 
 TEST(what_is_pending_is_given_back_when_the_host_waits_no_longer)
 {
-    open_host();
     serve(run_for_ever);
     start();
     submit("orders", "a");
@@ -267,7 +264,6 @@ TEST(what_is_pending_is_given_back_when_the_host_waits_no_longer)
     EXPECT_INT(WEIR_OK, weir_thread_give_back(weir));
     await(&stops, 1);
     EXPECT_INT(1, atomic_load(&cancels));
-    close_host();
 }
 
 /* --- freeing inside callbacks --------------------------------------------- */
@@ -285,7 +281,6 @@ TEST(the_host_may_free_it_where_it_hears_an_answer)
     struct weir_new_job job = {0};
     int64_t until = now_ms() + 60000;
 
-    open_host();
     serve(run_done);
     start();
     EXPECT_INT(WEIR_OK,
@@ -295,6 +290,7 @@ TEST(the_host_may_free_it_where_it_hears_an_answer)
     while (answers == 0 && now_ms() < until)
         (void)weir_thread_wait(weir, 100);
     EXPECT_INT(2, answers); /* the second was canceled at the latest */
+    weir = NULL;            /* and it is freed */
 }
 
 static atomic_int is_over;
@@ -325,6 +321,7 @@ static void await_over(void)
     while (atomic_load(&is_over) == 0 && now_ms() < until)
         (void)nanosleep(&moment, NULL);
     EXPECT_INT(1, atomic_load(&is_over));
+    weir = NULL; /* it is freed */
 }
 
 static void ignore(const struct weir_added *each, size_t count, void *arg)
@@ -338,7 +335,6 @@ TEST(a_handler_may_free_the_thread_that_it_runs_on)
 {
     struct weir_new_job job = {0};
 
-    open_host();
     serve(run_free);
     EXPECT_INT(WEIR_OK, weir_thread_submit(
                             weir, &JOBS("orders", &job, 1, ignore), NULL));
@@ -357,7 +353,6 @@ static void call_free(int code, struct weir_reactor *reactor, void *arg)
 
 TEST(a_call_may_free_the_thread)
 {
-    open_host();
     EXPECT_INT(WEIR_OK,
                weir_reactor_call(weir_thread_reactor(weir), call_free, NULL));
     start();
@@ -403,7 +398,6 @@ TEST(jobs_of_many_threads_all_arrive_once)
     pthread_t threads[THREADS];
     int numbers[THREADS];
 
-    open_host();
     serve(run_done);
     start();
     for (int i = 0; i < THREADS; i++) {
@@ -417,7 +411,6 @@ TEST(jobs_of_many_threads_all_arrive_once)
     EXPECT_INT(WEIR_OK, weir_thread_stop(weir, on_stopped, NULL));
     await(&stops, 1);
     EXPECT_INT(all, atomic_load(&runs));
-    close_host();
 }
 
 TEST(two_threads_live_in_one_process)
@@ -426,7 +419,6 @@ TEST(two_threads_live_in_one_process)
     struct weir_thread *other;
     struct weir_new_job job = {0};
 
-    open_host();
     other = open_thread();
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir_thread_reactor(other), "other",
                                            &topic, NULL));
@@ -440,7 +432,6 @@ TEST(two_threads_live_in_one_process)
     await_atomic(&runs, 2);
     await(&answers, 1);
     weir_thread_free(other);
-    close_host();
 }
 
 /* --- what is said --------------------------------------------------------- */
@@ -470,7 +461,6 @@ TEST(a_loop_that_does_not_keep_up_takes_only_so_many_calls)
     atomic_int calls = 0;
     int taken = 0, rc = WEIR_OK;
 
-    open_host();
     reactor = weir_thread_reactor(weir);
     EXPECT_INT(WEIR_OK, weir_reactor_call(reactor, hold, NULL));
     start();
@@ -485,14 +475,12 @@ TEST(a_loop_that_does_not_keep_up_takes_only_so_many_calls)
     await_atomic(&calls, taken);
     EXPECT_INT(WEIR_OK, weir_reactor_call(reactor, count_call, &calls));
     await_atomic(&calls, taken + 1);
-    close_host();
 }
 
 TEST(a_host_that_does_not_listen_is_told_only_so_much)
 {
     int rc = WEIR_OK, taken = 0;
 
-    open_host();
     start();
     while (rc == WEIR_OK && taken <= 70000) {
         rc = weir_thread_tell(weir, on_stopped, NULL);
@@ -503,14 +491,12 @@ TEST(a_host_that_does_not_listen_is_told_only_so_much)
     await(&stops, taken);
     EXPECT_INT(WEIR_OK, weir_thread_tell(weir, on_stopped, NULL));
     await(&stops, taken + 1);
-    close_host();
 }
 
 TEST(the_descriptor_is_readable_while_there_is_something_to_hear)
 {
     struct pollfd readable = {.events = POLLIN};
 
-    open_host();
     readable.fd = weir_thread_fd(weir);
     EXPECT_INT(0, poll(&readable, 1, 0));
     EXPECT_INT(WEIR_OK, weir_thread_tell(weir, on_stopped, NULL));
@@ -518,7 +504,6 @@ TEST(the_descriptor_is_readable_while_there_is_something_to_hear)
     weir_thread_dispatch(weir);
     EXPECT_INT(1, stops);
     EXPECT_INT(0, poll(&readable, 1, 0));
-    close_host();
 }
 
 TEST(what_is_wrong_is_said_at_once_or_as_the_jobs_code)
@@ -532,7 +517,6 @@ TEST(what_is_wrong_is_said_at_once_or_as_the_jobs_code)
     EXPECT_CONTAINS("leave loop out", err.text);
     options = (struct weir_options){.redis_url = "http://x"};
     EXPECT_INT(WEIR_EINVAL, weir_thread_open(&options, &none, &err));
-    open_host();
     EXPECT_INT(
         WEIR_EINVAL,
         weir_thread_submit(weir, &JOBS("orders", jobs, 2, on_added), &err));
@@ -555,7 +539,6 @@ TEST(what_is_wrong_is_said_at_once_or_as_the_jobs_code)
     submit("plain", "entries-have-no-id");
     await(&answers, 1);
     EXPECT_INT(WEIR_EINVAL, last_code);
-    close_host();
 }
 
 TEST(the_thread_takes_no_signals)
@@ -563,7 +546,6 @@ TEST(the_thread_takes_no_signals)
     sigset_t blocked;
     struct timespec none = {0};
 
-    open_host();
     start();
     submit("orders", NULL);
     await(&answers, 1);
@@ -574,5 +556,4 @@ TEST(the_thread_takes_no_signals)
     EXPECT_INT(SIGTERM, sigtimedwait(&blocked, NULL, &none));
     submit("orders", NULL);
     await(&answers, 2);
-    close_host();
 }

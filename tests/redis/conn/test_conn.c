@@ -11,19 +11,21 @@
 #include "tests/harness/redis_proc.h"
 #include "tests/redis/conn/conn_fixture.h"
 
-/* A server and a connection to it that is not open yet. */
-static struct fixture *fixture_for(struct redis_proc *redis)
+/* Each test has a server and a connection to it that is not open yet. */
+static struct redis_proc *redis;
+static struct fixture *f;
+
+static void begin(void)
 {
-    return fixture_new(redis_socket(redis));
+    redis = redis_start(NULL);
+    f = fixture_new(redis_socket(redis));
 }
+TEST_SETUP(begin)
 
 /* --- commands ------------------------------------------------------------ */
 
 TEST(commands_queued_before_the_connection_stands_arrive_in_order)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     fixture_open(f);
     for (int i = 1; i <= 100; i++)
         fixture_send(f, WEIR__SEND_ONCE, i, "INCR", "n", NULL);
@@ -43,9 +45,6 @@ TEST(commands_queued_before_the_connection_stands_arrive_in_order)
 
 TEST(an_error_reply_goes_to_the_one_who_asked)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     fixture_open(f);
     fixture_send(f, WEIR__SEND_ONCE, 1, "SET", "k", "v", NULL);
     fixture_send(f, WEIR__SEND_ONCE, 2, "LPUSH", "k", "v", NULL);
@@ -61,8 +60,6 @@ TEST(an_error_reply_goes_to_the_one_who_asked)
 
 TEST(flush_writes_without_a_turn_of_the_loop)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     const char *got = NULL;
 
     fixture_open(f);
@@ -92,8 +89,6 @@ static void in_sequence(int code, const struct redisReply *reply, void *arg)
 
 TEST(a_hundred_thousand_pipelined_commands_are_answered_in_order)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     struct sequence sequence = {0};
 
     fixture_open(f);
@@ -116,8 +111,6 @@ TEST(a_hundred_thousand_pipelined_commands_are_answered_in_order)
 TEST(commands_larger_than_the_socket_takes_go_through)
 {
     enum { SIZE = 8 * 1024 * 1024 };
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     char *value = calloc(1, SIZE + 1);
 
     EXPECT_TRUE(value != NULL);
@@ -134,8 +127,6 @@ TEST(commands_larger_than_the_socket_takes_go_through)
 
 TEST(a_full_queue_refuses_and_takes_again_when_answers_came)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     struct weir__buf bytes = {0};
     int rc = WEIR_OK, sent = 0;
 
@@ -160,8 +151,6 @@ TEST(a_full_queue_refuses_and_takes_again_when_answers_came)
 
 TEST(bytes_that_failed_to_be_written_are_refused)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     struct weir__buf bytes = {.failed = true};
 
     fixture_open(f);
@@ -172,8 +161,7 @@ TEST(bytes_that_failed_to_be_written_are_refused)
 
 static void send_next(int code, const struct redisReply *reply, void *arg)
 {
-    struct fixture *f = arg;
-
+    (void)arg;
     EXPECT_INT(WEIR_OK, code);
     EXPECT_INT(1, reply->integer);
     fixture_send(f, WEIR__SEND_ONCE, 2, "INCR", "n", NULL);
@@ -182,8 +170,6 @@ static void send_next(int code, const struct redisReply *reply, void *arg)
 
 TEST(a_reply_callback_may_send_and_flush)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
     struct weir__buf bytes = {0};
 
     fixture_open(f);
@@ -201,9 +187,6 @@ TEST(a_reply_callback_may_send_and_flush)
 
 TEST(closing_cancels_what_is_pending_in_order)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     fixture_open(f);
     FIXTURE_WAIT(f, f->readies == 1);
     for (int i = 1; i <= 5; i++)
@@ -220,9 +203,6 @@ TEST(closing_cancels_what_is_pending_in_order)
 
 TEST(a_reply_callback_may_close_the_connection)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     f->closes_on_id = 2;
     fixture_open(f);
     for (int i = 1; i <= 4; i++)
@@ -238,9 +218,6 @@ TEST(a_reply_callback_may_close_the_connection)
 
 TEST(the_state_callback_may_close_a_ready_connection)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     f->closes_on_state = true;
     fixture_open(f);
     fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
@@ -251,9 +228,6 @@ TEST(the_state_callback_may_close_a_ready_connection)
 
 TEST(a_connection_may_be_closed_at_once)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     fixture_open(f);
     fixture_close(f);
     weir__conn_close(NULL);
@@ -264,9 +238,6 @@ TEST(a_connection_may_be_closed_at_once)
 
 TEST(a_subscriber_gets_messages_also_after_a_restart)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     f->options.channel = "wake";
     f->options.name = "listener";
     fixture_open(f);
@@ -285,9 +256,6 @@ TEST(a_subscriber_gets_messages_also_after_a_restart)
 
 TEST(a_subscriber_that_may_not_listen_is_told)
 {
-    struct redis_proc *redis = redis_start(NULL);
-    struct fixture *f = fixture_for(redis);
-
     f->options.channel = "wake";
     EXPECT_STR("OK", redis_text(redis, "ACL SETUSER default resetchannels"));
     fixture_open(f);

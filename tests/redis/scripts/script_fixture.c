@@ -18,20 +18,20 @@ static const char *args[ARGS_MAX];
 static size_t lens[ARGS_MAX], arg_count, key_count;
 static char keys[ARGS_MAX][144], key_total[8];
 
-void script_setup(void)
+static void stop(void)
+{
+    freeReplyObject(script_reply);
+    redisFree(server);
+}
+
+static void start(void)
 {
     script_proc = redis_start(NULL);
     server = redisConnectUnix(redis_socket(script_proc));
     EXPECT_TRUE(server != NULL && server->err == 0);
+    test_at_end(stop);
 }
-
-void script_teardown(void)
-{
-    freeReplyObject(script_reply);
-    script_reply = NULL;
-    redisFree(server);
-    redis_stop(script_proc);
-}
+TEST_SETUP(start)
 
 /* --- calls -------------------------------------------------------------- */
 

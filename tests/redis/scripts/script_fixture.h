@@ -2,9 +2,9 @@
 #ifndef WEIR_TEST_SCRIPT_FIXTURE_H
 #define WEIR_TEST_SCRIPT_FIXTURE_H
 
-/* One script at a time against a server, for a topic "t". Packs are named by
- * one letter, repeated twelve times; their jobs have records of one byte. A
- * node is written as letter, lo and hi: "a0003". */
+/* One script at a time against a server that each test has, for a topic "t".
+ * Packs are named by one letter, repeated twelve times; their jobs have records
+ * of one byte. A node is written as letter, lo and hi: "a0003". */
 
 #include <hiredis/hiredis.h>
 
@@ -19,10 +19,6 @@ extern redisReply *script_reply; /* of the last call */
 extern char script_token[24];    /* of the last claim */
 extern char script_header[8];    /* header length of the last staged pack */
 extern char script_total[8];     /* and its jobs */
-
-/* A server with all scripts. */
-void script_setup(void);
-void script_teardown(void);
 
 /* A reply of the server as one line. */
 const char *script_text(const char *command);

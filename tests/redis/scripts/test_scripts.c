@@ -21,7 +21,6 @@ TEST(a_server_is_sent_the_code_of_a_script_alone)
 
 TEST(a_node_is_split_along_its_tree_for_the_room_there_is)
 {
-    script_setup();
     EXPECT_STR("7", script_add('a', "7", "r0"));
     EXPECT_STR("a0000+0", script_claim("1", "9000"));
     EXPECT_STR("aaaaaaaaaaaa0101 aaaaaaaaaaaa0203 aaaaaaaaaaaa0406",
@@ -30,22 +29,18 @@ TEST(a_node_is_split_along_its_tree_for_the_room_there_is)
     EXPECT_STR("a0405+0", script_claim("2", "9000"));
     EXPECT_STR("a0606+0", script_claim("2", "9000"));
     EXPECT_INT(7, script_stat("running"));
-    script_teardown();
 }
 
 TEST(a_node_that_would_overfill_a_claim_waits_for_the_next)
 {
-    script_setup();
     (void)script_add('a', "6", "r0");
     (void)script_add('b', "6", "r0");
     EXPECT_STR("a0005+0", script_claim("8", "9000"));
     EXPECT_STR("b0005+0", script_claim("8", "9000"));
-    script_teardown();
 }
 
 TEST(nodes_come_in_the_order_of_their_due_times)
 {
-    script_setup();
     (void)script_add('b', "2", "a2000000000000");
     (void)script_text("ZADD weir:{t}:wait 5 bbbbbbbbbbbb0001");
     (void)script_add('c', "2", "a1");
@@ -54,12 +49,10 @@ TEST(nodes_come_in_the_order_of_their_due_times)
         "ZADD weir:{t}:wait 9 cccccccccccc0001 9 aaaaaaaaaaaa0001");
     EXPECT_STR("b0001+0", script_claim("2", "9000"));
     EXPECT_STR("a0001+0 c0001+0", script_claim("9", "9000"));
-    script_teardown();
 }
 
 TEST(an_expired_claim_comes_back_job_by_job_as_suspects)
 {
-    script_setup();
     (void)script_add('a', "5", "r0");
     EXPECT_STR("a0004+0", script_crash("100"));
     EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
@@ -67,7 +60,6 @@ TEST(an_expired_claim_comes_back_job_by_job_as_suspects)
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
     EXPECT_INT(2, script_stat("running"));
     EXPECT_INT(5, script_stat("crashed"));
-    script_teardown();
 }
 
 static const char *start(const char *slots, const char *token)
@@ -84,7 +76,6 @@ static const char *start(const char *slots, const char *token)
 
 TEST(only_suspects_that_were_started_are_blamed)
 {
-    script_setup();
     (void)script_add('a', "3", "r0");
     EXPECT_STR("a0002+0", script_crash("3"));
     EXPECT_STR("a0000+1 a0101+1 a0202+1", script_crash("3"));
@@ -92,12 +83,10 @@ TEST(only_suspects_that_were_started_are_blamed)
     EXPECT_STR("a0000+1 a0202+1 a0101+2", script_crash("3"));
     EXPECT_STR("a0000+1 a0202+1 a0101+2", script_claim("3", "9000"));
     EXPECT_INT(4, script_stat("crashed"));
-    script_teardown();
 }
 
 TEST(a_start_is_noted_once_and_only_under_its_token)
 {
-    script_setup();
     (void)script_add('a', "3", "r0");
     (void)script_crash("3");
     (void)script_claim("2", "9000");
@@ -111,12 +100,10 @@ TEST(a_start_is_noted_once_and_only_under_its_token)
     EXPECT_STR("running",
                script_slot("show", "~aaaaaaaaaaaa00", "aaaaaaaaaaaa", "0"));
     EXPECT_INT(1, script_reply->element[2]->integer);
-    script_teardown();
 }
 
 TEST(notes_of_workers_that_never_come_back_do_not_pile_up)
 {
-    script_setup();
     (void)script_add('a', "1", "r0");
     (void)script_claim("1", "9000");
     EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:started",
@@ -124,14 +111,12 @@ TEST(notes_of_workers_that_never_come_back_do_not_pile_up)
                             "i) end return 1"));
     EXPECT_STR("1", start("0000", script_token));
     EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:started") < 1000);
-    script_teardown();
 }
 
 TEST(notes_of_workers_that_live_stay_however_many_they_are)
 {
     char note[64];
 
-    script_setup();
     (void)script_add('a', "1", "r0");
     (void)script_claim("1", "9000");
     (void)snprintf(note, sizeof(note), "aaaaaaaaaaaa0000 0 %s", script_token);
@@ -141,12 +126,10 @@ TEST(notes_of_workers_that_live_stay_however_many_they_are)
                             note));
     EXPECT_STR("1", start("0000", script_token));
     EXPECT_INT(1501, redis_int(script_proc, "HLEN weir:{t}:started"));
-    script_teardown();
 }
 
 TEST(a_claim_says_in_us_when_there_is_more_to_do)
 {
-    script_setup();
     EXPECT_STR("", script_claim("1", "9000"));
     EXPECT_INT(-1, script_reply->element[2]->integer);
     (void)script_add('a', "1", "r0");
@@ -156,14 +139,12 @@ TEST(a_claim_says_in_us_when_there_is_more_to_do)
     EXPECT_STR("b0000+0", script_claim("1", "1000"));
     EXPECT_TRUE(script_reply->element[2]->integer > 900000 &&
                 script_reply->element[2]->integer <= 1001000);
-    script_teardown();
 }
 
 /* --- slot --------------------------------------------------------------- */
 
 TEST(one_job_is_looked_at_and_deleted_in_each_state)
 {
-    script_setup();
     (void)script_add('a', "w x y z", "r0");
     (void)script_add('b', "v", "r60000");
     EXPECT_STR("ready", script_slot("show", "x", "aaaaaaaaaaaa", ""));
@@ -179,12 +160,10 @@ TEST(one_job_is_looked_at_and_deleted_in_each_state)
                script_text("ZRANGEBYLEX weir:{t}:run - +"));
     EXPECT_INT(2, script_stat("running"));
     EXPECT_INT(0, script_stat("waiting"));
-    script_teardown();
 }
 
 TEST(a_job_with_a_made_id_is_found_by_its_slot)
 {
-    script_setup();
     (void)script_add('a', "9", "r0");
     EXPECT_STR("ready",
                script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
@@ -195,7 +174,6 @@ TEST(a_job_with_a_made_id_is_found_by_its_slot)
     EXPECT_STR("none",
                script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
     EXPECT_INT(8, script_stat("waiting"));
-    script_teardown();
 }
 
 /* --- renew, giving back, stats, lateness ------------------------------- */
@@ -222,7 +200,6 @@ TEST(a_job_that_is_moved_to_what_is_no_time_stays_where_it_is)
         "",       "r",  "r1.5", "rx",      "1000",           "q1000",
         "a1e300", "a-", "rnan", "a\n1000", "a99999999999999"};
 
-    script_setup();
     (void)script_add('a', "x", "r1000000");
     for (size_t i = 0; i < sizeof(whens) / sizeof(whens[0]); i++) {
         EXPECT_CONTAINS("neither r<ms> nor a<ms>", reschedule(whens[i]));
@@ -230,13 +207,11 @@ TEST(a_job_that_is_moved_to_what_is_no_time_stays_where_it_is)
     }
     EXPECT_STR("scheduled 9999999999999 0 0", reschedule("a9999999999999"));
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
-    script_teardown();
 }
 
 /* What waits in a topic of entries has names of its own. */
 TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
 {
-    script_setup();
     EXPECT_STR("2", script_text("HSET weir:{t}:meta kind list added 1"));
     EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
     EXPECT_INT(0, script_stat("ready"));
@@ -246,12 +221,10 @@ TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
     EXPECT_STR("-1", script_call());
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
     EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:meta"));
-    script_teardown();
 }
 
 TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
 {
-    script_setup();
     (void)script_add('a', "1", "r0");
     (void)script_claim("1", "1");
     script_begin(&weir__script_delay_renew, "lease");
@@ -260,12 +233,10 @@ TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
     script_arg("77");
     EXPECT_STR("77", script_call());
     EXPECT_STR("", script_claim("1", "9000"));
-    script_teardown();
 }
 
 TEST(what_is_given_back_is_ready_again_and_stays_suspect)
 {
-    script_setup();
     (void)script_add('a', "2", "r0");
     EXPECT_STR("a0001+0", script_crash("2"));
     EXPECT_STR("a0000+1 a0101+1", script_claim("2", "9000"));
@@ -274,12 +245,10 @@ TEST(what_is_given_back_is_ready_again_and_stays_suspect)
     EXPECT_STR("0", script_settle('a', 0, "10"));
     EXPECT_STR("a0000+1", script_claim("2", "9000"));
     EXPECT_INT(2, script_stat("crashed"));
-    script_teardown();
 }
 
 TEST(a_part_of_a_node_goes_back_and_the_rest_stays_under_its_token)
 {
-    script_setup();
     (void)script_add('a', "4", "r0");
     EXPECT_STR("a0003+0", script_claim("4", "9000"));
     script_settle_begin();
@@ -292,12 +261,10 @@ TEST(a_part_of_a_node_goes_back_and_the_rest_stays_under_its_token)
     EXPECT_STR("5", redis_text(script_proc, "ZSCORE weir:{t}:wait %s0203",
                                "aaaaaaaaaaaa"));
     EXPECT_STR("a0203+0", script_claim("4", "9000"));
-    script_teardown();
 }
 
 TEST(counts_follow_every_transition)
 {
-    script_setup();
     EXPECT_INT(0, script_stat("waiting"));
     EXPECT_STR("", script_reply->element[3]->str);
     (void)script_add('a', "5", "r0");
@@ -310,12 +277,10 @@ TEST(counts_follow_every_transition)
     EXPECT_INT(2, script_stat("running"));
     EXPECT_INT(6, script_stat("waiting"));
     EXPECT_INT(1, script_stat("exact"));
-    script_teardown();
 }
 
 TEST(lateness_is_kept_by_minute)
 {
-    script_setup();
     script_begin(&weir__script_store_lateness, "late");
     script_arg("900");
     script_arg("39");
@@ -330,5 +295,4 @@ TEST(lateness_is_kept_by_minute)
                             "for i = 1, #h, 2 do if h[i]:sub(2) == ':39' "
                             "then return tonumber(h[i + 1]) == 4 and 1 or 0 "
                             "end end"));
-    script_teardown();
 }

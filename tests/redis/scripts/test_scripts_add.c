@@ -10,19 +10,16 @@
 
 TEST(a_staged_pack_becomes_permanent_and_its_ids_are_indexed)
 {
-    script_setup();
     EXPECT_STR("3", script_add('a', "x y z", "r1000"));
     EXPECT_INT(-1, redis_int(script_proc, "PTTL weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_STR("aaaaaaaaaaaa", script_text("HGET weir:{t}:ids y"));
     EXPECT_STR("aaaaaaaaaaaa0002", script_text("ZRANGE weir:{t}:wait 0 -1"));
     EXPECT_STR("delay", script_text("HGET weir:{t}:meta kind"));
     EXPECT_INT(65, redis_int(script_proc, "HSTRLEN weir:{t}:ids !"));
-    script_teardown();
 }
 
 TEST(ids_that_exist_are_refused_slot_by_slot)
 {
-    script_setup();
     EXPECT_STR("2", script_add('a', "x y", "r1000"));
     EXPECT_STR("2 0 1 0 3", script_add('b', "v x w v", "r1000"));
     EXPECT_STR("0 0 0", script_add('c', "y", "r1000"));
@@ -30,20 +27,18 @@ TEST(ids_that_exist_are_refused_slot_by_slot)
     EXPECT_STR("aaaaaaaaaaaa0001 bbbbbbbbbbbb0000 bbbbbbbbbbbb0202",
                script_text("ZRANGEBYLEX weir:{t}:wait - +"));
     EXPECT_INT(4, script_stat("added"));
-    script_teardown();
 }
 
 /* It is refused, and what was added before stays alone. */
 static void expect_none(size_t count, struct weir_slice block)
 {
-    script_setup();
+    EXPECT_STR("OK", script_text("FLUSHALL"));
     EXPECT_STR("1", script_add('a', "x", "r0"));
     script_stage_block('b', count, block);
     EXPECT_STR("0 0 -3", script_add_staged('b', "r0", 2));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
     EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:ids")); /* with "!" */
     EXPECT_INT(1, script_stat("added"));
-    script_teardown();
 }
 
 #define BYTES(text) (weir__slice_of(text, sizeof(text) - 1))
@@ -89,12 +84,11 @@ TEST(an_id_of_more_than_128_bytes_is_refused)
     expect_none(2, weir__slice_of(block, 6 + 256));
     memcpy(block, "\x92\x07\xd9\xa0", 4); /* a number, too */
     expect_none(2, weir__slice_of(block, 4 + 160));
-    script_setup();
+    EXPECT_STR("OK", script_text("FLUSHALL"));
     memset(block, 'x', sizeof(block));
     memcpy(block, "\x92\xa1v\xd9\x80", 5);
     script_stage_block('a', 2, weir__slice_of(block, 5 + 128));
     EXPECT_STR("2", script_add_staged('a', "r0", 2));
-    script_teardown();
 }
 
 static void add_said(const char *jobs, const char *header_len)
@@ -112,7 +106,6 @@ TEST(an_add_that_says_of_a_pack_what_cannot_be_is_refused)
                                         "rnan", "q0",   "a1e300", "p\x91\x05",
                                         "p",    "p\xc1"};
 
-    script_setup();
     add_said("3", "13");
     add_said("1", "13");
     add_said("0", "13");
@@ -133,7 +126,6 @@ TEST(an_add_that_says_of_a_pack_what_cannot_be_is_refused)
     }
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids")); /* "!" */
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
-    script_teardown();
 }
 
 /* An add with this topic, kind and number. */
@@ -161,7 +153,6 @@ TEST(an_add_that_is_none_is_refused_with_a_sentence)
     static const char *const numbers[] = {"", "x", "1.5", "-1",
                                           "9999999999999999"};
 
-    script_setup();
     for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
         EXPECT_STR("ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -",
                    add_called(topics[i], "delay", "1"));
@@ -174,23 +165,19 @@ TEST(an_add_that_is_none_is_refused_with_a_sentence)
     EXPECT_STR("1", add_called("Az09._:-", "delay", "1"));
     EXPECT_STR("ERR the slot is neither empty nor 0 to 255",
                script_slot("show", "x", "bbbbbbbbbbbb", "x"));
-    script_teardown();
 }
 
 TEST(a_repeated_add_is_recognised_and_an_unstaged_pack_named)
 {
-    script_setup();
     EXPECT_STR("2", script_add('a', "x y", "r0"));
     EXPECT_STR("0 0 -1", script_add('a', "x y", "r0"));
     EXPECT_STR("0 0 -2", script_add_staged('b', "r0", 2));
     EXPECT_INT(2, script_stat("waiting"));
-    script_teardown();
 }
 
 /* Its number stands in the entry: every try is a repeat of the first one. */
 TEST(a_pack_of_an_outbox_that_was_not_staged_is_added_when_it_is)
 {
-    script_setup();
     script_stage('a', "x y");
     (void)redis_int(script_proc, "DEL weir:{t}:p:aaaaaaaaaaaa");
     for (int i = 0; i < 2; i++) {
@@ -202,13 +189,11 @@ TEST(a_pack_of_an_outbox_that_was_not_staged_is_added_when_it_is)
     script_number--;
     EXPECT_STR("0", script_send_on('a'));
     EXPECT_INT(2, script_stat("added"));
-    script_teardown();
 }
 
 /* One worker's refused add removes what the other one was about to add. */
 TEST(two_workers_that_send_one_pack_to_a_full_topic_add_it_when_there_is_room)
 {
-    script_setup();
     EXPECT_STR("1", script_add('b', "v", "r0"));
     (void)script_text("HSET weir:{t}:meta max_pending 1");
     script_stage('a', "x y");
@@ -220,13 +205,11 @@ TEST(two_workers_that_send_one_pack_to_a_full_topic_add_it_when_there_is_room)
     script_number--;
     EXPECT_STR("2", script_send_on('a'));
     EXPECT_INT(3, script_stat("added"));
-    script_teardown();
 }
 
 /* The repeat stages its pack again, whose name is free by then. */
 TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
 {
-    script_setup();
     EXPECT_STR("1", script_add('a', "x", "r0"));
     EXPECT_STR("a0000+0", script_claim("1", "9000"));
     EXPECT_STR("1", script_settle_all("a0000"));
@@ -236,12 +219,10 @@ TEST(a_repeat_of_an_add_whose_job_was_worked_off_adds_nothing)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
     EXPECT_INT(1, script_stat("added"));
-    script_teardown();
 }
 
 TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
 {
-    script_setup();
     EXPECT_STR("1", script_add('a', "x", "r0"));
     (void)script_text("HSET weir:{t}:meta max_pending 2 revision 7");
     EXPECT_STR("1 0 1 0 258 7", script_add('b', "y x z", "r0"));
@@ -255,21 +236,18 @@ TEST(a_repeat_of_an_add_refuses_what_the_first_one_did)
     script_number--;
     EXPECT_STR("0 0 -2 7", script_add('c', "w", "r0"));
     EXPECT_INT(2, script_stat("added"));
-    script_teardown();
 }
 
 /* Sent on a connection that is lost; the call slot went to another call
  * since. */
 TEST(an_add_that_comes_late_adds_nothing)
 {
-    script_setup();
     script_number = 6;
     EXPECT_STR("1 0 1", script_add('b', "y y", "r0"));
     script_number = 5;
     EXPECT_STR("0", script_add('a', "x", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(1, script_stat("added"));
-    script_teardown();
 }
 
 /* A number that a producer gave so long ago. */
@@ -287,7 +265,6 @@ TEST(call_slots_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
         "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'old' .. i, "
         "i % 2 == 0 and '100' or '100 pairs') end return 1";
 
-    script_setup();
     EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:seen", fill));
     EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen young %lld",
                             number_of_ago(60000)));
@@ -300,26 +277,21 @@ TEST(call_slots_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
     }
     EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:seen") <= 100);
     EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen young"));
-    script_teardown();
 }
 
 TEST(slots_of_one_pack_may_be_due_at_different_times)
 {
-    script_setup();
     script_stage('a', "x y z");
     EXPECT_STR("3", script_add_staged('a', "p\x93\x30\x10\x20", 5));
     EXPECT_STR("aaaaaaaaaaaa0101 aaaaaaaaaaaa0202 aaaaaaaaaaaa0000",
                script_text("ZRANGE weir:{t}:wait 0 -1"));
-    script_teardown();
 }
 
 TEST(a_topic_of_another_kind_is_left_alone)
 {
-    script_setup();
     (void)script_text("HSET weir:{t}:meta kind list");
     EXPECT_STR("-1 list", script_add('a', "x", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
-    script_teardown();
 }
 
 static void fill_call_slots(const char *prefix, int64_t ago_ms)
@@ -341,9 +313,7 @@ static void add_from_call_slots(void)
 
 TEST(a_call_slot_stays_until_the_servers_clock_says_that_nobody_needs_it)
 {
-    script_setup();
     fill_call_slots("new", 60000);
     add_from_call_slots();
     EXPECT_INT(120, redis_int(script_proc, "HLEN weir:{t}:seen"));
-    script_teardown();
 }

@@ -8,7 +8,6 @@
 
 TEST(a_settled_node_leaves_nothing_behind)
 {
-    script_setup();
     (void)script_add('a', "x y z", "r0");
     EXPECT_STR("a0002+0", script_claim("10", "9000"));
     EXPECT_STR("3", script_settle_all("a0002"));
@@ -16,12 +15,10 @@ TEST(a_settled_node_leaves_nothing_behind)
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
     EXPECT_INT(3, script_stat("done"));
-    script_teardown();
 }
 
 TEST(what_is_not_settled_stays_under_its_token)
 {
-    script_setup();
     (void)script_add('a', "v w x y z", "r0");
     EXPECT_STR("a0004+0", script_claim("10", "9000"));
     script_settle_begin();
@@ -34,7 +31,6 @@ TEST(what_is_not_settled_stays_under_its_token)
     EXPECT_STR("3 0 1 0 4", script_settle_all("a0004"));
     EXPECT_INT(5, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:lease"));
-    script_teardown();
 }
 
 static const char *settle_range(unsigned lo, unsigned hi)
@@ -54,7 +50,6 @@ TEST(settled_slots_are_not_looked_for_again)
 {
     long long before;
 
-    script_setup();
     (void)script_add('a', "256", "r0");
     EXPECT_STR("a00??+0", script_claim("256", "9000"));
     EXPECT_STR("100", settle_range(0, 99));
@@ -66,13 +61,11 @@ TEST(settled_slots_are_not_looked_for_again)
     EXPECT_STR("aaaaaaaaaaaa<9<9 aaaaaaaaaaaa<:<; aaaaaaaaaaaa<<<? "
                "aaaaaaaaaaaa=0=? aaaaaaaaaaaa>0??",
                script_text("ZRANGEBYLEX weir:{t}:run - +"));
-    script_teardown();
 }
 
 /* The first that names a slot settles it. */
 TEST(entries_of_one_node_share_a_call)
 {
-    script_setup();
     (void)script_add('a', "v w x y z", "r0");
     EXPECT_STR("a0004+0", script_claim("10", "9000"));
     script_settle_begin();
@@ -87,14 +80,12 @@ TEST(entries_of_one_node_share_a_call)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease"));
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:ids"));
-    script_teardown();
 }
 
 TEST(a_stale_token_changes_nothing)
 {
     char stale[24];
 
-    script_setup();
     (void)script_add('a', "x y", "r0");
     EXPECT_STR("a0001+0", script_crash("10"));
     memcpy(stale, script_token, sizeof(stale));
@@ -103,14 +94,12 @@ TEST(a_stale_token_changes_nothing)
     EXPECT_STR("0 0 0 0 1", script_settle_all("a0001"));
     EXPECT_INT(2, script_stat("running"));
     EXPECT_INT(0, script_stat("done"));
-    script_teardown();
 }
 
 TEST(a_move_takes_its_job_into_the_staged_pack)
 {
     char first[8];
 
-    script_setup();
     (void)script_add('a', "x y", "r0");
     memcpy(first, script_header, sizeof(first));
     EXPECT_STR("a0001+0", script_claim("10", "9000"));
@@ -128,12 +117,10 @@ TEST(a_move_takes_its_job_into_the_staged_pack)
     EXPECT_INT(1, script_stat("done"));
     EXPECT_STR("0 0 0 0 1", script_settle('a', 'b', "10"));
     EXPECT_INT(1, script_stat("waiting"));
-    script_teardown();
 }
 
 TEST(a_move_that_was_not_staged_stops_the_whole_call)
 {
-    script_setup();
     (void)script_add('a', "x y", "r0");
     EXPECT_STR("a0001+0", script_claim("10", "9000"));
     script_settle_begin();
@@ -141,12 +128,10 @@ TEST(a_move_that_was_not_staged_stops_the_whole_call)
     script_settle_node("a0001", NULL, 0);
     EXPECT_STR("-1", script_settle('a', 'b', "10"));
     EXPECT_INT(2, script_stat("running"));
-    script_teardown();
 }
 
 TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
 {
-    script_setup();
     (void)script_add('a', "x y z", "r0");
     EXPECT_STR("a0002+0", script_claim("10", "9000"));
     script_settle_begin();
@@ -164,7 +149,6 @@ TEST(a_move_that_was_not_staged_is_left_out_when_that_is_asked_for)
     script_settle_node("a0101", NULL, 0);
     EXPECT_STR("1", script_settle('a', 0, "10"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
-    script_teardown();
 }
 
 /* Job w brings one in c and one in d, x one in d and one in b, y one in b. */
@@ -191,7 +175,6 @@ static const char *settle_three_packs(const char *staged)
  * left out is left out as well. */
 TEST(jobs_that_share_a_pack_with_one_that_is_left_out_stay_with_it)
 {
-    script_setup();
     (void)script_add('a', "w x y z", "r0");
     EXPECT_STR("a0003+0", script_claim("10", "9000"));
     EXPECT_STR("1 0 256 0 257 0 258", settle_three_packs("bd"));
@@ -203,12 +186,10 @@ TEST(jobs_that_share_a_pack_with_one_that_is_left_out_stay_with_it)
     EXPECT_INT(9, script_stat("added"));
     EXPECT_STR("0 0 0 0 1 0 2 0 3", settle_three_packs("bcd"));
     EXPECT_INT(9, script_stat("added"));
-    script_teardown();
 }
 
 TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
 {
-    script_setup();
     (void)script_add('a', "x", "r0");
     EXPECT_STR("a0000+0", script_claim("10", "9000"));
     script_settle_begin();
@@ -217,12 +198,10 @@ TEST(a_node_of_which_all_is_left_out_stays_as_it_is)
     script_settle_leave_out();
     EXPECT_STR("0 0 256", script_settle('a', 'b', "10"));
     EXPECT_INT(1, script_stat("running"));
-    script_teardown();
 }
 
 TEST(a_refused_move_leaves_no_pack)
 {
-    script_setup();
     (void)script_add('a', "x", "r0");
     EXPECT_STR("a0000+0", script_claim("10", "9000"));
     EXPECT_STR("running", script_slot("delete", "x", "aaaaaaaaaaaa", ""));
@@ -233,7 +212,6 @@ TEST(a_refused_move_leaves_no_pack)
     EXPECT_STR("0 0 0", script_settle('a', 'b', "10"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
     EXPECT_INT(0, script_stat("waiting"));
-    script_teardown();
 }
 
 TEST(the_oldest_dead_job_is_pushed_out)
@@ -241,7 +219,6 @@ TEST(the_oldest_dead_job_is_pushed_out)
     static const char *const ids[] = {"x", "y", "z"};
     static const char *const nodes[] = {"a0000", "b0000", "c0000"};
 
-    script_setup();
     for (size_t i = 0; i < 3; i++) {
         (void)script_add(nodes[i][0], ids[i], "r0");
         (void)script_claim("1", "9000");
@@ -256,12 +233,10 @@ TEST(the_oldest_dead_job_is_pushed_out)
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
     EXPECT_STR("D", script_text("HGET weir:{t}:ids z"));
     EXPECT_STR("record", script_text("HGET weir:{t}:rec z"));
-    script_teardown();
 }
 
 TEST(an_expired_job_is_counted_and_not_kept)
 {
-    script_setup();
     (void)script_add('a', "x", "r0");
     (void)script_claim("1", "9000");
     script_settle_begin();
@@ -271,5 +246,4 @@ TEST(an_expired_job_is_counted_and_not_kept)
     EXPECT_INT(1, script_stat("expired"));
     EXPECT_INT(0, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
-    script_teardown();
 }

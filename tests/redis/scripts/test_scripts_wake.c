@@ -37,7 +37,6 @@ TEST(a_claim_that_leaves_due_jobs_wakes_the_next_idle_worker)
 {
     redisContext *one, *other;
 
-    script_setup();
     one = listen_as("w2");
     other = listen_as("w3");
     EXPECT_STR("w2", claim_as("w2", "1", "0"));
@@ -47,28 +46,24 @@ TEST(a_claim_that_leaves_due_jobs_wakes_the_next_idle_worker)
     EXPECT_STR("", claim_as("w3", "1", "0"));
     redisFree(one);
     redisFree(other);
-    script_teardown();
 }
 
 TEST(a_full_claim_leaves_the_next_due_time_to_another_worker)
 {
     redisContext *other;
 
-    script_setup();
     other = listen_as("w2");
     EXPECT_STR("1", script_add('a', "1", "a2000000000000"));
     EXPECT_STR("1", script_add('b', "1", "r0"));
     (void)script_text("ZADD weir:{t}:idle inf w2");
     EXPECT_STR("", claim_as("w9", "1", "0"));
     redisFree(other);
-    script_teardown();
 }
 
 TEST(a_worker_with_jobs_in_hand_is_woken_after_those_without)
 {
     redisContext *one, *other;
 
-    script_setup();
     one = listen_as("w2");
     other = listen_as("w3");
     EXPECT_STR("1", script_add('a', "1", "r0"));
@@ -83,7 +78,6 @@ TEST(a_worker_with_jobs_in_hand_is_woken_after_those_without)
     EXPECT_STR("w1", script_text("ZRANGE weir:{t}:idle 0 -1"));
     redisFree(one);
     redisFree(other);
-    script_teardown();
 }
 
 /* So many workers that are gone are registered. */
@@ -100,7 +94,6 @@ TEST(each_message_of_a_push_wakes_a_worker)
     redisContext *workers[10];
     char name[8];
 
-    script_setup();
     for (int i = 0; i < 10; i++) {
         (void)snprintf(name, sizeof(name), "w%d", i);
         workers[i] = listen_as(name);
@@ -119,38 +112,31 @@ TEST(each_message_of_a_push_wakes_a_worker)
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:idle"));
     for (int i = 0; i < 10; i++)
         redisFree(workers[i]);
-    script_teardown();
 }
 
 TEST(a_wake_up_reaches_the_one_worker_that_lives)
 {
     redisContext *live;
 
-    script_setup();
     live = listen_as("w2");
     add_sleepers(999);
     (void)script_text("ZADD weir:{t}:idle inf w2");
     EXPECT_STR("1", script_add('a', "1", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "ZCARD weir:{t}:idle"));
     redisFree(live);
-    script_teardown();
 }
 
 TEST(sleepers_that_never_come_back_do_not_pile_up)
 {
-    script_setup();
     add_sleepers(1000);
     (void)claim_as("w2", "1", "0");
     EXPECT_INT(1000, redis_int(script_proc, "ZCARD weir:{t}:idle"));
-    script_teardown();
 }
 
 /* It would look each second, and jobs that are due then came late. */
 TEST(a_worker_falls_asleep_on_a_full_server)
 {
-    script_setup();
     EXPECT_STR("1", script_add('a', "1", "r60000"));
     EXPECT_STR("OK", script_text("CONFIG SET maxmemory 1"));
     EXPECT_STR("w2", claim_as("w2", "1", "0"));
-    script_teardown();
 }
