@@ -178,8 +178,6 @@ int weir__external_add(struct weir__store_topic *base,
     struct weir__external_add *add;
     size_t len;
 
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
     if (!is_plain(job))
         return WEIR_EKIND;
     if (body.len == 0)

@@ -5,28 +5,262 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Deleting entries, and what becomes of the dead: calls of a script until it
- * says that there is no more. */
+/* Requests about entries: first where these are, then counts, a page of them, or
+ * calls of a script that deletes some until there are no more. */
 
-struct count_request {
-    struct weir__request request;
+enum { LIST_HEAD = 1, LIST_FIELDS = 4 };
+
+/* --- where the entries are ---------------------------------------------- */
+
+/* A program that only adds or looks has no options of its own: it takes those
+ * that are stored with the topic, or what a worker that serves it left in
+ * `meta`. */
+
+/* Reply { kind, key stored, group stored, key served, group served }. */
+void weir__external_find(struct weir__external_topic *topic,
+                         struct weir__request *request)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_eval(&bytes, &weir__script_external_find, 2, 0);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "meta options");
+    weir__redis_send(topic->base.store, &bytes, &weir__script_external_find,
+                     WEIR__SEND_AGAIN, request);
+}
+
+static void choose(char *to, const char *served, const struct redisReply *reply,
+                   size_t at, const char *usual)
+{
+    struct weir_slice text = weir__slice_str(usual), found;
+
+    if (weir__reply_str(reply, at + 2, &found) && found.len > 0)
+        text = found;
+    if (weir__reply_str(reply, at, &found) && found.len > 0)
+        text = found;
+    if (served[0] != '\0')
+        text = weir__slice_str(served);
+    if (text.len > WEIR__SOURCE_MAX)
+        text.len = WEIR__SOURCE_MAX;
+    memcpy(to, text.ptr, text.len);
+    to[text.len] = '\0';
+}
+
+int weir__external_found(const struct weir__external_topic *topic, int code,
+                         const struct redisReply *reply,
+                         struct weir__external_place *ret_place)
+{
+    const char *kind = topic->is_stream ? "stream" : "list";
+    struct weir_slice stored;
+
+    if (code != WEIR_OK)
+        return code;
+    if (!weir__reply_str(reply, 0, &stored))
+        return WEIR_ESERVER;
+    choose(ret_place->key, topic->base.options->key, reply, 1,
+           topic->base.name);
+    choose(ret_place->group, topic->base.options->group, reply, 2,
+           topic->is_stream ? "weir" : "");
+    if (!topic->is_stream)
+        ret_place->group[0] = '\0';
+    if (stored.len == 0)
+        return WEIR_ENOTFOUND;
+    return weir__slice_equal(stored, weir__slice_str(kind)) ? WEIR_OK
+                                                            : WEIR_EKIND;
+}
+
+/* --- counts ------------------------------------------------------------- */
+
+static void on_stats_found(struct weir__request *request, int code,
+                           const struct redisReply *reply)
+{
+    struct weir__stats_request *stats =
+        (struct weir__stats_request *)request; /* first */
+    const struct weir__external_topic *topic =
+        (const struct weir__external_topic *)stats->topic;
+    struct weir__external_place place;
+    struct weir__buf bytes = {0};
+
+    code = weir__external_found(topic, code, reply, &place);
+    if (code != WEIR_OK) {
+        weir__stats_finish(stats, code);
+        return;
+    }
+    request->done = weir__stats_counted;
+    weir__resp_eval(&bytes, &weir__script_external_stats, 7, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix,
+                      "meta wait run dead auto relay");
+    weir__resp_str(&bytes, place.key);
+    weir__resp_str(&bytes, place.group);
+    weir__redis_send(request->store, &bytes, &weir__script_external_stats,
+                     WEIR__SEND_AGAIN, request);
+    weir__conn_flush(request->store->commands);
+}
+
+int weir__external_stats(struct weir__store_topic *base, weir_stats_fn fn,
+                         void *arg)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+    struct weir__stats_request *stats = weir__stats_new(base, fn, arg);
+
+    if (stats == NULL)
+        return WEIR_ENOMEM;
+    stats->request.done = on_stats_found;
+    weir__external_find(topic, &stats->request);
+    return WEIR_OK;
+}
+
+/* --- requests ----------------------------------------------------------- */
+
+struct asked {
+    struct weir__request request; /* first */
     struct weir__external_topic *topic;
     struct weir__external_place place;
-    const struct weir__script *script;
-    enum weir__purge what; /* of purge */
-    bool forgets;          /* of requeue */
+    void (*send)(struct asked *asked); /* once the place is known */
+    weir_show_fn shown;                /* of a list; else NULL */
+    enum weir_job_state state;
+    size_t limit;
+    const struct weir__script *script; /* of what counts */
+    enum weir__purge what;             /* of purge */
+    bool forgets;                      /* of requeue */
     size_t id_len;
     char id[WEIR_MAX_ID];
     uint64_t count;
-    weir_count_fn fn;
+    weir_count_fn counted;
     void *arg;
 };
 
-static void send_step(struct count_request *asked)
+static void finish(struct asked *asked, int code)
+{
+    if (asked->shown != NULL)
+        asked->shown(code, NULL, asked->arg);
+    else if (asked->counted != NULL)
+        asked->counted(code, asked->count, asked->arg);
+    weir__mem_free(asked);
+}
+
+static void on_found(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct asked *asked = (struct asked *)request; /* its first member */
+
+    code = weir__external_found(asked->topic, code, reply, &asked->place);
+    if (code == WEIR_OK)
+        asked->send(asked);
+    else
+        finish(asked, code);
+}
+
+static int begin(struct weir__store_topic *base, const struct asked *what)
+{
+    struct asked *asked = weir__mem_new(sizeof(*asked));
+
+    if (asked == NULL)
+        return WEIR_ENOMEM;
+    *asked = *what;
+    asked->request.done = on_found;
+    asked->topic = weir__external_topic_of(base);
+    weir__external_find(asked->topic, &asked->request);
+    return WEIR_OK;
+}
+
+/* --- a page of entries -------------------------------------------------- */
+
+static void show(const struct asked *asked, const struct redisReply *reply,
+                 size_t at)
+{
+    struct weir_job_info info = {.state = asked->state};
+    struct weir__external_entry entry = {0};
+    struct weir__record record = {0};
+    struct weir__buf bytes = {0};
+    struct weir_slice past;
+
+    if (!weir__reply_str(reply, at, &info.id) ||
+        !weir__reply_int(reply, at + 1, &info.due_ms) ||
+        !weir__reply_str(reply, at + 2, &past))
+        return;
+    if (!weir__id_is_sound(info.id))
+        info.id = weir__slice_str("unreadable");
+    weir__external_read_past(past, &record, NULL);
+    (void)weir__external_read_body(&bytes, reply->element[at + 3],
+                                   &entry); /* its text, if it is no value */
+    info.counters = record.counters;
+    info.reason = record.reason;
+    info.error = record.error;
+    if (!bytes.failed) {
+        info.body = weir__slice_of(bytes.ptr + entry.body_at, entry.body_len);
+        asked->shown(WEIR_OK, &info, asked->arg);
+    }
+    weir__buf_fini(&bytes);
+}
+
+static void on_listed(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct asked *asked = (struct asked *)request; /* its first member */
+    struct weir_slice kind;
+
+    weir__topic_log_error(&asked->topic->base, "list", code, reply);
+    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
+        code = WEIR_ESERVER;
+    for (size_t at = LIST_HEAD;
+         code == WEIR_OK && at + LIST_FIELDS <= reply->elements;
+         at += LIST_FIELDS)
+        show(asked, reply, at);
+    finish(asked, code);
+}
+
+static void send_list(struct asked *asked)
+{
+    struct weir__redis *store = asked->topic->base.store;
+    struct weir__buf bytes = {0};
+
+    asked->request.done = on_listed;
+    weir__resp_eval(&bytes, &weir__script_external_list, 7, 3);
+    weir__prefix_keys(&bytes, &asked->topic->base.prefix,
+                      "meta wait run held past dead");
+    weir__resp_str(&bytes, asked->place.key);
+    weir__resp_str(&bytes, asked->place.group);
+    weir__resp_str(&bytes, weir_job_state_name(asked->state));
+    weir__resp_int(&bytes, (int64_t)asked->limit);
+    weir__redis_send(store, &bytes, &weir__script_external_list,
+                     WEIR__SEND_AGAIN | weir__send_bodies(asked->limit),
+                     &asked->request);
+    weir__conn_flush(store->commands);
+}
+
+int weir__external_list(struct weir__store_topic *topic,
+                        enum weir_job_state state, size_t limit,
+                        weir_show_fn fn, void *arg)
+{
+    const struct asked asked = {
+        .send = send_list,
+        .shown = fn,
+        .state = state,
+        .limit =
+            limit < WEIR__EXTERNAL_LIST_MAX ? limit : WEIR__EXTERNAL_LIST_MAX,
+        .arg = arg,
+    };
+
+    return begin(topic, &asked);
+}
+
+int weir__external_dead(struct weir__store_topic *topic, size_t limit,
+                        weir_show_fn fn, void *arg)
+{
+    return weir__external_list(topic, WEIR_JOB_DEAD, limit, fn, arg);
+}
+
+/* --- counting and deleting ---------------------------------------------- */
+
+static void on_step(struct weir__request *request, int code,
+                    const struct redisReply *reply);
+
+static void send_step(struct asked *asked)
 {
     bool is_purge = asked->script == &weir__script_external_purge;
     struct weir__buf bytes = {0};
 
+    asked->request.done = on_step;
     weir__resp_eval(&bytes, asked->script, is_purge ? 9 : 5, 2);
     weir__prefix_keys(&bytes, &asked->topic->base.prefix,
                       is_purge ? "meta wait run lease held past dead auto"
@@ -44,18 +278,10 @@ static void send_step(struct count_request *asked)
     weir__conn_flush(asked->topic->base.store->commands);
 }
 
-static void finish(struct count_request *asked, int code)
-{
-    if (asked->fn != NULL)
-        asked->fn(code, asked->count, asked->arg);
-    weir__mem_free(asked);
-}
-
 static void on_step(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct count_request *asked =
-        (struct count_request *)request; /* its first member */
+    struct asked *asked = (struct asked *)request; /* its first member */
     int64_t count = 0, has_more = 0;
 
     weir__topic_log_error(&asked->topic->base, asked->script->name, code,
@@ -72,46 +298,14 @@ static void on_step(struct weir__request *request, int code,
         finish(asked, code);
 }
 
-static void on_found(struct weir__request *request, int code,
-                     const struct redisReply *reply)
-{
-    struct count_request *asked =
-        (struct count_request *)request; /* its first member */
-
-    code = weir__external_found(asked->topic, code, reply, &asked->place);
-    if (code != WEIR_OK) {
-        finish(asked, code);
-        return;
-    }
-    asked->request.done = on_step;
-    send_step(asked);
-}
-
-static int begin(struct weir__store_topic *base,
-                 const struct count_request *what)
-{
-    struct weir__external_topic *topic = weir__external_topic_of(base);
-    struct count_request *asked;
-
-    if (topic->base.store->is_closed)
-        return WEIR_ECANCELED;
-    asked = weir__mem_new(sizeof(*asked));
-    if (asked == NULL)
-        return WEIR_ENOMEM;
-    *asked = *what;
-    asked->request.done = on_found;
-    asked->topic = topic;
-    weir__external_find(topic, &asked->request);
-    return WEIR_OK;
-}
-
 int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
                          weir_count_fn fn, void *arg)
 {
-    struct count_request asked = {.script = &weir__script_external_purge,
-                                  .what = what,
-                                  .fn = fn,
-                                  .arg = arg};
+    const struct asked asked = {.send = send_step,
+                                .script = &weir__script_external_purge,
+                                .what = what,
+                                .counted = fn,
+                                .arg = arg};
 
     return begin(topic, &asked);
 }
@@ -119,11 +313,12 @@ int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct count_request asked = {.script = &weir__script_external_requeue,
-                                  .forgets = forgets,
-                                  .id_len = id.len,
-                                  .fn = fn,
-                                  .arg = arg};
+    struct asked asked = {.send = send_step,
+                          .script = &weir__script_external_requeue,
+                          .forgets = forgets,
+                          .id_len = id.len,
+                          .counted = fn,
+                          .arg = arg};
 
     if (id.len > sizeof(asked.id))
         return WEIR_EINVAL;

@@ -170,7 +170,7 @@ void weir__external_flush_adds(struct weir__external_topic *topic);
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__external_fail_adds(struct weir__external_topic *topic, int code);
 
-/* --- external/find.c ------------------------------------------------------ */
+/* --- external/manage.c ---------------------------------------------------- */
 
 /* Ask which list or stream it is: as it is served here, else as it is stored
  * with the topic. */
@@ -182,8 +182,6 @@ void weir__external_find(struct weir__external_topic *topic,
 int weir__external_found(const struct weir__external_topic *topic, int code,
                          const struct redisReply *reply,
                          struct weir__external_place *ret_place);
-
-/* --- external/stats.c, external/list.c, external/manage.c ----------------- */
 
 int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                          void *arg);
