@@ -5,8 +5,8 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Requests about entries: first where these are, then counts, a page of them, or
- * calls of a script that deletes some until there are no more. */
+/* Requests about entries: first where these are, then counts, a page of them,
+ * or calls of a script that deletes some until there are no more. */
 
 enum { LIST_HEAD = 1, LIST_FIELDS = 4 };
 
