@@ -116,7 +116,8 @@ local function read_ids(key, jobs, header_len)
   local is_odd = find(header, ' ', at, true) or find(header, '{', at, true) or
                  find(header, '}', at, true) or find(header, '!', at, true) or
                  find(header, '\t', at, true) or
-                 find(header, '\127', at, true)
+                 find(header, '\127', at, true) or
+                 not sent_on and find(header, '~', at, true)
   local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
   if not ok or last ~= header_len then return end
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
@@ -131,7 +132,8 @@ local function read_ids(key, jobs, header_len)
 end
 
 local function is_id(name)
-  return #name <= 128 and find(name, '^[^!{}%c\128-\255 ][^{}%c\128-\255 ]*$')
+  return #name <= 128 and (sent_on or byte(name) ~= 126) and
+         find(name, '^[^!{}%c\128-\255 ][^{}%c\128-\255 ]*$')
 end
 
 -- Point the ids of a pack at it. Returns the set of slots whose id exists
