@@ -59,6 +59,8 @@ static void forget(struct weir__relay *relay)
     *at = relay->next;
     if (relay->next == NULL)
         box->relays_end = at;
+    if (box->next_probe == relay)
+        box->next_probe = relay->next;
     weir__relay_free(relay);
 }
 
@@ -249,20 +251,25 @@ static void on_look(struct weir__request *request, int code,
 {
     struct weir__relays *box = ((struct look *)request)->box;
     struct weir_slice seq, entry;
-    size_t foreign = 0;
+    size_t foreign = 0, pairs, at;
 
     weir__mem_free(request);
     box->is_looking = false;
     weir__topic_log_error(box->topic, "relay", code, reply);
     if (code != WEIR_OK || reply->type != REDIS_REPLY_ARRAY)
         return;
-    for (size_t i = 0; i + 1 < (size_t)reply->elements; i += 2)
-        if (weir__reply_str(reply, i, &seq) &&
-            weir__reply_str(reply, i + 1, &entry) &&
+    pairs = (size_t)reply->elements / 2;
+    for (size_t i = 0; i < pairs; i++) {
+        at = (box->looked + i) % pairs * 2; /* those of a small hash come in one
+                                               order each time */
+        if (weir__reply_str(reply, at, &seq) &&
+            weir__reply_str(reply, at + 1, &entry) &&
             take_old(box, seq, entry) == WEIR_EMALFORMED) {
             remove_foreign(box, seq);
             foreign++;
         }
+    }
+    box->looked += OLD_MAX;
     if (foreign > 0) {
         weir__log(box->topic->store->options.log, WEIR_LEVEL_ERROR,
                   "redis: %s: %zu entries of its outbox were not written by "
@@ -329,26 +336,30 @@ void weir__relays_ask_length(struct weir__relays *box,
 
 /* --- init and fini ------------------------------------------------------- */
 
-/* One for each target: its answer sends those behind it. */
+/* One for each target: its answer sends those behind it. Where there are many
+ * the next try begins behind these. */
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__relays *box = timer->data;
-    struct weir__relay *probes[PROBES_MAX];
+    struct weir__relay *probes[PROBES_MAX], *relay = box->next_probe;
+    bool is_part = relay != NULL;
     size_t count = 0, i;
 
     (void)loop; /* the store's own */
     (void)events;
-    for (struct weir__relay *relay = box->relays;
-         relay != NULL && count < PROBES_MAX; relay = relay->next) {
+    if (relay == NULL)
+        relay = box->relays;
+    for (; relay != NULL && count < PROBES_MAX; relay = relay->next) {
         for (i = 0; i < count; i++)
             if (weir__slice_equal(probes[i]->target, relay->target))
                 break;
         if (relay->is_waiting && i == count)
-            probes[count++] = relay;
+            probes[count++] = first_waiting(box, relay->target);
     }
+    box->next_probe = relay;
     for (i = 0; i < count; i++)
         send_on(probes[i]);
-    if (count == PROBES_MAX) /* there may be more */
+    if (is_part || relay != NULL)
         arm(box);
     weir__conn_flush(box->topic->store->commands);
 }

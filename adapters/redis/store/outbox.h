@@ -35,9 +35,11 @@ struct weir__relays {
     struct weir__store_topic *topic; /* the source */
     struct weir__relay *relays;      /* entries that this process knows */
     struct weir__relay **relays_end;
-    size_t sending; /* of them on their way */
-    size_t old;     /* of these what a look brought */
-    size_t length;  /* of the hash, as far as is known */
+    struct weir__relay *next_probe; /* NULL: the first */
+    size_t sending;                 /* of them on their way */
+    size_t old;                     /* of these what a look brought */
+    size_t length;                  /* of the hash, as far as is known */
+    size_t looked; /* where in its answer the next look begins */
     bool is_looking;
     bool goes_on;    /* all that the last look brought went */
     int64_t look_ns; /* not before, but for that */

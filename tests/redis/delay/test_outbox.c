@@ -13,12 +13,12 @@
 /* Jobs of the topic "t" for the topic "one" while they lie in the outbox, and
  * what somebody else put there. */
 
-static void follow_one(struct host *host)
+static void follow_to(struct host *host, const char *topic)
 {
     const struct weir_follow follow = {0};
     struct weir__run *run = host_take(host);
 
-    EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str("one"),
+    EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str(topic),
                                          &follow));
     host_settle(host, run, WEIR__OUTCOME_DONE);
 }
@@ -28,7 +28,7 @@ static void work(struct host *host, size_t jobs)
 {
     EXPECT_INT(jobs, host_claim(host, jobs, 60000));
     while (host->runs != NULL)
-        follow_one(host);
+        follow_to(host, "one");
     host_await_settled(host);
 }
 
@@ -121,6 +121,58 @@ TEST(ten_thousand_packs_stop_claims_until_there_are_fewer)
     EXPECT_INT(3, count_there());
 }
 
+enum { TOPICS = 20 };
+
+/* So many topics that are full, and for each a job in the outbox. */
+static struct host *open_with_full_topics(void)
+{
+    struct host *host = host_open("w1");
+    char name[16];
+
+    add_jobs(host, TOPICS);
+    EXPECT_INT(TOPICS, host_claim(host, TOPICS, 60000));
+    for (int i = 0; i < TOPICS; i++) {
+        (void)snprintf(name, sizeof(name), "full%d", i);
+        (void)redis_text(
+            proc, "HSET weir:{%s}:meta kind delay max_pending 1 added 1", name);
+        follow_to(host, name);
+    }
+    host_await_settled(host);
+    EXPECT_INT(TOPICS, relaying(host));
+    return host;
+}
+
+/* Wherever it is among them. */
+static void expect_each_in_turn(struct host *host, void (*turn)(struct host *))
+{
+    for (int i = TOPICS; i > 0; i--) {
+        (void)redis_text(proc, "HSET weir:{full%d}:meta max_pending 9", i - 1);
+        while (relaying(host) == (uint64_t)i)
+            turn(host);
+        EXPECT_INT(i - 1, relaying(host));
+    }
+}
+
+static void wait(struct host *host)
+{
+    (void)host;
+    world_turn();
+}
+
+TEST(many_full_topics_do_not_hold_up_one_that_has_room)
+{
+    expect_each_in_turn(open_with_full_topics(), wait);
+}
+
+TEST(old_jobs_for_many_full_topics_do_not_hold_up_those_for_others)
+{
+    struct host *other;
+
+    host_close(open_with_full_topics());
+    other = host_open("w2");
+    expect_each_in_turn(other, look);
+}
+
 /* --- the line is cut ----------------------------------------------------- */
 
 /* Has recorded a job for "one", and stands still; nobody heard of it yet. */
@@ -128,7 +180,7 @@ static void record_one(struct host *host)
 {
     add_jobs(host, 1);
     EXPECT_INT(1, host_claim(host, 1, 60000));
-    follow_one(host);
+    follow_to(host, "one");
     host->store->ops->flush(host->store);
     while (world_count("t", "settled") == 0)
         continue;
@@ -180,7 +232,7 @@ TEST(a_verdict_that_was_not_answered_gives_its_call_slot_back_later)
     lose_patience(host);
     add_jobs(host, 1);
     EXPECT_INT(1, host_claim(host, 1, 60000));
-    follow_one(host);
+    follow_to(host, "one");
     redis_kill(proc, SIGSTOP);
     host_lose_answer(host, "t", "settled", 0);
     host_await_settled(host);
