@@ -15,11 +15,12 @@
 --       done
 --#include node
 --#include number
+--#include pack
 --#include suspect
 --#include wake
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
-local wait, run, ids, meta, pack, dead, rec = unpack(KEYS)
+local wait, run, ids, meta, pack_key, dead, rec = unpack(KEYS)
 local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deletes, reschedules = verb == 'delete', verb == 'reschedule'
 local by_index = slot == ''
@@ -45,31 +46,26 @@ if seq == 'D' then
   return { 'dead', number_of(died, -1), 0, -1 }
 end
 
-local header = call('GETRANGE', pack, 0, 7)
-if #header < 8 then -- the pack is lost: do not hold its ids for ever
+local pack = read_pack(pack_key)
+if pack.last < 0 then -- it is lost: do not hold its ids for ever
   if deletes and by_index then call('HDEL', ids, id) end
   return { 'none' }
 end
-local _, _, last, gone, flags, len0, len1, len2 = byte(header, 1, 8)
 
 -- The slots that may hold the job. An id is in a pack twice when one of them
 -- was refused by add.
 local candidates = {}
 if by_index then
-  local header_len = len0 + len1 * 256 + len2 * 65536
-  local sound, names = pcall(cmsgpack.unpack,
-                             call('GETRANGE', pack, 8, header_len - 1))
-  if not sound or type(names) ~= 'table' then names = {} end
-  for i = 1, #names do
-    if names[i] == id then candidates[#candidates + 1] = i - 1 end
+  for i, name in ipairs(pack.ids or {}) do
+    if name == id then candidates[#candidates + 1] = i - 1 end
   end
-elseif flags % 2 == 0 and tonumber(slot) <= last then
+elseif not pack.ids and tonumber(slot) <= pack.last then
   candidates[1] = tonumber(slot)
 end
 
 -- The at most nine nodes that can hold a slot, from the root down.
 local function nodes_above(target)
-  local path, lo, hi = {}, 0, last
+  local path, lo, hi = {}, 0, pack.last
   while true do
     path[#path + 1] = node_name(seq, lo, hi)
     if lo == hi then return path end
@@ -127,10 +123,6 @@ if reschedules then -- it stays a suspect
 end
 if #entries > 0 then call('ZADD', where, unpack(entries)) end
 if by_index then call('HDEL', ids, id) end
-if gone >= last then
-  call('DEL', pack)
-else
-  call('SETRANGE', pack, 3, char(gone + 1))
-end
+note_gone(pack_key, pack, 1)
 tally(meta, running and 'delrun' or 'delwait', 1)
 return reply
