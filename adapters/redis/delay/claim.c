@@ -113,26 +113,25 @@ static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
 /* NULL when out of memory or not an answer of the script. */
 static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
                                             const struct redisReply *reply,
+                                            const struct weir__claim_head *head,
                                             size_t jobs)
 {
     size_t nodes = ((size_t)reply->elements - HEAD) / 2;
     struct weir__delay_lease *lease = nodes == 0 || nodes > WEIR__SLOTS_PER_CALL
                                           ? NULL
                                           : lease_new(topic, nodes);
-    int64_t token;
-    bool is_sound;
+    bool is_sound = true;
 
     if (lease == NULL)
         return NULL;
-    is_sound = weir__reply_time(reply, 0, &lease->time_us) &&
-               weir__reply_int(reply, 1, &token) && token > 0;
     for (size_t i = 0; i < nodes && is_sound; i++)
         is_sound = read_node(lease, reply, i);
     if (!is_sound || lease->jobs != jobs) {
         weir__delay_lease_free(lease);
         return NULL;
     }
-    lease->base.token = (uint64_t)token;
+    lease->time_us = head->time_us;
+    lease->base.token = head->token;
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     number_packs(lease);
     return lease;
@@ -146,27 +145,18 @@ static int read_reply(struct weir__delay_topic *topic,
                       struct weir__claimed *claimed,
                       struct weir__delay_lease **ret_lease)
 {
-    int64_t time_us, jobs, state;
+    struct weir__claim_head head;
+    int rc = weir__claim_read(reply, room, claimed, &head);
 
-    if (!weir__reply_int(reply, 0, &time_us))
-        return WEIR_ESERVER;
-    if (time_us < 0)
-        return WEIR_EKIND;
-    if (!weir__reply_int(reply, 2, &claimed->next_due_us) ||
-        !weir__reply_int(reply, 3, &jobs) ||
-        !weir__reply_int(reply, 4, &state) || jobs < 0)
-        return WEIR_ESERVER;
-    claimed->is_paused = (state & 1) != 0;
-    claimed->count = (size_t)jobs;
-    if (weir__claimed_check(claimed, room) < 0)
-        return WEIR_ESERVER; /* what was claimed comes back by itself */
+    if (rc != WEIR_OK)
+        return rc;
     weir__topic_log_aside(&topic->base, reply,
                           HEAD + (reply->elements - HEAD) / 2 * 2);
     if (topic->base.user != NULL) /* before jobs are fetched */
-        weir__topic_follow(&topic->base, state >> 1);
-    if (jobs == 0)
+        weir__topic_follow(&topic->base, head.revision);
+    if (claimed->count == 0)
         return WEIR_OK;
-    *ret_lease = read_lease(topic, reply, (size_t)jobs);
+    *ret_lease = read_lease(topic, reply, &head, claimed->count);
     return *ret_lease == NULL ? WEIR_ESERVER : WEIR_OK;
 }
 

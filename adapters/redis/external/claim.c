@@ -123,23 +123,21 @@ static void note_bytes(struct weir__external_topic *topic, size_t bytes,
  * back by itself. */
 static struct weir__external_lease *
 read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
-           size_t count)
+           const struct weir__claim_head *head, size_t count)
 {
     struct weir__external_lease *lease = lease_new(topic, count);
-    int64_t token = 0;
-    bool is_sound;
+    bool is_sound = true;
 
     if (lease == NULL)
         return NULL;
-    is_sound = weir__reply_time(reply, 0, &lease->time_us) &&
-               weir__reply_int(reply, 1, &token) && token > 0;
+    lease->time_us = head->time_us;
     for (size_t i = 0; i < count && is_sound; i++)
         is_sound = read_entry(lease, i, reply);
     if (!is_sound || lease->bytes.failed) {
         weir__external_lease_free(lease);
         return NULL;
     }
-    lease->base.token = (uint64_t)token;
+    lease->base.token = head->token;
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     lease->count = count;
     lease->out = count;
@@ -157,27 +155,19 @@ static int read_reply(struct weir__external_topic *topic,
                       struct weir__external_lease **ret_claim,
                       int64_t *ret_revision)
 {
-    int64_t time_us, count, state;
+    struct weir__claim_head head;
+    int rc = weir__claim_read(reply, room, claimed, &head);
 
-    if (!weir__reply_int(reply, 0, &time_us))
+    if (rc != WEIR_OK)
+        return rc;
+    if (claimed->count > WEIR__EXTERNAL_CALL ||
+        (size_t)reply->elements < HEAD + FIELDS * claimed->count)
         return WEIR_ESERVER;
-    if (time_us < 0)
-        return WEIR_EKIND;
-    if (!weir__reply_int(reply, 2, &claimed->next_due_us) ||
-        !weir__reply_int(reply, 3, &count) ||
-        !weir__reply_int(reply, 4, &state) || count < 0 ||
-        count > WEIR__EXTERNAL_CALL ||
-        (size_t)reply->elements < HEAD + FIELDS * (size_t)count)
-        return WEIR_ESERVER;
-    claimed->is_paused = (state & 1) != 0;
-    claimed->count = (size_t)count;
-    if (weir__claimed_check(claimed, room) < 0)
-        return WEIR_ESERVER;
-    weir__topic_log_aside(&topic->base, reply, HEAD + FIELDS * (size_t)count);
-    *ret_revision = state >> 1;
-    if (count == 0)
+    weir__topic_log_aside(&topic->base, reply, HEAD + FIELDS * claimed->count);
+    *ret_revision = head.revision;
+    if (claimed->count == 0)
         return WEIR_OK;
-    *ret_claim = read_claim(topic, reply, (size_t)count);
+    *ret_claim = read_claim(topic, reply, &head, claimed->count);
     return *ret_claim == NULL ? WEIR_ESERVER : WEIR_OK;
 }
 

@@ -32,6 +32,34 @@ void weir__lease_end(struct weir__lease *lease)
     lease->topic = NULL;
 }
 
+int weir__claim_read(const struct redisReply *reply, size_t room,
+                     struct weir__claimed *ret_claimed,
+                     struct weir__claim_head *ret_head)
+{
+    struct weir__claimed claimed = {0};
+    int64_t time_us, token, count, state;
+
+    if (!weir__reply_int(reply, 0, &time_us))
+        return WEIR_ESERVER;
+    if (time_us < 0)
+        return WEIR_EKIND;
+    if (!weir__reply_time(reply, 0, &time_us) ||
+        !weir__reply_int(reply, 1, &token) ||
+        !weir__reply_int(reply, 2, &claimed.next_due_us) ||
+        !weir__reply_int(reply, 3, &count) ||
+        !weir__reply_int(reply, 4, &state) || count < 0 ||
+        (count > 0 && token <= 0))
+        return WEIR_ESERVER;
+    claimed.count = (size_t)count;
+    claimed.is_paused = (state & 1) != 0;
+    if (weir__claimed_check(&claimed, room) < 0)
+        return WEIR_ESERVER;
+    *ret_claimed = claimed;
+    *ret_head = (struct weir__claim_head){
+        .time_us = time_us, .token = (uint64_t)token, .revision = state >> 1};
+    return WEIR_OK;
+}
+
 size_t weir__leases_count(const struct weir__lease *lease, size_t most,
                           bool (*is_kept)(const struct weir__lease *))
 {

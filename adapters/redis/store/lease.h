@@ -28,6 +28,20 @@ void weir__lease_begin(struct weir__lease *lease,
 /* Off the list. */
 void weir__lease_end(struct weir__lease *lease);
 
+/* How the answer of a claim script begins, where one claim is one lease:
+ * { time in us, token, us until there is more to do, count, state }. */
+struct weir__claim_head {
+    int64_t time_us;
+    uint64_t token;   /* of use where something was claimed */
+    int64_t revision; /* of the stored options */
+};
+
+/* WEIR_EKIND: of a topic of another kind. WEIR_ESERVER: none, or it contradicts
+ * itself; what was claimed comes back by itself. */
+int weir__claim_read(const struct redisReply *reply, size_t room,
+                     struct weir__claimed *ret_claimed,
+                     struct weir__claim_head *ret_head);
+
 /* Prolong all leases of the topic; those that are gone are reported as lost. */
 void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
 
