@@ -169,18 +169,19 @@ static void answer(const struct weir__adds *adds, const struct weir__item *item,
     item->fn(code, made != NULL ? made : id, item->arg);
 }
 
-/* The planned that an item of the call is in; duplicates are in none. */
+/* The planned pack that an item of the call is in, not ahead of `*next`;
+ * duplicates are in none. */
 static const struct weir__planned_pack *planned_of(const struct add_call *call,
-                                                   size_t at, size_t *hint)
+                                                   size_t at, size_t *next)
 {
-    while (*hint < call->planned_count) {
-        const struct weir__planned_pack *planned = &call->planned_packs[*hint];
+    while (*next < call->planned_count) {
+        const struct weir__planned_pack *planned = &call->planned_packs[*next];
 
         if (at < planned->first)
             return NULL;
         if (at < planned->first + planned->count)
             return planned;
-        (*hint)++;
+        (*next)++;
     }
     return NULL;
 }
@@ -190,7 +191,7 @@ static void finish(struct add_call *call, int code)
 {
     struct weir__adds *adds = call->adds;
     struct weir__delay_topic *topic = adds->topic;
-    size_t hint = 0;
+    size_t next = 0;
 
     WEIR_ASSERT(topic->add_calls > 0);
     topic->add_calls--;
@@ -199,7 +200,7 @@ static void finish(struct add_call *call, int code)
 
     for (size_t at = call->first; at < call->end; at++) {
         const struct weir__item *item = &adds->items.list[at];
-        const struct weir__planned_pack *planned = planned_of(call, at, &hint);
+        const struct weir__planned_pack *planned = planned_of(call, at, &next);
         char made[WEIR__MADE_ID_LEN + 1];
         bool is_made = item->id_len == 0 && planned != NULL;
 

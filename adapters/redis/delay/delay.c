@@ -71,7 +71,7 @@ static void serve(struct weir__store_topic *base)
 
     topic->max_dead = base->options->max_dead;
     memcpy(topic->on_dead, base->options->on_dead, sizeof(topic->on_dead));
-    topic->grave = NULL;
+    topic->on_dead_topic = NULL;
 }
 
 /* As it is where it cannot be read. */

@@ -443,13 +443,13 @@ struct weir__early_fetch {
 static void on_fetched(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__early_fetch *hint =
+    struct weir__early_fetch *early =
         (struct weir__early_fetch *)request; /* its first member */
-    struct weir__delay_lease *lease = hint->lease;
+    struct weir__delay_lease *lease = early->lease;
 
-    if (hint->topic->hint == hint) /* the claim is sent once more */
-        hint->topic->hint = NULL;
-    weir__mem_free(hint);
+    if (early->topic->early == early) /* the claim is sent once more */
+        early->topic->early = NULL;
+    weir__mem_free(early);
     if (lease == NULL)
         return;
     if (code == WEIR_OK || code == WEIR_ESERVER || code == WEIR_ETOOBIG ||
@@ -463,30 +463,30 @@ void weir__early_fetch_note(struct weir__store_topic *base, const char *seq)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
-    memcpy(topic->hint_seq, seq, sizeof(topic->hint_seq));
-    topic->has_hint = true;
+    memcpy(topic->early_seq, seq, sizeof(topic->early_seq));
+    topic->has_early = true;
 }
 
 void weir__early_fetch_send(struct weir__delay_topic *topic)
 {
-    struct weir__early_fetch *hint;
+    struct weir__early_fetch *early;
     struct weir__buf bytes = {0};
 
-    if (!topic->has_hint)
+    if (!topic->has_early)
         return;
-    topic->has_hint = false;
-    hint = weir__mem_new(sizeof(*hint));
-    if (hint == NULL)
+    topic->has_early = false;
+    early = weir__mem_new(sizeof(*early));
+    if (early == NULL)
         return; /* it is fetched afterwards */
-    hint->request.done = on_fetched;
-    hint->topic = topic;
-    memcpy(hint->seq, topic->hint_seq, sizeof(hint->seq));
-    topic->hint = hint;
+    early->request.done = on_fetched;
+    early->topic = topic;
+    memcpy(early->seq, topic->early_seq, sizeof(early->seq));
+    topic->early = early;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "MGET");
-    weir__prefix_pack(&bytes, &topic->base.prefix, hint->seq);
+    weir__prefix_pack(&bytes, &topic->base.prefix, early->seq);
     weir__redis_send(topic->base.store, &bytes, NULL,
-                     WEIR__SEND_ONCE | weir__send_bodies(1), &hint->request);
+                     WEIR__SEND_ONCE | weir__send_bodies(1), &early->request);
 }
 
 /* Options that changed are read before jobs arrive: then it is fetched again,
@@ -494,13 +494,13 @@ void weir__early_fetch_send(struct weir__delay_topic *topic)
 bool weir__early_fetch_takes(struct weir__delay_topic *topic,
                              struct weir__delay_lease *lease)
 {
-    struct weir__early_fetch *hint = topic->hint;
+    struct weir__early_fetch *early = topic->early;
 
-    topic->hint = NULL;
-    if (hint == NULL || lease == NULL || lease->pack_count != 1 ||
-        memcmp(lease->packs[0].first->name, hint->seq, WEIR__SEQ_LEN) != 0 ||
+    topic->early = NULL;
+    if (early == NULL || lease == NULL || lease->pack_count != 1 ||
+        memcmp(lease->packs[0].first->name, early->seq, WEIR__SEQ_LEN) != 0 ||
         topic->base.is_following)
         return false;
-    hint->lease = lease;
+    early->lease = lease;
     return true;
 }

@@ -13,11 +13,11 @@
  * the loop thread collected in them. */
 
 struct weir__overdue {
-    struct weir__redis store;        /* names of packs */
-    struct weir__delay stand_in;     /* scratch space */
-    struct weir__delay_topic topic;  /* of the run */
-    struct weir__delay_topic grave;  /* where its dead jobs go */
-    struct weir__delay_lease *lease; /* with one node; behind this */
+    struct weir__redis store;         /* names of packs */
+    struct weir__delay stand_in;      /* scratch space */
+    struct weir__delay_topic topic;   /* of the run */
+    struct weir__delay_topic on_dead; /* where its dead jobs go */
+    struct weir__delay_lease *lease;  /* with one node; behind this */
 };
 
 struct weir__overdue *weir__overdue_new(void)
@@ -64,12 +64,12 @@ static void prepare_topic(struct weir__overdue *overdue,
     weir__items_reset(&copy->endings);
     if (topic->on_dead[0] == '\0')
         return;
-    overdue->grave = (struct weir__delay_topic){
+    overdue->on_dead = (struct weir__delay_topic){
         .shared = &overdue->stand_in,
     };
-    overdue->grave.base.store = &overdue->store;
-    weir__topic_name(&overdue->grave.base, weir__slice_str(topic->on_dead));
-    copy->grave = &overdue->grave;
+    overdue->on_dead.base.store = &overdue->store;
+    weir__topic_name(&overdue->on_dead.base, weir__slice_str(topic->on_dead));
+    copy->on_dead_topic = &overdue->on_dead;
 }
 
 static void prepare_lease(struct weir__overdue *overdue,
@@ -101,16 +101,16 @@ static void prepare_lease(struct weir__overdue *overdue,
 /* --- writing -------------------------------------------------------------- */
 
 /* A topic that dead jobs move to has to be in the list of topics. */
-static void write_grave(const struct weir__overdue *overdue,
-                        struct weir__renewals *calls)
+static void register_on_dead(const struct weir__overdue *overdue,
+                             struct weir__renewals *calls)
 {
-    if (overdue->topic.grave == NULL)
+    if (overdue->topic.on_dead_topic == NULL)
         return;
     weir__renewals_begin(calls, NULL);
     weir__resp_command(&calls->bytes, 3);
     weir__resp_str(&calls->bytes, "SADD");
     weir__resp_str(&calls->bytes, "weir:topics");
-    weir__resp_str(&calls->bytes, overdue->grave.base.name);
+    weir__resp_str(&calls->bytes, overdue->on_dead.base.name);
     weir__renewals_end(calls);
 }
 
@@ -164,7 +164,7 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     copy.batch = overdue->lease;
     copy.node = 0;
     weir__delay_settle(&overdue->topic.base, &copy);
-    write_grave(overdue, calls);
+    register_on_dead(overdue, calls);
     is_written = overdue->topic.touched != NULL && write_call(overdue, calls);
     real->seqs = store->seqs; /* names are used up */
     return is_written;

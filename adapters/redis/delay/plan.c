@@ -222,7 +222,7 @@ static size_t size_below(size_t len)
     return power + (len - power) / (power / 4) * (power / 4);
 }
 
-/* How many jobs of the planned fit into `len` bytes. */
+/* How many jobs of the planned pack fit into `len` bytes. */
 static size_t count_within(const struct weir__items *items,
                            const struct weir__planned_pack *planned, size_t len)
 {
@@ -239,7 +239,7 @@ static size_t count_within(const struct weir__items *items,
     return count;
 }
 
-/* Leave some jobs to the next planned where that saves the server memory, and
+/* Leave some jobs to the next pack where that saves the server memory, and
  * enough come for another one. */
 static void trim(const struct weir__items *items, size_t end,
                  struct weir__planned_pack *planned)

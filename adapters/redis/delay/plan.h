@@ -90,7 +90,7 @@ struct weir__planned_packs {
     size_t count, cap;
 };
 
-/* The next planned from item `first` on, which ends before item `end`. */
+/* The next pack from item `first` on, which ends before item `end`. */
 void weir__planned_pack_plan(const struct weir__items *items, size_t first,
                              size_t end,
                              struct weir__planned_pack *ret_planned);

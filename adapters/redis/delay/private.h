@@ -128,7 +128,8 @@ struct weir__delay_topic {
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
-    struct weir__delay_topic *grave;  /* that topic; NULL: not open yet */
+    struct weir__delay_topic
+        *on_dead_topic; /* that topic; NULL: not open yet */
     struct weir__relays outbox;
     uint64_t limits_of; /* connection on which max_body was read */
     struct weir__limits {
@@ -142,9 +143,9 @@ struct weir__delay_topic {
     struct weir__adds *adds; /* being collected */
     size_t add_calls;        /* on their way */
 
-    struct weir__early_fetch *hint; /* sent with the claim that is out */
-    char hint_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
-    bool has_hint;
+    struct weir__early_fetch *early; /* sent with the claim that is out */
+    char early_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
+    bool has_early;
 
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */

@@ -26,8 +26,8 @@ static void touch(struct weir__claimed_node *node)
 /* A dead job that moves to another topic: retries start over there, and where
  * it comes from is in its headers, unless it moved before. `headers` keeps
  * them. */
-static void prepare_burial(const struct weir__delay_topic *topic,
-                           struct weir__run *run, struct weir__buf *headers)
+static void note_origin(const struct weir__delay_topic *topic,
+                        struct weir__run *run, struct weir__buf *headers)
 {
     struct weir__record *record = &run->record;
     struct weir_origin origin = {
@@ -57,11 +57,12 @@ static struct weir__delay_topic *open_other(struct weir__delay_topic *topic,
 }
 
 /* Where dead jobs go. NULL: they stay, also without memory for it. */
-static struct weir__delay_topic *grave_of(struct weir__delay_topic *topic)
+static struct weir__delay_topic *on_dead_of(struct weir__delay_topic *topic)
 {
-    if (topic->grave == NULL && topic->on_dead[0] != '\0')
-        topic->grave = open_other(topic, weir__slice_str(topic->on_dead));
-    return topic->grave;
+    if (topic->on_dead_topic == NULL && topic->on_dead[0] != '\0')
+        topic->on_dead_topic =
+            open_other(topic, weir__slice_str(topic->on_dead));
+    return topic->on_dead_topic;
 }
 
 /* Append a job to what is to be written; NULL when out of memory. */
@@ -89,11 +90,11 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
         is_dead &&
         weir__slice_equal(run->record.reason, weir__slice_str("expired"));
     struct weir__delay_topic *away =
-        is_dead && !is_expired ? grave_of(topic) : NULL;
+        is_dead && !is_expired ? on_dead_of(topic) : NULL;
     struct weir__item *item;
 
     if (away != NULL)
-        prepare_burial(topic, run, &topic->shared->scratch[0]);
+        note_origin(topic, run, &topic->shared->scratch[0]);
     item = append(node, run, run->id, is_expired ? NULL : &run->record);
     if (item == NULL)
         return false;
