@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-
-/* Has no name. */
-
-#define NAME NULL
-#include "table.h"
