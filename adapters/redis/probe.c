@@ -21,11 +21,6 @@ struct weir__probe {
 
 /* --- answers ------------------------------------------------------------ */
 
-static void append(struct weir__buf *buf, const char *text, size_t len)
-{
-    weir__buf_append(buf, text, len);
-}
-
 /* Arrays within arrays are put in line with the others. */
 static void append_reply(struct weir__buf *buf, const redisReply *reply)
 {
@@ -35,18 +30,18 @@ static void append_reply(struct weir__buf *buf, const redisReply *reply)
     switch (reply->type) {
     case REDIS_REPLY_INTEGER:
         len = snprintf(number, sizeof(number), "%lld", reply->integer);
-        append(buf, number, (size_t)len);
+        weir__buf_append(buf, number, (size_t)len);
         break;
     case REDIS_REPLY_ARRAY:
         for (size_t i = 0; i < (size_t)reply->elements; i++) {
             if (i > 0)
-                append(buf, "\n", 1);
+                weir__buf_append(buf, "\n", 1);
             append_reply(buf, reply->element[i]);
         }
         break;
     default:
         if (reply->str != NULL)
-            append(buf, reply->str, strlen(reply->str));
+            weir__buf_append(buf, reply->str, strlen(reply->str));
         break;
     }
 }
@@ -74,7 +69,7 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
     is_error = reply->type == REDIS_REPLY_ERROR;
     weir__buf_reset(&probe->answer);
     append_reply(&probe->answer, reply);
-    append(&probe->answer, "", 1);
+    weir__buf_append(&probe->answer, "", 1);
     freeReplyObject(reply);
     if (probe->answer.failed) {
         *ret_text = "out of memory";

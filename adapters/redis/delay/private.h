@@ -43,9 +43,8 @@ struct weir__delay;
 enum {
     WEIR__SLOTS_PER_CALL = 1024, /* most slots that one script call touches */
     WEIR__NODES_PER_CALL = 400,  /* most nodes: these cost more */
-    WEIR__BYTES_PER_CALL =
-        4 * 1024 * 1024,    /* of what one settle call writes, but
-                                           for that of a single run */
+    /* Of what one settle call writes, but for that of a single run. */
+    WEIR__BYTES_PER_CALL = 4 * 1024 * 1024,
     WEIR__FETCHERS = 4,     /* connections that only fetch packs */
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
@@ -128,8 +127,7 @@ struct weir__delay_topic {
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
-    struct weir__delay_topic
-        *on_dead_topic; /* that topic; NULL: not open yet */
+    struct weir__delay_topic *on_dead_topic; /* NULL: not open yet */
     struct weir__relays outbox;
     uint64_t limits_of; /* connection on which max_body was read */
     struct weir__limits {
@@ -152,9 +150,8 @@ struct weir__delay_topic {
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
 
-    struct weir__claimed_node
-        *touched; /* nodes with verdicts to flush, in order */
-    struct weir__claimed_node **touched_end;
+    /* Nodes with verdicts to flush, in order. */
+    struct weir__claimed_node *touched, **touched_end;
     size_t touched_slots;           /* of them; a suspect fills a call */
     size_t settles_out;             /* calls that are on their way */
     struct weir__items endings;     /* runs that are not just done */
