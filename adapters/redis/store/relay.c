@@ -141,8 +141,11 @@ void weir__relays_write(struct weir__buf *list, const struct weir__redis *store,
     weir__pack_str(list, second, strlen(second));
 }
 
+/* It is not to be in the other topic, or is. */
 static bool is_gone(const struct weir__relay *relay, size_t slot)
 {
+    if (relay->exist_count > 0)
+        return !relay->exist[slot];
     for (size_t i = 0; i < relay->gone.len; i++)
         if (relay->gone.ptr[i] == slot)
             return true;
@@ -268,7 +271,8 @@ static void keep_dead(struct weir__relay *relay, const char *why)
                    (const char *)relay->target.ptr, why);
     tell_refused(relay, why);
     WEIR_ASSERT(relay->gone.len < pack.count);
-    jobs = pack.count - relay->gone.len;
+    jobs = relay->exist_count > 0 ? relay->exist_count
+                                  : pack.count - relay->gone.len;
     weir__resp_eval(&bytes, topic->kind->undeliverable, 6, 2 + 3 * jobs);
     weir__prefix_keys(&bytes, &topic->prefix, topic->kind->undeliverable_keys);
     weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
@@ -340,13 +344,11 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
 /* What the add said. */
 enum answer { ADDED, FULL, OTHER_KIND, NOT_STAGED, BROKEN, NO_ANSWER };
 
-/* `ret_exist`: slots whose id exists, one bit each. */
-static enum answer read_answer(const struct redisReply *reply,
-                               bool exist[WEIR__SLOTS_MAX], size_t *ret_count)
+static enum answer read_answer(struct weir__relay *relay,
+                               const struct redisReply *reply)
 {
     int64_t added, slot;
 
-    *ret_count = 0;
     if (!weir__reply_int(reply, 0, &added))
         return NO_ANSWER;
     if (added < 0)
@@ -358,23 +360,22 @@ static enum answer read_answer(const struct redisReply *reply,
             return NOT_STAGED;
         if (slot == -3)
             return BROKEN;
-        if (slot < 0 || slot >= WEIR__SLOTS_MAX)
+        if (slot < 0 || (uint64_t)slot >= relay->jobs)
             continue; /* of this name: it was added */
-        *ret_count += !exist[slot];
-        exist[slot] = true;
+        relay->exist_count += !relay->exist[slot];
+        relay->exist[slot] = true;
     }
     return ADDED;
 }
 
 /* True: the jobs are there, but for those whose ids exist. */
 static bool has_added(struct weir__relay *relay, int code,
-                      const struct redisReply *reply,
-                      bool exist[WEIR__SLOTS_MAX], size_t *ret_count)
+                      const struct redisReply *reply)
 {
     enum answer answer;
 
     weir__topic_log_error(relay->box->topic, "relay", code, reply);
-    answer = code == WEIR_OK ? read_answer(reply, exist, ret_count) : NO_ANSWER;
+    answer = code == WEIR_OK ? read_answer(relay, reply) : NO_ANSWER;
     switch (answer) {
     case ADDED:
         return true;
@@ -400,17 +401,14 @@ static void on_twin_added(struct weir__request *request, int code,
                           const struct redisReply *reply)
 {
     struct weir__relay *relay = (struct weir__relay *)request; /* its first */
-    bool exist[WEIR__SLOTS_MAX] = {false};
-    size_t count;
 
-    if (has_added(relay, code, reply, exist, &count))
+    if (has_added(relay, code, reply))
         remove_entry(relay);
 }
 
 /* Dead jobs whose ids exist there go once more, without. The add is repeated
  * with the same answer, so this pack is the same each time. */
-static void send_twin(struct weir__relay *relay,
-                      const bool exist[WEIR__SLOTS_MAX])
+static void send_twin(struct weir__relay *relay)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
     struct weir__pack pack;
@@ -419,7 +417,7 @@ static void send_twin(struct weir__relay *relay,
 
     if (weir__pack_read(weir__buf_slice(&relay->pack), &pack) == WEIR_OK)
         for (size_t slot = 0; slot < pack.count; slot++)
-            if (exist[slot])
+            if (relay->exist[slot])
                 jobs[count++].record = weir__pack_record(&pack, slot);
     if (count == 0) {
         remove_entry(relay);
@@ -443,26 +441,26 @@ static void on_added(struct weir__request *request, int code,
 {
     struct weir__relay *relay = (struct weir__relay *)request; /* its first */
     const struct weir__store_topic *topic = relay->box->topic;
-    bool exist[WEIR__SLOTS_MAX] = {false};
-    size_t count;
 
-    if (!has_added(relay, code, reply, exist, &count))
+    if (!has_added(relay, code, reply))
         return;
-    if (count > 0 && relay->twin.len > 0) {
-        send_twin(relay, exist);
+    if (relay->exist_count > 0 && relay->twin.len > 0) {
+        send_twin(relay);
         return;
     }
-    if (count > 0)
+    if (relay->exist_count > 0)
         weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
                   "redis: %s: %zu jobs that handlers added with their verdicts "
                   "exist already",
-                  topic->name, count);
+                  topic->name, relay->exist_count);
     remove_entry(relay);
 }
 
 static void add(struct weir__relay *relay)
 {
     WEIR_ASSERT(relay->pack.len > 0 && relay->gone.len < relay->jobs);
+    relay->exist_count = 0;
+    memset(relay->exist, 0, sizeof(relay->exist));
     relay->request.done = on_added;
     send_add(relay, &(struct relay_add){
                         .seq = relay->seq,

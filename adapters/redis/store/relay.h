@@ -16,7 +16,9 @@ struct weir__relay {
     bool is_waiting; /* for the next try; without its pack */
     bool was_refused;
     char seq[WEIR__SEQ_LEN];
-    struct weir__buf pack; /* empty: not here */
+    struct weir__buf pack;       /* empty: not here */
+    bool exist[WEIR__SLOTS_MAX]; /* slots that the other topic did not take */
+    size_t exist_count;
     /* What the entry says; points into it. */
     struct weir_slice target, call_slot, when, gone, twin;
     uint64_t number, jobs, header_len;

@@ -246,6 +246,26 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
     EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:ids job-1"));
 }
 
+/* Those whose ids exist follow under made ones, but not before there is room;
+ * the others are there by then. */
+TEST(dead_jobs_that_came_into_the_other_topic_do_not_stay_as_well)
+{
+    struct host *grave, *host = open_with_grave(&grave);
+
+    host_add(grave, "job-1", 60000);
+    AWAIT(grave->added == 1);
+    (void)redis_int(proc, "HSET weir:{d}:meta max_pending 2");
+    host_add_numbered(host, 0, 3, 0);
+    AWAIT(host->added == 3);
+    host_bury(host, 3);
+    AWAIT(strstr(world_log, "d is full") != NULL);
+    EXPECT_STR("3", redis_text(proc, "HGET weir:{d}:meta added"));
+    (void)redis_int(proc, "HSET weir:{d}:meta kind list");
+    AWAIT(host_dead(host, 10) > 0);
+    EXPECT_INT(1, host_dead(host, 10));
+    EXPECT_INT(1, redis_int(proc, "HEXISTS weir:{t}:rec job-1"));
+}
+
 TEST(dead_jobs_stay_where_the_topic_of_on_dead_is_of_another_kind)
 {
     struct host *grave, *host = open_with_grave(&grave);
