@@ -84,16 +84,11 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
     weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN, request);
 }
 
-void weir__redis_register_name(struct weir__redis *store, const char *name)
-{
-    weir__redis_register_for(store, name, NULL);
-}
-
 void weir__topic_register(struct weir__store_topic *topic)
 {
     if (topic->registered == topic->store->connections)
         return;
-    weir__redis_register_name(topic->store, topic->name);
+    weir__redis_register_for(topic->store, topic->name, NULL);
     topic->registered = topic->store->connections;
 }
 
