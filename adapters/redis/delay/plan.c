@@ -42,7 +42,8 @@ void weir__items_reset(struct weir__items *items)
     weir__buf_reset(&items->bytes);
 }
 
-struct weir__item *weir__items_push(struct weir__items *items)
+/* Room for one more item, zeroed, its index set; NULL when out of memory. */
+static struct weir__item *push(struct weir__items *items)
 {
     if (items->count == items->cap) {
         size_t cap = items->cap == 0 ? FIRST_CAP : items->cap * 2;
@@ -71,7 +72,7 @@ struct weir__item *weir__items_append(struct weir__items *items,
     weir__buf_append(bytes, "", 1);
     if (record != NULL)
         weir__record_write(bytes, record);
-    item = bytes->failed ? NULL : weir__items_push(items);
+    item = bytes->failed ? NULL : push(items);
     if (item == NULL) {
         bytes->len = start;
         bytes->failed = false;

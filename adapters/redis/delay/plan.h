@@ -58,9 +58,6 @@ struct weir__item *weir__items_append(struct weir__items *items,
                                       struct weir_slice id,
                                       const struct weir__record *record);
 
-/* Room for one more item, zeroed, its index set; NULL when out of memory. */
-struct weir__item *weir__items_push(struct weir__items *items);
-
 /* Order by group, due time, arrival. */
 void weir__items_sort(struct weir__items *items);
 
