@@ -224,8 +224,8 @@ void weir__redis_request_number(struct weir__redis *store);
 /* weir:topics lists all topics; told once on each connection. */
 void weir__topic_register(struct weir__store_topic *topic);
 
-/* The same of a topic that need not be open. The request, if there is one, hears
- * whether that was taken, as any other write would be. */
+/* The same of a topic that need not be open. The request, if there is one,
+ * hears whether that was taken, as any other write would be. */
 void weir__redis_register_for(struct weir__redis *store, const char *name,
                               struct weir__request *request);
 
