@@ -7,8 +7,6 @@
 /* Runs that finish later: from the handler's WEIR_PENDING until somebody
  * completes them, their timeout passes, or they are given up. */
 
-#define TIMEOUT_TEXT "timeout"
-
 /* --- the list ------------------------------------------------------------- */
 
 static void arm_timeout(struct weir__lane *lane)
@@ -221,16 +219,10 @@ void weir__lane_time_out(struct weir__lane *lane)
         run->is_timed_out = true;
         weir__follows_fini(&run->follows);
         lane->reactor->totals.timed_out++;
-        run->job.host->job_set_reason(&run->job, TIMEOUT_TEXT);
+        run->job.host->job_set_reason(&run->job, WEIR__TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
     }
     arm_timeout(lane);
-}
-
-/* Only what the handler cannot change is read. */
-void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
-{
-    weir__run_instead(run, true, TIMEOUT_TEXT, ret_copy);
 }
 
 static void give_up_all(struct weir__lane *lane, enum weir_cancel why,

@@ -94,6 +94,8 @@ struct weir__run {
 /* The host's functions as runs and plugin instances carry them. */
 extern const struct weir_host weir__host;
 
+#define WEIR__TIMEOUT_TEXT "timeout" /* why it is retried then */
+
 /* What becomes of a run that took longer than its timeout, while its handler is
  * still on the stack: *ret_copy is a run of its own with an outcome, and
  * borrows from it. May be called from another thread. */

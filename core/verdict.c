@@ -93,8 +93,8 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
     }
 }
 
-void weir__run_instead(const struct weir__run *run, bool is_timed_out,
-                       const char *error, struct weir__run *ret_copy)
+/* Only what the handler cannot change is read. */
+void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
 {
     const struct weir__options *options = run->lane->options;
     uint64_t random = run->token ^ (uint64_t)run->node << 32 ^ run->slot;
@@ -112,9 +112,9 @@ void weir__run_instead(const struct weir__run *run, bool is_timed_out,
         .due_ms = run->due_ms,
         .start_late_us = run->start_late_us,
         .verdict = WEIR_RETRY,
-        .is_timed_out = is_timed_out,
+        .is_timed_out = true,
     };
     weir__run_decide(ret_copy, &options->retry, options->retry_jitter,
                      weir__random_next(&random));
-    ret_copy->record.error = weir__slice_str(error);
+    ret_copy->record.error = weir__slice_str(WEIR__TIMEOUT_TEXT);
 }

@@ -18,10 +18,4 @@
 void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
                       uint32_t jitter_percent, uint64_t random);
 
-/* A run of its own, with an outcome, that is to be settled instead of `run`: a
- * retry with this text. It borrows from both. May be called from another thread
- * while the handler of `run` is on the stack. */
-void weir__run_instead(const struct weir__run *run, bool is_timed_out,
-                       const char *error, struct weir__run *ret_copy);
-
 #endif
