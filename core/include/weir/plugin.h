@@ -409,9 +409,9 @@ static inline int weir_job_follow(struct weir_job *job,
 }
 
 /* The same, to another topic of kind delay, there or not yet: recorded in the
- * same step, delivered at least once, added once. While that is full the jobs
- * wait; is it of another kind, they are dead here, `undeliverable`; both are
- * logged. WEIR_EINVAL also for no topic's name. */
+ * same step, delivered at least once, added once. While that is full they wait,
+ * from 10,000 packs on nothing is claimed here; is it of another kind, they are
+ * dead here, `undeliverable`. Both are logged. WEIR_EINVAL: also no topic. */
 static inline int weir_job_follow_to(struct weir_job *job, const char *topic,
                                      const struct weir_follow *follow)
 {

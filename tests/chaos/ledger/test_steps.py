@@ -3,7 +3,7 @@
 before and after each run of a handler, each write to the server and each answer
 from it. Whatever n is, another worker finishes all jobs, and those that each of
 them adds to its topic and to another one are there exactly once. So are entries
-of a list that go to other topics."""
+of a list that go to other topics, and the dead in the topic of `on_dead`."""
 
 import collections
 import json
@@ -31,11 +31,18 @@ class Walk:
         self.place, self.server, self.steps = place, server, steps
         self.topic = "t" + "-".join(map(str, steps))
         self.other = self.topic + "-other"
+        self.graves = self.topic + "-graves"
         self.jobs, self.faults, self.names = {}, [], []
         self.process = None
         self.is_left = True  # it was killed each time
 
+    def set(self, *options):
+        result = self.place.weir("topic", "set", self.topic, *options,
+                                 "--redis", self.server.url)
+        expect(0, result.code, result.err)
+
     def add(self):
+        self.set("on_dead=" + self.graves)
         plans = [("1", {}), ("2", {}), ("3", {"fail": True}), ("4", {}),
                  ("5", {})]
         lines = [json.dumps({"id": name, "body": body})
@@ -105,7 +112,10 @@ class Walk:
         for worker in ["victim%d" % i for i in range(len(self.names))]:
             runs += self.read(worker)
         runs += self.read("last")
-        dead = self.server.call("ZRANGE", "weir:{%s}:dead" % self.topic, 0, -1)
+        dead = self.server.call("HKEYS", "weir:{%s}:ids" % self.graves)
+        dead = [name for name in dead if name != "!"]
+        expect("1", self.server.call("HGET", "weir:{%s}:meta" % self.graves,
+                                     "added"), "steps %r" % self.steps)
         account = Account(self.jobs, runs, dict.fromkeys(dead, "failed"),
                           self.faults)
         expect([], account.wrong, "steps %r (%s)" % (self.steps, self.names))
@@ -140,10 +150,8 @@ class ListWalk(Walk):
     kind = "list"
 
     def add(self):
-        result = self.place.weir(
-            "topic", "set", self.topic, "kind=list", "on_retry=" + self.other,
-            "on_dead=" + self.other, "--redis", self.server.url)
-        expect(0, result.code, result.err)
+        self.set("kind=list", "on_retry=" + self.other,
+                 "on_dead=" + self.other)
         self.server.call("RPUSH", self.topic, *("{}" for _ in range(8)),
                          '{"fail": true}')
 
