@@ -238,9 +238,9 @@ def plugin_info_describes_options(place):
     info = place.ok("plugin", "info", "trace")
     expect("trace", info["name"])
     expect(1, info["abi"])
-    expect(["file", "fail", "verdict", "ms"],
+    expect(["file", "fail", "verdict", "ms", "gate"],
            [o["name"] for o in info["options"]])
-    expect([True, False, False, False],
+    expect([True, False, False, False, False],
            [o["required"] for o in info["options"]])
     result = place.weir("plugin", "info", os.path.join(TEST_PLUGINS,
                                                        "trace.so"))
