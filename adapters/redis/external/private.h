@@ -138,6 +138,11 @@ void weir__external_write_undeliverable(struct weir__buf *buf,
 
 void weir__external_flush_claim(struct weir__external_topic *topic);
 void weir__external_lease_free(struct weir__external_lease *lease);
+void weir__external_renew(struct weir__renewals *renewals,
+                          const struct weir__store_topic *topic,
+                          int64_t lease_ms);
+void weir__external_start(struct weir__store_topic *topic,
+                          struct weir__run *run);
 
 /* --- external/wait.c ------------------------------------------------------ */
 
@@ -151,14 +156,6 @@ void weir__external_settle(struct weir__store_topic *topic,
                            struct weir__run *run);
 void weir__external_flush_settles(struct weir__external_topic *topic);
 void weir__external_call_free(struct weir__external_call *call);
-
-/* --- external/lease.c ----------------------------------------------------- */
-
-void weir__external_renew(struct weir__renewals *renewals,
-                          const struct weir__store_topic *topic,
-                          int64_t lease_ms);
-void weir__external_start(struct weir__store_topic *topic,
-                          struct weir__run *run);
 
 /* --- external/add.c ------------------------------------------------------- */
 

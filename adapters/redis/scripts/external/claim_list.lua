@@ -21,7 +21,6 @@
 --#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
-local time_us = time[1] * 1000000 + time[2]
 local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local list, room = KEYS[8], tonumber(ARGV[2])
@@ -33,14 +32,9 @@ if (options[3] or '') ~= ARGV[5] then
 end
 external_expire(keys, now)
 
-local state = number_of(options[2]) * 2
-local reply, out = { time_us, 0, -1, 0, state }, {}
-if options[1] then reply[5] = state + 1 end
-if options[1] or room == 0 or digits(state / 2) ~= ARGV[4] then
-  if not options[1] then reply[3] = 0 end
-  tell_aside(keys.meta, reply)
-  return reply
-end
+local out = {}
+local reply, is_last = external_reply(keys, time, options, room, ARGV[4])
+if is_last then return reply end
 
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
@@ -93,14 +87,8 @@ end
 
 local count = kept + #taken
 if count > 0 then
-  local token = tally(keys.meta, 'token', 1, now)
-  local entries = {}
-  for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
-  call_list('ZADD', keys.run, entries)
-  call('ZADD', keys.lease, now + ARGV[3], token)
-  if #out < count then call('HSET', keys.auto, token, count - #out) end
-  tally(keys.meta, 'claimed', count)
-  reply[2], reply[4] = token, count
+  reply[2], reply[4] = external_lease(keys, out, count, now, ARGV[3]), count
+  if #out < count then call('HSET', keys.auto, reply[2], count - #out) end
 end
 reply[3] = external_next_us(keys, time)
 tell_aside(keys.meta, reply)

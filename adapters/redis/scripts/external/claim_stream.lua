@@ -23,7 +23,6 @@
 --#include fit
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
-local time_us = time[1] * 1000000 + time[2]
 local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local stream, room = KEYS[8], tonumber(ARGV[2])
@@ -37,14 +36,9 @@ if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
 end
 external_expire(keys, now)
 
-local state = number_of(options[2]) * 2
-local reply, out, lost = { time_us, 0, -1, 0, state }, {}, 0
-if options[1] then reply[5] = state + 1 end
-if options[1] or room == 0 or digits(state / 2) ~= ARGV[4] then
-  if not options[1] then reply[3] = 0 end
-  tell_aside(keys.meta, reply)
-  return reply
-end
+local out, lost = {}, 0
+local reply, is_last = external_reply(keys, time, options, room, ARGV[4])
+if is_last then return reply end
 
 local function give(id, body, past, due)
   local last = #reply
@@ -172,13 +166,7 @@ if #out < room and not is_full() and
 end
 
 if #out > 0 then
-  local token = tally(keys.meta, 'token', 1, now)
-  local entries = {}
-  for i = 1, #out do entries[2 * i - 1], entries[2 * i] = token, out[i] end
-  call_list('ZADD', keys.run, entries)
-  call('ZADD', keys.lease, now + ARGV[3], token)
-  tally(keys.meta, 'claimed', #out)
-  reply[2], reply[4] = token, #out
+  reply[2], reply[4] = external_lease(keys, out, #out, now, ARGV[3]), #out
 else
   for _, info in ipairs(call('XINFO', 'GROUPS', stream)) do
     local field = {}
