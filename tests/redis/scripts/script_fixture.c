@@ -203,7 +203,8 @@ void script_stage_block(char letter, size_t count, struct weir_slice block)
 
 long long script_number = 1;
 
-static void begin_add(char letter, const char *when, size_t when_len)
+static void begin_add(const char *call_slot, char letter, const char *when,
+                      size_t when_len)
 {
     static char number[24];
 
@@ -212,7 +213,7 @@ static void begin_add(char letter, const char *when, size_t when_len)
     script_pack_key(letter);
     script_arg("t");
     script_arg("delay");
-    script_arg("call_slot");
+    script_arg(call_slot);
     script_arg(number);
     script_arg(script_total);
     script_arg(script_header);
@@ -221,13 +222,13 @@ static void begin_add(char letter, const char *when, size_t when_len)
 
 const char *script_add_staged(char letter, const char *when, size_t when_len)
 {
-    begin_add(letter, when, when_len);
+    begin_add("call_slot", letter, when, when_len);
     return script_call();
 }
 
 const char *script_send_on(char letter)
 {
-    begin_add(letter, "r0", 2);
+    begin_add("!s", letter, "r0", 2);
     script_arg("");
     return script_call();
 }

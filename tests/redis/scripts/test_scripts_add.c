@@ -289,6 +289,22 @@ TEST(call_slots_that_nobody_used_for_two_minutes_go_beyond_a_hundred)
     EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen young"));
 }
 
+/* Its number is from when the verdict came; jobs waited for room since. */
+TEST(a_call_slot_of_an_outbox_stays_for_a_day_after_the_add)
+{
+    script_number = number_of_ago(172800000);
+    script_stage('a', "x");
+    EXPECT_STR("1", script_send_on('a'));
+    for (int i = 0; i < 300; i++) {
+        EXPECT_INT(1, redis_int(script_proc, "HSET weir:{t}:seen new%d %lld", i,
+                                number_of_ago(0)));
+        script_number = number_of_ago(0);
+        (void)script_add('b', "y", "r0");
+        (void)script_text("HDEL weir:{t}:seen call_slot");
+    }
+    EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:seen !s"));
+}
+
 TEST(slots_of_one_pack_may_be_due_at_different_times)
 {
     script_stage('a', "x y z");

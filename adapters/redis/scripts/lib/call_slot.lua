@@ -22,19 +22,24 @@ end
 -- for two minutes (a number counts 1/128 ms since 2020), by the clock of the
 -- server or of the producer, whichever is behind: a call is sent again for one
 -- minute. Those of an outbox begin with '!' and stay for a day, unless there are
--- very many: its entries may be sent again later.
+-- very many: its entries may be sent again later. Their numbers may be old
+-- already: the time of the add stands behind an '@'.
 local function note_said(seen, call_slot, number, said, now)
-  local value = number
+  local value, clock = number, (now - 1577836800000) * 128
   if #said > 0 then value = number .. ' ' .. cmsgpack.pack(said) end
+  if string.byte(call_slot) == 33 then
+    value = value .. string.format('@%.0f', clock)
+  end
   if call('HSET', seen, call_slot, value) == 0 then return end
   local count = call('HLEN', seen)
   if count <= 100 then return end
   local some = call('HRANDFIELD', seen, 10, 'WITHVALUES')
-  local clock = math.min((now - 1577836800000) * 128, tonumber(number) or 0)
+  clock = math.min(clock, tonumber(number) or 0)
   for i = 1, #some, 2 do
-    local age = clock - (string.match(some[i + 1], '^%d+') or 0)
-    local is_sender = string.byte(some[i]) == 33 and count < 10000
-    local most = is_sender and 86400 or 120
+    local is_sender = string.byte(some[i]) == 33
+    local used = string.match(some[i + 1], is_sender and '@(%d+)$' or '^%d+')
+    local most = is_sender and count < 10000 and 86400 or 120
+    local age = clock - (used or 0)
     if age > most * 1000 * 128 then call('HDEL', seen, some[i]) end
   end
 end
