@@ -24,7 +24,7 @@ static void claim_most(struct run *run, int64_t lease_ms)
     run_claim(run, &call);
 }
 
-/* A dead job is deleted and added anew. */
+/* A dead job is deleted and added anew, but for one whose id weir made. */
 void op_add_dead(struct run *run)
 {
     struct slot_call slot = {.verb = DELETE, .slot = BY_INDEX};
@@ -33,7 +33,8 @@ void op_add_dead(struct run *run)
         return;
     slot.id = run->model.dead[pick(run, (unsigned)run->model.dead_count)].id;
     run_slot(run, &slot);
-    (void)add_one(run, slot.id); /* nobody holds it yet */
+    if (slot.id.pack == 0)
+        (void)add_one(run, slot.id); /* nobody holds it yet */
 }
 
 static struct job *running_user_job(const struct model *model)
