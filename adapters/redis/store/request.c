@@ -49,6 +49,22 @@ static void on_failing(struct ev_loop *loop, ev_timer *timer, int events)
     weir__redis_leave(store);
 }
 
+/* The turn ends with a flush. */
+static void on_again(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)timer;
+    (void)events;
+}
+
+void weir__redis_flush_again(struct weir__redis *store)
+{
+    if (!store->is_closed && !ev_is_active(&store->again)) {
+        ev_timer_set(&store->again, .1, 0.);
+        ev_timer_start(store->options.loop, &store->again);
+    }
+}
+
 void weir__redis_fail(struct weir__request *request, int code)
 {
     struct weir__redis *store = request->store;
@@ -91,10 +107,12 @@ void weir__redis_requests_init(struct weir__redis *store)
     store->failed_end = &store->failed;
     ev_timer_init(&store->failing, on_failing, 0., 0.);
     store->failing.data = store;
+    ev_timer_init(&store->again, on_again, 0., 0.);
 }
 
 void weir__redis_requests_fini(struct weir__redis *store)
 {
     ev_timer_stop(store->options.loop, &store->failing);
+    ev_timer_stop(store->options.loop, &store->again);
     fail_all(store);
 }

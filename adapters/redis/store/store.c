@@ -199,6 +199,8 @@ void weir__redis_flush(struct weir__store *port)
         if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
             weir__kinds[i]->flush_shared(store->shared[i]);
     weir__conn_flush(store->commands);
+    if (store->dirty != NULL) /* there was no memory for a part of it */
+        weir__redis_flush_again(store);
 }
 
 static void free_topics(struct weir__redis *store)

@@ -127,6 +127,7 @@ struct weir__redis {
     struct weir__request *failed; /* could not be sent; the timer reports */
     struct weir__request **failed_end;
     ev_timer failing;
+    ev_timer again; /* a turn for what a flush could not do */
 
     struct weir__store_topic *topics; /* all */
     struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
@@ -207,6 +208,9 @@ void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
 
 /* Have the ask done with an error code, a little later. */
 void weir__redis_fail(struct weir__request *request, int code);
+
+/* Have a turn of the loop, and a flush with it, though nothing else comes. */
+void weir__redis_flush_again(struct weir__redis *store);
 
 /* Around what may call the owner: it does not close the store meanwhile. */
 void weir__redis_enter(struct weir__redis *store);
