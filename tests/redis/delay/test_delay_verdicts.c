@@ -163,7 +163,6 @@ static struct host *claim_suspects(void)
  * only what was running is to blame. */
 TEST(a_suspect_that_ended_does_not_gather)
 {
-    (void)world_open(NULL);
     struct host *host = claim_suspects(), *other;
     struct weir__run *one = host_take(host), *next = host_take(host);
     int starts;

@@ -72,7 +72,6 @@ static void send_what_is_left(bool is_stream)
 
 static void sweep(bool is_stream)
 {
-    (void)world_open(NULL);
     struct host *host = host_open_kind("w1", is_stream ? "stream" : "list");
     uint64_t entries = 0;
 

@@ -48,7 +48,6 @@ static void expect_clean(void)
 
 TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
@@ -78,7 +77,6 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
 
 TEST(a_group_that_is_missing_is_made_where_it_should_start)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1"), *other = stream_open("w2");
 
     EXPECT_INT(0, host_claim(host, 10, 60000)); /* no stream yet */
@@ -95,7 +93,6 @@ TEST(a_group_that_is_missing_is_made_where_it_should_start)
 
 TEST(a_retry_stays_pending_until_it_runs_again)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
@@ -121,7 +118,6 @@ TEST(a_retry_stays_pending_until_it_runs_again)
 
 TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     add("5-1");
@@ -145,7 +141,6 @@ TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
 
 TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     EXPECT_INT(0, host_claim(host, 10, 60000));
@@ -166,7 +161,6 @@ TEST(what_a_dead_consumer_left_is_taken_after_claim_idle_and_not_before)
 
 TEST(what_waits_or_runs_here_is_not_taken_over)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1"), *other = stream_open("w2");
     struct weir__run *run;
 
@@ -195,7 +189,6 @@ TEST(what_waits_or_runs_here_is_not_taken_over)
 
 TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
 {
-    (void)world_open(NULL);
     struct host *dead = stream_open("w1"), *host = stream_open("w2");
 
     add("5-1");
@@ -215,7 +208,6 @@ TEST(entries_of_a_worker_that_died_come_back_after_its_lease)
 
 TEST(a_renewed_entry_does_not_look_abandoned_to_others)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     add("5-1");
@@ -231,7 +223,6 @@ TEST(a_renewed_entry_does_not_look_abandoned_to_others)
 
 TEST(done_entries_are_deleted_where_that_is_wanted)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     host_serve(host, "after=delete");
@@ -245,7 +236,6 @@ TEST(done_entries_are_deleted_where_that_is_wanted)
 
 TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
     struct weir__run *run;
 
@@ -274,7 +264,6 @@ TEST(the_dead_are_acknowledged_and_kept_apart_from_the_stream)
 
 TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind bounded"));
@@ -301,7 +290,6 @@ TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
 
 TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     add("5-1");
@@ -321,7 +309,6 @@ TEST(an_idle_worker_is_woken_by_an_entry_also_after_a_cut)
 
 TEST(streams_are_counted_listed_and_passed_over)
 {
-    (void)world_open(NULL);
     struct host *host = stream_open("w1");
 
     EXPECT_INT(WEIR_ENOTFOUND, host_stats(host));

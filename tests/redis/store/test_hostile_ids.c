@@ -48,11 +48,8 @@ static int settle_claimed(struct host *host)
 
 static struct host *open_bounded(void)
 {
-    static struct weir__options options;
-
     (void)world_open(NULL);
-    options = weir__options_default;
-    return bounded_open("one", &options);
+    return bounded_open("one", &weir__options_default);
 }
 
 /* Behind the events of "g" that are there. */

@@ -39,17 +39,12 @@ static const char into_held[] =
 
 static struct host *open_of(const char *kind)
 {
-    (void)world_open(NULL);
     return host_open_kind("w1", kind);
 }
 
 static struct host *open_bounded(void)
 {
-    static struct weir__options options;
-
-    (void)world_open(NULL);
-    options = weir__options_default;
-    return bounded_open("one", &options);
+    return bounded_open("one", &weir__options_default);
 }
 
 /* What core does with them, without handlers. Returns how many were sound. */
