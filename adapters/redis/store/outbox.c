@@ -155,18 +155,17 @@ bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
                        struct weir_slice pack, uint32_t call_slot)
 {
     const char *seq = (const char *)entry.ptr;
-    struct weir__relay *relay = NULL;
+    struct weir__relay *relay;
+    int rc;
 
-    if (entry.len > WEIR__SEQ_LEN && find(box, seq) == NULL)
-        relay = weir__relay_new(box, seq,
-                                weir__slice_of(entry.ptr + WEIR__SEQ_LEN,
-                                               entry.len - WEIR__SEQ_LEN));
-    if (relay == NULL)
-        return false;
-    if (weir__relay_read(relay) != WEIR_OK) {
-        weir__relay_free(relay);
-        return true;
-    }
+    WEIR_ASSERT(entry.len >= WEIR__SEQ_LEN);
+    if (find(box, seq) != NULL)
+        return false; /* a look found it */
+    entry.ptr += WEIR__SEQ_LEN;
+    entry.len -= WEIR__SEQ_LEN;
+    rc = weir__relay_new(box, seq, entry, &relay);
+    if (rc != WEIR_OK)
+        return rc != WEIR_ENOMEM;
     relay->is_own = true;
     relay->own_call_slot = call_slot;
     relay->is_waiting = first_waiting(box, relay->target) != NULL;
@@ -227,14 +226,13 @@ static int take_old(struct weir__relays *box, struct weir_slice seq,
         return WEIR_EMALFORMED;
     if (box->old == OLD_MAX || find(box, name) != NULL || !is_old(box, name))
         return WEIR_OK;
-    relay = weir__relay_new(box, name, entry);
-    if (relay == NULL)
-        return WEIR_ENOMEM;
-    rc = weir__relay_read(relay);
-    if (rc != WEIR_OK || first_waiting(box, relay->target) != NULL ||
+    rc = weir__relay_new(box, name, entry, &relay);
+    if (rc != WEIR_OK)
+        return rc;
+    if (first_waiting(box, relay->target) != NULL ||
         count_of_target(box, relay->target) >= OLD_OF_TARGET) {
         weir__relay_free(relay);
-        return rc;
+        return WEIR_OK;
     }
     append(relay);
     send_on(relay);

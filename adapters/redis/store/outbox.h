@@ -55,8 +55,8 @@ void weir__relays_init(struct weir__relays *box,
 void weir__relays_fini(struct weir__relays *box);
 
 /* The settle script made an entry, of whose pack the bytes are `pack`: send it.
- * `entry` begins with its name. The outbox leaves the call slot. False: out of
- * memory. */
+ * `entry` begins with its name. The outbox leaves the call slot. False: not
+ * now, it is known already or there is no memory. */
 bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
                        struct weir_slice pack, uint32_t call_slot);
 

@@ -19,29 +19,6 @@ enum { STAGED_MS = 60000, CALL_SLOT_MAX = 64 };
 
 #define TOLD_NS INT64_C(1000000000)
 
-/* --- life --------------------------------------------------------------- */
-
-struct weir__relay *weir__relay_new(struct weir__relays *box, const char *seq,
-                                    struct weir_slice entry)
-{
-    struct weir__relay *relay = weir__mem_new(sizeof(*relay) + entry.len);
-
-    if (relay == NULL)
-        return NULL;
-    relay->request.store = box->topic->store;
-    relay->box = box;
-    memcpy(relay->seq, seq, WEIR__SEQ_LEN);
-    memcpy(relay->entry, entry.ptr, entry.len);
-    relay->entry_len = entry.len;
-    return relay;
-}
-
-void weir__relay_free(struct weir__relay *relay)
-{
-    weir__buf_fini(&relay->pack);
-    weir__mem_free(relay);
-}
-
 /* --- entries ------------------------------------------------------------ */
 
 /* Takes one value after the other. */
@@ -91,9 +68,9 @@ static bool is_gone_sound(const struct weir__relay *relay)
     return relay->gone.len < relay->jobs;
 }
 
-int weir__relay_read(struct weir__relay *relay)
+static int read_entry(struct weir__relay *relay, size_t len)
 {
-    struct reader reader = {.rest = {relay->entry, relay->entry_len}};
+    struct reader reader = {.rest = {relay->entry, len}};
     struct weir_value head;
     struct weir_slice kind;
 
@@ -122,6 +99,32 @@ int weir__relay_read(struct weir__relay *relay)
         return WEIR_EMALFORMED;
     return weir__slice_equal(kind, weir__slice_str("delay")) ? WEIR_OK
                                                              : WEIR_ENEWER;
+}
+
+int weir__relay_new(struct weir__relays *box, const char *seq,
+                    struct weir_slice entry, struct weir__relay **ret_relay)
+{
+    struct weir__relay *relay = weir__mem_new(sizeof(*relay) + entry.len);
+    int rc;
+
+    if (relay == NULL)
+        return WEIR_ENOMEM;
+    relay->request.store = box->topic->store;
+    relay->box = box;
+    memcpy(relay->seq, seq, WEIR__SEQ_LEN);
+    memcpy(relay->entry, entry.ptr, entry.len);
+    rc = read_entry(relay, entry.len);
+    if (rc == WEIR_OK)
+        *ret_relay = relay;
+    else
+        weir__relay_free(relay);
+    return rc;
+}
+
+void weir__relay_free(struct weir__relay *relay)
+{
+    weir__buf_fini(&relay->pack);
+    weir__mem_free(relay);
 }
 
 void weir__relays_write(struct weir__buf *list, const struct weir__redis *store,

@@ -22,18 +22,14 @@ struct weir__relay {
     /* What the entry says; points into it. */
     struct weir_slice target, call_slot, when, gone, twin;
     uint64_t number, jobs, header_len;
-    size_t entry_len;
     uint8_t entry[];
 };
 
-/* NULL when out of memory. */
-struct weir__relay *weir__relay_new(struct weir__relays *box, const char *seq,
-                                    struct weir_slice entry);
+/* Take the entry apart. WEIR_ENOMEM; WEIR_EMALFORMED; WEIR_ENEWER: another
+ * version, or a kind that only another version sends to. */
+int weir__relay_new(struct weir__relays *box, const char *seq,
+                    struct weir_slice entry, struct weir__relay **ret_relay);
 void weir__relay_free(struct weir__relay *relay);
-
-/* Take the entry apart. WEIR_EMALFORMED; WEIR_ENEWER: another version, or a
- * kind that only another version sends to. */
-int weir__relay_read(struct weir__relay *relay);
 
 /* Send it on; one of the two below ends that. The caller flushes. */
 void weir__relay_send(struct weir__relay *relay);
