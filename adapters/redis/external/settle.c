@@ -308,6 +308,8 @@ static void on_settled(struct weir__request *request, int code,
         refused = (int64_t)verdicts; /* the script says no such thing */
     if (code == WEIR_OK)
         note_outbox(call, reply);
+    else if (code != WEIR_EUNKNOWN)
+        leave_call_slots(call);
     weir__external_call_free(call);
     if (code == WEIR_OK && settled >= 0)
         weir__topic_log_refused(&topic->base, (size_t)refused);
@@ -347,6 +349,7 @@ static bool stage_moves(struct weir__external_call *call)
 {
     struct weir__redis *store = call->request.store;
     struct weir__items *moves = &call->moves;
+    struct weir__planned_packs *packs = &call->packs;
     struct weir__planned_pack planned;
 
     weir__items_sort(moves);
@@ -354,9 +357,14 @@ static bool stage_moves(struct weir__external_call *call)
         struct weir__buf bytes = {0};
 
         weir__planned_pack_plan(moves, at, moves->count, &planned);
-        if (!weir__planned_pack_name(store, moves, &planned) ||
-            !weir__planned_packs_push(&call->packs, &planned))
+        if (!weir__planned_packs_push(packs, &planned))
             return false;
+        if (!weir__planned_pack_name(store, moves,
+                                     &packs->list[packs->count - 1])) {
+            packs->count--; /* it has no call slot */
+            return false;
+        }
+        planned = packs->list[packs->count - 1];
         weir__topic_register(&planned.target->base);
         (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
                                        &planned);
@@ -419,7 +427,6 @@ static void send_call(struct weir__external_call *call)
     call->request.store = store;
     call->request.done = on_settled;
     if (call->is_broken || !stage_moves(call)) {
-        leave_call_slots(call);
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
