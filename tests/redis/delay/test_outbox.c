@@ -246,6 +246,20 @@ TEST(a_verdict_that_was_not_answered_gives_its_call_slot_back_later)
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
 }
 
+TEST(a_verdict_of_a_list_that_is_refused_gives_its_call_slot_back)
+{
+    struct host *host =
+        host_open_as("w1", "list", (const char *const[]){"on_retry=one", NULL});
+
+    EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+    (void)redis_text(proc, "SET weir:{t}:relay x");
+    host_settle_all(host, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_CONTAINS("WRONGTYPE", world_log);
+    EXPECT_TRUE(are_call_slots_free(host));
+}
+
 /* --- written by somebody else -------------------------------------------- */
 
 /* Of these names the time is long past. Values are written in Lua; an entry is

@@ -273,23 +273,6 @@ TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
     EXPECT_STR("", redis_text(proc, "KEYS weir:{later}:*"));
 }
 
-/* Else each such refusal would use one for ever. */
-TEST(a_verdict_that_the_server_refuses_gives_its_call_slot_back)
-{
-    struct host *host = host_open_kind("w1", "list");
-    const struct weir__call_slots *slots = &host->topic->store->call_slots;
-
-    host_serve(host, "on_retry=later");
-    EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
-    EXPECT_INT(1, host_claim(host, 2, 60000));
-    (void)redis_text(proc, "SET weir:{t}:relay x");
-    host_settle_all(host, WEIR__OUTCOME_RETRY);
-    host_await_settled(host);
-    EXPECT_CONTAINS("WRONGTYPE", world_log);
-    EXPECT_INT(1, slots->count);
-    EXPECT_INT(1, slots->free_count);
-}
-
 TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
 {
     struct host *host = host_open_kind("w1", "list");
