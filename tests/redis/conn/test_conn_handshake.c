@@ -35,11 +35,11 @@ static struct fixture *fixture_for(struct redis_proc *redis)
 
 TEST(a_password_is_given_before_anything_else)
 {
-    const struct redis_options options = {.password = "s e\"cret"};
+    const struct redis_options options = {.password = "s e'cret"};
     struct redis_proc *redis = redis_start(&options);
     struct fixture *f = fixture_for(redis);
 
-    (void)snprintf(f->url.password, sizeof(f->url.password), "s e\"cret");
+    (void)snprintf(f->url.password, sizeof(f->url.password), "s e'cret");
     fixture_open(f);
     fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
     weir__conn_flush(f->conn);
