@@ -271,7 +271,8 @@ def a_worker_that_ended_is_not_registered_as_idle(place):
     for kind in kinds:
         eventually(lambda: sleepers(kind) == ":1", "it sleeps: " + kind)
     stop_cleanly(worker)
-    expect([":0"] * len(kinds), [sleepers(kind) for kind in kinds])
+    for kind in kinds:  # the server may read its last words after ours
+        eventually(lambda: sleepers(kind) == ":0", "it is gone: " + kind)
     redis.close()
 
 
