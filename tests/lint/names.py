@@ -122,7 +122,7 @@ def check_lines(path, text, report):
     if is_c and text.split("\n", 1)[0] != SPDX:
         report.finding(path, 1, f"the first line is not {SPDX}")
     for number, line in enumerate(text.split("\n"), 1):
-        if is_c and len(line) > 80:
+        if (is_c or path.endswith(".lua")) and len(line) > 80:
             report.finding(path, number, f"{len(line)} columns, 80 at most")
         if "\t" in line:
             report.finding(path, number, "a tab")
@@ -214,6 +214,9 @@ CASES = {
     "no licence line": (
         {"core/run.c": "int x;\n"},
         [f"core/run.c:1: the first line is not {SPDX}"]),
+    "a long line of a script": one(
+        "adapters/redis/scripts/delay/x.lua", "-" * 81,
+        "81 columns, 80 at most"),
     "a long line": one(
         "core/run.c", "int x;" + " " * 80, "86 columns, 80 at most"),
     "a tab": one("core/run.c", "\tint x;", "a tab"),

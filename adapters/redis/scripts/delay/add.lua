@@ -7,9 +7,9 @@
 --
 -- KEYS  wait ids meta idle seen, pack...
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
---       length, when (due.lua). One more where an outbox sends one pack on: slots
---       to leave out, one byte each. Such a pack comes whole where there is room
---       for one job
+--       length, when (due.lua). One more where an outbox sends one pack on:
+--       slots to leave out, one byte each. Such a pack comes whole where there
+--       is room for one job
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
@@ -42,7 +42,8 @@ local function unstage()
 end
 
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
-  return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -')
+  return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 ' ..
+                           '. _ : -')
 end
 if #number > 15 or not find(number, '^%d+$') then
   return redis.error_reply('ERR the number of the call is none')

@@ -39,8 +39,8 @@ if count == jobs then
   return { 0 }
 end
 
--- Jobs leave the dead when they wait: should this end in between, a repeat finds
--- them still dead and does it again.
+-- Jobs leave the dead when they wait: should this end in between, a repeat
+-- finds them still dead and does it again.
 call('HSET', ids, unpack(fields))
 if count > 0 then call('SETRANGE', pack, 3, char(count)) end
 local entries = {}

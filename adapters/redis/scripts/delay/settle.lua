@@ -18,9 +18,9 @@
 --                target, ... ] new packs, staged as for add. Form 0: snoozes,
 --                1: retries, 2: new jobs, each added with the verdict of its
 --                source, 3: dead jobs. Target '': here, unless the id of a new
---                job exists. Else it is [ topic, kind, call slot, number, second
---                pack ], and the pack lies in the outbox: an entry of `relay`
---                says where it goes (store/outbox.h)
+--                job exists. Else it is [ topic, kind, call slot, number,
+--                second pack ], and the pack lies in the outbox: an entry of
+--                `relay` says where it goes (store/outbox.h)
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
@@ -146,9 +146,9 @@ local function settle_node(index, name, lo, hi, slots, score)
 end
 
 -- The node is not under its token as a whole: part of it was deleted or settled
--- meanwhile, or the lease is lost. Look for what is left below it, but not where
--- no slot is to be settled: a node that is settled slot by slot comes here each
--- time.
+-- meanwhile, or the lease is lost. Look for what is left below it, but not
+-- where no slot is to be settled: a node that is settled slot by slot comes
+-- here each time.
 local function settle_below(index, name, token, lo, hi, slots, alive)
   local seq, first, last = sub(name, 1, 12), lo, hi
   while slots and first < hi and not slots[first] do first = first + 1 end

@@ -7,10 +7,10 @@
 --
 -- KEYS  wait meta dead, and relay or nothing
 -- ARGV  most nodes to look at
--- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1 or
---         0), waiting (ready or not), ready, running, dead, relaying, exact (1 if ready is
---         complete), totals; aside comes last where something was set aside
---         (number.lua)
+-- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1
+--         or 0), waiting (ready or not), ready, running, dead, relaying, exact
+--         (1 if ready is complete), totals; aside comes last where something
+--         was set aside (number.lua)
 --#include node
 --#include number
 local time = call('TIME')

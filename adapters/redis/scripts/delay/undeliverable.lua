@@ -4,8 +4,8 @@
 -- go. Where that was done before nothing happens.
 --
 -- KEYS  ids meta dead rec relay, pack
--- ARGV  name of the entry, most dead jobs, then for each job: its id ('': none),
---       the id that weir makes of its place, record
+-- ARGV  name of the entry, most dead jobs, then for each job: its id ('':
+--       none), the id that weir makes of its place, record
 -- Reply how many died
 --#include node
 --#include number

@@ -56,8 +56,8 @@ local function pending(id)
   return call('XPENDING', stream, group, id, id, 1)[1]
 end
 
--- The group was removed, and is there again: it knows nothing of what waits, and
--- where it begins at the end it will not hear of that.
+-- The group was removed, and is there again: it knows nothing of what waits,
+-- and where it begins at the end it will not hear of that.
 local forgets = false
 
 -- An entry that waited: still ours, or taken over by another consumer, or gone

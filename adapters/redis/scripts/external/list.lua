@@ -4,8 +4,8 @@
 --
 -- KEYS  meta wait run held past dead, the list or stream
 -- ARGV  group ('': a list), state (scheduled, ready, running, dead), most
--- Reply { kind ('' = no such topic), id, ms, past, bytes or { field, ... }, ... }
---         until the reply is full
+-- Reply { kind ('' = no such topic), id, ms, past, bytes or { field, ... }, ...
+--         } until the reply is full
 --#include lag
 --#include number
 --#include entry

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- undeliverable: entries in the outbox whose target cannot take them become dead
--- here, as if they had failed, and their pack and entry of `relay` go. Where that
--- was done before nothing happens.
+-- undeliverable: entries in the outbox whose target cannot take them become
+-- dead here, as if they had failed, and their pack and entry of `relay` go.
+-- Where that was done before nothing happens.
 --
 -- KEYS  meta dead held past relay, pack
 -- ARGV  name of the entry of `relay`, most dead entries, then for each: id,

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- A call of `add` may come again: its producer did not hear the answer. Until
--- the answer is there, the call has a call slot of its own, and `seen` holds for
--- each call slot the number and the reply of its last call. Numbers of a call
--- slot only grow: an equal one is a repeat, a smaller one comes late from a lost
--- connection, and both change nothing.
+-- the answer is there, the call has a call slot of its own, and `seen` holds
+-- for each call slot the number and the reply of its last call. Numbers of a
+-- call slot only grow: an equal one is a repeat, a smaller one comes late from
+-- a lost connection, and both change nothing.
 
 -- What was said to the call when it came first ({}: nothing, or the call comes
 -- late); nil: the call is new.
@@ -21,8 +21,8 @@ end
 -- Where there are more than a few, a new call slot drops some that nobody used
 -- for two minutes (a number counts 1/128 ms since 2020), by the clock of the
 -- server or of the producer, whichever is behind: a call is sent again for one
--- minute. Those of an outbox begin with '!' and stay for a day, unless there are
--- very many: its entries may be sent again later. Their numbers may be old
+-- minute. Those of an outbox begin with '!' and stay for a day, unless there
+-- are very many: its entries may be sent again later. Their numbers may be old
 -- already: the time of the add stands behind an '@'.
 local function note_said(seen, call_slot, number, said, now)
   local value, clock = number, (now - 1577836800000) * 128

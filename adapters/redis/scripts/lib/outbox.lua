@@ -6,9 +6,9 @@
 -- sources, target, ... ]; a target is '' or [ topic, kind, call slot, number,
 -- second pack ]. One without a time to live was made permanent by this very
 -- call when it came the first time. Also returns whether some were not staged,
--- and the outbox where some are for other topics: the last key, `relay`, and how
--- many entries it has, which is an error before anything is written where that
--- key is of another type.
+-- and the outbox where some are for other topics: the last key, `relay`, and
+-- how many entries it has, which is an error before anything is written where
+-- that key is of another type.
 local function read_moves(flat)
   local moves, lacks_some, outbox = {}, false, nil
   for m = 1, #flat, 7 do
@@ -29,8 +29,8 @@ local function read_moves(flat)
 end
 
 -- Record a pack for another topic, without the jobs whose sources were refused.
--- Returns its name and entry, nil where nothing is left of it, and how many jobs
--- are new.
+-- Returns its name and entry, nil where nothing is left of it, and how many
+-- jobs are new.
 local function record(outbox, move, refused, now)
   if not move.is_new then
     local entry = call('HGET', outbox.relay, move.seq)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- How many slots of a pack are gone, which is the last, and its ids where it has
--- some; of one that is lost `last` is -1.
+-- How many slots of a pack are gone, which is the last, and its ids where it
+-- has some; of one that is lost `last` is -1.
 local function read_pack(key)
   local header = call('GETRANGE', key, 0, 7)
   if #header < 8 then return { gone = 0, last = -1 } end
