@@ -230,11 +230,13 @@ TEST(a_verdict_that_was_not_answered_gives_its_call_slot_back_later)
     struct host *host = host_open("w1");
 
     lose_patience(host);
-    add_jobs(host, 1);
-    EXPECT_INT(1, host_claim(host, 1, 60000));
+    add_jobs(host, 2);
+    EXPECT_INT(2, host_claim(host, 2, 60000));
+    host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
+    host_await_settled(host); /* the server has the script: no call is cut */
     follow_to(host, "one");
     redis_kill(proc, SIGSTOP);
-    host_lose_answer(host, "t", "settled", 0);
+    host_lose_answer(host, "t", "settled", 1);
     host_await_settled(host);
     EXPECT_INT(1, host->refused);
     EXPECT_TRUE(!are_call_slots_free(host));
@@ -242,7 +244,7 @@ TEST(a_verdict_that_was_not_answered_gives_its_call_slot_back_later)
     AWAIT(are_call_slots_free(host));
     EXPECT_INT(0, relaying(host));
     EXPECT_INT(1, world_count("one", "added"));
-    EXPECT_INT(1, host->settled);
+    EXPECT_INT(2, host->settled);
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
 }
 
