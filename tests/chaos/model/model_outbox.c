@@ -41,10 +41,15 @@ static void say_when(const struct out *out, struct text *ret_when)
 /* In the shortest form, as the server writes it. */
 static void write_number(struct weir__buf *list, unsigned number)
 {
-    const uint8_t bytes[] = {0xcc, (uint8_t)number};
+    const uint8_t byte[] = {0xcc, (uint8_t)number};
+    const uint8_t word[] = {0xce, (uint8_t)(number >> 24),
+                            (uint8_t)(number >> 16), (uint8_t)(number >> 8),
+                            (uint8_t)number};
 
     if (number >= 128 && number < 256)
-        weir__buf_append(list, bytes, sizeof(bytes));
+        weir__buf_append(list, byte, sizeof(byte));
+    else if (number >= 65536)
+        weir__buf_append(list, word, sizeof(word));
     else
         weir__pack_uint(list, number);
 }
