@@ -75,8 +75,15 @@ def a_third_sigterm_ends_a_handler_without_an_end(place):
     line = await_line(worker, "has held the loop for 2 s")
     expect_in("t 1: hostile has", line)
     expect_in("and nothing else runs", line)
-    for _ in range(3):
+    sent = []
+
+    def has_ended():  # two that come late on a busy machine may count as one
         signal_again(worker)
+        sent.append(1)
+        return worker.poll() is not None
+
+    eventually(has_ended, "it ends")
+    expect_true(len(sent) >= 3, "three were needed")
     _, err = worker.communicate(timeout=PATIENCE)
     expect((1, "weir: SIGTERM for the third time: ending at once"),
            (worker.returncode, err.splitlines()[-1]))
