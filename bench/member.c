@@ -9,6 +9,7 @@
 #include "core/error.h"
 
 #include <ev.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -520,6 +521,9 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
 
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
+#ifdef M_TRIM_THRESHOLD
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20); /* as `weir run` does */
+#endif
     init_watchers(&self, orders);
     bench_later_init(&self.later, self.loop,
                      role->handler == BENCH_HANDLER_RANDOM);

@@ -14,6 +14,7 @@
 #include "core/mem.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -455,6 +456,15 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
     return rc;
 }
 
+/* What a claim brings is freed before the next one; a page that goes back to
+ * the system is a fault again. */
+static void keep_freed(void)
+{
+#ifdef M_TRIM_THRESHOLD /* not with musl */
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
+#endif
+}
+
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
@@ -464,6 +474,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     char from[PATH_MAX];
     enum weir__exit rc;
 
+    keep_freed();
     weir__blame_listen();
     rc = read_all(&run);
     if (rc == WEIR__EXIT_NONE) {
