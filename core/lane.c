@@ -211,6 +211,7 @@ void weir__lane_sleep(struct weir__lane *lane, int64_t ns)
 void weir__lane_wake(struct weir__lane *lane)
 {
     lane->is_sleeping = false;
+    lane->is_resting = false;
     disarm(&lane->claim_at);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
 }
@@ -261,7 +262,8 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
 static bool may_claim(const struct weir__lane *lane)
 {
     return lane->store->is_up && !lane->reactor->is_stopping &&
-           !lane->is_claiming && !lane->is_sleeping && !lane->is_refused;
+           !lane->is_claiming && !lane->is_sleeping && !lane->is_resting &&
+           !lane->is_refused;
 }
 
 /* A lane with more than enough work looks each second whether it still may. */
@@ -321,6 +323,18 @@ static void paused(struct weir__lane *lane)
     weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }
 
+/* More may be due. No claim until a rest is over, or a wake-up. */
+static void go_on(struct weir__lane *lane, int64_t rest_us)
+{
+    if (rest_us == 0 || lane->is_woken) {
+        weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+        return;
+    }
+    lane->is_checking = false;
+    lane->is_resting = true;
+    weir__lane_arm(&lane->claim_at, lane->reactor->now_ns + rest_us * 1000);
+}
+
 /* Until something is due; who holds jobs that did not start looks each second
  * whether they still may. */
 static int64_t nap_ns(const struct weir__lane *lane, int64_t next_due_us)
@@ -365,7 +379,7 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     if (claimed->count > 0 && !weir__heap_has(&lane->renew_at.node))
         arm_renewal(lane);
     if (claimed->count > 0 && !claimed->will_wake) {
-        weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+        go_on(lane, claimed->rest_us);
         return;
     }
     if (lane->is_woken)

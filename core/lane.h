@@ -118,13 +118,15 @@ struct weir__lane {
     bool is_woken;      /* a wake-up came while it was out */
     bool is_sleeping;   /* the last claim got nothing: wait for claim_at */
     bool is_checking;   /* and claim_at is a check, no due time */
+    bool is_resting;    /* the store wants no claim before claim_at */
     bool is_refused;    /* another kind of topic: never claim again */
     int64_t per_run_ns; /* running mean: from one run's end to the next one's
                            with as many at once as may; 0: not known yet */
     bool is_async;      /* runs have been pending */
     int64_t window_ns;  /* since when ends of pending runs are counted */
     size_t window_count;
-    struct weir__lane_deadline claim_at;   /* in the heap while sleeping */
+    struct weir__lane_deadline
+        claim_at; /* in the heap while sleeping or resting */
     struct weir__lane_deadline renew_at;   /* in the heap while jobs are held */
     struct weir__lane_deadline timeout_at; /* while runs are pending */
     int64_t renewed_ns; /* since when all that is held is surely under lease */

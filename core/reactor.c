@@ -352,8 +352,9 @@ static void check_lane(const struct weir__lane *lane)
                 lane->is_listed[WEIR__LANES_SUSPECT]);
     check_pending(lane);
     WEIR_ASSERT(ran == 0 || lane->is_listed[WEIR__LANES_RAN]);
-    WEIR_ASSERT(!(lane->is_claiming && lane->is_sleeping));
-    WEIR_ASSERT(!lane->is_sleeping || weir__heap_has(&lane->claim_at.node));
+    WEIR_ASSERT(lane->is_claiming + lane->is_sleeping + lane->is_resting <= 1);
+    WEIR_ASSERT(!(lane->is_sleeping || lane->is_resting) ||
+                weir__heap_has(&lane->claim_at.node));
 }
 
 void weir__reactor_check(const struct weir__reactor *reactor)

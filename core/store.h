@@ -33,6 +33,8 @@ struct weir__claimed {
     bool is_paused;
     bool will_wake; /* jobs came, and the store calls `wake` when there are more
                        before next_due_us, as it does when none came */
+    int64_t rest_us; /* jobs came, and so long the server is to be left alone;
+                        0: the next claim may go at once */
 };
 
 /* One option stored with a topic, as text; a NUL follows the value. */

@@ -271,6 +271,68 @@ TEST(a_server_error_is_waited_out)
     EXPECT_INT(1, runs);
 }
 
+static void open_resting(void)
+{
+    open_with_ladder("1s");
+    mem_store_rest(store, 5000);
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+    EXPECT_INT(1, mem_store_claims(store));
+}
+
+TEST(a_store_that_asks_for_a_rest_gets_no_claim_until_it_is_over)
+{
+    open_resting();
+    mem_store_add(store, "b", 0, NULL, false);
+    pass(4);
+    EXPECT_INT(1, mem_store_claims(store));
+    EXPECT_INT(0, idles); /* more may be due */
+    pass(1);
+    EXPECT_INT(2, runs);
+    pass(6);
+    EXPECT_TRUE(idles > 0);
+}
+
+TEST(a_wake_up_ends_a_rest)
+{
+    open_resting();
+    mem_store_add(store, "b", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_INT(2, runs);
+}
+
+TEST(a_wake_up_that_overtakes_a_claims_answer_leaves_no_rest)
+{
+    open_with_ladder("1s");
+    mem_store_rest(store, 5000);
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)turn(); /* the claim is out */
+    mem_store_add(store, "b", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_INT(2, runs);
+}
+
+TEST(a_rest_outlives_no_connection)
+{
+    open_resting();
+    mem_store_add(store, "b", 0, NULL, false);
+    weir__reactor_connection(reactor, false);
+    pass(20);
+    EXPECT_INT(1, runs);
+    weir__reactor_connection(reactor, true);
+    (void)settle_down();
+    EXPECT_INT(2, runs);
+}
+
+TEST(a_reactor_stops_in_a_rest)
+{
+    open_resting();
+    weir__reactor_stop(reactor, on_stopped, NULL);
+    (void)settle_down();
+    EXPECT_INT(1, stops);
+}
+
 TEST(without_a_connection_nothing_is_claimed)
 {
     open_with_ladder("1s");

@@ -36,6 +36,7 @@ struct mem_store {
     /* Done with the flush, to be answered. */
     bool is_claimed;
     struct weir__claimed claimed;
+    int64_t rest_us;
     struct weir__run *taken;
     size_t settled_count, refused_count;
     struct {
@@ -47,9 +48,8 @@ struct mem_store {
     bool is_paused;
     int claim_code; /* of the next one */
     int start_code;
-    bool is_idle;    /* the worker is registered as such */
-    int64_t idle_ms; /* it would come by itself then */
-    bool is_waking;  /* a message to it is on its way */
+    bool is_idle, is_waking; /* registered so; a message is on its way */
+    int64_t idle_ms;         /* it would come by itself then */
     size_t claims, starts, renewals, flushed_renewals, largest_claim;
 };
 
@@ -311,9 +311,11 @@ static void do_claim(struct mem_store *store)
         expire(store);
         store->taken = take_due(store, &claimed.count);
         claimed.next_due_us = next_due_us(store);
+        claimed.rest_us = store->rest_us;
         claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
         if (room > 0)
             store->is_idle = claimed.count == 0 || claimed.will_wake;
+        claimed.will_wake = claimed.will_wake && store->rest_us == 0;
         store->idle_ms =
             claimed.next_due_us < 0
                 ? INT64_MAX
@@ -467,6 +469,11 @@ void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
     store->jobs[store->job_count - 1].ttl_ms = ttl_ms;
 }
 
+void mem_store_rest(struct mem_store *store, int64_t rest_us)
+{
+    store->rest_us = rest_us;
+}
+
 void mem_store_fail_claim(struct mem_store *store, int code)
 {
     store->claim_code = code;
@@ -535,16 +542,6 @@ static void answer_starts(struct mem_store *store)
                        store->started[i].code);
 }
 
-static void answer_settles(struct mem_store *store)
-{
-    struct weir__store_events events = weir__lane_events();
-    size_t count = store->settled_count, refused = store->refused_count;
-
-    store->settled_count = 0;
-    store->refused_count = 0;
-    events.settled(store->topic.user, count, refused);
-}
-
 size_t mem_store_answer(struct mem_store *store)
 {
     size_t answered = 0;
@@ -555,7 +552,10 @@ size_t mem_store_answer(struct mem_store *store)
         answered++;
     }
     if (store->settled_count > 0) {
-        answer_settles(store);
+        size_t count = store->settled_count, refused = store->refused_count;
+
+        store->settled_count = store->refused_count = 0;
+        weir__lane_events().settled(store->topic.user, count, refused);
         answered++;
     }
     if (store->started_count > 0) {

@@ -57,6 +57,9 @@ void mem_store_delete(struct mem_store *store, const char *id);
 /* Answer what was flushed, wake-ups first. Returns how many there were. */
 size_t mem_store_answer(struct mem_store *store);
 
+/* Claims that bring jobs ask for this rest. */
+void mem_store_rest(struct mem_store *store, int64_t rest_us);
+
 /* Fail the next claim with this code. */
 void mem_store_fail_claim(struct mem_store *store, int code);
 

@@ -17,11 +17,15 @@ enum {
     TIME = 0,
     NEXT,
     STATE,
+    ADDED,
     OFFERS,
     BATCHES,
     DROPS,
     LISTS_END,
-    TRIES_MAX = 4
+    TRIES_MAX = 4,
+    FEW_EVENTS = 16, /* at a turn: less than that weighs what the turn costs */
+    REST_MIN_US = 1300, /* more than a claim needs of a server of its own */
+    REST_MAX_US = 10000
 };
 
 #define HELD_NS INT64_C(45000000) /* that the server keeps offers for us */
@@ -31,6 +35,7 @@ struct weir__bounded_claim {
     struct weir__bounded_topic *topic;
     size_t room; /* 0: a look */
     bool has_end;
+    int64_t sent_ns;
     int64_t revision;
     int64_t time_us;
     struct weir__claimed claimed;
@@ -198,6 +203,24 @@ static void note_batches(struct weir__bounded_topic *topic, size_t events,
     topic->per_group = (3 * topic->per_group + events + 3) / 4;
 }
 
+/* A group's turn costs the server the same for one event as for many. Where
+ * events are added at least as fast as they are claimed, and the server is slow
+ * to answer, claims at once would find ever fewer of each group, and it would
+ * do little else: so it is left alone as long as it took. */
+static int64_t rest_us(const struct weir__bounded_claim *asked, size_t turns,
+                       int64_t added)
+{
+    struct weir__bounded_topic *topic = asked->topic;
+    size_t count = asked->claimed.count;
+    int64_t now_ns = weir__redis_now_ns(topic->base.store);
+    int64_t took_us = (now_ns - asked->sent_ns) / 1000;
+
+    if (count == asked->room || count >= FEW_EVENTS * turns ||
+        added - topic->added < (int64_t)count || took_us < REST_MIN_US)
+        return 0;
+    return took_us > REST_MAX_US ? REST_MAX_US : took_us;
+}
+
 static void read_offers(struct weir__bounded_topic *topic,
                         const struct redisReply *offers)
 {
@@ -244,11 +267,18 @@ static bool read_lists(struct weir__bounded_claim *asked,
     const struct redisReply *offers = list_at(reply, OFFERS);
     const struct redisReply *batches = list_at(reply, BATCHES);
     const struct redisReply *drops = list_at(reply, DROPS);
+    size_t turns;
+    int64_t added;
 
-    if (offers == NULL || batches == NULL || drops == NULL)
+    if (!weir__reply_int(reply, ADDED, &added) || offers == NULL ||
+        batches == NULL || drops == NULL)
         return false;
     read_leases(asked, batches);
-    note_batches(asked->topic, asked->claimed.count, (size_t)batches->elements);
+    turns = (size_t)batches->elements;
+    note_batches(asked->topic, asked->claimed.count, turns);
+    if (turns > 0)
+        asked->claimed.rest_us = rest_us(asked, turns, added);
+    asked->topic->added = added;
     read_offers(asked->topic, offers);
     report_drops(asked->topic, drops);
     return true;
@@ -464,6 +494,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     asked->topic = topic;
     asked->end = &asked->first;
     asked->room = topic->base.claim.room;
+    asked->sent_ns = weir__redis_now_ns(topic->base.store);
     asked->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
     write_claim(&bytes, topic, asked->room == 0);
     if (asked->room > 0)

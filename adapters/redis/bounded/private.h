@@ -95,6 +95,7 @@ struct weir__bounded_topic {
     size_t offer_count;
     int64_t offered_ns;
     size_t per_group; /* events of a batch, running mean */
+    int64_t added;    /* ever, when the last claim was answered */
     struct weir__bounded_lease *spent, **spent_end;
 
     struct weir__bounded_adds *adds, **adds_end; /* being collected */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -366,6 +367,63 @@ TEST(hot_groups_take_no_more_than_their_share)
     EXPECT_TRUE(strstr(events_text(host), "cold-0:1 hot-0:1-4 cold-1:1") !=
                 NULL);
     bounded_walk();
+}
+
+/* Claim while the server is stopped for a while. Returns the rest in us. */
+static int64_t claim_late(struct host *host, size_t room)
+{
+    struct weir__claim claim = {room, 5000, 0, false};
+    double until = ev_time() + .02;
+    int claims = host->claims;
+
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    redis_kill(proc, SIGSTOP);
+    while (ev_time() < until)
+        world_turn();
+    redis_kill(proc, SIGCONT);
+    AWAIT(host->claims > claims);
+    settle_all(host, WEIR__OUTCOME_DONE);
+    return host->claimed.rest_us;
+}
+
+static void add_to_groups(struct host *host, int count)
+{
+    char group[8];
+
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(group, sizeof(group), "g%d", i);
+        event_add(host, group, 1);
+    }
+}
+
+/* Each of these claims takes of groups that the one before it was offered. */
+TEST(a_busy_server_rests_between_claims_of_few_events_while_more_are_added)
+{
+    struct host *host = open_one();
+
+    add_to_groups(host, 40);
+    EXPECT_INT(10, host_claim(host, 10, 5000));
+    add_to_groups(host, 40);
+    EXPECT_INT(10000, claim_late(host, 300));
+    EXPECT_INT(0, claim_late(host, 300)); /* a backlog: nothing was added */
+    add_to_groups(host, 40);
+    EXPECT_TRUE(host_claim(host, 10, 5000) > 0);
+    add_to_groups(host, 40);
+    EXPECT_INT(0, claim_late(host, 1)); /* all it has room for */
+    bounded_walk();
+}
+
+TEST(a_busy_server_has_no_rest_from_claims_of_many_events)
+{
+    struct host *host = open_one();
+
+    events_add(host, "a", 1, 20);
+    events_add(host, "b", 1, 20);
+    EXPECT_INT(20, host_claim(host, 20, 5000));
+    events_add(host, "a", 1, 20);
+    events_add(host, "b", 21, 40);
+    EXPECT_INT(0, claim_late(host, 300));
+    EXPECT_INT(40, host->claimed.count); /* of b, and 40 were added */
 }
 
 TEST(a_sleeping_worker_is_woken_by_an_event)

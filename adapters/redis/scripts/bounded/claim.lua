@@ -13,9 +13,9 @@
 --       idle), 1 if it is registered and 2 more if it has jobs in hand, how
 --       many groups to offer, bounds of this worker ('': none), candidates
 -- Reply { time in us, us until there is more to do (0: now, -1: nothing
---         waits), revision of the stored options * 2 (+ 1 if paused),
---         offered groups, batches, drops, and what was set aside, if
---         anything (number.lua) }
+--         waits), revision of the stored options * 2 (+ 1 if paused), how
+--         many were ever added, offered groups, batches, drops, and what was
+--         set aside, if anything (number.lua) }
 --       a batch: { group, token, ended leases, events }
 --       a drop: { group, 'overflow' or 'ttl', how many }
 --       { -1, kind } when the topic is of another kind.
@@ -32,21 +32,22 @@ local worker, flags = ARGV[5], tonumber(ARGV[6])
 local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
-local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind')
+local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
+                   'added')
 if not known[4] then
   call('HSET', meta, 'kind', ARGV[2])
 elseif known[4] ~= ARGV[2] then
   return { -1, known[4] }
 end
 needs_no_room(lease)
-local revision = number_of(known[2]) * 2
+local revision, added = number_of(known[2]) * 2, number_of(known[5])
 if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
   known[3] = ARGV[8]
   call('HSET', meta, 'bounds', ARGV[8])
 end
 if known[1] then -- asleep until it is resumed, whatever is added
   if worker ~= '' then fall_asleep(idle, worker, '-inf') end
-  return { time_us, -1, revision + 1, {}, {}, {} }
+  return { time_us, -1, revision + 1, added, {}, {}, {} }
 end
 
 local bounds = read_bounds(options, known[3])
@@ -300,6 +301,6 @@ elseif not asleep then -- what it leaves is for the next worker
   end
 end
 local next_us = wake_at and us_until(wake_at, time_us) or -1
-local reply = { time_us, next_us, revision, offered, batches, drops }
+local reply = { time_us, next_us, revision, added, offered, batches, drops }
 tell_aside(meta, reply)
 return reply
