@@ -522,7 +522,8 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     if (self.loop == NULL || !bench_body_init(&self.body, role->payload_bytes))
         _exit(1);
 #ifdef M_TRIM_THRESHOLD
-    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20); /* as `weir run` does */
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20); /* as `weir run` does */
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 #endif
     init_watchers(&self, orders);
     bench_later_init(&self.later, self.loop,

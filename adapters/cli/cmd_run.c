@@ -461,6 +461,7 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
 static void keep_freed(void)
 {
 #ifdef M_TRIM_THRESHOLD /* not with musl */
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 #endif
 }
