@@ -17,7 +17,10 @@
 
 #include "core/buf.h"
 
-enum { WEIR__PACK_HEAD = 8 };
+enum {
+    WEIR__PACK_HEAD = 8,
+    WEIR__STAGED_MS = 60000 /* a pack lives until a script keeps it */
+};
 
 struct weir__pack {
     struct weir_slice bytes; /* borrowed */

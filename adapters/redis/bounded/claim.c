@@ -145,10 +145,10 @@ static void fill_run(struct weir__bounded_lease *lease, size_t index,
 
 /* NULL: out of memory, or not an answer of the script. */
 static struct weir__bounded_lease *
-read_lease(const struct weir__bounded_claim *asked,
+read_lease(const struct weir__bounded_claim *claim,
            const struct redisReply *batch)
 {
-    struct weir__bounded_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = claim->topic;
     const struct redisReply *events = list_at(batch, 3);
     int64_t now_ns = weir__redis_now_ns(topic->base.store), ended;
     struct weir_slice group, token;
@@ -164,7 +164,7 @@ read_lease(const struct weir__bounded_claim *asked,
         return NULL;
     lease->base.token = strtoull((const char *)token.ptr, NULL, 10);
     lease->ended = (uint32_t)ended;
-    lease->has_end = asked->has_end;
+    lease->has_end = claim->has_end;
     if (!copy_events(lease, events)) {
         weir__bounded_lease_free(lease);
         return NULL;
@@ -172,23 +172,23 @@ read_lease(const struct weir__bounded_claim *asked,
     lease->count = (size_t)events->elements;
     lease->out = lease->count;
     for (size_t i = 0; i < lease->count; i++)
-        fill_run(lease, i, asked->time_us, now_ns);
+        fill_run(lease, i, claim->time_us, now_ns);
     return lease;
 }
 
-static void read_leases(struct weir__bounded_claim *asked,
+static void read_leases(struct weir__bounded_claim *claim,
                         const struct redisReply *batches)
 {
     for (size_t i = 0; i < (size_t)batches->elements; i++) {
         const struct redisReply *batch = list_at(batches, i);
         struct weir__bounded_lease *lease =
-            batch == NULL ? NULL : read_lease(asked, batch);
+            batch == NULL ? NULL : read_lease(claim, batch);
 
         if (lease == NULL)
             continue; /* its lease runs out */
-        *asked->end = lease->runs;
-        asked->end = &lease->runs[lease->count - 1].next;
-        asked->claimed.count += lease->count;
+        *claim->end = lease->runs;
+        claim->end = &lease->runs[lease->count - 1].next;
+        claim->claimed.count += lease->count;
     }
 }
 
@@ -207,15 +207,15 @@ static void note_batches(struct weir__bounded_topic *topic, size_t events,
  * events are added at least as fast as they are claimed, and the server is slow
  * to answer, claims at once would find ever fewer of each group, and it would
  * do little else: so it is left alone as long as it took. */
-static int64_t rest_us(const struct weir__bounded_claim *asked, size_t turns,
+static int64_t rest_us(const struct weir__bounded_claim *claim, size_t turns,
                        int64_t added)
 {
-    struct weir__bounded_topic *topic = asked->topic;
-    size_t count = asked->claimed.count;
+    struct weir__bounded_topic *topic = claim->topic;
+    size_t count = claim->claimed.count;
     int64_t now_ns = weir__redis_now_ns(topic->base.store);
-    int64_t took_us = (now_ns - asked->sent_ns) / 1000;
+    int64_t took_us = (now_ns - claim->sent_ns) / 1000;
 
-    if (count == asked->room || count >= FEW_EVENTS * turns ||
+    if (count == claim->room || count >= FEW_EVENTS * turns ||
         added - topic->added < (int64_t)count || took_us < REST_MIN_US)
         return 0;
     return took_us > REST_MAX_US ? REST_MAX_US : took_us;
@@ -261,7 +261,7 @@ static void report_drops(const struct weir__bounded_topic *topic,
 }
 
 /* False: not an answer of the script. */
-static bool read_lists(struct weir__bounded_claim *asked,
+static bool read_lists(struct weir__bounded_claim *claim,
                        const struct redisReply *reply)
 {
     const struct redisReply *offers = list_at(reply, OFFERS);
@@ -273,65 +273,65 @@ static bool read_lists(struct weir__bounded_claim *asked,
     if (!weir__reply_int(reply, ADDED, &added) || offers == NULL ||
         batches == NULL || drops == NULL)
         return false;
-    read_leases(asked, batches);
+    read_leases(claim, batches);
     turns = (size_t)batches->elements;
-    note_batches(asked->topic, asked->claimed.count, turns);
+    note_batches(claim->topic, claim->claimed.count, turns);
     if (turns > 0)
-        asked->claimed.rest_us = rest_us(asked, turns, added);
-    asked->topic->added = added;
-    read_offers(asked->topic, offers);
-    report_drops(asked->topic, drops);
+        claim->claimed.rest_us = rest_us(claim, turns, added);
+    claim->topic->added = added;
+    read_offers(claim->topic, offers);
+    report_drops(claim->topic, drops);
     return true;
 }
 
-static int read_reply(struct weir__bounded_claim *asked,
+static int read_reply(struct weir__bounded_claim *claim,
                       const struct redisReply *reply)
 {
     int64_t state;
 
-    if (!weir__reply_int(reply, TIME, &asked->time_us))
+    if (!weir__reply_int(reply, TIME, &claim->time_us))
         return WEIR_ESERVER;
-    if (asked->time_us < 0)
+    if (claim->time_us < 0)
         return WEIR_EKIND;
-    if (!weir__reply_time(reply, TIME, &asked->time_us) ||
-        !weir__reply_int(reply, NEXT, &asked->claimed.next_due_us) ||
+    if (!weir__reply_time(reply, TIME, &claim->time_us) ||
+        !weir__reply_int(reply, NEXT, &claim->claimed.next_due_us) ||
         !weir__reply_int(reply, STATE, &state))
         return WEIR_ESERVER;
-    asked->claimed.is_paused = (state & 1) != 0;
-    asked->revision = state >> 1;
-    if (!read_lists(asked, reply))
+    claim->claimed.is_paused = (state & 1) != 0;
+    claim->revision = state >> 1;
+    if (!read_lists(claim, reply))
         return WEIR_ESERVER;
-    weir__topic_log_aside(&asked->topic->base, reply, LISTS_END);
-    return weir__claimed_check(&asked->claimed, asked->room);
+    weir__topic_log_aside(&claim->topic->base, reply, LISTS_END);
+    return weir__claimed_check(&claim->claimed, claim->room);
 }
 
 /* --- delivering --------------------------------------------------------- */
 
 /* Nobody is there to run them: their leases run out. */
-static void drop_leases(struct weir__bounded_claim *asked)
+static void drop_leases(struct weir__bounded_claim *claim)
 {
-    while (asked->first != NULL) {
-        struct weir__bounded_lease *lease = asked->first->batch;
+    while (claim->first != NULL) {
+        struct weir__bounded_lease *lease = claim->first->batch;
 
-        asked->first = lease->runs[lease->count - 1].next;
+        claim->first = lease->runs[lease->count - 1].next;
         weir__bounded_lease_free(lease);
     }
 }
 
 /* Ends the ask. */
-static void deliver(struct weir__bounded_claim *asked)
+static void deliver(struct weir__bounded_claim *claim)
 {
-    struct weir__bounded_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = claim->topic;
     const struct weir__store_events *events = &topic->base.store->events;
-    struct weir__claimed claimed = asked->claimed;
-    struct weir__run *first = asked->first;
+    struct weir__claimed claimed = claim->claimed;
+    struct weir__run *first = claim->first;
 
     if (topic->base.user == NULL) {
-        drop_leases(asked);
-        weir__mem_free(asked);
+        drop_leases(claim);
+        weir__mem_free(claim);
         return;
     }
-    weir__mem_free(asked);
+    weir__mem_free(claim);
     events->claimed(topic->base.user, &claimed);
     if (first != NULL)
         events->arrived(topic->base.user, first, claimed.count, 0);
@@ -340,26 +340,26 @@ static void deliver(struct weir__bounded_claim *asked)
 void weir__bounded_followed(struct weir__store_topic *base, int code)
 {
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
-    struct weir__bounded_claim *asked = topic->claimed;
+    struct weir__bounded_claim *claim = topic->claimed;
 
     (void)code; /* the next claim has the revision again */
     topic->claimed = NULL;
-    if (asked != NULL)
-        deliver(asked);
+    if (claim != NULL)
+        deliver(claim);
 }
 
-static bool tries_again(struct weir__bounded_claim *asked)
+static bool tries_again(struct weir__bounded_claim *claim)
 {
-    struct weir__bounded_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = claim->topic;
 
-    if (asked->room == 0 || asked->claimed.count > 0 ||
+    if (claim->room == 0 || claim->claimed.count > 0 ||
         topic->offer_count == 0 || topic->tries >= TRIES_MAX ||
-        topic->base.user == NULL || asked->revision != topic->base.revision ||
+        topic->base.user == NULL || claim->revision != topic->base.revision ||
         topic->base.store->is_closed)
         return false;
     topic->tries++;
     topic->base.wants_claim = true;
-    weir__mem_free(asked);
+    weir__mem_free(claim);
     weir__bounded_flush_claim(topic);
     weir__conn_flush(topic->base.store->commands);
     return true;
@@ -368,37 +368,37 @@ static bool tries_again(struct weir__bounded_claim *asked)
 static void on_claimed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__bounded_claim *asked =
+    struct weir__bounded_claim *claim =
         (struct weir__bounded_claim *)request; /* its first member */
-    struct weir__bounded_topic *topic = asked->topic;
+    struct weir__bounded_topic *topic = claim->topic;
 
     weir__topic_log_error(&topic->base, "claim", code, reply);
-    asked->claimed.next_due_us = -1;
-    asked->revision = topic->base.revision;
+    claim->claimed.next_due_us = -1;
+    claim->revision = topic->base.revision;
     if (code == WEIR_OK) {
-        code = read_reply(asked, reply);
+        code = read_reply(claim, reply);
         if (code == WEIR_ESERVER)
             weir__topic_log_error(&topic->base, "claim", code, reply);
     }
     if (code != WEIR_OK) {
-        drop_leases(asked);
-        asked->claimed = (struct weir__claimed){.next_due_us = -1};
+        drop_leases(claim);
+        claim->claimed = (struct weir__claimed){.next_due_us = -1};
     }
-    asked->claimed.code = code;
-    if (code == WEIR_OK && asked->room > 0)
-        topic->is_idle = asked->claimed.count == 0 && topic->offer_count == 0;
-    if (code == WEIR_OK && tries_again(asked))
+    claim->claimed.code = code;
+    if (code == WEIR_OK && claim->room > 0)
+        topic->is_idle = claim->claimed.count == 0 && topic->offer_count == 0;
+    if (code == WEIR_OK && tries_again(claim))
         return;
-    if (topic->offer_count > 0 && asked->claimed.count == 0)
-        asked->claimed.next_due_us = 0;
-    if (code != WEIR_OK || asked->revision == topic->base.revision ||
+    if (topic->offer_count > 0 && claim->claimed.count == 0)
+        claim->claimed.next_due_us = 0;
+    if (code != WEIR_OK || claim->revision == topic->base.revision ||
         topic->base.user == NULL) {
-        deliver(asked);
+        deliver(claim);
         return;
     }
     /* What was claimed waits for the options that were changed before it. */
-    topic->claimed = asked;
-    weir__topic_follow(&topic->base, asked->revision);
+    topic->claimed = claim;
+    weir__topic_follow(&topic->base, claim->revision);
 }
 
 /* --- asking ------------------------------------------------------------- */
@@ -480,27 +480,27 @@ static void write_claim(struct weir__buf *buf,
 void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct weir__bounded_claim *asked;
+    struct weir__bounded_claim *claim;
 
     if (!topic->base.wants_claim)
         return;
-    asked = weir__mem_new(sizeof(*asked));
-    if (asked == NULL) {
+    claim = weir__mem_new(sizeof(*claim));
+    if (claim == NULL) {
         weir__topic_mark(&topic->base); /* the next flush tries again */
         return;
     }
     topic->base.wants_claim = false;
-    asked->request.done = on_claimed;
-    asked->topic = topic;
-    asked->end = &asked->first;
-    asked->room = topic->base.claim.room;
-    asked->sent_ns = weir__redis_now_ns(topic->base.store);
-    asked->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
-    write_claim(&bytes, topic, asked->room == 0);
-    if (asked->room > 0)
+    claim->request.done = on_claimed;
+    claim->topic = topic;
+    claim->end = &claim->first;
+    claim->room = topic->base.claim.room;
+    claim->sent_ns = weir__redis_now_ns(topic->base.store);
+    claim->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
+    write_claim(&bytes, topic, claim->room == 0);
+    if (claim->room > 0)
         topic->offer_count = 0; /* the reply brings others */
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_claim,
                      WEIR__SEND_ONCE |
                          weir__send_bodies(topic->base.claim.room),
-                     &asked->request);
+                     &claim->request);
 }

@@ -19,7 +19,6 @@ enum {
     PACK_OVERHEAD = 160,  /* what a pack costs it besides its bytes, about */
     TRIMMED_MIN = 64,     /* mean bytes of a job */
     FIRST_CAP = 64,
-    STAGED_MS = 60000,
     KEPT_BYTES = 1024 * 1024
 };
 
@@ -317,7 +316,7 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
     weir__resp_end(buf);
     weir__resp_str(buf, "NX");
     weir__resp_str(buf, "PX");
-    weir__resp_int(buf, STAGED_MS);
+    weir__resp_int(buf, WEIR__STAGED_MS);
     return at;
 }
 

@@ -209,15 +209,15 @@ static void deliver(struct weir__external_topic *topic,
 static void on_claimed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct claim_request *asked =
+    struct claim_request *claim =
         (struct claim_request *)request; /* its first member */
-    struct weir__external_topic *topic = asked->topic;
+    struct weir__external_topic *topic = claim->topic;
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__external_lease *lease = NULL;
-    size_t room = asked->room;
+    size_t room = claim->room;
     int64_t revision = topic->base.revision;
 
-    weir__mem_free(asked);
+    weir__mem_free(claim);
     weir__topic_log_error(&topic->base, "claim", code, reply);
     if (code == WEIR_ETOOBIG) /* they come again after their lease, by ones */
         topic->entry_bytes = REPLY_BYTES + 1;
@@ -297,23 +297,23 @@ static void write_claim(struct weir__buf *bytes,
 void weir__external_flush_claim(struct weir__external_topic *topic)
 {
     struct weir__buf bytes = {0};
-    struct claim_request *asked;
+    struct claim_request *claim;
 
     if (!topic->base.wants_claim)
         return;
-    asked = weir__mem_new(sizeof(*asked));
-    if (asked == NULL) {
+    claim = weir__mem_new(sizeof(*claim));
+    if (claim == NULL) {
         weir__topic_mark(&topic->base); /* the next flush tries again */
         return;
     }
     topic->base.wants_claim = false;
-    asked->request.done = on_claimed;
-    asked->topic = topic;
-    asked->room = topic->base.claim.room;
+    claim->request.done = on_claimed;
+    claim->topic = topic;
+    claim->room = topic->base.claim.room;
     weir__relays_look(&topic->outbox);
     if (weir__relays_is_full(&topic->outbox)) {
-        asked->request.done = on_crowded;
-        weir__relays_ask_length(&topic->outbox, &asked->request);
+        claim->request.done = on_crowded;
+        weir__relays_ask_length(&topic->outbox, &claim->request);
         return;
     }
     write_claim(&bytes, topic);
@@ -321,7 +321,7 @@ void weir__external_flush_claim(struct weir__external_topic *topic)
                      topic->is_stream ? &weir__script_external_claim_stream
                                       : &weir__script_external_claim_list,
                      WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)),
-                     &asked->request);
+                     &claim->request);
 }
 
 /* --- prolonging --------------------------------------------------------- */

@@ -111,12 +111,12 @@ int weir__external_stats(struct weir__store_topic *base, weir_stats_fn fn,
 
 /* --- requests ----------------------------------------------------------- */
 
-struct asked {
+struct call {
     struct weir__request request; /* first */
     struct weir__external_topic *topic;
     struct weir__external_place place;
-    void (*send)(struct asked *asked); /* once the place is known */
-    weir_show_fn shown;                /* of a list; else NULL */
+    void (*send)(struct call *call); /* once the place is known */
+    weir_show_fn shown;              /* of a list; else NULL */
     enum weir_job_state state;
     size_t limit;
     const struct weir__script *script; /* of what counts */
@@ -129,46 +129,46 @@ struct asked {
     void *arg;
 };
 
-static void finish(struct asked *asked, int code)
+static void finish(struct call *call, int code)
 {
-    if (asked->shown != NULL)
-        asked->shown(code, NULL, asked->arg);
-    else if (asked->counted != NULL)
-        asked->counted(code, asked->count, asked->arg);
-    weir__mem_free(asked);
+    if (call->shown != NULL)
+        call->shown(code, NULL, call->arg);
+    else if (call->counted != NULL)
+        call->counted(code, call->count, call->arg);
+    weir__mem_free(call);
 }
 
 static void on_found(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct asked *asked = (struct asked *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
 
-    code = weir__external_found(asked->topic, code, reply, &asked->place);
+    code = weir__external_found(call->topic, code, reply, &call->place);
     if (code == WEIR_OK)
-        asked->send(asked);
+        call->send(call);
     else
-        finish(asked, code);
+        finish(call, code);
 }
 
-static int begin(struct weir__store_topic *base, const struct asked *what)
+static int begin(struct weir__store_topic *base, const struct call *what)
 {
-    struct asked *asked = weir__mem_new(sizeof(*asked));
+    struct call *call = weir__mem_new(sizeof(*call));
 
-    if (asked == NULL)
+    if (call == NULL)
         return WEIR_ENOMEM;
-    *asked = *what;
-    asked->request.done = on_found;
-    asked->topic = weir__external_topic_of(base);
-    weir__external_find(asked->topic, &asked->request);
+    *call = *what;
+    call->request.done = on_found;
+    call->topic = weir__external_topic_of(base);
+    weir__external_find(call->topic, &call->request);
     return WEIR_OK;
 }
 
 /* --- a page of entries -------------------------------------------------- */
 
-static void show(const struct asked *asked, const struct redisReply *reply,
+static void show(const struct call *call, const struct redisReply *reply,
                  size_t at)
 {
-    struct weir_job_info info = {.state = asked->state};
+    struct weir_job_info info = {.state = call->state};
     struct weir__external_entry entry = {0};
     struct weir__record record = {0};
     struct weir__buf bytes = {0};
@@ -188,7 +188,7 @@ static void show(const struct asked *asked, const struct redisReply *reply,
     info.error = record.error;
     if (!bytes.failed) {
         info.body = weir__slice_of(bytes.ptr + entry.body_at, entry.body_len);
-        asked->shown(WEIR_OK, &info, asked->arg);
+        call->shown(WEIR_OK, &info, call->arg);
     }
     weir__buf_fini(&bytes);
 }
@@ -196,35 +196,35 @@ static void show(const struct asked *asked, const struct redisReply *reply,
 static void on_listed(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct asked *asked = (struct asked *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
     struct weir_slice kind;
 
-    weir__topic_log_error(&asked->topic->base, "list", code, reply);
+    weir__topic_log_error(&call->topic->base, "list", code, reply);
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ESERVER;
     for (size_t at = LIST_HEAD;
          code == WEIR_OK && at + LIST_FIELDS <= reply->elements;
          at += LIST_FIELDS)
-        show(asked, reply, at);
-    finish(asked, code);
+        show(call, reply, at);
+    finish(call, code);
 }
 
-static void send_list(struct asked *asked)
+static void send_list(struct call *call)
 {
-    struct weir__redis *store = asked->topic->base.store;
+    struct weir__redis *store = call->topic->base.store;
     struct weir__buf bytes = {0};
 
-    asked->request.done = on_listed;
+    call->request.done = on_listed;
     weir__resp_eval(&bytes, &weir__script_external_list, 7, 3);
-    weir__prefix_keys(&bytes, &asked->topic->base.prefix,
+    weir__prefix_keys(&bytes, &call->topic->base.prefix,
                       "meta wait run held past dead");
-    weir__resp_str(&bytes, asked->place.key);
-    weir__resp_str(&bytes, asked->place.group);
-    weir__resp_str(&bytes, weir_job_state_name(asked->state));
-    weir__resp_int(&bytes, (int64_t)asked->limit);
+    weir__resp_str(&bytes, call->place.key);
+    weir__resp_str(&bytes, call->place.group);
+    weir__resp_str(&bytes, weir_job_state_name(call->state));
+    weir__resp_int(&bytes, (int64_t)call->limit);
     weir__redis_send(store, &bytes, &weir__script_external_list,
-                     WEIR__SEND_AGAIN | weir__send_bodies(asked->limit),
-                     &asked->request);
+                     WEIR__SEND_AGAIN | weir__send_bodies(call->limit),
+                     &call->request);
     weir__conn_flush(store->commands);
 }
 
@@ -232,7 +232,7 @@ int weir__external_list(struct weir__store_topic *topic,
                         enum weir_job_state state, size_t limit,
                         weir_show_fn fn, void *arg)
 {
-    const struct asked asked = {
+    const struct call call = {
         .send = send_list,
         .shown = fn,
         .state = state,
@@ -241,7 +241,7 @@ int weir__external_list(struct weir__store_topic *topic,
         .arg = arg,
     };
 
-    return begin(topic, &asked);
+    return begin(topic, &call);
 }
 
 int weir__external_dead(struct weir__store_topic *topic, size_t limit,
@@ -255,76 +255,75 @@ int weir__external_dead(struct weir__store_topic *topic, size_t limit,
 static void on_step(struct weir__request *request, int code,
                     const struct redisReply *reply);
 
-static void send_step(struct asked *asked)
+static void send_step(struct call *call)
 {
-    bool is_purge = asked->script == &weir__script_external_purge;
+    bool is_purge = call->script == &weir__script_external_purge;
     struct weir__buf bytes = {0};
 
-    asked->request.done = on_step;
-    weir__resp_eval(&bytes, asked->script, is_purge ? 9 : 5, 2);
-    weir__prefix_keys(&bytes, &asked->topic->base.prefix,
+    call->request.done = on_step;
+    weir__resp_eval(&bytes, call->script, is_purge ? 9 : 5, 2);
+    weir__prefix_keys(&bytes, &call->topic->base.prefix,
                       is_purge ? "meta wait run lease held past dead auto"
                                : "meta wait held past dead");
     if (is_purge) {
-        weir__resp_str(&bytes, asked->place.key);
-        weir__resp_str(&bytes, asked->place.group);
-        weir__resp_int(&bytes, asked->what == WEIR__PURGE_DEAD);
+        weir__resp_str(&bytes, call->place.key);
+        weir__resp_str(&bytes, call->place.group);
+        weir__resp_int(&bytes, call->what == WEIR__PURGE_DEAD);
     } else {
-        weir__resp_bytes(&bytes, weir__slice_of(asked->id, asked->id_len));
-        weir__resp_int(&bytes, asked->forgets);
+        weir__resp_bytes(&bytes, weir__slice_of(call->id, call->id_len));
+        weir__resp_int(&bytes, call->forgets);
     }
-    weir__redis_send(asked->topic->base.store, &bytes, asked->script,
-                     WEIR__SEND_AGAIN, &asked->request);
-    weir__conn_flush(asked->topic->base.store->commands);
+    weir__redis_send(call->topic->base.store, &bytes, call->script,
+                     WEIR__SEND_AGAIN, &call->request);
+    weir__conn_flush(call->topic->base.store->commands);
 }
 
 static void on_step(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct asked *asked = (struct asked *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
     int64_t count = 0, has_more = 0;
 
-    weir__topic_log_error(&asked->topic->base, asked->script->name, code,
-                          reply);
+    weir__topic_log_error(&call->topic->base, call->script->name, code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 1, &count) ||
                             !weir__reply_int(reply, 2, &has_more)))
         code = WEIR_ESERVER;
-    asked->count += (uint64_t)count;
+    call->count += (uint64_t)count;
     if (code == WEIR_OK && has_more != 0)
-        send_step(asked);
-    else if (code == WEIR_OK && asked->id_len > 0 && asked->count == 0)
-        finish(asked, WEIR_ENOTFOUND);
+        send_step(call);
+    else if (code == WEIR_OK && call->id_len > 0 && call->count == 0)
+        finish(call, WEIR_ENOTFOUND);
     else
-        finish(asked, code);
+        finish(call, code);
 }
 
 int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
                          weir_count_fn fn, void *arg)
 {
-    const struct asked asked = {.send = send_step,
-                                .script = &weir__script_external_purge,
-                                .what = what,
-                                .counted = fn,
-                                .arg = arg};
+    const struct call call = {.send = send_step,
+                              .script = &weir__script_external_purge,
+                              .what = what,
+                              .counted = fn,
+                              .arg = arg};
 
-    return begin(topic, &asked);
+    return begin(topic, &call);
 }
 
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct asked asked = {.send = send_step,
-                          .script = &weir__script_external_requeue,
-                          .forgets = forgets,
-                          .id_len = id.len,
-                          .counted = fn,
-                          .arg = arg};
+    struct call call = {.send = send_step,
+                        .script = &weir__script_external_requeue,
+                        .forgets = forgets,
+                        .id_len = id.len,
+                        .counted = fn,
+                        .arg = arg};
 
-    if (id.len > sizeof(asked.id))
+    if (id.len > sizeof(call.id))
         return WEIR_EINVAL;
     if (id.len > 0)
-        memcpy(asked.id, id.ptr, id.len);
-    return begin(topic, &asked);
+        memcpy(call.id, id.ptr, id.len);
+    return begin(topic, &call);
 }
 
 int weir__external_requeue(struct weir__store_topic *topic,

@@ -174,7 +174,8 @@ static bool connect_probe(struct weir__keeper *keeper)
 }
 
 /* NULL: no answer, and the connection is gone. */
-static redisReply *ask(struct weir__keeper *keeper, struct weir_slice command)
+static redisReply *send_command(struct weir__keeper *keeper,
+                                struct weir_slice command)
 {
     redisReply *reply = connect_probe(keeper)
                             ? weir__probe_command(keeper->probe, command)
@@ -190,17 +191,18 @@ static redisReply *run_call(struct weir__keeper *keeper,
                             const struct weir__script *script,
                             struct weir_slice command)
 {
-    redisReply *reply = ask(keeper, command);
+    redisReply *reply = send_command(keeper, command);
 
     if (script == NULL || reply == NULL || reply->type != REDIS_REPLY_ERROR ||
         weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
         return reply;
     freeReplyObject(reply);
-    reply = ask(keeper, weir__slice_of(script->load, script->load_len));
+    reply =
+        send_command(keeper, weir__slice_of(script->load, script->load_len));
     if (reply == NULL)
         return NULL;
     freeReplyObject(reply);
-    return ask(keeper, command);
+    return send_command(keeper, command);
 }
 
 /* --- behind the gate ------------------------------------------------------ */

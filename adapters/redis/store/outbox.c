@@ -183,17 +183,6 @@ bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
 
 /* --- old entries --------------------------------------------------------- */
 
-static void remove_foreign(struct weir__relays *box, struct weir_slice seq)
-{
-    struct weir__buf bytes = {0};
-
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HDEL");
-    weir__prefix_key(&bytes, &box->topic->prefix, "relay");
-    weir__resp_bytes(&bytes, seq);
-    weir__redis_send(box->topic->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
-}
-
 static size_t count_of_target(const struct weir__relays *box,
                               struct weir_slice target)
 {
@@ -263,7 +252,7 @@ static void on_look(struct weir__request *request, int code,
         if (weir__reply_str(reply, at, &seq) &&
             weir__reply_str(reply, at + 1, &entry) &&
             take_old(box, seq, entry) == WEIR_EMALFORMED) {
-            remove_foreign(box, seq);
+            weir__relay_remove(box->topic, seq, NULL);
             foreign++;
         }
     }

@@ -13,7 +13,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-enum { STAGED_MS = 60000, CALL_SLOT_MAX = 64 };
+enum { CALL_SLOT_MAX = 64 };
 
 #define NUMBER_MAX UINT64_C(999999999999999) /* as the add script has it */
 
@@ -89,13 +89,13 @@ static int read_entry(struct weir__relay *relay, size_t len)
     relay->header_len = read_uint(&reader, UINT32_MAX);
     relay->when = read_str(&reader, SIZE_MAX);
     relay->gone = read_str(&reader, WEIR__SLOTS_MAX);
-    relay->twin = read_str(&reader, WEIR__SEQ_LEN);
+    relay->second = read_str(&reader, WEIR__SEQ_LEN);
     if (reader.failed || relay->call_slot.len < 2 ||
         relay->call_slot.ptr[0] != '!' || !is_gone_sound(relay) ||
         weir__topic_check(relay->target, NULL) != WEIR_OK ||
-        (relay->twin.len > 0 &&
-         (relay->twin.len != WEIR__SEQ_LEN ||
-          !weir__seq_is_sound((const char *)relay->twin.ptr))))
+        (relay->second.len > 0 &&
+         (relay->second.len != WEIR__SEQ_LEN ||
+          !weir__seq_is_sound((const char *)relay->second.ptr))))
         return WEIR_EMALFORMED;
     return weir__slice_equal(kind, weir__slice_str("delay")) ? WEIR_OK
                                                              : WEIR_ENEWER;
@@ -170,10 +170,27 @@ static void tell_refused(struct weir__relay *relay, const char *why)
 
 /* --- removing ----------------------------------------------------------- */
 
+static struct weir__relay *relay_of(struct weir__request *request)
+{
+    return (struct weir__relay *)request; /* its first */
+}
+
+void weir__relay_remove(const struct weir__store_topic *topic,
+                        struct weir_slice seq, struct weir__request *request)
+{
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "HDEL");
+    weir__prefix_key(&bytes, &topic->prefix, "relay");
+    weir__resp_bytes(&bytes, seq);
+    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, request);
+}
+
 static void on_removed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    struct weir__relay *relay = relay_of(request);
 
     weir__topic_log_error(relay->box->topic, "relay", code, reply);
     if (code == WEIR_OK)
@@ -185,21 +202,16 @@ static void on_removed(struct weir__request *request, int code,
 static void on_pack_removed(struct weir__request *request, int code,
                             const struct redisReply *reply)
 {
-    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    struct weir__relay *relay = relay_of(request);
     const struct weir__store_topic *topic = relay->box->topic;
-    struct weir__buf bytes = {0};
 
     if (code != WEIR_OK) {
         on_removed(request, code, reply);
         return;
     }
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HDEL");
-    weir__prefix_key(&bytes, &topic->prefix, "relay");
-    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
     relay->request.done = on_removed;
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &relay->request);
+    weir__relay_remove(topic, weir__slice_of(relay->seq, WEIR__SEQ_LEN),
+                       &relay->request);
     weir__conn_flush(topic->store->commands);
 }
 
@@ -302,7 +314,7 @@ static void stage(const struct weir__relay *relay,
     weir__resp_bytes(&bytes, weir__buf_slice(pack));
     weir__resp_str(&bytes, "NX");
     weir__resp_str(&bytes, "PX");
-    weir__resp_int(&bytes, STAGED_MS);
+    weir__resp_int(&bytes, WEIR__STAGED_MS);
     bytes.failed = bytes.failed || pack->failed;
     weir__redis_send(relay->request.store, &bytes, NULL, WEIR__SEND_AGAIN,
                      NULL);
@@ -400,10 +412,10 @@ static bool has_added(struct weir__relay *relay, int code,
     }
 }
 
-static void on_twin_added(struct weir__request *request, int code,
-                          const struct redisReply *reply)
+static void on_second_added(struct weir__request *request, int code,
+                            const struct redisReply *reply)
 {
-    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    struct weir__relay *relay = relay_of(request);
 
     if (has_added(relay, code, reply))
         remove_entry(relay);
@@ -411,11 +423,11 @@ static void on_twin_added(struct weir__request *request, int code,
 
 /* Dead jobs whose ids exist there go once more, without. The add is repeated
  * with the same answer, so this pack is the same each time. */
-static void send_twin(struct weir__relay *relay)
+static void send_second(struct weir__relay *relay)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
     struct weir__pack pack;
-    struct weir__buf twin = {0};
+    struct weir__buf second = {0};
     size_t count = 0;
 
     if (weir__pack_read(weir__buf_slice(&relay->pack), &pack) == WEIR_OK)
@@ -426,29 +438,29 @@ static void send_twin(struct weir__relay *relay)
         remove_entry(relay);
         return;
     }
-    WEIR_ASSERT(count <= relay->jobs && relay->twin.len == WEIR__SEQ_LEN);
-    weir__pack_write(&twin, jobs, count, false);
-    relay->request.done = on_twin_added;
+    WEIR_ASSERT(count <= relay->jobs && relay->second.len == WEIR__SEQ_LEN);
+    weir__pack_write(&second, jobs, count, false);
+    relay->request.done = on_second_added;
     send_add(relay, &(struct relay_add){
-                        .seq = (const char *)relay->twin.ptr,
-                        .pack = &twin,
+                        .seq = (const char *)relay->second.ptr,
+                        .pack = &second,
                         .call_slot_end = "t",
                         .jobs = count,
                         .header_len = WEIR__PACK_HEAD,
                     });
-    weir__buf_fini(&twin);
+    weir__buf_fini(&second);
 }
 
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    struct weir__relay *relay = relay_of(request);
     const struct weir__store_topic *topic = relay->box->topic;
 
     if (!has_added(relay, code, reply))
         return;
-    if (relay->exist_count > 0 && relay->twin.len > 0) {
-        send_twin(relay);
+    if (relay->exist_count > 0 && relay->second.len > 0) {
+        send_second(relay);
         return;
     }
     if (relay->exist_count > 0)
@@ -480,7 +492,7 @@ static void add(struct weir__relay *relay)
 static void on_pack(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct weir__relay *relay = (struct weir__relay *)request; /* its first */
+    struct weir__relay *relay = relay_of(request);
 
     weir__topic_log_error(relay->box->topic, "relay", code, reply);
     if (code != WEIR_OK) {

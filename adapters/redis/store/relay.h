@@ -20,7 +20,7 @@ struct weir__relay {
     bool exist[WEIR__SLOTS_MAX]; /* slots that the other topic did not take */
     size_t exist_count;
     /* What the entry says; points into it. */
-    struct weir_slice target, call_slot, when, gone, twin;
+    struct weir_slice target, call_slot, when, gone, second;
     uint64_t number, jobs, header_len;
     uint8_t entry[];
 };
@@ -33,6 +33,10 @@ void weir__relay_free(struct weir__relay *relay);
 
 /* Send it on; one of the two below ends that. The caller flushes. */
 void weir__relay_send(struct weir__relay *relay);
+
+/* Remove an entry. `request` may be NULL. The caller flushes. */
+void weir__relay_remove(const struct weir__store_topic *topic,
+                        struct weir_slice seq, struct weir__request *request);
 
 /* --- store/outbox.c ------------------------------------------------------ */
 

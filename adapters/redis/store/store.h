@@ -194,8 +194,8 @@ int64_t weir__redis_server_ms(const struct weir__redis *store);
 void weir__redis_requests_init(struct weir__redis *store);
 void weir__redis_requests_fini(struct weir__redis *store); /* fails them now */
 
-/* Send one command (see weir__conn_send); `ask` may be NULL. Where that is not
- * possible the ask is done a little later with the code. */
+/* Send one command (see weir__conn_send); `request` may be NULL. Where that is
+ * not possible the request is done a little later with the code. */
 void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
                       const struct weir__script *script, unsigned flags,
                       struct weir__request *request);
@@ -206,7 +206,7 @@ void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
                          const struct weir__script *script, unsigned flags,
                          struct weir__request *request);
 
-/* Have the ask done with an error code, a little later. */
+/* Have the request done with an error code, a little later. */
 void weir__redis_fail(struct weir__request *request, int code);
 
 /* Have a turn of the loop, and a flush with it, though nothing else comes. */

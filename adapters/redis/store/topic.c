@@ -12,8 +12,8 @@
  * in `meta` grows with every change; claims and adds tell it, and who meets a
  * new one reads what concerns him anew. And the names of all topics. */
 
-/* What a host asked of a topic. */
-struct ask {
+/* What a host wants of a topic. */
+struct call {
     struct weir__request request; /* first */
     struct weir__store_topic *topic;
     union {
@@ -25,22 +25,22 @@ struct ask {
 };
 
 /* WEIR_ECANCELED, WEIR_ENOMEM. */
-static int ask_new(struct weir__store_topic *topic,
-                   void (*done)(struct weir__request *, int,
-                                const struct redisReply *),
-                   void *arg, struct ask **ret_ask)
+static int call_new(struct weir__store_topic *topic,
+                    void (*done)(struct weir__request *, int,
+                                 const struct redisReply *),
+                    void *arg, struct call **ret_call)
 {
-    struct ask *ask;
+    struct call *call;
 
     if (topic->store->is_closed)
         return WEIR_ECANCELED;
-    ask = weir__mem_new(sizeof(*ask));
-    if (ask == NULL)
+    call = weir__mem_new(sizeof(*call));
+    if (call == NULL)
         return WEIR_ENOMEM;
-    ask->request.done = done;
-    ask->topic = topic;
-    ask->arg = arg;
-    *ret_ask = ask;
+    call->request.done = done;
+    call->topic = topic;
+    call->arg = arg;
+    *ret_call = call;
     return WEIR_OK;
 }
 
@@ -49,7 +49,7 @@ static int ask_new(struct weir__store_topic *topic,
 static void on_changed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
-    struct ask *ask = (struct ask *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
     const char *text = NULL;
     char kept[100];
     struct weir_slice kind;
@@ -72,21 +72,21 @@ static void on_changed(struct weir__request *request, int code,
     }
     if (text == NULL)
         text = weir_error_text(code);
-    if (ask->fn.code != NULL)
-        ask->fn.code(code, text, ask->arg);
-    weir__mem_free(ask);
+    if (call->fn.code != NULL)
+        call->fn.code(code, text, call->arg);
+    weir__mem_free(call);
 }
 
 int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
                       weir_code_fn fn, void *arg)
 {
     struct weir__buf bytes = {0};
-    struct ask *ask;
-    int rc = ask_new(topic, on_changed, arg, &ask);
+    struct call *call;
+    int rc = call_new(topic, on_changed, arg, &call);
 
     if (rc < 0)
         return rc;
-    ask->fn.code = fn;
+    call->fn.code = fn;
     weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_pause, 3, 3);
     weir__prefix_keys(&bytes, &topic->prefix, "ids meta idle");
@@ -94,7 +94,7 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
     weir__redis_send(topic->store, &bytes, &weir__script_store_pause,
-                     WEIR__SEND_AGAIN, &ask->request);
+                     WEIR__SEND_AGAIN, &call->request);
     return WEIR_OK;
 }
 
@@ -103,12 +103,12 @@ int weir__topic_set(struct weir__store_topic *topic,
                     weir_code_fn fn, void *arg)
 {
     struct weir__buf bytes = {0};
-    struct ask *ask;
-    int rc = ask_new(topic, on_changed, arg, &ask);
+    struct call *call;
+    int rc = call_new(topic, on_changed, arg, &call);
 
     if (rc < 0)
         return rc;
-    ask->fn.code = fn;
+    call->fn.code = fn;
     weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_set, 12, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->prefix,
@@ -120,7 +120,7 @@ int weir__topic_set(struct weir__store_topic *topic,
         weir__resp_bytes(&bytes, settings[i].value);
     }
     weir__redis_send(topic->store, &bytes, &weir__script_store_set,
-                     WEIR__SEND_AGAIN, &ask->request);
+                     WEIR__SEND_AGAIN, &call->request);
     return WEIR_OK;
 }
 
@@ -140,7 +140,7 @@ static void request_options(struct weir__store_topic *topic,
 static void on_settings(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
-    struct ask *ask = (struct ask *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
     struct weir__setting *settings = NULL;
     size_t count = 0;
 
@@ -151,45 +151,45 @@ static void on_settings(struct weir__request *request, int code,
         code = settings == NULL ? WEIR_ENOMEM : WEIR_OK;
     }
     for (size_t i = 0; i < count; i++)
-        ask->fn.setting(WEIR_OK, (const char *)settings[i].name.ptr,
-                        (const char *)settings[i].value.ptr, ask->arg);
-    ask->fn.setting(code, NULL, NULL, ask->arg);
+        call->fn.setting(WEIR_OK, (const char *)settings[i].name.ptr,
+                         (const char *)settings[i].value.ptr, call->arg);
+    call->fn.setting(code, NULL, NULL, call->arg);
     weir__mem_free(settings);
-    weir__mem_free(ask);
+    weir__mem_free(call);
 }
 
 static void on_exists(struct weir__request *request, int code,
                       const struct redisReply *reply)
 {
-    struct ask *ask = (struct ask *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
 
     if (code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER &&
         reply->integer == 0)
         code = WEIR_ENOTFOUND;
     if (code != WEIR_OK) {
-        ask->fn.setting(code, NULL, NULL, ask->arg);
-        weir__mem_free(ask);
+        call->fn.setting(code, NULL, NULL, call->arg);
+        weir__mem_free(call);
         return;
     }
-    ask->request.done = on_settings;
-    request_options(ask->topic, &ask->request);
+    call->request.done = on_settings;
+    request_options(call->topic, &call->request);
 }
 
 int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
                          void *arg)
 {
     struct weir__buf bytes = {0};
-    struct ask *ask;
-    int rc = ask_new(topic, on_exists, arg, &ask);
+    struct call *call;
+    int rc = call_new(topic, on_exists, arg, &call);
 
     if (rc < 0)
         return rc;
-    ask->fn.setting = fn;
+    call->fn.setting = fn;
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &ask->request);
+                     &call->request);
     return WEIR_OK;
 }
 
@@ -248,33 +248,33 @@ void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
 static void on_kind(struct weir__request *request, int code,
                     const struct redisReply *reply)
 {
-    struct ask *ask = (struct ask *)request; /* its first member */
+    struct call *call = (struct call *)request; /* its first member */
     struct weir_slice kind = {0};
 
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ENOTFOUND;
     /* hiredis adds a NUL */
-    ask->fn.kind(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
-                 ask->arg);
-    weir__mem_free(ask);
+    call->fn.kind(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
+                  call->arg);
+    weir__mem_free(call);
 }
 
 int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg)
 {
     struct weir__buf bytes = {0};
-    struct ask *ask;
-    int rc = ask_new(topic, on_kind, arg, &ask);
+    struct call *call;
+    int rc = call_new(topic, on_kind, arg, &call);
 
     if (rc < 0)
         return rc;
-    ask->fn.kind = fn;
+    call->fn.kind = fn;
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "HMGET");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__resp_str(&bytes, "kind");
     weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &ask->request);
+                     &call->request);
     return WEIR_OK;
 }
 

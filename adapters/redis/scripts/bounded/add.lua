@@ -100,9 +100,9 @@ if #full > 0 then
   end
 end
 
-tally(meta, 'added', added)
-tally(meta, 'waiting', waiting)
-tally(meta, 'overflow', dropped)
+increment(meta, 'added', added)
+increment(meta, 'waiting', waiting)
+increment(meta, 'overflow', dropped)
 note_said(seen, call_slot, number, #reply > 1 and reply or {}, now)
 if first then wake_one(idle, topic, first) end
 return reply

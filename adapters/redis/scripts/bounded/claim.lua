@@ -61,8 +61,8 @@ local function rotation(group) return heat(bounds, group) and hot or rot end
 local function drop(group, reason, number)
   if number == 0 then return end
   drops[#drops + 1] = { group, reason, number }
-  tally(meta, reason, number)
-  tally(meta, 'waiting', -number)
+  increment(meta, reason, number)
+  increment(meta, 'waiting', -number)
 end
 
 -- The lease of a batch ended: it goes back to the head of its group. The first
@@ -77,9 +77,9 @@ local function expire(group, list, batch, ended, left, started)
     call('DEL', batch)
   end
   call('ZREM', lease, group)
-  tally(meta, 'crashed', events)
-  tally(meta, 'waiting', events)
-  tally(meta, 'running', -events)
+  increment(meta, 'crashed', events)
+  increment(meta, 'waiting', events)
+  increment(meta, 'running', -events)
   local over = shorten(bounds, list)
   drop(group, 'overflow', over)
   left = max(left, events)
@@ -145,7 +145,7 @@ end
 
 local function note_batches()
   local names, leases, states, left_over = {}, {}, {}, {}
-  local token = tally(meta, 'claimed', taken_jobs, now) - taken_jobs
+  local token = increment(meta, 'claimed', taken_jobs, now) - taken_jobs
   for i, taken in ipairs(batches) do
     local group = taken[1]
     taken[2] = digits(token + taken[2])
@@ -156,11 +156,11 @@ local function note_batches()
     if not taken[6] then left_over[#left_over + 1] = group end
     taken[5], taken[6] = nil, nil
   end
-  tally(meta, 'waiting', -taken_jobs)
+  increment(meta, 'waiting', -taken_jobs)
   call('ZREM', rot, unpack(names))
   call('ZREM', hot, unpack(names)) -- also where `hot` names it no more
   if lease_ms > 0 then
-    tally(meta, 'running', taken_jobs)
+    increment(meta, 'running', taken_jobs)
     call('ZADD', lease, unpack(leases))
     call('HSET', out, unpack(states))
     return

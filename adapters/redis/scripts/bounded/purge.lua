@@ -23,8 +23,8 @@ for i = 3, #ARGV do
   call('ZREM', lease, group)
   call('ZREM', ttl, group)
   call('HDEL', out, group)
-  tally(meta, 'waiting', -waiting)
-  tally(meta, 'running', -running)
+  increment(meta, 'waiting', -waiting)
+  increment(meta, 'running', -running)
   deleted = deleted + waiting + running
 end
 local reply = { deleted }

@@ -125,7 +125,7 @@ if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
 for key, entries in pairs(turns) do
   if #entries > 0 then call('ZADD', key, unpack(entries)) end
 end
-for field, by in pairs(sums) do tally(meta, field, by) end
+for field, by in pairs(sums) do increment(meta, field, by) end
 if first then wake_one(idle, topic, first) end
 if #drops > 0 then
   reply[#reply + 1] = ''

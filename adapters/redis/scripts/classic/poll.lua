@@ -33,7 +33,7 @@ for _, owner in ipairs(dead) do
 end
 table.sort(found, function(a, b) return due_of(a) > due_of(b) end)
 for _, message in ipairs(found) do call('LPUSH', fifo, message) end
-tally(meta, 'crashed', #found)
+increment(meta, 'crashed', #found)
 
 local options = call('HMGET', meta, 'paused', 'revision')
 local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),

@@ -28,7 +28,7 @@ if todo == 'park' then
   call('HSET', parked, consumer, message)
   call('ZADD', alive, math.floor(time_us / 1000) + ARGV[3], consumer)
 elseif todo == 'done' then
-  tally(meta, 'done', 1)
+  increment(meta, 'done', 1)
 end
-return { time_us, tally(meta, 'claimed', 1, math.floor(time_us / 1000)),
+return { time_us, increment(meta, 'claimed', 1, math.floor(time_us / 1000)),
          message }

@@ -18,23 +18,23 @@ if what ~= 'done' then needs_no_room(alive) end -- nobody else may have it
 if consumer ~= '' then
   if call('HDEL', parked, consumer) == 0 then return { 0 } end
   call('ZREM', alive, consumer)
-  if what == 'done' then tally(meta, 'done', 1) end
+  if what == 'done' then increment(meta, 'done', 1) end
 elseif what ~= 'done' then
-  tally(meta, 'done', -1)
+  increment(meta, 'done', -1)
 end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if what == 'retry' or what == 'snooze' then
   local due = now + delay_of(options, meta, ARGV[4])
   call('RPUSH', fifo, message_of(ARGV[5], due, ARGV[6]))
-  if what == 'retry' then tally(meta, 'retried', 1) end
+  if what == 'retry' then increment(meta, 'retried', 1) end
   wake_one(idle, topic, due)
 elseif what == 'back' then
   call('LPUSH', fifo, ARGV[6])
   wake_one(idle, topic, due_of(ARGV[6]))
 elseif what == 'fail' then
-  tally(meta, 'failed', 1)
+  increment(meta, 'failed', 1)
 elseif what == 'expire' then
-  tally(meta, 'expired', 1)
+  increment(meta, 'expired', 1)
 end
 return { 1 }

@@ -248,7 +248,7 @@ end
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
-  tally(meta, 'added', added)
+  increment(meta, 'added', added)
   local lone = #KEYS == first_pack and first <= now
   wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end

@@ -48,6 +48,6 @@ enter(entries, seq, jobs, 'r0', now, count > 0 and gone or nil)
 call_list('ZADD', wait, entries)
 call('ZREM', dead, unpack(moved))
 call('HDEL', rec, unpack(moved))
-tally(meta, 'requeued', #moved)
+increment(meta, 'requeued', #moved)
 wake_one(idle, topic, now)
 return { #moved }

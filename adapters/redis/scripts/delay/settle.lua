@@ -232,7 +232,7 @@ for key, pack in pairs(packs) do
     call('SETRANGE', key, 3, char(pack.gone))
   end
 end
-tally(meta, 'settled', settled)
+increment(meta, 'settled', settled)
 
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.
@@ -276,8 +276,8 @@ if #back > 0 then
     if back[b + 2] < mark_end then early = early + returned - before end
   end
   call_list('ZADD', wait, entries)
-  tally(meta, 'returned', returned)
-  tally(meta, 'ready', early)
+  increment(meta, 'returned', returned)
+  increment(meta, 'ready', early)
 end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
@@ -315,7 +315,7 @@ local function enter_pack(move)
   call('PERSIST', move.key)
   if gone then call('SETRANGE', move.key, 3, char(count)) end
   if #fields > 0 then call('HSET', ids, unpack(fields)) end
-  tally(meta, COUNTERS[move.form], move.jobs - count)
+  increment(meta, COUNTERS[move.form], move.jobs - count)
   local due = enter(entries, move.seq, move.jobs, move.when, now, gone)
   first = min(first or due, due)
 end
@@ -325,7 +325,7 @@ for _, move in ipairs(moves) do
   if move.target then
     local entry, jobs = record(outbox, move, refused, now)
     recorded[#recorded + 1] = entry
-    if move.form == 3 then tally(meta, 'failed', jobs) end
+    if move.form == 3 then increment(meta, 'failed', jobs) end
   elseif move.is_new then
     enter_pack(move)
   end
@@ -344,22 +344,23 @@ for e = 1, #ends, 3 do
     deaths[#deaths + 1], deaths[#deaths + 2] = id, record
   end
 end
-tally(meta, 'expired', expired)
-tally(meta, 'failed', #deaths / 2)
+increment(meta, 'expired', expired)
+increment(meta, 'failed', #deaths / 2)
 keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
 if returned_due then first = min(first or returned_due, returned_due) end
 if first then wake_one(idle, topic, first) end
+local DUPLICATES, ENTRY, LENGTH = -1, -2, -3
 reply[1] = settled
 if duplicates > 0 then
-  reply[#reply + 1] = -1
+  reply[#reply + 1] = DUPLICATES
   reply[#reply + 1] = duplicates
 end
 for _, entry in ipairs(recorded) do
-  reply[#reply + 1] = -2
+  reply[#reply + 1] = ENTRY
   reply[#reply + 1] = entry
 end
 if #recorded > 0 then
-  reply[#reply + 1] = -3
+  reply[#reply + 1] = LENGTH
   reply[#reply + 1] = outbox.length
 end
 return reply

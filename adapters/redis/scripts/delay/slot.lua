@@ -108,7 +108,7 @@ local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
 carve(entries, score, seq, lo, hi, { [found] = true })
 call('ZREM', where, node)
 if not running and number < mark_end then
-  tally(meta, 'ready', -1)
+  increment(meta, 'ready', -1)
 end
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
@@ -116,7 +116,7 @@ if reschedules then -- it stays a suspect
   entries[#entries + 1] = at + number - due
   entries[#entries + 1] = node_name(seq, found, found)
   call('ZADD', wait, unpack(entries))
-  if at < mark_end then tally(meta, 'ready', 1) end
+  if at < mark_end then increment(meta, 'ready', 1) end
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
   return reply
@@ -124,5 +124,5 @@ end
 if #entries > 0 then call('ZADD', where, unpack(entries)) end
 if by_index then call('HDEL', ids, id) end
 note_gone(pack_key, pack, 1)
-tally(meta, running and 'delrun' or 'delwait', 1)
+increment(meta, running and 'delrun' or 'delwait', 1)
 return reply

@@ -55,7 +55,7 @@ if options[1] == 'delay' and now > total.mark then
   end
   -- A server that is full or a replica keeps no mark, and tells all the same.
   if type(redis.pcall('HSET', meta, 'mark', digits(stop))) == 'number' then
-    tally(meta, 'ready', jobs)
+    increment(meta, 'ready', jobs)
     call_list('ZREM', wait, foreign)
     set_aside = set_aside + #foreign
   end

@@ -70,7 +70,7 @@ local kept = #out
 local taken, given = read_fitting(list, 0, room - kept)
 if #taken > 0 then
   call('LTRIM', list, #taken, -1)
-  local last = tally(keys.meta, 'taken', #taken, now) - #taken
+  local last = increment(keys.meta, 'taken', #taken, now) - #taken
   local held = {}
   for i = 1, #taken do
     local id, behind = string.format('~%016.0f', last + i), #reply

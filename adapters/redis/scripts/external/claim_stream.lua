@@ -113,7 +113,7 @@ local function take_new(count)
       give(entry[1], entry[2], nil, due)
     end
   end
-  if #entries > 0 then tally(keys.meta, 'taken', #entries) end
+  if #entries > 0 then increment(keys.meta, 'taken', #entries) end
   return nil, #entries
 end
 
@@ -174,7 +174,7 @@ else
     if field.name == group then reply[6] = field['last-delivered-id'] end
   end
 end
-if lost > 0 then tally(keys.meta, 'lost', lost) end
+if lost > 0 then increment(keys.meta, 'lost', lost) end
 reply[3] = external_next_us(keys, time)
 tell_aside(keys.meta, reply)
 return reply

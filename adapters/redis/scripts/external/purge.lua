@@ -28,7 +28,7 @@ local count = left + call('ZCARD', wait) + call('ZCARD', run) +
 for _, jobs in ipairs(call('HVALS', auto)) do
   count = count + number_of(jobs)
 end
-tally(meta, 'purged', left)
+increment(meta, 'purged', left)
 call('UNLINK', wait, run, lease, held, past, dead, auto)
 if group == '' then
   call('UNLINK', source)

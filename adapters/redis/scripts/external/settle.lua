@@ -64,7 +64,7 @@ local function take_auto(token, jobs)
   local taken = min(left, jobs)
   if left > jobs then
     needs_no_room(run)
-    tally(auto, digits(token), -jobs)
+    increment(auto, digits(token), -jobs)
   elseif left > 0 then
     call('HDEL', auto, digits(token))
   end
@@ -159,7 +159,7 @@ for token in pairs(tokens) do
   end
 end
 for name, jobs in pairs(count) do
-  tally(meta, name, jobs)
+  increment(meta, name, jobs)
 end
 
 drop_oldest(meta, dead, tonumber(ARGV[3]), held, past)

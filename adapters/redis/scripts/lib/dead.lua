@@ -10,7 +10,7 @@ local function drop_oldest(meta, dead, most, one, other)
   for i = 1, #oldest, 2 do dropped[#dropped + 1] = oldest[i] end
   call('HDEL', one, unpack(dropped))
   call('HDEL', other, unpack(dropped))
-  tally(meta, 'dropped', #dropped)
+  increment(meta, 'dropped', #dropped)
 end
 
 -- Jobs that die now: { id, record, ... }.

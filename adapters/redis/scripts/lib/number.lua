@@ -16,9 +16,20 @@ local function number_of(value, otherwise)
   return otherwise or 0
 end
 
+-- Numbers beyond 14 digits lose their end in `..`.
+local function digits(number) return string.format('%.0f', number) end
+
+-- redis.call(command, key, ...) with a list of any length, 1,000 elements at a
+-- time.
+local function call_list(command, key, list)
+  for from = 1, #list, 1000 do
+    redis.call(command, key, unpack(list, from, math.min(from + 999, #list)))
+  end
+end
+
 -- HINCRBY. A field that is no number begins again with 0; or with `first` where
 -- it must grow, as tokens do, and be above 0.
-local function tally(key, field, by, first)
+local function increment(key, field, by, first)
   if by == 0 then return end
   local sum = redis.pcall('HINCRBY', key, field, by)
   if type(sum) == 'number' then
@@ -31,13 +42,13 @@ local function tally(key, field, by, first)
   end
   set_aside = set_aside + 1
   sum = (first or 0) + by
-  redis.call('HSET', key, field, string.format('%.0f', sum))
+  redis.call('HSET', key, field, digits(sum))
   return sum
 end
 
 local function tell_aside(meta, reply)
   if set_aside == 0 then return end
-  tally(meta, 'dropped', set_aside)
+  increment(meta, 'dropped', set_aside)
   reply[#reply + 1] = set_aside
 end
 

@@ -22,6 +22,6 @@ if tonumber(ARGV[1]) > number_of(call('HGET', late, max), -1) then
   call('HSET', late, max, ARGV[1])
 end
 for i = 2, #ARGV, 2 do
-  tally(late, slot .. ':' .. ARGV[i], tonumber(ARGV[i + 1]))
+  increment(late, slot .. ':' .. ARGV[i], tonumber(ARGV[i + 1]))
 end
 return 1

@@ -23,7 +23,7 @@ local function begin_again(new_kind)
   for _, field in ipairs(call('HKEYS', meta)) do
     if not KEPT[field] then call('HDEL', meta, field) end
   end
-  last = string.format('%.0f', last)
+  last = digits(last)
   call('HSET', meta, 'claimed', last, 'returned', last, 'token', last)
   if new_kind ~= 'bounded' and call('HGET', options, 'lease') == 'none' then
     call('HDEL', options, 'lease')
@@ -53,4 +53,4 @@ for i = 2, #ARGV, 2 do
     end
   end
 end
-return { tally(meta, 'revision', 1) }
+return { increment(meta, 'revision', 1) }
