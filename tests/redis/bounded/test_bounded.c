@@ -388,7 +388,7 @@ static int64_t claim_late(struct host *host, size_t room)
 
 static void add_to_groups(struct host *host, int count)
 {
-    char group[8];
+    char group[16];
 
     for (int i = 0; i < count; i++) {
         (void)snprintf(group, sizeof(group), "g%d", i);
