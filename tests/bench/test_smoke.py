@@ -277,6 +277,14 @@ def groups_accounts_for_every_event_and_keeps_their_order(place):
 
 
 @test
+def workers_killed_after_everything_ran_have_lost_nothing(place):
+    killed = rows(place, "groups", "--jobs", "1000", "--for", "100ms",
+                  "--repeat", "4")[1]
+    expect(0, killed["lost"])
+    expect(0, killed["ran_dropped"])
+
+
+@test
 def tables_have_a_heading_and_lines(place):
     done = bench(place, "floor", "--jobs", "100", "--repeat", "2")
     lines = done.stdout.splitlines()
