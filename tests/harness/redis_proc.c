@@ -23,8 +23,9 @@ enum {
     ANSWER_DEADLINE_S = 20,
     ARGS_MAX = 64,
     TEXT_CAP = 64 * 1024,
-    FIRST_PORT = 20000, /* below the ephemeral range */
-    PORTS = 10000,
+    FIRST_PORT = 20000, /* below the ephemeral range, with BUS as well */
+    PORTS = 2768,
+    BUS = 10000, /* from a node's port to that of its cluster's bus */
     INHERITED_FDS_MAX = 256
 };
 
@@ -94,7 +95,8 @@ static void choose_port(struct redis_proc *proc)
 {
     int port = FIRST_PORT + (int)(getpid() * 7 % PORTS);
 
-    for (int i = 0; i < PORTS && !port_is_free(port); i++)
+    for (int i = 0;
+         i < PORTS && !(port_is_free(port) && port_is_free(port + BUS)); i++)
         port = FIRST_PORT + (port - FIRST_PORT + 1) % PORTS;
     (void)snprintf(proc->port, sizeof(proc->port), "%d", port);
 }
