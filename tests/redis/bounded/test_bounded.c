@@ -386,14 +386,17 @@ static int64_t claim_late(struct host *host, size_t room)
     return host->claimed.rest_us;
 }
 
+/* In one call: what a claim was offered is its worker's for 50 ms only. */
 static void add_to_groups(struct host *host, int count)
 {
+    int added = host->added;
     char group[16];
 
     for (int i = 0; i < count; i++) {
         (void)snprintf(group, sizeof(group), "g%d", i);
-        event_add(host, group, 1);
+        events_send(host, group, 1, 1);
     }
+    AWAIT(host->added == added + count);
 }
 
 /* Each of these claims takes of groups that the one before it was offered. */
