@@ -125,8 +125,7 @@ struct weir__lane {
     bool is_async;      /* runs have been pending */
     int64_t window_ns;  /* since when ends of pending runs are counted */
     size_t window_count;
-    struct weir__lane_deadline
-        claim_at; /* in the heap while sleeping or resting */
+    struct weir__lane_deadline claim_at;   /* in the heap: asleep, resting */
     struct weir__lane_deadline renew_at;   /* in the heap while jobs are held */
     struct weir__lane_deadline timeout_at; /* while runs are pending */
     int64_t renewed_ns; /* since when all that is held is surely under lease */

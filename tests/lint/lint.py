@@ -21,7 +21,8 @@ import tempfile
 
 C_LIBRARY = frozenset("""
     assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h iso646.h
-    limits.h locale.h malloc.h math.h setjmp.h signal.h stdalign.h stdarg.h stdatomic.h
+    limits.h locale.h malloc.h math.h setjmp.h signal.h stdalign.h stdarg.h
+    stdatomic.h
     stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h
     tgmath.h threads.h time.h uchar.h wchar.h wctype.h
     arpa/inet.h dirent.h fcntl.h fnmatch.h glob.h grp.h langinfo.h libgen.h

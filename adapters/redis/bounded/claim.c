@@ -318,7 +318,7 @@ static void drop_leases(struct weir__bounded_claim *claim)
     }
 }
 
-/* Ends the ask. */
+/* Ends the claim. */
 static void deliver(struct weir__bounded_claim *claim)
 {
     struct weir__bounded_topic *topic = claim->topic;
