@@ -10,7 +10,7 @@
  *              +-------<-- BACKOFF --<------+    any loss or deadline
  *   any --> CLOSED
  *
- * andshake: AUTH, SELECT, CLIENT SETNAME; users' commands wait until it is
+ * Handshake: AUTH, SELECT, CLIENT SETNAME; users' commands wait until it is
  * through. A script is loaded ahead of its first call on each connection.
  * Back-off is jittered, 50 ms to 5 s, and starts over only after the
  * connection was READY for 5 s; then the first one is 50 ms at most. Where
