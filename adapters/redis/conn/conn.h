@@ -10,8 +10,9 @@
  *              +-------<-- BACKOFF --<------+    any loss or deadline
  *   any --> CLOSED
  *
- * Handshake: AUTH, SELECT, CLIENT SETNAME; users' commands wait until it is
- * through. A script is loaded ahead of its first call on each connection.
+ * Handshake: AUTH, SELECT, CLIENT SETNAME, and where it is wanted what tells
+ * who answers; users' commands wait until it is through. A script is loaded
+ * ahead of its first call on each connection.
  * Back-off is jittered, 50 ms to 5 s, and starts over only after the
  * connection was READY for 5 s; then the first one is 50 ms at most. Where
  * login or rights are refused, it is 5 s to 10 s and each attempt is logged as
@@ -50,7 +51,7 @@ struct ev_loop;
 struct redisReply;
 struct weir__conn;
 
-enum { WEIR__CONN_NAME_MAX = 96 };
+enum { WEIR__CONN_NAME_MAX = 96, WEIR__IDENTITY_LEN = 16 };
 
 struct weir__conn_options {
     struct ev_loop *loop;              /* kept */
@@ -71,6 +72,8 @@ struct weir__conn_options {
     /* It stands beside another one to the same server, which tells what becomes
      * of that: of this one only debug messages say that it came or was lost. */
     bool is_beside;
+    /* The handshake asks for weir__conn_client_id and what follows it. */
+    bool wants_identity;
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
      * Never runs inside a call into this module. May be NULL. */
@@ -91,6 +94,19 @@ int weir__conn_open(const struct weir__conn_options *options,
 void weir__conn_close(struct weir__conn *conn);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
+
+/* What the last handshake learned of the server; still so while on_state tells
+ * of the loss. 0, "", 0: not known, for example where it may not be asked. */
+
+/* The number of this connection, which the server gives once only. */
+int64_t weir__conn_client_id(const struct weir__conn *conn);
+
+/* Another one after each start of a server: WEIR__IDENTITY_LEN hexadecimal
+ * digits, which last as long as the connection and until the next handshake. */
+const char *weir__conn_identity(const struct weir__conn *conn);
+
+/* What its clock said then, in ms since 1970. */
+int64_t weir__conn_server_ms(const struct weir__conn *conn);
 
 /* `reply` is borrowed and NULL unless code is WEIR_OK or WEIR_ESERVER (an
  * error reply; its text is reply->str). Other codes: WEIR_ECONN (never sent),

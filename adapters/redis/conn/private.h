@@ -7,6 +7,7 @@
  *   state.c  the state machine: connecting, handshake, losing, backing off,
  *   queue.c  requests on their way: sending, matching replies, giving up; what
  *            is wrong with the connection is noted there for state.c,
+ *   identity.c  who answers: what the handshake was told,
  *   glue.c   hiredis on the loop.
  *
  * Each calls the ones below it only.
@@ -64,6 +65,13 @@ struct weir__command_list {
     struct weir__command *last; /* undefined while first is NULL */
 };
 
+/* What a server says of itself. */
+struct weir__identity {
+    int64_t client_id;
+    int64_t server_ms;
+    char text[WEIR__IDENTITY_LEN + 1];
+};
+
 struct weir__conn {
     uint32_t magic;
     int depth; /* enters without their leave */
@@ -93,6 +101,7 @@ struct weir__conn {
     ev_timer patience; /* the oldest request without a connection */
 
     size_t handshake_left;                                /* replies to come */
+    struct weir__identity identity;                       /* as of the last */
     const struct weir__script *loaded[WEIR__SCRIPTS_MAX]; /* on this one */
     size_t loaded_count;
     unsigned attempts; /* since the connection was last stable */
@@ -124,6 +133,15 @@ void weir__conn_change_state(struct weir__conn *conn,
                              enum weir__conn_state state);
 void weir__conn_connect(struct weir__conn *conn);
 void weir__conn_stop_timers(struct weir__conn *conn);
+
+/* --- conn/identity.c ------------------------------------------------------ */
+
+/* The commands that ask for it, from 0 on; NULL: there are no more. */
+const struct weir_slice *weir__identity_question(size_t index);
+
+/* Take what answers any of them; other answers tell nothing. */
+void weir__identity_note(struct weir__identity *identity,
+                         const struct redisReply *reply);
 
 /* --- conn/queue.c: clock and timers --------------------------------------- */
 

@@ -187,8 +187,10 @@ static void on_optional_step(redisAsyncContext *context, void *answer,
     struct weir__conn *conn = weir__conn_of(arg);
 
     (void)context; /* the connection's own */
-    if (weir__conn_take_reply(conn, answer))
-        book(conn);
+    if (!weir__conn_take_reply(conn, answer))
+        return;
+    weir__identity_note(&conn->identity, answer);
+    book(conn);
 }
 
 /* Confirmation of the subscription, then every message. hiredis gives it no
@@ -244,6 +246,16 @@ static void send_login(struct weir__conn *conn, struct weir__buf *step)
     send_step(conn, step, on_step);
 }
 
+static void send_identity(struct weir__conn *conn, struct weir__buf *step)
+{
+    const struct weir_slice *question;
+
+    for (size_t i = 0; (question = weir__identity_question(i)) != NULL; i++) {
+        weir__buf_append(step, question->ptr, question->len);
+        send_step(conn, step, on_optional_step);
+    }
+}
+
 /* All at once: commands run in order, and only their answers decide. PING is
  * there for a server that cannot serve yet, which lets the others pass. */
 static void send_handshake(struct weir__conn *conn)
@@ -253,6 +265,7 @@ static void send_handshake(struct weir__conn *conn)
     WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
     conn->handshake_left = 0;
     conn->loaded_count = 0;
+    conn->identity = (struct weir__identity){0};
     send_login(conn, &step);
     if (conn->url.db != 0) {
         weir__resp_command(&step, 2);
@@ -267,6 +280,8 @@ static void send_handshake(struct weir__conn *conn)
         weir__resp_str(&step, conn->name);
         send_step(conn, &step, on_optional_step);
     }
+    if (conn->options.wants_identity)
+        send_identity(conn, &step);
     weir__resp_command(&step, 1);
     weir__resp_str(&step, "PING");
     send_step(conn, &step, on_step);

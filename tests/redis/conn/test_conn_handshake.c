@@ -114,6 +114,74 @@ TEST(database_and_name_of_the_connection_are_set)
     EXPECT_STR("v", redis_text(redis, "GET k"));
 }
 
+/* --- who answers --------------------------------------------------------- */
+
+static void expect_identity(struct redis_proc *redis, const struct fixture *f)
+{
+    char line[64], run_id[64];
+    int64_t ms = weir__conn_server_ms(f->conn);
+
+    (void)snprintf(line, sizeof(line), "id=%lld ",
+                   (long long)weir__conn_client_id(f->conn));
+    EXPECT_CONTAINS(line, redis_text(redis, "CLIENT LIST"));
+    EXPECT_INT(WEIR__IDENTITY_LEN, strlen(weir__conn_identity(f->conn)));
+    (void)snprintf(run_id, sizeof(run_id), "run_id:%s",
+                   weir__conn_identity(f->conn));
+    EXPECT_CONTAINS(run_id, redis_text(redis, "INFO server"));
+    EXPECT_TRUE(ms > 0 && redis_int(redis, "EVAL %s 0",
+                                    "return tonumber(redis.call('TIME')[1])") <=
+                              ms / 1000 + 60);
+}
+
+TEST(who_asks_for_it_is_told_which_run_of_which_server_answers)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+    char before[WEIR__IDENTITY_LEN + 1];
+
+    f->options.wants_identity = true;
+    fixture_open(f);
+    EXPECT_STR("", weir__conn_identity(f->conn));
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_INT(4, weir__conn_sent(f->conn)); /* PING and three questions */
+    expect_identity(redis, f);
+    memcpy(before, weir__conn_identity(f->conn), sizeof(before));
+    EXPECT_TRUE(redis_int(redis, "CLIENT KILL TYPE normal") >= 1);
+    FIXTURE_WAIT(f, f->readies == 2);
+    expect_identity(redis, f);
+    EXPECT_STR(before, weir__conn_identity(f->conn));
+    redis_restart(redis);
+    FIXTURE_WAIT(f, f->readies == 3);
+    expect_identity(redis, f);
+    EXPECT_TRUE(strcmp(before, weir__conn_identity(f->conn)) != 0);
+}
+
+TEST(a_server_that_tells_nothing_of_itself_is_good_enough)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    EXPECT_STR("OK", redis_text(redis, "ACL SETUSER default -info -client|id "
+                                       "-time"));
+    f->options.wants_identity = true;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_STR("", weir__conn_identity(f->conn));
+    EXPECT_INT(0, weir__conn_client_id(f->conn));
+    EXPECT_INT(0, weir__conn_server_ms(f->conn));
+}
+
+TEST(who_does_not_ask_is_told_nothing_of_the_server)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_INT(1, weir__conn_sent(f->conn));
+    EXPECT_STR("", weir__conn_identity(f->conn));
+}
+
 /* --- scripts ------------------------------------------------------------- */
 
 TEST(a_script_is_loaded_ahead_of_its_first_call_on_each_connection)

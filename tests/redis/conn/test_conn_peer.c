@@ -36,6 +36,33 @@ TEST(a_server_that_is_loading_is_tried_again_later)
     fixture_expect(f, 0, 1, WEIR_OK, "OK");
 }
 
+static struct fixture *told(const char *bytes)
+{
+    const struct resp_rule rule = {.command = 3, .bytes = bytes};
+    struct resp_peer *peer = resp_peer_start(&rule, 1);
+    struct fixture *f = fixture_new(resp_peer_socket(peer));
+
+    f->options.wants_identity = true;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_INT(0, weir__conn_client_id(f->conn));
+    return f;
+}
+
+TEST(what_is_no_identity_is_taken_for_none)
+{
+    EXPECT_STR("", weir__conn_identity(told("$-1\r\n")->conn));
+    EXPECT_STR("", weir__conn_identity(told("$7\r\nrun_id:\r\n")->conn));
+    EXPECT_STR("", weir__conn_identity(
+                       told("$23\r\nrun_id:0123456789abcdeX\r\n")->conn));
+    EXPECT_STR(
+        "0123456789abcdef",
+        weir__conn_identity(told("$23\r\nrun_id:0123456789abcdef\r\n")->conn));
+    EXPECT_INT(0, weir__conn_server_ms(told("*1\r\n:7\r\n")->conn));
+    (void)told(":-5\r\n");
+    (void)told(":0\r\n");
+}
+
 static void expect_sent_again_after(const char *bytes)
 {
     const struct resp_rule rule = {
