@@ -7,25 +7,16 @@
 # the next time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. tests/install/clean_debian.sh
 
 suite=${WEIR_SUITE:-bookworm}
 dir=$(realpath -m "${1:-/var/tmp/weir-package}")
 failed=0
 
-# Commands in a copy of the clean system; what they start ends with them.
-inside() { # NAME SCRIPT
-    unshare --mount --pid --fork --kill-child bash -euc '
-        mount -t proc proc "$1/proc"
-        exec env -i HOME=/root LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-            DEBIAN_FRONTEND=noninteractive \
-            chroot "$1" bash -euo pipefail -c "$2" </dev/null
-    ' inside "$dir/$1" "$2"
-}
-
 check() { # WHAT NAME SCRIPT [TEXT...]
     local what=$1 name=$2 script=$3 out text
     shift 3
-    if ! out=$(inside "$name" "$script" 2>&1); then
+    if ! out=$(inside "$dir/$name" "$script" 2>&1); then
         printf '%s\nFAILED %s\n' "$out" "$what"
         failed=$((failed + 1))
         return
@@ -45,20 +36,12 @@ fresh() { # NAME
     cp -a "$dir/base" "$dir/$1"
 }
 
-# --- the clean system ----------------------------------------------------------
-mkdir -p "$dir"
-if [ ! -e "$dir/base/.complete" ]; then
-    rm -rf --one-file-system "${dir:?}/base"
-    debootstrap --variant=minbase "$suite" "$dir/base" >"$dir/debootstrap.log"
-    printf '#!/bin/sh\nexit 101\n' >"$dir/base/usr/sbin/policy-rc.d"
-    chmod +x "$dir/base/usr/sbin/policy-rc.d"
-    touch "$dir/base/.complete"
-fi
+make_debian "$suite" "$dir/base"
 
 # --- making the package --------------------------------------------------------
 fresh builder
 git clone -q --no-hardlinks . "$dir/builder/root/weir"
-inside builder '
+inside "$dir/builder" '
     cd /root/weir
     ./run build
     apt-get -qq -o Dpkg::Use-Pty=0 install dpkg-dev file
