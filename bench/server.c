@@ -187,14 +187,14 @@ static int start_own(struct bench_server *server,
 
 static int introduce(redisContext *context, const struct weir__redis_url *url)
 {
+    char password[WEIR__REDIS_PASSWORD_CAP];
     redisReply *reply = NULL;
-    bool ok = true;
+    bool ok = weir__redis_url_password(url, password, NULL) == WEIR_OK;
 
-    if (url->password[0] != '\0') {
-        reply =
-            url->user[0] != '\0'
-                ? redisCommand(context, "AUTH %s %s", url->user, url->password)
-                : redisCommand(context, "AUTH %s", url->password);
+    if (ok && password[0] != '\0') {
+        reply = url->user[0] != '\0'
+                    ? redisCommand(context, "AUTH %s %s", url->user, password)
+                    : redisCommand(context, "AUTH %s", password);
         ok = reply != NULL && reply->type == REDIS_REPLY_STATUS;
         freeReplyObject(reply);
     }
@@ -216,8 +216,10 @@ struct redisContext *bench_server_connect(const struct bench_server *server,
 
     if (weir__redis_url_parse(server->url, &url, err) < 0)
         return NULL;
-    context = url.is_unix ? redisConnectUnixWithTimeout(url.host, limit)
-                          : redisConnectWithTimeout(url.host, url.port, limit);
+    context = url.is_unix
+                  ? redisConnectUnixWithTimeout(url.hosts[0].name, limit)
+                  : redisConnectWithTimeout(url.hosts[0].name,
+                                            url.hosts[0].port, limit);
     if (context != NULL && context->err == 0 &&
         introduce(context, &url) == WEIR_OK)
         return context;

@@ -29,8 +29,10 @@ static const char *const words[] = {
 
 static bool is_local(const struct weir__redis_url *url)
 {
-    return url->is_unix || strcmp(url->host, "localhost") == 0 ||
-           strncmp(url->host, "127.", 4) == 0;
+    const char *host = url->hosts[0].name;
+
+    return url->is_unix || strcmp(host, "localhost") == 0 ||
+           strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
 /* Asked through a connection that is there. */

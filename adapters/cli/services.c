@@ -395,7 +395,7 @@ static bool has_password(const char *url)
     struct weir__redis_url parsed;
 
     return url != NULL && weir__redis_url_parse(url, &parsed, NULL) == 0 &&
-           parsed.password[0] != '\0';
+           (parsed.password[0] != '\0' || parsed.sentinel_password[0] != '\0');
 }
 
 /* Among the options that the file gives. */

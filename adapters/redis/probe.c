@@ -104,12 +104,12 @@ static redisContext *reach(const struct weir__redis_url *url, int limit_ms)
 {
     const struct timeval limit = {.tv_sec = limit_ms / 1000,
                                   .tv_usec = limit_ms % 1000 * 1000};
+    const char *host = url->hosts[0].name;
     redisContext *context =
-        url->is_unix
-            ? redisConnectUnixWithTimeout(url->host, limit)
-            : redisConnectWithTimeout(
-                  strcmp(url->host, "localhost") == 0 ? "127.0.0.1" : url->host,
-                  url->port, limit);
+        url->is_unix ? redisConnectUnixWithTimeout(host, limit)
+                     : redisConnectWithTimeout(
+                           strcmp(host, "localhost") == 0 ? "127.0.0.1" : host,
+                           url->hosts[0].port, limit);
 
     if (context != NULL && context->err == 0)
         (void)redisSetTimeout(context, limit); /* connecting has its own */
@@ -129,10 +129,13 @@ static int demand(struct weir__probe *probe, const char *const *words,
 static int log_in(struct weir__probe *probe, const struct weir__redis_url *url,
                   struct weir_error *err)
 {
-    const char *simple[] = {"AUTH", url->password, NULL};
-    const char *named[] = {"AUTH", url->user, url->password, NULL};
+    char password[WEIR__REDIS_PASSWORD_CAP];
+    const char *simple[] = {"AUTH", password, NULL};
+    const char *named[] = {"AUTH", url->user, password, NULL};
 
-    if (url->password[0] == '\0')
+    if (weir__redis_url_password(url, password, err) != WEIR_OK)
+        return WEIR_ECONN;
+    if (password[0] == '\0')
         return WEIR_OK;
     return demand(probe, url->user[0] != '\0' ? named : simple, err);
 }

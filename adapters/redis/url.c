@@ -1,280 +1,378 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/url.h"
-
 #include <arpa/inet.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/url_private.h"
 #include "core/error.h"
+#include "core/text.h"
 
 enum {
     DEFAULT_PORT = 6379,
+    SENTINEL_PORT = 26379,
     MAX_PORT = 65535,
-    MAX_DB = 1000000,
     MAX_SOCKET_PATH = 107 /* sun_path without its NUL */
 };
 
-/* A part of the address, from `ptr` up to `end`. */
-struct part {
-    const char *ptr;
-    const char *end;
+static const char default_prefix[] = "weir";
+
+static int refuse(const char *why, struct weir_error *err)
+{
+    return weir__error_set(err, WEIR_EINVAL, WEIR__REDIS_URL "%s", why);
+}
+
+/* --- schemes -------------------------------------------------------------- */
+
+static const struct scheme {
+    const char *text;
+    bool is_tls;
+    bool is_sentinel;
+    bool is_unix;
+} schemes[] = {
+    {"redis://", false, false, false},
+    {"rediss://", true, false, false},
+    {"redis+sentinel://", false, true, false},
+    {"rediss+sentinel://", true, true, false},
+    {"unix://", false, false, true},
 };
 
-static size_t part_len(struct part part)
-{
-    return (size_t)(part.end - part.ptr);
-}
+enum { SCHEMES = sizeof(schemes) / sizeof(schemes[0]) };
 
-/* The first or last `c` in the part, or NULL. */
-static const char *find(struct part part, char c)
-{
-    return part.ptr == part.end ? NULL : memchr(part.ptr, c, part_len(part));
-}
-
-static const char *find_last(struct part part, char c)
-{
-    const char *found = NULL;
-
-    for (const char *at = part.ptr; at < part.end; at++)
-        if (*at == c)
-            found = at;
-    return found;
-}
-
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* Copies a part that must fit; `name` is for the sentence. */
-static int copy(struct part part, char *to, size_t cap, struct weir_error *err)
-{
-    if (part_len(part) >= cap)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: host or path longer than %zu "
-                               "bytes",
-                               cap - 1);
-    memcpy(to, part.ptr, part_len(part));
-    to[part_len(part)] = '\0';
-    return WEIR_OK;
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-/* Percent-decodes user or password; the sentence names which, never what. */
-static int decode(struct part part, char *to, size_t cap, const char *name,
-                  struct weir_error *err)
-{
-    size_t used = 0;
-
-    for (const char *at = part.ptr; at < part.end; at++) {
-        int c = (unsigned char)*at;
-
-        if (c == '%') {
-            int high = part.end - at > 2 ? hex_value(at[1]) : -1;
-            int low = part.end - at > 2 ? hex_value(at[2]) : -1;
-
-            c = high < 0 || low < 0 ? 0 : high * 16 + low;
-            at += 2;
-        }
-        if (c == 0)
-            return weir__error_set(err, WEIR_EINVAL,
-                                   "redis address: bad %%-sequence in the %s",
-                                   name);
-        if (used + 1 >= cap)
-            return weir__error_set(err, WEIR_EINVAL,
-                                   "redis address: %s longer than %zu bytes",
-                                   name, cap - 1);
-        to[used++] = (char)c;
-    }
-    to[used] = '\0';
-    return WEIR_OK;
-}
-
-/* Decimal digits only. */
-static int number(struct part part, uint32_t max, const char *name,
-                  uint32_t *ret_value, struct weir_error *err)
-{
-    uint32_t value = 0;
-    bool is_good = part_len(part) > 0 && part_len(part) <= 7;
-
-    for (const char *at = part.ptr; is_good && at < part.end; at++) {
-        is_good = *at >= '0' && *at <= '9';
-        value = value * 10 + (uint32_t)(*at - '0');
-    }
-    if (!is_good || value > max)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: %s must be a number up to %u",
-                               name, max);
-    *ret_value = value;
-    return WEIR_OK;
-}
-
-/* user:password, :password */
-static int parse_login(struct part part, struct weir__redis_url *url,
+static int take_scheme(struct weir__url_part *rest, struct weir__redis_url *url,
                        struct weir_error *err)
 {
-    const char *colon = find(part, ':');
-    int rc;
+    for (size_t i = 0; i < SCHEMES; i++) {
+        size_t len = strlen(schemes[i].text);
 
-    if (colon == NULL || colon + 1 == part.end)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: before '@' must stand "
-                               "user:password or :password");
-    rc = decode((struct part){part.ptr, colon}, url->user, sizeof(url->user),
-                "user", err);
-    if (rc != WEIR_OK)
-        return rc;
-    return decode((struct part){colon + 1, part.end}, url->password,
-                  sizeof(url->password), "password", err);
+        if (strncmp(rest->ptr, schemes[i].text, len) != 0)
+            continue;
+        rest->ptr += len;
+        url->is_tls = schemes[i].is_tls;
+        url->is_sentinel = schemes[i].is_sentinel;
+        url->is_unix = schemes[i].is_unix;
+        return WEIR_OK;
+    }
+    return refuse("must begin with redis:// or unix://, or with rediss://, "
+                  "redis+sentinel:// or rediss+sentinel://",
+                  err);
 }
 
-/* Resolving a name would block the loop, so only what needs none. */
-static int check_host(const struct weir__redis_url *url, struct weir_error *err)
+/* --- login ---------------------------------------------------------------- */
+
+/* user:password, :password, or user where the password is elsewhere */
+static int parse_login(struct weir__url_part part, struct weir__redis_url *url,
+                       struct weir_error *err)
+{
+    struct weir__url_part user = weir__url_take(&part, ':');
+    int rc;
+
+    if (user.ptr == user.end && part.ptr == part.end)
+        return refuse("before '@' must stand user:password or :password", err);
+    rc = weir__url_decode(user, url->user, sizeof(url->user), "the user", err);
+    if (rc != WEIR_OK)
+        return rc;
+    return weir__url_decode(part, url->password, sizeof(url->password),
+                            "the password", err);
+}
+
+/* --- hosts ---------------------------------------------------------------- */
+
+/* Within brackets. */
+static int check_v6(const char *name, struct weir_error *err)
 {
     uint8_t address[16];
 
-    if (strcmp(url->host, "localhost") == 0 ||
-        inet_pton(AF_INET, url->host, address) == 1 ||
-        inet_pton(AF_INET6, url->host, address) == 1)
+    if (strchr(name, '%') != NULL)
+        return refuse("an IPv6 address with a zone, %..., cannot be used", err);
+    if (inet_pton(AF_INET6, name, address) != 1)
+        return refuse("in brackets must stand an IPv6 address, as in [::1]",
+                      err);
+    return WEIR_OK;
+}
+
+static int check_name(const char *name, struct weir_error *err)
+{
+    static const char known[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (name[0] == '\0')
+        return refuse("a host is missing", err);
+    if (name[strspn(name, known)] == '\0')
         return WEIR_OK;
     return weir__error_set(err, WEIR_EINVAL,
-                           "redis address: host \"%s\" must be a numeric "
-                           "address or localhost",
-                           url->host);
+                           WEIR__REDIS_URL "host \"%s\" must be of letters, "
+                                           "digits, '.', '-' and '_'",
+                           weir__text_quote(weir__slice_str(name), quote));
+}
+
+/* :port, or nothing */
+static int parse_port(struct weir__url_part part, uint16_t fallback,
+                      struct weir__redis_host *host, struct weir_error *err)
+{
+    uint32_t port = fallback;
+    int rc = WEIR_OK;
+
+    if (part.ptr < part.end) {
+        part.ptr++;
+        rc = weir__url_number(part, MAX_PORT, "the port", &port, err);
+    }
+    if (rc == WEIR_OK && port == 0)
+        rc = refuse("the port must not be 0", err);
+    host->port = (uint16_t)port;
+    return rc;
 }
 
 /* host, host:port, [v6], [v6]:port */
-static int parse_host(struct part part, struct weir__redis_url *url,
-                      struct weir_error *err)
+static int parse_host(struct weir__url_part part, uint16_t fallback,
+                      struct weir__redis_host *host, struct weir_error *err)
 {
-    struct part host = part;
-    const char *colon;
-    uint32_t port = DEFAULT_PORT;
+    bool is_v6 = part.ptr < part.end && *part.ptr == '[';
+    struct weir__url_part name = part;
+    const char *end = weir__url_find(part, is_v6 ? ']' : ':');
     int rc;
 
-    if (part.ptr < part.end && *part.ptr == '[') {
-        const char *bracket = find(part, ']');
-
-        if (bracket == NULL)
-            return weir__error_set(err, WEIR_EINVAL,
-                                   "redis address: '[' without ']'");
-        host = (struct part){part.ptr + 1, bracket};
-        part.ptr = bracket + 1;
-        colon = part.ptr == part.end ? NULL : part.ptr;
-    } else {
-        colon = find(part, ':');
-        host.end = colon == NULL ? part.end : colon;
-    }
-    if (colon != NULL) {
-        rc = *colon != ':' ? weir__error_set(err, WEIR_EINVAL,
-                                             "redis address: text after ']'")
-                           : number((struct part){colon + 1, part.end},
-                                    MAX_PORT, "the port", &port, err);
-        if (rc != WEIR_OK)
-            return rc;
-    }
-    if (port == 0)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: the port must not be 0");
-    url->port = (uint16_t)port;
-    rc = copy(host, url->host, sizeof(url->host), err);
-    return rc != WEIR_OK ? rc : check_host(url, err);
+    if (is_v6 && end == NULL)
+        return refuse("'[' without ']'", err);
+    if (!is_v6 && end != weir__url_find_last(part, ':'))
+        return refuse("an IPv6 address must stand in brackets, as in [::1]",
+                      err);
+    name.ptr += is_v6 ? 1 : 0;
+    name.end = end == NULL ? part.end : end;
+    part.ptr = is_v6 ? name.end + 1 : name.end;
+    if (part.ptr < part.end && *part.ptr != ':')
+        return refuse("text after ']'", err);
+    rc = weir__url_copy(name, host->name, sizeof(host->name), "a host", err);
+    if (rc == WEIR_OK)
+        rc = parse_port(part, fallback, host, err);
+    if (rc != WEIR_OK)
+        return rc;
+    return is_v6 ? check_v6(host->name, err) : check_name(host->name, err);
 }
 
-static int parse_tcp(struct part part, struct weir__redis_url *url,
+static int parse_hosts(struct weir__url_part part, struct weir__redis_url *url,
+                       struct weir_error *err)
+{
+    uint16_t fallback = url->is_sentinel ? SENTINEL_PORT : DEFAULT_PORT;
+    bool has_more;
+    int rc;
+
+    do {
+        if (url->host_count == WEIR__REDIS_HOSTS_MAX)
+            return refuse("more than 16 hosts", err);
+        has_more = weir__url_find(part, ',') != NULL;
+        rc = parse_host(weir__url_take(&part, ','), fallback,
+                        &url->hosts[url->host_count], err);
+        url->host_count++;
+    } while (rc == WEIR_OK && has_more);
+    return rc;
+}
+
+/* --- path ----------------------------------------------------------------- */
+
+static int parse_service(struct weir__url_part part,
+                         struct weir__redis_url *url, struct weir_error *err)
+{
+    int rc = weir__url_copy(part, url->service, sizeof(url->service),
+                            "the name behind the sentinels", err);
+
+    if (rc != WEIR_OK)
+        return rc;
+    if (url->service[0] == '\0')
+        return refuse("behind the sentinels must stand the name of what they "
+                      "watch, as in redis+sentinel://host/mymaster",
+                      err);
+    if (check_name(url->service, NULL) != WEIR_OK)
+        return refuse("the name behind the sentinels must be of letters, "
+                      "digits, '.', '-' and '_'",
+                      err);
+    return WEIR_OK;
+}
+
+/* NAME/db of sentinels, else db */
+static int parse_path(struct weir__url_part part, struct weir__redis_url *url,
+                      struct weir_error *err)
+{
+    int rc = WEIR_OK;
+
+    if (url->is_sentinel)
+        rc = parse_service(weir__url_take(&part, '/'), url, err);
+    if (rc == WEIR_OK && part.ptr < part.end)
+        rc = weir__url_db(part, &url->db, err);
+    if (rc == WEIR_OK && !url->is_sentinel && url->host_count > 1 &&
+        url->db != 0)
+        rc = refuse("several hosts are a cluster, which has no databases", err);
+    return rc;
+}
+
+static int parse_tcp(struct weir__url_part part, struct weir__redis_url *url,
                      struct weir_error *err)
 {
-    const char *at = find_last(part, '@'); /* passwords may hold an '@' */
-    const char *slash;
+    const char *at = weir__url_find_last(part, '@'); /* passwords may have it */
     int rc = WEIR_OK;
 
     if (at != NULL) {
-        rc = parse_login((struct part){part.ptr, at}, url, err);
+        rc = parse_login((struct weir__url_part){part.ptr, at}, url, err);
         part.ptr = at + 1;
     }
-    if (rc != WEIR_OK)
-        return rc;
-    slash = find(part, '/');
-    rc = parse_host((struct part){part.ptr, slash == NULL ? part.end : slash},
-                    url, err);
-    if (rc != WEIR_OK || slash == NULL || slash + 1 == part.end)
-        return rc;
-    return number((struct part){slash + 1, part.end}, MAX_DB, "the database",
-                  &url->db, err);
+    if (rc == WEIR_OK)
+        rc = parse_hosts(weir__url_take(&part, '/'), url, err);
+    return rc == WEIR_OK ? parse_path(part, url, err) : rc;
 }
 
-static int parse_unix(struct part part, struct weir__redis_url *url,
+static int parse_unix(struct weir__url_part path, struct weir__redis_url *url,
                       struct weir_error *err)
 {
-    const char *query = find(part, '?');
-    struct part path = {part.ptr, query == NULL ? part.end : query};
-    int rc;
-
-    url->is_unix = true;
-    if (part_len(path) < 2 || *path.ptr != '/')
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: unix:// needs an absolute "
-                               "path, as in unix:///run/redis.sock");
-    rc = copy(path, url->host, MAX_SOCKET_PATH + 1, err);
-    if (rc != WEIR_OK || query == NULL)
-        return rc;
-    if (!starts_with(query, "?db="))
-        return weir__error_set(err, WEIR_EINVAL,
-                               "redis address: after '?' only db=N is known");
-    return number((struct part){query + strlen("?db="), part.end}, MAX_DB,
-                  "the database", &url->db, err);
+    if (weir__url_part_len(path) < 2 || *path.ptr != '/')
+        return refuse("unix:// needs an absolute path, as in "
+                      "unix:///run/redis.sock",
+                      err);
+    url->host_count = 1;
+    return weir__url_copy(path, url->hosts[0].name, MAX_SOCKET_PATH + 1,
+                          "the path", err);
 }
 
-int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
-                          struct weir_error *err)
-{
-    struct part rest = {text, text + strlen(text)};
-    struct weir__redis_url url = {0};
-    int rc;
+/* --- the whole ------------------------------------------------------------ */
 
-    if (starts_with(text, "redis://")) {
-        rest.ptr += strlen("redis://");
-        rc = parse_tcp(rest, &url, err);
-    } else if (starts_with(text, "unix://")) {
-        rest.ptr += strlen("unix://");
-        rc = parse_unix(rest, &url, err);
-    } else if (starts_with(text, "rediss://")) {
-        rc = weir__error_set(err, WEIR_EINVAL,
-                             "redis address: this build has no TLS for "
-                             "rediss://; use a tunnel such as stunnel");
-    } else {
-        rc = weir__error_set(err, WEIR_EINVAL,
-                             "redis address: must begin with redis:// or "
-                             "unix://");
-    }
+int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
+                         struct weir_error *err)
+{
+    struct weir__url_part query = {text, text + strlen(text)}, part;
+    struct weir__redis_url url = {0};
+    int rc = take_scheme(&query, &url, err);
+
+    if (rc != WEIR_OK)
+        return rc;
+    (void)snprintf(url.prefix, sizeof(url.prefix), "%s", default_prefix);
+    part = weir__url_take(&query, '?');
+    /* What follows such a '?' belongs to the login and is not to be shown. */
+    if (!url.is_unix && weir__url_find(query, '@') != NULL)
+        return refuse("an '@' behind a '?'; write %40 and %3F within user, "
+                      "password and parameters",
+                      err);
+    rc = url.is_unix ? parse_unix(part, &url, err) : parse_tcp(part, &url, err);
+    if (rc == WEIR_OK)
+        rc = weir__url_query(query, &url, err);
+    if (rc == WEIR_OK)
+        rc = weir__url_check(&url, err);
     if (rc == WEIR_OK)
         *ret_url = url;
     return rc;
 }
 
+/* A name would be looked up by the loop. */
+static bool is_numeric(const struct weir__redis_url *url)
+{
+    const char *name = url->hosts[0].name;
+    uint8_t address[16];
+
+    return url->is_unix || strcmp(name, "localhost") == 0 ||
+           inet_pton(AF_INET, name, address) == 1 ||
+           inet_pton(AF_INET6, name, address) == 1;
+}
+
+/* What is part of the grammar and cannot be used. */
+static int refuse_unbuilt(const struct weir__redis_url *url,
+                          struct weir_error *err)
+{
+    if (url->is_tls)
+        return refuse("this build has no TLS for rediss://; use a tunnel such "
+                      "as stunnel",
+                      err);
+    if (url->is_sentinel)
+        return refuse("this version does not ask sentinels; give the address "
+                      "of the primary",
+                      err);
+    if (url->host_count > 1)
+        return refuse("several hosts are a cluster, which this version cannot "
+                      "use; give one",
+                      err);
+    if (!is_numeric(url))
+        return weir__error_set(err, WEIR_EINVAL,
+                               WEIR__REDIS_URL "host \"%.200s\" must be a "
+                                               "numeric address or localhost",
+                               url->hosts[0].name);
+    if (strcmp(url->prefix, default_prefix) != 0)
+        return refuse("this version cannot use another prefix than weir", err);
+    return WEIR_OK;
+}
+
+int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
+                          struct weir_error *err)
+{
+    struct weir__redis_url url;
+    int rc = weir__redis_url_read(text, &url, err);
+
+    if (rc == WEIR_OK)
+        rc = refuse_unbuilt(&url, err);
+    if (rc == WEIR_OK)
+        *ret_url = url;
+    return rc;
+}
+
+/* --- printing ------------------------------------------------------------- */
+
+/* What did not fit is left out. */
+struct line {
+    char *ptr;
+    size_t cap;
+    size_t len;
+};
+
+WEIR_PRINTF(2, 3)
+static void append(struct line *line, const char *format, ...)
+{
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(line->ptr + line->len, line->cap - line->len, format, args);
+    va_end(args);
+    if (len > 0)
+        line->len += (size_t)len;
+    if (line->len >= line->cap)
+        line->len = line->cap - 1;
+}
+
+static void append_hosts(struct line *line, const struct weir__redis_url *url)
+{
+    for (size_t i = 0; i < url->host_count; i++) {
+        const struct weir__redis_host *host = &url->hosts[i];
+        bool is_v6 = strchr(host->name, ':') != NULL;
+
+        append(line, "%s%s%s%s:%u", i > 0 ? "," : "", is_v6 ? "[" : "",
+               host->name, is_v6 ? "]" : "", host->port);
+    }
+}
+
+static void append_tcp(struct line *line, const struct weir__redis_url *url)
+{
+    append(line, "redis%s%s://", url->is_tls ? "s" : "",
+           url->is_sentinel ? "+sentinel" : "");
+    if (url->user[0] != '\0')
+        append(line, "%s@", url->user);
+    append_hosts(line, url);
+    if (url->is_sentinel)
+        append(line, "/%s", url->service);
+    if (url->db != 0)
+        append(line, "/%u", url->db);
+}
+
 void weir__redis_url_print(const struct weir__redis_url *url, char *buf,
                            size_t cap)
 {
-    bool is_v6 = strchr(url->host, ':') != NULL;
-    char db[16] = "";
+    struct line line = {buf, cap, 0};
+    const char *mark = "?";
 
-    if (url->db != 0)
-        (void)snprintf(db, sizeof(db), "%s%u", url->is_unix ? "?db=" : "/",
-                       url->db); /* fits */
-    if (url->is_unix)
-        (void)snprintf(buf, cap, "unix://%s%s", url->host, db); /* cut */
+    if (!url->is_unix)
+        append_tcp(&line, url);
     else
-        (void)snprintf(buf, cap, "redis://%s%s%s%s%s:%u%s", url->user,
-                       url->user[0] == '\0' ? "" : "@", is_v6 ? "[" : "",
-                       url->host, is_v6 ? "]" : "", url->port, db); /* cut */
+        append(&line, "unix://%s", url->hosts[0].name);
+    if (url->is_unix && url->db != 0) {
+        append(&line, "?db=%u", url->db);
+        mark = "&";
+    }
+    if (strcmp(url->prefix, default_prefix) != 0 && url->prefix[0] != '\0')
+        append(&line, "%sprefix=%s", mark, url->prefix);
 }

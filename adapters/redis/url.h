@@ -2,26 +2,78 @@
 #ifndef WEIR_REDIS_URL_H
 #define WEIR_REDIS_URL_H
 
-/* Server addresses: redis://[user:pass@]host[:port][/db] and
- * unix:///path.sock[?db=N]. */
+/* Server addresses:
+ *
+ *   redis://[user:pass@]host[:port][,host[:port]]...[/db]
+ *   redis+sentinel://[user:pass@]host[:port][,host[:port]].../NAME[/db]
+ *   rediss://  rediss+sentinel://    the same with TLS
+ *   unix:///path.sock
+ *
+ * and parameters behind a '?', each once, joined by '&':
+ *
+ *   ca= cert= key= server_name= verify=none    where there is TLS
+ *   sentinel_user= sentinel_password=          where there are sentinels
+ *   password_file= prefix=                     everywhere
+ *   db=                                        behind the path of a socket
+ *
+ * User, password and what parameters say are percent-decoded. A host is a name,
+ * an IPv4 address, or an IPv6 address in brackets. */
 
 #include <weir/base.h>
 
+enum {
+    WEIR__REDIS_HOSTS_MAX = 16,
+    WEIR__REDIS_PASSWORD_CAP = 2048, /* tokens of services are long */
+    WEIR__REDIS_PREFIX_CAP = 33,
+    WEIR__REDIS_TEXT_CAP = 256 /* of host names, paths of files */
+};
+
+struct weir__redis_host {
+    char name[WEIR__REDIS_TEXT_CAP]; /* IPv6 without brackets */
+    uint16_t port;                   /* 0 for a socket */
+};
+
+/* Texts that were not given are "". */
 struct weir__redis_url {
     bool is_unix;
-    char host[256]; /* or the socket's path, at most 107 bytes */
-    uint16_t port;  /* 0 for a socket */
-    char user[128]; /* percent-decoded; "" when none */
-    char password[256];
+    bool is_tls;
+    bool is_sentinel;
+    bool no_verify;           /* verify=none */
+    bool has_password_in_env; /* used where there is no other */
+    size_t host_count;        /* one at least; of a socket one, its path */
+    struct weir__redis_host hosts[WEIR__REDIS_HOSTS_MAX];
+    char service[128]; /* NAME, as sentinels know it */
+    char user[128];    /* of the data servers, as is the password */
+    char password[WEIR__REDIS_PASSWORD_CAP]; /* that stands in the address */
+    char sentinel_user[128];
+    char sentinel_password[WEIR__REDIS_PASSWORD_CAP];
+    char ca[WEIR__REDIS_TEXT_CAP]; /* files; they could be read */
+    char cert[WEIR__REDIS_TEXT_CAP];
+    char key[WEIR__REDIS_TEXT_CAP];
+    char password_file[WEIR__REDIS_TEXT_CAP];
+    char server_name[WEIR__REDIS_TEXT_CAP];
+    char prefix[WEIR__REDIS_PREFIX_CAP]; /* "weir" where none was given */
     uint32_t db;
 };
 
-/* Parse an address. WEIR_EINVAL with a sentence that never shows a password.
- * rediss:// is refused by name: this build has no TLS. */
+/* Parse an address. WEIR_EINVAL with a sentence that names the part and never
+ * shows a secret. Files that it names are looked at. */
 int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
                           struct weir_error *err);
 
-/* The address without its password, for messages. */
+/* The same for every address of the grammar, also one that this build cannot
+ * use. */
+int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
+                         struct weir_error *err);
+
+/* What to log in with now: the password in the address, that in its file, which
+ * is read anew, or that in the variable WEIR_REDIS_PASSWORD; "": none.
+ * WEIR_EINVAL where the file has none any more, with a sentence. */
+int weir__redis_url_password(const struct weir__redis_url *url,
+                             char ret_password[WEIR__REDIS_PASSWORD_CAP],
+                             struct weir_error *err);
+
+/* The address without passwords and files, for messages; cut to fit. */
 void weir__redis_url_print(const struct weir__redis_url *url, char *buf,
                            size_t cap);
 

@@ -131,7 +131,7 @@ static void expect_time(const char *seconds, enum weir__health health,
     char bytes[120];
     const struct resp_rule rule = {
         .connection = 1, .command = 2, .bytes = bytes}; /* behind PING */
-    struct weir__redis_url url = {.is_unix = true};
+    struct weir__redis_url url = {.is_unix = true, .host_count = 1};
     struct weir__doctor doctor = {0};
     struct weir__probe *probe;
     struct resp_peer *peer;
@@ -139,7 +139,8 @@ static void expect_time(const char *seconds, enum weir__health health,
     (void)snprintf(bytes, sizeof(bytes), "*2\r\n$%zu\r\n%s\r\n$1\r\n0\r\n",
                    strlen(seconds), seconds);
     peer = resp_peer_start(&rule, 1);
-    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    (void)snprintf(url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s",
+                   resp_peer_socket(peer));
     EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
     weir__doctor_clock(&doctor, probe);
     EXPECT_INT(health, find(&doctor, "clock")->health);
@@ -182,12 +183,13 @@ TEST(a_server_that_hangs_up_tells_no_time)
 {
     static const struct resp_rule rule = {
         .connection = 1, .command = 2, .bytes = "*2\r\n$1", .hangs_up = true};
-    struct weir__redis_url url = {.is_unix = true};
+    struct weir__redis_url url = {.is_unix = true, .host_count = 1};
     struct resp_peer *peer = resp_peer_start(&rule, 1);
     struct weir__doctor doctor = {0};
     struct weir__probe *probe;
 
-    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    (void)snprintf(url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s",
+                   resp_peer_socket(peer));
     EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
     weir__doctor_clock(&doctor, probe);
     EXPECT_INT(WEIR__HEALTH_WARNING, find(&doctor, "clock")->health);
@@ -208,7 +210,7 @@ static long slots_of(const char *slots)
         {.connection = 1, .command = 2, .bytes = info},
         {.connection = 1, .command = 6, .bytes = nodes},
     };
-    struct weir__redis_url url = {.is_unix = true};
+    struct weir__redis_url url = {.is_unix = true, .host_count = 1};
     struct weir__facts facts;
     struct weir__probe *probe;
     struct resp_peer *peer;
@@ -220,7 +222,8 @@ static long slots_of(const char *slots)
                    slots);
     (void)snprintf(nodes, sizeof(nodes), "$%zu\r\n%s\r\n", strlen(line), line);
     peer = resp_peer_start(rules, 2);
-    (void)snprintf(url.host, sizeof(url.host), "%s", resp_peer_socket(peer));
+    (void)snprintf(url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s",
+                   resp_peer_socket(peer));
     EXPECT_INT(WEIR_OK, weir__probe_open(&url, WEIR__PROBE_MS, &probe, NULL));
     EXPECT_TRUE(weir__facts_read(probe, &facts));
     count = facts.slots;

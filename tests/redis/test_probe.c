@@ -16,9 +16,9 @@ enum { SOON_MS = 300, LONG_MS = 60000 };
 
 static struct weir__redis_url url_of(const struct resp_peer *peer)
 {
-    struct weir__redis_url url = {.is_unix = true};
+    struct weir__redis_url url = {.is_unix = true, .host_count = 1};
 
-    (void)snprintf(url.host, sizeof(url.host), "%s",
+    (void)snprintf(url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s",
                    resp_peer_socket(peer)); /* fits */
     return url;
 }

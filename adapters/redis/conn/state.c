@@ -117,13 +117,13 @@ static void on_disconnect(const redisAsyncContext *context, int status)
 
 static redisAsyncContext *open_context(const struct weir__redis_url *url)
 {
-    const char *host = url->host;
+    const char *host = url->hosts[0].name;
 
     if (url->is_unix)
         return redisAsyncConnectUnix(host);
     if (strcmp(host, "localhost") == 0) /* names would be looked up */
         host = "127.0.0.1";
-    return redisAsyncConnect(host, url->port);
+    return redisAsyncConnect(host, url->hosts[0].port);
 }
 
 void weir__conn_connect(struct weir__conn *conn)
@@ -235,14 +235,18 @@ static void send_step(struct weir__conn *conn, struct weir__buf *step,
 static void send_login(struct weir__conn *conn, struct weir__buf *step)
 {
     bool has_user = conn->url.user[0] != '\0';
+    char password[WEIR__REDIS_PASSWORD_CAP];
+    struct weir_error err;
 
-    if (conn->url.password[0] == '\0')
+    if (weir__redis_url_password(&conn->url, password, &err) != WEIR_OK)
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s", err.text);
+    if (conn->lost_code != WEIR_OK || password[0] == '\0')
         return;
     weir__resp_command(step, has_user ? 3 : 2);
     weir__resp_str(step, "AUTH");
     if (has_user)
         weir__resp_str(step, conn->url.user);
-    weir__resp_str(step, conn->url.password);
+    weir__resp_str(step, password);
     send_step(conn, step, on_step);
 }
 

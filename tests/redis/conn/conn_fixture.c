@@ -81,7 +81,8 @@ struct fixture *fixture_new(const char *socket_path)
     EXPECT_TRUE(fixture != NULL);
     fixture->loop = ev_loop_new(EVFLAG_AUTO);
     fixture->url.is_unix = true;
-    (void)snprintf(fixture->url.host, sizeof(fixture->url.host), "%s",
+    fixture->url.host_count = 1;
+    (void)snprintf(fixture->url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s",
                    socket_path); /* fits */
     fixture->log = (struct weir__log){.fn = on_log, .arg = fixture};
     fixture->options = (struct weir__conn_options){

@@ -90,8 +90,8 @@ TEST(a_refused_tcp_connection_is_reported)
     struct redis_proc *redis = redis_prepare(&options);
     struct fixture *f = fixture_new("");
 
-    f->url = (struct weir__redis_url){.host = "127.0.0.1",
-                                      .port = (uint16_t)redis_port(redis)};
+    f->url = (struct weir__redis_url){
+        .host_count = 1, .hosts = {{"127.0.0.1", (uint16_t)redis_port(redis)}}};
     fixture_open(f);
     fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
     FIXTURE_WAIT(f, f->losses == 2);

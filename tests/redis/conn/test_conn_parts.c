@@ -38,7 +38,8 @@ void weir__mem_free(void *ptr)
 
 static int open_and_close(struct ev_loop *loop)
 {
-    const struct weir__redis_url url = {.is_unix = true, .host = "/no/such"};
+    const struct weir__redis_url url = {
+        .is_unix = true, .host_count = 1, .hosts = {{"/no/such", 0}}};
     const struct weir__conn_options options = {
         .loop = loop, .url = &url, .name = "name", .channel = "channel"};
     struct weir__conn *conn = NULL;
@@ -68,7 +69,8 @@ TEST(opening_survives_any_allocation_failure)
 TEST(sending_survives_any_allocation_failure)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-    const struct weir__redis_url url = {.is_unix = true, .host = "/no/such"};
+    const struct weir__redis_url url = {
+        .is_unix = true, .host_count = 1, .hosts = {{"/no/such", 0}}};
     const struct weir__conn_options options = {.loop = loop, .url = &url};
     struct weir__conn *conn = NULL;
     int rc = WEIR_ENOMEM;
