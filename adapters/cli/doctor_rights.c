@@ -158,7 +158,6 @@ static const char *const commands[] = {
     "PTTL KEY",
     "GETRANGE KEY 0 1",
     "SETRANGE KEY 0 x",
-    "INCR weir:producers",
     "SADD weir:topics x",
     "SMEMBERS weir:topics",
     "HGET KEY x",

@@ -50,7 +50,7 @@ class Weir:
             with open(os.path.join(scripts, name + ".lua"), "rb") as file:
                 self.scripts[name] = file.read()
         self.sha1 = {}
-        self.producer = self.redis.incr("weir:producers") % (1 << 24)
+        self.producer = self.redis.incr("weir:producers") % (1 << 23)
         self.number = 0
         self.first_name = None
 

@@ -469,15 +469,44 @@ static struct weir__bounded_adds *take(struct weir__bounded_topic *topic)
     return adds;
 }
 
+/* A server that is full takes no names of topics, and says so of events, too.
+ */
+static void on_waited(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__bounded_topic *topic =
+        ((struct weir__bounded_wait *)request)->topic;
+
+    (void)reply;
+    topic->wait.is_sent = false;
+    if (code == WEIR_OK || code == WEIR_ESERVER)
+        weir__bounded_flush_adds(topic);
+    else
+        weir__bounded_fail_adds(&topic->base, code);
+    weir__conn_flush(topic->base.store->commands);
+}
+
+/* Events are named by the server's time. They gather until there is one, and as
+ * long as its first command waits for it. */
+static void wait_for_connection(struct weir__bounded_topic *topic)
+{
+    if (topic->wait.is_sent)
+        return;
+    topic->wait.is_sent = true;
+    topic->wait.topic = topic;
+    topic->wait.request.done = on_waited;
+    weir__redis_register_for(topic->base.store, topic->base.name,
+                             &topic->wait.request);
+}
+
 void weir__bounded_flush_adds(struct weir__bounded_topic *topic)
 {
     struct weir__bounded_adds *adds;
 
     if (topic->adds == NULL || topic->base.store->is_closed)
         return;
-    if (!topic->base.store->has_number) {
-        weir__redis_request_number(
-            topic->base.store); /* its answer flushes them */
+    if (!topic->base.store->is_up) {
+        wait_for_connection(topic);
         return;
     }
     adds = take(topic);

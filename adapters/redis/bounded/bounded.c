@@ -89,14 +89,6 @@ static int claim(struct weir__store_topic *topic,
 
 /* --- what the store asks for -------------------------------------------- */
 
-static void numbered(struct weir__store_topic *topic, int code)
-{
-    if (code == WEIR_OK)
-        weir__bounded_flush_adds(weir__bounded_topic_of(topic));
-    else
-        weir__bounded_fail_adds(topic, code);
-}
-
 /* Settle before claim: what came back frees its group first. */
 static void flush(struct weir__store_topic *base)
 {
@@ -116,7 +108,6 @@ const struct weir__kind weir__bounded_kind = {
     .topic_init = topic_init,
     .topic_fini = topic_fini,
     .flush = flush,
-    .numbered = numbered,
     .followed = weir__bounded_followed,
     .fail_adds = weir__bounded_fail_adds,
     .claim = claim,

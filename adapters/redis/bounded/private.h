@@ -100,6 +100,11 @@ struct weir__bounded_topic {
 
     struct weir__bounded_adds *adds, **adds_end; /* being collected */
     struct weir__bounded_adds *last_adds;
+    struct weir__bounded_wait {
+        struct weir__request request;
+        struct weir__bounded_topic *topic;
+        bool is_sent;
+    } wait; /* of what is collected, for a connection */
 };
 
 struct weir__bounded {

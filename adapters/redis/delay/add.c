@@ -306,14 +306,16 @@ static void fail_planned(struct add_call *call, size_t index)
 }
 
 /* The pack was not staged (its minute passed, the server was out of memory), or
- * another producer has one of this name: once more under a new name, then it is
- * an error. */
-static void stage_again(struct add_call *call, size_t index)
+ * another producer has one of this name, and our number with it: once more
+ * under a new name, then it is an error. */
+static void stage_again(struct add_call *call, size_t index, bool is_taken)
 {
     struct weir__planned_pack planned = call->planned_packs[index];
     struct weir__item *items = &call->adds->items.list[planned.first];
     struct add_call *second = NULL;
 
+    if (is_taken)
+        weir__redis_number_by_chance(call->request.store);
     if (!call->is_second) {
         weir__redis_next_seq(call->request.store, planned.seq);
         second = call_new(call->adds, &planned, 1);
@@ -344,7 +346,7 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
         else if (slot >= 0)
             items[slot].code = WEIR_EEXISTS;
         else if (slot >= -2)
-            stage_again(call, (size_t)index);
+            stage_again(call, (size_t)index, slot == -1);
         else /* somebody wrote over it, or wrote the answer */
             fail_planned(call, (size_t)index);
     }
@@ -452,13 +454,15 @@ static void on_limits(struct weir__request *request, int code,
     weir__delay_flush_adds(topic);
 }
 
-/* If not, the answer that tells them flushes the adds. */
+/* Those of another connection may be old. Without one nobody knows them: jobs
+ * then wait unsent, and as long as this question does. Its answer flushes. */
 static bool knows_limits(struct weir__delay_topic *topic)
 {
+    const struct weir__redis *store = topic->base.store;
     struct weir__buf bytes = {0};
 
     if (topic->asks_limits ||
-        topic->limits_of == topic->base.store->connections)
+        (store->is_up && topic->limits_of == store->connections))
         return !topic->asks_limits;
     topic->limits.request.done = on_limits;
     topic->limits.topic = topic;
@@ -562,8 +566,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic)
     struct weir__adds *adds;
     size_t end;
 
-    if (topic->adds == NULL || !topic->base.store->has_number ||
-        gathers(topic) || !knows_limits(topic))
+    if (topic->adds == NULL || !knows_limits(topic) || gathers(topic))
         return;
     adds = take_adds(topic);
     refuse_bodies(adds, topic->max_body);

@@ -92,29 +92,7 @@ static void write_undeliverable(struct weir__buf *buf,
     weir__buf_fini(&record);
 }
 
-/* --- connections -------------------------------------------------------- */
-
-static void numbered(struct weir__store_topic *base, int code)
-{
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-
-    if (code != WEIR_OK) {
-        weir__delay_fail_adds(base, code);
-        return;
-    }
-    weir__delay_flush_adds(topic);
-    weir__delay_flush_settles(topic);
-}
-
 /* --- flush -------------------------------------------------------------- */
-
-/* New packs need the producer number in their names: of jobs added, and of
- * retries and snoozes. */
-static bool wants_number(const struct weir__delay_topic *topic)
-{
-    return !topic->base.store->has_number &&
-           (topic->adds != NULL || topic->endings.count > 0);
-}
 
 /* Settle before claim: what was settled makes room on the server first. */
 static void flush(struct weir__store_topic *base)
@@ -123,13 +101,9 @@ static void flush(struct weir__store_topic *base)
 
     if (topic->adds != NULL || base->wants_claim)
         weir__topic_register(base);
-    if (wants_number(topic))
-        weir__redis_request_number(base->store); /* its answer flushes them */
     weir__delay_flush_adds(topic);
     weir__delay_flush_settles(topic);
     weir__delay_flush_claim(topic);
-    if (wants_number(topic) && !base->store->asks_number)
-        weir__topic_mark(base); /* a later flush asks for it */
 }
 
 /* --- leases and counts ---------------------------------------------------- */
@@ -208,7 +182,6 @@ const struct weir__kind weir__delay_kind = {
     .connected = weir__fetchers_close, /* it may be another server */
     .hinted = weir__early_fetch_note,
     .flush = flush,
-    .numbered = numbered,
     .fail_adds = weir__delay_fail_adds,
     .leaving = weir__delay_send_settles,
     .closing = weir__fetchers_close,

@@ -148,15 +148,12 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     struct weir__run copy;
     bool is_written;
 
-    if (real->seqs.last == 0 && !real->has_number)
-        return false; /* packs cannot be named yet */
     overdue->stand_in.store = store;
     store->options = real->options;
     store->seqs = real->seqs;
     weir__mem_free(
         store->call_slots.free); /* named by its first pack each time */
     store->call_slots = (struct weir__call_slots){.count = 0};
-    store->has_number = real->has_number;
     store->ahead_ms = real->ahead_ms;
     weir__run_overdue(run, &copy);
     prepare_topic(overdue, topic);

@@ -174,10 +174,6 @@ static void read_page(struct weir__pages *pages,
 {
     struct requeue *requeue = (struct requeue *)pages; /* its first member */
 
-    if (!pages->topic->base.store->has_number) {
-        weir__pages_fetch(pages); /* the connection is a new one: once more */
-        return;
-    }
     requeue->code = read_records(requeue, records);
     if (requeue->code != WEIR_OK)
         finish(pages, requeue->code);

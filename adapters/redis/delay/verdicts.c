@@ -404,8 +404,6 @@ void weir__delay_send_settles(struct weir__store_topic *base)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
-    if (topic->endings.count > 0 && !topic->base.store->has_number)
-        return; /* its answer flushes them */
     send_all(topic);
     weir__delay_clear_verdicts(topic);
     while (topic->done != NULL) {

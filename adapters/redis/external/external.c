@@ -52,13 +52,6 @@ static void fail_adds(struct weir__store_topic *topic, int code)
     weir__external_fail_adds(weir__external_topic_of(topic), code);
 }
 
-/* Adds wait for no number; settles are asked for again after a reconnect. */
-static void numbered(struct weir__store_topic *topic, int code)
-{
-    if (code == WEIR_OK)
-        weir__external_flush_settles(weir__external_topic_of(topic));
-}
-
 /* Workers wait for entries by a connection of their own: external/wait.c. */
 static void woken(struct weir__store_topic *topic)
 {
@@ -138,34 +131,29 @@ static void flush(struct weir__store_topic *base)
     if (topic->adds != NULL || topic->base.wants_claim)
         weir__topic_register(&topic->base);
     weir__external_flush_adds(topic);
-    if (!topic->has_moves || base->store->has_number)
-        weir__external_flush_settles(topic);
-    else
-        weir__redis_request_number(base->store); /* its answer flushes them */
+    weir__external_flush_settles(topic);
     weir__external_flush_claim(topic);
-    if (topic->has_moves && !base->store->asks_number)
-        weir__topic_mark(base); /* a later flush asks for it */
 }
 
 /* What differs is how an entry is taken, waited for and added. */
-#define EXTERNAL_KIND(kind_name)                                          \
-    {                                                                     \
-        .name = (kind_name),                                              \
-        .topic_size = sizeof(struct weir__external_topic),                \
-        .shared_size = sizeof(struct weir__external),                     \
-        .shared_fini = shared_fini, .topic_init = topic_init,             \
-        .topic_fini = topic_fini, .serve = serve, .listen = listen,       \
-        .woken = woken, .flush = flush, .numbered = numbered,             \
-        .followed = followed, .fail_adds = fail_adds, .closing = closing, \
-        .settle = weir__external_settle, .start = weir__external_start,   \
-        .renew = weir__external_renew, .is_unleased = is_unleased,        \
-        .add = weir__external_add, .requeue = weir__external_requeue,     \
-        .purge = weir__external_purge, .forget = weir__external_forget,   \
-        .dead = weir__external_dead, .list = weir__external_list,         \
-        .stats = weir__external_stats,                                    \
-        .undeliverable = &weir__script_external_undeliverable,            \
-        .undeliverable_keys = "meta dead held past relay",                \
-        .write_undeliverable = weir__external_write_undeliverable,        \
+#define EXTERNAL_KIND(kind_name)                                        \
+    {                                                                   \
+        .name = (kind_name),                                            \
+        .topic_size = sizeof(struct weir__external_topic),              \
+        .shared_size = sizeof(struct weir__external),                   \
+        .shared_fini = shared_fini, .topic_init = topic_init,           \
+        .topic_fini = topic_fini, .serve = serve, .listen = listen,     \
+        .woken = woken, .flush = flush, .followed = followed,           \
+        .fail_adds = fail_adds, .closing = closing,                     \
+        .settle = weir__external_settle, .start = weir__external_start, \
+        .renew = weir__external_renew, .is_unleased = is_unleased,      \
+        .add = weir__external_add, .requeue = weir__external_requeue,   \
+        .purge = weir__external_purge, .forget = weir__external_forget, \
+        .dead = weir__external_dead, .list = weir__external_list,       \
+        .stats = weir__external_stats,                                  \
+        .undeliverable = &weir__script_external_undeliverable,          \
+        .undeliverable_keys = "meta dead held past relay",              \
+        .write_undeliverable = weir__external_write_undeliverable,      \
     }
 
 const struct weir__kind weir__list_kind = EXTERNAL_KIND("list");

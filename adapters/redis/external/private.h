@@ -83,7 +83,6 @@ struct weir__external_topic {
     size_t entry_bytes; /* what an entry costs, running mean */
 
     struct weir__external_call *calls, **calls_end; /* being collected */
-    bool has_moves; /* among these: packs need the producer number */
     struct weir__relays outbox;
 
     struct weir__external_add *adds, **adds_end; /* being collected */

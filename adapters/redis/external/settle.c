@@ -155,7 +155,6 @@ static bool note_move(struct weir__external_call *call,
     item->outcome = run->outcome;
     item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
     item->slot = (uint32_t)call->others;
-    topic->has_moves = true;
     return true;
 }
 
@@ -442,7 +441,6 @@ void weir__external_flush_settles(struct weir__external_topic *topic)
 
     topic->calls = NULL;
     topic->calls_end = &topic->calls;
-    topic->has_moves = false;
     while (call != NULL) {
         struct weir__external_call *next = call->next;
 

@@ -51,8 +51,6 @@ struct weir__kind {
     void (*flush)(struct weir__store_topic *topic);
     /* After all topics, and before what was sent for them leaves. */
     void (*flush_shared)(struct weir__shared *shared);
-    /* The producer number is known, or will not be with this code. */
-    void (*numbered)(struct weir__store_topic *topic, int code);
     /* The stored options were read, and the user told; or not. */
     void (*followed)(struct weir__store_topic *topic, int code);
     /* Answer all jobs that are not sent yet, now. */

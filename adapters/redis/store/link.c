@@ -1,73 +1,52 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/store/kind.h"
 #include "core/random.h"
 #include "core/text.h"
 
-/* The store's connections, and what has to be asked on each new one. */
+/* The store's connections, and what becomes different with each new one. */
 
-/* --- the producer number ------------------------------------------------ */
+#define REGISTER_NS INT64_C(600000000000) /* somebody may have removed it */
 
-/* TIME answers with seconds and microseconds. */
-static void on_time(int code, const struct redisReply *reply, void *arg)
+/* --- names of packs ----------------------------------------------------- */
+
+enum { PRODUCER_BITS = 23, COUNTED = 1 << PRODUCER_BITS };
+
+static void use_number(struct weir__redis *store, uint64_t number)
 {
-    struct weir__redis *store = arg;
-    int64_t ms;
-
-    if (code == WEIR_OK && weir__reply_clock(reply, &ms))
-        store->ahead_ms = ms - weir__redis_now_ns(store) / 1000000;
+    store->seqs.producer = (uint32_t)(number & (COUNTED - 1)) | COUNTED;
 }
 
-/* A server that is full counts nobody, but lets verdicts through: they must not
- * wait for it. Numbers above those that are counted, by chance. */
-static uint32_t number_by_chance(const struct weir__redis *store)
+void weir__redis_number_by_chance(struct weir__redis *store)
 {
     uint64_t state = store->options.seed ^ store->connections ^
-                     (uint64_t)weir__redis_now_ns(store);
+                     store->seqs.last ^ (uint64_t)weir__redis_now_ns(store);
 
-    return (uint32_t)(weir__random_next(&state) & 0x7fffff) | 0x800000;
+    use_number(store, weir__random_next(&state));
 }
 
-static void on_number(int code, const struct redisReply *reply, void *arg)
+/* The server gives the number of a connection once, each server from 1 on: so
+ * those of the server before this one are moved somewhere else. */
+static void take_number(struct weir__redis *store)
 {
-    struct weir__redis *store = arg;
+    int64_t client = weir__conn_client_id(store->commands);
+    const char *identity = weir__conn_identity(store->commands);
 
-    store->asks_number = false;
-    if (code == WEIR_ESERVER)
-        weir__log(store->options.log, WEIR_LEVEL_WARN,
-                  "redis: no producer number: %s", reply->str);
-    if (code == WEIR_OK || code == WEIR_ESERVER) {
-        store->seqs.producer =
-            code == WEIR_OK && reply->type == REDIS_REPLY_INTEGER
-                ? (uint32_t)reply->integer
-                : number_by_chance(store);
-        store->has_number = true;
-        code = WEIR_OK;
-    }
-    for (struct weir__store_topic *topic = store->topics; topic != NULL;
-         topic = topic->next)
-        if (topic->kind->numbered != NULL)
-            topic->kind->numbered(topic, code);
-    weir__conn_flush(store->commands);
+    if (client == 0 || identity[0] == '\0')
+        weir__redis_number_by_chance(store);
+    else
+        use_number(store, (uint64_t)client ^ strtoull(identity, NULL, 16));
 }
 
-void weir__redis_request_number(struct weir__redis *store)
+/* Where it may not be asked names do not tell the time. */
+static void take_clock(struct weir__redis *store)
 {
-    struct weir__buf time = {0}, number = {0};
+    int64_t ms = weir__conn_server_ms(store->commands);
 
-    if (store->asks_number || store->is_closed)
-        return;
-    weir__resp_command(&time, 1);
-    weir__resp_str(&time, "TIME");
-    (void)weir__conn_send(store->commands, &time, NULL, WEIR__SEND_AGAIN,
-                          on_time, store); /* then names do not tell the time */
-    weir__resp_command(&number, 2);
-    weir__resp_str(&number, "INCR");
-    weir__resp_str(&number, "weir:producers");
-    if (weir__conn_send(store->commands, &number, NULL, WEIR__SEND_AGAIN,
-                        on_number, store) == WEIR_OK)
-        store->asks_number = true; /* else the next flush asks again */
+    if (ms != 0)
+        store->ahead_ms = ms - weir__redis_now_ns(store) / 1000000;
 }
 
 /* --- the list of topics ------------------------------------------------- */
@@ -86,40 +65,50 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
 
 void weir__topic_register(struct weir__store_topic *topic)
 {
-    if (topic->registered == topic->store->connections)
+    struct weir__redis *store = topic->store;
+    int64_t now_ns = weir__redis_now_ns(store);
+
+    if (topic->registered == store->connections &&
+        now_ns - topic->registered_ns < REGISTER_NS)
         return;
-    weir__redis_register_for(topic->store, topic->name, NULL);
-    topic->registered = topic->store->connections;
+    weir__redis_register_for(store, topic->name, NULL);
+    topic->registered = store->connections;
+    topic->registered_ns = now_ns;
 }
 
 /* --- connections -------------------------------------------------------- */
 
-/* What was not sent yet waits for a new number, from now on: not only when what
+/* What was not sent yet waits for the next one, from now on: not only when what
  * was sent is given up. */
-static void mark_all(struct weir__redis *store)
+static void on_lost(struct weir__redis *store)
 {
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
         weir__topic_mark(topic);
 }
 
+static void on_connected(struct weir__redis *store)
+{
+    store->connections++;
+    take_number(store);
+    take_clock(store);
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->kind->connected != NULL)
+            topic->kind->connected(topic);
+    weir__conn_flush(store->commands);
+}
+
 static void on_commands(int code, const char *text, void *arg)
 {
     struct weir__redis *store = arg;
-    bool had_number = store->has_number;
+    bool was_up = store->is_up;
 
-    store->has_number = false;
-    if (code != WEIR_OK && had_number)
-        mark_all(store);
-    if (code == WEIR_OK) {
-        store->connections++;
-        weir__redis_request_number(store);
-        for (struct weir__store_topic *topic = store->topics; topic != NULL;
-             topic = topic->next)
-            if (topic->kind->connected != NULL)
-                topic->kind->connected(topic);
-        weir__conn_flush(store->commands);
-    }
+    store->is_up = code == WEIR_OK;
+    if (store->is_up)
+        on_connected(store);
+    else if (was_up)
+        on_lost(store);
     store->events.connection(code, text, store->options.arg);
 }
 
@@ -179,6 +168,7 @@ int weir__redis_connect(struct weir__redis *store)
         .seed = options->seed,
         .wait_ms = options->wait_ms,
         .log = options->log,
+        .wants_identity = true,
         .on_state = on_commands,
         .arg = store,
         .depth = options->depth,
@@ -193,5 +183,6 @@ int weir__redis_connect(struct weir__redis *store)
     conn.on_state = on_wakes;
     conn.on_message = on_message;
     conn.is_beside = true;
+    conn.wants_identity = false;
     return weir__conn_open(&conn, &store->wakes);
 }

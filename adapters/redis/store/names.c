@@ -118,7 +118,7 @@ void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN])
 {
     struct weir__call_slots *slots = &store->call_slots;
 
-    WEIR_ASSERT(store->has_number || store->seqs.last > 0);
+    WEIR_ASSERT(store->seqs.producer != 0);
     weir__seq_next(&store->seqs, weir__redis_server_ms(store), seq);
     if (slots->name[0] == '\0')
         memcpy(slots->name, seq, WEIR__SEQ_LEN);

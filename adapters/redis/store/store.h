@@ -4,7 +4,7 @@
 
 /* A reactor's store on a server: connections, requests and their answers,
  * topics and which of them have something to flush, names on the server, the
- * stored options, the producer number, statistics. What the rules of a kind of
+ * stored options, statistics. What the rules of a kind of
  * topic add is in store/kind.h, what is out under a token in store/lease.h. */
 
 #include <ev.h>
@@ -64,7 +64,8 @@ struct weir__store_topic {
     const struct weir__options *options; /* as it is served */
     bool is_served; /* else these are the default, and what is stored counts */
     void *user;     /* of events; NULL: nobody listens */
-    uint64_t registered; /* connection on which it entered weir:topics */
+    uint64_t registered;   /* connection on which it entered weir:topics */
+    int64_t registered_ns; /* and when */
 
     int64_t revision;  /* of the stored options that the user knows */
     bool is_following; /* reading a newer one */
@@ -121,6 +122,7 @@ struct weir__redis {
     struct weir__conn *commands;
     struct weir__conn *wakes;
     uint64_t connections;        /* made so far */
+    bool is_up;                  /* the last one stands */
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     bool is_closed;
@@ -134,10 +136,9 @@ struct weir__redis {
     struct weir__store_topic *dirty;
     struct weir__shared *shared[WEIR__KINDS]; /* NULL: no topic of the kind */
 
-    /* Names of packs: known once the server gave this process a number. */
+    /* Names of packs: none before the first connection, which tells the number
+     * of this producer and the time. */
     struct weir__seq_maker seqs;
-    bool has_number;
-    bool asks_number;
     int64_t ahead_ms; /* server time minus our monotonic time */
     struct weir__call_slots call_slots;
 };
@@ -216,16 +217,15 @@ void weir__redis_flush_again(struct weir__redis *store);
 void weir__redis_enter(struct weir__redis *store);
 void weir__redis_leave(struct weir__redis *store);
 
-/* --- store/link.c: connections and the producer number -------------------- */
+/* --- store/link.c: connections -------------------------------------------- */
 
 int weir__redis_connect(struct weir__redis *store);
 
-/* Ask for the producer number. Jobs wait unsent until the answer comes, so
- * their patience is its patience. It is asked anew on each connection: a server
- * that lost its memory may have given the old number to somebody else. */
-void weir__redis_request_number(struct weir__redis *store);
+/* Somebody else gives names with our producer number: another one, by chance,
+ * until the next connection. */
+void weir__redis_number_by_chance(struct weir__redis *store);
 
-/* weir:topics lists all topics; told once on each connection. */
+/* weir:topics lists all topics; told on each connection, and every 10 min. */
 void weir__topic_register(struct weir__store_topic *topic);
 
 /* The same of a topic that need not be open. The request, if there is one,
@@ -235,7 +235,7 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
 
 /* --- store/names.c: names, call slots, and what is logged ----------------- */
 
-/* A name that nobody else gives; needs the producer number. */
+/* A name that nobody else gives; not before the first connection. */
 void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);
 
 /* False when out of memory. */

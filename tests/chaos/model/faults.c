@@ -208,7 +208,7 @@ const struct fault faults[] = {
     {"jobs added elsewhere have failed", SCRIPT_SETTLE,
      "if move.form == 3 then increment", "if move.form >= 2 then increment"},
     {"a repeat does not tell its entries", SCRIPT_SETTLE,
-     "return entry and move.seq .. entry, 0", "return nil, 0"},
+     "return is_ours and move.seq .. entry or nil, 0", "return nil, 0"},
     {"a repeat records again", SCRIPT_SETTLE, "is_new = ttl >= 0",
      "is_new = true"},
     /* --- the outbox ------------------------------------------------------- */

@@ -61,32 +61,6 @@ TEST(a_renewal_tells_which_lease_is_lost)
     EXPECT_INT(token, one->lost_token);
 }
 
-static void number_packs_alike(struct host *host)
-{
-    struct weir__redis *store = host->topic->store;
-
-    AWAIT(store->has_number);
-    store->seqs.producer = 7;
-    store->seqs.last = UINT64_C(1) << 46; /* later than any clock */
-}
-
-/* As after a FLUSHALL, or a failover to a replica that lagged behind. */
-TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
-{
-    struct host *one = host_open("w1"), *other = host_open("w2");
-
-    host_add(one, "a", 0);
-    host_add(other, "b", 0);
-    AWAIT(one->added == 1 && other->added == 1);
-    number_packs_alike(one);
-    number_packs_alike(other);
-    host_add(one, "c", 0);
-    AWAIT(one->added == 2);
-    host_add(other, "d", 0);
-    AWAIT(other->added == 2);
-    EXPECT_INT(4, host_claim(one, 10, 60000));
-}
-
 TEST(returned_jobs_are_ready_at_once_without_a_crash)
 {
     struct host *one = host_open("w1"), *other = host_open("w2");

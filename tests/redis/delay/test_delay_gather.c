@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
-#include "adapters/redis/store/store.h"
+#include "adapters/redis/delay/private.h"
 #include "core/text.h"
 #include "tests/redis/store/store_fixture.h"
 
@@ -97,7 +97,7 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
     redis_kill(proc, SIGKILL);
     AWAIT(!host->is_up);
     world_turn();
-    EXPECT_TRUE(base->asks_number);
+    EXPECT_TRUE(((struct weir__delay_topic *)host->topic)->asks_limits);
     AWAIT(answered == 100);
     expect_once(100);
     EXPECT_INT(1, codes[0]);

@@ -119,6 +119,21 @@ TEST(a_move_takes_its_job_into_the_staged_pack)
     EXPECT_INT(1, script_stat("waiting"));
 }
 
+/* It is another producer's, or it would not be there before. */
+TEST(a_move_into_a_permanent_pack_is_refused)
+{
+    (void)script_add('b', "v", "r3600000");
+    (void)script_add('a', "x y", "r0");
+    EXPECT_STR("a0001+0", script_claim("10", "9000"));
+    script_settle_begin();
+    script_settle_move(1, 10);
+    script_settle_node("a0001", NULL, 0);
+    EXPECT_STR("1 0 1", script_settle('a', 'b', "10"));
+    EXPECT_STR("aaaaaaaaaaaa0101", script_text("ZRANGE weir:{t}:run 0 -1"));
+    EXPECT_INT(1, script_stat("waiting"));
+    EXPECT_INT(0, script_stat("retried"));
+}
+
 TEST(a_move_that_was_not_staged_stops_the_whole_call)
 {
     (void)script_add('a', "x y", "r0");

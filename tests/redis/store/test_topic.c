@@ -196,7 +196,7 @@ TEST(dead_jobs_move_with_reason_and_counters_into_the_topic_of_on_dead)
     host_settle(grave, run, WEIR__OUTCOME_DONE);
     host_settle_all(grave, WEIR__OUTCOME_DONE);
     host_await_settled(grave);
-    EXPECT_INT(10, redis_int(proc, "DBSIZE")); /* no pack is left */
+    EXPECT_INT(9, redis_int(proc, "DBSIZE")); /* no pack is left */
 }
 
 TEST(a_full_server_settles_what_is_not_buried)

@@ -27,10 +27,11 @@
 --       8 '1': jobs whose new pack was not staged are left out, and with them
 --                those that share a pack with one; else: 0 or absent
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
---       refused: expired, deleted or settled before. With 256 added to the
---       slot: left out, still under its token. Last come the pairs -1, n where
---       the ids of n new jobs exist; -2, name and entry of each pack in the
---       outbox; -3, how many entries that has.
+--       refused: expired, deleted or settled before, or the new pack has the
+--       name of another. With 256 added to the slot: left out, still under its
+--       token. Last come the pairs -1, n where the ids of n new jobs exist;
+--       -2, name and entry of each pack in the outbox; -3, how many entries
+--       that has.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include number
@@ -51,9 +52,13 @@ local leaves_out = ARGV[8] == '1'
 local moves, lacks_some, outbox = read_moves(flat_moves)
 if lacks_some and not leaves_out then return { -1 } end
 local keeps_id, left_out = nil, lacks_some and {}
+local taken -- sources whose new pack is permanent, by a repeat's own or not
 for _, move in ipairs(moves) do
   if not move.is_there then
     for _, source in ipairs(move.sources) do left_out[source] = true end
+  elseif not move.is_new then
+    taken = taken or {}
+    for _, source in ipairs(move.sources) do taken[source] = true end
   end
   if move.form < 2 then
     keeps_id = keeps_id or {}
@@ -108,12 +113,26 @@ local function refuse(index, slot)
   reply[#reply + 1] = slot
 end
 
+-- Of these slots (nil: all) those that are not taken. They cannot be settled
+-- and run again: what a repeat settled before is not in `run`.
+local function refuse_taken(index, lo, hi, slots)
+  local rest = {}
+  for slot = lo, hi do
+    if not slots or slots[slot] then
+      local is_taken = taken[(index - 1) * 256 + slot]
+      if is_taken then refuse(index, slot) else rest[slot] = true end
+    end
+  end
+  return rest
+end
+
 -- lo..hi is in `run` under the right token: settle all of its slots, or those
 -- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
   local at, base = index * 5 - 4, (index - 1) * 256
   local pack, part = pack_of(KEYS[nodes[at]], nodes[at + 3]), parts[name]
   local names, last, count = pack.names, #to_unindex, 0
+  if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id then -- the usual case
     count = hi - lo + 1
     for slot = lo, names and hi or -1 do

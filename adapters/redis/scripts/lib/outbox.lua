@@ -5,7 +5,8 @@
 -- Packs out of a flat list: [ key, jobs, header length, when (due.lua), form,
 -- sources, target, ... ]; a target is '' or [ topic, kind, call slot, number,
 -- second pack ]. One without a time to live was made permanent by this very
--- call when it came the first time. Also returns whether some were not staged,
+-- call when it came the first time, or is another producer's: its sources are
+-- settled, or have to run again. Also returns whether some were not staged,
 -- and the outbox where some are for other topics: the last key, `relay`, and
 -- how many entries it has, which is an error before anything is written where
 -- that key is of another type.
@@ -29,12 +30,15 @@ local function read_moves(flat)
 end
 
 -- Record a pack for another topic, without the jobs whose sources were refused.
--- Returns its name and entry, nil where nothing is left of it, and how many
--- jobs are new.
+-- Returns its name and entry, nil where nothing is left of it or the entry is
+-- another producer's, and how many jobs are new.
 local function record(outbox, move, refused, now)
+  local target, kind, call_slot, number, second = unpack(move.target)
   if not move.is_new then
     local entry = call('HGET', outbox.relay, move.seq)
-    return entry and move.seq .. entry, 0
+    local fields = entry and cmsgpack.unpack(entry)
+    local is_ours = fields and fields[4] == call_slot and fields[5] == number
+    return is_ours and move.seq .. entry or nil, 0
   end
   local gone = {}
   for slot = 0, move.jobs - 1 do
@@ -44,7 +48,6 @@ local function record(outbox, move, refused, now)
     call('DEL', move.key)
     return nil, 0
   end
-  local target, kind, call_slot, number, second = unpack(move.target)
   local entry = cmsgpack.pack({
     1, target, kind, call_slot, number, move.jobs, move.header_len,
     absolute(move.when, now), table.concat(gone), second

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+
+#include "adapters/redis/conn/conn.h"
+#include "adapters/redis/delay/private.h"
+#include "core/text.h"
+#include "tests/redis/store/line_fixture.h"
+
+/* Names of packs: whose they are, and two producers that give one name. */
+
+enum { COUNTED = 1 << 23 };
+
+static uint32_t producer_of(const struct host *host)
+{
+    AWAIT(host->topic->store->is_up);
+    return host->topic->store->seqs.producer;
+}
+
+static void add_one(struct host *host, const char *id)
+{
+    int before = host->added;
+
+    host_add(host, id, 0);
+    AWAIT(host->added == before + 1);
+}
+
+static void restart(struct host *host)
+{
+    redis_kill(proc, SIGKILL);
+    AWAIT(!host->is_up);
+    redis_restart(proc);
+    AWAIT(host->is_up);
+}
+
+TEST(producers_are_told_apart_by_their_connections_and_nothing_is_written)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    uint32_t number = producer_of(one);
+
+    EXPECT_TRUE(number >= COUNTED && producer_of(other) >= COUNTED);
+    EXPECT_TRUE(number != producer_of(other));
+    EXPECT_INT(weir__conn_client_id(one->topic->store->commands) ^
+                   weir__conn_client_id(other->topic->store->commands),
+               number ^ producer_of(other));
+    add_one(one, NULL);
+    add_one(other, NULL);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:producers"));
+    EXPECT_INT(0, redis_calls(proc, "incr"));
+    restart(one);
+    EXPECT_TRUE(producer_of(one) != number);
+}
+
+TEST(a_server_that_does_not_say_which_it_is_gets_names_by_chance)
+{
+    struct host *one, *other;
+
+    (void)world_open(NULL);
+    EXPECT_STR("OK", redis_text(proc, "ACL SETUSER default -info -client|id"));
+    one = host_open("w1");
+    other = host_open("w2");
+    EXPECT_TRUE(producer_of(one) >= COUNTED && producer_of(other) >= COUNTED);
+    EXPECT_TRUE(producer_of(one) != producer_of(other));
+    add_one(one, NULL);
+    EXPECT_INT(1, host_claim(other, 10, 60000));
+}
+
+/* --- one name ------------------------------------------------------------ */
+
+static void number_packs_alike(struct host *host)
+{
+    struct weir__redis *store = host->topic->store;
+
+    AWAIT(store->is_up);
+    store->seqs.producer = COUNTED + 7;
+    store->seqs.last = UINT64_C(1) << 46; /* later than any clock */
+}
+
+/* Their next packs have one name. */
+static void name_alike(struct host *one, struct host *other)
+{
+    number_packs_alike(one);
+    number_packs_alike(other);
+}
+
+TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    add_one(one, "a");
+    add_one(other, "b");
+    name_alike(one, other);
+    add_one(one, "c");
+    for (int i = 0; i < 10; i++)
+        add_one(other, NULL);
+    EXPECT_TRUE(producer_of(one) != producer_of(other));
+    EXPECT_INT(13, host_claim(one, 100, 60000));
+}
+
+/* Both jobs run again; the second one's verdict cannot be kept, and its lease
+ * runs out. */
+TEST(two_workers_with_one_name_for_a_pack_lose_no_retry)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    add_one(one, "a");
+    add_one(other, "b");
+    EXPECT_INT(1, host_claim(one, 1, 60000));
+    EXPECT_INT(1, host_claim(other, 1, 1000));
+    name_alike(one, other);
+    host_settle_all(one, WEIR__OUTCOME_RETRY);
+    host_await_settled(one);
+    host_settle_all(other, WEIR__OUTCOME_RETRY);
+    host_await_settled(other);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(1, other->refused);
+    AWAIT(host_claim(one, 10, 60000) > 0 && one->arrived == 3);
+    EXPECT_STR("b", run_id(one->runs->next));
+}
+
+static void follow_to(struct host *host, const char *topic)
+{
+    const struct weir_follow follow = {0};
+    struct weir__run *run = host_take(host);
+
+    EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str(topic),
+                                         &follow));
+    host_settle(host, run, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+}
+
+/* The topic "one" takes nothing, so that packs for it stay in the outbox. */
+TEST(two_workers_with_one_name_for_a_pack_send_on_what_is_their_own)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    (void)redis_text(proc, "HSET weir:{one}:meta kind delay max_pending 1 "
+                           "added 1");
+    add_one(one, "a");
+    add_one(other, "b");
+    EXPECT_INT(1, host_claim(one, 1, 60000));
+    EXPECT_INT(1, host_claim(other, 1, 1000));
+    name_alike(one, other);
+    follow_to(one, "one");
+    follow_to(other, "one");
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(1, other->refused);
+    AWAIT(host_claim(one, 10, 60000) > 0);
+    EXPECT_STR("b", run_id(one->runs));
+    follow_to(one, "one");
+    (void)redis_int(proc, "HDEL weir:{one}:meta max_pending added");
+    AWAIT(world_count("one", "added") == 2);
+    AWAIT(redis_int(proc, "EXISTS weir:{t}:relay") == 0);
+}
+
+/* --- the list of topics -------------------------------------------------- */
+
+static void expect_listed(struct host *host)
+{
+    (void)host_claim(host, 0, 60000);
+    EXPECT_INT(1, redis_int(proc, "SISMEMBER weir:topics t"));
+}
+
+TEST(a_topic_is_listed_again_by_a_new_server_and_every_ten_minutes)
+{
+    struct host *host = host_open("w1");
+
+    expect_listed(host);
+    EXPECT_INT(1, redis_int(proc, "SREM weir:topics t"));
+    (void)host_claim(host, 0, 60000);
+    EXPECT_INT(0, redis_int(proc, "SISMEMBER weir:topics t"));
+    host->topic->registered_ns -= INT64_C(600000000000);
+    expect_listed(host);
+    restart(host); /* which has lost everything */
+    expect_listed(host);
+}
