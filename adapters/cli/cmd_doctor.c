@@ -6,17 +6,19 @@
 #include "adapters/cli/client.h"
 #include "adapters/cli/doctor.h"
 #include "adapters/cli/output.h"
+#include "adapters/cli/rights.h"
 #include "adapters/cli/services.h"
 #include "adapters/server/info.h"
 #include "core/text.h"
 
 #include <string.h>
 
-enum { CONFIG };
+enum { CONFIG, ACL };
 
 static const struct weir__flag flags[] = {
     [CONFIG] = {"config", "F",
                 "take server and plugin path of a configuration file"},
+    [ACL] = {"acl", NULL, "look at nothing; print the least rights weir needs"},
 };
 
 static const char *const words[] = {
@@ -136,7 +138,7 @@ static void print_text(const struct weir__doctor *doctor)
     }
 }
 
-/* --- the command ---------------------------------------------------------- */
+/* --- examining ------------------------------------------------------------ */
 
 static enum weir__exit report(const struct weir__cli *cli,
                               const struct weir__doctor *doctor,
@@ -175,6 +177,51 @@ static enum weir__exit examine(const struct weir__cli *cli,
     return rc;
 }
 
+/* --- rights -------------------------------------------------------------- */
+
+static enum weir__exit print_rule(const struct weir__cli *cli,
+                                  const struct weir__buf *rule)
+{
+    struct weir_slice text = weir__buf_slice(rule);
+
+    if (cli->json)
+        return weir__print_object(WEIR__OBJECT(weir__field_text("acl", text)));
+    weir__print_text(text);
+    weir__print("\n");
+    return WEIR__EXIT_DONE;
+}
+
+/* Needs no server. */
+static enum weir__exit tell_rule(const struct weir__cli *cli,
+                                 const struct weir__config *config)
+{
+    struct weir__redis_url url = {0};
+    struct weir__buf rule = {0};
+    struct weir_error err = {0};
+    enum weir__exit rc;
+
+    if (cli->redis != NULL && !weir__client_check(cli))
+        return WEIR__EXIT_USAGE;
+    if (cli->redis != NULL)
+        (void)weir__redis_url_parse(cli->redis, &url, NULL); /* it is one */
+    switch (weir__rights_rule(&rule, &url, config, &err)) {
+    case WEIR_OK:
+        rc = print_rule(cli, &rule);
+        break;
+    case WEIR_EINVAL:
+        weir__complain("%s", err.text);
+        rc = WEIR__EXIT_USAGE;
+        break;
+    default:
+        weir__complain("out of memory");
+        rc = WEIR__EXIT_FAILED;
+    }
+    weir__buf_fini(&rule);
+    return rc;
+}
+
+/* --- the command ---------------------------------------------------------- */
+
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
@@ -186,7 +233,9 @@ static enum weir__exit run(const struct weir__cli *cli,
     weir__blame_listen();
     rc = weir__services_read_file(&services, args->value[CONFIG]);
     weir__services_configure(&services, &configured, from);
-    if (rc == WEIR__EXIT_NONE)
+    if (rc == WEIR__EXIT_NONE && args->value[ACL] != NULL)
+        rc = tell_rule(&configured, services.config);
+    else if (rc == WEIR__EXIT_NONE)
         rc = examine(&configured, services.config != NULL
                                       ? &services.config->plugin_path
                                       : NULL);

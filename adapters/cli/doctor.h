@@ -76,9 +76,6 @@ bool weir__doctor_scripts(struct weir__doctor *doctor,
 void weir__doctor_rights(struct weir__doctor *doctor,
                          struct weir__probe *probe);
 
-/* Commands without a word of arguments, ended by NULL; for a test. */
-const char *const *weir__doctor_commands(void);
-
 /* --- doctor_local.c: this process and its machine ------------------------ */
 
 void weir__doctor_limits(struct weir__doctor *doctor);

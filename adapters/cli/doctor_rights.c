@@ -4,8 +4,10 @@
 
 #include "adapters/cli/doctor.h"
 
+#include "adapters/cli/rights.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/script.h"
+#include "core/assert.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -140,125 +142,21 @@ bool weir__doctor_scripts(struct weir__doctor *doctor,
 
 /* --- rights -------------------------------------------------------------- */
 
-/* What weir and its scripts run, in a form that a server takes into a
- * transaction, which is then discarded: it looks at rights when a command is
- * queued. Each is a command and its arguments; KEY stands for one of ours. */
-static const char *const commands[] = {
-    "PING",
-    "TIME",
-    "EVALSHA 0 0",
-    "SCRIPT EXISTS 0",
-    "PUBLISH weir:wake:x x",
-    "SET KEY x NX PX 1",
-    "GET KEY",
-    "MGET KEY",
-    "DEL KEY",
-    "EXISTS KEY",
-    "PERSIST KEY",
-    "PTTL KEY",
-    "GETRANGE KEY 0 1",
-    "SETRANGE KEY 0 x",
-    "SADD weir:topics x",
-    "SMEMBERS weir:topics",
-    "HGET KEY x",
-    "HMGET KEY x",
-    "HGETALL KEY",
-    "HKEYS KEY",
-    "HLEN KEY",
-    "HRANDFIELD KEY",
-    "HSET KEY x x",
-    "HSETNX KEY x x",
-    "HEXISTS KEY x",
-    "HVALS KEY",
-    "LLEN KEY",
-    "LINDEX KEY 0",
-    "LPOP KEY",
-    "LPUSH KEY x",
-    "LRANGE KEY 0 0",
-    "LTRIM KEY 0 0",
-    "RENAME KEY KEY",
-    "UNLINK KEY",
-    "XACK KEY x 0-1",
-    "XAUTOCLAIM KEY x x 1 0",
-    "XCLAIM KEY x x 1 0-1",
-    "XDEL KEY 0-1",
-    "XGROUP CREATE KEY x 0",
-    "XINFO STREAM KEY",
-    "XLEN KEY",
-    "XPENDING KEY x",
-    "XRANGE KEY - +",
-    "XREAD STREAMS KEY 0-0",
-    "XREADGROUP GROUP x x STREAMS KEY >",
-    "XADD KEY * x x",
-    "RPUSH KEY x",
-    "BLMOVE KEY KEY LEFT LEFT 1",
-    "HDEL KEY x",
-    "HINCRBY KEY x 1",
-    "ZADD KEY 0 x",
-    "ZREM KEY x",
-    "ZCARD KEY",
-    "ZCOUNT KEY 0 1",
-    "ZSCORE KEY x",
-    "ZMSCORE KEY x",
-    "ZRANDMEMBER KEY",
-    "ZRANGE KEY 0 1",
-    "ZRANGEBYSCORE KEY 0 1",
-    "ZREVRANGEBYSCORE KEY 1 0",
-    "ZPOPMIN KEY",
-    "ZREMRANGEBYRANK KEY 0 0",
-    "ZREMRANGEBYSCORE KEY 0 0",
-    NULL,
-};
-
 static const char key[] = "weir:{weir.doctor}:wait";
+static const char channel[] = "weir:wake:x";
 
-const char *const *weir__doctor_commands(void)
-{
-    return commands;
-}
+enum { RIGHTS_MAX = 128 };
 
+/* What was found, in the order of weir__rights. */
 struct denied {
-    char names[16 * NAMED_MAX]; /* "HSET, ZADD" */
-    char rules[16 * NAMED_MAX]; /* "+hset +zadd" */
-    size_t count;
+    bool is_denied[RIGHTS_MAX];
     bool has_place; /* a key or a channel */
 };
 
-static void append_rule(char *rules, size_t cap, const char *name)
-{
-    size_t len = strlen(rules);
-
-    (void)snprintf(rules + len, cap - len, "%s+%s", len > 0 ? " " : "",
-                   name); /* cut */
-    for (; rules[len] != '\0'; len++)
-        rules[len] = (char)tolower((unsigned char)rules[len]);
-}
-
-static void note_denied(struct denied *denied, const char *name)
-{
-    size_t len = strlen(denied->names);
-
-    denied->count++;
-    if (denied->count > NAMED_MAX)
-        return;
-    (void)snprintf(denied->names + len, sizeof(denied->names) - len, "%s%s",
-                   len > 0 ? ", " : "", name); /* cut */
-    append_rule(denied->rules, sizeof(denied->rules), name);
-}
-
-static void look_at_answer(struct denied *denied, const char *name,
-                           const char *text)
-{
-    bool is_denied = strncmp(text, "NOPERM", 6) == 0;
-
-    if (is_denied && strstr(text, "to access") != NULL)
-        denied->has_place = true;
-    else if (is_denied || strncmp(text, "ERR unknown command", 19) == 0)
-        note_denied(denied, name);
-}
-
-static void try_command(struct denied *denied, struct weir__probe *probe,
-                        const char *command)
+/* A server looks at rights when it takes a command into a transaction; the
+ * transaction is discarded. */
+static void try_right(struct denied *denied, size_t index,
+                      struct weir__probe *probe)
 {
     const char *words[8] = {NULL};
     char line[96];
@@ -266,45 +164,103 @@ static void try_command(struct denied *denied, struct weir__probe *probe,
     char *rest = NULL;
     size_t count = 0;
 
-    (void)snprintf(line, sizeof(line), "%s", command); /* fits */
-    for (char *word = strtok_r(line, " ", &rest); word != NULL && count < 7;
-         word = strtok_r(NULL, " ", &rest))
-        words[count++] = strcmp(word, "KEY") == 0 ? key : word;
-    if (weir__probe_ask(probe, words, &text) == WEIR_ESERVER)
-        look_at_answer(denied, words[0], text);
+    WEIR_ASSERT(index < RIGHTS_MAX);
+    (void)snprintf(line, sizeof(line), "%s",
+                   weir__rights[index].command); /* fits */
+    for (char *word = strtok_r(line, "| ", &rest); word != NULL && count < 7;
+         word = strtok_r(NULL, "| ", &rest))
+        words[count++] = strcmp(word, "KEY") == 0       ? key
+                         : strcmp(word, "CHANNEL") == 0 ? channel
+                                                        : word;
+    if (weir__probe_ask(probe, words, &text) != WEIR_ESERVER)
+        return;
+    if (strncmp(text, "NOPERM", 6) != 0)
+        denied->is_denied[index] =
+            strncmp(text, "ERR unknown command", 19) == 0;
+    else if (strstr(text, "to access") != NULL)
+        denied->has_place = true;
+    else
+        denied->is_denied[index] = true;
+}
+
+/* --- what it means -------------------------------------------------------- */
+
+/* Whoever has nothing of what a kind needs beyond the others is not meant to
+ * serve it. */
+static bool is_out(const struct denied *denied, enum weir__right_of kind)
+{
+    for (size_t i = 0; weir__rights[i].command != NULL; i++)
+        if (weir__rights[i].of == kind && !denied->is_denied[i])
+            return false;
+    return true;
+}
+
+struct names {
+    char texts[24 * NAMED_MAX]; /* "HSET, ZADD" */
+    char rules[24 * NAMED_MAX]; /* "+hset +zadd" */
+    size_t count;
+};
+
+static void note_denied(struct names *names, const struct weir__right *right)
+{
+    size_t text_len = strlen(names->texts), rule_len = strlen(names->rules);
+    char name[WEIR__RIGHT_NAME_CAP];
+
+    names->count++;
+    if (names->count > NAMED_MAX)
+        return;
+    weir__right_name(right, name);
+    (void)snprintf(names->texts + text_len, sizeof(names->texts) - text_len,
+                   "%s%.*s", text_len > 0 ? ", " : "", (int)strlen(name),
+                   right->command); /* cut */
+    (void)snprintf(names->rules + rule_len, sizeof(names->rules) - rule_len,
+                   "%s+%s", rule_len > 0 ? " " : "", name); /* cut */
+}
+
+static void report_denied(struct weir__doctor *doctor,
+                          const struct names *names)
+{
+    const char *more = names->count > NAMED_MAX ? " and others" : "";
+    char advice[sizeof(names->rules) + 32];
+
+    (void)snprintf(advice, sizeof(advice), "ACL SETUSER with %s%s",
+                   names->rules, more); /* fits */
+    weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED, advice,
+                      "the user may not run %s%s", names->texts, more);
+}
+
+/* Behind "every command that weir needs is allowed". */
+static const char *exception_of(const struct denied *denied)
+{
+    bool is_for_streams = !is_out(denied, WEIR__RIGHT_STREAM);
+
+    if (!is_out(denied, WEIR__RIGHT_LIST))
+        return is_for_streams ? "" : ", but for kind stream";
+    return is_for_streams ? ", but for kind list"
+                          : ", but for kinds list and stream";
 }
 
 static void report(struct weir__doctor *doctor, const struct denied *denied)
 {
-    if (denied->count == 0 && !denied->has_place) {
-        weir__doctor_note(doctor, "rights", WEIR__HEALTH_OK, NULL,
-                          "every command that weir needs is allowed");
-        return;
-    }
-    if (denied->count > 0) {
-        const char *more = denied->count > NAMED_MAX ? " and others" : "";
-        char advice[sizeof(denied->rules) + 32];
+    struct names names = {0};
 
-        (void)snprintf(advice, sizeof(advice), "ACL SETUSER with %s%s",
-                       denied->rules, more); /* fits */
-        weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED, advice,
-                          "the user may not run %s%s", denied->names, more);
+    for (size_t i = 0; weir__rights[i].command != NULL; i++) {
+        enum weir__right_of of = weir__rights[i].of;
+
+        if (denied->is_denied[i] && of != WEIR__RIGHT_BEYOND &&
+            (of == WEIR__RIGHT_ALWAYS || !is_out(denied, of)))
+            note_denied(&names, &weir__rights[i]);
     }
-    if (denied->has_place) {
+    if (names.count > 0)
+        report_denied(doctor, &names);
+    if (denied->has_place)
         weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED,
-                          "ACL SETUSER with ~weir:* &weir:*",
+                          "ACL SETUSER with ~weir:* &weir:wake:*",
                           "the user may not use keys or channels weir:*");
-    }
-}
-
-/* The last question: a connection that listens answers no other. */
-static void try_listening(struct denied *denied, struct weir__probe *probe)
-{
-    static const char *const words[] = {"SUBSCRIBE", "weir:wake:x", NULL};
-    const char *text;
-
-    if (weir__probe_ask(probe, words, &text) == WEIR_ESERVER)
-        look_at_answer(denied, words[0], text);
+    if (names.count == 0 && !denied->has_place)
+        weir__doctor_note(doctor, "rights", WEIR__HEALTH_OK, NULL,
+                          "every command that weir needs is allowed%s",
+                          exception_of(denied));
 }
 
 void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe)
@@ -320,9 +276,9 @@ void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe)
                           "cannot be looked at without MULTI: %s", text);
         return;
     }
-    for (size_t i = 0; commands[i] != NULL; i++)
-        try_command(&denied, probe, commands[i]);
+    for (size_t i = 0; weir__rights[i].command != NULL; i++)
+        if (strcmp(weir__rights[i].command, end[0]) != 0)
+            try_right(&denied, i, probe);
     (void)weir__probe_ask(probe, end, &text); /* or it ends with us */
-    try_listening(&denied, probe);
     report(doctor, &denied);
 }

@@ -7,6 +7,7 @@ import socket
 import subprocess
 
 from e2e import BUILD, Redis, eventually, expect_in, expect_true
+from resp import Client
 
 
 def is_free(port):
@@ -80,6 +81,14 @@ class Server:
         self.tell("ACL SETUSER w on >pw resetchannels &weir:* %s +@all %s"
                   % (keys, rights))
 
+    def guard(self, rule):
+        """Let nobody in but the user of this rule, as NAME:pw; returns a
+        client who may do all."""
+        admin = Client(self.path)
+        admin(*rule.replace("PASSWORD", "pw").split())
+        admin("ACL", "SETUSER", "default", "off")
+        return admin
+
     def give_slots(self, first, last):
         for at in range(first, last + 1, 1024):  # a line holds 64 KiB
             self.tell("CLUSTER ADDSLOTS " + " ".join(
@@ -88,6 +97,15 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+
+def refused(admin):
+    """What the server refused, but for what weir only tries, in a transaction,
+    and for settings, without which it does."""
+    entries = [dict(zip(entry[::2], entry[1::2]))
+               for entry in admin("ACL", "LOG")]
+    return [entry for entry in entries if entry[b"context"] != b"multi"
+            and not entry[b"object"].startswith(b"config")]
 
 
 def use_good_plugins(place):

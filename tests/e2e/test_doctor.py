@@ -115,7 +115,7 @@ def a_user_without_keys_or_channels_is_told(place):
                    "~weir:*")
     server.tell("ACL SETUSER w resetchannels ~weir:* &other:*")
     expect_finding(examine(place, 1, "--redis", mine), "rights", "failed",
-                   "&weir:*")
+                   "&weir:wake:*")
 
 
 @test

@@ -8,6 +8,7 @@ import subprocess
 
 from e2e import (BUILD, PATIENCE, ROOT, WEIR, eventually, expect, expect_in,
                  expect_true, test)
+from redis_server import Server, refused, use_good_plugins
 
 
 def readme():
@@ -29,9 +30,7 @@ def place_as_clone(place):
     os.symlink(WEIR, place.path("build/weir"))
 
 
-@test
-def the_first_commands_run_a_job(place):
-    place_as_clone(place)
+def run_first_commands(place):
     block = re.search(r"```sh\n(git clone.*?)```", readme(), re.S).group(1)
     lines = [line for line in block.splitlines() if line.startswith("build/")]
     expect(3, len(lines))
@@ -41,8 +40,12 @@ def the_first_commands_run_a_job(place):
 
 
 @test
-def the_commands_of_every_day_work(place):
+def the_first_commands_run_a_job(place):
     place_as_clone(place)
+    run_first_commands(place)
+
+
+def run_commands_of_every_day(place):
     block = re.search(r"```sh\n(printf.*?)```", readme(), re.S).group(1)
     out = shell(place, block)
     for part in ("added 3, existing 0, refused 0", "7  scheduled  due ",
@@ -52,11 +55,38 @@ def the_commands_of_every_day_work(place):
 
 
 @test
+def the_commands_of_every_day_work(place):
+    place_as_clone(place)
+    run_commands_of_every_day(place)
+
+
+@test
 def the_configuration_is_one(place):
     text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
     place.write("weir.conf", text)
     topics = place.ok("check", "--config", place.path("weir.conf"))["topics"]
     expect(["order.close", "order.notify"], [t["topic"] for t in topics])
+
+
+@test
+def all_of_it_works_with_the_least_rights(place):
+    place_as_clone(place)
+    server = Server(place)
+    admin = server.guard(place.ok("doctor", "--acl")["acl"])
+    place.env["WEIR_REDIS"] = server.url_of("weir:pw")
+    run_first_commands(place)
+    run_commands_of_every_day(place)
+    use_good_plugins(place)
+    text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
+    place.write("weir.conf", text)
+    place.ok("add", "order.notify")
+    result = place.weir("run", "--until-empty", "--config",
+                        place.path("weir.conf"), "--log-level", "warn")
+    expect(0, result.code, result.err)
+    checks = {line["check"]: line["status"] for line in place.ok("doctor")}
+    expect("ok", checks["rights"])
+    expect("ok", checks["scripts"])
+    expect([], refused(admin))
 
 
 @test
