@@ -261,17 +261,6 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
     return rc;
 }
 
-/* A name would be looked up by the loop. */
-static bool is_numeric(const struct weir__redis_url *url)
-{
-    const char *name = url->hosts[0].name;
-    uint8_t address[16];
-
-    return url->is_unix || strcmp(name, "localhost") == 0 ||
-           inet_pton(AF_INET, name, address) == 1 ||
-           inet_pton(AF_INET6, name, address) == 1;
-}
-
 /* What is part of the grammar and cannot be used. */
 static int refuse_unbuilt(const struct weir__redis_url *url,
                           struct weir_error *err)
@@ -288,11 +277,6 @@ static int refuse_unbuilt(const struct weir__redis_url *url,
         return refuse("several hosts are a cluster, which this version cannot "
                       "use; give one",
                       err);
-    if (!is_numeric(url))
-        return weir__error_set(err, WEIR_EINVAL,
-                               WEIR__REDIS_URL "host \"%.200s\" must be a "
-                                               "numeric address or localhost",
-                               url->hosts[0].name);
     if (strcmp(url->prefix, default_prefix) != 0)
         return refuse("this version cannot use another prefix than weir", err);
     return WEIR_OK;

@@ -5,10 +5,14 @@
 /* One connection to a Redis server, kept up for ever. The only place that uses
  * hiredis' asynchronous half.
  *
- *   IDLE --> CONNECTING --> HANDSHAKE --> READY
- *              |               |            |
- *              +-------<-- BACKOFF --<------+    any loss or deadline
+ *   IDLE --> LOCATING --> CONNECTING --> HANDSHAKE --> READY
+ *              |              |              |           |
+ *              +----------<-- BACKOFF --<----+-----------+  any loss, deadline
  *   any --> CLOSED
+ *
+ * At each attempt to connect the host is found anew: the locator's answer, or
+ * that in the address. A name is looked up on a thread of its own (resolve.h).
+ * Where it has several addresses, they are tried in turn before any back-off.
  *
  * Handshake: AUTH, SELECT, CLIENT SETNAME, and where it is wanted what tells
  * who answers; users' commands wait until it is through. A script is loaded
@@ -17,11 +21,12 @@
  * connection was READY for 5 s; then the first one is 50 ms at most. Where
  * login or rights are refused, it is 5 s to 10 s and each attempt is logged as
  * an error; likewise where a node of a cluster lacks our slots, which is
- * logged once. Every wait has a deadline of its own: connecting and handshake
- * 3 s each, a reply 10 s after its command was handed to the socket, a pushed
- * message 10 s after its first byte; when one passes, the connection is
- * closed, since replies are positional. What waits in the socket then, as
- * after a stop of this process, is read first.
+ * logged once. Every wait has a deadline of its own: finding the server,
+ * connecting (to all addresses together) and handshake 3 s each, a reply 10 s
+ * after its command was handed to the socket, a pushed message 10 s after its
+ * first byte; when one passes, the connection is closed, since replies are
+ * positional. What waits in the socket then, as after a stop of this process,
+ * is read first.
  *
  * A reply may have 64 MiB in memory, and 16 MiB more for each body that was
  * asked for, of which 16 count; a pushed message 64 KiB. One that has more
@@ -51,11 +56,22 @@ struct ev_loop;
 struct redisReply;
 struct weir__conn;
 
+/* Who knows where the server is. */
+struct weir__locator {
+    /* An attempt to connect begins. Exactly one of weir__conn_located and
+     * weir__conn_not_located answers, inside this call or later, unless the
+     * connection is forgotten before: it takes that long, or is closed. */
+    void (*find)(void *arg, struct weir__conn *conn);
+    void (*forget)(void *arg, struct weir__conn *conn);
+    void *arg;
+};
+
 enum { WEIR__CONN_NAME_MAX = 96, WEIR__IDENTITY_LEN = 16 };
 
 struct weir__conn_options {
-    struct ev_loop *loop;              /* kept */
-    const struct weir__redis_url *url; /* copied */
+    struct ev_loop *loop;                /* kept */
+    const struct weir__redis_url *url;   /* copied */
+    const struct weir__locator *locator; /* kept; NULL: the url's own host */
     const char *name;    /* CLIENT SETNAME; shorter than that; copied */
     const char *channel; /* SUBSCRIBE to it; likewise; NULL: a normal one */
     uint64_t seed;       /* of back-off jitter */
@@ -92,6 +108,17 @@ int weir__conn_open(const struct weir__conn_options *options,
  * before this returns; on_state does not. Safe inside any callback of this
  * connection. NULL is fine. */
 void weir__conn_close(struct weir__conn *conn);
+
+/* The answers to a locator's `find`: a name or a numeric address, which is
+ * copied, and no slower than the 3 s for all; or why there is none. */
+void weir__conn_located(struct weir__conn *conn, const char *host,
+                        uint16_t port);
+void weir__conn_not_located(struct weir__conn *conn, const char *why);
+
+/* This is not the server any more: close the connection in the next turn,
+ * without reading what it still says, and find the server at once, also where a
+ * back-off is under way. Safe inside any callback. */
+void weir__conn_abandon(struct weir__conn *conn, const char *why);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
 

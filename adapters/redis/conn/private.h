@@ -4,13 +4,14 @@
 
 /* The inside of a connection, shared by
  *   conn.c   what others call,
- *   state.c  the state machine: connecting, handshake, losing, backing off,
+ *   state.c  the state machine: handshake, losing, backing off,
+ *   locate.c finding the server: host, addresses, a socket,
  *   queue.c  requests on their way: sending, matching replies, giving up; what
  *            is wrong with the connection is noted there for state.c,
  *   identity.c  who answers: what the handshake was told,
  *   glue.c   hiredis on the loop.
  *
- * Each calls the ones below it only.
+ * Each calls the ones below it only; state.c and locate.c are halves of one.
  *
  * Requests live on one of five lists. They go out in the order `returned`,
  * `again`, `waiting`, and each list is in the order in which it is to go out:
@@ -31,11 +32,13 @@
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/conn/glue.h"
 #include "adapters/redis/conn/reply_guard.h"
+#include "adapters/redis/conn/resolve.h"
 
 enum { WEIR__CONN_MAGIC = 0x636f6e6e, WEIR__CONN_REASON_MAX = 240 };
 
 enum weir__conn_state {
     WEIR__CONN_IDLE,
+    WEIR__CONN_LOCATING,
     WEIR__CONN_CONNECTING,
     WEIR__CONN_HANDSHAKE,
     WEIR__CONN_READY,
@@ -80,6 +83,19 @@ struct weir__conn {
     struct weir__redis_url url;
     char name[WEIR__CONN_NAME_MAX];    /* "": none */
     char channel[WEIR__CONN_NAME_MAX]; /* "": none */
+
+    /* Where the server is, as of the last attempt. */
+    bool is_finding;                 /* the locator owes an answer */
+    bool is_resolved;                /* `addresses` came, and were not used */
+    char host[WEIR__REDIS_TEXT_CAP]; /* or the path of a socket */
+    uint16_t port;
+    struct weir__lookup *lookup; /* of the host; NULL: none is under way */
+    struct weir__addresses addresses;
+    size_t tried;                        /* of these, by this attempt */
+    int64_t connect_by_ms;               /* all of them together */
+    int64_t attempt_ms;                  /* the one under way */
+    char reasons[WEIR__CONN_REASON_MAX]; /* of those that were lost */
+    bool is_abandoned; /* lost, and not for want of a server */
 
     struct redisAsyncContext *context; /* NULL: none that can be used */
     struct weir__glue glue;
@@ -131,8 +147,26 @@ struct weir__conn {
 void weir__conn_state_init(struct weir__conn *conn);
 void weir__conn_change_state(struct weir__conn *conn,
                              enum weir__conn_state state);
-void weir__conn_connect(struct weir__conn *conn);
 void weir__conn_stop_timers(struct weir__conn *conn);
+
+/* A context that connects is this connection's from now on. */
+void weir__conn_adopt(struct weir__conn *conn,
+                      struct redisAsyncContext *context);
+
+/* --- conn/locate.c -------------------------------------------------------- */
+
+/* Begin an attempt: LOCATING, or already CONNECTING. */
+void weir__conn_connect(struct weir__conn *conn);
+
+/* The attempt under way was lost: try the next address of the host. False where
+ * there is none, or where it would be of no use. */
+bool weir__conn_try_next(struct weir__conn *conn);
+
+/* LOCATING took too long. */
+void weir__conn_note_not_found(struct weir__conn *conn);
+
+/* The locator's answer is not waited for any more. */
+void weir__conn_stop_finding(struct weir__conn *conn);
 
 /* --- conn/identity.c ------------------------------------------------------ */
 

@@ -21,11 +21,14 @@ enum {
 /* Bit n of an entry: the state may become n. */
 #define TO(state) (1u << WEIR__CONN_##state)
 static const unsigned transitions[WEIR__CONN_STATES] = {
-    [WEIR__CONN_IDLE] = TO(CONNECTING) | TO(CLOSED),
-    [WEIR__CONN_CONNECTING] = TO(HANDSHAKE) | TO(BACKOFF) | TO(CLOSED),
-    [WEIR__CONN_HANDSHAKE] = TO(READY) | TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_IDLE] = TO(LOCATING) | TO(CLOSED),
+    [WEIR__CONN_LOCATING] = TO(CONNECTING) | TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_CONNECTING] =
+        TO(CONNECTING) | TO(HANDSHAKE) | TO(BACKOFF) | TO(CLOSED),
+    [WEIR__CONN_HANDSHAKE] =
+        TO(CONNECTING) | TO(READY) | TO(BACKOFF) | TO(CLOSED),
     [WEIR__CONN_READY] = TO(BACKOFF) | TO(CLOSED),
-    [WEIR__CONN_BACKOFF] = TO(CONNECTING) | TO(CLOSED),
+    [WEIR__CONN_BACKOFF] = TO(LOCATING) | TO(CLOSED),
     [WEIR__CONN_CLOSED] = 0,
 };
 #undef TO
@@ -115,34 +118,8 @@ static void on_disconnect(const redisAsyncContext *context, int status)
 
 /* --- connecting ---------------------------------------------------------- */
 
-static redisAsyncContext *open_context(const struct weir__redis_url *url)
+void weir__conn_adopt(struct weir__conn *conn, redisAsyncContext *context)
 {
-    const char *host = url->hosts[0].name;
-
-    if (url->is_unix)
-        return redisAsyncConnectUnix(host);
-    if (strcmp(host, "localhost") == 0) /* names would be looked up */
-        host = "127.0.0.1";
-    return redisAsyncConnect(host, url->hosts[0].port);
-}
-
-void weir__conn_connect(struct weir__conn *conn)
-{
-    redisAsyncContext *context;
-
-    WEIR_ASSERT(conn->context == NULL && conn->sent.first == NULL);
-    weir__conn_change_state(conn, WEIR__CONN_CONNECTING);
-    conn->is_connected = false;
-    context = open_context(&conn->url);
-    if (context == NULL) {
-        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
-        return;
-    }
-    if (context->c.err != 0) { /* no callback will come, fd may be -1 */
-        weir__conn_note_lost(conn, WEIR_ECONN, "%s", context->c.errstr);
-        redisAsyncFree(context);
-        return;
-    }
     weir__socket_prepare(context->c.fd, conn->url.is_unix);
     weir__reply_guard_install(&conn->guard, context->c.reader);
     conn->pushed = 0;
@@ -152,7 +129,6 @@ void weir__conn_connect(struct weir__conn *conn)
     weir__glue_attach(&conn->glue, context);
     (void)redisAsyncSetDisconnectCallback(context, on_disconnect); /* first */
     (void)redisAsyncSetConnectCallback(context, on_connect); /* and only one */
-    weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
 }
 
 /* --- the handshake ------------------------------------------------------- */
@@ -359,6 +335,8 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 {
     int64_t bound = BACKOFF_FIRST_MS;
 
+    if (conn->is_abandoned)
+        return 0;
     if (conn->is_denied || is_misled(conn))
         return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
     if (was_stable)
@@ -413,6 +391,9 @@ static void lose(struct weir__conn *conn)
     int64_t backoff_ms;
 
     WEIR_ASSERT(code != WEIR_OK);
+    if (weir__conn_try_next(conn))
+        return;
+    weir__conn_stop_finding(conn);
     weir__conn_drop_context(conn);
     weir__conn_stop_timers(conn);
     was_stable =
@@ -432,6 +413,7 @@ static void lose(struct weir__conn *conn)
     conn->lost_code = WEIR_OK;
     conn->is_draining = false;
     conn->is_denied = false;
+    conn->is_abandoned = false;
     weir__conn_queue_lost(conn);
     weir__conn_arm_patience(conn);
     weir__conn_queue_report(conn);
@@ -470,9 +452,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     weir__conn_look_at_clock(conn);
     if (conn->state == WEIR__CONN_BACKOFF)
         weir__conn_connect(conn);
+    else if (conn->state == WEIR__CONN_LOCATING)
+        weir__conn_note_not_found(conn);
     else if (conn->state == WEIR__CONN_CONNECTING)
         weir__conn_note_lost(conn, WEIR_ECONN, "no connection within %lld ms",
-                             (long long)conn->options.connect_ms);
+                             (long long)conn->attempt_ms);
     else if (conn->state == WEIR__CONN_HANDSHAKE)
         weir__conn_note_lost(conn, WEIR_ECONN,
                              "no answer to the handshake within %lld ms",

@@ -66,8 +66,8 @@ struct weir_options {
     uint32_t threads;
 };
 
-/* Open a reactor and begin to connect. Does not block: host names must be
- * numeric addresses or "localhost". Errors: WEIR_EINVAL (the URL or an option,
+/* Open a reactor and begin to connect. Does not block: host names are looked up
+ * on a thread. Errors: WEIR_EINVAL (the URL or an option,
  * named in `err`), WEIR_ENOMEM. `err` may be NULL. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_open(const struct weir_options *options,
