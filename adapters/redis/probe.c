@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "adapters/redis/await.h"
+#include "adapters/redis/conn/resolve.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
@@ -100,19 +102,93 @@ int weir__probe_fd(const struct weir__probe *probe)
 
 /* --- connecting --------------------------------------------------------- */
 
-static redisContext *reach(const struct weir__redis_url *url, int limit_ms)
+static int64_t monotonic_ms(void)
 {
-    const struct timeval limit = {.tv_sec = limit_ms / 1000,
-                                  .tv_usec = limit_ms % 1000 * 1000};
-    const char *host = url->hosts[0].name;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct timeval timeval_of(int64_t ms)
+{
+    if (ms < 1)
+        ms = 1; /* 0 would be no limit */
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000),
+                            .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
+}
+
+/* Add why an address was of no use, and let go of it. Those of a name have a
+ * reason each. */
+static void add_reason(struct weir_error *why, const char *host,
+                       const char *address, redisContext *context)
+{
+    const char *text = context == NULL ? "out of memory" : context->errstr;
+    struct weir_error before = *why;
+
+    if (strcmp(host, address) == 0)
+        (void)weir__error_set(why, WEIR_ECONN, "%s", text);
+    else
+        (void)weir__error_set(why, WEIR_ECONN, "%s%s%s: %s", before.text,
+                              before.text[0] != '\0' ? "; " : "", address,
+                              text);
+    redisFree(context); /* NULL is fine */
+}
+
+/* A name's addresses in turn; what time there is, those that are left share. */
+static redisContext *reach_host(const struct weir__redis_host *host,
+                                int limit_ms, struct weir_error *why)
+{
+    int64_t until_ms = monotonic_ms() + limit_ms;
+    struct weir__addresses addresses;
+    const char *missing =
+        weir__addresses_find(host->name, limit_ms, &addresses);
+
+    if (missing != NULL) {
+        (void)weir__error_set(why, WEIR_ECONN, "no address for host %s: %s",
+                              host->name, missing);
+        return NULL;
+    }
+    for (size_t i = 0; i < addresses.count; i++) {
+        int64_t left = (int64_t)(addresses.count - i);
+        redisContext *context = redisConnectWithTimeout(
+            addresses.text[i], host->port,
+            timeval_of((until_ms - monotonic_ms()) / left));
+
+        if (context != NULL && context->err == 0)
+            return context;
+        add_reason(why, host->name, addresses.text[i], context);
+    }
+    return NULL;
+}
+
+static redisContext *reach_socket(const char *path, int limit_ms,
+                                  struct weir_error *why)
+{
     redisContext *context =
-        url->is_unix ? redisConnectUnixWithTimeout(host, limit)
-                     : redisConnectWithTimeout(
-                           strcmp(host, "localhost") == 0 ? "127.0.0.1" : host,
-                           url->hosts[0].port, limit);
+        redisConnectUnixWithTimeout(path, timeval_of(limit_ms));
 
     if (context != NULL && context->err == 0)
-        (void)redisSetTimeout(context, limit); /* connecting has its own */
+        return context;
+    (void)weir__error_set(why, WEIR_ECONN, "%s",
+                          context == NULL ? "out of memory" : context->errstr);
+    redisFree(context); /* NULL is fine */
+    return NULL;
+}
+
+/* NULL: not reached, and why. */
+static redisContext *reach(const struct weir__redis_url *url, int limit_ms,
+                           struct weir_error *err)
+{
+    struct weir_error why = {0};
+    redisContext *context =
+        url->is_unix ? reach_socket(url->hosts[0].name, limit_ms, &why)
+                     : reach_host(&url->hosts[0], limit_ms, &why);
+
+    if (context == NULL)
+        (void)weir__error_set(err, WEIR_ECONN, "%s", why.text);
+    else
+        (void)redisSetTimeout(context, timeval_of(limit_ms));
     return context;
 }
 
@@ -187,13 +263,9 @@ int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
 
     if (probe == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    probe->context = reach(url, limit_ms);
-    if (probe->context == NULL)
-        rc = weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    else if (probe->context->err != 0)
-        rc = weir__error_set(err, WEIR_ECONN, "%s", probe->context->errstr);
-    else
-        rc = introduce(probe, url, limit_ms, err);
+    probe->context = reach(url, limit_ms, err);
+    rc = probe->context == NULL ? WEIR_ECONN
+                                : introduce(probe, url, limit_ms, err);
     if (rc != WEIR_OK) {
         weir__probe_close(probe);
         return rc;

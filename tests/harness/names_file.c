@@ -21,6 +21,7 @@ void names_set(const char *lines)
     char path[128], next[128];
     FILE *file;
 
+    (void)names_asked(); /* links the getaddrinfo beside it */
     (void)snprintf(path, sizeof(path), "%s/names", names_dir());
     (void)snprintf(next, sizeof(next), "%s/next", names_dir());
     file = fopen(next, "w");

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "adapters/redis/probe.h"
 #include "tests/harness/memory.h"
+#include "tests/harness/names.h"
+#include "tests/harness/redis_proc.h"
 #include "tests/harness/resp_peer.h"
 #include "tests/harness/test.h"
 
@@ -101,4 +105,56 @@ TEST(who_does_not_answer_at_first_is_not_reached)
 
     EXPECT_INT(WEIR_ECONN, weir__probe_open(&url, SOON_MS, &probe, &err));
     EXPECT_STR("no answer within 300 ms", err.text);
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static int open_at(const char *host, int port, struct weir_error *err)
+{
+    struct weir__redis_url url = {.host_count = 1};
+    struct weir__probe *probe = NULL;
+    int rc;
+
+    url.hosts[0].port = (uint16_t)port;
+    (void)snprintf(url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s", host);
+    rc = weir__probe_open(&url, SOON_MS, &probe, err);
+    if (rc == WEIR_OK)
+        weir__probe_close(probe);
+    return rc;
+}
+
+TEST(a_probe_tries_the_addresses_of_a_name_in_turn)
+{
+    const struct redis_options options = {.tcp = true};
+    struct redis_proc *redis = redis_start(&options);
+    int port = redis_port(redis);
+    struct weir_error err = {0};
+
+    names_set("cache 127.0.0.3 127.0.0.4 127.0.0.1\nnowhere\n");
+    EXPECT_INT(WEIR_OK, open_at("cache", port, &err));
+    EXPECT_INT(WEIR_OK, open_at("localhost", port, &err));
+    EXPECT_STR("", err.text);
+    EXPECT_INT(WEIR_ECONN, open_at("nowhere", port, &err));
+    EXPECT_CONTAINS("no address for host nowhere: ", err.text);
+    redis_kill(redis, SIGKILL);
+    EXPECT_INT(WEIR_ECONN, open_at("cache", port, &err));
+    EXPECT_STR("127.0.0.3: Connection refused; 127.0.0.4: Connection refused; "
+               "127.0.0.1: Connection refused",
+               err.text);
+    EXPECT_INT(WEIR_ECONN, open_at("127.0.0.1", port, &err));
+    EXPECT_STR("Connection refused", err.text);
+}
+
+TEST(a_probe_waits_for_a_resolver_only_so_long)
+{
+    struct weir_error err = {0};
+    char line[200];
+
+    (void)snprintf(line, sizeof(line), "%s/fifo", names_dir());
+    EXPECT_INT(0, mkfifo(line, 0600));
+    (void)snprintf(line, sizeof(line), "slow <%s/fifo\n", names_dir());
+    names_set(line);
+    EXPECT_INT(WEIR_ECONN, open_at("slow", 1, &err));
+    EXPECT_STR("no address for host slow: the resolver does not answer",
+               err.text);
 }

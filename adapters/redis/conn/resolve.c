@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "core/assert.h"
 #include "core/mem.h"
@@ -62,17 +63,12 @@ static void add(struct weir__addresses *addresses, const struct sockaddr *from)
         add_text(addresses, text);
 }
 
-const char *weir__addresses_find(const char *host,
-                                 struct weir__addresses *ret_addresses)
+static const char *ask(const char *host, struct weir__addresses *ret_addresses)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
-    int rc;
+    int rc = getaddrinfo(host, NULL, &hints, &list);
 
-    if (weir__addresses_known(host, ret_addresses))
-        return NULL;
-    ret_addresses->count = 0;
-    rc = getaddrinfo(host, NULL, &hints, &list);
     if (rc != 0)
         return gai_strerror(rc);
     for (const struct addrinfo *at = list; at != NULL; at = at->ai_next)
@@ -83,13 +79,14 @@ const char *weir__addresses_find(const char *host,
 
 /* --- on a thread ---------------------------------------------------------- */
 
-/* Belongs to the loop's side and the thread; who leaves last frees it. */
+/* Belongs to who asks and to the thread; who leaves last frees it. */
 struct weir__lookup {
     pthread_mutex_t lock;
-    struct ev_loop *loop;
+    pthread_cond_t left;
+    struct ev_loop *loop; /* NULL: somebody waits for `left` */
     struct ev_async found;
     bool is_done;      /* under the lock: the thread has left */
-    bool is_cancelled; /* under the lock: the loop's side has */
+    bool is_cancelled; /* under the lock: the other side has */
     weir__lookup_fn fn;
     void *arg;
     const char *why;
@@ -99,7 +96,8 @@ struct weir__lookup {
 
 static void free_lookup(struct weir__lookup *lookup)
 {
-    (void)pthread_mutex_destroy(&lookup->lock); /* nobody has it */
+    (void)pthread_cond_destroy(&lookup->left); /* nobody has them */
+    (void)pthread_mutex_destroy(&lookup->lock);
     weir__mem_free(lookup);
 }
 
@@ -108,11 +106,13 @@ static void *look_up(void *arg)
     struct weir__lookup *lookup = arg;
     bool is_cancelled;
 
-    lookup->why = weir__addresses_find(lookup->host, &lookup->addresses);
+    lookup->why = ask(lookup->host, &lookup->addresses);
     (void)pthread_mutex_lock(&lookup->lock);
     is_cancelled = lookup->is_cancelled;
     lookup->is_done = true;
-    if (!is_cancelled) /* under the lock: afterwards the loop may be gone */
+    if (lookup->loop == NULL)
+        (void)pthread_cond_signal(&lookup->left);
+    else if (!is_cancelled) /* under the lock: later the loop may be gone */
         ev_async_send(lookup->loop, &lookup->found);
     (void)pthread_mutex_unlock(&lookup->lock);
     if (is_cancelled)
@@ -132,6 +132,97 @@ static bool leave(struct weir__lookup *lookup)
     return is_done;
 }
 
+static bool make_lock(struct weir__lookup *lookup)
+{
+    pthread_condattr_t attr;
+    bool is_made;
+
+    if (pthread_mutex_init(&lookup->lock, NULL) != 0)
+        return false;
+    is_made = pthread_condattr_init(&attr) == 0 &&
+              pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+              pthread_cond_init(&lookup->left, &attr) == 0;
+    if (!is_made)
+        (void)pthread_mutex_destroy(&lookup->lock);
+    return is_made;
+}
+
+/* NULL: out of memory. */
+static struct weir__lookup *new_lookup(const char *host)
+{
+    size_t size = strlen(host) + 1;
+    struct weir__lookup *lookup = weir__mem_new(sizeof(*lookup) + size);
+
+    if (lookup == NULL)
+        return NULL;
+    if (!make_lock(lookup)) {
+        weir__mem_free(lookup);
+        return NULL;
+    }
+    memcpy(lookup->host, host, size);
+    return lookup;
+}
+
+static int start_thread(struct weir__lookup *lookup)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* is inherited */
+    rc = pthread_create(&thread, NULL, look_up, lookup);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0)
+        (void)pthread_detach(thread); /* it was just made */
+    return rc;
+}
+
+/* --- for who waits -------------------------------------------------------- */
+
+static void await(struct weir__lookup *lookup, int limit_ms)
+{
+    struct timespec until;
+    int rc = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* exists */
+    until.tv_sec += limit_ms / 1000;
+    until.tv_nsec += limit_ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    (void)pthread_mutex_lock(&lookup->lock);
+    while (!lookup->is_done && rc == 0)
+        rc = pthread_cond_timedwait(&lookup->left, &lookup->lock, &until);
+    (void)pthread_mutex_unlock(&lookup->lock);
+}
+
+const char *weir__addresses_find(const char *host, int limit_ms,
+                                 struct weir__addresses *ret_addresses)
+{
+    struct weir__lookup *lookup;
+    const char *why = "the resolver does not answer";
+
+    if (weir__addresses_known(host, ret_addresses))
+        return NULL;
+    lookup = new_lookup(host);
+    if (lookup == NULL || start_thread(lookup) != 0) {
+        if (lookup != NULL)
+            free_lookup(lookup);
+        return "no memory";
+    }
+    await(lookup, limit_ms);
+    if (leave(lookup)) {
+        *ret_addresses = lookup->addresses;
+        why = lookup->why;
+        free_lookup(lookup);
+    }
+    return why;
+}
+
+/* --- for a loop ----------------------------------------------------------- */
+
 static void on_found(struct ev_loop *loop, ev_async *found, int events)
 {
     struct weir__lookup *lookup = found->data;
@@ -150,34 +241,13 @@ static void on_found(struct ev_loop *loop, ev_async *found, int events)
     fn(&addresses, why, arg);
 }
 
-static int start_thread(struct weir__lookup *lookup)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    int rc;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* is inherited */
-    rc = pthread_create(&thread, NULL, look_up, lookup);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc == 0)
-        (void)pthread_detach(thread); /* it was just made */
-    return rc;
-}
-
 struct weir__lookup *weir__lookup_start(struct ev_loop *loop, const char *host,
                                         weir__lookup_fn fn, void *arg)
 {
-    size_t size = strlen(host) + 1;
-    struct weir__lookup *lookup = weir__mem_new(sizeof(*lookup) + size);
+    struct weir__lookup *lookup = new_lookup(host);
 
     if (lookup == NULL)
         return NULL;
-    if (pthread_mutex_init(&lookup->lock, NULL) != 0) {
-        weir__mem_free(lookup);
-        return NULL;
-    }
-    memcpy(lookup->host, host, size);
     lookup->loop = loop;
     lookup->fn = fn;
     lookup->arg = arg;

@@ -3,7 +3,7 @@
 #define WEIR_CONN_RESOLVE_H
 
 /* The addresses of a host. The system's resolver takes as long as it likes, so
- * a loop has it asked by a thread, which nobody ever waits for. */
+ * a thread asks it, which is left behind where it takes too long. */
 
 #include <weir/base.h>
 
@@ -22,9 +22,9 @@ struct weir__addresses {
 bool weir__addresses_known(const char *host,
                            struct weir__addresses *ret_addresses);
 
-/* Of any host. BLOCKS, for as long as the resolver does. NULL; otherwise why
- * there are none, a text that lasts. */
-const char *weir__addresses_find(const char *host,
+/* Of any host. BLOCKS, for `limit_ms` at most. NULL; otherwise why there are
+ * none, a text that lasts. */
+const char *weir__addresses_find(const char *host, int limit_ms,
                                  struct weir__addresses *ret_addresses);
 
 /* `why` is NULL, or a text that lasts and there are none. */
