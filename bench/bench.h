@@ -47,6 +47,7 @@ extern const size_t bench_variant_count;
 extern const char *const bench_handler_names[];
 
 struct bench_options {
+    char *own_redis; /* owned copy of what stood in argv; or NULL */
     struct bench_server_options server;
     const struct bench_kind *kind;
     enum bench_handler handler;

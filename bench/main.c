@@ -5,6 +5,7 @@
 #include "bench/options.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct bench_case *const bench_cases[] = {
@@ -55,7 +56,7 @@ static int run(const struct bench_case *which,
 int main(int argc, char **argv)
 {
     const struct bench_case *which = NULL;
-    struct bench_options options;
+    struct bench_options options = {0};
     struct sigaction ignore;
     int rc;
 
@@ -63,5 +64,8 @@ int main(int argc, char **argv)
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for SIGPIPE */
     rc = bench_options_read(argc, argv, &which, &options);
-    return rc == BENCH_NO_CODE ? run(which, &options) : rc;
+    if (rc == BENCH_NO_CODE)
+        rc = run(which, &options);
+    free(options.own_redis);
+    return rc;
 }

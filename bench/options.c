@@ -63,6 +63,18 @@ static int read_redis(const char *text, const char *from,
     return WEIR_OK;
 }
 
+/* Everybody sees argv. */
+static int take_redis(char *text, struct bench_options *options,
+                      struct weir_error *err)
+{
+    free(options->own_redis);
+    options->own_redis = strdup(text);
+    if (options->own_redis == NULL)
+        return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    weir__redis_url_hide(text);
+    return read_redis(options->own_redis, "--redis", options, err);
+}
+
 static int read_kind(struct bench_options *options, struct weir_error *err)
 {
     options->kind = bench_kind_find(optarg);
@@ -158,7 +170,7 @@ static int set(enum bench_flag flag, const struct bench_case *which,
             which->name, bench_flags[flag].name, which->name);
     switch ((int)flag) {
     case REDIS:
-        return read_redis(optarg, "--redis", options, err);
+        return take_redis(optarg, options, err);
     case DATA:
         options->server.data = optarg;
         return WEIR_OK;

@@ -12,6 +12,8 @@
 #include <sys/types.h>
 #include <weir/base.h>
 
+#include "adapters/redis/url.h"
+
 struct redisContext;
 
 struct bench_server_options {
@@ -23,7 +25,7 @@ struct bench_server_options {
 
 struct bench_server {
     bool is_own;
-    char url[600]; /* for members */
+    char url[WEIR__REDIS_URL_CAP]; /* for members */
     struct redisContext *control;
     char name[16], version[32];
     /* Of our own server only. */

@@ -30,6 +30,7 @@ enum weir__exit {
  * environment. */
 struct weir__cli {
     const char *redis;      /* NULL: the private server */
+    char *own_redis;        /* owned copy of what stood in argv; or NULL */
     bool redis_is_flag;     /* --redis */
     const char *redis_from; /* "--redis", "WEIR_REDIS", "FILE:LINE: url" */
     const char *data;       /* data directory as given; NULL: the default one */

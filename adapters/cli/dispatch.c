@@ -4,6 +4,7 @@
 
 #include "adapters/cli/ask.h"
 #include "adapters/cli/options.h"
+#include "core/mem.h"
 #include "core/nearest.h"
 
 #include <errno.h>
@@ -135,14 +136,14 @@ static enum weir__exit dispatch(struct table table, int argc, char **argv,
     return run_command(&line, cli);
 }
 
-static enum weir__exit choose(struct table table, int argc, char **argv)
+static enum weir__exit choose(struct table table, int argc, char **argv,
+                              struct weir__cli *cli)
 {
-    struct weir__cli cli = {0};
     struct weir__early early;
     enum weir__exit rc;
 
-    weir__options_environment(&cli);
-    rc = weir__options_global(argc, argv, &cli, &early);
+    weir__options_environment(cli);
+    rc = weir__options_global(argc, argv, cli, &early);
     if (rc != WEIR__EXIT_NONE)
         return rc;
     if (early.version)
@@ -155,14 +156,17 @@ static enum weir__exit choose(struct table table, int argc, char **argv)
         weir__complain("a command is missing; see weir --help");
         return WEIR__EXIT_USAGE;
     }
-    return dispatch(table, argc - early.next, argv + early.next, &cli);
+    return dispatch(table, argc - early.next, argv + early.next, cli);
 }
 
 enum weir__exit weir__cli_main(const struct weir__command *const *commands,
                                size_t count, int argc, char **argv)
 {
-    enum weir__exit rc = choose((struct table){commands, count}, argc, argv);
+    struct weir__cli cli = {0};
+    enum weir__exit rc =
+        choose((struct table){commands, count}, argc, argv, &cli);
 
+    weir__mem_free(cli.own_redis);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         weir__complain("cannot write to stdout: %s", strerror(errno));
         return rc == WEIR__EXIT_DONE ? WEIR__EXIT_FAILED : rc;

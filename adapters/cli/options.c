@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/options.h"
 
+#include "adapters/redis/url.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/nearest.h"
@@ -157,15 +158,31 @@ static enum weir__exit set_log_level(const char *text, struct weir__cli *cli)
     return WEIR__EXIT_USAGE;
 }
 
+/* Everybody sees argv. */
+static enum weir__exit set_redis(char *text, struct weir__cli *cli)
+{
+    char *copy = weir__mem_new(strlen(text) + 1);
+
+    if (copy == NULL) {
+        weir__complain("out of memory");
+        return WEIR__EXIT_FAILED;
+    }
+    memcpy(copy, text, strlen(text));
+    weir__redis_url_hide(text);
+    weir__mem_free(cli->own_redis);
+    cli->own_redis = copy;
+    cli->redis = copy;
+    cli->redis_is_flag = true;
+    cli->redis_from = "--redis";
+    return WEIR__EXIT_NONE;
+}
+
 static enum weir__exit set_global(enum global flag, struct weir__cli *cli,
                                   struct weir__early *early)
 {
     switch (flag) {
     case REDIS:
-        cli->redis = optarg;
-        cli->redis_is_flag = true;
-        cli->redis_from = "--redis";
-        return WEIR__EXIT_NONE;
+        return set_redis(optarg, cli);
     case DATA:
         if (optarg[0] == '\0') {
             weir__complain("--data: a directory cannot have an empty name");

@@ -240,8 +240,11 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
 {
     struct weir__url_part query = {text, text + strlen(text)}, part;
     struct weir__redis_url url = {0};
-    int rc = take_scheme(&query, &url, err);
+    int rc;
 
+    if (weir__url_part_len(query) >= WEIR__REDIS_URL_CAP)
+        return refuse("longer than 16,383 bytes", err);
+    rc = take_scheme(&query, &url, err);
     if (rc != WEIR_OK)
         return rc;
     (void)snprintf(url.prefix, sizeof(url.prefix), "%s", default_prefix);
@@ -359,4 +362,30 @@ void weir__redis_url_print(const struct weir__redis_url *url, char *buf,
     }
     if (strcmp(url->prefix, default_prefix) != 0 && url->prefix[0] != '\0')
         append(&line, "%sprefix=%s", mark, url->prefix);
+}
+
+/* --- hiding --------------------------------------------------------------- */
+
+static void put_stars(char *from, size_t len)
+{
+    size_t stars = len < 3 ? len : 3, rest = strlen(from + len);
+
+    memset(from, '*', stars);
+    memmove(from + stars, from + len, rest);
+    memset(from + stars + rest, '\0', len - stars);
+}
+
+void weir__redis_url_hide(char *text)
+{
+    static const char parameter[] = "sentinel_password=";
+    char *login = strstr(text, "://"), *end = strrchr(text, '@'), *secret;
+
+    secret = login == NULL ? NULL : strchr(login + strlen("://"), ':');
+    if (secret != NULL && end != NULL && secret < end)
+        put_stars(secret + 1, (size_t)(end - secret - 1));
+    secret = strstr(text, parameter);
+    if (secret == NULL)
+        return;
+    secret += strlen(parameter);
+    put_stars(secret, strcspn(secret, "&"));
 }

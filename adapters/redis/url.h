@@ -22,6 +22,7 @@
 #include <weir/base.h>
 
 enum {
+    WEIR__REDIS_URL_CAP = 16384,
     WEIR__REDIS_HOSTS_MAX = 16,
     WEIR__REDIS_PASSWORD_CAP = 2048, /* tokens of services are long */
     WEIR__REDIS_PREFIX_CAP = 33,
@@ -72,6 +73,11 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
 int weir__redis_url_password(const struct weir__redis_url *url,
                              char ret_password[WEIR__REDIS_PASSWORD_CAP],
                              struct weir_error *err);
+
+/* Put "***" in place of the secrets of an address, however wrong it is: for an
+ * argument of the process, which everybody sees with ps. It gets shorter, what
+ * is left of its bytes is 0. */
+void weir__redis_url_hide(char *text);
 
 /* The address without passwords and files, for messages; cut to fit. */
 void weir__redis_url_print(const struct weir__redis_url *url, char *buf,

@@ -386,3 +386,29 @@ TEST(the_environment_has_the_password_where_the_address_has_none)
     expect_password("", &url);
     EXPECT_INT(0, unsetenv("WEIR_REDIS_PASSWORD"));
 }
+
+/* --- what others see of us ------------------------------------------------ */
+
+static void expect_hidden(const char *wanted, const char *given)
+{
+    char text[256], zeros[256] = "";
+    size_t len = strlen(given), left = strlen(wanted);
+
+    (void)snprintf(text, sizeof(text), "%s", given); /* fits */
+    weir__redis_url_hide(text);
+    EXPECT_STR(wanted, text);
+    EXPECT_INT(0, memcmp(text + left, zeros, len - left));
+}
+
+TEST(an_argument_is_left_without_its_secrets)
+{
+    expect_hidden("redis://u:***@h:1/2", "redis://u:hunter2@h:1/2");
+    expect_hidden("redis://:*@h", "redis://:p@h");
+    expect_hidden("redis://:***@h", "redis://:a@b?c@h");
+    expect_hidden("redis://h:1", "redis://h:1");
+    expect_hidden("redis+sentinel://:***@h/n?sentinel_password=***&prefix=a",
+                  "redis+sentinel://:hunter2@h/n"
+                  "?sentinel_password=hunter2&prefix=a");
+    expect_hidden("nonsense", "nonsense");
+    expect_hidden("http://x:***@y", "http://x:hunter2@y");
+}
