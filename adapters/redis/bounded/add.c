@@ -395,7 +395,7 @@ static void send_call(struct weir__add_call *call, size_t len)
     call->number = shared->store->seqs.last;
     write_call(&bytes, call, len);
     weir__redis_send(shared->store, &bytes, &weir__script_bounded_add,
-                     WEIR__SEND_AGAIN, &call->request);
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
 }
 
 /* The groups from `first` on that fit into one call, one at least. */

@@ -309,15 +309,20 @@ static void write_verdicts(struct weir__buf *buf,
     }
 }
 
+/* Without a lease a batch has no token by which a repeat is known. */
 static void send_call(struct settle_call *call)
 {
     struct weir__bounded_topic *topic = call->topic;
     struct weir__buf bytes = {0};
+    unsigned flags = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY;
     size_t back = 0;
 
     for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
-         lease = lease->next_spent)
+         lease = lease->next_spent) {
         back += is_untouched(lease) ? 0 : lease->back;
+        if (!lease->has_end)
+            flags = WEIR__SEND_AGAIN;
+    }
     weir__resp_eval(&bytes, &weir__script_bounded_settle,
                     HEAD_KEYS + 2 * call->count,
                     1 + LOT_ARGS * call->count + back);
@@ -336,7 +341,7 @@ static void send_call(struct settle_call *call)
         write_verdicts(&bytes, lease);
     call->request.done = on_settled;
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_settle,
-                     WEIR__SEND_AGAIN, &call->request);
+                     flags, &call->request);
 }
 
 /* Lost leases are not sent: their events run elsewhere. */

@@ -14,7 +14,8 @@ enum {
     DEFAULT_HANDSHAKE_MS = 3000,
     DEFAULT_REPLY_MS = 10000,
     DEFAULT_STABLE_MS = 5000,
-    DEFAULT_AGAIN_MS = 60000
+    DEFAULT_AGAIN_MS = 60000,
+    DEFAULT_REPLAY_MS = 3000 /* a replica that is well is not so far behind */
 };
 
 /* --- opening and closing ------------------------------------------------- */
@@ -47,6 +48,7 @@ static void take_options(struct weir__conn *conn,
     default_ms(&conn->options.reply_ms, DEFAULT_REPLY_MS);
     default_ms(&conn->options.stable_ms, DEFAULT_STABLE_MS);
     default_ms(&conn->options.again_ms, DEFAULT_AGAIN_MS);
+    default_ms(&conn->options.replay_ms, DEFAULT_REPLAY_MS);
     conn->url = *options->url;
     conn->options.url = &conn->url;
     conn->random = options->seed;

@@ -38,6 +38,14 @@
  * callback gets WEIR_EUNKNOWN when it had been sent. Where no connection comes
  * for `wait_ms` it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A
  * NOSCRIPT answer makes the script load again and the command go out once more.
+ *
+ * What a server acknowledged may be gone where another one takes over, or where
+ * it starts anew. So commands with WEIR__SEND_REPLAY that were answered without
+ * an error are kept for 3 s, up to 16 MiB of them; the 3 s end with the last
+ * sign of the server. Where the next one has another identity (or none that is
+ * known) they are sent again, in their order and before all others, for a
+ * minute from their first time. Whoever sent them is not told.
+ *
  * Replies LOADING, READONLY, BUSY and the like (conn/error.c) close the
  * connection, once the replies under way have come, and count as "not run": the
  * command is sent again, whatever its flags. Other errors are for the one who
@@ -84,12 +92,18 @@ struct weir__conn_options {
     int64_t stable_ms; /* READY for so long, back-off starts over; 0: 5,000 */
     int64_t again_ms;  /* how long after its first time a command that may have
                           run is sent again; 0: 60,000 */
+    int64_t replay_ms; /* how long a command that is to be replayed is kept;
+                          0: 3,000 */
     const struct weir__log *log; /* kept */
     /* It stands beside another one to the same server, which tells what becomes
      * of that: of this one only debug messages say that it came or was lost. */
     bool is_beside;
     /* The handshake asks for weir__conn_client_id and what follows it. */
     bool wants_identity;
+    /* Whether the answer to what was replayed says that it had been lost; to be
+     * counted in the log. NULL: none says so. */
+    bool (*was_lost)(const struct weir__script *script,
+                     const struct redisReply *reply);
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
      * Never runs inside a call into this module. May be NULL. */
@@ -146,14 +160,17 @@ enum { WEIR__BODIES_MAX = 16 };
 enum weir__send_flags {
     WEIR__SEND_ONCE = 0,
     WEIR__SEND_AGAIN =
-        1 /* idempotent: send again when its outcome is unknown */
+        1, /* idempotent: send again when its outcome is unknown */
+    WEIR__SEND_REPLAY = 2 /* send again, also after its answer, where that may
+                             have been lost: the server knows a repeat for at
+                             least a minute, and what came of it meanwhile */
 };
 
 /* To be added to the flags: how many bodies are asked for, at most. Who has
  * asked for any gets WEIR_ETOOBIG where the answer was too large. */
 static inline unsigned weir__send_bodies(size_t count)
 {
-    return 2 * (unsigned)(count < WEIR__BODIES_MAX ? count : WEIR__BODIES_MAX);
+    return 4 * (unsigned)(count < WEIR__BODIES_MAX ? count : WEIR__BODIES_MAX);
 }
 
 /* Queue one command. Takes `bytes` (exactly one RESP command) and leaves it

@@ -8,20 +8,28 @@
  *   locate.c finding the server: host, addresses, a socket,
  *   queue.c  requests on their way: sending, matching replies, giving up; what
  *            is wrong with the connection is noted there for state.c,
+ *   replay.c what was acknowledged lately,
  *   identity.c  who answers: what the handshake was told,
  *   glue.c   hiredis on the loop.
  *
  * Each calls the ones below it only; state.c and locate.c are halves of one.
  *
- * Requests live on one of five lists. They go out in the order `returned`,
- * `again`, `waiting`, and each list is in the order in which it is to go out:
+ * Requests live on one of seven lists. They go out in the order `returned`,
+ * `replaying`, `again`, `waiting`, and each list is in the order in which it is
+ * to go out:
  *
- *   waiting --> sent --> (answered)
+ *   waiting --> sent --> (answered) --> acked   WEIR__SEND_REPLAY, for a while
  *                |
- *                +--> returned   answered, but did not run: NOSCRIPT, LOADING
+ *                +--> returned    answered, but did not run: NOSCRIPT, LOADING
  *                |
- *   on a loss:   +--> again      WEIR__SEND_AGAIN; takes `returned` in, too
- *                +--> failed     the others; their callbacks run next
+ *   on a loss:   +--> again       WEIR__SEND_AGAIN; takes `returned` in, too
+ *                +--> replaying   had been acknowledged before
+ *                +--> failed      the others; their callbacks run next
+ *
+ *   on another server:  acked --> replaying --> sent --> (answered) --> acked
+ *
+ * The number of a call that is replayed is smaller than that of the next one of
+ * its call slot: behind it, it would be taken for one that comes late.
  *
  * Whatever may run a user's callback stands between weir__conn_enter and
  * weir__conn_leave, which frees a connection that was closed in between. */
@@ -33,6 +41,7 @@
 #include "adapters/redis/conn/glue.h"
 #include "adapters/redis/conn/reply_guard.h"
 #include "adapters/redis/conn/resolve.h"
+#include "core/assert.h"
 
 enum { WEIR__CONN_MAGIC = 0x636f6e6e, WEIR__CONN_REASON_MAX = 240 };
 
@@ -56,17 +65,57 @@ struct weir__command {
     int64_t queued_ms;
     int64_t sent_ms;
     int64_t first_ms; /* when it was sent for the first time; 0: never */
+    int64_t acked_ms; /* when it was answered last */
     unsigned flags;
     unsigned noscripts; /* NOSCRIPT answers so far */
     bool wants_script;  /* load the script before it goes out */
     bool may_have_run;  /* it was sent and the connection lost */
     bool is_too_large;  /* its answer */
+    bool is_replay;     /* it was acknowledged; nobody waits for its answer */
 };
 
 struct weir__command_list {
     struct weir__command *first;
     struct weir__command *last; /* undefined while first is NULL */
 };
+
+static inline void weir__request_append(struct weir__command_list *list,
+                                        struct weir__command *request)
+{
+    WEIR_ASSERT(request->next == NULL);
+    if (list->first == NULL)
+        list->first = request;
+    else
+        list->last->next = request;
+    list->last = request;
+}
+
+/* The first one, or NULL. */
+static inline struct weir__command *
+weir__request_take(struct weir__command_list *list)
+{
+    struct weir__command *request = list->first;
+
+    if (request != NULL) {
+        list->first = request->next;
+        request->next = NULL;
+    }
+    return request;
+}
+
+/* Put what is in `rest`, which is not to be used afterwards, behind the list.
+ */
+static inline void weir__request_join(struct weir__command_list *list,
+                                      const struct weir__command_list *rest)
+{
+    if (rest->first == NULL)
+        return;
+    if (list->first == NULL)
+        list->first = rest->first;
+    else
+        list->last->next = rest->first;
+    list->last = rest->last;
+}
 
 /* What a server says of itself. */
 struct weir__identity {
@@ -115,6 +164,7 @@ struct weir__conn {
     ev_timer deadline; /* of connecting and handshake; end of back-off */
     ev_timer overdue;  /* the oldest reply, or a pushed message */
     ev_timer patience; /* the oldest request without a connection */
+    ev_timer stale;    /* a look at what was acknowledged long ago */
 
     size_t handshake_left;                                /* replies to come */
     struct weir__identity identity;                       /* as of the last */
@@ -134,11 +184,22 @@ struct weir__conn {
     int64_t late_ms;     /* when that was seen first; 0: none is */
 
     struct weir__command_list waiting, sent, returned, again, failed;
+    struct weir__command_list acked, replaying;
     struct weir__buf *answered; /* the command whose callback runs, or NULL */
     struct weir__command *spare;
     size_t spares;
-    size_t queued_bytes; /* of all requests on the lists */
-    bool wants_flush;    /* asked for and not finished yet */
+    size_t queued_bytes; /* of all requests but those that are replays */
+    size_t replay_bytes; /* of those */
+    size_t replay_left;  /* not answered again yet */
+    bool takes_replays;  /* this connection answered one of them */
+    struct {
+        size_t calls;   /* of scripts, that were answered since the last log */
+        size_t lost;    /* of these, by their answers */
+        size_t refused; /* by an error, or too old by now */
+        char why[WEIR__CONN_REASON_MAX]; /* of the last one that was */
+    } replayed;
+    char acked_by[WEIR__IDENTITY_LEN + 1]; /* who answered; "": not known */
+    bool wants_flush;                      /* asked for and not finished yet */
     uint64_t sent_total;
 };
 
@@ -236,8 +297,33 @@ bool weir__conn_take_reply(struct weir__conn *conn, const void *reply);
 
 /* A new or recycled request; NULL when out of memory. */
 struct weir__command *weir__conn_request_new(struct weir__conn *conn);
-void weir__request_append(struct weir__command_list *list,
-                          struct weir__command *request);
+
+/* Free a request that is on no list. */
+void weir__conn_request_free(struct weir__conn *conn,
+                             struct weir__command *request);
+size_t weir__request_cost(const struct weir__command *request);
+
+/* --- conn/replay.c -------------------------------------------------------- */
+
+void weir__conn_replay_init(struct weir__conn *conn);
+
+/* Takes a request that was answered and is counted nowhere. */
+void weir__conn_replay_keep(struct weir__conn *conn,
+                            struct weir__command *request);
+
+/* One that is a replay was answered, or will not be; `reply` may be NULL. It
+ * is counted nowhere then. */
+void weir__conn_replay_answered(struct weir__conn *conn,
+                                const struct weir__command *request,
+                                const struct redisReply *reply);
+
+/* Drop what was acknowledged too long ago; not before the last sign of the
+ * server is as old. */
+void weir__conn_replay_prune(struct weir__conn *conn);
+
+/* The connection is READY: let what was acknowledged go out, if it was by
+ * somebody else. */
+void weir__conn_replay_begin(struct weir__conn *conn);
 
 /* --- conn/queue.c: life --------------------------------------------------- */
 

@@ -102,29 +102,7 @@ static void note_script_refused(struct weir__conn *conn, const char *text)
     note_turned_away(conn, text);
 }
 
-/* --- lists --------------------------------------------------------------- */
-
-void weir__request_append(struct weir__command_list *list,
-                          struct weir__command *request)
-{
-    WEIR_ASSERT(request->next == NULL);
-    if (list->first == NULL)
-        list->first = request;
-    else
-        list->last->next = request;
-    list->last = request;
-}
-
-static struct weir__command *take_first(struct weir__command_list *list)
-{
-    struct weir__command *request = list->first;
-
-    if (request != NULL) {
-        list->first = request->next;
-        request->next = NULL;
-    }
-    return request;
-}
+/* --- requests ------------------------------------------------------------ */
 
 struct weir__command *weir__conn_request_new(struct weir__conn *conn)
 {
@@ -138,12 +116,15 @@ struct weir__command *weir__conn_request_new(struct weir__conn *conn)
     return request;
 }
 
-static void request_free(struct weir__conn *conn, struct weir__command *request)
+size_t weir__request_cost(const struct weir__command *request)
 {
-    size_t cost = request->bytes.len + sizeof(*request);
+    return request->bytes.len + sizeof(*request);
+}
 
-    WEIR_ASSERT(conn->queued_bytes >= cost);
-    conn->queued_bytes -= cost;
+void weir__conn_request_free(struct weir__conn *conn,
+                             struct weir__command *request)
+{
+    weir__buf_fini(&request->bytes);
     if (conn->spares == MAX_SPARES) {
         weir__mem_free(request);
         return;
@@ -158,16 +139,23 @@ static void request_free(struct weir__conn *conn, struct weir__command *request)
 static void finish(struct weir__conn *conn, struct weir__command *request,
                    int code, const redisReply *reply)
 {
-    struct weir__buf *outer = conn->answered, bytes = request->bytes;
-    weir__reply_fn fn = request->fn;
-    void *arg = request->arg;
+    struct weir__buf *outer = conn->answered;
 
-    request_free(conn, request);
-    conn->answered = &bytes;
-    if (fn != NULL)
-        fn(code, reply, arg);
+    if (request->is_replay) {
+        weir__conn_replay_answered(conn, request, reply);
+    } else {
+        WEIR_ASSERT(conn->queued_bytes >= weir__request_cost(request));
+        conn->queued_bytes -= weir__request_cost(request);
+    }
+    conn->answered = &request->bytes;
+    if (request->fn != NULL)
+        request->fn(code, reply, request->arg);
     conn->answered = outer;
-    weir__buf_fini(&bytes);
+    if (code == WEIR_OK && (request->flags & WEIR__SEND_REPLAY) != 0 &&
+        request->bytes.len > 0 && conn->state != WEIR__CONN_CLOSED)
+        weir__conn_replay_keep(conn, request);
+    else
+        weir__conn_request_free(conn, request);
 }
 
 void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
@@ -186,7 +174,7 @@ static void expect_next(struct weir__conn *conn)
 
     conn->guard.most =
         WEIR__REPLY_BYTES +
-        (next == NULL ? 0 : (size_t)(next->flags / 2) * WEIR_BODY_LIMIT);
+        (next == NULL ? 0 : (size_t)(next->flags / 4) * WEIR_BODY_LIMIT);
 }
 
 bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
@@ -221,6 +209,12 @@ static void take_error(struct weir__conn *conn, struct weir__command *request,
         request->wants_script = true;
         keep(conn, request);
         return;
+    case WEIR__ERROR_REFUSED:
+        if (!request->is_replay)
+            break;
+        note_turned_away(conn, reply->str);
+        keep(conn, request);
+        return;
     case WEIR__ERROR_TURNED_AWAY:
     case WEIR__ERROR_CLUSTER:
     case WEIR__ERROR_NOAUTH:
@@ -228,7 +222,6 @@ static void take_error(struct weir__conn *conn, struct weir__command *request,
         keep(conn, request);
         return;
     case WEIR__ERROR_OTHER:
-    case WEIR__ERROR_REFUSED:
     case WEIR__ERROR_FULL:
     case WEIR__ERROR_DENIED:
     case WEIR__ERROR_MISTAKE:
@@ -246,7 +239,7 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
     (void)context; /* the connection's own */
     if (!weir__conn_take_reply(conn, reply))
         return;
-    request = take_first(&conn->sent); /* replies are positional */
+    request = weir__request_take(&conn->sent); /* replies are positional */
     WEIR_ASSERT(request != NULL);
     expect_next(conn);
     if (reply->type == REDIS_REPLY_ERROR)
@@ -320,14 +313,28 @@ static bool has_room(const struct weir__conn *conn)
            weir__glue_buffered(&conn->glue) < MAX_BUFFERED;
 }
 
-/* The list whose first request goes out next, or NULL. */
+/* Of those that somebody waits for, while there is no connection: the list
+ * whose first request goes out next, or NULL. */
+static struct weir__command_list *next_awaited(struct weir__conn *conn)
+{
+    if (conn->again.first != NULL)
+        return &conn->again;
+    return conn->waiting.first != NULL ? &conn->waiting : NULL;
+}
+
+/* A server that just took over may take no writes yet, and then some: so the
+ * first replay goes alone, and what is younger than all of them waits for their
+ * answers. */
 static struct weir__command_list *next_list(struct weir__conn *conn)
 {
     if (conn->returned.first != NULL)
         return &conn->returned;
-    if (conn->again.first != NULL)
-        return &conn->again;
-    return conn->waiting.first != NULL ? &conn->waiting : NULL;
+    if (conn->replay_left == 0)
+        return next_awaited(conn);
+    return conn->replaying.first != NULL &&
+                   (conn->takes_replays || conn->sent.first == NULL)
+               ? &conn->replaying
+               : NULL;
 }
 
 /* Hand over as much as bounds allow; a script that several requests miss is
@@ -349,7 +356,7 @@ static void feed(struct weir__conn *conn)
         request->sent_ms = conn->now_ms;
         if (!request->may_have_run)
             request->first_ms = conn->now_ms;
-        (void)take_first(list); /* the request, which now is sent */
+        (void)weir__request_take(list); /* the request, which now is sent */
         weir__request_append(&conn->sent, request);
         if (conn->sent.first == request)
             expect_next(conn);
@@ -390,57 +397,70 @@ void weir__conn_pump(struct weir__conn *conn)
 
 /* --- giving up ----------------------------------------------------------- */
 
+/* Where a request goes whose connection is lost. */
+static struct weir__command_list *list_of_lost(struct weir__conn *conn,
+                                               struct weir__command *request)
+{
+    if (request->is_too_large)
+        return &conn->failed;
+    if (request->is_replay)
+        return &conn->replaying;
+    return !request->may_have_run || (request->flags & WEIR__SEND_AGAIN) != 0
+               ? &conn->again
+               : &conn->failed;
+}
+
 void weir__conn_queue_lost(struct weir__conn *conn)
 {
-    struct weir__command_list rest = conn->again; /* not sent since long */
+    struct weir__command_list returned = conn->returned; /* did not run */
+    struct weir__command_list again = conn->again, replaying = conn->replaying;
     struct weir__command *request;
 
-    conn->again = conn->returned;
-    conn->returned.first = NULL;
+    weir__conn_replay_prune(conn);
     if (conn->guard.refusal == WEIR__REFUSAL_TOO_LARGE &&
         conn->sent.first != NULL)
         conn->sent.first->is_too_large = true;
-    for (request = take_first(&conn->sent); request != NULL;
-         request = take_first(&conn->sent)) {
+    conn->returned.first = NULL;
+    conn->again.first = NULL;
+    conn->replaying.first = NULL;
+    while ((request = weir__request_take(&returned)) != NULL)
+        weir__request_append(list_of_lost(conn, request), request);
+    while ((request = weir__request_take(&conn->sent)) != NULL) {
         request->may_have_run = true;
-        weir__request_append((request->flags & WEIR__SEND_AGAIN) != 0 &&
-                                     !request->is_too_large
-                                 ? &conn->again
-                                 : &conn->failed,
-                             request);
+        weir__request_append(list_of_lost(conn, request), request);
     }
-    if (rest.first == NULL)
-        return;
-    if (conn->again.first == NULL)
-        conn->again.first = rest.first;
-    else
-        conn->again.last->next = rest.first;
-    conn->again.last = rest.last;
+    weir__request_join(&conn->again, &again);
+    weir__request_join(&conn->replaying, &replaying);
 }
 
-/* Whoever recognises a repeat does so for a while only:
- * scripts/delay/add.lua. */
-void weir__conn_queue_give_up(struct weir__conn *conn)
+static void give_up(struct weir__conn *conn, struct weir__command_list *list)
 {
     struct weir__command_list kept = {0};
     struct weir__command *request;
 
-    for (request = take_first(&conn->again); request != NULL;
-         request = take_first(&conn->again))
+    while ((request = weir__request_take(list)) != NULL)
         weir__request_append(request->may_have_run &&
                                      conn->now_ms - request->first_ms >
                                          conn->options.again_ms
                                  ? &conn->failed
                                  : &kept,
                              request);
-    conn->again = kept;
+    *list = kept;
+}
+
+/* Whoever recognises a repeat does so for a while only:
+ * scripts/delay/add.lua. */
+void weir__conn_queue_give_up(struct weir__conn *conn)
+{
+    give_up(conn, &conn->replaying);
+    give_up(conn, &conn->again);
 }
 
 void weir__conn_queue_report(struct weir__conn *conn)
 {
     while (conn->failed.first != NULL) {
-        struct weir__command *request = take_first(&conn->failed);
-        bool is_large = request->is_too_large && request->flags / 2 > 0;
+        struct weir__command *request = weir__request_take(&conn->failed);
+        bool is_large = request->is_too_large && request->flags / 4 > 0;
 
         finish(conn, request, is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
     }
@@ -457,7 +477,7 @@ static int64_t patience_left_ms(const struct weir__conn *conn,
 
 void weir__conn_arm_patience(struct weir__conn *conn)
 {
-    const struct weir__command_list *list = next_list(conn);
+    const struct weir__command_list *list = next_awaited(conn);
 
     if (list != NULL && conn->state != WEIR__CONN_READY &&
         !ev_is_active(&conn->patience))
@@ -475,10 +495,10 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
     (void)events;
     weir__conn_enter(conn);
     weir__conn_look_at_clock(conn);
-    for (list = next_list(conn);
+    for (list = next_awaited(conn);
          list != NULL && patience_left_ms(conn, list->first) <= 0;
-         list = next_list(conn)) {
-        request = take_first(list);
+         list = next_awaited(conn)) {
+        request = weir__request_take(list);
         finish(conn, request,
                request->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN, NULL);
     }
@@ -492,19 +512,20 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 void weir__conn_queue_init(struct weir__conn *conn)
 {
     weir__conn_prepare_timer(conn, &conn->patience, on_patience);
+    weir__conn_replay_init(conn);
 }
 
 /* The lists by the age of their requests. */
 void weir__conn_queue_cancel(struct weir__conn *conn)
 {
-    struct weir__command_list *const lists[] = {&conn->failed, &conn->returned,
-                                                &conn->sent, &conn->again,
-                                                &conn->waiting};
+    struct weir__command_list *const lists[] = {
+        &conn->failed,  &conn->returned, &conn->sent,     &conn->again,
+        &conn->waiting, &conn->acked,    &conn->replaying};
 
     WEIR_ASSERT(conn->state == WEIR__CONN_CLOSED);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         while (lists[i]->first != NULL)
-            finish(conn, take_first(lists[i]), WEIR_ECANCELED, NULL);
+            finish(conn, weir__request_take(lists[i]), WEIR_ECANCELED, NULL);
 }
 
 static void queue_fini(struct weir__conn *conn)
@@ -536,7 +557,8 @@ void weir__conn_drop_context(struct weir__conn *conn)
 
 static void destroy(struct weir__conn *conn)
 {
-    WEIR_ASSERT(conn->depth == 0 && conn->queued_bytes == 0);
+    WEIR_ASSERT(conn->depth == 0);
+    WEIR_ASSERT(conn->queued_bytes == 0 && conn->replay_bytes == 0);
     weir__conn_drop_context(conn);
     queue_fini(conn);
     conn->magic = 0;

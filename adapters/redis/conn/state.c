@@ -47,6 +47,7 @@ void weir__conn_stop_timers(struct weir__conn *conn)
     ev_timer_stop(conn->options.loop, &conn->deadline);
     ev_timer_stop(conn->options.loop, &conn->overdue);
     ev_timer_stop(conn->options.loop, &conn->patience);
+    ev_timer_stop(conn->options.loop, &conn->stale);
 }
 
 static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
@@ -310,6 +311,7 @@ static void become_ready(struct weir__conn *conn)
               conn->options.is_beside || conn->is_misled ? WEIR_LEVEL_DEBUG
                                                          : WEIR_LEVEL_INFO,
               "redis: %s", text);
+    weir__conn_replay_begin(conn);
     weir__conn_queue_give_up(conn);
     report(conn, WEIR_OK, text);
     weir__conn_queue_report(conn);
@@ -532,6 +534,7 @@ static void watch_pushed(struct weir__conn *conn)
 static void read_replies(struct weir__conn *conn)
 {
     conn->reads++;
+    weir__conn_look_at_clock(conn);
     conn->is_in_hiredis = true;
     weir__glue_read(&conn->glue);
     conn->is_in_hiredis = false;

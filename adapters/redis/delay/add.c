@@ -257,11 +257,12 @@ static void send_call(struct add_call *call)
         (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
                                        &call->adds->items,
                                        &call->planned_packs[i]);
-        weir__redis_send(shared->store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+        weir__redis_send(shared->store, &bytes, NULL,
+                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
     }
     write_call(&bytes, call);
     weir__redis_send(shared->store, &bytes, &weir__script_delay_add,
-                     WEIR__SEND_AGAIN, &call->request);
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
 }
 
 static void on_added(struct weir__request *request, int code,

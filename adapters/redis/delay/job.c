@@ -214,10 +214,20 @@ static const char *verb_of(const struct job_request *job)
 }
 
 /* A delete that is repeated would not find its job, and a delay would begin
- * anew: these are sent once. */
+ * anew: these are sent once. Where a server that forgot the delete is told of
+ * it again, it can meet no other job: the place is that of a pack, of which
+ * there is one only. "D" is that of many. */
+static unsigned flags_of(const struct job_request *job)
+{
+    if (job->show_fn != NULL)
+        return WEIR__SEND_AGAIN;
+    return job->delete_fn != NULL && strcmp(job->place, "D") != 0
+               ? WEIR__SEND_REPLAY
+               : WEIR__SEND_ONCE;
+}
+
 static void request_slot(struct job_request *job)
 {
-    bool is_again = job->show_fn != NULL;
     struct weir__buf bytes = {0};
 
     job->request.done = on_slot;
@@ -236,8 +246,7 @@ static void request_slot(struct job_request *job)
     weir__resp_str(&bytes, job->topic->base.name);
     write_when(&bytes, job);
     weir__redis_send(job->topic->base.store, &bytes, &weir__script_delay_slot,
-                     is_again ? WEIR__SEND_AGAIN : WEIR__SEND_ONCE,
-                     &job->request);
+                     flags_of(job), &job->request);
 }
 
 /* --- the index ---------------------------------------------------------- */

@@ -51,7 +51,7 @@ static void send_copy(struct weir__settle *settle, size_t index,
     bytes.failed = bytes.failed || copy->failed;
     weir__redis_send(settle->topic->base.store, &bytes,
                      request == NULL ? NULL : &weir__script_delay_settle,
-                     WEIR__SEND_AGAIN, request);
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
 
 /* The copies stay, as it may have to be repeated; a call without packs comes
@@ -61,7 +61,8 @@ void weir__settle_send(struct weir__settle *settle)
     settle->topic->settles_out++;
     if (settle->packs == 0) {
         weir__redis_send(settle->topic->base.store, &settle->copies[0],
-                         &weir__script_delay_settle, WEIR__SEND_AGAIN,
+                         &weir__script_delay_settle,
+                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                          &settle->request);
         return;
     }

@@ -367,7 +367,8 @@ static bool stage_moves(struct weir__external_call *call)
         weir__topic_register(&planned.target->base);
         (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
                                        &planned);
-        weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+        weir__redis_send(store, &bytes, NULL,
+                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
     }
     return true;
 }
@@ -431,7 +432,8 @@ static void send_call(struct weir__external_call *call)
     }
     write_call(&bytes, call);
     weir__redis_send(store, &bytes, &weir__script_external_settle,
-                     call->autos > 0 ? WEIR__SEND_ONCE : WEIR__SEND_AGAIN,
+                     call->autos > 0 ? WEIR__SEND_ONCE
+                                     : WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                      &call->request);
 }
 

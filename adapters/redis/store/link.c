@@ -60,7 +60,8 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
     weir__resp_str(&bytes, "SADD");
     weir__resp_str(&bytes, "weir:topics");
     weir__resp_str(&bytes, name);
-    weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN, request);
+    weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
+                     request);
 }
 
 void weir__topic_register(struct weir__store_topic *topic)
@@ -169,6 +170,7 @@ int weir__redis_connect(struct weir__redis *store)
         .wait_ms = options->wait_ms,
         .log = options->log,
         .wants_identity = true,
+        .was_lost = weir__redis_was_lost,
         .on_state = on_commands,
         .arg = store,
         .depth = options->depth,

@@ -102,6 +102,22 @@ void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
     weir__redis_send_by(store, store->commands, bytes, script, flags, request);
 }
 
+bool weir__redis_was_lost(const struct weir__script *script,
+                          const struct redisReply *reply)
+{
+    struct weir_slice word;
+    int64_t number;
+
+    if (script ==
+        &weir__script_bounded_settle) /* begins with who was refused */
+        return !weir__reply_int(reply, 0, &number);
+    if (script == &weir__script_bounded_add) /* a repeat ends with a word */
+        return !weir__reply_str(reply, reply->elements - 1, &word);
+    if (script == &weir__script_delay_slot) /* what it found, or a lone word */
+        return weir__reply_int(reply, 1, &number);
+    return weir__reply_int(reply, 0, &number) && number > 0;
+}
+
 void weir__redis_requests_init(struct weir__redis *store)
 {
     store->failed_end = &store->failed;

@@ -207,6 +207,10 @@ void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
                          const struct weir__script *script, unsigned flags,
                          struct weir__request *request);
 
+/* Whether the answer to a repeat says that the server had not heard of it. */
+bool weir__redis_was_lost(const struct weir__script *script,
+                          const struct redisReply *reply);
+
 /* Have the request done with an error code, a little later. */
 void weir__redis_fail(struct weir__request *request, int code);
 

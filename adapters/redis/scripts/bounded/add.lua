@@ -6,7 +6,8 @@
 --       events, those
 -- Reply { mode, place of a group from 0, how many events were dropped there,
 --         ... }: 0 the oldest ones there, 1 the last ones of the call, 2 they
---         were refused. { -1, kind } when the topic is of another kind.
+--         were refused. A repeat is answered alike, and '' comes last.
+--         { -1, kind } when the topic is of another kind.
 --#include number
 --#include group
 --#include bounds
@@ -24,7 +25,11 @@ elseif known[1] ~= kind then
 end
 
 local said = said_before(seen, call_slot, number)
-if said then return said[1] and said or { 0 } end
+if said then
+  said[1] = said[1] or 0
+  said[#said + 1] = ''
+  return said
+end
 
 local bounds = read_bounds(options, known[2])
 local reply = { bounds.mode }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/redis/bounded/bounded_fixture.h"
+#include "tests/redis/store/store_fixture.h"
+
+/* A replica takes over that had been cut off: what was acknowledged since then
+ * is said to it again. */
+
+static struct redis_proc *replica;
+
+/* The world, and a replica of its server that hears everything. */
+static void follow(void)
+{
+    static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
+
+    (void)world_open(&(struct redis_options){.tcp = true, .args = args});
+    replica = redis_start(NULL);
+    EXPECT_STR("OK",
+               redis_text(replica, "REPLICAOF 127.0.0.1 %d", redis_port(proc)));
+    AWAIT(strstr(redis_text(replica, "INFO replication"),
+                 "master_link_status:up") != NULL);
+}
+
+/* From now on it hears nothing, but it heard all until now. */
+static void cut_off(void)
+{
+    EXPECT_TRUE(redis_int(proc, "INCR cut") > 0);
+    EXPECT_INT(1, redis_int(proc, "WAIT 1 30000"));
+    EXPECT_STR("OK", redis_text(replica, "REPLICAOF NO ONE"));
+}
+
+/* The server is killed, and who asks for it finds the replica. */
+static void take_over(struct host *host)
+{
+    int ups = host->ups;
+
+    redis_kill(proc, SIGKILL);
+    EXPECT_INT(0, rename(redis_socket(replica), redis_socket(proc)));
+    proc = replica;
+    AWAIT(host->ups > ups);
+}
+
+static void settle_all(struct host *host, enum weir__outcome outcome)
+{
+    host_settle_all(host, outcome);
+    host_await_settled(host);
+}
+
+TEST(adds_that_a_replica_had_not_heard_of_are_there_when_it_takes_over)
+{
+    uint8_t ran[3000] = {0};
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    host_add_numbered(host, 0, 500, 0);
+    AWAIT(host->added == 500);
+    cut_off();
+    host_add_numbered(host, 500, 3000, 0);
+    AWAIT(host->added == 3000);
+    take_over(host);
+    host_work_off(host, ran, 3000);
+    for (size_t i = 0; i < 3000; i++)
+        EXPECT_INT(1, ran[i]);
+    EXPECT_CONTAINS("redis: replayed ", world_log);
+}
+
+TEST(verdicts_that_a_replica_had_not_heard_of_count_when_it_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    host_add_numbered(host, 0, 100, 0);
+    AWAIT(host->added == 100);
+    EXPECT_INT(100, host_claim(host, 1000, 60000));
+    cut_off();
+    host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 1000, 60000)); /* the retry, once */
+    EXPECT_STR("job-0", run_id(host->runs));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host_claim(host, 1000, 60000));
+    EXPECT_INT(101, redis_int(proc, "EVAL %s 0",
+                              "return tonumber(redis.call('HGET', "
+                              "'weir:{t}:meta', 'settled'))"));
+}
+
+TEST(a_job_runs_again_whose_claim_the_replica_had_not_heard_of)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    cut_off();
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:wait weir:{t}:run"));
+}
+
+TEST(what_was_deleted_stays_so_when_a_replica_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    host_add(host, "a", 0);
+    host_add(host, "b", 0);
+    AWAIT(host->added == 2);
+    cut_off();
+    EXPECT_INT(WEIR_OK, host_remove(host, "a"));
+    host_add(host, "c", 0);
+    AWAIT(host->added == 3);
+    EXPECT_INT(WEIR_OK, host_remove(host, "c"));
+    EXPECT_INT(WEIR_OK, host_remove(host, "b"));
+    host_add(host, "b", 0); /* another one */
+    AWAIT(host->added == 4);
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    EXPECT_STR("b", run_id(host->runs));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:wait weir:{t}:run"));
+}
+
+TEST(a_replica_that_heard_everything_is_told_nothing_new)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    host_add(host, "a", 0);
+    AWAIT(host->added == 2);
+    cut_off();
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_CONTAINS("calls, 0 had been lost", world_log);
+}
+
+TEST(events_that_a_replica_had_not_heard_of_are_there_when_it_takes_over)
+{
+    struct weir__options options = weir__options_default;
+    struct host *host;
+
+    follow();
+    host = bounded_open("w1", &options);
+    events_add(host, "a", 1, 3);
+    EXPECT_INT(3, host_claim(host, 100, 60000));
+    cut_off();
+    settle_all(host, WEIR__OUTCOME_DONE);
+    events_add(host, "a", 4, 6);
+    events_add(host, "b", 7, 8);
+    take_over(host);
+    EXPECT_INT(5, host_claim(host, 100, 60000));
+    EXPECT_STR("a:4-6 b:7-8 ", events_text(host));
+    EXPECT_CONTAINS("calls, 3 had been lost", world_log);
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(8, bounded_count("done"));
+    bounded_walk();
+}
+
+TEST(verdicts_of_a_list_that_a_replica_had_not_heard_of_count)
+{
+    struct host *host;
+
+    follow();
+    host = host_open_kind("w1", "list");
+    EXPECT_INT(2, redis_int(proc, "RPUSH t 1 2"));
+    EXPECT_INT(2, host_claim(host, 10, 60000));
+    cut_off();
+    host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+    settle_all(host, WEIR__OUTCOME_DONE);
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 10, 60000)); /* the retry, once */
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait "
+                                  "weir:{t}:lease weir:{t}:held"));
+}
