@@ -111,11 +111,12 @@ install(FILES ${CMAKE_BINARY_DIR}/scripts/delay/add.lua
         ${CMAKE_BINARY_DIR}/scripts/delay/stats.lua
     DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
-        docs/embedding.md docs/guarantees.md docs/kinds.md docs/operating.md
-        docs/packs.md docs/performance.md docs/plugins.md docs/wire.md
+        docs/deploy.md docs/embedding.md docs/guarantees.md docs/kinds.md
+        docs/operating.md docs/packs.md docs/performance.md docs/plugins.md
+        docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    FILES_MATCHING PATTERN "*.c")
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml")
 
 # --- the Debian package --------------------------------------------------------
 set(CPACK_PACKAGE_NAME weir)

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""python3 deploy.py kubernetes
+
+Runs what kubernetes.yaml says, as processes of this machine
+with a network of their own, in which each service has its name and address, and
+does to it what docs/deploy.md tells. What is the same each time goes to stdout,
+times go to stderr. Wants Linux, unshare, redis-server, redis-cli, python3-yaml
+and weir: that in WEIR_BUILD, else in ../../build, else in PATH. Nothing is left
+behind: files are in a /run of its own."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATIENCE = 60.0  # seconds, for everything that comes by itself
+INSIDE = "WEIR_EXAMPLE_INSIDE"
+
+
+# --- a machine of its own ------------------------------------------------------
+
+def enter():
+    """Begin anew with network, mounts and processes that end with this one."""
+    if os.environ.get(INSIDE):
+        return
+    os.environ[INSIDE] = "1"
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    os.execvp("unshare", ["unshare", *user, "--net", "--mount", "--pid",
+                          "--fork", "--kill-child", sys.executable, "-B",
+                          *sys.argv])
+
+
+def furnish():
+    """The loopback device, an empty /run, and no names."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914,  # SIOCSIFFLAGS: up and running
+                    struct.pack("16sH14x", b"lo", 0x41))
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+    names.write()
+    subprocess.run(["mount", "--bind", Names.FILE, "/etc/hosts"], check=True)
+    build = os.path.abspath(os.environ.get(
+        "WEIR_BUILD", os.path.join(HERE, "..", "..", "build")))
+    os.environ["PATH"] = build + ":" + os.environ["PATH"]
+    for name in [name for name in os.environ if name.startswith("WEIR_")]:
+        del os.environ[name]
+
+
+class Names:
+    """What the resolver knows."""
+    FILE = "/run/hosts"
+
+    def __init__(self):
+        self.addresses = {}
+
+    def write(self):
+        with open(self.FILE, "w", encoding="utf-8") as file:
+            for name, address in self.addresses.items():
+                file.write("%s %s\n" % (address, name))
+
+    def set(self, name, number):
+        """The name has the address of this number; None: it is gone."""
+        self.addresses.pop(name, None)
+        if number is not None:
+            self.addresses[name] = "127.0.1.%d" % number
+        self.write()
+
+
+names = Names()
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+class Service:
+    """A process with a folder and a log of its own."""
+
+    def __init__(self, name, command, env=None):
+        self.name, self.command = name, command
+        self.env = {**os.environ, **(env or {})}
+        self.folder = "/run/data/" + name
+        os.makedirs(self.folder, exist_ok=True)
+        self.start()
+
+    def start(self):
+        with open(self.folder + ".log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                self.command, cwd=self.folder, env=self.env, stdout=log,
+                stderr=log, start_new_session=True)
+
+    def said(self):
+        with open(self.folder + ".log", encoding="utf-8") as log:
+            return log.read()
+
+    def lines(self):
+        """What the handler `echo` printed of each job."""
+        return [json.loads(line) for line in self.said().splitlines(True)
+                if line.startswith("{") and line.endswith("\n")]
+
+    def ran(self):
+        return {line["id"] for line in self.lines()}
+
+    def kill(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+def eventually(condition, what):
+    """Wait until condition() is true; returns the seconds that it took."""
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() > begin + PATIENCE:
+            raise SystemExit("it did not come true: " + what)
+        time.sleep(0.02)
+    return time.monotonic() - begin
+
+
+def ask(host, port, *words):
+    """What a server answers; "" where there is none."""
+    return subprocess.run(["redis-cli", "-h", host, "-p", str(port), *words],
+                          text=True, capture_output=True).stdout
+
+
+def is_replica(host, port=6379):
+    info = ask(host, port, "INFO", "replication")
+    return "role:slave" in info and "master_link_status:up" in info
+
+
+# --- kubernetes.yaml ----------------------------------------------------------------
+
+def load_kubernetes():
+    """Its containers by name; what volumes hold is where they are mounted."""
+    with open(os.path.join(HERE, "kubernetes.yaml"), encoding="utf-8") as file:
+        kinds = {part["kind"]: part for part in yaml.safe_load_all(file)}
+    pod = kinds["Deployment"]["spec"]["template"]["spec"]
+    files = {"configMap": kinds["ConfigMap"]["data"],
+             "secret": kinds["Secret"]["stringData"], "emptyDir": {}}
+    volumes = {volume["name"]: files[kind] for volume in pod["volumes"]
+               for kind in files if kind in volume}
+    for container in pod["containers"]:
+        for mount in container["volumeMounts"]:
+            os.makedirs(mount["mountPath"], exist_ok=True)
+            for name, text in volumes[mount["name"]].items():
+                write(os.path.join(mount["mountPath"], name), text)
+    os.environ["REDISCLI_AUTH"] = kinds["Secret"]["stringData"]["password"]
+    return {container["name"]: container for container in pod["containers"]}
+
+
+def tell_losses(worker, wanted):
+    eventually(lambda: wanted <= worker.ran(), "all jobs ran")
+    print("worker: %d jobs ran, 0 lost" % len(worker.ran()))
+    print("%d runs were repeats" % (len(worker.lines()) - len(worker.ran())),
+          file=sys.stderr)
+
+
+def start_redis(number, *args):
+    password = os.environ["REDISCLI_AUTH"]
+    return Service("redis-%d" % number,
+                   ["redis-server", "--bind", "127.0.1.%d" % number,
+                    "--requirepass", password, "--masterauth", password,
+                    "--appendonly", "yes", *args])
+
+
+def start_container(container):
+    return Service(container["name"], container["command"], {
+        entry["name"]: entry["value"] for entry in container.get("env", ())})
+
+
+def look_alive(worker, probe):
+    """The probe sees a loop that turns, and one that does not."""
+    def is_alive():
+        return subprocess.run(probe["exec"]["command"],
+                              capture_output=True).returncode == 0
+    eventually(is_alive, "the worker is heard")
+    print("livenessProbe: passes", flush=True)
+    worker.process.send_signal(signal.SIGSTOP)
+
+    def is_dead():
+        os.utime("/run/alive/heard", (0, 0))  # long ago
+        return not is_alive()
+    eventually(is_dead, "the worker is not heard")
+    print("worker stands still; livenessProbe: fails", flush=True)
+    worker.process.send_signal(signal.SIGCONT)
+    eventually(is_alive, "the worker is heard again")
+
+
+def add(first, last, delay):
+    """Jobs of these numbers, as the worker's address tells."""
+    lines = "".join('{"id":"%d","delay":"%s"}\n' % (number, delay)
+                    for number in range(first, last + 1))
+    subprocess.run(
+        ["weir", "add", "order.close", "--jsonl", "-"], input=lines, text=True,
+        check=True, stdout=subprocess.DEVNULL,
+        env={**os.environ, "WEIR_REDIS": "redis://redis.example?password_file="
+                                         "/run/secret/password"})
+
+
+def move_name(first, worker):
+    """As a managed service does at a failover."""
+    second = start_redis(2, "--replicaof", "127.0.1.1", "6379")
+    eventually(lambda: is_replica("127.0.1.2"), "redis-2 is a replica")
+    add(1, 500, "0s")
+    add(501, 1000, "5s")
+    ask("127.0.1.1", 6379, "WAIT", "1", "10000")
+    first.kill()
+    ask("127.0.1.2", 6379, "REPLICAOF", "NO", "ONE")
+    names.set("redis.example", 2)
+    print("redis.example has another address: 1000 jobs were added before")
+    tell_losses(worker, {str(number) for number in range(1, 1001)})
+    return second
+
+
+def kubernetes():
+    containers = load_kubernetes()
+    names.set("redis.example", 1)
+    first = start_redis(1)
+    eventually(lambda: "PONG" in ask("127.0.1.1", 6379, "PING"), "it answers")
+    start_container(containers["alive"])
+    eventually(lambda: os.path.exists("/run/alive/socket"), "alive listens")
+    worker = start_container(containers["worker"])
+    print("started worker alive", flush=True)
+    look_alive(worker, containers["worker"]["livenessProbe"])
+    move_name(first, worker)
+    print("worker: stopped, exit code %d" % worker.stop())
+
+
+if __name__ == "__main__":
+    parts = {"kubernetes": kubernetes}
+    if len(sys.argv) != 2 or sys.argv[1] not in parts:
+        raise SystemExit(__doc__)
+    enter()
+    furnish()
+    parts[sys.argv[1]]()
