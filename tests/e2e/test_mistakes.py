@@ -37,14 +37,16 @@ USAGE = [
     ("stats --data ''",
      "--data: a directory cannot have an empty name"),
     ("stats --redis here",
-     "--redis: must begin with redis:// or unix://"),
+     "--redis: must begin with redis:// or unix://, or with rediss://, "
+     "redis+sentinel:// or rediss+sentinel://"),
     ("stats --redis rediss://127.0.0.1",
      "--redis: this build has no TLS for rediss://; use a tunnel such as "
      "stunnel"),
     ("stats --redis redis://127.0.0.1:99999",
      "--redis: the port must be a number up to 65535"),
     ("stats --redis ''",
-     "--redis: must begin with redis:// or unix://"),
+     "--redis: must begin with redis:// or unix://, or with rediss://, "
+     "redis+sentinel:// or rediss+sentinel://"),
     ("stats a/b",
      'topic "a/b" is not allowed at byte 2: use letters, digits and . _ : '
      "-"),
@@ -408,7 +410,8 @@ FILES = [
      "2: lease: a topic of kind delay needs one: only one of kind bounded may "
      "have none"),
     ('redis { url = "here" }\ntopic "t" { handler = echo }',
-     "1: url: must begin with redis:// or unix://"),
+     "1: url: must begin with redis:// or unix://, or with rediss://, "
+     "redis+sentinel:// or rediss+sentinel://"),
     ('redis { url = "${REDIS}" }\ntopic "t" { handler = echo }',
      '1: "${{" is not replaced here: write the value itself, or the text '
      "in single quotes"),
@@ -449,8 +452,8 @@ ASKED = [
      "cannot reach redis at unix://{dir}/no.sock: No such file or directory; "
      "start it, or give --redis URL"),
     ("stats --redis redis://:%s@localhost:1/12" % (240 * "%41"), 5,
-     "cannot reach redis at redis://localhost:1/12: Connection refused; start "
-     "it, or give --redis URL"),
+     "cannot reach redis at redis://localhost:1/12: 127.0.0.1: Connection "
+     "refused; ::1: Connection refused; start it, or give --redis URL"),
     ("server stop --data {dir}/other", 3,
      "no private redis-server runs in {dir}/other"),
 ]
