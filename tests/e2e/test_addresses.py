@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Where a server is: passwords that nobody else sees."""
+"""Where a server is: names, IPv6, and passwords that nobody else sees."""
 
 import os
+import socket
 import subprocess
 
 from e2e import (BUILD, await_line, eventually, expect, expect_in,
@@ -12,6 +13,15 @@ from resp import Client
 SECRET = "hunter2secret"
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as free:
+            free.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
 def words_of(process):
     """What ps shows of it, once the program itself is there."""
     with open("/proc/%d/cmdline" % process.pid, "rb") as file:
@@ -20,6 +30,105 @@ def words_of(process):
 
 def locked_server(place, password=SECRET):
     return Server(place, "--requirepass", password, waits_for="-NOAUTH")
+
+
+# --- names --------------------------------------------------------------------
+
+
+def set_names(place, lines):
+    """What names resolve to from now on, see tests/harness/names.h."""
+    os.rename(place.write("names.new", lines), place.path("names"))
+    place.env.update(
+        LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "tests",
+                                                "test_names.so")),
+        WEIR_TEST_NAMES=place.path("names"),
+        ASAN_OPTIONS="verify_asan_link_order=0:" +
+        os.environ.get("ASAN_OPTIONS", ""))
+
+
+@test
+def a_host_name_does_in_every_command_and_file(place):
+    server = Server(place)
+    set_names(place, "cache.example 127.0.0.3 127.0.0.1\n")
+    url = "redis://cache.example:%d" % server.port
+    config = place.write("weir.conf", """redis { url = "%s" }
+        topic t { handler = echo options = "file=%s" }
+        """ % (url, place.path("out")))
+    place.ok("add", "t", "--redis", url)
+    expect(1, place.ok("stats", "t", "--redis", url)["topics"][0]["ready"])
+    expect_in("ok       connection   %s\n" % url,
+              place.weir("doctor", "--config", config).out)
+    place.drain(flags=["--config", config])
+    expect(1, len(place.lines("out")))
+
+
+@test
+def a_name_that_does_not_resolve_is_a_sentence_and_exit_5(place):
+    set_names(place, "nowhere.example\n")
+    url = "redis://nowhere.example"
+    for command in (["add", "t"], ["stats"]):
+        place.weir(*command, "--redis", url).expect_complaint(
+            5, "cannot reach redis at redis://nowhere.example:6379: no address "
+            "for host nowhere.example: ")
+    for command in (["doctor"], ["run", "--handle", place.echo()]):
+        result = place.weir(*command, "--redis", url)
+        expect(5, result.code)
+        expect_in("no address for host nowhere.example: ",
+                  result.out + result.err)
+
+
+@test
+def a_resolver_that_does_not_answer_holds_nobody_up(place):
+    os.mkfifo(place.path("fifo"))
+    set_names(place, "slow.example <%s\n" % place.path("fifo"))
+    url = "redis://slow.example"
+    place.weir("add", "t", "--redis", url).expect_complaint(
+        5, "redis://slow.example:6379")
+    result = place.weir("doctor", "--redis", url)
+    expect(5, result.code)
+    expect_in("no address for host slow.example: the resolver does not answer",
+              result.out)
+
+
+@test
+def a_worker_follows_a_name_although_the_old_server_lives_on(place):
+    old = Server(place)
+    Server(place, "--bind", "127.0.0.2", "--port", str(old.port), name="new")
+    set_names(place, "cache.example 127.0.0.1\n")
+    url = "redis://cache.example:%d" % old.port
+    worker = place.start("run", "--redis", url, "--handle", place.echo())
+    await_line(worker, "connected to")
+    set_names(place, "cache.example 127.0.0.2\n")
+    await_line(worker, "host cache.example is at 127.0.0.2 now")
+    place.ok("add", "t", "--redis", url)
+    eventually(lambda: place.lines("out"), "the job ran")
+    eventually(lambda: old.told("CLIENT LIST").count("name=") == 1,
+               "nobody but who asks is left at the old one")
+    stop_cleanly(worker)
+
+
+@test
+def an_ipv6_address_stands_in_brackets(place):
+    if not has_ipv6():
+        return
+    server = Server(place, "--bind", "::1")
+    url = "redis://[::1]:%d" % server.port
+    place.ok("add", "t", "--redis", url)
+    expect_in("ok       connection   %s\n" % url,
+              place.weir("doctor", "--redis", url).out)
+    place.drain(place.echo(), flags=["--redis",
+                                     "redis://localhost:%d" % server.port])
+    expect(1, len(place.lines("out")))
+    place.weir("add", "t", "--redis", "redis://::1").expect_complaint(
+        2, "--redis: an IPv6 address must stand in brackets")
+
+
+@test
+def several_hosts_need_a_cluster(place):
+    place.weir("add", "t", "--redis", "redis://a,b").expect_complaint(
+        2, "--redis: several hosts are a cluster")
+    place.weir("add", "t", "--redis", "redis://a,b/1").expect_complaint(
+        2, "--redis: several hosts are a cluster, which has no databases")
 
 
 # --- secrets ------------------------------------------------------------------

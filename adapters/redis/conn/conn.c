@@ -13,6 +13,7 @@ enum {
     DEFAULT_CONNECT_MS = 3000,
     DEFAULT_HANDSHAKE_MS = 3000,
     DEFAULT_REPLY_MS = 10000,
+    DEFAULT_WATCH_MS = 3000,
     DEFAULT_STABLE_MS = 5000,
     DEFAULT_AGAIN_MS = 60000,
     DEFAULT_REPLAY_MS = 3000 /* a replica that is well is not so far behind */
@@ -46,6 +47,7 @@ static void take_options(struct weir__conn *conn,
     default_ms(&conn->options.connect_ms, DEFAULT_CONNECT_MS);
     default_ms(&conn->options.handshake_ms, DEFAULT_HANDSHAKE_MS);
     default_ms(&conn->options.reply_ms, DEFAULT_REPLY_MS);
+    default_ms(&conn->options.watch_ms, DEFAULT_WATCH_MS);
     default_ms(&conn->options.stable_ms, DEFAULT_STABLE_MS);
     default_ms(&conn->options.again_ms, DEFAULT_AGAIN_MS);
     default_ms(&conn->options.replay_ms, DEFAULT_REPLAY_MS);
@@ -68,6 +70,7 @@ int weir__conn_open(const struct weir__conn_options *options,
     copy(conn->channel, options->channel);
     weir__conn_look_at_clock(conn);
     weir__conn_state_init(conn);
+    weir__conn_locate_init(conn);
     weir__conn_queue_init(conn);
     weir__conn_connect(conn);
     *ret_conn = conn;

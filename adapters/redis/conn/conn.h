@@ -13,13 +13,15 @@
  * At each attempt to connect the host is found anew: the locator's answer, or
  * that in the address. A name is looked up on a thread of its own (resolve.h).
  * Where it has several addresses, they are tried in turn before any back-off.
+ * A name is looked at every 3 s while the connection stands, too: where it does
+ * not have that address any more, the connection is made anew.
  *
  * Handshake: AUTH, SELECT, CLIENT SETNAME, and where it is wanted what tells
  * who answers; users' commands wait until it is through. A script is loaded
  * ahead of its first call on each connection.
- * Back-off is jittered, 50 ms to 5 s, and starts over only after the
- * connection was READY for 5 s; then the first one is 50 ms at most. Where
- * login or rights are refused, it is 5 s to 10 s and each attempt is logged as
+ * Back-off is jittered, 50 ms to 5 s (to a name 2 s), and starts over only
+ * after the connection was READY for 5 s; then the first one is 50 ms at most.
+ * Where login or rights are refused, it is 5 s to 10 s and each attempt is logged as
  * an error; likewise where a node of a cluster lacks our slots, which is
  * logged once. Every wait has a deadline of its own: finding the server,
  * connecting (to all addresses together) and handshake 3 s each, a reply 10 s
@@ -89,6 +91,7 @@ struct weir__conn_options {
     int64_t connect_ms;  /* deadlines; 0: 3,000, 3,000, 10,000 */
     int64_t handshake_ms;
     int64_t reply_ms;
+    int64_t watch_ms;  /* between looks at a name while READY; 0: 3,000 */
     int64_t stable_ms; /* READY for so long, back-off starts over; 0: 5,000 */
     int64_t again_ms;  /* how long after its first time a command that may have
                           run is sent again; 0: 60,000 */
@@ -98,6 +101,9 @@ struct weir__conn_options {
     /* It stands beside another one to the same server, which tells what becomes
      * of that: of this one only debug messages say that it came or was lost. */
     bool is_beside;
+    /* Another one to the same server, closed in the same turn or later, which
+     * looks at the host's name for this one, too. Kept; NULL: none. */
+    const struct weir__conn *lead;
     /* The handshake asks for weir__conn_client_id and what follows it. */
     bool wants_identity;
     /* Whether the answer to what was replayed says that it had been lost; to be

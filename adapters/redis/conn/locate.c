@@ -6,7 +6,15 @@
 #include "core/assert.h"
 
 /* From nothing to a socket: who knows where the server is names a host, the
- * resolver its addresses, and these are tried in turn. */
+ * resolver its addresses, and these are tried in turn. And from a name whose
+ * address changes to the new one, also while the old one still answers: a
+ * server that is not the primary any more may take writes for long. */
+
+enum {
+    FOLLOW_SHARE = 3,  /* so much more often others look at who leads */
+    ROTATE_MS = 60000, /* a name that comes back so soon has several addresses,
+                          and tells some of them each time */
+};
 
 /* --- connecting ----------------------------------------------------------- */
 
@@ -109,12 +117,55 @@ bool weir__conn_try_next(struct weir__conn *conn)
 
 /* --- finding -------------------------------------------------------------- */
 
+static const char *address_of(const struct weir__conn *conn)
+{
+    return conn->addresses.text[conn->tried - 1];
+}
+
+static bool has(const struct weir__addresses *addresses, const char *text)
+{
+    for (size_t i = 0; i < addresses->count; i++)
+        if (strcmp(addresses->text[i], text) == 0)
+            return true;
+    return false;
+}
+
+static void follow(struct weir__conn *conn, const char *address)
+{
+    char why[WEIR__CONN_REASON_MAX];
+
+    (void)snprintf(why, sizeof(why), "host %.100s is at %s now", conn->host,
+                   address); /* fits */
+    weir__conn_abandon(conn, why);
+}
+
+/* What the name says while the connection stands. */
+static void compare(struct weir__conn *conn,
+                    const struct weir__addresses *addresses)
+{
+    weir__conn_look_at_clock(conn);
+    if (conn->lost_code != WEIR_OK || has(addresses, address_of(conn)))
+        return;
+    if (has(addresses, conn->left) && conn->now_ms - conn->left_ms < ROTATE_MS)
+        conn->is_rotating = true;
+    if (conn->is_rotating)
+        return;
+    (void)snprintf(conn->left, sizeof(conn->left), "%s", address_of(conn));
+    conn->left_ms = conn->now_ms;
+    follow(conn, addresses->text[0]);
+}
+
 static void on_lookup(const struct weir__addresses *addresses, const char *why,
                       void *arg)
 {
     struct weir__conn *conn = weir__conn_of(arg);
 
     conn->lookup = NULL;
+    if (conn->state == WEIR__CONN_READY) {
+        if (why == NULL)
+            compare(conn, addresses);
+        return;
+    }
     conn->addresses = *addresses;
     conn->is_resolved = why == NULL;
     if (conn->state != WEIR__CONN_LOCATING || conn->lost_code != WEIR_OK)
@@ -136,6 +187,8 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
     WEIR_ASSERT(conn->state == WEIR__CONN_LOCATING);
     WEIR_ASSERT(strlen(host) < sizeof(conn->host));
     conn->is_finding = false;
+    conn->is_named = conn->options.locator == NULL && !conn->url.is_unix &&
+                     !weir__addresses_known(host, &(struct weir__addresses){0});
     conn->port = port;
     if (!is_same) {
         weir__lookup_cancel(conn->lookup);
@@ -212,4 +265,45 @@ void weir__conn_abandon(struct weir__conn *conn, const char *why)
     }
     conn->is_abandoned = true;
     weir__conn_note_lost(conn, WEIR_ECONN, "%s", why);
+}
+
+/* --- following a name ----------------------------------------------------- */
+
+static void watch(struct weir__conn *conn)
+{
+    const struct weir__conn *lead = conn->options.lead;
+
+    if (lead == NULL && conn->lookup == NULL)
+        conn->lookup = weir__lookup_start(conn->options.loop, conn->host,
+                                          on_lookup, conn); /* or next time */
+    else if (lead != NULL && weir__conn_is_ready(lead) &&
+             strcmp(address_of(lead), address_of(conn)) != 0)
+        follow(conn, address_of(lead));
+}
+
+static void on_watch(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__conn *conn = weir__conn_of(timer->data);
+
+    (void)loop; /* the connection's own */
+    (void)events;
+    if (!weir__conn_is_ready(conn))
+        return;
+    watch(conn);
+    weir__conn_watch(conn);
+}
+
+void weir__conn_watch(struct weir__conn *conn)
+{
+    if (!conn->is_named)
+        return;
+    weir__conn_arm(conn, &conn->watch,
+                   conn->options.lead == NULL
+                       ? conn->options.watch_ms
+                       : conn->options.watch_ms / FOLLOW_SHARE);
+}
+
+void weir__conn_locate_init(struct weir__conn *conn)
+{
+    weir__conn_prepare_timer(conn, &conn->watch, on_watch);
 }

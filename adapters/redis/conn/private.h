@@ -145,6 +145,12 @@ struct weir__conn {
     int64_t attempt_ms;                  /* the one under way */
     char reasons[WEIR__CONN_REASON_MAX]; /* of those that were lost */
     bool is_abandoned; /* lost, and not for want of a server */
+    /* A name that the resolver knows; the address that was left when it moved,
+     * and that it is no use to follow it. */
+    bool is_named;
+    bool is_rotating;
+    char left[WEIR__ADDRESS_CAP];
+    int64_t left_ms;
 
     struct redisAsyncContext *context; /* NULL: none that can be used */
     struct weir__glue glue;
@@ -163,6 +169,7 @@ struct weir__conn {
     ev_timer soon;     /* zero delay: decisions */
     ev_timer deadline; /* of connecting and handshake; end of back-off */
     ev_timer overdue;  /* the oldest reply, or a pushed message */
+    ev_timer watch;    /* until the next look at the name */
     ev_timer patience; /* the oldest request without a connection */
     ev_timer stale;    /* a look at what was acknowledged long ago */
 
@@ -216,6 +223,8 @@ void weir__conn_adopt(struct weir__conn *conn,
 
 /* --- conn/locate.c -------------------------------------------------------- */
 
+void weir__conn_locate_init(struct weir__conn *conn);
+
 /* Begin an attempt: LOCATING, or already CONNECTING. */
 void weir__conn_connect(struct weir__conn *conn);
 
@@ -225,6 +234,9 @@ bool weir__conn_try_next(struct weir__conn *conn);
 
 /* LOCATING took too long. */
 void weir__conn_note_not_found(struct weir__conn *conn);
+
+/* READY was reached: see to it that a name is followed. */
+void weir__conn_watch(struct weir__conn *conn);
 
 /* The locator's answer is not waited for any more. */
 void weir__conn_stop_finding(struct weir__conn *conn);

@@ -11,6 +11,7 @@ enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_FIRST_MS = 100, /* upper bound of the first one */
     BACKOFF_MAX_MS = 5000,
+    BACKOFF_NAMED_MS = 2000, /* and 3 s to connect: a name is looked up in 5 */
     AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     LATE_MS = 250,    /* between looks at an overdue reply */
@@ -48,6 +49,7 @@ void weir__conn_stop_timers(struct weir__conn *conn)
     ev_timer_stop(conn->options.loop, &conn->overdue);
     ev_timer_stop(conn->options.loop, &conn->patience);
     ev_timer_stop(conn->options.loop, &conn->stale);
+    ev_timer_stop(conn->options.loop, &conn->watch);
 }
 
 static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
@@ -303,6 +305,7 @@ static void become_ready(struct weir__conn *conn)
     weir__conn_change_state(conn, WEIR__CONN_READY);
     ev_timer_stop(conn->options.loop, &conn->deadline);
     ev_timer_stop(conn->options.loop, &conn->patience);
+    weir__conn_watch(conn);
     conn->ready_ms = conn->now_ms;
     conn->wants_flush = true; /* what waited goes out by itself */
     print_url(conn, url);
@@ -336,6 +339,7 @@ static bool is_misled(const struct weir__conn *conn)
 static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 {
     int64_t bound = BACKOFF_FIRST_MS;
+    int64_t most = conn->is_named ? BACKOFF_NAMED_MS : BACKOFF_MAX_MS;
 
     if (conn->is_abandoned)
         return 0;
@@ -343,10 +347,10 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
         return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
     if (was_stable)
         return jitter_ms(conn, 0, AT_ONCE_MS);
-    for (unsigned i = 0; i < conn->attempts && bound < BACKOFF_MAX_MS; i++)
+    for (unsigned i = 0; i < conn->attempts && bound < most; i++)
         bound *= 2;
-    if (bound > BACKOFF_MAX_MS)
-        bound = BACKOFF_MAX_MS;
+    if (bound > most)
+        bound = most;
     conn->attempts++;
     return jitter_ms(conn, BACKOFF_MIN_MS, bound);
 }

@@ -94,6 +94,7 @@ static void open_fetchers(struct weir__delay *shared)
         .wait_ms = options->wait_ms,
         .log = options->log,
         .is_beside = true,
+        .lead = shared->store->commands,
         .depth = options->depth,
     };
 

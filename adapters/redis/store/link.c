@@ -185,6 +185,7 @@ int weir__redis_connect(struct weir__redis *store)
     conn.on_state = on_wakes;
     conn.on_message = on_message;
     conn.is_beside = true;
+    conn.lead = store->commands;
     conn.wants_identity = false;
     return weir__conn_open(&conn, &store->wakes);
 }

@@ -38,6 +38,7 @@ static struct fixture *fixture_at(const char *host,
 {
     struct fixture *f = fixture_new("");
 
+    f->options.watch_ms = 30;
     f->url.is_unix = false;
     f->url.hosts[0].port = (uint16_t)redis_port(redis);
     (void)snprintf(f->url.hosts[0].name, WEIR__REDIS_TEXT_CAP, "%s", host);
@@ -50,6 +51,7 @@ TEST(a_name_is_looked_up_anew_at_each_connect)
     struct redis_proc *new = start_at(old, "127.0.0.2");
     struct fixture *f = fixture_at("cache", old);
 
+    f->options.watch_ms = 1000000;
     names_set("cache 127.0.0.1\n");
     fixture_open(f);
     fixture_send(f, WEIR__SEND_AGAIN, 1, "SET", "where", "old", NULL);
@@ -153,6 +155,76 @@ TEST(localhost_is_both_families_and_asks_nobody)
     FIXTURE_WAIT(direct, direct->readies == 1);
     EXPECT_INT(0, names_asked());
     redis_stop(six);
+}
+
+TEST(a_name_that_moves_is_followed_although_the_old_server_answers)
+{
+    struct redis_proc *old = start_tcp();
+    struct redis_proc *new = start_at(old, "127.0.0.2");
+    struct fixture *f = fixture_at("cache", old);
+    struct fixture *beside = fixture_at("cache", old);
+
+    names_set("cache 127.0.0.1\n");
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    beside->options.loop = f->loop;
+    beside->options.lead = f->conn;
+    fixture_open(beside);
+    FIXTURE_WAIT(f, beside->readies == 1);
+    names_set("cache 127.0.0.2\n");
+    FIXTURE_WAIT(f, f->readies == 2 && beside->readies == 2);
+    EXPECT_STR("host cache is at 127.0.0.2 now", f->lost_text);
+    EXPECT_STR("host cache is at 127.0.0.2 now", beside->lost_text);
+    EXPECT_CONTAINS("connected_clients:3", redis_text(new, "INFO clients"));
+    fixture_close(beside);
+}
+
+TEST(a_server_that_does_not_answer_is_left_when_its_name_moves)
+{
+    struct redis_proc *old = start_tcp();
+    struct redis_proc *new = start_at(old, "127.0.0.2");
+    struct fixture *f = fixture_at("cache", old);
+
+    names_set("cache 127.0.0.1\n");
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    redis_kill(old, SIGSTOP);
+    fixture_send(f, WEIR__SEND_AGAIN, 1, "SET", "where", "new", NULL);
+    weir__conn_flush(f->conn);
+    names_set("cache 127.0.0.2\n");
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_STR("host cache is at 127.0.0.2 now", f->lost_text);
+    EXPECT_STR("new", redis_text(new, "GET where"));
+}
+
+TEST(a_name_that_tells_its_addresses_in_turn_is_not_chased)
+{
+    struct redis_proc *one = start_tcp();
+    struct redis_proc *other = start_at(one, "127.0.0.2");
+    struct fixture *f = fixture_at("cache", one);
+
+    names_set("cache 127.0.0.1\n");
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    names_set("cache 127.0.0.2\n");
+    FIXTURE_WAIT(f, f->readies == 2);
+    names_set("cache 127.0.0.1\n");
+    FIXTURE_WAIT(f, names_asked() == 5);
+    EXPECT_INT(1, f->losses);
+    redis_stop(other);
+}
+
+TEST(a_look_at_a_name_that_finds_nothing_changes_nothing)
+{
+    struct redis_proc *redis = start_tcp();
+    struct fixture *f = fixture_at("cache", redis);
+
+    names_set("cache 127.0.0.1\n");
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    names_set("cache\n");
+    FIXTURE_WAIT(f, names_asked() == 3);
+    EXPECT_INT(0, f->losses);
 }
 
 /* --- a resolver that takes its time --------------------------------------- */
