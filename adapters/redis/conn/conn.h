@@ -21,9 +21,9 @@
  * ahead of its first call on each connection.
  * Back-off is jittered, 50 ms to 5 s (to a name 2 s), and starts over only
  * after the connection was READY for 5 s; then the first one is 50 ms at most.
- * Where login or rights are refused, it is 5 s to 10 s and each attempt is logged as
- * an error; likewise where a node of a cluster lacks our slots, which is
- * logged once. Every wait has a deadline of its own: finding the server,
+ * Where login or rights are refused, it is 5 s to 10 s and each attempt is
+ * logged as an error; likewise where a node of a cluster lacks our slots, which
+ * is logged once. Every wait has a deadline of its own: finding the server,
  * connecting (to all addresses together) and handshake 3 s each, a reply 10 s
  * after its command was handed to the socket, a pushed message 10 s after its
  * first byte; when one passes, the connection is closed, since replies are
