@@ -234,20 +234,29 @@ struct redisContext *bench_server_connect(const struct bench_server *server,
 
 /* --- beginning and ending --------------------------------------------- */
 
-/* Somebody else's server: delete what our topics left there. */
+/* Somebody else's server: delete what our topics left there. Lists and streams
+ * have their names; what the floors wrote has names in letters. */
 static int clear_ours(struct bench_server *server)
 {
     static const char script[] =
-        "for _, pattern in ipairs({'weir:{weir-bench.*', 'weir-bench.*'}) do "
+        "for _, pattern in ipairs({ARGV[1] .. ':{weir-bench.*', "
+        "'weir-bench.[a-z]*'}) do "
         "local c = '0' repeat local r = redis.call('SCAN', c, 'MATCH', "
         "pattern, 'COUNT', 1000) c = r[1] for _, k in ipairs(r[2]) do "
         "redis.call('UNLINK', k) end until c == '0' end "
-        "for _, t in ipairs(redis.call('SMEMBERS', 'weir:topics')) do "
+        "local topics = ARGV[1] .. ':topics' "
+        "for _, t in ipairs(redis.call('SMEMBERS', topics)) do "
         "if t:sub(1, 11) == 'weir-bench.' then "
-        "redis.call('SREM', 'weir:topics', t) end end return 1";
-    redisReply *reply = redisCommand(server->control, "EVAL %s 0", script);
-    bool ok = reply != NULL && reply->type == REDIS_REPLY_INTEGER;
+        "redis.call('UNLINK', t) redis.call('SREM', topics, t) end end "
+        "return 1";
+    struct weir__redis_url url;
+    redisReply *reply = NULL;
+    bool ok;
 
+    if (weir__redis_url_parse(server->url, &url, NULL) == WEIR_OK)
+        reply =
+            redisCommand(server->control, "EVAL %s 0 %s", script, url.prefix);
+    ok = reply != NULL && reply->type == REDIS_REPLY_INTEGER;
     freeReplyObject(reply);
     return ok ? WEIR_OK : WEIR_ESERVER;
 }

@@ -39,7 +39,8 @@ static bool is_local(const struct weir__redis_url *url)
 
 /* Asked through a connection that is there. */
 static void look_at_server(struct weir__doctor *doctor,
-                           struct weir__probe *probe, bool is_here)
+                           struct weir__probe *probe,
+                           const struct weir__redis_url *url)
 {
     struct weir__facts facts;
 
@@ -52,7 +53,7 @@ static void look_at_server(struct weir__doctor *doctor,
             "the server does not tell its settings: %s", facts.refusal);
     } else {
         weir__doctor_essentials(doctor, &facts);
-        weir__doctor_room(doctor, &facts, is_here);
+        weir__doctor_room(doctor, &facts, is_local(url));
     }
     if (facts.info != NULL && weir__info_number(facts.info, "loading") != 0) {
         weir__doctor_note(doctor, "loading", WEIR__HEALTH_FAILED,
@@ -61,7 +62,7 @@ static void look_at_server(struct weir__doctor *doctor,
     } else {
         weir__doctor_clock(doctor, probe);
         (void)weir__doctor_scripts(doctor, probe); /* it is in the list */
-        weir__doctor_rights(doctor, probe);
+        weir__doctor_rights(doctor, probe, url->prefix);
     }
     weir__facts_fini(&facts);
 }
@@ -97,7 +98,7 @@ static bool look_from_outside(struct weir__doctor *doctor,
     }
     weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, NULL, "%s",
                       client->shown);
-    look_at_server(doctor, probe, is_local(&url));
+    look_at_server(doctor, probe, &url);
     lost = weir__probe_lost(probe);
     if (lost != NULL)
         note_unreached(doctor, client, WEIR_ECONN, lost);
@@ -195,15 +196,16 @@ static enum weir__exit print_rule(const struct weir__cli *cli,
 static enum weir__exit tell_rule(const struct weir__cli *cli,
                                  const struct weir__config *config)
 {
-    struct weir__redis_url url = {0};
+    struct weir__redis_url url;
     struct weir__buf rule = {0};
     struct weir_error err = {0};
     enum weir__exit rc;
 
     if (cli->redis != NULL && !weir__client_check(cli))
         return WEIR__EXIT_USAGE;
-    if (cli->redis != NULL)
-        (void)weir__redis_url_parse(cli->redis, &url, NULL); /* it is one */
+    (void)weir__redis_url_parse(cli->redis != NULL ? cli->redis
+                                                   : "redis://localhost",
+                                &url, NULL); /* it is one */
     switch (weir__rights_rule(&rule, &url, config, &err)) {
     case WEIR_OK:
         rc = print_rule(cli, &rule);

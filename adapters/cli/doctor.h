@@ -73,8 +73,9 @@ void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe);
 /* False: it denies us scripts. */
 bool weir__doctor_scripts(struct weir__doctor *doctor,
                           struct weir__probe *probe);
-void weir__doctor_rights(struct weir__doctor *doctor,
-                         struct weir__probe *probe);
+/* `prefix`: of keys and channels, see url.h. */
+void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
+                         const char *prefix);
 
 /* --- doctor_local.c: this process and its machine ------------------------ */
 

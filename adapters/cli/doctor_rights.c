@@ -142,13 +142,11 @@ bool weir__doctor_scripts(struct weir__doctor *doctor,
 
 /* --- rights -------------------------------------------------------------- */
 
-static const char key[] = "weir:{weir.doctor}:wait";
-static const char channel[] = "weir:wake:x";
-
 enum { RIGHTS_MAX = 128 };
 
 /* What was found, in the order of weir__rights. */
 struct denied {
+    const char *prefix;
     bool is_denied[RIGHTS_MAX];
     bool has_place; /* a key or a channel */
 };
@@ -159,7 +157,7 @@ static void try_right(struct denied *denied, size_t index,
                       struct weir__probe *probe)
 {
     const char *words[8] = {NULL};
-    char line[96];
+    char line[96], key[64], channel[64];
     const char *text;
     char *rest = NULL;
     size_t count = 0;
@@ -167,6 +165,10 @@ static void try_right(struct denied *denied, size_t index,
     WEIR_ASSERT(index < RIGHTS_MAX);
     (void)snprintf(line, sizeof(line), "%s",
                    weir__rights[index].command); /* fits */
+    (void)snprintf(key, sizeof(key), "%s:{weir.doctor}:wait",
+                   denied->prefix); /* fits */
+    (void)snprintf(channel, sizeof(channel), "%s:wake:x",
+                   denied->prefix); /* fits */
     for (char *word = strtok_r(line, "| ", &rest); word != NULL && count < 7;
          word = strtok_r(NULL, "| ", &rest))
         words[count++] = strcmp(word, "KEY") == 0       ? key
@@ -240,6 +242,16 @@ static const char *exception_of(const struct denied *denied)
                           : ", but for kinds list and stream";
 }
 
+static void report_place(struct weir__doctor *doctor, const char *prefix)
+{
+    char advice[128];
+
+    (void)snprintf(advice, sizeof(advice), "ACL SETUSER with ~%s:* &%s:wake:*",
+                   prefix, prefix); /* fits */
+    weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED, advice,
+                      "the user may not use keys or channels %s:*", prefix);
+}
+
 static void report(struct weir__doctor *doctor, const struct denied *denied)
 {
     struct names names = {0};
@@ -254,20 +266,19 @@ static void report(struct weir__doctor *doctor, const struct denied *denied)
     if (names.count > 0)
         report_denied(doctor, &names);
     if (denied->has_place)
-        weir__doctor_note(doctor, "rights", WEIR__HEALTH_FAILED,
-                          "ACL SETUSER with ~weir:* &weir:wake:*",
-                          "the user may not use keys or channels weir:*");
+        report_place(doctor, denied->prefix);
     if (names.count == 0 && !denied->has_place)
         weir__doctor_note(doctor, "rights", WEIR__HEALTH_OK, NULL,
                           "every command that weir needs is allowed%s",
                           exception_of(denied));
 }
 
-void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe)
+void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
+                         const char *prefix)
 {
     static const char *const begin[] = {"MULTI", NULL};
     static const char *const end[] = {"DISCARD", NULL};
-    struct denied denied = {0};
+    struct denied denied = {.prefix = prefix};
     const char *text;
 
     if (weir__probe_ask(probe, begin, &text) != WEIR_OK) {

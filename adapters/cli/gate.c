@@ -41,6 +41,7 @@ static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
 
 /* What a worker cannot do without; the rest of its rights is a warning. */
 static enum weir__exit judge_rights(struct weir__probe *probe,
+                                    const char *prefix,
                                     const struct weir__log *log)
 {
     struct weir__doctor doctor = {0};
@@ -53,7 +54,7 @@ static enum weir__exit judge_rights(struct weir__probe *probe,
     weir__doctor_fini(&doctor);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    weir__doctor_rights(&doctor, probe);
+    weir__doctor_rights(&doctor, probe, prefix);
     rc = judge(&doctor, true, log);
     weir__doctor_fini(&doctor);
     return rc;
@@ -74,7 +75,7 @@ static enum weir__exit look(struct weir__probe *probe, bool may_evict,
     }
     weir__facts_fini(&facts);
     weir__doctor_fini(&doctor);
-    return rc == WEIR__EXIT_NONE ? judge_rights(probe, log) : rc;
+    return rc;
 }
 
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
@@ -86,10 +87,13 @@ enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
     enum weir__exit rc = WEIR__EXIT_NONE;
 
     if (weir__redis_url_parse(client->url, &url, &err) == WEIR_OK &&
-        weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) == WEIR_OK)
+        weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) == WEIR_OK) {
         rc = look(probe, may_evict, log);
-    else
+        if (rc == WEIR__EXIT_NONE)
+            rc = judge_rights(probe, url.prefix, log);
+    } else {
         warn_unknown(log, err.text);
+    }
     weir__probe_close(probe);
     return rc;
 }

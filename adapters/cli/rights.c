@@ -171,11 +171,15 @@ int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
                                url->user);
     append(buf, "ACL SETUSER ");
     append(buf, url->user[0] != '\0' ? url->user : "weir");
-    append(buf, " on >PASSWORD resetkeys resetchannels ~weir:*");
+    append(buf, " on >PASSWORD resetkeys resetchannels ~");
+    append(buf, url->prefix);
+    append(buf, ":*");
     rc = append_topics(buf, config, has, err);
     if (rc != WEIR_OK)
         return rc;
-    append(buf, " &weir:wake:* -@all");
+    append(buf, " &");
+    append(buf, url->prefix);
+    append(buf, ":wake:* -@all");
     for (const struct weir__right *right = weir__rights; right->command != NULL;
          right++) {
         if (!has[right->of])

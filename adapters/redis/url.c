@@ -280,8 +280,6 @@ static int refuse_unbuilt(const struct weir__redis_url *url,
         return refuse("several hosts are a cluster, which this version cannot "
                       "use; give one",
                       err);
-    if (strcmp(url->prefix, default_prefix) != 0)
-        return refuse("this version cannot use another prefix than weir", err);
     return WEIR_OK;
 }
 

@@ -12,10 +12,10 @@ from e2e import (BUILD, ROOT, eventually, expect, expect_in, expect_true,
 from wire_producer import Weir, pack, record
 
 
-def open_wire(place):
+def open_wire(place, **options):
     place.weir("add", "other")  # starts the server
     return Weir(os.path.join(place.data, "redis.sock"),
-                os.path.join(BUILD, "scripts", "delay"))
+                os.path.join(BUILD, "scripts", "delay"), **options)
 
 
 def run_all(place, topic="t"):
@@ -47,6 +47,21 @@ def jobs_of_another_language_are_shown_and_run(place):
     expect(list(range(256)), sorted(line["body"]["n"] for line in lines))
     expect("ä", lines[0]["body"]["text"])
     expect(256, place.stats("t")["done_total"])
+
+
+@test
+def jobs_of_another_language_reach_the_project_of_their_prefix(place):
+    wire = open_wire(place, prefix=b"shop")
+    url = "unix://%s?prefix=shop" % os.path.join(place.data, "redis.sock")
+    worker = place.work(place.echo(), flags=("--redis", url))
+    eventually(lambda: wire.redis.zcard("shop:{t}:idle"), "it sleeps")
+    _, added, refused, _ = wire.add("t", [record(1)], "r0", ["a"])
+    expect((1, []), (added, refused))
+    eventually(lambda: place.lines("out"), "it was woken")
+    expect(1, wire.stats("t")["done"])
+    stop_cleanly(worker)
+    names = [topic["topic"] for topic in place.ok("stats")["topics"]]
+    expect(["other"], names)
 
 
 @test

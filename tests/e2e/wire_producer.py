@@ -43,14 +43,15 @@ def record_in(data, slot):
 
 
 class Weir:
-    def __init__(self, socket, scripts):
+    def __init__(self, socket, scripts, prefix=b"weir"):
+        self.prefix = prefix
         self.redis = redis.Redis(unix_socket_path=socket)
         self.scripts = {}
         for name in ("add", "slot", "stats"):
             with open(os.path.join(scripts, name + ".lua"), "rb") as file:
                 self.scripts[name] = file.read()
         self.sha1 = {}
-        self.producer = self.redis.incr("weir:producers") % (1 << 23)
+        self.producer = self.redis.incr(prefix + b":producers") % (1 << 23)
         self.number = 0
         self.first_name = None
 
@@ -84,7 +85,7 @@ class Weir:
         return answer
 
     def key(self, topic, name):
-        return b"weir:{%s}:%s" % (topic.encode(), name)
+        return b"%s:{%s}:%s" % (self.prefix, topic.encode(), name)
 
     def keys(self, topic, *names):
         return [self.key(topic, name) for name in names]
@@ -92,7 +93,7 @@ class Weir:
     def add(self, topic, jobs, when, ids=None):
         """Add one pack. Returns its name, how many were added, the slots of
         those that exist, and a function that sends the call once more."""
-        self.redis.sadd("weir:topics", topic)
+        self.redis.sadd(self.prefix + b":topics", topic)
         name = self.name()
         number = self.number
         data, header_len = pack(jobs, ids)

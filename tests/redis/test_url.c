@@ -300,7 +300,6 @@ TEST(what_this_build_cannot_use_is_refused)
 {
     expect_refused("rediss://localhost", "no TLS");
     expect_refused("redis+sentinel://localhost/n", "does not ask sentinels");
-    expect_refused("redis://localhost?prefix=shop", "another prefix");
 }
 
 /* --- where the password comes from ---------------------------------------- */

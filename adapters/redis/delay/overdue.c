@@ -109,7 +109,7 @@ static void register_on_dead(const struct weir__overdue *overdue,
     weir__renewals_begin(calls, NULL);
     weir__resp_command(&calls->bytes, 3);
     weir__resp_str(&calls->bytes, "SADD");
-    weir__resp_str(&calls->bytes, "weir:topics");
+    weir__topics_key(&calls->bytes, &overdue->store);
     weir__resp_str(&calls->bytes, overdue->on_dead.base.name);
     weir__renewals_end(calls);
 }
@@ -150,6 +150,7 @@ bool weir__overdue_write(struct weir__overdue *overdue,
 
     overdue->stand_in.store = store;
     store->options = real->options;
+    memcpy(store->url.prefix, real->url.prefix, sizeof(store->url.prefix));
     store->seqs = real->seqs;
     weir__mem_free(
         store->call_slots.free); /* named by its first pack each time */

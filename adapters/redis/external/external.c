@@ -76,8 +76,8 @@ static void topic_init(struct weir__store_topic *base)
     topic->shared = (struct weir__external *)weir__redis_shared(
         base->store, base->kind); /* its first member */
     topic->is_stream = base->kind == &weir__stream_kind;
-    (void)snprintf(topic->consumer, sizeof(topic->consumer), "weir:%s",
-                   base->name); /* it fits */
+    (void)snprintf(topic->consumer, sizeof(topic->consumer), "%s:%s",
+                   base->store->url.prefix, base->name); /* it fits */
     topic->calls_end = &topic->calls;
     topic->adds_end = &topic->adds;
     weir__relays_init(&topic->outbox, base);
@@ -93,8 +93,9 @@ const char *weir__external_group(const struct weir__external_topic *topic)
 {
     if (!topic->is_stream)
         return "";
-    return topic->base.options->group[0] != '\0' ? topic->base.options->group
-                                                 : "weir";
+    return topic->base.options->group[0] != '\0'
+               ? topic->base.options->group
+               : topic->base.store->url.prefix;
 }
 
 /* Another key: what waits for the old one waits in vain. */

@@ -59,7 +59,7 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
     choose(ret_place->key, topic->base.options->key, reply, 1,
            topic->base.name);
     choose(ret_place->group, topic->base.options->group, reply, 2,
-           topic->is_stream ? "weir" : "");
+           topic->is_stream ? topic->base.store->url.prefix : "");
     if (!topic->is_stream)
         ret_place->group[0] = '\0';
     if (stored.len == 0)

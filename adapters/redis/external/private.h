@@ -77,7 +77,7 @@ struct weir__external_topic {
     struct weir__store_topic base; /* first */
     struct weir__external *shared;
     bool is_stream;
-    char consumer[WEIR_MAX_TOPIC + 8];
+    char consumer[WEIR__REDIS_PREFIX_CAP + WEIR_MAX_TOPIC + 1];
     char served_key[WEIR__SOURCE_MAX + 1]; /* option key as last served */
 
     size_t entry_bytes; /* what an entry costs, running mean */

@@ -58,7 +58,7 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
 
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "SADD");
-    weir__resp_str(&bytes, "weir:topics");
+    weir__topics_key(&bytes, store);
     weir__resp_str(&bytes, name);
     weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                      request);
@@ -161,7 +161,7 @@ static void on_message(struct weir_slice payload, void *arg)
 int weir__redis_connect(struct weir__redis *store)
 {
     const struct weir__redis_options *options = &store->options;
-    char channel[sizeof(store->worker) + 16];
+    char channel[sizeof(store->worker) + WEIR__REDIS_PREFIX_CAP + 8];
     struct weir__conn_options conn = {
         .loop = options->loop,
         .url = &store->url,
@@ -179,7 +179,7 @@ int weir__redis_connect(struct weir__redis *store)
 
     if (rc != WEIR_OK)
         return rc;
-    weir__wake_channel(channel, sizeof(channel), store->worker);
+    weir__wake_channel(channel, sizeof(channel), store);
     conn.channel = channel;
     conn.seed = options->seed + 1;
     conn.on_state = on_wakes;

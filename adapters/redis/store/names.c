@@ -15,10 +15,12 @@
 #define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
 #define LOSS_NS      INT64_C(1000000000) /* jobs lost in the same way */
 
-void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic)
+void weir__prefix_init(struct weir__prefix *prefix,
+                       const struct weir__redis *store, struct weir_slice topic)
 {
     int len = snprintf(prefix->text, sizeof(prefix->text),
-                       "weir:{%.*s}:", (int)topic.len, (const char *)topic.ptr);
+                       "%s:{%.*s}:", store->url.prefix, (int)topic.len,
+                       (const char *)topic.ptr);
 
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof(prefix->text));
     prefix->len = (size_t)len;
@@ -30,7 +32,7 @@ void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name)
     memset(topic->name, 0, sizeof(topic->name));
     if (name.len > 0)
         memcpy(topic->name, name.ptr, name.len);
-    weir__prefix_init(&topic->prefix, name);
+    weir__prefix_init(&topic->prefix, topic->store, name);
 }
 
 static void append_key(struct weir__buf *buf, const struct weir__prefix *prefix,
@@ -105,9 +107,18 @@ int64_t weir__digits_read(struct weir_slice digits)
     return number;
 }
 
-void weir__wake_channel(char *buf, size_t cap, const char *worker)
+void weir__topics_key(struct weir__buf *buf, const struct weir__redis *store)
 {
-    int len = snprintf(buf, cap, "weir:wake:%s", worker);
+    char key[WEIR__KEY_MAX];
+
+    (void)snprintf(key, sizeof(key), "%s:topics", store->url.prefix); /* fits */
+    weir__resp_str(buf, key);
+}
+
+void weir__wake_channel(char *buf, size_t cap, const struct weir__redis *store)
+{
+    int len =
+        snprintf(buf, cap, "%s:wake:%s", store->url.prefix, store->worker);
 
     WEIR_ASSERT(len > 0 && (size_t)len < cap);
 }

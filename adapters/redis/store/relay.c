@@ -335,7 +335,7 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
     struct weir__prefix target;
     char call_slot[CALL_SLOT_MAX + 4];
 
-    weir__prefix_init(&target, relay->target);
+    weir__prefix_init(&target, relay->request.store, relay->target);
     stage(relay, &target, add->seq, add->pack);
     (void)snprintf(call_slot, sizeof(call_slot), "%.*s%s",
                    (int)relay->call_slot.len,

@@ -25,7 +25,7 @@ struct weir__relays;
 
 enum {
     WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
-    WEIR__KEY_MAX = 72          /* "weir:{" topic "}:p:" seq, and some more */
+    WEIR__KEY_MAX = 100         /* "PREFIX:{" topic "}:p:" seq, and some more */
 };
 
 /* What is due later only somebody else can have written: the year 2286. */
@@ -42,7 +42,7 @@ struct weir__request {
     int code;
 };
 
-/* What keys of a topic begin with: "weir:{name}:". */
+/* What keys of a topic begin with: "PREFIX:{name}:", see url.h. */
 struct weir__prefix {
     char text[WEIR__KEY_MAX];
     size_t len;
@@ -64,7 +64,7 @@ struct weir__store_topic {
     const struct weir__options *options; /* as it is served */
     bool is_served; /* else these are the default, and what is stored counts */
     void *user;     /* of events; NULL: nobody listens */
-    uint64_t registered;   /* connection on which it entered weir:topics */
+    uint64_t registered;   /* connection on which it entered PREFIX:topics */
     int64_t registered_ns; /* and when */
 
     int64_t revision;  /* of the stored options that the user knows */
@@ -229,7 +229,7 @@ int weir__redis_connect(struct weir__redis *store);
  * until the next connection. */
 void weir__redis_number_by_chance(struct weir__redis *store);
 
-/* weir:topics lists all topics; told on each connection, and every 10 min. */
+/* PREFIX:topics lists all topics; told on each connection, and every 10 min. */
 void weir__topic_register(struct weir__store_topic *topic);
 
 /* The same of a topic that need not be open. The request, if there is one,
@@ -254,9 +254,12 @@ void weir__call_slot_write(struct weir__buf *buf,
                            const struct weir__redis *store, uint32_t call_slot,
                            uint64_t number);
 
-void weir__prefix_init(struct weir__prefix *prefix, struct weir_slice topic);
+/* PREFIX is the store's. */
+void weir__prefix_init(struct weir__prefix *prefix,
+                       const struct weir__redis *store,
+                       struct weir_slice topic);
 
-/* Names a topic and its keys. */
+/* Names a topic, which knows its store, and its keys. */
 void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name);
 
 /* Append a key, all of `names` separated by blanks, a pack's, that of a pack
@@ -278,8 +281,11 @@ void weir__prefix_command(struct weir__buf *buf,
 /* The number that a text begins with, of up to 18 digits. */
 int64_t weir__digits_read(struct weir_slice digits);
 
-/* The channel on which a worker is woken. */
-void weir__wake_channel(char *buf, size_t cap, const char *worker);
+/* Append the key of the list of topics. */
+void weir__topics_key(struct weir__buf *buf, const struct weir__redis *store);
+
+/* The channel on which the store's worker is woken. */
+void weir__wake_channel(char *buf, size_t cap, const struct weir__redis *store);
 
 /* Log what an error reply says, the same one every 5 s; callers are told only
  * that there was one. */

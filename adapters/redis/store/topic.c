@@ -303,7 +303,7 @@ static void request_topics(struct topic_list *list, struct weir_slice cursor)
 
     weir__resp_command(&bytes, 5);
     weir__resp_str(&bytes, "SSCAN");
-    weir__resp_str(&bytes, "weir:topics");
+    weir__topics_key(&bytes, list->store);
     weir__resp_bytes(&bytes, cursor);
     weir__resp_str(&bytes, "COUNT");
     weir__resp_int(&bytes, TOPICS_PAGE);

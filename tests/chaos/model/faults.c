@@ -332,7 +332,7 @@ const struct fault faults[] = {
     {"purged jobs still run", SCRIPT_PURGE,
      "increment(meta, 'delrun', running)", ""},
     {"the end of a pause wakes nobody", SCRIPT_PAUSE,
-     "call('PUBLISH', 'weir:wake:' .. worker, topic)", ""},
+     "call('PUBLISH', channel, topic)", ""},
     /* --- statistics ----------------------------------------------------- */
     {"the mark skips a millisecond", SCRIPT_STATS, "digits(total.mark + 1)",
      "digits(total.mark + 2)"},

@@ -80,6 +80,35 @@ TEST(a_worker_with_jobs_in_hand_is_woken_after_those_without)
     redisFree(other);
 }
 
+/* The names are in no script: they are those of the keys. */
+TEST(a_wake_up_has_prefix_and_topic_of_the_keys)
+{
+#define KEY(name) "a:b-12.c:{t:u}:" name " "
+    redisContext *heard = redisConnectUnix(redis_socket(script_proc));
+    redisContext *asks = redisConnectUnix(redis_socket(script_proc));
+    redisReply *reply = redisCommand(heard, "SUBSCRIBE a:b-12.c:wake:w2");
+
+    EXPECT_TRUE(reply != NULL);
+    freeReplyObject(reply);
+    (void)script_text("ZADD " KEY("idle") "inf w2");
+    (void)script_text("ZADD " KEY("wait") "1 aaaaaaaaaaaa0000 "
+                                          "1 bbbbbbbbbbbb0000");
+    reply =
+        redisCommand(asks,
+                     "EVAL %s 6 " KEY("wait") KEY("run") KEY("lease") KEY("ids")
+                         KEY("meta") KEY("idle") "1 9000 1000 w3 0 delay",
+                     weir__script_delay_claim.text);
+    EXPECT_TRUE(reply != NULL && reply->type == REDIS_REPLY_ARRAY);
+    freeReplyObject(reply);
+    (void)script_text("PUBLISH a:b-12.c:wake:w2 nothing");
+    EXPECT_INT(REDIS_OK, redisGetReply(heard, (void **)&reply));
+    EXPECT_STR("t:u", reply->element[2]->str);
+    freeReplyObject(reply);
+    redisFree(asks);
+    redisFree(heard);
+#undef KEY
+}
+
 /* So many workers that are gone are registered. */
 static void add_sleepers(long long count)
 {
