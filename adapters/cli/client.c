@@ -212,13 +212,14 @@ static void on_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
 static void on_log(enum weir_level level, const char *text, void *arg)
 {
     struct weir__client *client = arg;
+    bool is_debug = client->cli->log_level == WEIR_LEVEL_DEBUG;
 
     if (level >= WEIR_LEVEL_WARN)
         copy_text(client->refusal, sizeof(client->refusal), text);
     if (client->log != NULL && level >= client->cli->log_level)
         client->log(level, text, NULL);
-    else if (client->log == NULL && client->cli->log_level == WEIR_LEVEL_DEBUG)
-        weir__log_line(level, text, NULL);
+    else if (client->log == NULL && (client->reactor == NULL || is_debug))
+        weir__log_line(level, text, NULL); /* what is said at each start */
 }
 
 /* On another thread: what this client keeps is not to be touched. */

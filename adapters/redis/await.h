@@ -11,11 +11,13 @@ struct weir__await {
     redisContext *context; /* kept, not owned */
     int limit_ms;
     struct weir__reply_guard guard;
+    struct ssl_st *ssl; /* the context's; NULL: no TLS */
 };
 
-/* `await` must outlive the context, which is a fresh one without error. */
+/* `await` must outlive the context, which is a fresh one without error; what
+ * weir__tls_finish made of it where there is an `ssl`. */
 void weir__await_init(struct weir__await *await, redisContext *context,
-                      int limit_ms);
+                      struct ssl_st *ssl, int limit_ms);
 
 /* Send what was appended to the context, wait for the whole answer. NULL: none
  * within the limit, or too large a one (64 MiB), or the connection is gone; the

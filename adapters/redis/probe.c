@@ -8,6 +8,7 @@
 
 #include "adapters/redis/await.h"
 #include "adapters/redis/conn/resolve.h"
+#include "adapters/redis/conn/tls.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
@@ -17,6 +18,8 @@ enum { WORDS_MAX = 16 };
 
 struct weir__probe {
     redisContext *context;
+    struct weir__tls *tls; /* its own; NULL: the address's, or none */
+    struct ssl_st *ssl;    /* the context's; NULL: no TLS */
     struct weir__await await;
     struct weir__buf answer;
 };
@@ -192,6 +195,22 @@ static redisContext *reach(const struct weir__redis_url *url, int limit_ms,
     return context;
 }
 
+static int secure(struct weir__probe *probe, const struct weir__redis_url *url,
+                  int limit_ms, struct weir_error *err)
+{
+    char *why = probe->context->errstr;
+    const size_t cap = sizeof(probe->context->errstr);
+    int rc = url->tls == NULL ? weir__tls_new(url, &probe->tls, err) : WEIR_OK;
+
+    if (rc != WEIR_OK || !url->is_tls)
+        return rc;
+    probe->ssl = weir__tls_begin(url->tls == NULL ? probe->tls : url->tls,
+                                 probe->context, url->hosts[0].name, why, cap);
+    if (probe->ssl == NULL || !weir__tls_finish(probe->ssl, limit_ms, why, cap))
+        return weir__error_set(err, WEIR_ECONN, "%s", why);
+    return WEIR_OK;
+}
+
 /* What must go well before anything can be asked. */
 static int demand(struct weir__probe *probe, const char *const *words,
                   struct weir_error *err)
@@ -248,7 +267,10 @@ static int introduce(struct weir__probe *probe,
 {
     int rc;
 
-    weir__await_init(&probe->await, probe->context, limit_ms);
+    rc = secure(probe, url, limit_ms, err);
+    if (rc != WEIR_OK)
+        return rc;
+    weir__await_init(&probe->await, probe->context, probe->ssl, limit_ms);
     rc = log_in(probe, url, err);
     if (rc == WEIR_OK)
         rc = knock(probe, err);
@@ -280,6 +302,7 @@ void weir__probe_close(struct weir__probe *probe)
         return;
     if (probe->context != NULL)
         redisFree(probe->context);
+    weir__tls_free(probe->tls);
     weir__buf_fini(&probe->answer);
     weir__mem_free(probe);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/conn/tls.h"
 #include "adapters/redis/url_private.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -268,10 +269,6 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
 static int refuse_unbuilt(const struct weir__redis_url *url,
                           struct weir_error *err)
 {
-    if (url->is_tls)
-        return refuse("this build has no TLS for rediss://; use a tunnel such "
-                      "as stunnel",
-                      err);
     if (url->is_sentinel)
         return refuse("this version does not ask sentinels; give the address "
                       "of the primary",
@@ -283,6 +280,16 @@ static int refuse_unbuilt(const struct weir__redis_url *url,
     return WEIR_OK;
 }
 
+/* Whether there is TLS, and what is in its files. */
+static int check_tls(const struct weir__redis_url *url, struct weir_error *err)
+{
+    struct weir__tls *tls;
+    int rc = weir__tls_new(url, &tls, err);
+
+    weir__tls_free(tls);
+    return rc;
+}
+
 int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
                           struct weir_error *err)
 {
@@ -291,6 +298,8 @@ int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
 
     if (rc == WEIR_OK)
         rc = refuse_unbuilt(&url, err);
+    if (rc == WEIR_OK)
+        rc = check_tls(&url, err);
     if (rc == WEIR_OK)
         *ret_url = url;
     return rc;

@@ -21,6 +21,8 @@
 
 #include <weir/base.h>
 
+struct weir__tls;
+
 enum {
     WEIR__REDIS_URL_CAP = 16384,
     WEIR__REDIS_HOSTS_MAX = 16,
@@ -55,6 +57,7 @@ struct weir__redis_url {
     char server_name[WEIR__REDIS_TEXT_CAP];
     char prefix[WEIR__REDIS_PREFIX_CAP]; /* "weir" where none was given */
     uint32_t db;
+    struct weir__tls *tls; /* by weir__tls_new; kept; NULL: not made yet */
 };
 
 /* Parse an address. WEIR_EINVAL with a sentence that names the part and never

@@ -63,7 +63,7 @@ static redisReply *ask(redisContext *context, const char *command, int seconds)
     struct weir__await await;
     redisReply *reply = NULL;
 
-    weir__await_init(&await, context, seconds * 1000);
+    weir__await_init(&await, context, NULL, seconds * 1000);
     if (redisAppendCommand(context, command) == REDIS_OK)
         reply = weir__await_reply(&await);
     redisFree(context);

@@ -8,6 +8,7 @@
 #include "adapters/json/json.h"
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
+#include "adapters/redis/conn/tls.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/random.h"
@@ -259,6 +260,7 @@ static void destroy(void *arg)
         weir__facade_close_plugin(bound);
     }
     weir__mailbox_close(reactor->mailbox, reactor->held);
+    weir__tls_free(reactor->url.tls);
     weir__mem_free(reactor);
 }
 
@@ -288,6 +290,15 @@ static int check_options(const struct weir_options *options,
     return WEIR_OK;
 }
 
+static int open_tls(struct weir_reactor *reactor, struct weir_error *err)
+{
+    if (reactor->url.no_verify)
+        weir__log(&reactor->log, WEIR_LEVEL_WARN,
+                  "redis: verify=none: whoever answers is taken for the "
+                  "server, passwords included; give ca=FILE instead");
+    return weir__tls_new(&reactor->url, &reactor->url.tls, err);
+}
+
 int weir_reactor_open(const struct weir_options *options,
                       struct weir_reactor **ret_reactor, struct weir_error *err)
 {
@@ -315,6 +326,8 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->request_timeout_ms = options->request_timeout_ms;
     reactor->seed = make_seed(reactor);
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
+    if (rc == WEIR_OK)
+        rc = open_tls(reactor, err);
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK)

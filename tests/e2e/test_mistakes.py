@@ -39,9 +39,6 @@ USAGE = [
     ("stats --redis here",
      "--redis: must begin with redis:// or unix://, or with rediss://, "
      "redis+sentinel:// or rediss+sentinel://"),
-    ("stats --redis rediss://127.0.0.1",
-     "--redis: this build has no TLS for rediss://; use a tunnel such as "
-     "stunnel"),
     ("stats --redis redis://127.0.0.1:99999",
      "--redis: the port must be a number up to 65535"),
     ("stats --redis ''",

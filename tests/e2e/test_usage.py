@@ -189,7 +189,6 @@ def a_wrong_log_level_is_refused(place):
 @test
 def a_wrong_address_is_refused(place):
     refused(place, "stats", "--redis", "http://here", words=["--redis"])
-    refused(place, "stats", "--redis", "rediss://127.0.0.1", words=["rediss"])
 
 
 @test

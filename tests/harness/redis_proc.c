@@ -16,6 +16,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "adapters/redis/conn/tls.h"
 #include "tests/harness/tempdir.h"
 
 enum {
@@ -36,7 +37,10 @@ struct redis_proc {
     char socket[108];
     char url[128];
     char port[8];
-    pid_t pid; /* 0: not running */
+    char tls_port[8];
+    char tls_url[192];
+    struct weir__tls *tls; /* of redis_address */
+    pid_t pid;             /* 0: not running */
     redisContext *context;
     char *text; /* of redis_text, TEXT_CAP bytes */
 };
@@ -91,14 +95,43 @@ static bool port_is_free(int port)
     return free_one;
 }
 
-static void choose_port(struct redis_proc *proc)
+/* `nth` of the test. */
+static void choose_port(char text[8], int nth)
 {
-    int port = FIRST_PORT + (int)(getpid() * 7 % PORTS);
+    int port = FIRST_PORT + (int)((getpid() * 7 + nth) % PORTS);
 
     for (int i = 0;
          i < PORTS && !(port_is_free(port) && port_is_free(port + BUS)); i++)
         port = FIRST_PORT + (port - FIRST_PORT + 1) % PORTS;
-    (void)snprintf(proc->port, sizeof(proc->port), "%d", port);
+    (void)snprintf(text, 8, "%d", port); /* fits */
+}
+
+static bool is_over_tls(void)
+{
+    return getenv("WEIR_TEST_TLS") != NULL;
+}
+
+static void make_certificates(const struct redis_proc *proc)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execlp("bash", "bash", WEIR_CERTIFICATES, proc->dir.path, "server",
+               (char *)NULL);
+        _exit(127);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        give_up("no certificates", NULL);
+}
+
+static void prepare_tls(struct redis_proc *proc)
+{
+    choose_port(proc->tls_port, 1);
+    (void)snprintf(proc->tls_url, sizeof(proc->tls_url),
+                   "rediss://127.0.0.1:%s?ca=%s/ca.pem", proc->tls_port,
+                   proc->dir.path); /* fits */
+    make_certificates(proc);
 }
 
 static void add_arg(char **args, size_t *count, const char *arg)
@@ -108,6 +141,17 @@ static void add_arg(char **args, size_t *count, const char *arg)
     args[*count] = strdup(arg); /* the process is about to be replaced */
     *count += 1;
     args[*count] = NULL;
+}
+
+static void add_tls_args(char **args, size_t *count, const char *port)
+{
+    const char *const more[] = {
+        "--tls-port",         port,         "--tls-cert-file",    "server.pem",
+        "--tls-key-file",     "server.key", "--tls-ca-cert-file", "ca.pem",
+        "--tls-auth-clients", "no"};
+
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+        add_arg(args, count, more[i]);
 }
 
 static _Noreturn void become_server(const struct redis_proc *proc)
@@ -139,6 +183,8 @@ static _Noreturn void become_server(const struct redis_proc *proc)
         add_arg(args, &count, "--requirepass");
         add_arg(args, &count, proc->options.password);
     }
+    if (proc->options.tls)
+        add_tls_args(args, &count, proc->tls_port);
     for (size_t i = 0;
          proc->options.args != NULL && proc->options.args[i] != NULL; i++)
         add_arg(args, &count, proc->options.args[i]);
@@ -208,7 +254,10 @@ struct redis_proc *redis_prepare(const struct redis_options *options)
     (void)snprintf(proc->socket, sizeof(proc->socket), "%s/s", proc->dir.path);
     (void)snprintf(proc->url, sizeof(proc->url), "unix://%s", proc->socket);
     if (proc->options.tcp)
-        choose_port(proc);
+        choose_port(proc->port, 0);
+    proc->options.tls = proc->options.tls || is_over_tls();
+    if (proc->options.tls)
+        prepare_tls(proc);
     proc->next = all;
     all = proc;
     return proc;
@@ -226,7 +275,27 @@ struct redis_proc *redis_start(const struct redis_options *options)
 
 const char *redis_url(const struct redis_proc *proc)
 {
-    return proc->url;
+    return is_over_tls() ? proc->tls_url : proc->url;
+}
+
+void redis_address(struct redis_proc *proc, struct weir__redis_url *ret_url)
+{
+    struct weir_error err = {0};
+
+    if (weir__redis_url_parse(redis_url(proc), ret_url, &err) < 0 ||
+        (proc->tls == NULL && weir__tls_new(ret_url, &proc->tls, &err) < 0))
+        give_up(err.text, NULL);
+    ret_url->tls = proc->tls;
+}
+
+const char *redis_tls_url(const struct redis_proc *proc)
+{
+    return proc->tls_url;
+}
+
+int redis_tls_port(const struct redis_proc *proc)
+{
+    return (int)strtol(proc->tls_port, NULL, 10);
 }
 
 const char *redis_socket(const struct redis_proc *proc)
@@ -280,6 +349,7 @@ void redis_stop(struct redis_proc *proc)
         link = &(*link)->next;
     *link = proc->next;
     tempdir_remove(&proc->dir);
+    weir__tls_free(proc->tls);
     free(proc->text);
     free(proc);
 }

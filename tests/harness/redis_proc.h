@@ -16,6 +16,7 @@
 #include <weir/base.h>
 
 struct redis_proc;
+struct weir__redis_url;
 
 /* Zeroed or NULL: a plain server without persistence. */
 struct redis_options {
@@ -23,6 +24,7 @@ struct redis_options {
     const char *password;    /* requirepass; kept */
     bool appendonly;         /* append-only file: data survives a restart */
     bool tcp;                /* also on a free port of 127.0.0.1 */
+    bool tls;                /* and on another with TLS; redis_dir has ca.pem */
 };
 
 /* Start and wait until it answers. */
@@ -31,10 +33,20 @@ struct redis_proc *redis_start(const struct redis_options *options);
 /* The same, but only makes the directory; redis_restart starts it. */
 struct redis_proc *redis_prepare(const struct redis_options *options);
 
-const char *redis_url(const struct redis_proc *proc);    /* unix:///... */
+/* unix:///...; with WEIR_TEST_TLS in the environment redis_tls_url. */
+const char *redis_url(const struct redis_proc *proc);
+
+/* redis_url, ready to connect; what it needs lasts as long as `proc`. */
+void redis_address(struct redis_proc *proc, struct weir__redis_url *ret_url);
+
 const char *redis_socket(const struct redis_proc *proc); /* path */
 const char *redis_dir(const struct redis_proc *proc);
 int redis_port(const struct redis_proc *proc); /* 0 without `tcp` */
+
+/* With `tls`: rediss://127.0.0.1:PORT?ca=..., or its port alone. */
+const char *redis_tls_url(const struct redis_proc *proc);
+int redis_tls_port(const struct redis_proc *proc);
+
 pid_t redis_pid(const struct redis_proc *proc);
 
 /* Send a signal; after SIGKILL and SIGTERM waits until the server is gone. */

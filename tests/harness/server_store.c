@@ -265,8 +265,7 @@ static struct weir__store *open_store(const char *worker)
     };
     struct weir__store *port = NULL;
 
-    EXPECT_INT(WEIR_OK,
-               weir__redis_url_parse(redis_url(store->server), &url, NULL));
+    redis_address(store->server, &url);
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &port));
     return port;
 }

@@ -36,6 +36,7 @@ THIRD_PARTY = {
     r"sys/timerfd\.h": {"ev"},
     r"hiredis/.*|hiredis\.h": {"redis", "server"},
     r"async\.h": {"redis"},
+    r"openssl/.*": {"redis"},
     r"getopt\.h": {"cli"},
     r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
     r"json-c/.*|json\.h": {"cli", "json"},

@@ -9,6 +9,14 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/sds.h>
 
+/* Set by CMake where hiredis_ssl was found. */
+#ifndef WEIR__HIREDIS_TLS
+#    define WEIR__HIREDIS_TLS 0
+#endif
+#if WEIR__HIREDIS_TLS
+#    include <hiredis/hiredis_ssl.h>
+#endif
+
 /* Among them, WEIR__HIREDIS_ROOT: the task of the reply as a whole. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t weir__array_len;

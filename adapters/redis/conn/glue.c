@@ -32,13 +32,14 @@ static void del_read(void *data)
 }
 
 /* Asked for after each command; once connected the owner writes by itself, so
- * only a partial write needs the watcher. */
+ * only a partial write needs the watcher, and with TLS one that had to wait for
+ * a read. */
 static void add_write(void *data)
 {
     struct weir__glue *glue = glue_of(data);
     bool is_connected = (glue->context->c.flags & REDIS_CONNECTED) != 0;
 
-    if (glue->is_writing || !is_connected)
+    if (glue->is_handling || !is_connected)
         ev_io_start(glue->loop, &glue->write);
 }
 
@@ -91,6 +92,7 @@ void weir__glue_attach(struct weir__glue *glue,
     glue->read.data = glue;
     glue->write.data = glue;
     glue->context = context;
+    glue->ssl = NULL;
     context->ev.data = glue;
     context->ev.addRead = add_read;
     context->ev.delRead = del_read;
@@ -99,11 +101,16 @@ void weir__glue_attach(struct weir__glue *glue,
     context->ev.cleanup = clean_up;
 }
 
-void weir__glue_read(struct weir__glue *glue)
-{
-    WEIR_ASSERT(glue->context != NULL);
-    redisAsyncHandleRead(glue->context);
-}
+/* --- without SIGPIPE ----------------------------------------------------- */
+
+/* hiredis writes with write(2), which raises SIGPIPE when the peer is gone, and
+ * OpenSSL begins with one. The host's disposition is not ours to change, so the
+ * signal is blocked for the moment and the one we caused is taken back. Not
+ * around reads, which run callbacks. */
+struct shield {
+    sigset_t before;
+    bool was_pending;
+};
 
 static bool pipe_signal_pends(void)
 {
@@ -114,29 +121,68 @@ static bool pipe_signal_pends(void)
     return sigismember(&pending, SIGPIPE) == 1;
 }
 
-/* hiredis writes with write(2), which raises SIGPIPE when the peer is gone. The
- * host's disposition is not ours to change, so the signal is blocked for the
- * moment and the one we caused is taken back. */
-void weir__glue_write(struct weir__glue *glue)
+static void raise_shield(struct shield *shield)
 {
-    static const struct timespec now = {0};
-    sigset_t pipe_only, before;
-    bool was_pending;
+    sigset_t pipe_only;
 
-    WEIR_ASSERT(glue->context != NULL && !glue->is_writing);
     (void)sigemptyset(&pipe_only); /* cannot fail */
     (void)sigaddset(&pipe_only, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_only, &shield->before);
     /* Unblocked so far, it would have been delivered. */
-    was_pending = sigismember(&before, SIGPIPE) == 1 && pipe_signal_pends();
-    glue->is_writing = true;
-    WEIR__STEP("write");
-    redisAsyncHandleWrite(glue->context);
-    WEIR__STEP("written");
-    glue->is_writing = false;
-    if (glue->context == NULL && !was_pending && pipe_signal_pends())
+    shield->was_pending =
+        sigismember(&shield->before, SIGPIPE) == 1 && pipe_signal_pends();
+}
+
+static void lower_shield(const struct shield *shield, bool has_failed)
+{
+    static const struct timespec now = {0};
+    sigset_t pipe_only;
+
+    (void)sigemptyset(&pipe_only); /* cannot fail */
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    if (has_failed && !shield->was_pending && pipe_signal_pends())
         (void)sigtimedwait(&pipe_only, NULL, &now); /* taken back */
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &shield->before, NULL);
+}
+
+/* --- what the owner calls, once it is attached ---------------------------- */
+
+bool weir__glue_secure(struct weir__glue *glue, const struct weir__tls *tls,
+                       const char *host, char *why, size_t cap)
+{
+    struct shield shield;
+
+    WEIR_ASSERT(glue->context != NULL && glue->ssl == NULL);
+    raise_shield(&shield);
+    glue->ssl = weir__tls_begin(tls, &glue->context->c, host, why, cap);
+    lower_shield(&shield, glue->ssl == NULL);
+    return glue->ssl != NULL;
+}
+
+static void handle(struct weir__glue *glue, void (*fn)(redisAsyncContext *))
+{
+    WEIR_ASSERT(glue->context != NULL && !glue->is_handling);
+    if (glue->ssl != NULL)
+        weir__tls_prepare();
+    glue->is_handling = true;
+    fn(glue->context);
+    glue->is_handling = false;
+}
+
+void weir__glue_read(struct weir__glue *glue)
+{
+    handle(glue, redisAsyncHandleRead);
+}
+
+void weir__glue_write(struct weir__glue *glue)
+{
+    struct shield shield;
+
+    raise_shield(&shield);
+    WEIR__STEP("write");
+    handle(glue, redisAsyncHandleWrite);
+    WEIR__STEP("written");
+    lower_shield(&shield, glue->context == NULL);
 }
 
 size_t weir__glue_buffered(const struct weir__glue *glue)

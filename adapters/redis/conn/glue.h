@@ -11,13 +11,15 @@
 #include <stdbool.h>
 
 #include "adapters/redis/conn/compat.h"
+#include "adapters/redis/conn/tls.h"
 
 struct weir__glue {
     struct ev_loop *loop;
     struct redisAsyncContext *context; /* NULL: nothing attached */
     ev_io read;
     ev_io write;
-    bool is_writing; /* inside weir__glue_write */
+    struct ssl_st *ssl; /* the context's; NULL: no TLS */
+    bool is_handling;   /* inside weir__glue_read or weir__glue_write */
     /* The socket is ready; call weir__glue_read or weir__glue_write. */
     void (*on_ready)(bool is_writable, void *arg);
     void *arg;
@@ -28,7 +30,13 @@ struct weir__glue {
 void weir__glue_attach(struct weir__glue *glue,
                        struct redisAsyncContext *context);
 
-/* Read and run reply callbacks. The context may be gone afterwards. */
+/* Begin TLS on the context, which is connected. False: it failed, and `why`
+ * says how. */
+bool weir__glue_secure(struct weir__glue *glue, const struct weir__tls *tls,
+                       const char *host, char *why, size_t cap);
+
+/* Read and run reply callbacks; with TLS this may write. The context may be
+ * gone afterwards. */
 void weir__glue_read(struct weir__glue *glue);
 
 /* Write what hiredis buffered, without ever raising SIGPIPE; on a partial write

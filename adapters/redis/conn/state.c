@@ -104,6 +104,9 @@ static void on_disconnect(const redisAsyncContext *context, int status)
         return;
     if (conn->guard.refusal != WEIR__REFUSAL_NONE)
         note_refusal(conn);
+    else if (conn->glue.ssl != NULL &&
+             weir__tls_reason(conn->glue.ssl, words, sizeof(words)))
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s", words);
     else if (context->c.err == REDIS_ERR_IO &&
              conn->state == WEIR__CONN_HANDSHAKE &&
              weir__socket_last_words(context->c.fd, words, sizeof(words)))
@@ -279,6 +282,20 @@ static void send_handshake(struct weir__conn *conn)
     weir__conn_write(conn);
 }
 
+static bool secure(struct weir__conn *conn)
+{
+    char why[WEIR__CONN_REASON_MAX];
+
+    if (!conn->url.is_tls)
+        return true;
+    WEIR_ASSERT(conn->url.tls != NULL);
+    if (weir__glue_secure(&conn->glue, conn->url.tls, conn->host, why,
+                          sizeof(why)))
+        return true;
+    weir__conn_note_lost(conn, WEIR_ECONN, "%s", why);
+    return false;
+}
+
 static void begin_handshake(struct weir__conn *conn)
 {
     if (weir__socket_is_own_peer(conn->context->c.fd)) {
@@ -288,7 +305,8 @@ static void begin_handshake(struct weir__conn *conn)
     }
     weir__conn_change_state(conn, WEIR__CONN_HANDSHAKE);
     weir__conn_arm(conn, &conn->deadline, conn->options.handshake_ms);
-    send_handshake(conn);
+    if (secure(conn))
+        send_handshake(conn);
 }
 
 static void report(struct weir__conn *conn, int code, const char *text)

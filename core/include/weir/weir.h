@@ -39,8 +39,9 @@ struct weir_reactor;
 
 struct weir_options {
     struct ev_loop *loop; /* kept until weir_reactor_free; required */
-    /* redis://[user:pass@]host[:port][/db] or unix:///path.sock[?db=N], and
-     * parameters: docs/configuration.md, "Addresses"; copied; required. */
+    /* redis://[user:pass@]host[:port][/db], rediss:// with TLS, or
+     * unix:///path.sock[?db=N], and parameters: docs/configuration.md,
+     * "Addresses"; copied; required. */
     const char *redis_url;
     /* Names this worker on the server, [A-Za-z0-9._-]{1,40}; copied; NULL: made
      * from host name, pid and a random number. */

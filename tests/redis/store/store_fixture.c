@@ -228,7 +228,7 @@ struct host *host_open_as(const char *worker, const char *kind,
     if (loop == NULL)
         (void)world_open(NULL);
     options.loop = loop;
-    EXPECT_INT(WEIR_OK, weir__redis_url_parse(redis_url(proc), &url, NULL));
+    redis_address(proc, &url);
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
     open_topic(host, "t", kind);
     host_serve_said(host, said);
