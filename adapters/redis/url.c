@@ -390,7 +390,8 @@ void weir__redis_url_hide(char *text)
     secret = login == NULL ? NULL : strchr(login + strlen("://"), ':');
     if (secret != NULL && end != NULL && secret < end)
         put_stars(secret + 1, (size_t)(end - secret - 1));
-    secret = strstr(text, parameter);
+    secret = strchr(text, '?');
+    secret = secret == NULL ? NULL : strstr(secret, parameter);
     if (secret == NULL)
         return;
     secret += strlen(parameter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* Any text as a server's address: what is taken is printed without its login
- * and read again. */
+ * and read again; with its secrets hidden it has stars for a password. */
 
 #include <string.h>
 
@@ -22,6 +22,20 @@ static void expect_same(const struct weir__redis_url *url,
     FUZZ_TRUE(again->password[0] == '\0' && again->ca[0] == '\0');
 }
 
+static void expect_stars(char *text, const struct weir__redis_url *url)
+{
+    struct weir__redis_url hidden;
+
+    weir__redis_url_hide(text);
+    if (url == NULL || url->is_unix)
+        return;
+    FUZZ_TRUE(weir__redis_url_read(text, &hidden, NULL) == WEIR_OK);
+    FUZZ_TRUE((url->password[0] == '\0') == (hidden.password[0] == '\0'));
+    FUZZ_TRUE(strspn(hidden.password, "*") == strlen(hidden.password));
+    FUZZ_TRUE(strspn(hidden.sentinel_password, "*") ==
+              strlen(hidden.sentinel_password));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
@@ -38,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_TRUE(weir__redis_url_read(shown, &again, NULL) == WEIR_OK);
         expect_same(&url, &again);
     }
+    expect_stars(text, code == WEIR_OK ? &url : NULL);
     free(text);
     return 0;
 }

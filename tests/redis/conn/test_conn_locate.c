@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/harness/names.h"
+#include "tests/harness/oom.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/redis/conn/conn_fixture.h"
 
@@ -280,6 +281,21 @@ TEST(closing_does_not_wait_for_a_lookup)
     fixture_open(other);
     FIXTURE_WAIT(other, other->readies == 1);
     EXPECT_INT(0, f->readies);
+}
+
+TEST(a_lookup_for_which_there_is_no_memory_is_made_later)
+{
+    struct redis_proc *redis = start_tcp();
+    struct fixture *f = fixture_at("cache", redis);
+
+    names_set("cache 127.0.0.1\n");
+    oom_after(1); /* the connection itself */
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->losses == 1);
+    oom_off();
+    EXPECT_STR("no memory to look up host cache", f->lost_text);
+    EXPECT_INT(WEIR_ENOMEM, f->lost_code);
+    FIXTURE_WAIT(f, f->readies == 1);
 }
 
 /* --- locators ------------------------------------------------------------- */
