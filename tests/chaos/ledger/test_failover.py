@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""A server is gone, and what comes in its place never heard of the last things
+that it had acknowledged: a replica that was cut off, or the server itself with
+a file that lacks its last second. Processes that live on say them again."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+from account import Job
+from e2e import PATIENCE, WEIR, eventually, expect, expect_true, test
+from ledger import TOPIC, Ledger, now_ms
+from redis_server import free_port
+from server import Server
+
+RATE = int(os.environ.get("WEIR_CHAOS_RATE", "2000"))  # jobs in a second
+KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "3"))
+LEASE_MS = 5000
+
+
+class Producer(threading.Thread):
+    """One `weir add` that is fed numbered jobs until it is told to end. Half of
+    them run at once; the others are still to run where they are forgotten."""
+
+    def __init__(self, ledger, rate):
+        super().__init__(daemon=True)
+        self.ledger, self.rate, self.count = ledger, rate, 0
+        self.is_over = threading.Event()
+        self.log = ledger.place.path("producer.log")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [WEIR, "add", TOPIC, "--jsonl", "-", "--json", "--redis",
+                 ledger.url], env=ledger.place.env, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log)
+        ledger.place.started.append(self.process)
+        self.start()
+
+    def run(self):
+        part = self.rate // 50
+        while not self.is_over.is_set():
+            self.process.stdin.write(b"".join(
+                b'{"id": "%d", "delay": "%dms"}\n'
+                % (self.count + i, i % 2 * 800) for i in range(part)))
+            self.process.stdin.flush()
+            self.count += part
+            self.is_over.wait(0.02)
+        self.process.stdin.close()
+        self.process.stdin = None  # as nobody has to flush it
+
+    def end(self):
+        """All of them were acknowledged."""
+        self.is_over.set()
+        self.join()
+        result = json.load(self.process.stdout)
+        expect(0, self.process.wait(PATIENCE), self.log_text())
+        expect(self.count, result["added"])
+        for i in range(self.count):
+            job = Job(str(i))
+            job.is_acknowledged = True
+            self.ledger.jobs[job.name] = job
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read()
+
+
+def offset(server):
+    return int(server.info("replication")["master_repl_offset"])
+
+
+def cut_off(primary, replica):
+    """Returns until when the replica heard everything: behind what the primary
+    had said so far it may be late."""
+    said = []
+    for _ in range(50):
+        said.append((now_ms(), offset(primary)))
+        time.sleep(0.02)
+    replica.call("REPLICAOF", "NO", "ONE")
+    heard = offset(replica)
+    return max(at for at, end in said if end <= heard)
+
+
+def added(server):
+    return int(server.call("HGET", "weir:{%s}:meta" % TOPIC, "added"))
+
+
+def start(place, server, rate):
+    ledger = Ledger(place, server, lease_ms=LEASE_MS, options=("work=0ms",))
+    for _ in range(2):
+        ledger.start_worker("--log-level", "info")
+    producer = Producer(ledger, rate)
+    work_for_a_second(ledger, producer)
+    return ledger, producer
+
+
+def work_for_a_second(ledger, producer):
+    """About as many jobs run as come in a second."""
+    def written():
+        return sum(worker.record_size() for worker in ledger.workers)
+
+    enough = written() + producer.rate * 2 * len("S 12345 12345 1 1795398247455")
+    eventually(lambda: written() > enough, "jobs run")
+
+
+def shorten(server):
+    """The file, so that it is read at once at the next start."""
+    server.call("BGREWRITEAOF")
+    eventually(lambda: server.info("persistence")["aof_rewrite_in_progress"]
+               == server.info("persistence")["aof_rewrite_scheduled"] == "0",
+               "the file is written anew")
+
+
+def judge(ledger, producer, gaps, what):
+    """`gaps`: from when to when that was said which was forgotten, and how many
+    adds of it had been acknowledged."""
+    producer.end()
+    print("%s jobs had been acknowledged and were forgotten"
+          % ", ".join(str(gap[2]) for gap in gaps))
+    account = ledger.close(what, repeats_tokens=True)
+    expect_true(sum(gap[2] for gap in gaps) > 0, "something was forgotten")
+    expect(0, account.counts["never added"])
+    for before, after in account.repeated:
+        expect_true(any(begin <= before.start <= end
+                        for begin, end, _ in gaps),
+                    "%s ran twice, at %d and %d, and its claim was known"
+                    % (before.job, before.start, after.start))
+
+
+@test
+def a_replica_cut_off_before_its_primary_died_loses_nothing_acknowledged(place):
+    port = free_port()
+    primary = Server(place, "primary", port=port).start()
+    replica = Server(place, "replica").start()
+    replica.call("REPLICAOF", "127.0.0.1", port)
+    eventually(lambda: replica.info("replication")["master_link_status"]
+               == "up", "it replicates")
+    ledger, producer = start(place, primary, RATE)
+    cut = cut_off(primary, replica)
+    known = added(replica)
+    time.sleep(0.1)
+    forgotten = added(primary) - known
+    primary.kill()
+    os.rename(replica.socket, primary.socket)
+    replica.socket, replica.url = primary.socket, primary.url
+    ledger.server = replica
+    gap = (cut, now_ms() + LEASE_MS, forgotten)
+    ledger.note("failover", None, *gap[:2])
+    work_for_a_second(ledger, producer)
+    judge(ledger, producer, [gap], "a replica cut off")
+
+
+@test
+def a_file_that_lacks_the_last_second_loses_nothing_acknowledged(place):
+    server = Server(place, fsync="everysec")
+    server.options += ["--auto-aof-rewrite-percentage", 0]
+    server.start()
+    ledger, producer = start(place, server, min(RATE, 5000))
+    gaps = []
+    for _ in range(KILLS):
+        shorten(server)
+        since, synced = now_ms(), os.path.getsize(server.aof())
+        known = added(server)
+        time.sleep(1.0)
+        forgotten = added(server) - known
+        server.kill()
+        # What a killed server wrote is in the kernel; only a machine that dies
+        # loses it. As if this one had, and no more had been synced.
+        os.truncate(server.aof(), synced)
+        server.start()
+        gaps.append((since, now_ms() + LEASE_MS, forgotten))
+        ledger.note("machine", None, *gaps[-1][:2])
+        work_for_a_second(ledger, producer)
+    judge(ledger, producer, gaps, "%d ends of a machine" % KILLS)
+
