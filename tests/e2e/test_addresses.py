@@ -196,6 +196,19 @@ def a_password_comes_from_a_file_or_the_environment(place):
 
 
 @test
+def a_password_in_a_file_of_its_own_is_no_secret_of_the_configuration(place):
+    path = place.write("password", SECRET)
+    for url, is_told in (("redis://:x@127.0.0.1", True),
+                         ("redis://127.0.0.1?password_file=" + path, False)):
+        config = place.write("weir.conf", 'redis { url = "%s" }\n'
+                             'topic t { handler = echo }\n' % url)
+        os.chmod(config, 0o644)
+        result = place.weir("check", "--config", config)
+        expect(0, result.code, result.err)
+        expect(is_told, "a secret that everybody can read" in result.err)
+
+
+@test
 def a_worker_follows_a_password_that_changes(place):
     server = locked_server(place)
     path = place.write("password", SECRET)
