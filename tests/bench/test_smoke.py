@@ -310,6 +310,24 @@ def somebody_elses_server_is_left_as_it_was(place):
 
 
 @test
+def what_another_project_measures_is_left_as_it_is(place):
+    place.ok("add", "weir-bench.1.1", "--id", "1", "--delay", "1h")
+    path = os.path.join(place.data, "redis.sock")
+    redis = Redis(path)
+    redis.send("RPUSH weir-bench.1.2 entry")
+    expect(":1", redis.line())
+    done = bench(place, "throughput", "--kind", "list", "--jobs", "500",
+                 "--repeat", "1", "--redis", "unix://%s?prefix=shop" % path)
+    expect(0, done.returncode, done.stderr)
+    expect("scheduled", place.ok("show", "weir-bench.1.1", "1")["state"])
+    for question, answer in (("LLEN weir-bench.1.2", ":1"),
+                             ("KEYS shop:*", "*0")):
+        redis.send(question)
+        expect(answer, redis.line(), question)
+    redis.close()
+
+
+@test
 def nothing_is_left_when_it_is_killed(place):
     process = subprocess.Popen([BENCH, "wake", "--jobs", "100000"],
                                env=environment(place),
