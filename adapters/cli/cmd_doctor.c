@@ -254,7 +254,11 @@ const struct weir__command weir__cmd_doctor = {
         "A line for each check: ok, warning or failed, what is so, what "
         "to do. Changes\nno data; plugins found on the plugin path are "
         "loaded, where not everybody may\nwrite to them, none is opened. With "
-        "--json:\n[{\"check\",\"status\",\"text\",\"advice\"}].",
+        "--json:\n[{\"check\",\"status\",\"text\",\"advice\"}].\n"
+        "--acl prints, without a server, the ACL rule of a user as whom every "
+        "command\nworks and nothing else; he has the name in the address, or "
+        "weir. With --config\nit has keys and commands of the file's topics of "
+        "kind list and stream. With\n--json: {\"acl\"}.",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached,\n"
