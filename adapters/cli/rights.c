@@ -21,6 +21,7 @@ const struct weir__right weir__rights[] = {
     {"CLIENT|ID", WEIR__RIGHT_ALWAYS},
     {"TIME", WEIR__RIGHT_ALWAYS},
     {"INFO", WEIR__RIGHT_ALWAYS},
+    {"ROLE", WEIR__RIGHT_ALWAYS},
     {"CLUSTER|NODES", WEIR__RIGHT_ALWAYS},
     {"CONFIG|GET x", WEIR__RIGHT_BEYOND},
     {"SCRIPT|LOAD x", WEIR__RIGHT_ALWAYS},

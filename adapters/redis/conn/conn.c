@@ -85,7 +85,8 @@ void weir__conn_close(struct weir__conn *conn)
     weir__conn_enter(conn);
     weir__conn_change_state(conn, WEIR__CONN_CLOSED);
     weir__conn_stop_timers(conn);
-    weir__conn_stop_finding(conn);
+    if (conn->options.locator != NULL)
+        conn->options.locator->forget(conn->options.locator->arg, conn);
     weir__lookup_cancel(conn->lookup);
     weir__conn_queue_cancel(conn);
     weir__conn_leave(conn);

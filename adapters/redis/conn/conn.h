@@ -16,19 +16,20 @@
  * A name is looked at every 3 s while the connection stands, too: where it does
  * not have that address any more, the connection is made anew.
  *
- * Handshake: AUTH, SELECT, CLIENT SETNAME, and where it is wanted what tells
- * who answers; users' commands wait until it is through. A script is loaded
- * ahead of its first call on each connection.
- * Back-off is jittered, 50 ms to 5 s (to a name 2 s), and starts over only
- * after the connection was READY for 5 s; then the first one is 50 ms at most.
+ * Handshake: AUTH, behind a locator ROLE, whose answer is waited for, SELECT,
+ * CLIENT SETNAME, and where it is wanted what tells who answers; users'
+ * commands wait until it is through. A script is loaded ahead of its first call
+ * on each connection. Back-off is jittered, 50 ms to 5 s (to a name 2 s), and
+ * starts over only after the connection was READY for 5 s; then the first one
+ * is 50 ms at most.
  * Where login or rights are refused, it is 5 s to 10 s and each attempt is
  * logged as an error; likewise where a node of a cluster lacks our slots, which
- * is logged once. Every wait has a deadline of its own: finding the server,
- * connecting (to all addresses together) and handshake 3 s each, a reply 10 s
- * after its command was handed to the socket, a pushed message 10 s after its
- * first byte; when one passes, the connection is closed, since replies are
- * positional. What waits in the socket then, as after a stop of this process,
- * is read first.
+ * is logged once; who is no primary is tried again after 100 to 500 ms first.
+ * Every wait but a locator's has a deadline of its own: looking up, connecting
+ * (to all addresses together) and handshake 3 s each, a reply 10 s after its
+ * command was handed to the socket, a pushed message 10 s after its first byte;
+ * when one passes, the connection is closed, since replies are positional. What
+ * waits in the socket then, as after a stop of this process, is read first.
  *
  * A reply may have 64 MiB in memory, and 16 MiB more for each body that was
  * asked for, of which 16 count; a pushed message 64 KiB. One that has more
@@ -68,10 +69,11 @@ struct weir__conn;
 
 /* Who knows where the server is. */
 struct weir__locator {
-    /* An attempt to connect begins. Exactly one of weir__conn_located and
-     * weir__conn_not_located answers, inside this call or later, unless the
-     * connection is forgotten before: it takes that long, or is closed. */
+    /* An attempt to connect begins, and waits for one of weir__conn_located and
+     * weir__conn_not_located, inside this call or later. The server has to call
+     * itself a primary, but to a connection with a channel. */
     void (*find)(void *arg, struct weir__conn *conn);
+    /* The connection is being closed, whatever it does. */
     void (*forget)(void *arg, struct weir__conn *conn);
     void *arg;
 };
@@ -111,7 +113,8 @@ struct weir__conn_options {
     bool (*was_lost)(const struct weir__script *script,
                      const struct redisReply *reply);
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
-     * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN.
+     * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN or
+     * what the locator said.
      * Never runs inside a call into this module. May be NULL. */
     void (*on_state)(int code, const char *text, void *arg);
     /* A message on `channel`. May be NULL. */
@@ -130,10 +133,10 @@ int weir__conn_open(const struct weir__conn_options *options,
 void weir__conn_close(struct weir__conn *conn);
 
 /* The answers to a locator's `find`: a name or a numeric address, which is
- * copied, and no slower than the 3 s for all; or why there is none. */
+ * copied, or a code for on_state and why there is none. */
 void weir__conn_located(struct weir__conn *conn, const char *host,
                         uint16_t port);
-void weir__conn_not_located(struct weir__conn *conn, const char *why);
+void weir__conn_not_located(struct weir__conn *conn, int code, const char *why);
 
 /* This is not the server any more: close the connection in the next turn,
  * without reading what it still says, and find the server at once, also where a

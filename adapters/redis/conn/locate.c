@@ -189,6 +189,7 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
     conn->is_finding = false;
     conn->is_named = conn->options.locator == NULL && !conn->url.is_unix &&
                      !weir__addresses_known(host, &(struct weir__addresses){0});
+    weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
     conn->port = port;
     if (!is_same) {
         weir__lookup_cancel(conn->lookup);
@@ -210,11 +211,11 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
                              host);
 }
 
-void weir__conn_not_located(struct weir__conn *conn, const char *why)
+void weir__conn_not_located(struct weir__conn *conn, int code, const char *why)
 {
     WEIR_ASSERT(conn->state == WEIR__CONN_LOCATING && conn->is_finding);
     conn->is_finding = false;
-    weir__conn_note_lost(conn, WEIR_ECONN, "%s", why);
+    weir__conn_note_lost(conn, code, "%s", why);
 }
 
 void weir__conn_connect(struct weir__conn *conn)
@@ -223,7 +224,6 @@ void weir__conn_connect(struct weir__conn *conn)
 
     WEIR_ASSERT(conn->context == NULL && conn->sent.first == NULL);
     weir__conn_change_state(conn, WEIR__CONN_LOCATING);
-    weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
     if (locator == NULL) {
         weir__conn_located(conn, conn->url.hosts[0].name,
                            conn->url.hosts[0].port);
@@ -235,22 +235,9 @@ void weir__conn_connect(struct weir__conn *conn)
 
 void weir__conn_note_not_found(struct weir__conn *conn)
 {
-    if (conn->is_finding)
-        weir__conn_note_lost(conn, WEIR_ECONN, "no server found within %lld ms",
-                             (long long)conn->options.connect_ms);
-    else
-        weir__conn_note_lost(conn, WEIR_ECONN,
-                             "no address for host %s within %lld ms",
-                             conn->host, (long long)conn->options.connect_ms);
-}
-
-void weir__conn_stop_finding(struct weir__conn *conn)
-{
-    const struct weir__locator *locator = conn->options.locator;
-
-    if (conn->is_finding)
-        locator->forget(locator->arg, conn);
-    conn->is_finding = false;
+    weir__conn_note_lost(conn, WEIR_ECONN,
+                         "no address for host %s within %lld ms", conn->host,
+                         (long long)conn->options.connect_ms);
 }
 
 void weir__conn_abandon(struct weir__conn *conn, const char *why)

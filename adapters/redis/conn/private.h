@@ -9,6 +9,7 @@
  *   queue.c  requests on their way: sending, matching replies, giving up; what
  *            is wrong with the connection is noted there for state.c,
  *   replay.c what was acknowledged lately,
+ *   handshake.c  what a fresh connection says first,
  *   identity.c  who answers: what the handshake was told,
  *   glue.c   hiredis on the loop.
  *
@@ -163,6 +164,7 @@ struct weir__conn {
     int lost_code;    /* not WEIR_OK: the connection is lost, and why */
     bool is_draining; /* turned away, but the replies under way still count */
     bool is_denied;   /* our login or rights are the reason */
+    bool is_replica;  /* where a primary is wanted */
     bool is_misled;   /* a node of a cluster, said since it was last stable */
     char lost_text[WEIR__CONN_REASON_MAX];
 
@@ -173,7 +175,8 @@ struct weir__conn {
     ev_timer patience; /* the oldest request without a connection */
     ev_timer stale;    /* a look at what was acknowledged long ago */
 
-    size_t handshake_left;                                /* replies to come */
+    bool asks_role;        /* the rest of the handshake waits for the answer */
+    size_t handshake_left; /* replies to come */
     struct weir__identity identity;                       /* as of the last */
     const struct weir__script *loaded[WEIR__SCRIPTS_MAX]; /* on this one */
     size_t loaded_count;
@@ -232,14 +235,23 @@ void weir__conn_connect(struct weir__conn *conn);
  * there is none, or where it would be of no use. */
 bool weir__conn_try_next(struct weir__conn *conn);
 
-/* LOCATING took too long. */
+/* The lookup took too long. */
 void weir__conn_note_not_found(struct weir__conn *conn);
 
 /* READY was reached: see to it that a name is followed. */
 void weir__conn_watch(struct weir__conn *conn);
 
-/* The locator's answer is not waited for any more. */
-void weir__conn_stop_finding(struct weir__conn *conn);
+/* --- conn/handshake.c ----------------------------------------------------- */
+
+/* Begin the handshake: log in, and ask for the role where that counts, else
+ * what follows. */
+void weir__conn_greet(struct weir__conn *conn);
+
+/* The rest of it. */
+void weir__conn_introduce(struct weir__conn *conn);
+
+/* A step was refused with these words. */
+void weir__conn_note_refused(struct weir__conn *conn, const char *text);
 
 /* --- conn/identity.c ------------------------------------------------------ */
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
-#include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/random.h"
 
@@ -12,6 +11,8 @@ enum {
     BACKOFF_FIRST_MS = 100, /* upper bound of the first one */
     BACKOFF_MAX_MS = 5000,
     BACKOFF_NAMED_MS = 2000, /* and 3 s to connect: a name is looked up in 5 */
+    REPLICA_MIN_MS = 100,    /* until one is asked for again that is about to */
+    REPLICA_FIRST_MS = 500,  /* become a primary */
     AT_ONCE_MS = 50,  /* upper bound of the one after a stable connection */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     LATE_MS = 250,    /* between looks at an overdue reply */
@@ -57,17 +58,6 @@ static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
     weir__redis_url_print(&conn->url, text, URL_TEXT_MAX);
 }
 
-/* A step of the handshake was refused. */
-static void note_handshake_refused(struct weir__conn *conn, const char *text)
-{
-    enum weir__error_class class = weir__error_classify(text);
-
-    if (conn->lost_code == WEIR_OK)
-        conn->is_denied =
-            class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
-    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
-}
-
 /* --- what hiredis calls: these only note, its context is not to be touched  */
 
 /* After a failure the context frees itself, and nobody else tells us so. */
@@ -110,10 +100,10 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     else if (context->c.err == REDIS_ERR_IO &&
              conn->state == WEIR__CONN_HANDSHAKE &&
              weir__socket_last_words(context->c.fd, words, sizeof(words)))
-        note_handshake_refused(conn, words);
+        weir__conn_note_refused(conn, words);
     else if (context->c.err == REDIS_ERR_OTHER &&
              conn->state == WEIR__CONN_HANDSHAKE)
-        note_handshake_refused(conn, context->c.errstr);
+        weir__conn_note_refused(conn, context->c.errstr);
     else if (context->c.err == REDIS_ERR_OTHER)
         weir__conn_note_lost(conn, WEIR_ESERVER, "%s", context->c.errstr);
     else
@@ -139,149 +129,6 @@ void weir__conn_adopt(struct weir__conn *conn, redisAsyncContext *context)
 
 /* --- the handshake ------------------------------------------------------- */
 
-static void book(struct weir__conn *conn)
-{
-    WEIR_ASSERT(conn->handshake_left > 0);
-    conn->handshake_left--;
-    if (conn->handshake_left == 0)
-        weir__conn_arm(conn, &conn->soon, 0);
-}
-
-/* A step that must succeed. */
-static void on_step(redisAsyncContext *context, void *answer, void *arg)
-{
-    struct weir__conn *conn = weir__conn_of(arg);
-    const redisReply *reply = answer;
-
-    (void)context; /* the connection's own */
-    if (!weir__conn_take_reply(conn, reply))
-        return;
-    if (reply->type == REDIS_REPLY_ERROR)
-        note_handshake_refused(conn, reply->str);
-    else
-        book(conn);
-}
-
-/* A step that may be forbidden to us. */
-static void on_optional_step(redisAsyncContext *context, void *answer,
-                             void *arg)
-{
-    struct weir__conn *conn = weir__conn_of(arg);
-
-    (void)context; /* the connection's own */
-    if (!weir__conn_take_reply(conn, answer))
-        return;
-    weir__identity_note(&conn->identity, answer);
-    book(conn);
-}
-
-/* Confirmation of the subscription, then every message. hiredis gives it no
- * place in its list of replies, so it is not booked as one. */
-static void on_push(redisAsyncContext *context, void *answer, void *arg)
-{
-    struct weir__conn *conn = weir__conn_of(arg);
-    const redisReply *reply = answer;
-    const redisReply *payload;
-
-    (void)context; /* the connection's own */
-    if (reply == NULL || conn->state == WEIR__CONN_CLOSED)
-        return;
-    payload = reply->element[2];                /* the guard saw to it */
-    if (payload->type == REDIS_REPLY_INTEGER) { /* number of subscriptions */
-        if (conn->state == WEIR__CONN_HANDSHAKE && conn->handshake_left > 0)
-            book(conn);
-    } else if (conn->options.on_message != NULL) {
-        conn->options.on_message(
-            (struct weir_slice){(const uint8_t *)payload->str, payload->len},
-            conn->options.arg);
-    }
-}
-
-/* Sends what was written to `step` and empties it for the next one. */
-static void send_step(struct weir__conn *conn, struct weir__buf *step,
-                      redisCallbackFn *fn)
-{
-    weir__buf_append(step, "", 1); /* hiredis looks behind the end */
-    if (step->failed) {
-        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
-    } else {
-        step->len--;
-        conn->handshake_left++;
-        /* hiredis keeps what is pushed apart from the replies to come. */
-        if (weir__conn_hand(conn, weir__buf_slice(step), fn) && fn == on_push)
-            conn->guard.outstanding--;
-    }
-    weir__buf_reset(step);
-}
-
-static void send_login(struct weir__conn *conn, struct weir__buf *step)
-{
-    bool has_user = conn->url.user[0] != '\0';
-    char password[WEIR__REDIS_PASSWORD_CAP];
-    struct weir_error err;
-
-    if (weir__redis_url_password(&conn->url, password, &err) != WEIR_OK)
-        weir__conn_note_lost(conn, WEIR_ECONN, "%s", err.text);
-    if (conn->lost_code != WEIR_OK || password[0] == '\0')
-        return;
-    weir__resp_command(step, has_user ? 3 : 2);
-    weir__resp_str(step, "AUTH");
-    if (has_user)
-        weir__resp_str(step, conn->url.user);
-    weir__resp_str(step, password);
-    send_step(conn, step, on_step);
-}
-
-static void send_identity(struct weir__conn *conn, struct weir__buf *step)
-{
-    const struct weir_slice *question;
-
-    for (size_t i = 0; (question = weir__identity_question(i)) != NULL; i++) {
-        weir__buf_append(step, question->ptr, question->len);
-        send_step(conn, step, on_optional_step);
-    }
-}
-
-/* All at once: commands run in order, and only their answers decide. PING is
- * there for a server that cannot serve yet, which lets the others pass. */
-static void send_handshake(struct weir__conn *conn)
-{
-    struct weir__buf step = {0};
-
-    WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
-    conn->handshake_left = 0;
-    conn->loaded_count = 0;
-    conn->identity = (struct weir__identity){0};
-    send_login(conn, &step);
-    if (conn->url.db != 0) {
-        weir__resp_command(&step, 2);
-        weir__resp_str(&step, "SELECT");
-        weir__resp_int(&step, conn->url.db);
-        send_step(conn, &step, on_step);
-    }
-    if (conn->name[0] != '\0') {
-        weir__resp_command(&step, 3);
-        weir__resp_str(&step, "CLIENT");
-        weir__resp_str(&step, "SETNAME");
-        weir__resp_str(&step, conn->name);
-        send_step(conn, &step, on_optional_step);
-    }
-    if (conn->options.wants_identity)
-        send_identity(conn, &step);
-    weir__resp_command(&step, 1);
-    weir__resp_str(&step, "PING");
-    send_step(conn, &step, on_step);
-    if (conn->channel[0] != '\0') {
-        weir__resp_command(&step, 2);
-        weir__resp_str(&step, "SUBSCRIBE");
-        weir__resp_str(&step, conn->channel);
-        conn->guard.channel = conn->channel;
-        send_step(conn, &step, on_push);
-    }
-    weir__buf_fini(&step);
-    weir__conn_write(conn);
-}
-
 static bool secure(struct weir__conn *conn)
 {
     char why[WEIR__CONN_REASON_MAX];
@@ -306,7 +153,7 @@ static void begin_handshake(struct weir__conn *conn)
     weir__conn_change_state(conn, WEIR__CONN_HANDSHAKE);
     weir__conn_arm(conn, &conn->deadline, conn->options.handshake_ms);
     if (secure(conn))
-        send_handshake(conn);
+        weir__conn_greet(conn);
 }
 
 static void report(struct weir__conn *conn, int code, const char *text)
@@ -356,7 +203,7 @@ static bool is_misled(const struct weir__conn *conn)
 /* Full jitter below a bound that doubles with each attempt. */
 static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 {
-    int64_t bound = BACKOFF_FIRST_MS;
+    int64_t bound = conn->is_replica ? REPLICA_FIRST_MS : BACKOFF_FIRST_MS;
     int64_t most = conn->is_named ? BACKOFF_NAMED_MS : BACKOFF_MAX_MS;
 
     if (conn->is_abandoned)
@@ -370,7 +217,8 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
     if (bound > most)
         bound = most;
     conn->attempts++;
-    return jitter_ms(conn, BACKOFF_MIN_MS, bound);
+    return jitter_ms(conn, conn->is_replica ? REPLICA_MIN_MS : BACKOFF_MIN_MS,
+                     bound);
 }
 
 /* Failed attempts after the first one are not worth a warning each. */
@@ -417,7 +265,6 @@ static void lose(struct weir__conn *conn)
     WEIR_ASSERT(code != WEIR_OK);
     if (weir__conn_try_next(conn))
         return;
-    weir__conn_stop_finding(conn);
     weir__conn_drop_context(conn);
     weir__conn_stop_timers(conn);
     was_stable =
@@ -438,6 +285,7 @@ static void lose(struct weir__conn *conn)
     conn->is_draining = false;
     conn->is_denied = false;
     conn->is_abandoned = false;
+    conn->is_replica = false;
     weir__conn_queue_lost(conn);
     weir__conn_arm_patience(conn);
     weir__conn_queue_report(conn);
@@ -462,7 +310,10 @@ static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
         begin_handshake(conn);
     } else if (conn->state == WEIR__CONN_HANDSHAKE &&
                conn->handshake_left == 0) {
-        become_ready(conn);
+        if (conn->asks_role)
+            weir__conn_introduce(conn);
+        else
+            become_ready(conn);
     }
     weir__conn_leave(conn);
 }

@@ -314,7 +314,7 @@ static void on_find(void *arg, struct weir__conn *conn)
 
     finder->found++;
     if (!finder->waits && finder->host == NULL)
-        weir__conn_not_located(conn, "nobody knows");
+        weir__conn_not_located(conn, WEIR_ENOTFOUND, "nobody knows");
     else if (!finder->waits)
         weir__conn_located(conn, finder->host, finder->port);
 }
@@ -346,6 +346,7 @@ TEST(a_locator_answers_at_once_later_or_in_the_negative)
 
     fixture_open(f);
     FIXTURE_WAIT(f, f->losses == 1);
+    EXPECT_INT(WEIR_ENOTFOUND, f->lost_code);
     EXPECT_STR("nobody knows", f->lost_text);
     finder.waits = true;
     FIXTURE_WAIT(f, finder.found == 2);
@@ -356,24 +357,28 @@ TEST(a_locator_answers_at_once_later_or_in_the_negative)
     finder.host = "127.0.0.1";
     redis_restart(redis);
     FIXTURE_WAIT(f, f->readies == 2);
-    fixture_close(f);
     EXPECT_INT(0, finder.forgotten);
+    fixture_close(f);
+    EXPECT_INT(1, finder.forgotten);
 }
 
-TEST(a_locator_that_takes_too_long_is_not_waited_for)
+TEST(commands_wait_for_a_locator_only_so_long)
 {
     struct redis_proc *redis = start_tcp();
     struct finder finder = {.waits = true};
     struct fixture *f = fixture_of(&finder, redis);
 
     f->options.connect_ms = 20;
+    f->options.wait_ms = 60;
     fixture_open(f);
-    FIXTURE_WAIT(f, f->losses == 1);
-    EXPECT_STR("no server found within 20 ms", f->lost_text);
-    EXPECT_INT(1, finder.forgotten);
-    FIXTURE_WAIT(f, finder.found == 2);
+    fixture_send(f, WEIR__SEND_AGAIN, 1, "PING", NULL);
+    FIXTURE_WAIT(f, f->replies == 1);
+    fixture_expect(f, 0, 1, WEIR_ECONN, "");
+    EXPECT_INT(0, f->losses);
+    weir__conn_located(f->conn, "127.0.0.1", finder.port);
+    FIXTURE_WAIT(f, f->readies == 1);
     fixture_close(f);
-    EXPECT_INT(2, finder.forgotten);
+    EXPECT_INT(1, finder.forgotten);
 }
 
 TEST(a_connection_that_is_abandoned_finds_the_server_at_once)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/conn/private.h"
+#include "adapters/redis/reply.h"
+#include "adapters/redis/resp.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+/* What a fresh connection says before it is of use. */
+
+/* A step of the handshake was refused. */
+void weir__conn_note_refused(struct weir__conn *conn, const char *text)
+{
+    enum weir__error_class class = weir__error_classify(text);
+
+    if (conn->lost_code == WEIR_OK)
+        conn->is_denied =
+            class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
+    weir__conn_note_lost(conn, WEIR_ESERVER, "%s", text);
+}
+
+static void book(struct weir__conn *conn)
+{
+    WEIR_ASSERT(conn->handshake_left > 0);
+    conn->handshake_left--;
+    if (conn->handshake_left == 0)
+        weir__conn_arm(conn, &conn->soon, 0);
+}
+
+/* A step that must succeed. */
+static void on_step(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, reply))
+        return;
+    if (reply->type == REDIS_REPLY_ERROR)
+        weir__conn_note_refused(conn, reply->str);
+    else
+        book(conn);
+}
+
+/* Who was found as the primary has to be one. */
+static void on_role(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+    struct weir_slice role;
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, reply))
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        weir__conn_note_refused(conn, reply->str);
+    } else if (weir__reply_str(reply, 0, &role) &&
+               weir__slice_equal(role, weir__slice_str("master"))) {
+        book(conn);
+    } else {
+        conn->is_replica = conn->lost_code == WEIR_OK;
+        weir__conn_note_lost(conn, WEIR_ECONN, "it is no primary");
+    }
+}
+
+/* A step that may be forbidden to us. */
+static void on_optional_step(redisAsyncContext *context, void *answer,
+                             void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, answer))
+        return;
+    weir__identity_note(&conn->identity, answer);
+    book(conn);
+}
+
+/* Confirmation of the subscription, then every message. hiredis gives it no
+ * place in its list of replies, so it is not booked as one. */
+static void on_push(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+    const redisReply *payload;
+
+    (void)context; /* the connection's own */
+    if (reply == NULL || conn->state == WEIR__CONN_CLOSED)
+        return;
+    payload = reply->element[2];                /* the guard saw to it */
+    if (payload->type == REDIS_REPLY_INTEGER) { /* number of subscriptions */
+        if (conn->state == WEIR__CONN_HANDSHAKE && conn->handshake_left > 0)
+            book(conn);
+    } else if (conn->options.on_message != NULL) {
+        conn->options.on_message(
+            (struct weir_slice){(const uint8_t *)payload->str, payload->len},
+            conn->options.arg);
+    }
+}
+
+/* Sends what was written to `step` and empties it for the next one. */
+static void send_step(struct weir__conn *conn, struct weir__buf *step,
+                      redisCallbackFn *fn)
+{
+    weir__buf_append(step, "", 1); /* hiredis looks behind the end */
+    if (step->failed) {
+        weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
+    } else {
+        step->len--;
+        conn->handshake_left++;
+        /* hiredis keeps what is pushed apart from the replies to come. */
+        if (weir__conn_hand(conn, weir__buf_slice(step), fn) && fn == on_push)
+            conn->guard.outstanding--;
+    }
+    weir__buf_reset(step);
+}
+
+static void send_login(struct weir__conn *conn, struct weir__buf *step)
+{
+    bool has_user = conn->url.user[0] != '\0';
+    char password[WEIR__REDIS_PASSWORD_CAP];
+    struct weir_error err;
+
+    if (weir__redis_url_password(&conn->url, password, &err) != WEIR_OK)
+        weir__conn_note_lost(conn, WEIR_ECONN, "%s", err.text);
+    if (conn->lost_code != WEIR_OK || password[0] == '\0')
+        return;
+    weir__resp_command(step, has_user ? 3 : 2);
+    weir__resp_str(step, "AUTH");
+    if (has_user)
+        weir__resp_str(step, conn->url.user);
+    weir__resp_str(step, password);
+    send_step(conn, step, on_step);
+}
+
+static void send_identity(struct weir__conn *conn, struct weir__buf *step)
+{
+    const struct weir_slice *question;
+
+    for (size_t i = 0; (question = weir__identity_question(i)) != NULL; i++) {
+        weir__buf_append(step, question->ptr, question->len);
+        send_step(conn, step, on_optional_step);
+    }
+}
+
+/* All at once: commands run in order, and only their answers decide. PING is
+ * there for a server that cannot serve yet, which lets the others pass. */
+void weir__conn_introduce(struct weir__conn *conn)
+{
+    struct weir__buf step = {0};
+
+    WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
+    conn->asks_role = false;
+    conn->loaded_count = 0;
+    conn->identity = (struct weir__identity){0};
+    if (conn->url.db != 0) {
+        weir__resp_command(&step, 2);
+        weir__resp_str(&step, "SELECT");
+        weir__resp_int(&step, conn->url.db);
+        send_step(conn, &step, on_step);
+    }
+    if (conn->name[0] != '\0') {
+        weir__resp_command(&step, 3);
+        weir__resp_str(&step, "CLIENT");
+        weir__resp_str(&step, "SETNAME");
+        weir__resp_str(&step, conn->name);
+        send_step(conn, &step, on_optional_step);
+    }
+    if (conn->options.wants_identity)
+        send_identity(conn, &step);
+    weir__resp_command(&step, 1);
+    weir__resp_str(&step, "PING");
+    send_step(conn, &step, on_step);
+    if (conn->channel[0] != '\0') {
+        weir__resp_command(&step, 2);
+        weir__resp_str(&step, "SUBSCRIBE");
+        weir__resp_str(&step, conn->channel);
+        conn->guard.channel = conn->channel;
+        send_step(conn, &step, on_push);
+    }
+    weir__buf_fini(&step);
+    weir__conn_write(conn);
+}
+
+/* Who is no primary is told nothing else. */
+void weir__conn_greet(struct weir__conn *conn)
+{
+    struct weir__buf step = {0};
+
+    conn->handshake_left = 0;
+    conn->asks_role = conn->options.locator != NULL && conn->channel[0] == '\0';
+    send_login(conn, &step);
+    if (conn->asks_role) {
+        weir__resp_command(&step, 1);
+        weir__resp_str(&step, "ROLE");
+        send_step(conn, &step, on_role);
+        weir__conn_write(conn);
+    } else {
+        weir__conn_introduce(conn);
+    }
+    weir__buf_fini(&step);
+}
