@@ -13,6 +13,7 @@
 #include <string.h>
 
 static const double CONNECT_LIMIT_S = 3.0;
+static const double FAILOVER_LIMIT_S = 10.0; /* where one may be under way */
 
 static void copy_text(char *to, size_t cap, const char *text)
 {
@@ -161,6 +162,7 @@ enum weir__exit weir__client_find(struct weir__client *client,
     }
     if (!parse_url(cli, client->url, &url))
         return WEIR__EXIT_USAGE;
+    client->limit_s = url.is_sentinel ? FAILOVER_LIMIT_S : CONNECT_LIMIT_S;
     weir__redis_url_print(&url, client->shown, sizeof(client->shown));
     return WEIR__EXIT_NONE;
 }
@@ -188,6 +190,8 @@ static void on_connection(int code, const char *text, void *arg)
     if (code != WEIR_OK) {
         copy_text(client->connection, sizeof(client->connection), text);
         if (!client->was_connected && code == WEIR_ESERVER && is_denial(text))
+            weir__client_finish(client, WEIR_ECONN);
+        if (!client->was_connected && code == WEIR_ENOTFOUND)
             weir__client_finish(client, WEIR_ECONN);
         if (!client->is_working && code == WEIR_ESERVER && is_misled(text))
             weir__client_finish(client, WEIR_ECONN);
@@ -276,7 +280,7 @@ enum weir__exit weir__client_open(struct weir__client *client,
         client->loop = NULL;
         return rc;
     }
-    ev_timer_init(&client->limit, on_limit, CONNECT_LIMIT_S, 0.0);
+    ev_timer_init(&client->limit, on_limit, client->limit_s, 0.0);
     client->limit.data = client;
     ev_now_update(client->loop);
     ev_timer_start(client->loop, &client->limit);
@@ -357,6 +361,10 @@ static enum weir__exit unreachable(const struct weir__client *client)
                        "serve all slots (%s); weir needs one server for all: "
                        "give another address, or this node all slots",
                        client->shown, why);
+        return WEIR__EXIT_USAGE;
+    }
+    if (client->connection_code == WEIR_ENOTFOUND) {
+        weir__complain("redis at %s: %s", client->shown, why);
         return WEIR__EXIT_USAGE;
     }
     if (client->connection_code == WEIR_ESERVER)

@@ -23,6 +23,7 @@ struct weir__client {
     char socket[sizeof("unix://") + 108]; /* address of the private server */
     const char *url; /* as handed to the reactor; borrowed */
     char shown[400]; /* the same without password */
+    double limit_s;  /* until the first connection stands */
     struct ev_timer limit;
     struct ev_signal signals[2];  /* SIGTERM, SIGINT */
     void (*on_signal)(void *arg); /* NULL: they end the process */

@@ -33,6 +33,8 @@ static bool is_local(const struct weir__redis_url *url)
 {
     const char *host = url->hosts[0].name;
 
+    if (url->is_sentinel)
+        return false; /* the server may be anywhere */
     return url->is_unix || strcmp(host, "localhost") == 0 ||
            strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }

@@ -13,8 +13,13 @@
 #include "core/buf.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/text.h"
 
-enum { WORDS_MAX = 16 };
+enum {
+    WORDS_MAX = 16,
+    SENTINEL_MS = 300, /* for one of them */
+    REPLICA_MS = 250
+};
 
 struct weir__probe {
     redisContext *context;
@@ -277,8 +282,8 @@ static int introduce(struct weir__probe *probe,
     return rc == WEIR_OK ? choose_db(probe, url, err) : rc;
 }
 
-int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
-                     struct weir__probe **ret_probe, struct weir_error *err)
+static int open_server(const struct weir__redis_url *url, int limit_ms,
+                       struct weir__probe **ret_probe, struct weir_error *err)
 {
     struct weir__probe *probe = weir__mem_new(sizeof(*probe));
     int rc;
@@ -294,6 +299,119 @@ int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
     }
     *ret_probe = probe;
     return WEIR_OK;
+}
+
+/* --- sentinels ---------------------------------------------------------- */
+
+/* "" or a line for the host and one for its port. */
+static int read_primary(const char *text, const char *service,
+                        struct weir__redis_host *ret_host,
+                        struct weir_error *err)
+{
+    const char *end = strchr(text, '\n');
+
+    if (text[0] == '\0')
+        return weir__error_set(err, WEIR_ENOTFOUND,
+                               "no sentinel knows a primary named %s", service);
+    if (end == NULL ||
+        !weir__redis_host_read(weir__slice_of(text, (size_t)(end - text)),
+                               weir__slice_str(end + 1), ret_host))
+        return weir__error_set(err, WEIR_ECONN, "it names no server");
+    return WEIR_OK;
+}
+
+static int ask_sentinel(const struct weir__redis_url *url,
+                        const struct weir__redis_host *sentinel,
+                        struct weir__redis_host *ret_host,
+                        struct weir_error *err)
+{
+    const char *words[] = {"SENTINEL", "get-master-addr-by-name", url->service,
+                           NULL};
+    struct weir__redis_url own;
+    struct weir__probe *probe;
+    const char *text;
+    int rc;
+
+    weir__redis_url_of_sentinel(url, sentinel, &own);
+    rc = open_server(&own, SENTINEL_MS, &probe, err);
+    if (rc != WEIR_OK)
+        return rc;
+    rc = weir__probe_ask(probe, words, &text);
+    rc = rc == WEIR_OK ? read_primary(text, url->service, ret_host, err)
+                       : weir__error_set(err, rc, "%s", text);
+    weir__probe_close(probe);
+    return rc;
+}
+
+/* Ask them in turn. WEIR_ENOTFOUND where those that answered know none. */
+static int find_primary(const struct weir__redis_url *url,
+                        struct weir__redis_host *ret_host,
+                        struct weir_error *err)
+{
+    struct weir_error why = {0}, unknown = {0};
+
+    for (size_t i = 0; i < url->host_count; i++) {
+        int rc = ask_sentinel(url, &url->hosts[i], ret_host, &why);
+
+        if (rc == WEIR_OK)
+            return WEIR_OK;
+        if (rc == WEIR_ENOTFOUND)
+            unknown = why;
+    }
+    if (unknown.code != WEIR_OK)
+        return weir__error_set(err, unknown.code, "%s", unknown.text);
+    return weir__error_set(err, WEIR_ECONN, "no sentinel answers (%s)",
+                           why.text);
+}
+
+static int demand_primary(struct weir__probe *probe, bool *ret_is_replica,
+                          struct weir_error *err)
+{
+    static const char *const words[] = {"ROLE", NULL};
+    const char *text;
+    int rc = weir__probe_ask(probe, words, &text);
+
+    *ret_is_replica = rc == WEIR_OK && strncmp(text, "master", 6) != 0;
+    if (*ret_is_replica)
+        return weir__error_set(err, WEIR_ECONN, "it is no primary");
+    return rc == WEIR_OK ? rc : weir__error_set(err, rc, "%s", text);
+}
+
+static int open_primary(const struct weir__redis_url *url, int limit_ms,
+                        struct weir__probe **ret_probe, bool *ret_is_replica,
+                        struct weir_error *err)
+{
+    struct weir__redis_host host;
+    struct weir__redis_url own;
+    int rc = find_primary(url, &host, err);
+
+    *ret_is_replica = false;
+    if (rc != WEIR_OK)
+        return rc;
+    weir__redis_url_of_primary(url, &host, &own);
+    rc = open_server(&own, limit_ms, ret_probe, err);
+    if (rc != WEIR_OK)
+        return rc;
+    rc = demand_primary(*ret_probe, ret_is_replica, err);
+    if (rc != WEIR_OK)
+        weir__probe_close(*ret_probe);
+    return rc;
+}
+
+int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
+                     struct weir__probe **ret_probe, struct weir_error *err)
+{
+    const struct timespec pause = {.tv_nsec = REPLICA_MS * 1000000L};
+    bool is_replica;
+    int rc;
+
+    if (!url->is_sentinel)
+        return open_server(url, limit_ms, ret_probe, err);
+    rc = open_primary(url, limit_ms, ret_probe, &is_replica, err);
+    if (!is_replica)
+        return rc;
+    (void)nanosleep(&pause, NULL); /* it may be about to become one */
+    return open_primary(url, limit_ms, ret_probe, &is_replica, err);
 }
 
 void weir__probe_close(struct weir__probe *probe)

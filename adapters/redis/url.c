@@ -269,11 +269,7 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
 static int refuse_unbuilt(const struct weir__redis_url *url,
                           struct weir_error *err)
 {
-    if (url->is_sentinel)
-        return refuse("this version does not ask sentinels; give the address "
-                      "of the primary",
-                      err);
-    if (url->host_count > 1)
+    if (url->host_count > 1 && !url->is_sentinel)
         return refuse("several hosts are a cluster, which this version cannot "
                       "use; give one",
                       err);

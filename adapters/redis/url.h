@@ -82,6 +82,19 @@ int weir__redis_url_password(const struct weir__redis_url *url,
  * is left of its bytes is 0. */
 void weir__redis_url_hide(char *text);
 
+/* From the address of a service of sentinels to that of one of them, and to
+ * that of the server that they named; it has `host` alone. */
+void weir__redis_url_of_sentinel(const struct weir__redis_url *url,
+                                 const struct weir__redis_host *host,
+                                 struct weir__redis_url *ret_url);
+void weir__redis_url_of_primary(const struct weir__redis_url *url,
+                                const struct weir__redis_host *host,
+                                struct weir__redis_url *ret_url);
+
+/* A server as a sentinel names it. False: there can be none. */
+bool weir__redis_host_read(struct weir_slice name, struct weir_slice port,
+                           struct weir__redis_host *ret_host);
+
 /* The address without passwords and files, for messages; cut to fit. */
 void weir__redis_url_print(const struct weir__redis_url *url, char *buf,
                            size_t cap);

@@ -171,10 +171,10 @@ class Place:
         for process in running:
             expect(0, process.wait(PATIENCE))
 
-    def start(self, *args):
+    def start(self, *args, stdin=None):
         """weir in the background."""
         process = subprocess.Popen([WEIR, *args], text=True, env=self.env,
-                                   stdout=subprocess.PIPE,
+                                   stdin=stdin, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         self.started.append(process)
         return process

@@ -37,13 +37,20 @@ class Server:
         self.url = "unix://" + self.path
         self.port = free_port()
         os.makedirs(directory, exist_ok=True)
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
-             "--unixsocket", self.path, "--dir", directory, "--save", "",
-             *args], text=True, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
-        place.started.append(self.process)
-        eventually(lambda: self.answer().startswith(waits_for), "it answers")
+        self.place, self.waits_for = place, waits_for
+        self.command = [
+            "redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
+            "--unixsocket", self.path, "--dir", directory, "--save", "", *args]
+        self.start()
+
+    def start(self):
+        """Also again, after it was killed."""
+        self.process = subprocess.Popen(self.command, text=True,
+                                        stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        self.place.started.append(self.process)
+        eventually(lambda: self.answer().startswith(self.waits_for),
+                   "it answers")
 
     def url_of(self, login):
         return "redis://%s@127.0.0.1:%d" % (login, self.port)

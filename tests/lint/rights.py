@@ -24,6 +24,9 @@ CONTAINERS = {"ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "FUNCTION",
               "LATENCY", "MEMORY", "OBJECT", "PUBSUB", "SCRIPT", "SENTINEL",
               "SLOWLOG", "XGROUP", "XINFO"}
 
+# Sentinels have users of their own.
+OF_SENTINELS = {"SENTINEL|GET-MASTER-ADDR-BY-NAME", "SENTINEL|SENTINELS"}
+
 WORD = r"[A-Z]+"
 SECOND = r"[A-Za-z-]+"
 LUA_CALL = re.compile(r"call(?:_list)?\(\s*'(%s)'(?:\s*,\s*'(%s)')?"
@@ -62,6 +65,8 @@ class Calls:
                 self.of_source(path)
 
     def add(self, owner, path, line, name):
+        if name in OF_SENTINELS:
+            return
         where = self.by_external if "/external/" in owner else self.by_all
         where.setdefault(name, (path, line))
 

@@ -298,7 +298,7 @@ TEST(parameters_that_do_not_fit_are_refused_by_name)
 /* Each is deleted by what makes it true. */
 TEST(what_this_build_cannot_use_is_refused)
 {
-    expect_refused("redis+sentinel://localhost/n", "does not ask sentinels");
+    expect_refused("redis://a,b", "several hosts");
 }
 
 /* --- where the password comes from ---------------------------------------- */

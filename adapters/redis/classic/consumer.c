@@ -430,6 +430,7 @@ static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
     struct weir__conn_options conn = {
         .loop = shared->store->options.loop,
         .url = &shared->store->url,
+        .locator = shared->store->locator,
         .name = shared->store->worker,
         .seed = shared->store->options.seed + 2 + topic->consumer_count,
         .wait_ms = shared->store->options.wait_ms,

@@ -90,6 +90,7 @@ static void open_fetchers(struct weir__delay *shared)
     struct weir__conn_options conn = {
         .loop = options->loop,
         .url = &shared->store->url,
+        .locator = shared->store->locator,
         .name = name,
         .wait_ms = options->wait_ms,
         .log = options->log,

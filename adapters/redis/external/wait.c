@@ -32,6 +32,7 @@ static bool connect(struct weir__external_topic *topic)
     struct weir__conn_options conn = {
         .loop = options->loop,
         .url = options->url,
+        .locator = topic->base.store->locator,
         .name = options->worker,
         .seed = options->seed + 1,
         .reply_ms = (BLOCK_S + SLACK_S) * 1000,

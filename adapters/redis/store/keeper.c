@@ -26,6 +26,7 @@ enum {
     LOOK_MAX_MS = 1000, /* between two looks */
     LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
     TRY_AGAIN_MS = 100, /* after the server did not answer */
+    ASK_MS = 5000,      /* between questions for the primary */
     LOG_MS = 1000       /* between two lines about what holds the loop */
 };
 
@@ -54,6 +55,7 @@ struct weir__keeper {
 
     /* The keeper thread's. */
     struct weir__probe *probe;
+    int64_t probe_ns;              /* when it was opened */
     struct weir__overdue *overdue; /* NULL: no topic of a kind that has one */
     struct weir__renewals calls;
     uint64_t seen;    /* number of a run that was there at the last look */
@@ -147,6 +149,14 @@ void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in)
 
 /* --- the server ----------------------------------------------------------- */
 
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void set_fd(struct weir__keeper *keeper, int fd)
 {
     (void)pthread_mutex_lock(&keeper->lock);
@@ -161,16 +171,35 @@ static void hang_up(struct weir__keeper *keeper)
     keeper->probe = NULL;
 }
 
+/* The loop, which would hear of a new primary, is held: ask now and then. An
+ * old one that lives on would go on renewing. */
+static bool is_outdated(const struct weir__keeper *keeper)
+{
+    return keeper->url.is_sentinel &&
+           monotonic_ns() - keeper->probe_ns >= ASK_MS * MS_NS;
+}
+
 static bool connect_probe(struct weir__keeper *keeper)
 {
+    if (keeper->probe != NULL && is_outdated(keeper))
+        hang_up(keeper);
     if (keeper->probe != NULL)
         return true;
     if (weir__probe_open(&keeper->url, LIMIT_MS, &keeper->probe, NULL) < 0) {
         keeper->probe = NULL;
         return false;
     }
+    keeper->probe_ns = monotonic_ns();
     set_fd(keeper, weir__probe_fd(keeper->probe));
     return true;
+}
+
+/* Who is no primary any more answers nothing of use. */
+static bool is_of_replica(const struct weir__keeper *keeper,
+                          const redisReply *reply)
+{
+    return keeper->url.is_sentinel && reply->type == REDIS_REPLY_ERROR &&
+           weir__error_classify(reply->str) == WEIR__ERROR_TURNED_AWAY;
 }
 
 /* NULL: no answer, and the connection is gone. */
@@ -181,9 +210,11 @@ static redisReply *send_command(struct weir__keeper *keeper,
                             ? weir__probe_command(keeper->probe, command)
                             : NULL;
 
-    if (reply == NULL)
-        hang_up(keeper);
-    return reply;
+    if (reply != NULL && !is_of_replica(keeper, reply))
+        return reply;
+    freeReplyObject(reply);
+    hang_up(keeper);
+    return NULL;
 }
 
 /* What is answered; the script is loaded when the server does not know it. */
@@ -380,14 +411,6 @@ static struct timespec timespec_of(int64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
-}
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void *keep(void *arg)

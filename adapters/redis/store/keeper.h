@@ -27,8 +27,8 @@ struct weir__overdue;
  * no thread can be made a warning says so. */
 void weir__keeper_begin(const struct weir__store_topic *topic);
 
-/* Waits for the thread, which may be asking the server: 1 s at most. NULL is
- * fine. */
+/* Waits for the thread, which may be asking the server: 1 s at most, and 300 ms
+ * for each sentinel. NULL is fine. */
 void weir__keeper_close(struct weir__keeper *keeper);
 
 /* Look often enough for a lease or a timeout of so long. NULL is fine. */

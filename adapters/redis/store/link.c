@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapters/redis/store/kind.h"
+#include "adapters/redis/store/sentinel.h"
 #include "core/random.h"
 #include "core/text.h"
 
@@ -91,6 +92,7 @@ static void on_lost(struct weir__redis *store)
 static void on_connected(struct weir__redis *store)
 {
     store->connections++;
+    weir__sentinels_confirm(store->sentinels);
     take_number(store);
     take_clock(store);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
@@ -175,8 +177,14 @@ int weir__redis_connect(struct weir__redis *store)
         .arg = store,
         .depth = options->depth,
     };
-    int rc = weir__conn_open(&conn, &store->commands);
+    int rc = WEIR_OK;
 
+    if (store->url.is_sentinel)
+        rc = weir__sentinels_open(&conn, &store->sentinels);
+    store->locator = weir__sentinels_locator(store->sentinels);
+    conn.locator = store->locator;
+    if (rc == WEIR_OK)
+        rc = weir__conn_open(&conn, &store->commands);
     if (rc != WEIR_OK)
         return rc;
     weir__wake_channel(channel, sizeof(channel), store);

@@ -5,6 +5,7 @@
 
 #include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
+#include "adapters/redis/store/sentinel.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -226,6 +227,7 @@ static void destroy(struct weir__redis *store)
             weir__kinds[i]->shared_fini(store->shared[i]);
         weir__mem_free(store->shared[i]);
     }
+    weir__sentinels_close(store->sentinels);
     weir__mem_free(store->call_slots.free);
     weir__mem_free(store);
 }

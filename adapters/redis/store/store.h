@@ -22,6 +22,7 @@ struct weir__kind;
 struct weir__keeper;
 struct weir__lease;
 struct weir__relays;
+struct weir__sentinels;
 
 enum {
     WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
@@ -119,6 +120,8 @@ struct weir__redis {
     struct weir__redis_url url;
     struct weir__store_events events;
     char worker[WEIR__KEY_MAX];
+    struct weir__sentinels *sentinels;   /* NULL: the address is the server's */
+    const struct weir__locator *locator; /* of all connections; likewise */
     struct weir__conn *commands;
     struct weir__conn *wakes;
     uint64_t connections;        /* made so far */

@@ -39,8 +39,8 @@ struct weir_reactor;
 
 struct weir_options {
     struct ev_loop *loop; /* kept until weir_reactor_free; required */
-    /* redis://[user:pass@]host[:port][/db], rediss:// with TLS, or
-     * unix:///path.sock[?db=N], and parameters: docs/configuration.md,
+    /* redis://[user:pass@]host[:port][/db], unix:///path.sock[?db=N], or that
+     * of sentinels, with TLS or without, and parameters: docs/configuration.md,
      * "Addresses"; copied; required. */
     const char *redis_url;
     /* Names this worker on the server, [A-Za-z0-9._-]{1,40}; copied; NULL: made
@@ -55,8 +55,9 @@ struct weir_options {
     weir_log_fn blocked_log;
     int64_t request_timeout_ms; /* 1 to 86,400,000, or 0: 10,000 */
     /* The connection came up (code WEIR_OK) or went down or could not be made
-     * (WEIR_ECONN, or WEIR_ESERVER when the server turned us away); `text` is
-     * for a person. May be NULL. Reconnecting goes on by itself either way. */
+     * (WEIR_ECONN, WEIR_ESERVER when the server turned us away, WEIR_ENOTFOUND
+     * when no sentinel knows the name of the primary); `text` is for a person.
+     * May be NULL. Reconnecting goes on by itself either way. */
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     /* Log a warning, one a second at most, when a handler held the loop for

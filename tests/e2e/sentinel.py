@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""A primary, replicas and three sentinels, as somebody else would run them."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from e2e import eventually
+from redis_server import Server, free_port
+from resp import Client, ReplyError
+
+NAME = "orders"
+
+CONFIG = """\
+port {port}
+bind 127.0.0.1
+unixsocket {socket}
+dir {directory}
+sentinel monitor {name} 127.0.0.1 {primary} 2
+sentinel down-after-milliseconds {name} {down}
+sentinel failover-timeout {name} 2000
+"""
+
+
+def ask(path, *words):
+    """One command; None where nobody answers, or with an error."""
+    try:
+        client = Client(path, patience=1.0)
+    except OSError:
+        return None
+    try:
+        return client(*words)
+    except (OSError, ReplyError):
+        return None
+    finally:
+        client.close()
+
+
+def table(flat):
+    """An answer of names and values."""
+    return {name.decode(): value.decode()
+            for name, value in zip(flat[::2], flat[1::2])}
+
+
+def pause(process):
+    process.send_signal(signal.SIGSTOP)
+
+
+def resume(process):
+    process.send_signal(signal.SIGCONT)
+
+
+class Sentinel:
+    """Each has a directory of its own: it writes its configuration anew."""
+
+    def __init__(self, place, name, primary, down_ms):
+        directory = place.path(name)
+        os.makedirs(directory)
+        self.place, self.port = place, free_port()
+        self.path = os.path.join(directory, "sentinel.sock")
+        self.file = os.path.join(directory, "sentinel.conf")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(
+                port=self.port, socket=self.path, directory=directory,
+                name=NAME, primary=primary.port, down=down_ms))
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", self.file, "--sentinel"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.place.started.append(self.process)
+
+    def primary(self):
+        """The port that it tells."""
+        answer = ask(self.path, "SENTINEL", "get-master-addr-by-name", NAME)
+        return int(answer[1]) if answer else 0
+
+    def is_settled(self, replicas, others):
+        answer = ask(self.path, "SENTINEL", "MASTER", NAME)
+        if not answer:
+            return False
+        told = table(answer)
+        return (told["flags"] == "master" and
+                int(told["num-slaves"]) >= replicas and
+                int(told["num-other-sentinels"]) >= others)
+
+
+def calls(server, command="evalsha"):
+    """How often a server ran it. Replicas run what scripts did, not scripts."""
+    for line in ask(server.path, "INFO", "commandstats").decode().split():
+        if line.startswith("cmdstat_%s:" % command):
+            return int(line.partition("calls=")[2].split(",")[0])
+    return 0
+
+
+def ids(place, name="out"):
+    return [line["id"] for line in place.lines(name)]
+
+
+def ran(place, job_id, name="out"):
+    eventually(lambda: job_id in ids(place, name), "%s runs" % job_id)
+
+
+def role(server):
+    answer = ask(server.path, "ROLE")
+    return answer[0].decode() if answer else ""
+
+
+def offset(server):
+    told = server.told("INFO replication")
+    return told.partition("master_repl_offset:")[2].split()[0]
+
+
+class Trio:
+    """servers[0] is the first primary. Without `down_ms` no failover begins
+    that nobody caused, however busy the machine."""
+
+    def __init__(self, place, replicas=1, down_ms=30000):
+        args = ("--repl-diskless-sync-delay", "0",
+                "--repl-ping-replica-period", "1")
+        self.servers = [Server(place, *args, name="s0")]
+        for i in range(replicas):
+            self.servers.append(Server(
+                place, "--replicaof", "127.0.0.1 %d" % self.servers[0].port,
+                *args, name="s%d" % (i + 1)))
+        eventually(lambda: all("link_status:up" in one.told("INFO replication")
+                               for one in self.servers[1:]),
+                   "replicas are connected")
+        self.sentinels = [Sentinel(place, "sentinel%d" % i, self.servers[0],
+                                   down_ms) for i in range(3)]
+        eventually(lambda: all(one.is_settled(replicas, 2)
+                               for one in self.sentinels),
+                   "sentinels know each other")
+        self.url = self.url_of(self.sentinels)
+        place.env["WEIR_REDIS"] = self.url
+
+    def url_of(self, sentinels, login="", name=NAME):
+        return "redis+sentinel://%s%s/%s" % (
+            login, ",".join("127.0.0.1:%d" % one.port for one in sentinels),
+            name)
+
+    def server(self, port):
+        return next(one for one in self.servers if one.port == port)
+
+    def primary(self):
+        """The server that the sentinels name, where they agree."""
+        ports = {one.primary() for one in self.sentinels
+                 if one.process.poll() is None}
+        return self.server(ports.pop()) if len(ports) == 1 else None
+
+    def await_replicas(self):
+        """All that was written is there."""
+        eventually(lambda: len({offset(one) for one in self.servers}) == 1,
+                   "replicas have everything")
+
+    def await_switch(self, old):
+        """Returns the new primary once every sentinel names it."""
+        return eventually(
+            lambda: self.primary() not in (None, old) and self.primary(),
+            "the sentinels name another primary")
+
+    def fail_over(self):
+        """By command: the old primary lives on. Returns the new one."""
+        old = self.primary()
+        eventually(lambda: ask(self.sentinels[0].path, "SENTINEL", "FAILOVER",
+                               NAME) == "OK", "a failover begins")
+        return self.await_switch(old)
+
+
+class Fake:
+    """A sentinel as no real one is: it tells what it is told to tell."""
+
+    def __init__(self, primary=None, password=None):
+        self.primary, self.password = primary, password  # a port; None: nil
+        self.host = "127.0.0.1"  # of the primary
+        self.others = []  # ports of other sentinels
+        self.is_silent = False  # when it is asked for something
+        self.heard = []  # (time, words)
+        self.ears = []  # those who subscribed
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,),
+                             daemon=True).start()
+
+    def serve(self, client):
+        file = client.makefile("rb")
+        is_let_in = self.password is None
+        try:
+            while True:
+                words = self.read(file)
+                if not words or self.listener.fileno() < 0:
+                    break
+                self.heard.append((time.monotonic(), words))
+                if words[0] == "AUTH":
+                    is_let_in = words[1:] == self.password
+                    answer = "+OK" if is_let_in else "-WRONGPASS no"
+                elif not is_let_in:
+                    answer = "-NOAUTH Authentication required."
+                else:
+                    answer = self.answer(words, client)
+                if not (self.is_silent and words[0] == "SENTINEL"):
+                    client.sendall(answer.encode() + b"\r\n")
+        except OSError:
+            pass
+        client.close()
+
+    @staticmethod
+    def read(file):
+        line = file.readline()
+        return [file.read(int(file.readline()[1:]) + 2)[:-2].decode()
+                for _ in range(int(line[1:]))] if line else []
+
+    def answer(self, words, client):
+        if words[0] == "SUBSCRIBE":
+            self.ears.append(client)
+            return bulks("subscribe", words[1])[:-2].replace(
+                "*2", "*3") + "\r\n:1"
+        if words[:2] == ["SENTINEL", "sentinels"]:
+            return "*%d\r\n" % len(self.others) + "".join(
+                bulks("name", "x", "ip", "127.0.0.1", "port", str(port))
+                for port in self.others)[:-2] if self.others else "*0"
+        if words[:2] == ["SENTINEL", "get-master-addr-by-name"]:
+            return bulks(self.host, str(self.primary))[:-2] \
+                if self.primary and words[2] == NAME else "*-1"
+        return "+OK"
+
+    def say_switch(self, old, new):
+        self.primary = new
+        text = "%s 127.0.0.1 %d 127.0.0.1 %d" % (NAME, old, new)
+        for ear in self.ears:
+            try:
+                ear.sendall(bulks("message", "+switch-master", text).encode())
+            except OSError:
+                pass  # one of a program that is over
+
+    def questions(self, since=0.0):
+        return [words for at, words in list(self.heard)
+                if at >= since and "get-master-addr-by-name" in words]
+
+    def heard_since(self, moment):
+        return sum(at >= moment for at, _ in list(self.heard))
+
+    def close(self):
+        self.listener.close()
+        for ear in self.ears:
+            ear.close()
+
+
+def bulks(*words):
+    return "*%d\r\n" % len(words) + "".join(
+        "$%d\r\n%s\r\n" % (len(word), word) for word in words)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""A primary that fails, is stopped or replaced while everything runs, and the
+sentinels that notice."""
+
+import os
+import subprocess
+import threading
+import time
+
+from e2e import (ROOT, end_cleanly, eventually, expect, expect_in, expect_true,
+                 stop_cleanly, test)
+from redis_server import use_good_plugins
+from sentinel import Trio, ask, calls, ids, pause, ran, resume, role
+
+KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
+
+
+class Stream:
+    """A producer that goes on: a job each 10 ms, whatever happens."""
+
+    def __init__(self, place, topic="t"):
+        self.process = place.start("add", topic, "--jsonl", "-",
+                                   stdin=subprocess.PIPE)
+        self.sent, self.is_over = 0, False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.is_over:
+            self.process.stdin.write('{"id":"s%d"}\n' % self.sent)
+            self.process.stdin.flush()
+            self.sent += 1
+            time.sleep(0.01)
+
+    def end(self):
+        """Every job must have been taken."""
+        self.is_over = True
+        self.thread.join()
+        end_cleanly(self.process)
+
+
+def text(place, name):
+    try:
+        with open(place.path(name), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def live_trio(place, down_ms=30000):
+    """With a worker, and a producer that goes on."""
+    use_good_plugins(place)
+    trio = Trio(place, down_ms=down_ms)
+    trio.worker = place.work(place.echo())
+    trio.stream = Stream(place)
+    ran(place, "s10")
+    return trio
+
+
+def goes_on(place, trio):
+    """What is added from now on runs."""
+    ran(place, "s%d" % (trio.stream.sent + 10))
+
+
+def add_patiently(place, job_id):
+    """Each time it waits for 10 s; an election may fail on a busy machine."""
+    eventually(lambda: place.weir("add", "t", "--id", job_id).code in (0, 4),
+               "it is taken")
+
+
+@test
+def commands_find_the_primary_that_sentinels_name(place):
+    use_good_plugins(place)
+    trio = Trio(place)
+    place.add("t", "1")
+    place.drain(place.echo())
+    expect(["1"], ids(place))
+    expect(1, place.stats("t")["done_total"])
+    expect(0, calls(trio.servers[1]))
+    found = {line["check"]: line for line in place.weir("doctor",
+                                                        "--json").json}
+    expect_in("primary", found["replication"]["text"])
+
+
+@test
+def the_next_add_behind_a_killed_primary_is_taken(place):
+    trio = live_trio(place, 1000)
+    begin = time.monotonic()
+    trio.primary().kill()
+    add_patiently(place, "next")
+    print("the next add after %.2f s" % (time.monotonic() - begin))
+    ran(place, "next")
+    goes_on(place, trio)
+    trio.stream.end()
+    stop_cleanly(trio.worker)
+
+
+@test
+def a_primary_that_is_stopped_is_left(place):
+    trio = live_trio(place, 2000)
+    old = trio.primary()
+    pause(old.process)
+    add_patiently(place, "next")
+    ran(place, "next")
+    goes_on(place, trio)
+    resume(old.process)
+    eventually(lambda: role(old) == "slave", "it is a replica")
+    goes_on(place, trio)
+    trio.stream.end()
+    stop_cleanly(trio.worker)
+
+
+@test
+def an_old_primary_that_lives_on_is_told_nothing_more(place):
+    trio = live_trio(place)
+    old = trio.primary()
+    trio.fail_over()
+    time.sleep(0.5)  # what may be on its way is over
+    before = calls(old)
+    expect("master", role(old))
+    place.add("t", "next")
+    ran(place, "next")
+    goes_on(place, trio)
+    eventually(lambda: role(old) == "slave", "it is a replica")
+    expect(before, calls(old))
+    goes_on(place, trio)
+    trio.stream.end()
+    stop_cleanly(trio.worker)
+
+
+@test
+def an_old_primary_that_comes_back_changes_nothing(place):
+    trio = live_trio(place, 2000)
+    old = trio.primary()
+    old.kill()
+    trio.await_switch(old)
+    old.start()
+    expect("master", role(old))
+    place.add("t", "next")
+    ran(place, "next")
+    eventually(lambda: role(old) == "slave", "it is a replica")
+    goes_on(place, trio)
+    expect(0, calls(old))
+    trio.stream.end()
+    expect(2, stop_cleanly(trio.worker).count(" info redis: connected to"))
+
+
+@test
+def one_sentinel_of_three_is_enough_while_the_primary_lives(place):
+    trio = live_trio(place)
+    for one in trio.sentinels[:2]:
+        pause(one.process)
+    place.add("t", "next")
+    ran(place, "next")
+    goes_on(place, trio)
+    trio.stream.end()
+    stop_cleanly(trio.worker)
+
+
+@test
+def without_a_majority_of_sentinels_everything_waits_for_one(place):
+    use_good_plugins(place)
+    trio = Trio(place, down_ms=2000)
+    worker = place.work(place.echo())
+    place.add("t", "first")
+    ran(place, "first")
+    trio.await_replicas()
+    for one in trio.sentinels[:2]:
+        pause(one.process)
+    old = trio.servers[0]
+    old.kill()
+    place.weir("add", "t").expect_complaint(5, "cannot reach redis")
+    for one in trio.sentinels[:2]:
+        resume(one.process)
+    trio.await_switch(old)
+    place.add("t", "next")
+    ran(place, "next")
+    stop_cleanly(worker)
+
+
+@test
+def the_rule_in_the_docs_is_enough_for_sentinels(place):
+    trio = Trio(place)
+    use_good_plugins(place)
+    with open(os.path.join(ROOT, "docs", "operating.md")) as file:
+        rule = next(line for line in file if line.startswith("ACL SETUSER"))
+    for one in trio.sentinels:
+        expect("OK", ask(one.path, *rule.replace("PASSWORD", "pw").split()))
+        expect("OK", ask(one.path, "ACL", "SETUSER", "default", "resetpass"))
+    place.env["WEIR_REDIS"] += "?sentinel_user=weir&sentinel_password=pw"
+    worker = place.work(place.echo())
+    place.add("t", "1")
+    ran(place, "1")
+    trio.servers[0].tell("CLIENT KILL TYPE normal")
+    place.add("t", "2")
+    ran(place, "2")
+    err = stop_cleanly(worker)
+    expect_true("NOPERM" not in err and "no sentinel" not in err, err)
+
+
+@test
+def topics_of_all_kinds_follow_a_new_primary(place):
+    use_good_plugins(place)
+    trio = Trio(place, down_ms=2000)
+    for kind in KINDS:
+        place.ok("topic", "set", kind, "kind=" + kind)
+    worker = place.work(*(place.echo(kind, kind) for kind in KINDS))
+    for count in (3, 6, 9):
+        for kind in KINDS:
+            for i in range(3):
+                place.ok("add", kind, "--body", str(i),
+                         *(("--group", "g") if kind == "bounded" else ()))
+        for kind in KINDS:
+            eventually(lambda: len(place.lines(kind)) >= count, kind + " runs")
+        expect(set(KINDS), {topic["topic"] for topic in
+                            place.ok("stats")["topics"]})
+        trio.await_replicas()
+        if count == 3:
+            old = trio.primary()
+            old.kill()
+            trio.await_switch(old)
+            old.start()
+            eventually(lambda: role(old) == "slave", "it is a replica")
+        elif count == 6:
+            trio.fail_over()
+    for kind in KINDS:
+        expect(9, len(place.lines(kind)), kind)
+    stop_cleanly(worker)
+
+
+@test
+def a_job_in_hand_is_settled_at_the_new_primary_and_runs_once(place):
+    trio = Trio(place, down_ms=2000)
+    place.ok("topic", "set", "t", "lease=5s")
+    workers = [place.work(place.handler("later", file="runs", after="10s"))
+               for _ in range(2)]
+    place.add("t", "1")
+    eventually(lambda: "start 1" in text(place, "runs"), "it runs")
+    trio.await_replicas()
+    old = trio.primary()
+    old.kill()
+    trio.await_switch(old)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
+    expect("start 1\n", text(place, "runs"))
+    place.expect_stats("t", running=0, ready=0, scheduled=0, crashed_total=0)
+    for worker in workers:
+        stop_cleanly(worker)
+
+
+@test
+def leases_are_kept_at_the_new_primary_while_a_handler_holds_the_loop(place):
+    trio = Trio(place, down_ms=2000)
+    place.ok("topic", "set", "t", "lease=5s")
+    first = place.work("t=blocking?for=12s")
+    place.add("t", "1")
+    eventually(lambda: place.stats("t")["running"] == 1, "it runs")
+    second = place.work("t=blocking")
+    trio.await_replicas()
+    old = trio.primary()
+    old.kill()
+    trio.await_switch(old)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
+    place.expect_stats("t", running=0, ready=0, retried_total=0)
+    expect_true("refused" not in stop_cleanly(first), "its verdict counts")
+    expect_true("started" not in stop_cleanly(second), "it had none")
