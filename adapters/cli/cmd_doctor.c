@@ -182,45 +182,52 @@ static enum weir__exit examine(const struct weir__cli *cli,
 
 /* --- rights -------------------------------------------------------------- */
 
-static enum weir__exit print_rule(const struct weir__cli *cli,
-                                  const struct weir__buf *rule)
+/* `sentinel` is empty where there are none. */
+static enum weir__exit print_rules(const struct weir__cli *cli,
+                                   const struct weir__buf *server,
+                                   const struct weir__buf *sentinel)
 {
-    struct weir_slice text = weir__buf_slice(rule);
+    struct weir__field more =
+        weir__field_text("sentinel_acl", weir__buf_slice(sentinel));
 
     if (cli->json)
-        return weir__print_object(WEIR__OBJECT(weir__field_text("acl", text)));
-    weir__print_text(text);
+        return weir__print_object(WEIR__OBJECT(
+            weir__field_text("acl", weir__buf_slice(server)), more));
+    weir__print_text(weir__buf_slice(server));
     weir__print("\n");
+    if (sentinel->len > 0) {
+        weir__print_text(weir__buf_slice(sentinel));
+        weir__print("\n");
+    }
     return WEIR__EXIT_DONE;
 }
 
 /* Needs no server. */
-static enum weir__exit tell_rule(const struct weir__cli *cli,
-                                 const struct weir__config *config)
+static enum weir__exit tell_rules(const struct weir__cli *cli,
+                                  const struct weir__config *config)
 {
     struct weir__redis_url url;
-    struct weir__buf rule = {0};
+    struct weir__buf server = {0}, sentinel = {0};
     struct weir_error err = {0};
-    enum weir__exit rc;
+    enum weir__exit rc = WEIR__EXIT_USAGE;
+    int code;
 
     if (cli->redis != NULL && !weir__client_check(cli))
         return WEIR__EXIT_USAGE;
     (void)weir__redis_url_parse(cli->redis != NULL ? cli->redis
                                                    : "redis://localhost",
                                 &url, NULL); /* it is one */
-    switch (weir__rights_rule(&rule, &url, config, &err)) {
-    case WEIR_OK:
-        rc = print_rule(cli, &rule);
-        break;
-    case WEIR_EINVAL:
-        weir__complain("%s", err.text);
-        rc = WEIR__EXIT_USAGE;
-        break;
-    default:
-        weir__complain("out of memory");
+    code = weir__rights_rule(&server, &url, config, &err);
+    if (code == WEIR_OK && url.is_sentinel)
+        code = weir__rights_sentinel_rule(&sentinel, &url, &err);
+    if (code == WEIR_OK)
+        rc = print_rules(cli, &server, &sentinel);
+    else
+        weir__complain("%s", code == WEIR_EINVAL ? err.text : "out of memory");
+    if (code == WEIR_ENOMEM)
         rc = WEIR__EXIT_FAILED;
-    }
-    weir__buf_fini(&rule);
+    weir__buf_fini(&server);
+    weir__buf_fini(&sentinel);
     return rc;
 }
 
@@ -238,7 +245,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     rc = weir__services_read_file(&services, args->value[CONFIG]);
     weir__services_configure(&services, &configured, from);
     if (rc == WEIR__EXIT_NONE && args->value[ACL] != NULL)
-        rc = tell_rule(&configured, services.config);
+        rc = tell_rules(&configured, services.config);
     else if (rc == WEIR__EXIT_NONE)
         rc = examine(&configured, services.config != NULL
                                       ? &services.config->plugin_path
@@ -260,7 +267,8 @@ const struct weir__command weir__cmd_doctor = {
         "--acl prints, without a server, the ACL rule of a user as whom every "
         "command\nworks and nothing else; he has the name in the address, or "
         "weir. With --config\nit has keys and commands of the file's topics of "
-        "kind list and stream. With\n--json: {\"acl\"}.",
+        "kind list and stream. A second\nline is for the sentinels of the "
+        "address. With --json: {\"acl\",\"sentinel_acl\"}.",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached,\n"

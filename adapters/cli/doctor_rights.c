@@ -260,7 +260,9 @@ static void report(struct weir__doctor *doctor, const struct denied *denied)
         enum weir__right_of of = weir__rights[i].of;
 
         if (denied->is_denied[i] && of != WEIR__RIGHT_BEYOND &&
-            (of == WEIR__RIGHT_ALWAYS || !is_out(denied, of)))
+            of != WEIR__RIGHT_SENTINEL &&
+            (of == WEIR__RIGHT_ALWAYS || of == WEIR__RIGHT_BOTH ||
+             !is_out(denied, of)))
             note_denied(&names, &weir__rights[i]);
     }
     if (names.count > 0)

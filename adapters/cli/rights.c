@@ -14,10 +14,10 @@
 /* CONFIG GET tells doctor what the server keeps; but it tells the password of
  * the server as well. */
 const struct weir__right weir__rights[] = {
-    {"AUTH x", WEIR__RIGHT_ALWAYS},
-    {"PING", WEIR__RIGHT_ALWAYS},
+    {"AUTH x", WEIR__RIGHT_BOTH},
+    {"PING", WEIR__RIGHT_BOTH},
     {"SELECT 0", WEIR__RIGHT_ALWAYS},
-    {"CLIENT|SETNAME x", WEIR__RIGHT_ALWAYS},
+    {"CLIENT|SETNAME x", WEIR__RIGHT_BOTH},
     {"CLIENT|ID", WEIR__RIGHT_ALWAYS},
     {"TIME", WEIR__RIGHT_ALWAYS},
     {"INFO", WEIR__RIGHT_ALWAYS},
@@ -27,7 +27,7 @@ const struct weir__right weir__rights[] = {
     {"SCRIPT|LOAD x", WEIR__RIGHT_ALWAYS},
     {"SCRIPT|EXISTS 0", WEIR__RIGHT_ALWAYS},
     {"EVALSHA 0 0", WEIR__RIGHT_ALWAYS},
-    {"SUBSCRIBE CHANNEL", WEIR__RIGHT_ALWAYS},
+    {"SUBSCRIBE CHANNEL", WEIR__RIGHT_BOTH},
     {"PUBLISH CHANNEL x", WEIR__RIGHT_ALWAYS},
     {"SET KEY x NX PX 1", WEIR__RIGHT_ALWAYS},
     {"GET KEY", WEIR__RIGHT_ALWAYS},
@@ -87,6 +87,8 @@ const struct weir__right weir__rights[] = {
     {"XGROUP|CREATE KEY x 0", WEIR__RIGHT_STREAM},
     {"XGROUP|SETID KEY x 0", WEIR__RIGHT_STREAM},
     {"XINFO|GROUPS KEY", WEIR__RIGHT_STREAM},
+    {"SENTINEL|GET-MASTER-ADDR-BY-NAME x", WEIR__RIGHT_SENTINEL},
+    {"SENTINEL|SENTINELS x", WEIR__RIGHT_SENTINEL},
     {"MULTI", WEIR__RIGHT_ALWAYS},
     {"DISCARD", WEIR__RIGHT_ALWAYS},
     {NULL, WEIR__RIGHT_ALWAYS},
@@ -159,28 +161,24 @@ static int append_topics(struct weir__buf *buf,
     return WEIR_OK;
 }
 
-int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
-                      const struct weir__config *config, struct weir_error *err)
+static int append_user(struct weir__buf *buf, const char *user,
+                       struct weir_error *err)
 {
-    bool has[] = {[WEIR__RIGHT_ALWAYS] = true, [WEIR__RIGHT_BEYOND] = false};
-    char name[WEIR__RIGHT_NAME_CAP];
-    int rc;
-
-    if (!is_plain(url->user))
+    if (!is_plain(user))
         return weir__error_set(err, WEIR_EINVAL,
                                "the user \"%s\" cannot stand in an ACL rule",
-                               url->user);
+                               user);
     append(buf, "ACL SETUSER ");
-    append(buf, url->user[0] != '\0' ? url->user : "weir");
-    append(buf, " on >PASSWORD resetkeys resetchannels ~");
-    append(buf, url->prefix);
-    append(buf, ":*");
-    rc = append_topics(buf, config, has, err);
-    if (rc != WEIR_OK)
-        return rc;
-    append(buf, " &");
-    append(buf, url->prefix);
-    append(buf, ":wake:* -@all");
+    append(buf, user[0] != '\0' ? user : "weir");
+    append(buf, " on >PASSWORD resetkeys resetchannels");
+    return WEIR_OK;
+}
+
+static int append_commands(struct weir__buf *buf, const bool has[])
+{
+    char name[WEIR__RIGHT_NAME_CAP];
+
+    append(buf, " -@all");
     for (const struct weir__right *right = weir__rights; right->command != NULL;
          right++) {
         if (!has[right->of])
@@ -190,4 +188,41 @@ int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
         append(buf, name);
     }
     return buf->failed ? WEIR_ENOMEM : WEIR_OK;
+}
+
+int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
+                      const struct weir__config *config, struct weir_error *err)
+{
+    bool has[] = {[WEIR__RIGHT_ALWAYS] = true,
+                  [WEIR__RIGHT_BOTH] = true,
+                  [WEIR__RIGHT_BEYOND] = false};
+    int rc = append_user(buf, url->user, err);
+
+    if (rc != WEIR_OK)
+        return rc;
+    append(buf, " ~");
+    append(buf, url->prefix);
+    append(buf, ":*");
+    rc = append_topics(buf, config, has, err);
+    if (rc != WEIR_OK)
+        return rc;
+    append(buf, " &");
+    append(buf, url->prefix);
+    append(buf, ":wake:*");
+    return append_commands(buf, has);
+}
+
+int weir__rights_sentinel_rule(struct weir__buf *buf,
+                               const struct weir__redis_url *url,
+                               struct weir_error *err)
+{
+    static const bool has[] = {[WEIR__RIGHT_BOTH] = true,
+                               [WEIR__RIGHT_SENTINEL] = true,
+                               [WEIR__RIGHT_BEYOND] = false};
+    int rc = append_user(buf, url->sentinel_user, err);
+
+    if (rc != WEIR_OK)
+        return rc;
+    append(buf, " &+switch-master");
+    return append_commands(buf, has);
 }

@@ -11,8 +11,10 @@
 #include "core/buf.h"
 
 enum weir__right_of {
-    WEIR__RIGHT_ALWAYS, /* whatever the topics are */
-    WEIR__RIGHT_LIST,   /* only for topics of kind list */
+    WEIR__RIGHT_ALWAYS,   /* whatever the topics are */
+    WEIR__RIGHT_BOTH,     /* likewise, and at sentinels, which have own users */
+    WEIR__RIGHT_SENTINEL, /* at sentinels alone */
+    WEIR__RIGHT_LIST,     /* only for topics of kind list */
     WEIR__RIGHT_STREAM,
     WEIR__RIGHT_BEYOND /* asked for, but left out of the rule */
 };
@@ -27,7 +29,7 @@ struct weir__right {
 /* In the order of the rule, ended by one without a command. */
 extern const struct weir__right weir__rights[];
 
-enum { WEIR__RIGHT_NAME_CAP = 32 };
+enum { WEIR__RIGHT_NAME_CAP = 40 };
 
 /* "xgroup|create", without arguments. */
 void weir__right_name(const struct weir__right *right,
@@ -39,5 +41,10 @@ void weir__right_name(const struct weir__right *right,
 int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
                       const struct weir__config *config,
                       struct weir_error *err);
+
+/* The same for the sentinels of the address. */
+int weir__rights_sentinel_rule(struct weir__buf *buf,
+                               const struct weir__redis_url *url,
+                               struct weir_error *err);
 
 #endif

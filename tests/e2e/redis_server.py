@@ -89,12 +89,7 @@ class Server:
                   % (keys, rights))
 
     def guard(self, rule):
-        """Let nobody in but the user of this rule, as NAME:pw; returns a
-        client who may do all."""
-        admin = Client(self.path)
-        admin(*rule.replace("PASSWORD", "pw").split())
-        admin("ACL", "SETUSER", "default", "off")
-        return admin
+        return guard(self.path, rule)
 
     def give_slots(self, first, last):
         for at in range(first, last + 1, 1024):  # a line holds 64 KiB
@@ -104,6 +99,15 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+
+def guard(path, rule):
+    """Let nobody in but the user of this rule, as NAME:pw; returns a client who
+    may do all."""
+    admin = Client(path)
+    admin(*rule.replace("PASSWORD", "pw").split())
+    admin("ACL", "SETUSER", "default", "off")
+    return admin
 
 
 def refused(admin):

@@ -2,8 +2,9 @@
 """The rule that weir doctor --acl prints: with it all works, and no more."""
 
 from e2e import eventually, expect, expect_in, expect_true, stop_cleanly, test
-from redis_server import Server, refused, use_good_plugins
+from redis_server import Server, guard, refused, use_good_plugins
 from resp import Client, ReplyError
+from sentinel import NAME, Sentinel
 
 KINDS = ("delay", "bounded", "sync", "concurrent", "list", "stream")
 BURYING = ("delay", "list", "stream")
@@ -119,6 +120,29 @@ def what_weir_does_not_need_is_refused(place):
         except ReplyError as refusal:
             expect_in("NOPERM", str(refusal))
     expect(1, mine("LPUSH", "a[1]*", "1"))
+
+
+@test
+def behind_a_sentinel_both_rules_are_enough(place):
+    use_good_plugins(place)
+    server = Server(place)
+    sentinel = Sentinel(place, "sentinel", server, 30000)
+    eventually(sentinel.primary, "it answers")
+    place.env["WEIR_REDIS"] = (
+        "redis+sentinel://ann:pw@127.0.0.1:%d/%s?sentinel_user=bob"
+        "&sentinel_password=pw" % (sentinel.port, NAME))
+    rules = place.weir("doctor", "--acl").out.splitlines()
+    expect([["ACL", "SETUSER", "ann"], ["ACL", "SETUSER", "bob"]],
+           [rule.split()[:3] for rule in rules])
+    admins = [server.guard(rules[0]), guard(sentinel.path, rules[1])]
+    worker = place.work(place.echo())
+    for turn in range(2):
+        place.ok("add", "t")
+        eventually(lambda: len(place.lines("out")) > turn, "it ran")
+    eventually(lambda: b" sub=1 " in admins[1]("CLIENT", "LIST"), "it listens")
+    for admin in admins:
+        expect([], refused(admin))
+    stop_cleanly(worker)
 
 
 @test
