@@ -69,11 +69,15 @@ void bench_row_label(const struct bench *bench, struct bench_row *row,
     if (options->kind->has_ids)
         row->ids = options->makes_ids ? "made" : "caller";
     if (options->server.redis == NULL) {
-        row->transport = options->server.tcp ? "tcp" : "unix";
+        row->transport = options->server.tls   ? "tls"
+                         : options->server.tcp ? "tcp"
+                                               : "unix";
         row->persistence = options->server.persistence;
     } else {
         row->transport =
-            strncmp(options->server.redis, "unix:", 5) == 0 ? "unix" : "tcp";
+            strncmp(options->server.redis, "unix:", 5) == 0    ? "unix"
+            : strncmp(options->server.redis, "rediss", 6) == 0 ? "tls"
+                                                               : "tcp";
     }
     row->batch = options->batch;
     row->jobs = options->jobs;

@@ -22,7 +22,7 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [PAYLOAD] = {"payload", "BYTES", "size of a body, 16 to 1048576", 0},
     [BATCH] = {"batch", "K", "jobs that are added at once, 1 to 100,000", 0},
     [IDS] = {"ids", "WHO", "who makes ids: caller or made (by weir)", 0},
-    [TRANSPORT] = {"transport", "HOW", "unix or tcp (private server)", 0},
+    [TRANSPORT] = {"transport", "HOW", "unix, tcp or tls (private server)", 0},
     [PERSISTENCE] = {"persistence", "HOW",
                      "append-only file of the private server: none,\n"
                      "everysec or always",

@@ -94,7 +94,7 @@ static int set_words(enum bench_flag flag, struct bench_options *options,
                      struct weir_error *err)
 {
     static const char *const whose[] = {"caller", "made", NULL};
-    static const char *const ways[] = {"unix", "tcp", NULL};
+    static const char *const ways[] = {"unix", "tcp", "tls", NULL};
     static const char *const syncs[] = {"none", "everysec", "always", NULL};
     int i;
 
@@ -105,7 +105,8 @@ static int set_words(enum bench_flag flag, struct bench_options *options,
         return i;
     case TRANSPORT:
         i = choice("--transport", optarg, ways, err);
-        options->server.tcp = i == 1;
+        options->server.tcp = i > 0;
+        options->server.tls = i == 2;
         return i;
     case PERSISTENCE:
         i = choice("--persistence", optarg, syncs, err);

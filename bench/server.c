@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/server.h"
 
+#include "adapters/redis/conn/tls.h"
 #include "adapters/redis/url.h"
 #include "adapters/server/ask.h"
 #include "adapters/server/spawn.h"
@@ -9,6 +10,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <hiredis.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -103,15 +105,49 @@ static uint16_t free_port(void)
     return port;
 }
 
+/* A certificate that stands for itself. */
+static int make_certificate(const struct bench_server *server,
+                            struct weir_error *err)
+{
+    char pem[112], key[112];
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-newkey",
+                                "ec",
+                                "-pkeyopt",
+                                "ec_paramgen_curve:P-256",
+                                "-nodes",
+                                "-subj",
+                                "/CN=weir-bench",
+                                "-addext",
+                                "subjectAltName=IP:127.0.0.1",
+                                "-keyout",
+                                key,
+                                "-out",
+                                pem,
+                                NULL};
+    pid_t pid;
+    int rc;
+
+    (void)snprintf(pem, sizeof(pem), "%s/tls.pem", server->dir); /* fits */
+    (void)snprintf(key, sizeof(key), "%s/tls.key", server->dir);
+    rc = weir__spawn(argv, &pid, err);
+    while (rc == WEIR_OK && weir__process_is_alive(pid))
+        bench_rest_ns(LOOK_AGAIN_NS);
+    return rc;
+}
+
 static int spawn(struct bench_server *server,
                  const struct bench_server_options *options,
                  struct weir_error *err)
 {
     bool writes = strcmp(options->persistence, "none") != 0;
     char port[8], socket_path[112], log[112];
+    const char *plain_port = options->tls ? "0" : port;
     const char *const argv[] = {"redis-server",
                                 "--port",
-                                port,
+                                plain_port,
                                 "--bind",
                                 "127.0.0.1",
                                 "--unixsocket",
@@ -128,6 +164,16 @@ static int spawn(struct bench_server *server,
                                 writes ? options->persistence : "no",
                                 "--daemonize",
                                 "no",
+                                options->tls ? "--tls-port" : NULL,
+                                port,
+                                "--tls-cert-file",
+                                "tls.pem",
+                                "--tls-key-file",
+                                "tls.key",
+                                "--tls-ca-cert-file",
+                                "tls.pem",
+                                "--tls-auth-clients",
+                                "no",
                                 NULL};
 
     server->port = options->tcp ? free_port() : 0;
@@ -138,7 +184,8 @@ static int spawn(struct bench_server *server,
     return weir__spawn(argv, &server->pid, err);
 }
 
-static int await_start(struct bench_server *server, struct weir_error *err)
+static int await_start(struct bench_server *server, bool has_tls,
+                       struct weir_error *err)
 {
     int64_t deadline = bench_now_ns() + START_LIMIT_MS * INT64_C(1000000);
     struct weir__server_info info;
@@ -155,7 +202,11 @@ static int await_start(struct bench_server *server, struct weir_error *err)
                                    "the private redis-server does not answer");
         bench_rest_ns(LOOK_AGAIN_NS);
     }
-    if (server->port != 0)
+    if (has_tls)
+        (void)snprintf(server->url, sizeof(server->url),
+                       "rediss://127.0.0.1:%u?ca=%s/tls.pem",
+                       (unsigned)server->port, server->dir); /* fits */
+    else if (server->port != 0)
         (void)snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%u",
                        (unsigned)server->port);
     else
@@ -175,12 +226,15 @@ static int start_own(struct bench_server *server,
     if (rc < 0)
         return rc;
     server->is_own = true;
-    rc = spawn(server, options, err);
+    if (options->tls)
+        rc = make_certificate(server, err);
+    if (rc == WEIR_OK)
+        rc = spawn(server, options, err);
     if (rc == WEIR_OK &&
         write(server->guard_fd, &server->pid, sizeof(server->pid)) !=
             (ssize_t)sizeof(server->pid))
         rc = weir__error_set(err, WEIR_ESYSTEM, "a guard process is gone");
-    return rc == WEIR_OK ? await_start(server, err) : rc;
+    return rc == WEIR_OK ? await_start(server, options->tls, err) : rc;
 }
 
 /* --- connections ------------------------------------------------------ */
@@ -206,6 +260,27 @@ static int introduce(redisContext *context, const struct weir__redis_url *url)
     return ok ? WEIR_OK : WEIR_ECONN;
 }
 
+/* Begun without blocking, then as any connection of hiredis that blocks. */
+static bool secure(const struct bench_server *server, redisContext *context,
+                   const char *host)
+{
+    char *why = context->errstr;
+    struct ssl_st *ssl;
+
+    if (server->tls == NULL)
+        return true;
+    ssl = weir__tls_begin(server->tls, context, host, why,
+                          sizeof(context->errstr));
+    if (ssl == NULL || !weir__tls_finish(ssl, CONNECT_S * 1000, why,
+                                         sizeof(context->errstr))) {
+        context->err = REDIS_ERR_OTHER;
+        return false;
+    }
+    context->flags |= REDIS_BLOCK;
+    return fcntl(context->fd, F_SETFL,
+                 fcntl(context->fd, F_GETFL) & ~O_NONBLOCK) == 0;
+}
+
 struct redisContext *bench_server_connect(const struct bench_server *server,
                                           struct weir_error *err)
 {
@@ -221,6 +296,7 @@ struct redisContext *bench_server_connect(const struct bench_server *server,
                   : redisConnectWithTimeout(url.hosts[0].name,
                                             url.hosts[0].port, limit);
     if (context != NULL && context->err == 0 &&
+        secure(server, context, url.hosts[0].name) &&
         introduce(context, &url) == WEIR_OK)
         return context;
     weir__redis_url_print(&url, shown, sizeof(shown));
@@ -276,6 +352,14 @@ int bench_server_clear(struct bench_server *server, struct weir_error *err)
     return WEIR_OK;
 }
 
+static int read_tls(struct bench_server *server, struct weir_error *err)
+{
+    struct weir__redis_url url;
+    int rc = weir__redis_url_parse(server->url, &url, err);
+
+    return rc == WEIR_OK ? weir__tls_new(&url, &server->tls, err) : rc;
+}
+
 int bench_server_start(struct bench_server *server,
                        const struct bench_server_options *options,
                        struct weir_error *err)
@@ -287,6 +371,8 @@ int bench_server_start(struct bench_server *server,
         (void)snprintf(server->url, sizeof(server->url), "%s", options->redis);
     else
         rc = start_own(server, options, err);
+    if (rc == WEIR_OK)
+        rc = read_tls(server, err);
     if (rc == WEIR_OK) {
         server->control = bench_server_connect(server, err);
         if (server->control == NULL)
@@ -306,6 +392,8 @@ void bench_server_stop(struct bench_server *server)
         (void)clear_ours(server);
     redisFree(server->control);
     server->control = NULL;
+    weir__tls_free(server->tls);
+    server->tls = NULL;
     if (!server->is_own)
         return;
     (void)close(server->guard_fd);

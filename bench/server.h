@@ -20,12 +20,14 @@ struct bench_server_options {
     const char *redis;       /* address of somebody else's; NULL: our own */
     const char *data;        /* folder for our own server's directory */
     bool tcp;                /* members connect over TCP */
+    bool tls;                /* with TLS */
     const char *persistence; /* "none", "everysec", "always" */
 };
 
 struct bench_server {
     bool is_own;
     char url[WEIR__REDIS_URL_CAP]; /* for members */
+    struct weir__tls *tls;         /* NULL: no TLS */
     struct redisContext *control;
     char name[16], version[32];
     /* Of our own server only. */

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """weir and servers with TLS: who is believed, and what is said when not."""
 
+import json
 import os
 import subprocess
 
-from e2e import (ROOT, await_line, eventually, expect, expect_in, expect_true,
-                 test)
+from e2e import (BUILD, ROOT, await_line, eventually, expect, expect_in,
+                 expect_true, test)
 from redis_server import Server, free_port, use_good_plugins
 
 
@@ -192,3 +193,17 @@ def a_file_that_cannot_be_used_is_named_before_anything_connects(place):
             place.weir(*command, "--redis", url).expect_complaint(2, words)
     after = server.told("INFO stats").split("total_connections_received:")[1]
     expect(1, int(after.split()[0]) - int(before.split()[0]))  # the question
+
+
+@test
+def the_benchmark_has_a_row_for_tls(place):
+    done = subprocess.run(
+        [os.path.join(BUILD, "weir-bench"), "throughput", "--jobs", "1000",
+         "--repeat", "1", "--json", "--transport", "tls"],
+        env={**place.env, "TMPDIR": place.dir}, capture_output=True, text=True)
+    expect(0, done.returncode, done.stderr)
+    row = json.loads(done.stdout)
+    expect(["tls", 0, 0],
+           [row[name] for name in ("transport", "lost", "duplicated")])
+    expect_true(row["server_us_per_job"] > 0 and row["floor_ratio"] > 0,
+                "costs, also of the floor")
