@@ -17,7 +17,7 @@ give_up() { # WHY
 }
 
 [ "$(id -u)" = 0 ] || give_up 'only root can make one'
-mkdir -p "$1" build-compat
+mkdir -p "$1" build-compat || give_up "$1 cannot be made"
 unshare --mount --pid --fork true || give_up 'this machine lets nobody mount'
 (
     flock 9
