@@ -101,12 +101,15 @@ bool weir__conn_is_ready(const struct weir__conn *conn)
 
 /* Whether the request may be queued. The bytes get the NUL behind their end
  * that hiredis looks for. */
-static int admit(struct weir__conn *conn, struct weir__buf *bytes)
+static int admit(struct weir__conn *conn, struct weir__buf *bytes,
+                 unsigned flags)
 {
     size_t cost = bytes->len + sizeof(struct weir__command);
 
     if (conn->state == WEIR__CONN_CLOSED)
         return WEIR_ECANCELED;
+    if ((flags & WEIR__SEND_HERE) != 0 && !weir__conn_is_ready(conn))
+        return WEIR_ECONN;
     if (!bytes->failed &&
         (cost > conn->options.max_queued ||
          conn->queued_bytes > conn->options.max_queued - cost))
@@ -127,7 +130,7 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
 
     WEIR_ASSERT(conn->channel[0] == '\0');
     WEIR_ASSERT(bytes->failed || bytes->len > 0);
-    rc = admit(conn, bytes);
+    rc = admit(conn, bytes, flags);
     if (rc == WEIR_OK) {
         request = weir__conn_request_new(conn);
         rc = request == NULL ? WEIR_ENOMEM : WEIR_OK;

@@ -170,22 +170,26 @@ enum weir__send_flags {
     WEIR__SEND_ONCE = 0,
     WEIR__SEND_AGAIN =
         1, /* idempotent: send again when its outcome is unknown */
-    WEIR__SEND_REPLAY = 2 /* send again, also after its answer, where that may
-                             have been lost: the server knows a repeat for at
-                             least a minute, and what came of it meanwhile */
+    WEIR__SEND_REPLAY = 2, /* send again, also after its answer, where that may
+                              have been lost: the server knows a repeat for at
+                              least a minute, and what came of it meanwhile */
+    WEIR__SEND_HERE = 4,   /* by this connection or not at all: WEIR_ECONN where
+                            there is none, WEIR_EUNKNOWN where it is lost */
+    WEIR__SEND_BODY = 8
 };
 
 /* To be added to the flags: how many bodies are asked for, at most. Who has
  * asked for any gets WEIR_ETOOBIG where the answer was too large. */
 static inline unsigned weir__send_bodies(size_t count)
 {
-    return 4 * (unsigned)(count < WEIR__BODIES_MAX ? count : WEIR__BODIES_MAX);
+    return WEIR__SEND_BODY *
+           (unsigned)(count < WEIR__BODIES_MAX ? count : WEIR__BODIES_MAX);
 }
 
 /* Queue one command. Takes `bytes` (exactly one RESP command) and leaves it
  * empty, also on failure. `script` is what the command runs (kept), or
  * NULL. `fn` may be NULL. Not for connections with a channel. WEIR_EFULL,
- * WEIR_ENOMEM (also when bytes->failed), WEIR_ECANCELED inside
+ * WEIR_ECONN, WEIR_ENOMEM (also when bytes->failed), WEIR_ECANCELED inside
  * weir__conn_close. */
 int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
                     const struct weir__script *script, unsigned flags,

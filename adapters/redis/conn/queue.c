@@ -172,9 +172,10 @@ static void expect_next(struct weir__conn *conn)
 {
     const struct weir__command *next = conn->sent.first;
 
-    conn->guard.most =
-        WEIR__REPLY_BYTES +
-        (next == NULL ? 0 : (size_t)(next->flags / 4) * WEIR_BODY_LIMIT);
+    conn->guard.most = WEIR__REPLY_BYTES +
+                       (next == NULL ? 0
+                                     : (size_t)(next->flags / WEIR__SEND_BODY) *
+                                           WEIR_BODY_LIMIT);
 }
 
 bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
@@ -410,6 +411,19 @@ static struct weir__command_list *list_of_lost(struct weir__conn *conn,
                : &conn->failed;
 }
 
+/* What was to go by this connection only. */
+static void fail_bound(struct weir__conn *conn, struct weir__command_list *list)
+{
+    struct weir__command_list all = *list;
+    struct weir__command *request;
+
+    list->first = NULL;
+    while ((request = weir__request_take(&all)) != NULL)
+        weir__request_append(
+            (request->flags & WEIR__SEND_HERE) != 0 ? &conn->failed : list,
+            request);
+}
+
 void weir__conn_queue_lost(struct weir__conn *conn)
 {
     struct weir__command_list returned = conn->returned; /* did not run */
@@ -431,6 +445,8 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     }
     weir__request_join(&conn->again, &again);
     weir__request_join(&conn->replaying, &replaying);
+    fail_bound(conn, &conn->again);
+    fail_bound(conn, &conn->waiting);
 }
 
 static void give_up(struct weir__conn *conn, struct weir__command_list *list)
@@ -460,7 +476,8 @@ void weir__conn_queue_report(struct weir__conn *conn)
 {
     while (conn->failed.first != NULL) {
         struct weir__command *request = weir__request_take(&conn->failed);
-        bool is_large = request->is_too_large && request->flags / 4 > 0;
+        bool is_large =
+            request->is_too_large && request->flags / WEIR__SEND_BODY > 0;
 
         finish(conn, request, is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
     }

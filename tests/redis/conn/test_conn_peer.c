@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/resp.h"
 #include "tests/harness/resp_peer.h"
 #include "tests/redis/conn/conn_fixture.h"
 
@@ -61,6 +62,30 @@ TEST(what_is_no_identity_is_taken_for_none)
     EXPECT_INT(0, weir__conn_server_ms(told("*1\r\n:7\r\n")->conn));
     (void)told(":-5\r\n");
     (void)told(":0\r\n");
+}
+
+TEST(what_is_for_one_connection_goes_by_no_other)
+{
+    static const struct resp_rule rule = {.connection = 1,
+                                          .command = 2,
+                                          .bytes =
+                                              "-READONLY You can't write.\r\n"};
+    struct resp_peer *peer;
+    struct fixture *f = peer_fixture(&peer, &rule);
+    struct weir__buf bytes = {0};
+
+    weir__resp_command(&bytes, 1);
+    weir__resp_str(&bytes, "PING");
+    EXPECT_INT(WEIR_ECONN, weir__conn_send(f->conn, &bytes, NULL,
+                                           WEIR__SEND_HERE, NULL, NULL));
+    FIXTURE_WAIT(f, f->readies == 1);
+    fixture_send(f, WEIR__SEND_HERE, 1, "GET", "k", NULL);
+    fixture_send(f, WEIR__SEND_ONCE, 2, "GET", "k", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 2);
+    EXPECT_INT(1, f->losses);
+    fixture_expect(f, 0, 2, WEIR_OK, "OK"); /* before the connection went */
+    fixture_expect(f, 1, 1, WEIR_EUNKNOWN, "");
 }
 
 static void expect_sent_again_after(const char *bytes)
