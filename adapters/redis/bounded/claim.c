@@ -13,7 +13,7 @@
 
 enum {
     HEAD_KEYS = 8,
-    HEAD_ARGS = 8,
+    HEAD_ARGS = 9,
     TIME = 0,
     NEXT,
     STATE,
@@ -163,6 +163,7 @@ read_lease(const struct weir__bounded_claim *claim,
     if (lease == NULL)
         return NULL;
     lease->base.token = strtoull((const char *)token.ptr, NULL, 10);
+    weir__claim_note_token(lease->base.topic, lease->base.token);
     lease->ended = (uint32_t)ended;
     lease->has_end = claim->has_end;
     if (!copy_events(lease, events)) {
@@ -472,6 +473,7 @@ static void write_claim(struct weir__buf *buf,
     weir__resp_int(buf, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->base);
+    weir__claim_write_server(buf, &topic->base);
     at = topic->offers.ptr;
     for (size_t i = 0; i < count; i++)
         weir__resp_bytes(buf, next_offer(&at));
@@ -500,7 +502,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     if (claim->room > 0)
         topic->offer_count = 0; /* the reply brings others */
     weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_claim,
-                     WEIR__SEND_ONCE |
+                     WEIR__SEND_HERE |
                          weir__send_bodies(topic->base.claim.room),
                      &claim->request);
 }

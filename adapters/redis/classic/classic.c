@@ -251,13 +251,14 @@ static void poll_topic(struct weir__classic_topic *topic)
         return;
     weir__topic_register(&topic->base);
     weir__resp_eval(&bytes, &weir__script_classic_poll, 6,
-                    4 + 2 * parking_count(topic));
+                    5 + 2 * parking_count(topic));
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta ids idle");
     weir__resp_str(&bytes, topic->base.kind->name);
     weir__resp_str(&bytes, shared->store->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_int(&bytes, weir__classic_delay_ms(topic));
+    weir__claim_write_server(&bytes, &topic->base);
     for (size_t i = 0; i < topic->consumer_count; i++) {
         if (!is_parking(topic->consumers[i]))
             continue;
@@ -266,7 +267,7 @@ static void poll_topic(struct weir__classic_topic *topic)
     }
     topic->is_polling =
         weir__conn_send(shared->store->commands, &bytes,
-                        &weir__script_classic_poll, WEIR__SEND_AGAIN, on_polled,
+                        &weir__script_classic_poll, WEIR__SEND_HERE, on_polled,
                         topic) == WEIR_OK;
 }
 

@@ -185,7 +185,7 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     struct weir__buf bytes = {0};
 
     consumer->has_told_busy = topic->in_hand > 0;
-    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 6);
+    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
@@ -194,6 +194,7 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
     weir__resp_int(&bytes, consumer->has_told_busy);
+    weir__claim_write_floor(&bytes, &topic->base);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_pop,
                         WEIR__SEND_ONCE, fn);
 }
@@ -253,6 +254,7 @@ static void fill_run(struct weir__message *message, int64_t time_us,
     run->magic = WEIR__RUN_MAGIC;
     run->batch = message;
     run->token = (uint64_t)token;
+    weir__claim_note_token(&message->consumer->topic->base, run->token);
     if (rc == WEIR_ENEWER) {
         leave_newer(message->consumer->topic);
     } else if (rc != WEIR_OK) {

@@ -71,8 +71,10 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
         weir__consumer_next(consumer);
         return;
     }
-    if (token > 0)
+    if (token > 0) {
         consumer->message->run.token = (uint64_t)token;
+        weir__claim_note_token(&consumer->topic->base, (uint64_t)token);
+    }
     leave(consumer, -1);
 }
 

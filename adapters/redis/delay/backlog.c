@@ -8,7 +8,6 @@
 enum {
     FIRST_MS = 50,
     MOST_MS = 500,
-    CALM_MS = 1000,   /* at least, before claims go on */
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     VERDICT_COST = 1024,
     /* Bytes that wait: with those of adds (delay/add.c) the connection takes
@@ -47,8 +46,8 @@ void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
     if (class == WEIR__ERROR_REFUSED)
         topic->is_refused = true;
     else if (class == WEIR__ERROR_DENIED)
-        topic->claims_from_ns = weir__redis_now_ns(shared->store) +
-                                jitter_ms(shared, DENIED_MS) * MS_NS;
+        topic->base.claims_from_ns = weir__redis_now_ns(shared->store) +
+                                     jitter_ms(shared, DENIED_MS) * MS_NS;
 }
 
 /* --- claims -------------------------------------------------------------- */
@@ -56,8 +55,7 @@ void weir__backlog_note_error(struct weir__delay_topic *topic, const char *what,
 enum weir__backlog_claim
 weir__backlog_claim(const struct weir__delay_topic *topic)
 {
-    if (topic->backlog_cost > COST_MAX ||
-        weir__redis_now_ns(topic->base.store) < topic->claims_from_ns)
+    if (topic->backlog_cost > COST_MAX)
         return WEIR__CLAIM_PUT_OFF;
     if (weir__relays_is_full(&topic->outbox))
         return WEIR__CLAIM_CROWDED;
@@ -66,13 +64,8 @@ weir__backlog_claim(const struct weir__delay_topic *topic)
 
 void weir__backlog_probed(struct weir__delay_topic *topic)
 {
-    int64_t lease_ms = topic->base.claim.lease_ms;
-    int64_t calm_ms = lease_ms / 2 > CALM_MS ? lease_ms / 2 : CALM_MS;
-
     topic->is_refused = false;
-    topic->claims_from_ns =
-        weir__redis_now_ns(topic->base.store) + calm_ms * MS_NS;
-    weir__leases_renew(&topic->base, lease_ms);
+    weir__topic_calm(&topic->base);
 }
 
 /* --- holding ------------------------------------------------------------- */

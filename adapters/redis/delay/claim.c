@@ -132,6 +132,7 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
     }
     lease->time_us = head->time_us;
     lease->base.token = head->token;
+    weir__claim_note_token(&topic->base, head->token);
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     number_packs(lease);
     return lease;
@@ -266,7 +267,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 6);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run lease ids meta idle");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
@@ -275,7 +276,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_str(&bytes, claim->room == 0 ? "" : shared->store->worker);
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
+    weir__claim_write_server(&bytes, &topic->base);
     weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,
-                     WEIR__SEND_ONCE, &claim->request);
+                     WEIR__SEND_HERE, &claim->request);
     weir__early_fetch_send(topic);
 }

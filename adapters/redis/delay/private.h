@@ -163,7 +163,6 @@ struct weir__delay_topic {
     ev_timer backlog_timer; /* when the first goes out again */
     int64_t backlog_ms;     /* the wait before the last one */
     bool is_refused;        /* writes were not taken the last time */
-    int64_t claims_from_ns; /* no claims before */
 };
 
 struct weir__delay {

@@ -141,6 +141,7 @@ read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
         return NULL;
     }
     lease->base.token = head->token;
+    weir__claim_note_token(&topic->base, head->token);
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     lease->count = count;
     lease->out = count;
@@ -275,7 +276,7 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_eval(bytes,
                     is_stream ? &weir__script_external_claim_stream
                               : &weir__script_external_claim_list,
-                    8, is_stream ? 9 : 6);
+                    8, is_stream ? 10 : 7);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
@@ -286,12 +287,14 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_str(bytes, strcmp(key, topic->base.name) == 0 ? "" : key);
     if (!is_stream) {
         weir__resp_int(bytes, options->auto_ack);
+        weir__claim_write_server(bytes, &topic->base);
         return;
     }
     weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_str(bytes, topic->consumer);
     weir__resp_str(bytes, options->start != 0 ? "$" : "0");
     weir__resp_int(bytes, options->claim_idle);
+    weir__claim_write_server(bytes, &topic->base);
 }
 
 void weir__external_flush_claim(struct weir__external_topic *topic)
@@ -320,7 +323,7 @@ void weir__external_flush_claim(struct weir__external_topic *topic)
     weir__redis_send(topic->base.store, &bytes,
                      topic->is_stream ? &weir__script_external_claim_stream
                                       : &weir__script_external_claim_list,
-                     WEIR__SEND_ONCE | weir__send_bodies(room_of(topic)),
+                     WEIR__SEND_HERE | weir__send_bodies(room_of(topic)),
                      &claim->request);
 }
 

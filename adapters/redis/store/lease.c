@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/store/lease.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/store/kind.h"
@@ -58,6 +60,46 @@ int weir__claim_read(const struct redisReply *reply, size_t room,
     *ret_head = (struct weir__claim_head){
         .time_us = time_us, .token = (uint64_t)token, .revision = state >> 1};
     return WEIR_OK;
+}
+
+/* --- tokens ------------------------------------------------------------- */
+
+/* Scores hold it and the state of a node. */
+#define TOKEN_END (UINT64_C(1) << 45)
+
+static void write_server(struct weir__buf *buf,
+                         const struct weir__store_topic *topic,
+                         const char *identity)
+{
+    char text[WEIR__IDENTITY_LEN + 32];
+    bool is_known =
+        identity[0] != '\0' && topic->token_of == topic->store->connections;
+
+    if (is_known || topic->last_token == 0)
+        (void)snprintf(text, sizeof(text), "%s", identity); /* fits */
+    else
+        (void)snprintf(text, sizeof(text), "%s %" PRIu64, identity,
+                       topic->last_token); /* fits */
+    weir__resp_str(buf, text);
+}
+
+void weir__claim_write_server(struct weir__buf *buf,
+                              const struct weir__store_topic *topic)
+{
+    write_server(buf, topic, weir__conn_identity(topic->store->commands));
+}
+
+void weir__claim_write_floor(struct weir__buf *buf,
+                             const struct weir__store_topic *topic)
+{
+    write_server(buf, topic, "");
+}
+
+void weir__claim_note_token(struct weir__store_topic *topic, uint64_t token)
+{
+    topic->token_of = topic->store->connections;
+    if (token > topic->last_token && token < TOKEN_END)
+        topic->last_token = token;
 }
 
 size_t weir__leases_count(const struct weir__lease *lease, size_t most,

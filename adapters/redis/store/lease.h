@@ -42,6 +42,18 @@ int weir__claim_read(const struct redisReply *reply, size_t room,
                      struct weir__claimed *ret_claimed,
                      struct weir__claim_head *ret_head);
 
+/* The argument of each claim by which tokens outlive a server: its identity,
+ * and until this connection brought a token the largest that this process was
+ * given (scripts/lib/server.lua). It is true of this connection only:
+ * WEIR__SEND_HERE. The second: without the identity, for another connection. */
+void weir__claim_write_server(struct weir__buf *buf,
+                              const struct weir__store_topic *topic);
+void weir__claim_write_floor(struct weir__buf *buf,
+                             const struct weir__store_topic *topic);
+
+/* A claim was given this one. */
+void weir__claim_note_token(struct weir__store_topic *topic, uint64_t token);
+
 /* Prolong all leases of the topic; those that are gone are reported as lost. */
 void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
 

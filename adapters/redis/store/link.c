@@ -84,15 +84,29 @@ void weir__topic_register(struct weir__store_topic *topic)
  * was sent is given up. */
 static void on_lost(struct weir__redis *store)
 {
+    store->down_ns = weir__redis_now_ns(store);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
         weir__topic_mark(topic);
+}
+
+/* Leases of other workers may have run out meanwhile, as ours did. */
+static void calm_down(struct weir__redis *store)
+{
+    int64_t ns = weir__redis_now_ns(store) - store->down_ns;
+
+    for (struct weir__store_topic *topic = store->topics;
+         store->down_ns != 0 && topic != NULL; topic = topic->next)
+        if (topic->user != NULL && topic->claim.lease_ms > 0 &&
+            ns / 500000 > topic->claim.lease_ms)
+            weir__topic_calm(topic);
 }
 
 static void on_connected(struct weir__redis *store)
 {
     store->connections++;
     weir__sentinels_confirm(store->sentinels);
+    calm_down(store);
     take_number(store);
     take_clock(store);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;

@@ -78,6 +78,28 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
 
 /* --- work --------------------------------------------------------------- */
 
+/* The worker comes again a second later. */
+static void on_put_off(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct weir__store_topic *topic =
+        ((struct weir__put_off_request *)request)->topic;
+    const struct weir__claimed claimed = {.code = code, .next_due_us = -1};
+
+    (void)reply;
+    if (topic->user != NULL)
+        topic->store->events.claimed(topic->user, &claimed);
+}
+
+static int put_off(struct weir__store_topic *topic)
+{
+    topic->put_off.topic = topic;
+    topic->put_off.request.store = topic->store;
+    topic->put_off.request.done = on_put_off;
+    weir__redis_fail(&topic->put_off.request, WEIR_ESERVER);
+    return WEIR_OK;
+}
+
 static int topic_claim(struct weir__store_topic *topic,
                        const struct weir__claim *claim)
 {
@@ -85,6 +107,8 @@ static int topic_claim(struct weir__store_topic *topic,
         return WEIR_ECANCELED;
     weir__keeper_note(topic->store->keeper, claim->lease_ms);
     topic->claim = *claim;
+    if (weir__redis_now_ns(topic->store) < topic->claims_from_ns)
+        return put_off(topic);
     topic->may_sleep = true;
     topic->wants_claim = true;
     if (topic->kind->claim != NULL)

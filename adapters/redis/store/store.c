@@ -24,6 +24,8 @@ int64_t weir__redis_server_ms(const struct weir__redis *store)
 
 /* --- topics ------------------------------------------------------------- */
 
+enum { CALM_MS = 1000 }; /* at least, before claims go on */
+
 static size_t number_of(const struct weir__kind *kind)
 {
     size_t number = 0;
@@ -135,6 +137,16 @@ void weir__topic_mark(struct weir__store_topic *topic)
     topic->is_dirty = true;
     topic->next_dirty = topic->store->dirty;
     topic->store->dirty = topic;
+}
+
+void weir__topic_calm(struct weir__store_topic *topic)
+{
+    int64_t lease_ms = topic->claim.lease_ms;
+    int64_t calm_ms = lease_ms / 2 > CALM_MS ? lease_ms / 2 : CALM_MS;
+
+    topic->claims_from_ns =
+        weir__redis_now_ns(topic->store) + calm_ms * INT64_C(1000000);
+    weir__leases_renew(topic, lease_ms);
 }
 
 void weir__topic_settled(struct weir__store_topic *topic, size_t count,

@@ -79,6 +79,13 @@ struct weir__store_topic {
     bool wants_claim;
     bool may_sleep; /* registered as an idle worker, perhaps */
     struct weir__claim claim;
+    uint64_t last_token;    /* the largest that claims were given */
+    uint64_t token_of;      /* connection that brought one last */
+    int64_t claims_from_ns; /* no claims before */
+    struct weir__put_off_request {
+        struct weir__request request;
+        struct weir__store_topic *topic;
+    } put_off;
     struct weir__lease *leases;  /* all that are not ended */
     size_t unsettled;            /* verdicts */
     struct weir__relays *outbox; /* NULL: the kind has none */
@@ -126,6 +133,7 @@ struct weir__redis {
     struct weir__conn *wakes;
     uint64_t connections;        /* made so far */
     bool is_up;                  /* the last one stands */
+    int64_t down_ns;             /* since when it does not; 0: first one */
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     bool is_closed;
@@ -172,6 +180,10 @@ struct weir__shared *weir__redis_shared(const struct weir__redis *store,
 
 /* The topic has something to flush. */
 void weir__topic_mark(struct weir__store_topic *topic);
+
+/* Behind an outage: renewals go first, claims when other workers had the time
+ * for theirs, half a lease and 1 s at least. */
+void weir__topic_calm(struct weir__store_topic *topic);
 
 /* This worker claims no more: wake-ups are for others. */
 void weir__topic_leave_idle(struct weir__store_topic *topic);

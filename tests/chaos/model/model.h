@@ -121,6 +121,9 @@ struct model {
     int64_t mark;          /* -1: none */
     long long max_pending; /* 0: no bound */
     long long revision;    /* of the stored options */
+    unsigned server;       /* that gave out jobs last; 0: none said so */
+    int64_t met_ms;        /* when it came */
+    int64_t grace_ms;      /* until when no lease ends; 0: they do */
     struct counters count;
     struct worker workers[WORKERS];
     struct start started[WORKERS]; /* the last one of each */
@@ -167,6 +170,8 @@ struct claim_call {
     int64_t lease_ms;
     int worker; /* -1: do not register */
     bool is_registered, is_busy;
+    unsigned server; /* its number as the worker knows it; 0: it does not */
+    long long floor; /* largest token that it was given */
 };
 
 /* `ret_nodes` has room for CALL_NODES. Returns the token, 0: nothing. */

@@ -34,9 +34,12 @@ static struct lease *first_expired(struct model *model, uint64_t but)
 }
 
 /* Two leases at most, with at most so many nodes each. */
-static void expire(struct model *model)
+static void expire(struct model *model, int64_t grace_ms)
 {
     uint64_t token = 0;
+
+    if (grace_ms > 0)
+        return;
 
     for (int i = 0; i < 2; i++) {
         struct lease *lease = first_expired(model, token);
@@ -107,6 +110,51 @@ void model_recall(struct model *model, int worker, struct text *answer)
         text_str(answer, "()");
     else
         text_format(answer, "(%s)", name);
+}
+
+/* --- the server --------------------------------------------------------- */
+
+static int64_t between(int64_t least, int64_t value, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* What is skipped was given back. */
+static void raise_tokens(struct model *model, long long to)
+{
+    long long more = to - model->count.claimed;
+
+    if (more <= 0)
+        return;
+    model->count.claimed += more;
+    model->count.returned += more;
+}
+
+/* Until when no lease ends; 0: they do. */
+static int64_t meet_server(struct model *model, const struct claim_call *call)
+{
+    int64_t now_ms = model_now_ms(model), lost = 1 << 26, by_time;
+    long long last = model->count.claimed;
+
+    raise_tokens(model, call->floor);
+    if (call->server == 0 || call->server == model->server) {
+        if (model->grace_ms > now_ms && model->grace_ms <= now_ms + 5000)
+            return model->grace_ms;
+        if (call->server != 0)
+            model->grace_ms = 0;
+        return 0;
+    }
+    if (model->met_ms > 0)
+        lost = between(1 << 19, (now_ms - model->met_ms) * 512, 1 << 26);
+    by_time = (now_ms - INT64_C(1577836800000)) * 32;
+    raise_tokens(model, last + lost);
+    raise_tokens(model, by_time);
+    model->grace_ms = 0;
+    if (model->server != 0)
+        model->grace_ms = now_ms + between(1000, call->lease_ms / 2, 5000);
+    model->server = call->server;
+    model->met_ms = now_ms;
+    return model->grace_ms;
 }
 
 /* --- the claim ---------------------------------------------------------- */
@@ -208,14 +256,16 @@ static int64_t next_due_ms(const struct model *model)
 }
 
 /* When there is something to do: a job is due or a lease has run out. */
-static int64_t next_ms(const struct model *model)
+static int64_t next_ms(const struct model *model, int64_t grace_ms)
 {
-    int64_t next = next_due_ms(model);
+    int64_t next = next_due_ms(model), end = INT64_MAX;
 
     for (size_t i = 0; i < model->lease_count; i++)
-        if (model->leases[i].deadline_ms + 1 < next)
-            next = model->leases[i].deadline_ms + 1;
-    return next;
+        if (model->leases[i].deadline_ms + 1 < end)
+            end = model->leases[i].deadline_ms + 1;
+    if (end < grace_ms)
+        end = grace_ms;
+    return end < next ? end : next;
 }
 
 static void fall_asleep(struct worker *worker, int64_t wake_ms, bool is_busy)
@@ -285,7 +335,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
                      size_t *ret_count)
 {
     struct taking taking = {.room = call->room, .nodes = ret_nodes};
-    int64_t next;
+    int64_t next, grace_ms;
 
     *ret_count = 0;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
@@ -293,7 +343,8 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
         return 0;
     }
     model->exists = true;
-    expire(model);
+    grace_ms = meet_server(model, call);
+    expire(model, grace_ms);
     if (model->is_paused) { /* asleep until it is resumed */
         if (call->worker >= 0)
             fall_asleep(&model->workers[call->worker], INT64_MIN, false);
@@ -302,7 +353,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
         return 0;
     }
     take_due(model, call, &taking);
-    next = next_ms(model);
+    next = next_ms(model, grace_ms);
     note_idle(model, call, taking.jobs, next);
     say_taken(model, &taking, next, answer);
     text_free(&taking.text);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/chaos/model/run.h"
@@ -12,10 +13,12 @@ void run_claim(struct run *run, const struct claim_call *call)
 {
     struct node nodes[CALL_NODES];
     struct caller *caller = &run->caller;
+    char server[48] = "";
+    int len = 0;
     uint64_t token;
     size_t count;
 
-    call_script(caller, SCRIPT_CLAIM, 6, 6);
+    call_script(caller, SCRIPT_CLAIM, 6, 7);
     call_keys(caller, "wait run lease ids meta idle");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
@@ -23,6 +26,12 @@ void run_claim(struct run *run, const struct claim_call *call)
     call_str(caller, call->worker >= 0 ? workers[call->worker] : "");
     call_int(caller, call->is_registered + 2 * call->is_busy);
     call_str(caller, call->kind);
+    if (call->server > 0)
+        len = snprintf(server, sizeof(server), "%016x", call->server);
+    if (call->floor > 0)
+        (void)snprintf(server + len, sizeof(server) - (size_t)len, " %lld",
+                       call->floor);
+    call_str(caller, server);
     call_queue(caller);
     token = model_claim(&run->model, call, &run->wanted, nodes, &count);
     run_check(run);
@@ -36,7 +45,7 @@ void op_claim(struct run *run)
     static const unsigned rooms[] = {0, 1, 1, 2, 3, 7, 30, 30, 200, 1000};
     static const unsigned limits[] = {1000, 1000, 1000, 1000, 1000, 1, 2, 5};
     static const int64_t leases[] = {200, 1000, 3000, 30000};
-    struct claim_call call = {"delay", 0, 0, 0, -1, false, false};
+    struct claim_call call = {.kind = "delay", .worker = -1};
 
     call.room = chance(run, 40) ? 1 + pick(run, 20) : PICK(run, rooms);
     call.most_nodes = PICK(run, limits);
@@ -48,6 +57,16 @@ void op_claim(struct run *run)
     if (chance(run, 10))
         call.is_registered = !call.is_registered;
     call.is_busy = call.worker >= WORKERS - 2;
+    if (chance(run, 80))
+        call.server = run->model.server;
+    if (chance(run, 2)) /* it failed over, or was started again */
+        call.server = run->model.server + 1;
+    if (run->model.grace_ms > model_now_ms(&run->model) && chance(run, 50))
+        call.server = 0;
+    if (chance(run, 10))
+        call.floor = run->model.count.claimed - pick(run, 100);
+    if (chance(run, 2))
+        call.floor = run->model.count.claimed + pick(run, 1000);
     if (chance(run, 2) && run->model.exists)
         call.kind = "other";
     run_claim(run, &call);
@@ -198,7 +217,11 @@ static void settle_held(struct run *run)
 
 void run_drain(struct run *run)
 {
-    struct claim_call call = {"delay", 1000, 1000, 1000, -1, false, false};
+    struct claim_call call = {.kind = "delay",
+                              .room = 1000,
+                              .most_nodes = 1000,
+                              .lease_ms = 1000,
+                              .worker = -1};
 
     while (run->model.is_paused)
         op_pause(run);

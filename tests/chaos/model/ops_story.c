@@ -19,7 +19,11 @@ static struct pack *add_one(struct run *run, struct id id)
 
 static void claim_most(struct run *run, int64_t lease_ms)
 {
-    struct claim_call call = {"delay", 1000, 1000, lease_ms, -1, false, false};
+    struct claim_call call = {.kind = "delay",
+                              .room = 1000,
+                              .most_nodes = 1000,
+                              .lease_ms = lease_ms,
+                              .worker = -1};
 
     run_claim(run, &call);
 }

@@ -230,6 +230,20 @@ static void add_counters(const struct counters *count, struct lines *lines)
             add_number(lines, fields[i].name, fields[i].value);
 }
 
+static void add_server(const struct model *model, struct lines *lines)
+{
+    char text[48];
+    int len = snprintf(text, sizeof(text), "%016x", model->server);
+
+    if (model->server == 0)
+        return;
+    if (model->grace_ms > 0)
+        (void)snprintf(text + len, sizeof(text) - (size_t)len, " %lld",
+                       (long long)model->grace_ms);
+    add_line(lines, "server", text);
+    add_number(lines, "met", model->met_ms);
+}
+
 static void check_meta(struct run *run)
 {
     const struct model *model = &run->model;
@@ -252,6 +266,7 @@ static void check_meta(struct run *run)
         add_number(&wanted, "max_pending", model->max_pending);
     if (model->revision > 0)
         add_number(&wanted, "revision", model->revision);
+    add_server(model, &wanted);
     read_lines(run, "meta", true, true, &got);
     for (size_t i = 0; i < got.count && run->options->clock_goes_back; i++)
         if (strncmp(got.list[i], "ready ", 6) == 0) {

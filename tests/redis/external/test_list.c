@@ -130,17 +130,19 @@ TEST(a_renewed_lease_holds_and_a_lost_one_is_told)
 {
     struct host *slow = host_open_kind("w1", "list");
     struct host *host = host_open_kind("w2", "list");
+    const char *lease;
     int64_t end;
 
     EXPECT_INT(1, redis_int(proc, "RPUSH t 1"));
     EXPECT_INT(1, host_claim(slow, 2, 20000));
-    end = lease_end("1");
+    lease = lease_name(slow->runs);
+    end = lease_end(lease);
     slow->store->ops->renew(slow->topic, 60000);
-    AWAIT(lease_end("1") >= end + 40000);
+    AWAIT(lease_end(lease) >= end + 40000);
     EXPECT_INT(0, host_claim(host, 10, 60000));
-    EXPECT_INT(1, redis_int(proc, "ZREM weir:{t}:lease 1"));
+    EXPECT_INT(1, redis_int(proc, "ZREM weir:{t}:lease %s", lease));
     slow->store->ops->renew(slow->topic, 60000);
-    AWAIT(slow->lost_token == 1);
+    AWAIT(slow->lost_token == slow->runs->token);
 }
 
 TEST(retries_wait_for_their_time_and_know_what_happened)

@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
+#include "tests/redis/store/lease_fixture.h"
 
 /* What somebody else may have written into the fields and sets of a topic, one
  * poison after the other: numbers that are none, members that name nothing of
@@ -180,7 +181,8 @@ static void begin(const struct kind *of)
 
 static const struct kind delay_kind = {
     .fields = "added claimed settled retried snoozed failed expired returned "
-              "crashed dropped delwait delrun ready mark requeued revision",
+              "crashed dropped delwait delrun ready mark requeued revision "
+              "server met",
     .sets = "wait run lease idle dead",
     .add = add_jobs,
 };
@@ -227,7 +229,8 @@ TEST(a_lease_that_ends_over_what_is_no_node_gives_back_the_nodes)
     begin(&delay_kind);
     add_jobs();
     EXPECT_INT(3, host_claim(host, 10, 50));
-    (void)redis_int(proc, "ZADD weir:{t}:run 3 garbage 3 abcdefghijkl9030");
+    (void)redis_int(proc, "ZADD weir:{t}:run %s garbage %s abcdefghijkl9030",
+                    lease_name(host->runs), lease_name(host->runs));
     host_close(host);
     host = host_open("w2");
     AWAIT(host_claim(host, 0, 60000) == 0 &&
@@ -255,7 +258,7 @@ TEST(a_token_does_not_come_twice_where_its_counter_was_overwritten)
 
 static const struct kind bounded_kind = {
     .fields = "added waiting running done retried failed crashed overflow age "
-              "ttl claimed revision bounds",
+              "ttl claimed revision bounds server met",
     .sets = "rot hot lease ttl idle",
     .add = add_events,
 };
@@ -297,7 +300,7 @@ TEST(members_that_are_no_groups_do_not_stop_a_bounded_topic)
 
 static const struct kind list_kind = {
     .fields = "taken token claimed done retried failed expired crashed dropped "
-              "lost purged revision",
+              "lost purged revision server met",
     .sets = "wait run lease dead",
     .add = add_to_list,
 };
@@ -313,7 +316,7 @@ TEST(numbers_and_members_that_are_none_do_not_stop_a_list_topic)
 
 static const struct kind stream_kind = {
     .fields = "taken token claimed done retried failed expired crashed dropped "
-              "lost purged revision swept cursor",
+              "lost purged revision swept cursor server met",
     .sets = "wait run lease dead",
     .add = add_to_stream,
 };
@@ -354,7 +357,8 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
 
 static const struct kind fifo_kind = {
     .fields =
-        "claimed added done retried failed expired crashed revision delay",
+        "claimed added done retried failed expired crashed revision delay "
+        "server met",
     .sets = "alive idle lockers",
     .add = add_jobs,
     .is_fetched_ahead = true,

@@ -11,7 +11,8 @@
 --       list, the list of its leased batch
 -- ARGV  topic, kind, room, lease ms (0: none), worker ('' = do not register as
 --       idle), 1 if it is registered and 2 more if it has jobs in hand, how
---       many groups to offer, bounds of this worker ('': none), candidates
+--       many groups to offer, bounds of this worker ('': none), which server
+--       answers (server.lua), candidates
 -- Reply { time in us, us until there is more to do (0: now, -1: nothing
 --         waits), revision of the stored options * 2 (+ 1 if paused), how
 --         many were ever added, offered groups, batches, drops, and what was
@@ -20,6 +21,7 @@
 --       a drop: { group, 'overflow' or 'ttl', how many }
 --       { -1, kind } when the topic is of another kind.
 --#include number
+--#include server
 --#include group
 --#include bounds
 --#include fit
@@ -29,17 +31,22 @@ local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
                                tonumber(ARGV[7])
 local worker, flags = ARGV[5], tonumber(ARGV[6])
+local own, FIRST = ARGV[9], 10 -- the first candidate
 local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
 local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
-                   'added')
+                   'added', 'server')
 if not known[4] then
   call('HSET', meta, 'kind', ARGV[2])
 elseif known[4] ~= ARGV[2] then
   return { -1, known[4] }
 end
 needs_no_room(lease)
+local grace = 0 -- until then no lease ends
+if known[6] ~= own then
+  grace = meet_server(meta, lease, 'claimed', known[6], own, lease_ms, now)
+end
 local revision, added = number_of(known[2]) * 2, number_of(known[5])
 if ARGV[8] ~= '' and known[3] ~= ARGV[8] then
   known[3] = ARGV[8]
@@ -145,7 +152,8 @@ end
 
 local function note_batches()
   local names, leases, states, left_over = {}, {}, {}, {}
-  local token = increment(meta, 'claimed', taken_jobs, now) - taken_jobs
+  local token = increment(meta, 'claimed', taken_jobs, first_token(now)) -
+                taken_jobs
   for i, taken in ipairs(batches) do
     local group = taken[1]
     taken[2] = digits(token + taken[2])
@@ -177,7 +185,7 @@ local function look(group, list, batch, state, deadline)
   local token, ended, left, last = read_state(state)
   ended = min(ended, MOST_ENDED)
   if token and token ~= '~' then
-    if tonumber(call('ZSCORE', lease, group) or 0) >= now then
+    if grace > 0 or tonumber(call('ZSCORE', lease, group) or 0) >= now then
       if bounds.ttl > 0 then -- looked at again a little later
         call('ZADD', ttl, 'XX', 'GT', digits(now + 1000), group)
       end
@@ -213,13 +221,15 @@ local function try(group, list, batch, state, deadline)
   take(group, list, batch, size, ended, left)
 end
 
-if #ARGV > 8 then
-  local states = call('HMGET', out, unpack(ARGV, 9))
+if #ARGV >= FIRST then
+  local states = call('HMGET', out, unpack(ARGV, FIRST))
   local deadlines = {}
-  if bounds.ttl > 0 then deadlines = call('ZMSCORE', ttl, unpack(ARGV, 9)) end
-  for i = 9, #ARGV do
-    try(ARGV[i], KEYS[2 * i - 9], KEYS[2 * i - 8], states[i - 8],
-        deadlines[i - 8])
+  if bounds.ttl > 0 then
+    deadlines = call('ZMSCORE', ttl, unpack(ARGV, FIRST))
+  end
+  for i = 1, #ARGV - FIRST + 1 do
+    try(ARGV[FIRST + i - 1], KEYS[2 * i + 7], KEYS[2 * i + 8], states[i],
+        deadlines[i])
   end
 end
 if #batches > 0 then note_batches() end
@@ -269,7 +279,7 @@ end
 
 if offers > 0 then
   for i = 1, min(#rest, offers) do offer(rest[i], rotation(rest[i])) end
-  offer_due(lease, min(offers - #offered, 4))
+  if grace == 0 then offer_due(lease, min(offers - #offered, 4)) end
   if bounds.ttl > 0 then offer_due(ttl, min(offers - #offered, 4)) end
   offer_turns(offers - #offered)
   for key, entries in pairs(kept) do
@@ -280,16 +290,16 @@ end
 
 -- The next thing to happen here.
 local wake_at
-local function ripen(key, by)
+local function ripen(key, by, least)
   local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
   if head[1] then
-    wake_at = min(wake_at or math.huge, tonumber(head[2]) + by)
+    wake_at = min(wake_at or math.huge, max(tonumber(head[2]) + by, least or 0))
   end
 end
 ripen(rot, 0)
 ripen(hot, 0)
 local due_at = wake_at
-ripen(lease, 1)
+ripen(lease, 1, grace)
 if bounds.ttl > 0 then ripen(ttl, 1) end
 local asleep = taken_jobs == 0 and #offered == 0
 if asleep and worker ~= '' then

@@ -3,13 +3,15 @@
 -- messages live on; what dead ones held goes back to the head.
 --
 -- KEYS  fifo parked alive meta ids idle
--- ARGV  kind, worker, lease ms, own delay in ms (-1: none), then index and name
---       of each consumer that holds a parked message
+-- ARGV  kind, worker, lease ms, own delay in ms (-1: none), which server
+--       answers (server.lua), then index and name of each consumer that holds
+--       a parked message
 -- Reply { 1, revision of the stored options * 2 (+ 1 if paused), length of the
 --         queue, index of a consumer that lost its message, ... }, or
 --       { -1, kind } when the topic is of another kind
 --#include message
 --#include number
+--#include server
 --#include topic
 --#include full
 --#include wake
@@ -23,7 +25,13 @@ if tonumber(ARGV[4]) >= 0 and call('HGET', meta, 'delay') ~= ARGV[4] then
   call('HSET', meta, 'delay', ARGV[4])
 end
 
-local dead = call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
+local options, grace = call('HMGET', meta, 'paused', 'revision', 'server'), 0
+if options[3] ~= ARGV[5] then
+  grace = meet_server(meta, alive, 'claimed', options[3], ARGV[5],
+                      tonumber(ARGV[3]), now)
+end
+local dead = grace > 0 and {} or
+             call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
 local found = {}
 for _, owner in ipairs(dead) do
   local message = call('HGET', parked, owner)
@@ -35,11 +43,10 @@ table.sort(found, function(a, b) return due_of(a) > due_of(b) end)
 for _, message in ipairs(found) do call('LPUSH', fifo, message) end
 increment(meta, 'crashed', #found)
 
-local options = call('HMGET', meta, 'paused', 'revision')
 local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),
                 call('LLEN', fifo) }
 if options[1] then fall_asleep(idle, ARGV[2], '-inf') end
-for i = 5, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
   if call('ZSCORE', alive, ARGV[i + 1]) then
     call('ZADD', alive, now + ARGV[3], ARGV[i + 1])
   else

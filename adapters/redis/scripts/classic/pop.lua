@@ -6,11 +6,12 @@
 -- ARGV  consumer, worker, lease ms, what to do with it: park (until it is
 --       settled), done (it counts as done) or none (it is parked later),
 --       1 if the consumer must hold the lock, 1 if the worker has messages in
---       hand
+--       hand, which server answers (server.lua)
 -- Reply { time in us, token, message }, { time in us, 0 } when there is none,
 --       { time in us, -1 } when the lock is lost
 local call = redis.call
 --#include number
+--#include server
 --#include wake
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
@@ -30,5 +31,8 @@ if todo == 'park' then
 elseif todo == 'done' then
   increment(meta, 'done', 1)
 end
-return { time_us, increment(meta, 'claimed', 1, math.floor(time_us / 1000)),
-         message }
+local now = math.floor(time_us / 1000)
+if ARGV[7] ~= '' then
+  meet_server(meta, alive, 'claimed', nil, ARGV[7], tonumber(ARGV[3]), now)
+end
+return { time_us, increment(meta, 'claimed', 1, first_token(now)), message }

@@ -7,7 +7,7 @@
 -- KEYS  meta wait run lease held past auto, the list
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the list if it is not the topic's, 1
---       for auto-ack
+--       for auto-ack, which server answers (server.lua)
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes, past, due ms, ..., and what was set aside, if anything
@@ -15,6 +15,7 @@
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --       Where the revision is another one nothing is taken.
 --#include number
+--#include server
 --#include past
 --#include full
 --#include external
@@ -26,10 +27,12 @@ local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
 local list, room = KEYS[8], tonumber(ARGV[2])
 local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
-local options = call('HMGET', keys.meta, 'paused', 'revision', 'key')
+local options = call('HMGET', keys.meta, 'paused', 'revision', 'key',
+                     'server')
 if (options[3] or '') ~= ARGV[5] then
   call('HSET', keys.meta, 'key', ARGV[5])
 end
+external_meet(keys, options[4], ARGV[7], tonumber(ARGV[3]), now)
 external_expire(keys, now)
 
 local out = {}

@@ -7,7 +7,8 @@
 -- KEYS  meta wait run lease held past auto, the stream
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the stream if it is not the topic's,
---       group, consumer, where a new group starts, claim_idle in ms
+--       group, consumer, where a new group starts, claim_idle in ms, which
+--       server answers (server.lua)
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes or { field, value, ... }, past, due ms, ... }; where there
@@ -16,6 +17,7 @@
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --       Where the revision is another one nothing is taken.
 --#include number
+--#include server
 --#include past
 --#include entry
 --#include full
@@ -30,10 +32,11 @@ local group, consumer = ARGV[6], ARGV[7]
 local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key', 'swept',
-                     'cursor', 'group')
+                     'cursor', 'group', 'server')
 if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
   call('HSET', keys.meta, 'key', ARGV[5], 'group', group)
 end
+external_meet(keys, options[7], ARGV[10], tonumber(ARGV[3]), now)
 external_expire(keys, now)
 
 local out, lost = {}, 0

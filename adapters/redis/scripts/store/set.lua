@@ -15,7 +15,8 @@ local call = redis.call
 --#include topic
 local options, ids, meta = unpack(KEYS, 1, 3)
 local kind = topic_kind(meta, ids, ARGV[1])
-local KEPT = { kind = true, paused = true, revision = true, max_pending = true }
+local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
+               server = true, met = true }
 
 local function begin_again(new_kind)
   local claimed, token = unpack(call('HMGET', meta, 'claimed', 'token'))
