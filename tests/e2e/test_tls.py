@@ -207,3 +207,28 @@ def the_benchmark_has_a_row_for_tls(place):
            [row[name] for name in ("transport", "lost", "duplicated")])
     expect_true(row["server_us_per_job"] > 0 and row["floor_ratio"] > 0,
                 "costs, also of the floor")
+
+
+@test
+def sentinels_and_the_server_they_name_are_reached_over_tls(place):
+    server = TlsServer(place, name="primary")
+    port = free_port()
+    conf = place.write("sentinel.conf", "\n".join((
+        "port 0", "tls-port %d" % port, "tls-replication yes",
+        "tls-auth-clients no", "tls-cert-file " + server.file("server.pem"),
+        "tls-key-file " + server.file("server.key"),
+        "tls-ca-cert-file " + server.file("ca.pem"), "dir " + place.dir,
+        "sentinel monitor m 127.0.0.1 %d 1" % server.tls_port, "")))
+    place.started.append(subprocess.Popen(
+        ["redis-server", conf, "--sentinel"], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, text=True))
+    url = "rediss+sentinel://localhost:%d/m?ca=" % port
+    place.env["WEIR_REDIS"] = url + server.file("ca.pem")
+    eventually(lambda: place.weir("topic", "list").code == 0, "it answers")
+    place.add("t", "1")
+    place.drain(place.echo())
+    expect("1", place.lines("out")[-1]["id"])
+    expect_true("failed   connection" not in place.weir("doctor").out, "doctor")
+    TlsServer(place, name="stranger")
+    place.env["WEIR_REDIS"] = url + place.path("stranger/ca.pem")
+    place.weir("stats").expect_complaint(5, "its certificate is refused")
