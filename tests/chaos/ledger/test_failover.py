@@ -118,7 +118,7 @@ def judge(ledger, producer, gaps, what):
     producer.end()
     print("%s jobs had been acknowledged and were forgotten"
           % ", ".join(str(gap[2]) for gap in gaps))
-    account = ledger.close(what, repeats_tokens=True)
+    account = ledger.close(what)
     expect_true(sum(gap[2] for gap in gaps) > 0, "something was forgotten")
     expect(0, account.counts["never added"])
     for before, after in account.repeated:
@@ -126,6 +126,8 @@ def judge(ledger, producer, gaps, what):
                         for begin, end, _ in gaps),
                     "%s ran twice, at %d and %d, and its claim was known"
                     % (before.job, before.start, after.start))
+        expect_true(before.token < after.token, "%s: token %d, then %d"
+                    % (before.job, before.token, after.token))
 
 
 @test
