@@ -107,6 +107,27 @@ def a_worker_follows_a_name_although_the_old_server_lives_on(place):
     stop_cleanly(worker)
 
 
+def has_keeper(server):
+    """Its connection has no name, and renews."""
+    return any("name= " in line and "cmd=evalsha" in line
+               for line in server.told("CLIENT LIST").splitlines())
+
+
+@test
+def leases_are_kept_where_the_name_moved_while_a_handler_holds_the_loop(place):
+    old = Server(place)
+    new = Server(place, "--bind", "127.0.0.2", "--port", str(old.port),
+                 name="new")
+    set_names(place, "cache.example 127.0.0.1\n")
+    url = "redis://cache.example:%d" % old.port
+    place.ok("add", "t", "--redis", url)
+    place.start("run", "--redis", url, "--lease", "1s", "--handle",
+                "t=hangs")
+    eventually(lambda: has_keeper(old), "its keeper is there")
+    set_names(place, "cache.example 127.0.0.2\n")
+    eventually(lambda: has_keeper(new), "its keeper is at the new one")
+
+
 @test
 def an_ipv6_address_stands_in_brackets(place):
     if not has_ipv6():

@@ -10,6 +10,7 @@
 
 #include "adapters/redis/conn/compat.h"
 #include "adapters/redis/conn/error.h"
+#include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/probe.h"
 #include "adapters/redis/store/kind.h"
 #include "core/assert.h"
@@ -35,6 +36,7 @@ enum {
 struct weir__keeper {
     const struct weir__redis *store;
     struct weir__redis_url url;
+    bool may_move; /* it may be another server that has to be asked */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the gate, or is_stopping */
@@ -171,11 +173,11 @@ static void hang_up(struct weir__keeper *keeper)
     keeper->probe = NULL;
 }
 
-/* The loop, which would hear of a new primary, is held: ask now and then. An
- * old one that lives on would go on renewing. */
+/* The loop, which would hear of a new primary or see that the name moved, is
+ * held: ask now and then. An old one that lives on would go on renewing. */
 static bool is_outdated(const struct weir__keeper *keeper)
 {
-    return keeper->url.is_sentinel &&
+    return keeper->may_move &&
            monotonic_ns() - keeper->probe_ns >= ASK_MS * MS_NS;
 }
 
@@ -198,7 +200,7 @@ static bool connect_probe(struct weir__keeper *keeper)
 static bool is_of_replica(const struct weir__keeper *keeper,
                           const redisReply *reply)
 {
-    return keeper->url.is_sentinel && reply->type == REDIS_REPLY_ERROR &&
+    return keeper->may_move && reply->type == REDIS_REPLY_ERROR &&
            weir__error_classify(reply->str) == WEIR__ERROR_TURNED_AWAY;
 }
 
@@ -463,6 +465,15 @@ static int make_lock(struct weir__keeper *keeper)
     return WEIR_OK;
 }
 
+static bool may_move(const struct weir__redis_url *url)
+{
+    struct weir__addresses addresses;
+
+    return url->is_sentinel ||
+           (!url->is_unix &&
+            !weir__addresses_known(url->hosts[0].name, &addresses));
+}
+
 static void release(struct weir__keeper *keeper)
 {
     weir__overdue_free(keeper->overdue);
@@ -481,6 +492,7 @@ static int keeper_open(struct weir__redis *store,
         return WEIR_ENOMEM;
     keeper->store = store;
     keeper->url = store->url;
+    keeper->may_move = may_move(&store->url);
     keeper->fd = -1;
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
     rc = make_lock(keeper);
