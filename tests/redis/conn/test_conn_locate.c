@@ -399,6 +399,7 @@ TEST(a_connection_that_is_abandoned_finds_the_server_at_once)
     EXPECT_STR("it moved", f->lost_text);
     EXPECT_INT(0, fixture_retry_ms(f));
     EXPECT_TRUE(redis_text(old, "GET where") == NULL);
+    fixture_close(f); /* the finder hears of it */
 }
 
 TEST(abandoning_ends_a_back_off)
@@ -416,5 +417,6 @@ TEST(abandoning_ends_a_back_off)
     FIXTURE_WAIT(f, f->readies == 1);
     EXPECT_INT(6, f->losses);
     EXPECT_INT(7, finder.found);
+    fixture_close(f); /* likewise */
     redis_stop(new);
 }
