@@ -102,7 +102,7 @@ def a_worker_follows_a_name_although_the_old_server_lives_on(place):
     await_line(worker, "host cache.example is at 127.0.0.2 now")
     place.ok("add", "t", "--redis", url)
     eventually(lambda: place.lines("out"), "the job ran")
-    eventually(lambda: old.told("CLIENT LIST").count("name=") == 1,
+    eventually(lambda: old.told("CLIENT LIST").count(" name=") == 1,
                "nobody but who asks is left at the old one")
     stop_cleanly(worker)
 

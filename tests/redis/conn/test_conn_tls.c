@@ -17,11 +17,12 @@ enum { LARGE = 8 * 1024 * 1024, SOON_MS = 300, LONG_MS = 30000 };
 
 static struct redis_proc *redis;
 static struct fixture *f;
+static struct weir__tls *tls; /* of the fixture's address, which goes first */
 
 static void release(void)
 {
-    weir__tls_free(f->url.tls);
-    f->url.tls = NULL;
+    weir__tls_free(tls);
+    tls = NULL;
 }
 
 /* `port` 0: the server's own. */
@@ -35,7 +36,8 @@ static void use_port(int port)
         (void)snprintf(url, sizeof(url), "rediss://127.0.0.1:%d?ca=%s/ca.pem",
                        port, redis_dir(redis)); /* fits */
     EXPECT_INT(WEIR_OK, weir__redis_url_parse(url, &f->url, &err));
-    EXPECT_INT(WEIR_OK, weir__tls_new(&f->url, &f->url.tls, &err));
+    EXPECT_INT(WEIR_OK, weir__tls_new(&f->url, &tls, &err));
+    f->url.tls = tls;
 }
 
 static void begin(void)
