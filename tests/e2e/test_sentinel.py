@@ -47,7 +47,8 @@ def a_worker_waits_while_sentinels_have_forgotten_the_name(place):
     fake.primary = server.port
     use_fakes(place, fake)
     worker = place.work(place.echo())
-    eventually(lambda: clients(server), "it is connected")
+    place.add("t", "0")
+    ran(place, "0")
     fake.primary = None
     server.tell("CLIENT KILL TYPE normal")
     await_line(worker, "no sentinel knows a primary named " + NAME)

@@ -9,6 +9,32 @@
 
 /* The delay store when memory runs out, at each of its allocations in turn. */
 
+TEST(opening_with_sentinels_survives_any_allocation_failure)
+{
+    static const struct weir__store_events events;
+    struct weir__redis_url url;
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+    struct weir__redis_options options = {
+        .loop = loop, .url = &url, .worker = "w1", .events = &events};
+    struct weir__store *store;
+    int rc = WEIR_ENOMEM, failures = 0;
+
+    EXPECT_INT(WEIR_OK,
+               weir__redis_url_parse(
+                   "redis+sentinel://127.0.0.1:1,127.0.0.1:2/n", &url, NULL));
+    options.clock = world_clock;
+    for (int n = 0; rc == WEIR_ENOMEM; n++) {
+        oom_after(n);
+        rc = weir__redis_open(&options, &store);
+        oom_off();
+        failures += rc == WEIR_ENOMEM;
+    }
+    EXPECT_INT(WEIR_OK, rc);
+    EXPECT_TRUE(failures > 3);
+    store->ops->close(store);
+    ev_loop_destroy(loop);
+}
+
 TEST(opening_survives_any_allocation_failure)
 {
     static const struct weir__store_events events;
