@@ -80,7 +80,7 @@ class Gate:
                 with self.lock:
                     reply = self.ask(words, server, replies)
                 client.sendall(reply)
-                if words[0] == b"SUBSCRIBE":
+                if words[0] == b"SUBSCRIBE" and reply != b"+QUEUED\r\n":
                     threading.Thread(target=self.listen, daemon=True,
                                      args=(client, replies)).start()
         except (OSError, ValueError):
