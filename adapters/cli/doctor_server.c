@@ -342,7 +342,7 @@ static void check_clients(struct weir__doctor *doctor, const char *info)
     }
     weir__doctor_note(
         doctor, "clients", is_tight ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
-        "raise maxclients: a worker has three connections",
+        "raise maxclients: a worker has up to 7 connections",
         "%" PRIu64 " connected of maxclients %" PRIu64, now, most);
 }
 
