@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""python3 deploy.py kubernetes
+"""python3 deploy.py compose | tls | kubernetes
 
-Runs what kubernetes.yaml says, as processes of this machine
-with a network of their own, in which each service has its name and address, and
-does to it what docs/deploy.md tells. What is the same each time goes to stdout,
-times go to stderr. Wants Linux, unshare, redis-server, redis-cli, python3-yaml
-and weir: that in WEIR_BUILD, else in ../../build, else in PATH. Nothing is left
-behind: files are in a /run of its own."""
+Runs what compose.yaml (tls: with tls.conf) or kubernetes.yaml says, as processes
+of this machine with a network of their own, in which each service has its name
+and address, and does to it what docs/deploy.md tells. What is the same each time
+goes to stdout, times go to stderr. Wants Linux, unshare, redis-server,
+redis-cli, openssl, python3-yaml and weir: that in WEIR_BUILD, else in
+../../build, else in PATH. Nothing is left behind: files are in a /run of its
+own. Exit code 3: this weir has no TLS."""
 
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -75,6 +77,7 @@ class Names:
 
 
 names = Names()
+cli_tls = []  # what redis-cli is told where servers have TLS
 
 
 def write(path, text):
@@ -132,8 +135,8 @@ def eventually(condition, what):
 
 def ask(host, port, *words):
     """What a server answers; "" where there is none."""
-    return subprocess.run(["redis-cli", "-h", host, "-p", str(port), *words],
-                          text=True, capture_output=True).stdout
+    return subprocess.run(["redis-cli", "-h", host, "-p", str(port), *cli_tls,
+                           *words], text=True, capture_output=True).stdout
 
 
 def is_replica(host, port=6379):
@@ -141,12 +144,132 @@ def is_replica(host, port=6379):
     return "role:slave" in info and "master_link_status:up" in info
 
 
+# --- compose.yaml ----------------------------------------------------------------
+
+def read(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def make_certificate(services):
+    """One that names every service, and is its own authority."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+         "-subj", "/CN=weir", "-addext", "subjectAltName=" + ",".join(
+             "DNS:" + name for name in services),
+         "-keyout", "/run/secrets/key", "-out", "/run/secrets/cert"],
+        check=True, capture_output=True)
+    shutil.copy("/run/secrets/cert", "/run/secrets/ca")
+
+
+def with_tls(text):
+    """compose.yaml with tls.conf in the files and TLS in the addresses."""
+    done = subprocess.run(["weir", "stats", "--redis", "rediss://127.0.0.1:1"],
+                          text=True, capture_output=True)
+    if done.returncode == 2:
+        print(done.stderr.strip(), file=sys.stderr)
+        sys.exit(3)
+    spec = yaml.safe_load(text.replace("redis+sentinel:", "rediss+sentinel:")
+                          .replace("/weir?", "/weir?ca=/run/secrets/ca&"))
+    for name, port in (("redis", "6379"), ("sentinel", "26379")):
+        config = spec["configs"][name]
+        config["content"] = config["content"].replace(
+            "END\nexec", read("tls.conf").replace("6379", port) + "END\nexec")
+    os.makedirs("/run/secrets")
+    make_certificate(spec["services"])
+    cli_tls.extend(["--tls", "--cacert", "/run/secrets/ca"])
+    return spec
+
+
+def load_compose(is_tls):
+    text = read("compose.yaml").replace("$$", "$")
+    spec = with_tls(text) if is_tls else yaml.safe_load(text)
+    for service in spec["services"].values():
+        for use in service.get("configs", ()):
+            write(use["target"], spec["configs"][use["source"]]["content"])
+    write("/run/secrets/password", "secret\n")
+    os.environ["REDISCLI_AUTH"] = "secret"
+    for number, name in enumerate(spec["services"], 1):
+        names.set(name, number)
+    return spec["services"]
+
+
+def start(services, *wanted):
+    return [Service(name, services[name]["command"],
+                    services[name].get("environment")) for name in wanted]
+
+
+def named_by(sentinel):
+    answer = ask(sentinel, 26379, "SENTINEL", "get-master-addr-by-name", "weir")
+    return (answer.split() or [""])[0]
+
+
+def are_ready(sentinels):
+    """They know each other and the replica."""
+    return is_replica("redis-2") and all(
+        ask(one.name, 26379, "SENTINEL", "CKQUORUM", "weir").startswith("OK 3")
+        and "redis-2" in ask(one.name, 26379, "SENTINEL", "REPLICAS", "weir")
+        for one in sentinels)
+
+
+def lose_primary(primary, sentinels, worker):
+    """As a container that dies: its name is gone, too."""
+    eventually(lambda: len(worker.ran()) >= 200, "200 jobs ran")
+    names.set(primary.name, None)
+    primary.kill()
+    print("200 jobs ran; redis-1 is killed, and its name is gone")
+    known = len(worker.ran())
+    seconds = eventually(lambda: all(named_by(one.name) == "redis-2"
+                                     for one in sentinels), "redis-2 is named")
+    print("sentinels name redis-2", flush=True)
+    seconds += eventually(lambda: len(worker.ran()) > known, "jobs run again")
+    print("jobs ran again %.1f s after the kill" % seconds, file=sys.stderr)
+
+
+def tell_losses(worker, wanted):
+    eventually(lambda: wanted <= worker.ran(), "all jobs ran")
+    print("worker: %d jobs ran, 0 lost" % len(worker.ran()))
+    print("%d runs were repeats" % (len(worker.lines()) - len(worker.ran())),
+          file=sys.stderr)
+
+
+def switch_by_hand(sentinels, worker, services):
+    ask("sentinel-1", 26379, "SENTINEL", "FAILOVER", "weir")
+    eventually(lambda: all(named_by(one.name) == "redis-1"
+                           for one in sentinels), "redis-1 is named")
+    print("SENTINEL FAILOVER: sentinels name redis-1", flush=True)
+    subprocess.run(["weir", "add", "order.close", "--id", "last"], check=True,
+                   stdout=subprocess.DEVNULL,
+                   env={**os.environ, **services["producer"]["environment"]})
+    eventually(lambda: "last" in worker.ran(), "the last job ran")
+    print("worker: job last ran")
+
+
+def compose(is_tls=False):
+    services = load_compose(is_tls)
+    redis = start(services, "redis-1", "redis-2")
+    sentinels = start(services, "sentinel-1", "sentinel-2", "sentinel-3")
+    eventually(lambda: are_ready(sentinels), "the servers know each other")
+    worker, producer = start(services, "worker", "producer")
+    print("started " + " ".join(services), flush=True)
+    lose_primary(redis[0], sentinels, worker)
+    producer.process.wait(PATIENCE)
+    print("producer: " + producer.said().splitlines()[-1])
+    tell_losses(worker, {str(number) for number in range(1, 1001)})
+    names.set("redis-1", 1)
+    redis[0].start()
+    eventually(lambda: is_replica("redis-1"), "redis-1 is a replica")
+    print("redis-1 is back, as a replica", flush=True)
+    switch_by_hand(sentinels, worker, services)
+    print("worker: stopped, exit code %d" % worker.stop())
+
+
 # --- kubernetes.yaml ----------------------------------------------------------------
 
 def load_kubernetes():
     """Its containers by name; what volumes hold is where they are mounted."""
-    with open(os.path.join(HERE, "kubernetes.yaml"), encoding="utf-8") as file:
-        kinds = {part["kind"]: part for part in yaml.safe_load_all(file)}
+    kinds = {part["kind"]: part
+             for part in yaml.safe_load_all(read("kubernetes.yaml"))}
     pod = kinds["Deployment"]["spec"]["template"]["spec"]
     files = {"configMap": kinds["ConfigMap"]["data"],
              "secret": kinds["Secret"]["stringData"], "emptyDir": {}}
@@ -159,13 +282,6 @@ def load_kubernetes():
                 write(os.path.join(mount["mountPath"], name), text)
     os.environ["REDISCLI_AUTH"] = kinds["Secret"]["stringData"]["password"]
     return {container["name"]: container for container in pod["containers"]}
-
-
-def tell_losses(worker, wanted):
-    eventually(lambda: wanted <= worker.ran(), "all jobs ran")
-    print("worker: %d jobs ran, 0 lost" % len(worker.ran()))
-    print("%d runs were repeats" % (len(worker.lines()) - len(worker.ran())),
-          file=sys.stderr)
 
 
 def start_redis(number, *args):
@@ -240,7 +356,8 @@ def kubernetes():
 
 
 if __name__ == "__main__":
-    parts = {"kubernetes": kubernetes}
+    parts = {"compose": compose, "tls": lambda: compose(is_tls=True),
+             "kubernetes": kubernetes}
     if len(sys.argv) != 2 or sys.argv[1] not in parts:
         raise SystemExit(__doc__)
     enter()

@@ -22,6 +22,7 @@ inside() { # ROOT SCRIPT [FROM TO]...
     unshare --mount --pid --fork --kill-child bash -euc '
         root=$1 script=$2
         shift 2
+        mount --bind "$root" "$root" # so that mounts may be made within
         mount -t proc proc "$root/proc"
         for (( ; $# > 0; )); do
             mkdir -p "$root$2"
