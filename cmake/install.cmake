@@ -119,7 +119,8 @@ install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml")
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml"
+    PATTERN "*.conf")
 
 # --- the Debian package --------------------------------------------------------
 set(CPACK_PACKAGE_NAME weir)
