@@ -36,7 +36,7 @@ def enter():
         return
     os.environ[INSIDE] = "1"
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    os.execvp("unshare", ["unshare", *user, "--net", "--mount", "--pid",
+    os.execvp("unshare", ["unshare", *user, "--net", "--pid", "--mount-proc",
                           "--fork", "--kill-child", sys.executable, "-B",
                           *sys.argv])
 

@@ -18,7 +18,7 @@ def page():
 
 def may_be_isolated():
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    done = subprocess.run(["unshare", *user, "--net", "--mount", "--pid",
+    done = subprocess.run(["unshare", *user, "--net", "--pid", "--mount-proc",
                            "--fork", "true"], capture_output=True, text=True)
     if done.returncode != 0:
         print("not checked: this machine gives nobody a network of his own: "
