@@ -380,21 +380,21 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
 
 static void send_call(struct weir__add_call *call, size_t len)
 {
-    struct weir__bounded *shared = call->adds->topic->shared;
+    struct weir__store_topic *topic = &call->adds->topic->base;
     struct weir__buf bytes = {0};
     char seq[WEIR__SEQ_LEN];
 
-    call->request.store = shared->store;
+    call->request.store = topic->store;
     call->request.done = on_added;
-    if (!weir__call_slot_take(shared->store, &call->call_slot)) {
+    if (!weir__call_slot_take(topic->store, &call->call_slot)) {
         call->request.done = on_no_call_slot;
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
-    weir__seq_next(&shared->store->seqs, 0, seq);
-    call->number = shared->store->seqs.last;
+    weir__seq_next(&topic->store->seqs, 0, seq);
+    call->number = topic->store->seqs.last;
     write_call(&bytes, call, len);
-    weir__redis_send(shared->store, &bytes, &weir__script_bounded_add,
+    weir__place_send(topic->place, &bytes, &weir__script_bounded_add,
                      WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
 }
 
@@ -483,7 +483,7 @@ static void on_waited(struct weir__request *request, int code,
         weir__bounded_flush_adds(topic);
     else
         weir__bounded_fail_adds(&topic->base, code);
-    weir__conn_flush(topic->base.store->commands);
+    weir__place_flush(topic->base.place);
 }
 
 /* Events are named by the server's time. They gather until there is one, and as
@@ -505,7 +505,7 @@ void weir__bounded_flush_adds(struct weir__bounded_topic *topic)
 
     if (topic->adds == NULL || topic->base.store->is_closed)
         return;
-    if (!topic->base.store->is_up) {
+    if (!topic->base.place->server->is_up) {
         wait_for_connection(topic);
         return;
     }

@@ -362,7 +362,7 @@ static bool tries_again(struct weir__bounded_claim *claim)
     topic->base.wants_claim = true;
     weir__mem_free(claim);
     weir__bounded_flush_claim(topic);
-    weir__conn_flush(topic->base.store->commands);
+    weir__place_flush(topic->base.place);
     return true;
 }
 
@@ -501,7 +501,7 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     write_claim(&bytes, topic, claim->room == 0);
     if (claim->room > 0)
         topic->offer_count = 0; /* the reply brings others */
-    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_claim,
+    weir__place_send(topic->base.place, &bytes, &weir__script_bounded_claim,
                      WEIR__SEND_HERE |
                          weir__send_bodies(topic->base.claim.room),
                      &claim->request);

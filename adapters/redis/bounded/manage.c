@@ -95,7 +95,7 @@ static void send_page(struct list_request *list)
     weir__resp_int(&bytes, is_running);
     for (size_t i = 0; i < list->count; i++)
         weir__resp_str(&bytes, list->names[i]);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_list,
+    weir__place_send(topic->base.place, &bytes, &weir__script_bounded_list,
                      WEIR__SEND_AGAIN | weir__send_bodies(list->left),
                      &list->request);
 }
@@ -160,7 +160,7 @@ static void on_listed(struct weir__request *request, int code,
     if (code == WEIR_OK && (list->count > 0 || list->has_named) &&
         list->left > 0 && list->state != WEIR_JOB_SCHEDULED) {
         send_page(list);
-        weir__conn_flush(list->topic->base.store->commands);
+        weir__place_flush(list->topic->base.place);
         return;
     }
     list->fn(code, NULL, list->arg);
@@ -229,7 +229,7 @@ static void send_purge(struct purge_request *purge,
     weir__resp_int(&bytes, PURGE_GROUPS);
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++)
         weir__resp_bytes(&bytes, group);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_purge,
+    weir__place_send(topic->base.place, &bytes, &weir__script_bounded_purge,
                      WEIR__SEND_AGAIN, &purge->request);
 }
 
@@ -250,7 +250,7 @@ static void on_purged(struct weir__request *request, int code,
         weir__topic_log_aside(&purge->topic->base, reply, 1);
         if (reply->elements > 1) {
             send_purge(purge, reply);
-            weir__conn_flush(purge->topic->base.store->commands);
+            weir__place_flush(purge->topic->base.place);
             return;
         }
     }

@@ -183,7 +183,7 @@ void weir__bounded_start(struct weir__store_topic *base, struct weir__run *run)
     weir__prefix_keys(&bytes, &topic->base.prefix, "lease out");
     weir__resp_int(&bytes, 0);
     write_lease(&bytes, lease);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_renew,
+    weir__place_send(topic->base.place, &bytes, &weir__script_bounded_renew,
                      WEIR__SEND_AGAIN, &lease->start);
 }
 
@@ -340,7 +340,7 @@ static void send_call(struct settle_call *call)
          lease = lease->next_spent)
         write_verdicts(&bytes, lease);
     call->request.done = on_settled;
-    weir__redis_send(topic->base.store, &bytes, &weir__script_bounded_settle,
+    weir__place_send(topic->base.place, &bytes, &weir__script_bounded_settle,
                      flags, &call->request);
 }
 

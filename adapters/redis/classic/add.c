@@ -109,7 +109,6 @@ void weir__classic_fail_adds(struct weir__store_topic *base, int code)
 
 void weir__classic_flush_adds(struct weir__classic_topic *topic)
 {
-    struct weir__classic *shared = topic->shared;
     struct weir__classic_push *push = topic->push;
     struct weir__buf bytes = {0};
 
@@ -125,7 +124,7 @@ void weir__classic_flush_adds(struct weir__classic_topic *topic)
     weir__resp_int(&bytes, weir__classic_delay_ms(topic));
     weir__buf_append(&bytes, push->args.ptr, push->args.len);
     push->request.done = on_pushed;
-    weir__redis_send(shared->store, &bytes, &weir__script_classic_push,
+    weir__place_send(topic->base.place, &bytes, &weir__script_classic_push,
                      WEIR__SEND_ONCE, &push->request);
 }
 

@@ -266,9 +266,9 @@ static void poll_topic(struct weir__classic_topic *topic)
         weir__resp_str(&bytes, topic->consumers[i]->owner);
     }
     topic->is_polling =
-        weir__conn_send(shared->store->commands, &bytes,
-                        &weir__script_classic_poll, WEIR__SEND_HERE, on_polled,
-                        topic) == WEIR_OK;
+        weir__place_command(topic->base.place, &bytes,
+                            &weir__script_classic_poll, WEIR__SEND_HERE,
+                            on_polled, topic) == WEIR_OK;
 }
 
 /* While a handler holds the loop, and no consumer polls. */
@@ -328,7 +328,7 @@ static void on_poll(struct ev_loop *loop, ev_timer *timer, int events)
     timer->repeat = gap_of(topic);
     ev_timer_again(loop, timer);
     poll_topic(topic);
-    weir__conn_flush(topic->base.store->commands);
+    weir__place_flush(topic->base.place);
 }
 
 /* --- topics --------------------------------------------------------------- */

@@ -437,7 +437,7 @@ static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
         .seed = shared->store->options.seed + 2 + topic->consumer_count,
         .wait_ms = shared->store->options.wait_ms,
         .log = &shared->quiet,
-        .lead = shared->store->commands,
+        .lead = topic->base.place->server->commands,
         .depth = shared->store->options.depth,
     };
 

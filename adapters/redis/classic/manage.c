@@ -105,7 +105,7 @@ int weir__classic_list(struct weir__store_topic *base,
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked meta");
     weir__resp_str(&bytes, weir_job_state_name(state));
     weir__resp_int(&bytes, limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_list,
+    weir__place_send(topic->base.place, &bytes, &weir__script_classic_list,
                      WEIR__SEND_AGAIN | weir__send_bodies(limit),
                      &request->request);
     return WEIR_OK;
@@ -151,7 +151,7 @@ int weir__classic_purge(struct weir__store_topic *base, enum weir__purge what,
     request->arg = arg;
     weir__resp_eval(&bytes, &weir__script_classic_purge, 4, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked alive meta");
-    weir__redis_send(topic->base.store, &bytes, &weir__script_classic_purge,
+    weir__place_send(topic->base.place, &bytes, &weir__script_classic_purge,
                      WEIR__SEND_AGAIN, &request->request);
     return WEIR_OK;
 }

@@ -151,9 +151,9 @@ static void send_back(struct weir__consumer *consumer)
     begin_settle(&bytes, consumer, "back");
     weir__resp_str(&bytes, "");
     weir__resp_bytes(&bytes, weir__slice_of(message->bytes, message->len));
-    rc = weir__conn_send(consumer->topic->base.store->commands, &bytes,
-                         &weir__script_classic_settle, flags, on_settled,
-                         consumer);
+    rc = weir__place_command(consumer->topic->base.place, &bytes,
+                             &weir__script_classic_settle, flags, on_settled,
+                             consumer);
     if (rc < 0)
         weir__consumer_lost(consumer, "settle", rc, NULL);
 }

@@ -142,7 +142,7 @@ int weir__delay_add(struct weir__store_topic *base,
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (shared->collected + weir__conn_queued(shared->store->commands) >
+    if (shared->collected + weir__place_queued(topic->base.place) >
         UNANSWERED_MAX)
         return WEIR_EFULL;
     adds = adds_of(topic);
@@ -250,18 +250,17 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
 static void send_call(struct add_call *call)
 {
     struct weir__delay_topic *topic = call->adds->topic;
-    struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
 
     for (size_t i = 0; i < call->planned_count; i++) {
         (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
                                        &call->adds->items,
                                        &call->planned_packs[i]);
-        weir__redis_send(shared->store, &bytes, NULL,
+        weir__place_send(topic->base.place, &bytes, NULL,
                          WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
     }
     write_call(&bytes, call);
-    weir__redis_send(shared->store, &bytes, &weir__script_delay_add,
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_add,
                      WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
 }
 
@@ -451,7 +450,7 @@ static void on_limits(struct weir__request *request, int code,
         weir__delay_fail_adds(&topic->base, code);
         return;
     }
-    topic->limits_of = topic->base.store->connections;
+    topic->limits_of = topic->base.place->server->connection;
     weir__delay_flush_adds(topic);
 }
 
@@ -459,18 +458,18 @@ static void on_limits(struct weir__request *request, int code,
  * then wait unsent, and as long as this question does. Its answer flushes. */
 static bool knows_limits(struct weir__delay_topic *topic)
 {
-    const struct weir__redis *store = topic->base.store;
+    const struct weir__server *server = topic->base.place->server;
     struct weir__buf bytes = {0};
 
     if (topic->asks_limits ||
-        (store->is_up && topic->limits_of == store->connections))
+        (server->is_up && topic->limits_of == server->connection))
         return !topic->asks_limits;
     topic->limits.request.done = on_limits;
     topic->limits.topic = topic;
     topic->asks_limits = true;
     weir__prefix_command(&bytes, &topic->base.prefix, 3, "HMGET", "options");
     weir__resp_str(&bytes, "max_body");
-    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &topic->limits.request);
     return false;
 }

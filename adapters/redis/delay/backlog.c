@@ -112,9 +112,8 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
 
 bool weir__backlog_is_crowded(const struct weir__delay_topic *topic)
 {
-    const struct weir__redis *base = topic->base.store;
-
-    return !base->is_closed && weir__conn_queued(base->commands) > QUEUED_MAX;
+    return !topic->base.store->is_closed &&
+           weir__place_queued(topic->base.place) > QUEUED_MAX;
 }
 
 void weir__backlog_add(struct weir__settle *settle)
@@ -135,7 +134,8 @@ bool weir__backlog_push(struct weir__settle *settle,
         settle->verdicts + settle->backs == 0 || topic->base.store->is_closed)
         return false;
     if (settle->packs == 0)
-        weir__conn_take_back(topic->base.store->commands, &settle->copies[0]);
+        weir__conn_take_back(topic->base.place->server->commands,
+                             &settle->copies[0]);
     append(settle, class == WEIR__ERROR_DENIED
                        ? jitter_ms(topic->shared, DENIED_MS)
                        : next_ms(topic));
@@ -164,7 +164,7 @@ void weir__backlog_release(struct weir__delay_topic *topic)
     if (topic->backlog != NULL)
         arm(topic, FIRST_MS);
     if (!topic->base.store->is_closed)
-        weir__conn_flush(topic->base.store->commands);
+        weir__place_flush(topic->base.place);
 }
 
 static void on_backlog_timer(struct ev_loop *loop, ev_timer *timer, int events)
@@ -181,7 +181,7 @@ static void on_backlog_timer(struct ev_loop *loop, ev_timer *timer, int events)
     }
     weir__leases_renew(&topic->base, topic->base.claim.lease_ms);
     weir__settle_send(take_first(topic));
-    weir__conn_flush(topic->base.store->commands);
+    weir__place_flush(topic->base.place);
 }
 
 void weir__backlog_init(struct weir__delay_topic *topic)

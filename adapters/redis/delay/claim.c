@@ -277,7 +277,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__claim_write_server(&bytes, &topic->base);
-    weir__redis_send(shared->store, &bytes, &weir__script_delay_claim,
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_claim,
                      WEIR__SEND_HERE, &claim->request);
     weir__early_fetch_send(topic);
 }

@@ -164,7 +164,7 @@ static int delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
     weir__resp_eval(&bytes, &weir__script_delay_stats, 4, 1);
     weir__prefix_keys(&bytes, &base->prefix, "wait meta dead relay");
     weir__resp_int(&bytes, MOST_NODES);
-    weir__redis_send(base->store, &bytes, &weir__script_delay_stats,
+    weir__place_send(base->place, &bytes, &weir__script_delay_stats,
                      WEIR__SEND_AGAIN, &stats->request);
     return WEIR_OK;
 }

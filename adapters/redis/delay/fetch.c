@@ -95,7 +95,7 @@ static void open_fetchers(struct weir__delay *shared)
         .wait_ms = options->wait_ms,
         .log = options->log,
         .is_beside = true,
-        .lead = shared->store->commands,
+        .lead = shared->store->server.commands,
         .depth = options->depth,
     };
 
@@ -136,8 +136,8 @@ static void send_fetch(struct weir__delay_lease *lease,
                           lease->packs[i].first->name);
     lease->by_fetcher = fetcher != NULL;
     if (fetcher == NULL) {
-        weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN | bodies,
-                         &lease->request);
+        weir__place_send(lease->topic->base.place, &bytes, NULL,
+                         WEIR__SEND_AGAIN | bodies, &lease->request);
         return;
     }
     weir__redis_send_by(store, fetcher, &bytes, NULL, WEIR__SEND_ONCE | bodies,
@@ -487,7 +487,7 @@ void weir__early_fetch_send(struct weir__delay_topic *topic)
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "MGET");
     weir__prefix_pack(&bytes, &topic->base.prefix, early->seq);
-    weir__redis_send(topic->base.store, &bytes, NULL,
+    weir__place_send(topic->base.place, &bytes, NULL,
                      WEIR__SEND_ONCE | weir__send_bodies(1), &early->request);
 }
 

@@ -137,7 +137,7 @@ static void fetch(struct job_request *job)
         weir__resp_str(&bytes, "GET");
         weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
     }
-    weir__redis_send(job->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(job->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &job->request);
 }
 
@@ -245,7 +245,7 @@ static void request_slot(struct job_request *job)
     weir__resp_str(&bytes, job->slot_text);
     weir__resp_str(&bytes, job->topic->base.name);
     write_when(&bytes, job);
-    weir__redis_send(job->topic->base.store, &bytes, &weir__script_delay_slot,
+    weir__place_send(job->topic->base.place, &bytes, &weir__script_delay_slot,
                      flags_of(job), &job->request);
 }
 
@@ -296,7 +296,7 @@ static void look_up(struct job_request *job)
     job->request.done = on_index;
     weir__prefix_command(&bytes, &job->topic->base.prefix, 3, "HGET", "ids");
     weir__resp_str(&bytes, job->id);
-    weir__redis_send(job->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(job->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &job->request);
 }
 

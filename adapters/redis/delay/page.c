@@ -30,7 +30,7 @@ static void send_command(struct weir__pages *pages, struct weir__buf *bytes,
                                       const struct redisReply *))
 {
     pages->request.done = done;
-    weir__redis_send(pages->topic->base.store, bytes, NULL,
+    weir__place_send(pages->topic->base.place, bytes, NULL,
                      WEIR__SEND_AGAIN | weir__send_bodies(pages->count),
                      &pages->request);
 }

@@ -76,7 +76,7 @@ static void request_dead(struct purge *purge)
     else
         weir__resp_int(&bytes, purge->latest_ms);
     weir__resp_int(&bytes, DEAD_STEP);
-    weir__redis_send(purge->topic->base.store, &bytes,
+    weir__place_send(purge->topic->base.place, &bytes,
                      &weir__script_delay_forget, WEIR__SEND_AGAIN,
                      &purge->request);
 }
@@ -145,7 +145,7 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
             weir__prefix_key(&bytes, prefix, "p:"); /* none is looked at */
     for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         weir__resp_bytes(&bytes, name);
-    weir__redis_send(purge->topic->base.store, &bytes,
+    weir__place_send(purge->topic->base.place, &bytes,
                      &weir__script_delay_purge, WEIR__SEND_AGAIN,
                      &purge->request);
 }
@@ -186,7 +186,7 @@ static void request_nodes(struct purge *purge)
                          purge->is_running ? "run" : "wait");
     weir__resp_int(&bytes, 0);
     weir__resp_int(&bytes, NODES - 1);
-    weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(purge->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &purge->request);
 }
 
@@ -236,7 +236,7 @@ static void request_counters(struct purge *purge)
                          "meta");
     for (size_t i = 0; i < COUNT; i++)
         weir__resp_str(&bytes, fields[i]);
-    weir__redis_send(purge->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(purge->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &purge->request);
 }
 

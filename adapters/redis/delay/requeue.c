@@ -79,7 +79,7 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
 
     (void)weir__planned_pack_stage(&bytes, &topic->base.prefix, &requeue->items,
                                    planned);
-    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
     weir__buf_reset(died);
     weir__pack_array(died, planned->count);
     for (size_t i = 0; i < planned->count; i++)
@@ -97,7 +97,7 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
     call->request.done = on_requeued;
     call->requeue = requeue;
     requeue->out++;
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_requeue,
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_requeue,
                      WEIR__SEND_AGAIN, &call->request);
 }
 
@@ -216,7 +216,7 @@ static bool begin_one(struct requeue *requeue, struct weir_slice id)
     weir__prefix_command(&bytes, &pages->topic->base.prefix, 3, "ZSCORE",
                          "dead");
     weir__resp_bytes(&bytes, id);
-    weir__redis_send(pages->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(pages->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &pages->request);
     return true;
 }

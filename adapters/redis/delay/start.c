@@ -49,7 +49,7 @@ void weir__delay_start(struct weir__store_topic *base, struct weir__run *run)
     weir__resp_bytes(&bytes, weir__slice_of(node->name, sizeof(node->name)));
     weir__resp_int(&bytes, (int64_t)lease->base.token);
     weir__resp_str(&bytes, topic->base.store->worker);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_start,
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_start,
                      WEIR__SEND_AGAIN, &node->start);
 }
 
@@ -115,7 +115,7 @@ static void on_recalled(struct weir__request *request, int code,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "GET");
     weir__prefix_pack(&bytes, &recall->topic->base.prefix, recall->node);
-    weir__redis_send(recall->topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(recall->topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &recall->request);
 }
 
@@ -132,6 +132,6 @@ void weir__delay_recall(struct weir__delay_topic *topic)
     weir__resp_eval(&bytes, &weir__script_delay_recall, 3, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
     weir__resp_str(&bytes, topic->base.store->worker);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_delay_recall,
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_recall,
                      WEIR__SEND_ONCE, &recall->request);
 }

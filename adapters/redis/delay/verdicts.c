@@ -49,7 +49,7 @@ static void send_copy(struct weir__settle *settle, size_t index,
 
     weir__buf_append(&bytes, copy->ptr, copy->len);
     bytes.failed = bytes.failed || copy->failed;
-    weir__redis_send(settle->topic->base.store, &bytes,
+    weir__place_send(settle->topic->base.place, &bytes,
                      request == NULL ? NULL : &weir__script_delay_settle,
                      WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
@@ -60,7 +60,7 @@ void weir__settle_send(struct weir__settle *settle)
 {
     settle->topic->settles_out++;
     if (settle->packs == 0) {
-        weir__redis_send(settle->topic->base.store, &settle->copies[0],
+        weir__place_send(settle->topic->base.place, &settle->copies[0],
                          &weir__script_delay_settle,
                          WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                          &settle->request);
@@ -170,7 +170,7 @@ static void note_rest(struct weir__settle *settle,
             weir__relays_note_length(&topic->outbox, number);
     }
     if (settle->out_count > 0)
-        weir__conn_flush(topic->base.store->commands);
+        weir__place_flush(topic->base.place);
 }
 
 /* The others came to nothing. */
@@ -424,7 +424,7 @@ static bool gathers(const struct weir__delay_topic *topic)
     return topic->settles_out > 0 && topic->endings.count == 0 &&
            topic->touched_slots < WEIR__SLOTS_PER_CALL &&
            !topic->base.wants_claim &&
-           weir__conn_is_ready(topic->base.store->commands);
+           weir__conn_is_ready(topic->base.place->server->commands);
 }
 
 void weir__delay_flush_settles(struct weir__delay_topic *topic)

@@ -60,7 +60,7 @@ static void send_add(struct weir__external_add *add)
     }
     weir__resp_bytes(&bytes, weir__slice_of(add->json, add->len));
     add->request.done = on_added;
-    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_ONCE,
+    weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_ONCE,
                      &add->request);
 }
 
@@ -95,7 +95,7 @@ static void note_kind(struct weir__external_topic *topic)
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta");
     weir__resp_str(&bytes, "kind");
     weir__resp_str(&bytes, topic->is_stream ? "stream" : "list");
-    weir__redis_send(topic->base.store, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
 }
 
 static void on_found(struct weir__request *request, int code,
@@ -116,7 +116,7 @@ static void on_found(struct weir__request *request, int code,
     }
     topic->found_ns = weir__redis_now_ns(topic->base.store);
     weir__external_flush_adds(topic);
-    weir__conn_flush(topic->base.store->commands);
+    weir__place_flush(topic->base.place);
 }
 
 static bool is_found(struct weir__external_topic *topic)

@@ -320,7 +320,7 @@ void weir__external_flush_claim(struct weir__external_topic *topic)
         return;
     }
     write_claim(&bytes, topic);
-    weir__redis_send(topic->base.store, &bytes,
+    weir__place_send(topic->base.place, &bytes,
                      topic->is_stream ? &weir__script_external_claim_stream
                                       : &weir__script_external_claim_list,
                      WEIR__SEND_HERE | weir__send_bodies(room_of(topic)),
@@ -391,6 +391,6 @@ void weir__external_start(struct weir__store_topic *base, struct weir__run *run)
     weir__prefix_keys(&bytes, &topic->base.prefix, "run past");
     weir__resp_int(&bytes, (int64_t)run->token);
     weir__resp_bytes(&bytes, run->id);
-    weir__redis_send(topic->base.store, &bytes, &weir__script_external_start,
+    weir__place_send(topic->base.place, &bytes, &weir__script_external_start,
                      WEIR__SEND_AGAIN, &entry->start);
 }

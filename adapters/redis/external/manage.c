@@ -24,7 +24,7 @@ void weir__external_find(struct weir__external_topic *topic,
 
     weir__resp_eval(&bytes, &weir__script_external_find, 2, 0);
     weir__prefix_keys(&bytes, &topic->base.prefix, "meta options");
-    weir__redis_send(topic->base.store, &bytes, &weir__script_external_find,
+    weir__place_send(topic->base.place, &bytes, &weir__script_external_find,
                      WEIR__SEND_AGAIN, request);
 }
 
@@ -91,9 +91,9 @@ static void on_stats_found(struct weir__request *request, int code,
                       "meta wait run dead auto relay");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
-    weir__redis_send(request->store, &bytes, &weir__script_external_stats,
+    weir__place_send(topic->base.place, &bytes, &weir__script_external_stats,
                      WEIR__SEND_AGAIN, request);
-    weir__conn_flush(request->store->commands);
+    weir__place_flush(topic->base.place);
 }
 
 int weir__external_stats(struct weir__store_topic *base, weir_stats_fn fn,
@@ -211,7 +211,7 @@ static void on_listed(struct weir__request *request, int code,
 
 static void send_list(struct call *call)
 {
-    struct weir__redis *store = call->topic->base.store;
+    struct weir__place *at = call->topic->base.place;
     struct weir__buf bytes = {0};
 
     call->request.done = on_listed;
@@ -222,10 +222,10 @@ static void send_list(struct call *call)
     weir__resp_str(&bytes, call->place.group);
     weir__resp_str(&bytes, weir_job_state_name(call->state));
     weir__resp_int(&bytes, (int64_t)call->limit);
-    weir__redis_send(store, &bytes, &weir__script_external_list,
+    weir__place_send(at, &bytes, &weir__script_external_list,
                      WEIR__SEND_AGAIN | weir__send_bodies(call->limit),
                      &call->request);
-    weir__conn_flush(store->commands);
+    weir__place_flush(at);
 }
 
 int weir__external_list(struct weir__store_topic *topic,
@@ -273,9 +273,9 @@ static void send_step(struct call *call)
         weir__resp_bytes(&bytes, weir__slice_of(call->id, call->id_len));
         weir__resp_int(&bytes, call->forgets);
     }
-    weir__redis_send(call->topic->base.store, &bytes, call->script,
+    weir__place_send(call->topic->base.place, &bytes, call->script,
                      WEIR__SEND_AGAIN, &call->request);
-    weir__conn_flush(call->topic->base.store->commands);
+    weir__place_flush(call->topic->base.place);
 }
 
 static void on_step(struct weir__request *request, int code,

@@ -284,7 +284,7 @@ static void note_outbox(struct weir__external_call *call,
     leave_call_slots(call);
     if (weir__reply_int(reply, 2, &length))
         weir__relays_note_length(&call->topic->outbox, length);
-    weir__conn_flush(call->request.store->commands);
+    weir__place_flush(call->topic->base.place);
 }
 
 static void on_settled(struct weir__request *request, int code,
@@ -367,7 +367,7 @@ static bool stage_moves(struct weir__external_call *call)
         weir__topic_register(&planned.target->base);
         (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
                                        &planned);
-        weir__redis_send(store, &bytes, NULL,
+        weir__place_send(call->topic->base.place, &bytes, NULL,
                          WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
     }
     return true;
@@ -421,17 +421,17 @@ static void write_call(struct weir__buf *bytes,
 /* Counts of auto-ack must not be taken twice: those calls go once. */
 static void send_call(struct weir__external_call *call)
 {
-    struct weir__redis *store = call->topic->base.store;
     struct weir__buf bytes = {0};
 
-    call->request.store = store;
+    call->request.store = call->topic->base.store;
     call->request.done = on_settled;
     if (call->is_broken || !stage_moves(call)) {
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
     write_call(&bytes, call);
-    weir__redis_send(store, &bytes, &weir__script_external_settle,
+    weir__place_send(call->topic->base.place, &bytes,
+                     &weir__script_external_settle,
                      call->autos > 0 ? WEIR__SEND_ONCE
                                      : WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                      &call->request);

@@ -37,7 +37,7 @@ static bool connect(struct weir__external_topic *topic)
         .seed = options->seed + 1,
         .reply_ms = (BLOCK_S + SLACK_S) * 1000,
         .log = options->log,
-        .lead = topic->base.store->commands,
+        .lead = topic->base.place->server->commands,
         .depth = options->depth,
     };
 

@@ -72,8 +72,8 @@ static void write_server(struct weir__buf *buf,
                          const char *identity)
 {
     char text[WEIR__IDENTITY_LEN + 32];
-    bool is_known =
-        identity[0] != '\0' && topic->token_of == topic->store->connections;
+    bool is_known = identity[0] != '\0' &&
+                    topic->token_of == topic->place->server->connection;
 
     if (is_known || topic->last_token == 0)
         (void)snprintf(text, sizeof(text), "%s", identity); /* fits */
@@ -86,7 +86,8 @@ static void write_server(struct weir__buf *buf,
 void weir__claim_write_server(struct weir__buf *buf,
                               const struct weir__store_topic *topic)
 {
-    write_server(buf, topic, weir__conn_identity(topic->store->commands));
+    write_server(buf, topic,
+                 weir__conn_identity(topic->place->server->commands));
 }
 
 void weir__claim_write_floor(struct weir__buf *buf,
@@ -97,7 +98,7 @@ void weir__claim_write_floor(struct weir__buf *buf,
 
 void weir__claim_note_token(struct weir__store_topic *topic, uint64_t token)
 {
-    topic->token_of = topic->store->connections;
+    topic->token_of = topic->place->server->connection;
     if (token > topic->last_token && token < TOKEN_END)
         topic->last_token = token;
 }
@@ -197,7 +198,7 @@ static void send_renewal(struct weir__store_topic *topic,
     renew->request.done = on_renewed;
     renew->topic = topic;
     weir__buf_append(&bytes, call.ptr, call.len);
-    weir__redis_send(topic->store, &bytes, script, WEIR__SEND_AGAIN,
+    weir__place_send(topic->place, &bytes, script, WEIR__SEND_AGAIN,
                      &renew->request);
 }
 

@@ -30,10 +30,11 @@ void weir__redis_number_by_chance(struct weir__redis *store)
 
 /* The server gives the number of a connection once, each server from 1 on: so
  * those of the server before this one are moved somewhere else. */
-static void take_number(struct weir__redis *store)
+static void take_number(const struct weir__server *server)
 {
-    int64_t client = weir__conn_client_id(store->commands);
-    const char *identity = weir__conn_identity(store->commands);
+    struct weir__redis *store = server->store;
+    int64_t client = weir__conn_client_id(server->commands);
+    const char *identity = weir__conn_identity(server->commands);
 
     if (client == 0 || identity[0] == '\0')
         weir__redis_number_by_chance(store);
@@ -42,9 +43,10 @@ static void take_number(struct weir__redis *store)
 }
 
 /* Where it may not be asked names do not tell the time. */
-static void take_clock(struct weir__redis *store)
+static void take_clock(const struct weir__server *server)
 {
-    int64_t ms = weir__conn_server_ms(store->commands);
+    struct weir__redis *store = server->store;
+    int64_t ms = weir__conn_server_ms(server->commands);
 
     if (ms != 0)
         store->ahead_ms = ms - weir__redis_now_ns(store) / 1000000;
@@ -61,20 +63,21 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
     weir__resp_str(&bytes, "SADD");
     weir__topics_key(&bytes, store);
     weir__resp_str(&bytes, name);
-    weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
-                     request);
+    weir__place_send(&store->place, &bytes, NULL,
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
 
 void weir__topic_register(struct weir__store_topic *topic)
 {
     struct weir__redis *store = topic->store;
+    uint64_t connection = topic->place->server->connection;
     int64_t now_ns = weir__redis_now_ns(store);
 
-    if (topic->registered == store->connections &&
+    if (topic->registered == connection &&
         now_ns - topic->registered_ns < REGISTER_NS)
         return;
     weir__redis_register_for(store, topic->name, NULL);
-    topic->registered = store->connections;
+    topic->registered = connection;
     topic->registered_ns = now_ns;
 }
 
@@ -82,50 +85,57 @@ void weir__topic_register(struct weir__store_topic *topic)
 
 /* What was not sent yet waits for the next one, from now on: not only when what
  * was sent is given up. */
-static void on_lost(struct weir__redis *store)
+static void on_lost(struct weir__server *server)
 {
-    store->down_ns = weir__redis_now_ns(store);
-    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+    server->down_ns = weir__redis_now_ns(server->store);
+    for (struct weir__store_topic *topic = server->store->topics; topic != NULL;
          topic = topic->next)
-        weir__topic_mark(topic);
+        if (topic->place->server == server)
+            weir__topic_mark(topic);
 }
 
 /* Leases of other workers may have run out meanwhile, as ours did. */
-static void calm_down(struct weir__redis *store)
+static void calm_down(const struct weir__server *server,
+                      struct weir__store_topic *topic)
 {
-    int64_t ns = weir__redis_now_ns(store) - store->down_ns;
+    int64_t ns = weir__redis_now_ns(server->store) - server->down_ns;
 
-    for (struct weir__store_topic *topic = store->topics;
-         store->down_ns != 0 && topic != NULL; topic = topic->next)
-        if (topic->user != NULL && topic->claim.lease_ms > 0 &&
-            ns / 500000 > topic->claim.lease_ms)
-            weir__topic_calm(topic);
+    if (server->down_ns != 0 && topic->user != NULL &&
+        topic->claim.lease_ms > 0 && ns / 500000 > topic->claim.lease_ms)
+        weir__topic_calm(topic);
 }
 
-static void on_connected(struct weir__redis *store)
+static void on_connected(struct weir__server *server)
 {
+    struct weir__redis *store = server->store;
+
     store->connections++;
+    server->connection = store->connections;
     weir__sentinels_confirm(store->sentinels);
-    calm_down(store);
-    take_number(store);
-    take_clock(store);
+    take_number(server);
+    take_clock(server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
-         topic = topic->next)
+         topic = topic->next) {
+        if (topic->place->server != server)
+            continue;
+        calm_down(server, topic);
         if (topic->kind->connected != NULL)
             topic->kind->connected(topic);
-    weir__conn_flush(store->commands);
+    }
+    weir__conn_flush(server->commands);
 }
 
 static void on_commands(int code, const char *text, void *arg)
 {
-    struct weir__redis *store = arg;
-    bool was_up = store->is_up;
+    struct weir__server *server = arg;
+    struct weir__redis *store = server->store;
+    bool was_up = server->is_up;
 
-    store->is_up = code == WEIR_OK;
-    if (store->is_up)
-        on_connected(store);
+    server->is_up = code == WEIR_OK;
+    if (server->is_up)
+        on_connected(server);
     else if (was_up)
-        on_lost(store);
+        on_lost(server);
     store->events.connection(code, text, store->options.arg);
 }
 
@@ -141,7 +151,8 @@ static void wake(struct weir__store_topic *topic)
 
 static void on_wakes(int code, const char *text, void *arg)
 {
-    struct weir__redis *store = arg;
+    const struct weir__server *server = arg;
+    const struct weir__redis *store = server->store;
 
     if (code != WEIR_OK) {
         weir__log(store->options.log, WEIR_LEVEL_DEBUG,
@@ -151,7 +162,8 @@ static void on_wakes(int code, const char *text, void *arg)
     /* What was published while nobody listened is lost: look once. */
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
-        wake(topic);
+        if (topic->place->server == server)
+            wake(topic);
 }
 
 /* A topic, and behind a blank the name of its new pack where there is one. */
@@ -162,7 +174,8 @@ static void on_message(struct weir_slice payload, void *arg)
     size_t len = blank == NULL ? payload.len : (size_t)(blank - payload.ptr);
     struct weir_slice name = {payload.ptr, len};
     bool has_pack = payload.len == len + 1 + WEIR__SEQ_LEN;
-    struct weir__store_topic *topic = weir__redis_find(arg, name);
+    const struct weir__server *server = arg;
+    struct weir__store_topic *topic = weir__redis_find(server->store, name);
 
     for (; topic != NULL; topic = topic->next_in_bucket) {
         if (topic->user == NULL ||
@@ -177,6 +190,7 @@ static void on_message(struct weir_slice payload, void *arg)
 int weir__redis_connect(struct weir__redis *store)
 {
     const struct weir__redis_options *options = &store->options;
+    struct weir__server *server = &store->server;
     char channel[sizeof(store->worker) + WEIR__REDIS_PREFIX_CAP + 8];
     struct weir__conn_options conn = {
         .loop = options->loop,
@@ -188,7 +202,7 @@ int weir__redis_connect(struct weir__redis *store)
         .wants_identity = true,
         .was_lost = weir__redis_was_lost,
         .on_state = on_commands,
-        .arg = store,
+        .arg = server,
         .depth = options->depth,
     };
     int rc = WEIR_OK;
@@ -198,7 +212,7 @@ int weir__redis_connect(struct weir__redis *store)
     store->locator = weir__sentinels_locator(store->sentinels);
     conn.locator = store->locator;
     if (rc == WEIR_OK)
-        rc = weir__conn_open(&conn, &store->commands);
+        rc = weir__conn_open(&conn, &server->commands);
     if (rc != WEIR_OK)
         return rc;
     weir__wake_channel(channel, sizeof(channel), store);
@@ -207,7 +221,7 @@ int weir__redis_connect(struct weir__redis *store)
     conn.on_state = on_wakes;
     conn.on_message = on_message;
     conn.is_beside = true;
-    conn.lead = store->commands;
+    conn.lead = server->commands;
     conn.wants_identity = false;
-    return weir__conn_open(&conn, &store->wakes);
+    return weir__conn_open(&conn, &server->wakes);
 }

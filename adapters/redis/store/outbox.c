@@ -148,7 +148,7 @@ void weir__relays_sent(struct weir__relay *relay)
         send_on(next);
     else if (!is_own && box->old == 0 && box->goes_on)
         look(box);
-    weir__conn_flush(box->topic->store->commands);
+    weir__place_flush(box->topic->place);
 }
 
 bool weir__relays_send(struct weir__relays *box, struct weir_slice entry,
@@ -265,7 +265,7 @@ static void on_look(struct weir__request *request, int code,
         box->look_ns = 0; /* others may be behind them */
     }
     box->goes_on = box->old > 0;
-    weir__conn_flush(box->topic->store->commands);
+    weir__place_flush(box->topic->place);
 }
 
 static void look(struct weir__relays *box)
@@ -285,7 +285,7 @@ static void look(struct weir__relays *box)
     weir__prefix_key(&bytes, &topic->prefix, "relay");
     weir__resp_int(&bytes, LOOK_COUNT);
     weir__resp_str(&bytes, "WITHVALUES");
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_ONCE,
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_ONCE,
                      &looking->request);
 }
 
@@ -317,7 +317,7 @@ void weir__relays_ask_length(struct weir__relays *box,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "HLEN");
     weir__prefix_key(&bytes, &box->topic->prefix, "relay");
-    weir__redis_send(box->topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(box->topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      request);
 }
 
@@ -348,7 +348,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
         send_on(probes[i]);
     if (is_part || relay != NULL)
         arm(box);
-    weir__conn_flush(box->topic->store->commands);
+    weir__place_flush(box->topic->place);
 }
 
 void weir__relays_init(struct weir__relays *box,

@@ -111,6 +111,7 @@ int weir__relay_new(struct weir__relays *box, const char *seq,
         return WEIR_ENOMEM;
     relay->request.store = box->topic->store;
     relay->box = box;
+    relay->place = &box->topic->store->place;
     memcpy(relay->seq, seq, WEIR__SEQ_LEN);
     memcpy(relay->entry, entry.ptr, entry.len);
     rc = read_entry(relay, entry.len);
@@ -184,7 +185,7 @@ void weir__relay_remove(const struct weir__store_topic *topic,
     weir__resp_str(&bytes, "HDEL");
     weir__prefix_key(&bytes, &topic->prefix, "relay");
     weir__resp_bytes(&bytes, seq);
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, request);
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN, request);
 }
 
 static void on_removed(struct weir__request *request, int code,
@@ -212,7 +213,7 @@ static void on_pack_removed(struct weir__request *request, int code,
     relay->request.done = on_removed;
     weir__relay_remove(topic, weir__slice_of(relay->seq, WEIR__SEQ_LEN),
                        &relay->request);
-    weir__conn_flush(topic->store->commands);
+    weir__place_flush(topic->place);
 }
 
 /* The pack first: an entry without one has been sent. */
@@ -225,9 +226,9 @@ static void remove_entry(struct weir__relay *relay)
     weir__resp_str(&bytes, "DEL");
     weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
     relay->request.done = on_pack_removed;
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &relay->request);
-    weir__conn_flush(topic->store->commands);
+    weir__place_flush(topic->place);
 }
 
 /* --- jobs that the target cannot have ------------------------------------ */
@@ -295,9 +296,9 @@ static void keep_dead(struct weir__relay *relay, const char *why)
     weir__resp_int(&bytes, topic->options->max_dead);
     write_jobs(&bytes, relay, &pack, error);
     relay->request.done = on_removed;
-    weir__redis_send(topic->store, &bytes, topic->kind->undeliverable,
+    weir__place_send(topic->place, &bytes, topic->kind->undeliverable,
                      WEIR__SEND_AGAIN, &relay->request);
-    weir__conn_flush(topic->store->commands);
+    weir__place_flush(topic->place);
 }
 
 /* --- adding -------------------------------------------------------------- */
@@ -316,8 +317,7 @@ static void stage(const struct weir__relay *relay,
     weir__resp_str(&bytes, "PX");
     weir__resp_int(&bytes, WEIR__STAGED_MS);
     bytes.failed = bytes.failed || pack->failed;
-    weir__redis_send(relay->request.store, &bytes, NULL, WEIR__SEND_AGAIN,
-                     NULL);
+    weir__place_send(relay->place, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
 }
 
 /* What one call of the add script says. */
@@ -351,9 +351,9 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
     weir__resp_int(&bytes, (int64_t)add->header_len);
     weir__resp_bytes(&bytes, relay->when);
     weir__resp_bytes(&bytes, add->gone);
-    weir__redis_send(relay->request.store, &bytes, &weir__script_delay_add,
+    weir__place_send(relay->place, &bytes, &weir__script_delay_add,
                      WEIR__SEND_AGAIN, &relay->request);
-    weir__conn_flush(relay->request.store->commands);
+    weir__place_flush(relay->place);
 }
 
 /* What the add said. */
@@ -519,7 +519,7 @@ static void fetch(struct weir__relay *relay)
     weir__resp_str(&bytes, "GET");
     weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
     relay->request.done = on_pack;
-    weir__redis_send(topic->store, &bytes, NULL,
+    weir__place_send(topic->place, &bytes, NULL,
                      WEIR__SEND_AGAIN | weir__send_bodies(1), &relay->request);
 }
 

@@ -10,6 +10,7 @@
 struct weir__relay {
     struct weir__request request; /* first */
     struct weir__relays *box;
+    struct weir__place *place; /* of the target */
     struct weir__relay *next;
     uint32_t own_call_slot; /* of this process */
     bool is_own;

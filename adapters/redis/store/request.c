@@ -95,11 +95,30 @@ void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
         weir__redis_fail(request, rc);
 }
 
-void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
+void weir__place_send(struct weir__place *place, struct weir__buf *bytes,
                       const struct weir__script *script, unsigned flags,
                       struct weir__request *request)
 {
-    weir__redis_send_by(store, store->commands, bytes, script, flags, request);
+    weir__redis_send_by(place->server->store, place->server->commands, bytes,
+                        script, flags, request);
+}
+
+int weir__place_command(struct weir__place *place, struct weir__buf *bytes,
+                        const struct weir__script *script, unsigned flags,
+                        weir__reply_fn fn, void *arg)
+{
+    return weir__conn_send(place->server->commands, bytes, script, flags, fn,
+                           arg);
+}
+
+void weir__place_flush(struct weir__place *place)
+{
+    weir__conn_flush(place->server->commands);
+}
+
+size_t weir__place_queued(const struct weir__place *place)
+{
+    return weir__conn_queued(place->server->commands);
 }
 
 bool weir__redis_was_lost(const struct weir__script *script,

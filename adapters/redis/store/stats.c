@@ -122,7 +122,7 @@ void weir__topic_lateness(struct weir__store_topic *port,
         weir__resp_int(&bytes, (int64_t)i);
         weir__resp_int(&bytes, counts[i]);
     }
-    weir__redis_send(topic->store, &bytes, &weir__script_store_lateness,
+    weir__place_send(topic->place, &bytes, &weir__script_store_lateness,
                      WEIR__SEND_ONCE, NULL);
 }
 
@@ -214,7 +214,6 @@ void weir__stats_counted(struct weir__request *request, int code,
 {
     struct weir__stats_request *stats =
         (struct weir__stats_request *)request; /* first */
-    struct weir__redis *store = request->store;
     struct weir__buf bytes = {0};
 
     weir__topic_log_error(stats->topic, "stats", code, reply);
@@ -235,8 +234,9 @@ void weir__stats_counted(struct weir__request *request, int code,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "HGETALL");
     weir__prefix_key(&bytes, &stats->topic->prefix, "late");
-    weir__redis_send(store, &bytes, NULL, WEIR__SEND_AGAIN, &stats->request);
-    weir__conn_flush(store->commands);
+    weir__place_send(stats->topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &stats->request);
+    weir__place_flush(stats->topic->place);
 }
 
 struct weir__stats_request *weir__stats_new(struct weir__store_topic *topic,
@@ -264,7 +264,7 @@ int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
         return WEIR_ENOMEM;
     weir__resp_eval(&bytes, kind->stats_script, kind->stats_key_count, 0);
     weir__prefix_keys(&bytes, &topic->prefix, kind->stats_keys);
-    weir__redis_send(topic->store, &bytes, kind->stats_script, WEIR__SEND_AGAIN,
+    weir__place_send(topic->place, &bytes, kind->stats_script, WEIR__SEND_AGAIN,
                      &stats->request);
     return WEIR_OK;
 }

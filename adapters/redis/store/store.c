@@ -88,6 +88,7 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
     if (topic == NULL)
         return NULL;
     topic->store = store;
+    topic->place = &store->place;
     topic->kind = kind;
     topic->options = &weir__options_default;
     weir__topic_name(topic, name);
@@ -211,7 +212,7 @@ void weir__redis_flush(struct weir__store *port)
     for (size_t i = 0; i < WEIR__KINDS; i++)
         if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
             weir__kinds[i]->flush_shared(store->shared[i]);
-    weir__conn_flush(store->commands);
+    weir__place_flush(&store->place);
     if (store->dirty != NULL) /* there was no memory for a part of it */
         weir__redis_flush_again(store);
 }
@@ -255,7 +256,7 @@ void weir__topic_leave_idle(struct weir__store_topic *topic)
     weir__resp_str(&bytes, "ZREM");
     weir__prefix_key(&bytes, &topic->prefix, "idle");
     weir__resp_str(&bytes, topic->store->worker);
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_ONCE, NULL);
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_ONCE, NULL);
 }
 
 static void leave_topics(struct weir__redis *store)
@@ -266,7 +267,7 @@ static void leave_topics(struct weir__redis *store)
             topic->kind->leaving(topic);
         weir__topic_leave_idle(topic);
     }
-    weir__conn_flush(store->commands);
+    weir__place_flush(&store->place);
 }
 
 void weir__redis_close(struct weir__store *port)
@@ -283,8 +284,8 @@ void weir__redis_close(struct weir__store *port)
          topic = topic->next)
         if (topic->kind->closing != NULL)
             topic->kind->closing(topic);
-    weir__conn_close(store->wakes);
-    weir__conn_close(store->commands);
+    weir__conn_close(store->server.wakes);
+    weir__conn_close(store->server.commands);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
         topic->kind->fail_adds(topic, WEIR_ECANCELED);
@@ -309,11 +310,14 @@ int weir__redis_open(const struct weir__redis_options *options,
     store->options.events = &store->events;
     memcpy(store->worker, options->worker, strlen(options->worker) + 1);
     store->options.worker = store->worker;
+    store->server.store = store;
+    store->place.server = &store->server;
     store->connections = 1; /* so that 0 is none */
+    store->server.connection = 1;
     weir__redis_requests_init(store);
     rc = weir__redis_connect(store);
     if (rc != WEIR_OK) {
-        weir__conn_close(store->commands);
+        weir__conn_close(store->server.commands);
         destroy(store);
         return rc;
     }

@@ -10,11 +10,11 @@
 #include <ev.h>
 #include <hiredis/hiredis.h>
 
-#include "adapters/redis/conn/conn.h"
 #include "adapters/redis/node.h"
 #include "adapters/redis/redis.h"
 #include "adapters/redis/reply.h"
 #include "adapters/redis/resp.h"
+#include "adapters/redis/store/place.h"
 
 struct weir__redis;
 struct weir__store_topic;
@@ -55,6 +55,7 @@ enum weir__loss { WEIR__LOSS_GONE, WEIR__LOSS_MALFORMED, WEIR__LOSSES };
 /* One for each name and kind. */
 struct weir__store_topic {
     struct weir__redis *store;
+    struct weir__place *place; /* of its keys */
     const struct weir__kind *kind;
     struct weir__store_topic *next; /* of the store */
     struct weir__store_topic *next_in_bucket;
@@ -129,11 +130,9 @@ struct weir__redis {
     char worker[WEIR__KEY_MAX];
     struct weir__sentinels *sentinels;   /* NULL: the address is the server's */
     const struct weir__locator *locator; /* of all connections; likewise */
-    struct weir__conn *commands;
-    struct weir__conn *wakes;
-    uint64_t connections;        /* made so far */
-    bool is_up;                  /* the last one stands */
-    int64_t down_ns;             /* since when it does not; 0: first one */
+    struct weir__server server;
+    struct weir__place place;    /* of all topics, and of their list */
+    uint64_t connections;        /* made so far, to whatever server */
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
 
     bool is_closed;
@@ -209,18 +208,6 @@ int64_t weir__redis_server_ms(const struct weir__redis *store);
 
 void weir__redis_requests_init(struct weir__redis *store);
 void weir__redis_requests_fini(struct weir__redis *store); /* fails them now */
-
-/* Send one command (see weir__conn_send); `request` may be NULL. Where that is
- * not possible the request is done a little later with the code. */
-void weir__redis_send(struct weir__redis *store, struct weir__buf *bytes,
-                      const struct weir__script *script, unsigned flags,
-                      struct weir__request *request);
-
-/* The same by another connection of the store. */
-void weir__redis_send_by(struct weir__redis *store, struct weir__conn *conn,
-                         struct weir__buf *bytes,
-                         const struct weir__script *script, unsigned flags,
-                         struct weir__request *request);
 
 /* Whether the answer to a repeat says that the server had not heard of it. */
 bool weir__redis_was_lost(const struct weir__script *script,

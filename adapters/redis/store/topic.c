@@ -93,7 +93,7 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     weir__resp_str(&bytes, topic->name);
     weir__resp_str(&bytes, ""); /* of whatever kind it is */
     weir__resp_int(&bytes, is_paused);
-    weir__redis_send(topic->store, &bytes, &weir__script_store_pause,
+    weir__place_send(topic->place, &bytes, &weir__script_store_pause,
                      WEIR__SEND_AGAIN, &call->request);
     return WEIR_OK;
 }
@@ -119,7 +119,7 @@ int weir__topic_set(struct weir__store_topic *topic,
         weir__resp_bytes(&bytes, settings[i].name);
         weir__resp_bytes(&bytes, settings[i].value);
     }
-    weir__redis_send(topic->store, &bytes, &weir__script_store_set,
+    weir__place_send(topic->place, &bytes, &weir__script_store_set,
                      WEIR__SEND_AGAIN, &call->request);
     return WEIR_OK;
 }
@@ -134,7 +134,7 @@ static void request_options(struct weir__store_topic *topic,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "HGETALL");
     weir__prefix_key(&bytes, &topic->prefix, "options");
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN, request);
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN, request);
 }
 
 static void on_settings(struct weir__request *request, int code,
@@ -188,7 +188,7 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "EXISTS");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &call->request);
     return WEIR_OK;
 }
@@ -240,7 +240,7 @@ void weir__topic_follow(struct weir__store_topic *topic, int64_t revision)
     follow->topic = topic;
     follow->revision = revision;
     request_options(topic, &follow->request);
-    weir__conn_flush(topic->store->commands);
+    weir__place_flush(topic->place);
 }
 
 /* --- the kind ----------------------------------------------------------- */
@@ -273,7 +273,7 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
     weir__resp_str(&bytes, "HMGET");
     weir__prefix_key(&bytes, &topic->prefix, "meta");
     weir__resp_str(&bytes, "kind");
-    weir__redis_send(topic->store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &call->request);
     return WEIR_OK;
 }
@@ -307,9 +307,9 @@ static void request_topics(struct topic_list *list, struct weir_slice cursor)
     weir__resp_bytes(&bytes, cursor);
     weir__resp_str(&bytes, "COUNT");
     weir__resp_int(&bytes, TOPICS_PAGE);
-    weir__redis_send(list->store, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(&list->store->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &list->request);
-    weir__conn_flush(list->store->commands);
+    weir__place_flush(&list->store->place);
 }
 
 static int by_bytes(const void *left, const void *right)

@@ -80,7 +80,7 @@ TEST(fetches_follow_to_another_server)
     claim_all(host, 1024);
     AWAIT(has_fetchers(host));
     stand_in(proc, other);
-    cut(delay_of(host)->store->commands);
+    cut(delay_of(host)->store->server.commands);
     AWAIT(host->ups > ups);
     claim_all(host, 1024); /* they were said again */
     AWAIT(strstr(redis_text(other, "CLIENT LIST"), "name=w1:fetch") != NULL);
@@ -167,7 +167,7 @@ TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
     int ups = one->ups, claims = one->claims;
 
     claim_woken(one, other);
-    cut(delay_of(one)->store->commands);
+    cut(delay_of(one)->store->server.commands);
     AWAIT(one->ups > ups && one->claims > claims + 1);
     EXPECT_INT(WEIR_EUNKNOWN, one->claimed.code);
     EXPECT_INT(0, one->arrived + one->lost);

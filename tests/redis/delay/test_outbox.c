@@ -191,7 +191,7 @@ static void record_one(struct host *host)
 /* What was sent is given up soon where no connection comes. */
 static void lose_patience(struct host *host)
 {
-    host->topic->store->commands->options.wait_ms = 20;
+    host->topic->store->server.commands->options.wait_ms = 20;
 }
 
 /* Its pack is gone by then: nothing but the call slot tells that it was. */

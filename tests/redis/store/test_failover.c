@@ -361,7 +361,7 @@ TEST(claims_wait_for_the_renewals_of_others_behind_a_long_outage)
         redis_kill(proc, SIGCONT);
         (void)redis_int(proc, "CLIENT KILL TYPE normal SKIPME yes");
         AWAIT(!host->is_up);
-        host->topic->store->down_ns -= INT64_C(1000000) * (LEASE_MS / 2);
+        host->topic->store->server.down_ns -= INT64_C(1000000) * (LEASE_MS / 2);
         world_hide_server(false);
         AWAIT(host->is_up);
         EXPECT_INT(0, host_claim(host, 1, LEASE_MS));

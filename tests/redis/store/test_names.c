@@ -13,7 +13,7 @@ enum { COUNTED = 1 << 23 };
 
 static uint32_t producer_of(const struct host *host)
 {
-    AWAIT(host->topic->store->is_up);
+    AWAIT(host->topic->store->server.is_up);
     return host->topic->store->seqs.producer;
 }
 
@@ -40,8 +40,8 @@ TEST(producers_are_told_apart_by_their_connections_and_nothing_is_written)
 
     EXPECT_TRUE(number >= COUNTED && producer_of(other) >= COUNTED);
     EXPECT_TRUE(number != producer_of(other));
-    EXPECT_INT(weir__conn_client_id(one->topic->store->commands) ^
-                   weir__conn_client_id(other->topic->store->commands),
+    EXPECT_INT(weir__conn_client_id(one->topic->store->server.commands) ^
+                   weir__conn_client_id(other->topic->store->server.commands),
                number ^ producer_of(other));
     add_one(one, NULL);
     add_one(other, NULL);
@@ -71,7 +71,7 @@ static void number_packs_alike(struct host *host)
 {
     struct weir__redis *store = host->topic->store;
 
-    AWAIT(store->is_up);
+    AWAIT(store->server.is_up);
     store->seqs.producer = COUNTED + 7;
     store->seqs.last = UINT64_C(1) << 46; /* later than any clock */
 }
