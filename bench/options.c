@@ -59,9 +59,6 @@ static int read_redis(const char *text, const char *from,
 
     if (weir__redis_url_parse(text, &url, &why) < 0)
         return weir__error_set(err, WEIR_EINVAL, "%s: %s", from, why.text);
-    if (url.is_sentinel)
-        return weir__error_set(err, WEIR_EINVAL,
-                               "%s: give the address of one server", from);
     options->server.redis = text;
     return WEIR_OK;
 }

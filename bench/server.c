@@ -2,6 +2,7 @@
 #include "bench/server.h"
 
 #include "adapters/redis/conn/tls.h"
+#include "adapters/redis/probe.h"
 #include "adapters/redis/url.h"
 #include "adapters/server/ask.h"
 #include "adapters/server/spawn.h"
@@ -281,6 +282,21 @@ static bool secure(const struct bench_server *server, redisContext *context,
                  fcntl(context->fd, F_GETFL) & ~O_NONBLOCK) == 0;
 }
 
+/* A name that sentinels do not know is a mistake in the address. */
+static int locate(const struct bench_server *server,
+                  struct weir__redis_url *ret_url, struct weir_error *err)
+{
+    struct weir__redis_url given;
+    struct weir_error why;
+    int rc = weir__redis_url_parse(server->url, &given, &why);
+
+    if (rc == WEIR_OK)
+        rc = weir__probe_locate(&given, ret_url, &why);
+    if (rc == WEIR_ENOTFOUND)
+        rc = WEIR_EINVAL;
+    return rc == WEIR_OK ? rc : weir__error_set(err, rc, "%s", why.text);
+}
+
 struct redisContext *bench_server_connect(const struct bench_server *server,
                                           struct weir_error *err)
 {
@@ -289,7 +305,7 @@ struct redisContext *bench_server_connect(const struct bench_server *server,
     redisContext *context;
     char shown[300];
 
-    if (weir__redis_url_parse(server->url, &url, err) < 0)
+    if (locate(server, &url, err) < 0)
         return NULL;
     context = url.is_unix
                   ? redisConnectUnixWithTimeout(url.hosts[0].name, limit)

@@ -377,19 +377,32 @@ static int demand_primary(struct weir__probe *probe, bool *ret_is_replica,
     return rc == WEIR_OK ? rc : weir__error_set(err, rc, "%s", text);
 }
 
+int weir__probe_locate(const struct weir__redis_url *url,
+                       struct weir__redis_url *ret_url, struct weir_error *err)
+{
+    struct weir__redis_host host;
+    int rc;
+
+    if (!url->is_sentinel) {
+        *ret_url = *url;
+        return WEIR_OK;
+    }
+    rc = find_primary(url, &host, err);
+    if (rc == WEIR_OK)
+        weir__redis_url_of_primary(url, &host, ret_url);
+    return rc;
+}
+
 static int open_primary(const struct weir__redis_url *url, int limit_ms,
                         struct weir__probe **ret_probe, bool *ret_is_replica,
                         struct weir_error *err)
 {
-    struct weir__redis_host host;
     struct weir__redis_url own;
-    int rc = find_primary(url, &host, err);
+    int rc = weir__probe_locate(url, &own, err);
 
     *ret_is_replica = false;
-    if (rc != WEIR_OK)
-        return rc;
-    weir__redis_url_of_primary(url, &host, &own);
-    rc = open_server(&own, limit_ms, ret_probe, err);
+    if (rc == WEIR_OK)
+        rc = open_server(&own, limit_ms, ret_probe, err);
     if (rc != WEIR_OK)
         return rc;
     rc = demand_primary(*ret_probe, ret_is_replica, err);

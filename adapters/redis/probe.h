@@ -21,6 +21,12 @@ struct weir__probe;
 int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err);
 
+/* The address of the server itself: `url`, or where that has sentinels, the
+ * address of the primary that they name. Does not connect to it. Errors as
+ * above. */
+int weir__probe_locate(const struct weir__redis_url *url,
+                       struct weir__redis_url *ret_url, struct weir_error *err);
+
 /* NULL is fine. */
 void weir__probe_close(struct weir__probe *probe);
 

@@ -11,6 +11,7 @@ import time
 
 from e2e import (BUILD, PATIENCE, Redis, eventually, expect, expect_in,
                  expect_true, test)
+from sentinel import Fake, Trio
 
 BENCH = os.path.abspath(os.path.join(BUILD, "weir-bench"))
 FIELDS = """
@@ -325,6 +326,34 @@ def what_another_project_measures_is_left_as_it_is(place):
         redis.send(question)
         expect(answer, redis.line(), question)
     redis.close()
+
+
+@test
+def the_primary_that_sentinels_name_is_measured(place):
+    trio = Trio(place)
+    for case in ("floor", "throughput", "idle", "crash"):
+        few = ("--jobs", "500") if case != "idle" else ("--topics", "2")
+        for row in rows(place, case, *few, "--redis", trio.url):
+            expect("tcp", row["transport"])
+    for server in trio.servers:
+        redis = Redis(server.path)
+        redis.send("KEYS *bench*")
+        expect("*0", redis.line())
+        redis.close()
+    trio.fail_over()
+    rows(place, "throughput", "--jobs", "500", "--redis", trio.url)
+
+
+@test
+def sentinels_that_name_nobody_are_a_sentence(place):
+    fake = Fake()
+    url = "redis+sentinel://127.0.0.1:%d/orders" % fake.port
+    done = bench(place, "wake", "--redis", url)
+    expect((2, "weir-bench: wake: no sentinel knows a primary named orders\n"),
+           (done.returncode, done.stderr))
+    done = bench(place, "wake", "--redis", url.replace(str(fake.port), "1"))
+    expect(5, done.returncode)
+    expect_in("no sentinel answers (Connection refused)", done.stderr)
 
 
 @test

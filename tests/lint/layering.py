@@ -71,7 +71,7 @@ ADAPTERS = {
 
 # What the benchmark may use beside the public headers.
 BENCH = (r"bench/.*|adapters/server/.*|core/(assert|error|nearest)\.h"
-         r"|adapters/(cli/options|redis/conn/tls|redis/url)\.h")
+         r"|adapters/(cli/options|redis/(conn/tls|probe|url))\.h")
 BENCH_LIBRARIES = r"(ev|hiredis|getopt)\.h|json-c/.*"
 
 
