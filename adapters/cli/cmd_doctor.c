@@ -54,6 +54,7 @@ static void look_at_server(struct weir__doctor *doctor,
             "allow INFO to see version, eviction and persistence here",
             "the server does not tell its settings: %s", facts.refusal);
     } else {
+        facts.is_watched = url->is_sentinel;
         weir__doctor_essentials(doctor, &facts);
         weir__doctor_room(doctor, &facts, is_local(url));
     }
@@ -69,44 +70,47 @@ static void look_at_server(struct weir__doctor *doctor,
     weir__facts_fini(&facts);
 }
 
-static void note_unreached(struct weir__doctor *doctor,
-                           const struct weir__client *client, int rc,
-                           const char *why)
+/* What it is for the exit code. */
+static enum weir__exit note_unreached(struct weir__doctor *doctor,
+                                      const struct weir__client *client, int rc,
+                                      const char *why)
 {
-    weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED,
-                      rc == WEIR_ESERVER
-                          ? "give user and password in the address"
-                          : "start the server, or give --redis URL",
-                      "%s: %s%s", client->shown,
-                      rc == WEIR_ESERVER ? "we are turned away: " : "", why);
+    weir__doctor_note(
+        doctor, "connection", WEIR__HEALTH_FAILED,
+        rc == WEIR_ESERVER     ? "give user and password in the address"
+        : rc == WEIR_ENOTFOUND ? "give the name that they have for it"
+                               : "start the server, or give --redis URL",
+        "%s: %s%s", client->shown,
+        rc == WEIR_ESERVER ? "we are turned away: " : "", why);
+    return rc == WEIR_ENOTFOUND ? WEIR__EXIT_USAGE : WEIR__EXIT_UNREACHABLE;
 }
 
-/* False when the server cannot be reached, or answers no more. */
-static bool look_from_outside(struct weir__doctor *doctor,
-                              const struct weir__client *client)
+/* WEIR__EXIT_NONE, or why not when the server cannot be reached, or answers no
+ * more. */
+static enum weir__exit look_from_outside(struct weir__doctor *doctor,
+                                         const struct weir__client *client)
 {
     struct weir__redis_url url;
     struct weir__probe *probe;
     struct weir_error err = {0};
     const char *lost;
-    bool is_there;
+    enum weir__exit found = WEIR__EXIT_NONE;
     int rc = weir__redis_url_parse(client->url, &url, &err);
 
+    if (rc == WEIR_OK && url.is_sentinel)
+        weir__doctor_sentinels(doctor, &url);
     if (rc == WEIR_OK)
         rc = weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err);
-    if (rc != WEIR_OK) {
-        note_unreached(doctor, client, rc, err.text);
-        return false;
-    }
+    if (rc != WEIR_OK)
+        return note_unreached(doctor, client, rc, err.text);
     weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, NULL, "%s",
                       client->shown);
     look_at_server(doctor, probe, &url);
     lost = weir__probe_lost(probe);
     if (lost != NULL)
-        note_unreached(doctor, client, WEIR_ECONN, lost);
-    is_there = lost == NULL;
+        found = note_unreached(doctor, client, WEIR_ECONN, lost);
     weir__probe_close(probe);
-    return is_there;
+    return found;
 }
 
 /* --- printing ------------------------------------------------------------- */
@@ -145,7 +149,7 @@ static void print_text(const struct weir__doctor *doctor)
 
 static enum weir__exit report(const struct weir__cli *cli,
                               const struct weir__doctor *doctor,
-                              bool was_reached)
+                              enum weir__exit unreached)
 {
     if (doctor->is_out_of_memory) {
         weir__complain("out of memory");
@@ -155,8 +159,8 @@ static enum weir__exit report(const struct weir__cli *cli,
         print_text(doctor);
     else if (print_json(doctor) != WEIR__EXIT_DONE)
         return WEIR__EXIT_FAILED;
-    if (!was_reached)
-        return WEIR__EXIT_UNREACHABLE;
+    if (unreached != WEIR__EXIT_NONE)
+        return unreached;
     return weir__doctor_worst(doctor, NULL) == WEIR__HEALTH_FAILED
                ? WEIR__EXIT_FAILED
                : WEIR__EXIT_DONE;
@@ -168,14 +172,14 @@ static enum weir__exit examine(const struct weir__cli *cli,
     struct weir__doctor doctor = {0};
     struct weir__client client;
     enum weir__exit rc = weir__client_find(&client, cli);
-    bool was_reached;
+    enum weir__exit unreached;
 
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    was_reached = look_from_outside(&doctor, &client);
+    unreached = look_from_outside(&doctor, &client);
     weir__doctor_limits(&doctor);
     weir__doctor_plugins(&doctor, plugin_path);
-    rc = report(cli, &doctor, was_reached);
+    rc = report(cli, &doctor, unreached);
     weir__doctor_fini(&doctor);
     return rc;
 }

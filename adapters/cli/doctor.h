@@ -15,7 +15,7 @@
 enum weir__health {
     WEIR__HEALTH_OK,
     WEIR__HEALTH_WARNING, /* jobs are handled, but something can go wrong */
-    WEIR__HEALTH_FAILED   /* they are not, or get lost */
+    WEIR__HEALTH_FAILED   /* they are not, get lost, or nobody can take over */
 };
 
 struct weir__finding {
@@ -52,6 +52,7 @@ struct weir__facts {
     char save[128];       /* "-": known to be nothing */
     char min_replicas[16];
     long slots;        /* of a node of a cluster; -1 */
+    bool is_watched;   /* sentinels named it; set by who knows */
     char refusal[160]; /* why there is no info */
 };
 
@@ -76,6 +77,13 @@ bool weir__doctor_scripts(struct weir__doctor *doctor,
 /* `prefix`: of keys and channels, see url.h. */
 void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
                          const char *prefix);
+
+/* --- doctor_sentinel.c: what sentinels say of the primary ---------------- */
+
+/* Those of the address are asked one by one, 1 s each: whether they name one
+ * primary, and whether they are enough for a failover. BLOCKS. */
+void weir__doctor_sentinels(struct weir__doctor *doctor,
+                            const struct weir__redis_url *url);
 
 /* --- doctor_local.c: this process and its machine ------------------------ */
 

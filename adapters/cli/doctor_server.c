@@ -225,28 +225,42 @@ static void check_replica(struct weir__doctor *doctor, const char *info)
                                                                       : "down");
 }
 
-static void check_replication(struct weir__doctor *doctor,
-                              const struct weir__facts *facts)
+/* A server tells of replicas that are good enough where it wants some. */
+static void check_primary(struct weir__doctor *doctor,
+                          const struct weir__facts *facts)
 {
     const char *info = facts->info;
     uint64_t replicas = weir__info_number(info, "connected_slaves");
     uint64_t good = weir__info_number(info, "min_slaves_good_slaves");
-    uint64_t wanted = strtoul(facts->min_replicas, NULL, 10);
-    bool has_enough = good >= wanted ||
-                      weir__info_field(info, "min_slaves_good_slaves").len == 0;
+    bool wants_some = weir__info_field(info, "min_slaves_good_slaves").len > 0;
+    bool wants_all =
+        wants_some && good < strtoul(facts->min_replicas, NULL, 10);
+    bool may_be_cut_off = !wants_some && (replicas > 0 || facts->is_watched);
 
-    if (weir__info_is(info, "role", "slave")) {
-        check_replica(doctor, info);
-        return;
-    }
     weir__doctor_note(
         doctor, "replication",
-        has_enough ? WEIR__HEALTH_OK : WEIR__HEALTH_FAILED,
-        "it refuses writes: start replicas, or lower min-replicas-to-write",
+        wants_all        ? WEIR__HEALTH_FAILED
+        : may_be_cut_off ? WEIR__HEALTH_WARNING
+                         : WEIR__HEALTH_OK,
+        wants_all
+            ? "it refuses writes: start replicas, or lower "
+              "min-replicas-to-write"
+            : "set min-replicas-to-write 1 and min-replicas-max-lag 2, or what "
+              "it takes while it is cut off from its replicas gets lost",
         "primary, %" PRIu64 " replica%s connected, %s needed to write",
         replicas, replicas == 1 ? "" : "s",
-        facts->min_replicas[0] != '\0' ? facts->min_replicas
-                                       : "not known how many");
+        !wants_some                      ? "0"
+        : facts->min_replicas[0] != '\0' ? facts->min_replicas
+                                         : "not known how many");
+}
+
+static void check_replication(struct weir__doctor *doctor,
+                              const struct weir__facts *facts)
+{
+    if (weir__info_is(facts->info, "role", "slave"))
+        check_replica(doctor, facts->info);
+    else
+        check_primary(doctor, facts);
 }
 
 static void check_cluster(struct weir__doctor *doctor,

@@ -81,6 +81,17 @@ TEST(a_policy_that_is_not_told_is_a_warning)
                      WEIR__HEALTH_WARNING, "maxmemory-policy");
 }
 
+TEST(a_primary_that_writes_without_its_replicas_is_a_warning)
+{
+    expect_essential("role:master\r\nconnected_slaves:1\r\n", "replication",
+                     WEIR__HEALTH_WARNING, "1 replica connected, 0 needed");
+    expect_essential("role:master\r\nconnected_slaves:0\r\n", "replication",
+                     WEIR__HEALTH_OK, "0 replicas connected, 0 needed");
+    expect_essential("role:master\r\nconnected_slaves:1\r\n"
+                     "min_slaves_good_slaves:1\r\n",
+                     "replication", WEIR__HEALTH_OK, "not known how many");
+}
+
 /* --- clocks -------------------------------------------------------------- */
 
 static void expect_time(const char *seconds, enum weir__health health,

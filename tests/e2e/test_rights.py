@@ -139,6 +139,7 @@ def behind_a_sentinel_both_rules_are_enough(place):
     for turn in range(2):
         place.ok("add", "t")
         eventually(lambda: len(place.lines("out")) > turn, "it ran")
+    place.weir("doctor")
     eventually(lambda: b" sub=1 " in admins[1]("CLIENT", "LIST"), "it listens")
     for admin in admins:
         expect([], refused(admin))
