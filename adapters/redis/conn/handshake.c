@@ -71,7 +71,7 @@ static void on_optional_step(redisAsyncContext *context, void *answer,
     (void)context; /* the connection's own */
     if (!weir__conn_take_reply(conn, answer))
         return;
-    weir__identity_note(&conn->identity, answer);
+    weir__identity_note(conn, answer);
     book(conn);
 }
 
@@ -151,7 +151,8 @@ void weir__conn_introduce(struct weir__conn *conn)
     WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
     conn->asks_role = false;
     conn->loaded_count = 0;
-    conn->identity = (struct weir__identity){0};
+    weir__conn_look_at_clock(conn);
+    conn->identity = (struct weir__identity){.asked_ms = conn->now_ms};
     if (conn->url.db != 0) {
         weir__resp_command(&step, 2);
         weir__resp_str(&step, "SELECT");

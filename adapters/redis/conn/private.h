@@ -121,7 +121,8 @@ static inline void weir__request_join(struct weir__command_list *list,
 /* What a server says of itself. */
 struct weir__identity {
     int64_t client_id;
-    int64_t server_ms;
+    int64_t server_ms;         /* at some time between the next two, */
+    int64_t asked_ms, told_ms; /* which are monotonic */
     char text[WEIR__IDENTITY_LEN + 1];
 };
 
@@ -177,7 +178,8 @@ struct weir__conn {
 
     bool asks_role;        /* the rest of the handshake waits for the answer */
     size_t handshake_left; /* replies to come */
-    struct weir__identity identity;                       /* as of the last */
+    struct weir__identity identity; /* as of the last */
+    struct weir__identity clocked;  /* whose clock was told last */
     const struct weir__script *loaded[WEIR__SCRIPTS_MAX]; /* on this one */
     size_t loaded_count;
     unsigned attempts; /* since the connection was last stable */
@@ -259,8 +261,11 @@ void weir__conn_note_refused(struct weir__conn *conn, const char *text);
 const struct weir_slice *weir__identity_question(size_t index);
 
 /* Take what answers any of them; other answers tell nothing. */
-void weir__identity_note(struct weir__identity *identity,
+void weir__identity_note(struct weir__conn *conn,
                          const struct redisReply *reply);
+
+/* Warn where its clock differs from that of the server before. */
+void weir__identity_compare_clocks(struct weir__conn *conn);
 
 /* --- conn/queue.c: clock and timers --------------------------------------- */
 

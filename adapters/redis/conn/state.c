@@ -179,6 +179,7 @@ static void become_ready(struct weir__conn *conn)
               conn->options.is_beside || conn->is_misled ? WEIR_LEVEL_DEBUG
                                                          : WEIR_LEVEL_INFO,
               "redis: %s", text);
+    weir__identity_compare_clocks(conn);
     weir__conn_replay_begin(conn);
     weir__conn_queue_give_up(conn);
     report(conn, WEIR_OK, text);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/harness/redis_proc.h"
+#include "tests/harness/resp_peer.h"
 #include "tests/redis/conn/conn_fixture.h"
 
 #define LOAD(len, text) \
@@ -154,6 +156,69 @@ TEST(who_asks_for_it_is_told_which_run_of_which_server_answers)
     FIXTURE_WAIT(f, f->readies == 3);
     expect_identity(redis, f);
     EXPECT_TRUE(strcmp(before, weir__conn_identity(f->conn)) != 0);
+}
+
+/* What is logged where the server behind the first one tells a clock that is so
+ * many seconds ahead of the other's. */
+static const char *log_of_clocks(int ahead_s)
+{
+    char other[40];
+    const struct resp_rule rules[] = {
+        {.connection = 1,
+         .command = 2,
+         .bytes = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"},
+        {.connection = 1,
+         .command = 3,
+         .bytes = "$23\r\nrun_id:aaaaaaaaaaaaaaaa\r\n"},
+        {.connection = 1, .command = 5, .hangs_up = true},
+        {.command = 2, .bytes = other},
+        {.command = 3, .bytes = "$23\r\nrun_id:bbbbbbbbbbbbbbbb\r\n"},
+    };
+    struct resp_peer *peer;
+    struct fixture *f;
+
+    (void)snprintf(other, sizeof(other), "*2\r\n$10\r\n%d\r\n$1\r\n0\r\n",
+                   1700000000 + ahead_s);
+    peer = resp_peer_start(rules, 5);
+    f = fixture_new(resp_peer_socket(peer));
+    f->options.wants_identity = true;
+    fixture_open(f);
+    fixture_send(f, WEIR__SEND_AGAIN, 1, "GET", "k", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_INT(2, f->readies);
+    return f->log_text;
+}
+
+TEST(a_server_whose_clock_differs_from_that_of_the_one_before_is_a_warning)
+{
+    EXPECT_CONTAINS("ms ahead of that of the server before", log_of_clocks(99));
+    EXPECT_CONTAINS("ms behind that of the server before", log_of_clocks(-99));
+    EXPECT_CONTAINS(" is 99", log_of_clocks(-99));
+}
+
+/* However long its answer takes, or is left lying. */
+TEST(a_server_whose_clock_goes_on_where_the_one_before_was_is_no_warning)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_for(redis);
+    double until;
+
+    f->options.wants_identity = true;
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    redis_restart(redis);
+    redis_kill(redis, SIGSTOP);
+    for (until = ev_time() + .3; ev_time() < until;)
+        fixture_turn(f);
+    redis_kill(redis, SIGCONT);
+    FIXTURE_WAIT(f, f->readies == 2);
+    redis_restart(redis);
+    FIXTURE_WAIT(f, weir__conn_sent(f->conn) == 3 * 4); /* questions */
+    for (until = ev_time() + .3; ev_time() < until;)
+        continue;
+    FIXTURE_WAIT(f, f->readies == 3);
+    EXPECT_TRUE(strstr(f->log_text, "clock") == NULL);
 }
 
 TEST(a_server_that_tells_nothing_of_itself_is_good_enough)
