@@ -4,7 +4,12 @@
 -- `met` is when it came. One that comes behind it, from a replica or a file,
 -- has not heard of everything: of claims, whose tokens must not come again, and
 -- of renewals.
---
+
+-- A clock that is wrong by decades leaves room for claims.
+local function token_of_time(now)
+  return math.min((now - 1577836800000) * 32, MOST_STORED - 2 ^ 40)
+end
+
 -- A claim says `own`: the identity that its connection was told ('': none), and
 -- behind a blank, until that connection brought a token, the largest token that
 -- the process was given. Where `known`, which is `server`, is something else,
@@ -12,8 +17,8 @@
 -- first; 0: they do. Tokens (`field` counts them) go on above what the process
 -- was given; above those that were lost, though nobody alive has seen them: so
 -- many for each ms that the server before was there, whereby one that restarts
--- each second for a year stays below MOST_STORED; and above the time in 1/32 ms
--- since 2020.
+-- each second for a year stays below MOST_STORED, near which it is a 4096th of
+-- what is left; and above the time in 1/32 ms since 2020.
 local function meet_server(meta, lease, field, known, own, lease_ms, now)
   local GRACE_LEAST, GRACE_MOST = 1000, 5000 -- ms
   local LOST_A_MS, LOST_LEAST, LOST_MOST = 512, 2 ^ 19, 2 ^ 26
@@ -29,7 +34,8 @@ local function meet_server(meta, lease, field, known, own, lease_ms, now)
     if met > 0 then
       lost = math.min(math.max((now - met) * LOST_A_MS, LOST_LEAST), LOST_MOST)
     end
-    floor = math.max(floor, last + lost, (now - 1577836800000) * 32)
+    lost = math.floor(math.min(lost, (MOST_STORED - last) / 4096))
+    floor = math.max(floor, last + lost, token_of_time(now))
   end
   if is_new or floor > last or own == id and till > 0 and till <= now then
     redis.call('ZREM', lease, '') -- as full.lua says
@@ -54,4 +60,4 @@ local function meet_server(meta, lease, field, known, own, lease_ms, now)
 end
 
 -- Where the counter of tokens is none they go on from here.
-local function first_token(now) return (now - 1577836800000) * 32 + 2 ^ 26 end
+local function first_token(now) return token_of_time(now) + 2 ^ 26 end
