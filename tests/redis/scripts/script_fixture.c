@@ -288,6 +288,7 @@ const char *script_crash(const char *room)
 static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg;
 static size_t node_total, move_total;
 static bool leaves_out; /* jobs of packs that are not staged */
+static bool sends;      /* a pack is for another topic */
 
 /* Name one node: its letter and slots "0003", settled slots or "" for all. */
 void script_settle_node(const char *node, const void *slots, size_t slot_count)
@@ -347,6 +348,8 @@ const char *script_settle_packs(char letter, const char *moved,
     script_pack_key(letter);
     for (size_t i = 0; moved[i] != '\0'; i++)
         script_pack_key(moved[i]);
+    if (sends)
+        script_key("relay");
     script_arg("t");
     script_arg_bytes(list.ptr, list.len);
     for (size_t i = 0; i < 4; i++)
@@ -375,6 +378,7 @@ void script_settle_begin(void)
     node_total = 0;
     move_total = 0;
     leaves_out = false;
+    sends = false;
 }
 
 void script_settle_leave_out(void)
@@ -400,19 +404,38 @@ static void add_pack(size_t key, unsigned form, const char *slots, size_t count,
     weir__pack_array(&moves_arg, count);
     for (size_t i = 0; i < count; i++)
         weir__pack_uint(&moves_arg, (uint64_t)slots[i]);
-    weir__pack_str(&moves_arg, "", 0);
     move_total++;
+}
+
+static void end_pack_here(void)
+{
+    weir__pack_str(&moves_arg, "", 0);
 }
 
 void script_settle_move(size_t slot, size_t header_len)
 {
     add_pack(0, 1, (const char[]){(char)slot}, 1, header_len);
+    end_pack_here();
+}
+
+void script_settle_send(size_t slot, size_t header_len)
+{
+    static const char *const target[] = {"one", "delay", "!s"};
+
+    sends = true;
+    add_pack(0, 2, (const char[]){(char)slot}, 1, header_len);
+    weir__pack_array(&moves_arg, 5);
+    for (size_t i = 0; i < 3; i++)
+        weir__pack_str(&moves_arg, target[i], strlen(target[i]));
+    weir__pack_uint(&moves_arg, 1);
+    weir__pack_str(&moves_arg, "", 0);
 }
 
 void script_settle_follow(size_t key, const char *slots, size_t count,
                           size_t header_len)
 {
     add_pack(key, 2, slots, count, header_len);
+    end_pack_here();
 }
 
 void script_settle_end(size_t slot, const char *id, const char *record)

@@ -58,6 +58,8 @@ void script_settle_close(void);
 void script_settle_leave_out(void);
 /* One job of the first node goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len);
+/* The staged pack is for another topic, and comes with that job. */
+void script_settle_send(size_t slot, size_t header_len);
 void script_settle_end(size_t slot, const char *id, const char *record);
 /* `moved`: the staged pack's letter or 0. */
 const char *script_settle(char letter, char moved, const char *most_dead);

@@ -134,6 +134,34 @@ TEST(a_move_into_a_permanent_pack_is_refused)
     EXPECT_INT(0, script_stat("retried"));
 }
 
+/* Whoever wrote it over, the pack is permanent: the job has its verdict. */
+TEST(an_entry_of_the_outbox_that_is_none_is_not_sent)
+{
+    static const struct weir_slice entries[] = {
+        {(const uint8_t *)"", 0},
+        {(const uint8_t *)"\xc1", 1},
+        {(const uint8_t *)"\x07", 1},
+        {(const uint8_t *)"\xa1x", 2},
+        {(const uint8_t *)"\x93\x01\xc0\xc0", 4},
+        {(const uint8_t *)"\xdd\xff\xff\xff\xff", 5},
+    };
+
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        (void)script_text("FLUSHALL");
+        (void)script_add('b', "v", "r3600000");
+        (void)script_add('a', "x y", "r0");
+        EXPECT_STR("a0001+0", script_claim("10", "9000"));
+        (void)redis_int(script_proc, "HSET weir:{t}:relay bbbbbbbbbbbb %b",
+                        entries[i].ptr, entries[i].len);
+        script_settle_begin();
+        script_settle_send(1, 10);
+        script_settle_node("a0001", NULL, 0);
+        EXPECT_STR("1 0 1", script_settle('a', 'b', "10"));
+        EXPECT_INT(1, script_stat("done"));
+        EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:relay"));
+    }
+}
+
 TEST(a_move_that_was_not_staged_stops_the_whole_call)
 {
     (void)script_add('a', "x y", "r0");

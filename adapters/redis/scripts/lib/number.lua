@@ -19,6 +19,12 @@ end
 -- Numbers beyond 14 digits lose their end in `..`.
 local function digits(number) return string.format('%.0f', number) end
 
+-- What msgpack bytes hold as a table; an empty one where they hold none.
+local function table_of(bytes)
+  local is_sound, value = pcall(cmsgpack.unpack, bytes)
+  return is_sound and type(value) == 'table' and value or {}
+end
+
 -- redis.call(command, key, ...) with a list of any length, 1,000 elements at a
 -- time.
 local function call_list(command, key, list)

@@ -31,13 +31,13 @@ end
 
 -- Record a pack for another topic, without the jobs whose sources were refused.
 -- Returns its name and entry, nil where nothing is left of it or the entry is
--- another producer's, and how many jobs are new.
+-- another producer's or none, and how many jobs are new.
 local function record(outbox, move, refused, now)
   local target, kind, call_slot, number, second = unpack(move.target)
   if not move.is_new then
     local entry = call('HGET', outbox.relay, move.seq)
-    local fields = entry and cmsgpack.unpack(entry)
-    local is_ours = fields and fields[4] == call_slot and fields[5] == number
+    local fields = entry and table_of(entry) or {}
+    local is_ours = fields[4] == call_slot and fields[5] == number
     return is_ours and move.seq .. entry or nil, 0
   end
   local gone = {}
