@@ -162,6 +162,89 @@ TEST(an_entry_of_the_outbox_that_is_none_is_not_sent)
     }
 }
 
+/* Id blocks of two jobs "x" and "y" with something else in their place. */
+static const struct weir_slice id_blocks[] = {
+    {(const uint8_t *)"\x07\x07\x07\x07\x07", 5},
+    {(const uint8_t *)"\xc1\xc1\xc1\xc1\xc1", 5},
+    {(const uint8_t *)"\x91\xa3xyz", 5},
+    {(const uint8_t *)"\x92\xc0\xa2yz", 5},
+    {(const uint8_t *)"\x92\xa1x\xc3\xc0", 5},
+    {(const uint8_t *)"\x92\xa1x\x81\x01", 5},
+    {(const uint8_t *)"\xdd\xff\xff\xff\xff", 5},
+};
+
+static void write_ids(char letter, struct weir_slice block)
+{
+    char seq[13] = {0};
+
+    memset(seq, letter, 12);
+    EXPECT_TRUE(redis_int(script_proc, "SETRANGE weir:{t}:p:%s 8 %b", seq,
+                          block.ptr, block.len) > 0);
+}
+
+TEST(ids_that_were_written_over_do_not_stop_a_verdict)
+{
+    for (size_t i = 0; i < sizeof(id_blocks) / sizeof(id_blocks[0]); i++) {
+        (void)script_text("FLUSHALL");
+        (void)script_add('a', "x y", "r0");
+        EXPECT_STR("a0001+0", script_claim("10", "9000"));
+        write_ids('a', id_blocks[i]);
+        EXPECT_STR("2", script_settle_all("a0001"));
+        EXPECT_INT(2, script_stat("done"));
+        EXPECT_INT(0, script_stat("running"));
+        EXPECT_STR("0", script_text("EXISTS weir:{t}:p:aaaaaaaaaaaa"));
+    }
+}
+
+/* Its jobs come, and workers see what they are. */
+TEST(ids_that_were_written_over_do_not_stop_a_new_pack)
+{
+    for (size_t i = 0; i < sizeof(id_blocks) / sizeof(id_blocks[0]); i++) {
+        (void)script_text("FLUSHALL");
+        (void)script_add('a', "x y", "r0");
+        EXPECT_STR("a0001+0", script_claim("10", "9000"));
+        script_stage('b', "v w");
+        write_ids('b', id_blocks[i]);
+        script_settle_begin();
+        script_settle_follow(0, "\0\1", 2, strtoul(script_header, NULL, 10));
+        script_settle_node("a0001", NULL, 0);
+        EXPECT_STR("2", script_settle('a', 'b', "10"));
+        EXPECT_INT(2, script_stat("done"));
+        EXPECT_INT(2, script_stat("waiting"));
+        EXPECT_STR("bbbbbbbbbbbb0001",
+                   script_text("ZRANGE weir:{t}:wait 0 -1"));
+    }
+}
+
+/* Jobs of the pack `letter` that died at no time at all. */
+static const char *requeue(char letter)
+{
+    script_begin(&weir__script_delay_requeue, "wait ids meta dead rec idle");
+    script_pack_key(letter);
+    script_arg("t");
+    script_arg(script_total);
+    script_arg(script_header);
+    script_arg_bytes("\x92\x00\x00", 3);
+    return script_call();
+}
+
+TEST(ids_that_were_written_over_do_not_stop_a_requeue)
+{
+    for (size_t i = 0; i < sizeof(id_blocks) / sizeof(id_blocks[0]); i++) {
+        (void)script_text("FLUSHALL");
+        (void)redis_int(script_proc, "ZADD weir:{t}:dead 0 x 0 y");
+        script_stage('b', "x y");
+        write_ids('b', id_blocks[i]);
+        EXPECT_STR(i == 4 ? "1" : "0", requeue('b'));
+        EXPECT_INT(i == 4,
+                   redis_int(script_proc, "EXISTS weir:{t}:p:bbbbbbbbbbbb"));
+    }
+    script_stage('b', "x y");
+    (void)redis_int(script_proc, "PERSIST weir:{t}:p:bbbbbbbbbbbb");
+    (void)script_text("SET weir:{t}:p:bbbbbbbbbbbb b");
+    EXPECT_STR("2", requeue('b')); /* a repeat: nothing of it is gone */
+}
+
 TEST(a_move_that_was_not_staged_stops_the_whole_call)
 {
     (void)script_add('a', "x y", "r0");

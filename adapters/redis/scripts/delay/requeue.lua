@@ -19,7 +19,10 @@ local is_repeat = call('PERSIST', pack) == 0
 if is_repeat and call('EXISTS', pack) == 0 then return { -1 } end
 
 local seq = sub(pack, -12)
-local names = cmsgpack.unpack(call('GETRANGE', pack, 8, header_len - 1))
+local names = table_of(call('GETRANGE', pack, 8, header_len - 1))
+for i = 1, jobs do
+  if type(names[i]) ~= 'string' then names[i] = '' end -- nobody's id
+end
 local scores = call('ZMSCORE', dead, unpack(names, 1, jobs))
 local gone, count, fields, moved = {}, 0, {}, {}
 for slot = 0, jobs - 1 do
@@ -34,7 +37,9 @@ for slot = 0, jobs - 1 do
   end
 end
 if count == jobs then
-  if is_repeat then return { jobs - byte(call('GETRANGE', pack, 3, 3)) } end
+  if is_repeat then
+    return { jobs - (byte(call('GETRANGE', pack, 3, 3)) or 0) }
+  end
   call('DEL', pack)
   return { 0 }
 end

@@ -101,7 +101,7 @@ local function pack_of(key, header_len)
   else
     local _, _, last, gone = byte(header, 1, 4)
     pack = { gone = gone, was = gone, last = last }
-    if header_len > 8 then _, pack.names = cmsgpack.unpack_one(header, 8) end
+    if header_len > 8 then pack.names = table_of(sub(header, 9)) end
   end
   packs[key] = pack
   return pack
@@ -136,7 +136,11 @@ local function settle_node(index, name, lo, hi, slots, score)
   if not slots and not part and not keeps_id then -- the usual case
     count = hi - lo + 1
     for slot = lo, names and hi or -1 do
-      to_unindex[last + slot - lo + 1] = names[slot + 1]
+      local id = names[slot + 1]
+      if type(id) == 'string' then
+        last = last + 1
+        to_unindex[last] = id
+      end
     end
   else
     for slot = lo, hi do
@@ -147,11 +151,11 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
-        local name = names and names[slot + 1]
+        local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
-        if name and kept ~= true and kept ~= name then
+        if type(id) == 'string' and kept ~= true and kept ~= id then
           last = last + 1
-          to_unindex[last] = name
+          to_unindex[last] = id
         end
       end
     end
@@ -310,15 +314,15 @@ local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
 local function enter_pack(move)
   local fields, gone, count = {}, nil, 0
   local names = move.header_len > 8 and
-                cmsgpack.unpack(call('GETRANGE', move.key, 8,
-                                     move.header_len - 1))
+                table_of(call('GETRANGE', move.key, 8, move.header_len - 1))
   for slot = 0, move.jobs - 1 do
     local is_gone = refused[move.sources[slot + 1]]
-    if not is_gone and names and move.form == 2 then
-      is_gone = call('HSETNX', ids, names[slot + 1], move.seq) == 0
+    local id = not is_gone and names and names[slot + 1]
+    if type(id) == 'string' and move.form == 2 then
+      is_gone = call('HSETNX', ids, id, move.seq) == 0
       if is_gone then duplicates = duplicates + 1 end
-    elseif not is_gone and names then
-      fields[#fields + 1] = names[slot + 1]
+    elseif type(id) == 'string' then
+      fields[#fields + 1] = id
       fields[#fields + 1] = move.seq
     end
     if is_gone then

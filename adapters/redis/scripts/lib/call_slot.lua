@@ -11,11 +11,8 @@ local function said_before(seen, call_slot, number)
   local last = call('HGET', seen, call_slot)
   local last_number = last and string.match(last, '^%d+')
   if not last_number or tonumber(last_number) < tonumber(number) then return end
-  local sound, said
-  if last_number == number and #last > #number then
-    sound, said = pcall(cmsgpack.unpack, string.sub(last, #number + 2))
-  end
-  return sound and type(said) == 'table' and said or {}
+  if last_number ~= number then return {} end
+  return table_of(string.sub(last, #number + 2))
 end
 
 -- Where there are more than a few, a new call slot drops some that nobody used

@@ -8,9 +8,7 @@ local function read_pack(key)
   local pack = { gone = gone, last = last }
   if flags % 2 == 1 then
     local len = len0 + len1 * 256 + len2 * 65536
-    local sound, ids = pcall(cmsgpack.unpack,
-                             call('GETRANGE', key, 8, len - 1))
-    pack.ids = sound and type(ids) == 'table' and ids or {}
+    pack.ids = table_of(call('GETRANGE', key, 8, len - 1))
   end
   return pack
 end
