@@ -126,6 +126,15 @@ const char *script_call(void)
     return text;
 }
 
+const char *script_run(const struct weir__script *script, const char *names,
+                       const char *const *words)
+{
+    script_begin(script, names);
+    for (; *words != NULL; words++)
+        script_arg(*words);
+    return script_call();
+}
+
 const char *script_text(const char *command)
 {
     return redis_text(script_proc, command);
@@ -481,4 +490,39 @@ long long script_stat(const char *name)
             return script_reply->element[i + 1]->integer;
     EXPECT_STR(name, "a name of the reply");
     return -1;
+}
+
+/* --- keys of another type ------------------------------------------------ */
+
+static const char digest[] =
+    "local names, all = redis.call('KEYS', '*'), {} "
+    "table.sort(names) "
+    "for _, name in ipairs(names) do "
+    "  all[#all + 1] = name .. redis.call('DUMP', name) "
+    "end "
+    "return redis.sha1hex(table.concat(all))";
+
+void script_poison(const char *key)
+{
+    (void)redis_int(script_proc, "DEL weir:{t}:%s", key);
+    EXPECT_STR("OK", redis_text(script_proc, "SET weir:{t}:%s x", key));
+}
+
+void script_expect_untouched(const char *key_names, void (*prepare)(void),
+                             const char *(*call)(void))
+{
+    char before[48], key[16];
+
+    for (size_t len; (len = strcspn(key_names, " ")) > 0; key_names += len) {
+        (void)snprintf(key, sizeof(key), "%.*s", (int)len, key_names);
+        (void)script_text("FLUSHALL");
+        prepare();
+        script_poison(key);
+        (void)snprintf(before, sizeof(before), "%s",
+                       redis_text(script_proc, "EVAL %s 0", digest));
+        EXPECT_CONTAINS("WRONGTYPE", call());
+        if (strcmp(before, redis_text(script_proc, "EVAL %s 0", digest)) != 0)
+            EXPECT_STR("", key); /* of another type, and others changed */
+        len += key_names[len] == ' ';
+    }
 }

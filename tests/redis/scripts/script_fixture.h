@@ -32,6 +32,10 @@ void script_arg(const char *text);
 void script_arg_bytes(const void *bytes, size_t len);
 const char *script_call(void);
 
+/* All of it; `words` end with NULL. */
+const char *script_run(const struct weir__script *script, const char *names,
+                       const char *const *words);
+
 /* Stage a pack: ids separated by blanks, or a number of jobs without ids. */
 void script_stage(char letter, const char *ids);
 /* The same with these bytes as its id block. */
@@ -78,5 +82,13 @@ const char *script_slot(const char *op, const char *id, const char *place,
 
 /* A number that the stats script answers by this name. */
 long long script_stat(const char *name);
+
+/* Make a key a string. */
+void script_poison(const char *key);
+
+/* For each of these keys: `prepare` makes the topic, the key becomes a string,
+ * and `call` ends with an error that leaves everything as it is. */
+void script_expect_untouched(const char *key_names, void (*prepare)(void),
+                             const char *(*call)(void));
 
 #endif

@@ -36,9 +36,8 @@ local reply = { bounds.mode }
 local added, dropped, waiting = 0, 0, 0
 local fresh, full = {}, {}
 
-local at = 5
-for index = 9, #KEYS do
-  local list, group, events = KEYS[index], ARGV[at], tonumber(ARGV[at + 1])
+local function push(index, at, events)
+  local list, group = KEYS[index], ARGV[at]
   local fit, over, len, before = events, 0, nil, nil
   if bounds.mode > 0 then
     before = call('LLEN', list)
@@ -68,13 +67,22 @@ for index = 9, #KEYS do
     reply[#reply + 1] = index - 9
     reply[#reply + 1] = over
   end
+end
+
+-- A key of another type is told in the end: the other groups get theirs.
+local at, failure = 5, nil
+for index = 9, #KEYS do
+  local events = tonumber(ARGV[at + 1])
+  local is_list, why = pcall(push, index, at, events)
+  if not is_list then failure = why end
   at = at + 2 + events
 end
 
 -- Groups that had nothing enter a rotation, unless they are leased.
 local first = nil
 if #fresh > 0 then
-  local states = call('HMGET', out, unpack(fresh))
+  local states = redis.pcall('HMGET', out, unpack(fresh))
+  if states.err then failure = states end
   local plain, heated, ttls = {}, {}, {}
   local full_due, due_later = digits(now), digits(now + bounds.linger)
   local deadline = digits(now + bounds.ttl)
@@ -108,6 +116,9 @@ end
 increment(meta, 'added', added)
 increment(meta, 'waiting', waiting)
 increment(meta, 'overflow', dropped)
-note_said(seen, call_slot, number, #reply > 1 and reply or {}, now)
+if not failure then
+  note_said(seen, call_slot, number, #reply > 1 and reply or {}, now)
+end
 if first then wake_one(idle, topic, first) end
+if failure then error(failure, 0) end
 return reply

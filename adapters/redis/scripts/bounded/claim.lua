@@ -27,6 +27,7 @@
 --#include fit
 --#include wake
 --#include full
+--#include types
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local room, lease_ms, offers = tonumber(ARGV[3]), tonumber(ARGV[4]),
                                tonumber(ARGV[7])
@@ -143,8 +144,8 @@ local function take(group, list, batch, size, ended, left)
   elseif is_all then
     call('RENAME', list, batch)
   else
-    call('LTRIM', list, size, -1)
     call('RPUSH', batch, unpack(events))
+    call('LTRIM', list, size, -1)
   end
   taken_jobs = taken_jobs + #events
   batches[#batches + 1] = { group, taken_jobs, ended, given, left, is_all }
@@ -222,14 +223,19 @@ local function try(group, list, batch, state, deadline)
 end
 
 if #ARGV >= FIRST then
+  needs_zsets(rot, hot)
   local states = call('HMGET', out, unpack(ARGV, FIRST))
   local deadlines = {}
   if bounds.ttl > 0 then
     deadlines = call('ZMSCORE', ttl, unpack(ARGV, FIRST))
   end
   for i = 1, #ARGV - FIRST + 1 do
-    try(ARGV[FIRST + i - 1], KEYS[2 * i + 7], KEYS[2 * i + 8], states[i],
-        deadlines[i])
+    local group = ARGV[FIRST + i - 1]
+    if not pcall(try, group, KEYS[2 * i + 7], KEYS[2 * i + 8], states[i],
+                 deadlines[i]) then -- a list of it is of another type
+      set_aside = set_aside + 1
+      forget(group)
+    end
   end
 end
 if #batches > 0 then note_batches() end

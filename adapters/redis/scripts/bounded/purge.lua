@@ -14,9 +14,16 @@ local stored = call('HGET', meta, 'kind')
 if not stored then return { -1 } end
 if stored ~= ARGV[1] then return { -2, stored } end
 local deleted, most = 0, tonumber(ARGV[2])
+
+-- What is no list goes, too.
+local function length_of(list)
+  local length = redis.pcall('LLEN', list)
+  return type(length) == 'number' and length or 0
+end
+
 for i = 3, #ARGV do
   local group, list, batch = ARGV[i], KEYS[2 * i + 1], KEYS[2 * i + 2]
-  local waiting, running = call('LLEN', list), call('LLEN', batch)
+  local waiting, running = length_of(list), length_of(batch)
   call('DEL', list, batch)
   call('ZREM', rot, group)
   call('ZREM', hot, group)

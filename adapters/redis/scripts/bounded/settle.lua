@@ -115,16 +115,18 @@ end
 local states = call('HMGET', out, unpack(groups))
 at = 2
 for index = 0, #groups - 1 do
-  settle(index, at, KEYS[9 + 2 * index], KEYS[10 + 2 * index],
-         read_state(states[index + 1]))
+  if not pcall(settle, index, at, KEYS[9 + 2 * index], KEYS[10 + 2 * index],
+               read_state(states[index + 1])) then
+    reply[#reply + 1] = index -- a list of it is of another type
+  end
   at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
+end
+for key, entries in pairs(turns) do -- until then they are leased
+  if #entries > 0 then call('ZADD', key, unpack(entries)) end
 end
 if #freed > 0 then call('ZREM', lease, unpack(freed)) end
 if #cleared > 0 then call('HDEL', out, unpack(cleared)) end
 if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
-for key, entries in pairs(turns) do
-  if #entries > 0 then call('ZADD', key, unpack(entries)) end
-end
 for field, by in pairs(sums) do increment(meta, field, by) end
 if first then wake_one(idle, topic, first) end
 if #drops > 0 then

@@ -32,7 +32,7 @@ if options[3] ~= ARGV[5] then
 end
 local dead = grace > 0 and {} or
              call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
-local found = {}
+local found, waiting = {}, call('LLEN', fifo)
 for _, owner in ipairs(dead) do
   local message = call('HGET', parked, owner)
   if message then found[#found + 1] = message end
@@ -44,7 +44,7 @@ for _, message in ipairs(found) do call('LPUSH', fifo, message) end
 increment(meta, 'crashed', #found)
 
 local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),
-                call('LLEN', fifo) }
+                waiting + #found }
 if options[1] then fall_asleep(idle, ARGV[2], '-inf') end
 for i = 6, #ARGV, 2 do
   if call('ZSCORE', alive, ARGV[i + 1]) then

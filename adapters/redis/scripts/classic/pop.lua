@@ -13,12 +13,19 @@ local call = redis.call
 --#include number
 --#include server
 --#include wake
+--#include types
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
 if ARGV[5] == '1' and call('GET', lock) ~= consumer then
   return { time_us, -1 }
+end
+if todo == 'park' then
+  needs_hashes(parked)
+  needs_zsets(alive)
+else
+  needs_hashes(meta)
 end
 local message = call('LPOP', fifo)
 if not message then

@@ -14,7 +14,12 @@
 --#include full
 local fifo, parked, alive, meta, options, idle = unpack(KEYS)
 local topic, consumer, what = ARGV[1], ARGV[2], ARGV[3]
-if what ~= 'done' then needs_no_room(alive) end -- nobody else may have it
+local delay
+if what ~= 'done' then
+  delay = delay_of(options, meta, ARGV[4])
+  call('LLEN', fifo) -- an error where it is of another type
+  needs_no_room(alive) -- nobody else may have it
+end
 if consumer ~= '' then
   if call('HDEL', parked, consumer) == 0 then return { 0 } end
   call('ZREM', alive, consumer)
@@ -25,7 +30,7 @@ end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if what == 'retry' or what == 'snooze' then
-  local due = now + delay_of(options, meta, ARGV[4])
+  local due = now + delay
   call('RPUSH', fifo, message_of(ARGV[5], due, ARGV[6]))
   if what == 'retry' then increment(meta, 'retried', 1) end
   wake_one(idle, topic, due)

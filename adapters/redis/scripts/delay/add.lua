@@ -27,6 +27,7 @@
 --#include wake
 --#include room
 --#include call_slot
+--#include types
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -61,6 +62,7 @@ end
 if not known[1] and kind ~= 'delay' then
   return redis.error_reply('ERR packs are for topics of the kind delay')
 end
+needs_zsets(wait)
 local stored = known[1] or topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 
@@ -122,8 +124,9 @@ local function read_ids(key, jobs, header_len)
   local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
   if not ok or last ~= header_len then return end
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
-  if known.err then
-    call('HLEN', ids) -- it is no hash, or some ids are no text
+  if known.err then -- some ids are no text, or the index is no hash
+    call('DEL', key)
+    needs_hashes(ids)
     return
   end
   -- A str of more than 31 bytes begins with one of these.

@@ -5,6 +5,7 @@
 -- ARGV  latest time of death ('' = now), most jobs
 -- Reply { deleted, 1 if there are more: call again, latest time of death }
 --       { -1 } when there is no such topic
+--#include types
 local call = redis.call
 local ids, meta, dead, rec = unpack(KEYS)
 local latest, most = ARGV[1], tonumber(ARGV[2])
@@ -15,6 +16,7 @@ if latest == '' then
 end
 local names = call('ZRANGEBYSCORE', dead, '-inf', latest, 'LIMIT', 0, most)
 if #names > 0 then
+  needs_hashes(ids, rec)
   call('ZREM', dead, unpack(names))
   call('HDEL', ids, unpack(names))
   call('HDEL', rec, unpack(names))

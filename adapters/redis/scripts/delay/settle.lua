@@ -40,6 +40,7 @@
 --#include outbox
 --#include wake
 --#include dead
+--#include types
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
@@ -245,6 +246,10 @@ for _, node in ipairs(to_carve) do
 end
 
 -- Then write: what goes first, what moves afterwards.
+if #back > 0 or #moves > 0 or #ends > 0 then
+  needs_zsets(wait, lease, dead)
+  needs_hashes(ids, meta, rec)
+end
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
 call_list('HDEL', ids, to_unindex)

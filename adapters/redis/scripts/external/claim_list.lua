@@ -18,6 +18,7 @@
 --#include server
 --#include past
 --#include full
+--#include types
 --#include external
 --#include fit
 local time = call('TIME')
@@ -41,6 +42,10 @@ if is_last then return reply end
 
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
+if call('LLEN', list) > 0 or due[1] then
+  needs_zsets(keys.run, keys.lease)
+  needs_hashes(keys.held, keys.past, keys.auto)
+end
 -- Entries `from` to `to` of those that are due; the others wait on.
 local function give_due(from, to)
   local ids, given = {}, {}

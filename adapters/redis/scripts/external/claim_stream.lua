@@ -21,6 +21,7 @@
 --#include past
 --#include entry
 --#include full
+--#include types
 --#include external
 --#include fit
 local time = call('TIME')
@@ -148,6 +149,8 @@ end
 local due = call('ZRANGEBYSCORE', keys.wait, '-inf', digits(now), 'WITHSCORES',
                  'LIMIT', 0, room)
 if #due > 0 then -- somebody may have removed the group, or the stream
+  needs_zsets(keys.run, keys.lease)
+  call('XLEN', stream) -- an error where it is none
   local made = redis.pcall('XGROUP', 'CREATE', stream, group, ARGV[8],
                            'MKSTREAM')
   forgets = not made.err and ARGV[8] == '$'

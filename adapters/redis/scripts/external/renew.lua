@@ -27,7 +27,8 @@ for i = 4, #ARGV do
     end
     if #ids > 0 then
       ids[#ids + 1] = 'JUSTID'
-      call('XCLAIM', source, ARGV[2], ARGV[3], 0, unpack(ids))
+      -- Somebody may have removed the group, or the stream.
+      redis.pcall('XCLAIM', source, ARGV[2], ARGV[3], 0, unpack(ids))
     end
   end
 end

@@ -4,6 +4,7 @@
 -- KEYS  meta wait held past dead
 -- ARGV  id ('': the 500 oldest), '1' to forget it
 -- Reply { kind ('' = no such topic), entries, 1 if there may be more }
+--#include types
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -13,6 +14,8 @@ local ids = { ARGV[1] }
 if ARGV[1] == '' then
   ids = call('ZRANGEBYSCORE', dead, '-inf', now, 'LIMIT', 0, 500)
 end
+needs_zsets(wait)
+needs_hashes(held, past)
 local count = 0
 for _, id in ipairs(ids) do
   if call('ZREM', dead, id) == 1 then

@@ -23,6 +23,7 @@
 --#include outbox
 --#include dead
 --#include full
+--#include types
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local meta, wait, run, lease, held, past, dead, auto, source =
@@ -36,6 +37,12 @@ local is_moved = {}
 for _, move in ipairs(moves) do
   for _, from in ipairs(move.sources) do is_moved[from] = true end
 end
+
+if #others > 0 then
+  needs_zsets(wait, lease, dead)
+  needs_hashes(meta, held, past)
+end
+if group ~= '' then call('XLEN', source) end -- an error where it is none
 
 local settled, refused, tokens = 0, 0, {}
 local finished, entries, deaths, histories, bytes, acks = {}, {}, {}, {}, {}, {}

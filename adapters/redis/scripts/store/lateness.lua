@@ -14,7 +14,7 @@ if number_of(call('HGET', late, slot), -1) ~= minute then
   for _, field in ipairs(call('HKEYS', late)) do
     if string.sub(field, 1, 2) == prefix then old[#old + 1] = field end
   end
-  if #old > 0 then call('HDEL', late, unpack(old)) end
+  call_list('HDEL', late, old)
   call('HSET', late, slot, minute)
 end
 local max = slot .. ':max'

@@ -20,8 +20,9 @@ if ARGV[3] == '1' then
   call('HSET', meta, 'paused', 1)
   return { 1 }
 end
+local workers = call('ZRANGE', idle, 0, 999)
 if call('HDEL', meta, 'paused') == 1 then
-  for _, worker in ipairs(call('ZRANGE', idle, 0, 999)) do
+  for _, worker in ipairs(workers) do
     call('ZREM', idle, worker)
     publish(worker, topic)
   end

@@ -13,7 +13,9 @@
 local call = redis.call
 --#include number
 --#include topic
+--#include types
 local options, ids, meta = unpack(KEYS, 1, 3)
+needs_hashes(options)
 local kind = topic_kind(meta, ids, ARGV[1])
 local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
                server = true, met = true }
