@@ -286,3 +286,14 @@ int weir__topic_check(struct weir_slice topic, struct weir_error *err)
 {
     return check(&topic_grammar, topic, err);
 }
+
+int weir__hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}

@@ -54,6 +54,9 @@ bool weir__group_is_sound(struct weir_slice group);
 /* A topic: 1 to 40 of [A-Za-z0-9._:-]. WEIR_EINVAL with a sentence. */
 int weir__topic_check(struct weir_slice topic, struct weir_error *err);
 
+/* The value of a hexadecimal digit; -1: it is none. */
+int weir__hex_digit(char c);
+
 /* A size in bytes: digits with an optional KiB, MiB, GiB. WEIR_EINVAL with a
  * sentence that quotes the text. */
 int weir__size_parse(struct weir_slice text, int64_t *ret_bytes,

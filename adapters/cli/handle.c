@@ -5,19 +5,9 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/plugin_path.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 #include <string.h>
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* Decode %XX in place. %00 is refused: values are C strings. */
 static bool decode(char *text)
@@ -31,8 +21,8 @@ static bool decode(char *text)
             *to++ = *from;
             continue;
         }
-        high = hex(from[1]);
-        low = high < 0 ? -1 : hex(from[2]);
+        high = weir__hex_digit(from[1]);
+        low = high < 0 ? -1 : weir__hex_digit(from[2]);
         if (low < 0 || high * 16 + low == 0)
             return false;
         *to++ = (char)(high * 16 + low);

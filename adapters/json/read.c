@@ -97,14 +97,11 @@ static bool take_code(struct weir__json_read *read, unsigned *ret_code)
     if (bytes_left(read) < 6 || read->at[0] != '\\' || read->at[1] != 'u')
         return false;
     for (size_t i = 2; i < 6; i++) {
-        uint8_t c = read->at[i], low = c | 0x20;
+        int digit = weir__hex_digit((char)read->at[i]);
 
-        if (c >= '0' && c <= '9')
-            code = code * 16 + c - '0';
-        else if (low >= 'a' && low <= 'f')
-            code = code * 16 + low - 'a' + 10U;
-        else
+        if (digit < 0)
             return false;
+        code = code * 16 + (unsigned)digit;
     }
     read->at += 6;
     *ret_code = code;

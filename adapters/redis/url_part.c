@@ -3,6 +3,7 @@
 
 #include "adapters/redis/url_private.h"
 #include "core/error.h"
+#include "core/text.h"
 
 enum { MAX_DB = 1000000, MAX_DIGITS = 7 };
 
@@ -63,17 +64,6 @@ int weir__url_copy(struct weir__url_part part, char *to, size_t cap,
     return WEIR_OK;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 int weir__url_decode(struct weir__url_part part, char *to, size_t cap,
                      const char *name, struct weir_error *err)
 {
@@ -83,8 +73,8 @@ int weir__url_decode(struct weir__url_part part, char *to, size_t cap,
         int c = (unsigned char)*at;
 
         if (c == '%') {
-            int high = part.end - at > 2 ? hex_value(at[1]) : -1;
-            int low = part.end - at > 2 ? hex_value(at[2]) : -1;
+            int high = part.end - at > 2 ? weir__hex_digit(at[1]) : -1;
+            int low = part.end - at > 2 ? weir__hex_digit(at[2]) : -1;
 
             c = high < 0 || low < 0 ? 0 : high * 16 + low;
             at += 2;

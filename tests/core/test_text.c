@@ -247,6 +247,17 @@ TEST(topics_are_letters_digits_and_four_marks)
     }
 }
 
+TEST(hexadecimal_digits_are_of_either_case)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+
+    for (int i = 0; i < 32; i++)
+        EXPECT_INT(i % 16, weir__hex_digit(digits[i]));
+    for (const char *other = "/:@G`g\x80 "; *other != '\0'; other++)
+        EXPECT_INT(-1, weir__hex_digit(*other));
+    EXPECT_INT(-1, weir__hex_digit('\0'));
+}
+
 TEST(slices_are_equal_when_their_bytes_are)
 {
     struct weir_slice none = weir__slice_str(NULL);
