@@ -3,9 +3,9 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "adapters/redis/conn/tls.h"
+#include "adapters/redis/monotonic.h"
 #include "core/assert.h"
 
 void weir__await_init(struct weir__await *await, redisContext *context,
@@ -17,14 +17,6 @@ void weir__await_init(struct weir__await *await, redisContext *context,
     await->limit_ms = limit_ms;
     weir__reply_guard_install(&await->guard, context->reader);
     await->guard.outstanding = 1; /* each answer was asked for */
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* The guard's refusal is an error like those of hiredis. */
@@ -53,14 +45,14 @@ static void send_all(struct weir__await *await, int64_t until_ms)
 {
     redisContext *context = await->context;
     struct pollfd look = {.fd = context->fd, .events = POLLOUT};
-    int64_t left_ms = until_ms - now_ms();
+    int64_t left_ms = until_ms - weir__monotonic_ms();
     int is_done = 0;
 
     while (is_done == 0 && context->err == 0 && left_ms > 0) {
         if (await->ssl != NULL)
             weir__tls_prepare();
         (void)note_error(await, redisBufferWrite(context, &is_done));
-        left_ms = until_ms - now_ms();
+        left_ms = until_ms - weir__monotonic_ms();
         if (is_done == 0 && await->ssl != NULL && left_ms > 0)
             (void)poll(&look, 1, (int)left_ms); /* or a signal: once more */
     }
@@ -71,7 +63,7 @@ static void receive(struct weir__await *await, int64_t until_ms)
 {
     redisContext *context = await->context;
     struct pollfd look = {.fd = context->fd, .events = POLLIN};
-    int64_t left_ms = until_ms - now_ms();
+    int64_t left_ms = until_ms - weir__monotonic_ms();
     int ready = left_ms > 0 ? poll(&look, 1, (int)left_ms) : 0;
 
     if (ready < 0)
@@ -91,7 +83,7 @@ static void receive(struct weir__await *await, int64_t until_ms)
 
 redisReply *weir__await_reply(struct weir__await *await)
 {
-    int64_t until_ms = now_ms() + await->limit_ms;
+    int64_t until_ms = weir__monotonic_ms() + await->limit_ms;
     redisContext *context = await->context;
     void *reply = NULL;
 

@@ -9,6 +9,7 @@
 #include "adapters/redis/await.h"
 #include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/conn/tls.h"
+#include "adapters/redis/monotonic.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
@@ -110,14 +111,6 @@ int weir__probe_fd(const struct weir__probe *probe)
 
 /* --- connecting --------------------------------------------------------- */
 
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static struct timeval timeval_of(int64_t ms)
 {
     if (ms < 1)
@@ -147,7 +140,7 @@ static void add_reason(struct weir_error *why, const char *host,
 static redisContext *reach_host(const struct weir__redis_host *host,
                                 int limit_ms, struct weir_error *why)
 {
-    int64_t until_ms = monotonic_ms() + limit_ms;
+    int64_t until_ms = weir__monotonic_ms() + limit_ms;
     struct weir__addresses addresses;
     const char *missing =
         weir__addresses_find(host->name, limit_ms, &addresses);
@@ -161,7 +154,7 @@ static redisContext *reach_host(const struct weir__redis_host *host,
         int64_t left = (int64_t)(addresses.count - i);
         redisContext *context = redisConnectWithTimeout(
             addresses.text[i], host->port,
-            timeval_of((until_ms - monotonic_ms()) / left));
+            timeval_of((until_ms - weir__monotonic_ms()) / left));
 
         if (context != NULL && context->err == 0)
             return context;

@@ -2,10 +2,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <weir/weir.h>
 
 #include "adapters/redis/conn/private.h"
+#include "adapters/redis/monotonic.h"
 #include "adapters/redis/resp.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -30,10 +30,7 @@ struct weir__conn *weir__conn_of(void *arg)
 
 void weir__conn_look_at_clock(struct weir__conn *conn)
 {
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    conn->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    conn->now_ms = weir__monotonic_ms();
 }
 
 void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms)

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "adapters/redis/conn/compat.h"
+#include "adapters/redis/monotonic.h"
 #include "core/error.h"
 #include "core/mem.h"
 
@@ -229,17 +229,9 @@ struct ssl_st *weir__tls_begin(const struct weir__tls *tls,
     return NULL;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 bool weir__tls_finish(struct ssl_st *ssl, int limit_ms, char *why, size_t cap)
 {
-    int64_t until_ms = now_ms() + limit_ms, left_ms = limit_ms;
+    int64_t until_ms = weir__monotonic_ms() + limit_ms, left_ms = limit_ms;
     struct pollfd look = {.fd = SSL_get_fd(ssl)};
 
     while (left_ms > 0) {
@@ -256,7 +248,7 @@ bool weir__tls_finish(struct ssl_st *ssl, int limit_ms, char *why, size_t cap)
         }
         look.events = error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
         (void)poll(&look, 1, (int)left_ms); /* or a signal: once more */
-        left_ms = until_ms - now_ms();
+        left_ms = until_ms - weir__monotonic_ms();
     }
     (void)snprintf(why, cap, "no end of the TLS handshake within %d ms",
                    limit_ms); /* fits */

@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "adapters/redis/conn/compat.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/conn/resolve.h"
+#include "adapters/redis/monotonic.h"
 #include "adapters/redis/probe.h"
 #include "adapters/redis/store/kind.h"
 #include "core/assert.h"
@@ -151,14 +151,6 @@ void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in)
 
 /* --- the server ----------------------------------------------------------- */
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* exists */
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void set_fd(struct weir__keeper *keeper, int fd)
 {
     (void)pthread_mutex_lock(&keeper->lock);
@@ -178,7 +170,7 @@ static void hang_up(struct weir__keeper *keeper)
 static bool is_outdated(const struct weir__keeper *keeper)
 {
     return keeper->may_move &&
-           monotonic_ns() - keeper->probe_ns >= ASK_MS * MS_NS;
+           weir__monotonic_ns() - keeper->probe_ns >= ASK_MS * MS_NS;
 }
 
 static bool connect_probe(struct weir__keeper *keeper)
@@ -191,7 +183,7 @@ static bool connect_probe(struct weir__keeper *keeper)
         keeper->probe = NULL;
         return false;
     }
-    keeper->probe_ns = monotonic_ns();
+    keeper->probe_ns = weir__monotonic_ns();
     set_fd(keeper, weir__probe_fd(keeper->probe));
     return true;
 }
@@ -425,7 +417,7 @@ static void *keep(void *arg)
         struct timespec until;
 
         (void)pthread_mutex_unlock(&keeper->lock);
-        until = timespec_of(look(keeper, monotonic_ns()));
+        until = timespec_of(look(keeper, weir__monotonic_ns()));
         (void)pthread_mutex_lock(&keeper->lock);
         /* Nobody waited when a shorter one was noted meanwhile. */
         if (!keeper->is_stopping && atomic_load(&keeper->least_ms) == least_ms)
