@@ -6,12 +6,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "adapters/redis/monotonic.h"
+#include "adapters/redis/thread.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -96,8 +96,7 @@ struct weir__lookup {
 
 static void free_lookup(struct weir__lookup *lookup)
 {
-    (void)pthread_cond_destroy(&lookup->left); /* nobody has them */
-    (void)pthread_mutex_destroy(&lookup->lock);
+    weir__redis_lock_fini(&lookup->lock, &lookup->left);
     weir__mem_free(lookup);
 }
 
@@ -132,21 +131,6 @@ static bool leave(struct weir__lookup *lookup)
     return is_done;
 }
 
-static bool make_lock(struct weir__lookup *lookup)
-{
-    pthread_condattr_t attr;
-    bool is_made;
-
-    if (pthread_mutex_init(&lookup->lock, NULL) != 0)
-        return false;
-    is_made = pthread_condattr_init(&attr) == 0 &&
-              pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
-              pthread_cond_init(&lookup->left, &attr) == 0;
-    if (!is_made)
-        (void)pthread_mutex_destroy(&lookup->lock);
-    return is_made;
-}
-
 /* NULL: out of memory. */
 static struct weir__lookup *new_lookup(const char *host)
 {
@@ -155,7 +139,7 @@ static struct weir__lookup *new_lookup(const char *host)
 
     if (lookup == NULL)
         return NULL;
-    if (!make_lock(lookup)) {
+    if (!weir__redis_lock_init(&lookup->lock, &lookup->left)) {
         weir__mem_free(lookup);
         return NULL;
     }
@@ -165,14 +149,9 @@ static struct weir__lookup *new_lookup(const char *host)
 
 static int start_thread(struct weir__lookup *lookup)
 {
-    sigset_t all, before;
     pthread_t thread;
-    int rc;
+    int rc = weir__redis_thread_start(&thread, look_up, lookup);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* is inherited */
-    rc = pthread_create(&thread, NULL, look_up, lookup);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         (void)pthread_detach(thread); /* it was just made */
     return rc;
@@ -182,19 +161,12 @@ static int start_thread(struct weir__lookup *lookup)
 
 static void await(struct weir__lookup *lookup, int limit_ms)
 {
-    struct timespec until;
-    int rc = 0;
+    int64_t until_ns = weir__monotonic_ns() + limit_ms * INT64_C(1000000);
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* exists */
-    until.tv_sec += limit_ms / 1000;
-    until.tv_nsec += limit_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     (void)pthread_mutex_lock(&lookup->lock);
-    while (!lookup->is_done && rc == 0)
-        rc = pthread_cond_timedwait(&lookup->left, &lookup->lock, &until);
+    while (!lookup->is_done &&
+           weir__redis_lock_wait(&lookup->lock, &lookup->left, until_ns))
+        continue;
     (void)pthread_mutex_unlock(&lookup->lock);
 }
 

@@ -2,7 +2,6 @@
 #include "adapters/redis/store/keeper.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include "adapters/redis/monotonic.h"
 #include "adapters/redis/probe.h"
 #include "adapters/redis/store/kind.h"
+#include "adapters/redis/thread.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -401,12 +401,6 @@ static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
 
 /* --- life ----------------------------------------------------------------- */
 
-static struct timespec timespec_of(int64_t ns)
-{
-    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
-                             .tv_nsec = (long)(ns % 1000000000)};
-}
-
 static void *keep(void *arg)
 {
     struct weir__keeper *keeper = arg;
@@ -414,47 +408,19 @@ static void *keep(void *arg)
     (void)pthread_mutex_lock(&keeper->lock);
     while (!keeper->is_stopping) {
         int64_t least_ms = atomic_load(&keeper->least_ms);
-        struct timespec until;
+        int64_t until_ns;
 
         (void)pthread_mutex_unlock(&keeper->lock);
-        until = timespec_of(look(keeper, weir__monotonic_ns()));
+        until_ns = look(keeper, weir__monotonic_ns());
         (void)pthread_mutex_lock(&keeper->lock);
         /* Nobody waited when a shorter one was noted meanwhile. */
         if (!keeper->is_stopping && atomic_load(&keeper->least_ms) == least_ms)
-            (void)pthread_cond_timedwait(&keeper->changed, &keeper->lock,
-                                         &until);
+            (void)weir__redis_lock_wait(&keeper->lock, &keeper->changed,
+                                        until_ns);
     }
     (void)pthread_mutex_unlock(&keeper->lock);
     hang_up(keeper);
     return NULL;
-}
-
-static int start_thread(struct weir__keeper *keeper)
-{
-    sigset_t all, before;
-    int rc;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* is inherited */
-    rc = pthread_create(&keeper->thread, NULL, keep, keeper);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc == 0 ? WEIR_OK : WEIR_ESYSTEM;
-}
-
-static int make_lock(struct weir__keeper *keeper)
-{
-    pthread_condattr_t attr;
-
-    if (pthread_mutex_init(&keeper->lock, NULL) != 0)
-        return WEIR_ESYSTEM;
-    if (pthread_condattr_init(&attr) != 0 ||
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
-        pthread_cond_init(&keeper->changed, &attr) != 0) {
-        (void)pthread_mutex_destroy(&keeper->lock);
-        return WEIR_ESYSTEM;
-    }
-    (void)pthread_condattr_destroy(&attr);
-    return WEIR_OK;
 }
 
 static bool may_move(const struct weir__redis_url *url)
@@ -478,7 +444,6 @@ static int keeper_open(struct weir__redis *store,
                        struct weir__keeper **ret_keeper)
 {
     struct weir__keeper *keeper = weir__mem_new(sizeof(*keeper));
-    int rc;
 
     if (keeper == NULL)
         return WEIR_ENOMEM;
@@ -487,17 +452,14 @@ static int keeper_open(struct weir__redis *store,
     keeper->may_move = may_move(&store->url);
     keeper->fd = -1;
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
-    rc = make_lock(keeper);
-    if (rc < 0) {
+    if (!weir__redis_lock_init(&keeper->lock, &keeper->changed)) {
         release(keeper);
-        return rc;
+        return WEIR_ESYSTEM;
     }
-    rc = start_thread(keeper);
-    if (rc < 0) {
-        (void)pthread_cond_destroy(&keeper->changed);
-        (void)pthread_mutex_destroy(&keeper->lock);
+    if (weir__redis_thread_start(&keeper->thread, keep, keeper) != 0) {
+        weir__redis_lock_fini(&keeper->lock, &keeper->changed);
         release(keeper);
-        return rc;
+        return WEIR_ESYSTEM;
     }
     *ret_keeper = keeper;
     return WEIR_OK;
@@ -533,7 +495,6 @@ void weir__keeper_close(struct weir__keeper *keeper)
     (void)pthread_cond_broadcast(&keeper->changed);
     (void)pthread_mutex_unlock(&keeper->lock);
     (void)pthread_join(keeper->thread, NULL);
-    (void)pthread_cond_destroy(&keeper->changed);
-    (void)pthread_mutex_destroy(&keeper->lock);
+    weir__redis_lock_fini(&keeper->lock, &keeper->changed);
     release(keeper);
 }
