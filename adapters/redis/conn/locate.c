@@ -188,7 +188,7 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
     WEIR_ASSERT(strlen(host) < sizeof(conn->host));
     conn->is_finding = false;
     conn->is_named = conn->options.locator == NULL && !conn->url.is_unix &&
-                     !weir__addresses_known(host, &(struct weir__addresses){0});
+                     weir__host_is_name(host);
     weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
     conn->port = port;
     if (!is_same) {

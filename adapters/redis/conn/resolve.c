@@ -45,6 +45,11 @@ bool weir__addresses_known(const char *host,
     return true;
 }
 
+bool weir__host_is_name(const char *host)
+{
+    return !weir__addresses_known(host, &(struct weir__addresses){0});
+}
+
 static void add(struct weir__addresses *addresses, const struct sockaddr *from)
 {
     char text[WEIR__ADDRESS_CAP];

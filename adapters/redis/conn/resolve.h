@@ -22,6 +22,9 @@ struct weir__addresses {
 bool weir__addresses_known(const char *host,
                            struct weir__addresses *ret_addresses);
 
+/* Is it a name that the resolver is asked for? Its addresses may change. */
+bool weir__host_is_name(const char *host);
+
 /* Of any host. BLOCKS, for `limit_ms` at most. NULL; otherwise why there are
  * none, a text that lasts. */
 const char *weir__addresses_find(const char *host, int limit_ms,

@@ -425,11 +425,8 @@ static void *keep(void *arg)
 
 static bool may_move(const struct weir__redis_url *url)
 {
-    struct weir__addresses addresses;
-
     return url->is_sentinel ||
-           (!url->is_unix &&
-            !weir__addresses_known(url->hosts[0].name, &addresses));
+           (!url->is_unix && weir__host_is_name(url->hosts[0].name));
 }
 
 static void release(struct weir__keeper *keeper)
