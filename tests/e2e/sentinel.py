@@ -125,7 +125,7 @@ class Trio:
         self.servers = [Server(place, *args, name="s0")]
         for i in range(replicas):
             self.servers.append(Server(
-                place, "--replicaof", "127.0.0.1 %d" % self.servers[0].port,
+                place, "--replicaof", "127.0.0.1", str(self.servers[0].port),
                 *args, name="s%d" % (i + 1)))
         eventually(lambda: all("link_status:up" in one.told("INFO replication")
                                for one in self.servers[1:]),

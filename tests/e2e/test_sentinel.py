@@ -79,7 +79,7 @@ def who_answered_is_asked_first_the_next_time(place):
 
 @test
 def a_replica_that_is_named_is_asked_again_until_it_is_a_primary(place):
-    server = Server(place, "--replicaof", "127.0.0.1 1")
+    server = Server(place, "--replicaof", "127.0.0.1", "1")
     fake = Fake(server.port)
     use_fakes(place, fake)
     place.weir("stats").expect_complaint(5, "it is no primary")
