@@ -106,6 +106,25 @@ static uint16_t free_port(void)
     return port;
 }
 
+static int read_tls(const char *address, struct weir__tls **ret_tls,
+                    struct weir_error *err)
+{
+    struct weir__redis_url url;
+    int rc = weir__redis_url_parse(address, &url, err);
+
+    return rc == WEIR_OK ? weir__tls_new(&url, ret_tls, err) : rc;
+}
+
+/* WEIR_EINVAL: this weir has none. Nothing was made yet. */
+static int need_tls(struct weir_error *err)
+{
+    struct weir__tls *tls = NULL;
+    int rc = read_tls("rediss://127.0.0.1", &tls, err);
+
+    weir__tls_free(tls);
+    return rc;
+}
+
 /* A certificate that stands for itself. */
 static int make_certificate(const struct bench_server *server,
                             struct weir_error *err)
@@ -219,8 +238,10 @@ static int start_own(struct bench_server *server,
                      const struct bench_server_options *options,
                      struct weir_error *err)
 {
-    int rc = make_dir(server, options->data, err);
+    int rc = options->tls ? need_tls(err) : WEIR_OK;
 
+    if (rc == WEIR_OK)
+        rc = make_dir(server, options->data, err);
     if (rc < 0)
         return rc;
     rc = guard_start(server, err);
@@ -368,14 +389,6 @@ int bench_server_clear(struct bench_server *server, struct weir_error *err)
     return WEIR_OK;
 }
 
-static int read_tls(struct bench_server *server, struct weir_error *err)
-{
-    struct weir__redis_url url;
-    int rc = weir__redis_url_parse(server->url, &url, err);
-
-    return rc == WEIR_OK ? weir__tls_new(&url, &server->tls, err) : rc;
-}
-
 int bench_server_start(struct bench_server *server,
                        const struct bench_server_options *options,
                        struct weir_error *err)
@@ -388,7 +401,7 @@ int bench_server_start(struct bench_server *server,
     else
         rc = start_own(server, options, err);
     if (rc == WEIR_OK)
-        rc = read_tls(server, err);
+        rc = read_tls(server->url, &server->tls, err);
     if (rc == WEIR_OK) {
         server->control = bench_server_connect(server, err);
         if (server->control == NULL)
