@@ -130,8 +130,8 @@ def leases_are_kept_where_the_name_moved_while_a_handler_holds_the_loop(place):
 
 @test
 def an_ipv6_address_stands_in_brackets(place):
-    if not has_ipv6():
-        return
+    expect_true(has_ipv6(), "this machine has the address ::1, which this "
+                            "test needs")
     server = Server(place, "--bind", "::1")
     url = "redis://[::1]:%d" % server.port
     place.ok("add", "t", "--redis", url)
