@@ -127,7 +127,8 @@ def handlers_compares_each_with_the_one_that_returns(place):
             expect_true(row["server_us_per_job"] > 0, row["label"])
             for name in ("drain", "end_to_end"):
                 ratio = row[name + "_per_s"] / found[0][name + "_per_s"]
-                expect_true(abs(row[name + "_of_sync"] - ratio) < 0.01,
+                expect_true(abs(row[name + "_of_sync"] - ratio)
+                            < 0.01 * max(ratio, 1),
                             "%s of %s" % (name, row["label"]))
 
 

@@ -98,9 +98,10 @@ class Walk:
         self.faults.append(Fault("kill", worker, now_ms()))
 
     def finish(self):
+        """Its own leases may end no sooner than it, on a busy machine."""
         self.process = self.place.start(
             "run", "--redis", self.server.url, "--until-empty", "--lease",
-            "%dms" % LEASE_MS, "--retry", "20ms ...", "--handle",
+            "%ds" % PATIENCE, "--retry", "20ms ...", "--handle",
             "%s=ledger?file=%s&follow_to=%s"
             % (self.topic, self.record("last"), self.follow_to()), "--handle",
             "%s=ledger?file=%s" % (self.other, self.record("other")))
