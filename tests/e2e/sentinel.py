@@ -25,6 +25,13 @@ sentinel failover-timeout {name} 2000
 """
 
 
+# How sentinels pace themselves, where they can be told (from 7.0 on): they find
+# each other soon, an old primary is made a replica soon, and a busy machine
+# does not let them rest for 30 s.
+PACE = ("publish-period", "300", "info-period", "1000",
+        "tilt-trigger", "3600000")
+
+
 def ask(path, *words):
     """One command; None where nobody answers, or with an error."""
     try:
@@ -73,6 +80,15 @@ class Sentinel:
             ["redis-server", self.file, "--sentinel"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.place.started.append(self.process)
+        eventually(lambda: ask(self.path, "PING") == "PONG", "it answers")
+        self.pace(*PACE)
+
+    def pace(self, *settings):
+        ask(self.path, "SENTINEL", "DEBUG", *settings)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
     def primary(self):
         """The port that it tells."""
@@ -162,6 +178,11 @@ class Trio:
         return eventually(
             lambda: self.primary() not in (None, old) and self.primary(),
             "the sentinels name another primary")
+
+    def leave_old_primaries(self):
+        """One that is back remains a primary for 8 s, as everywhere."""
+        for one in self.sentinels:
+            one.pace("publish-period", "2000")
 
     def fail_over(self):
         """By command: the old primary lives on. Returns the new one."""
