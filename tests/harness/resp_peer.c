@@ -2,6 +2,8 @@
 #include "tests/harness/resp_peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include "tests/harness/tempdir.h"
 #include "tests/harness/test.h"
 
-enum { MAX_CLIENTS = 8, BACKLOG = 64 };
+enum { MAX_CLIENTS = 8, BACKLOG = 64, MAX_RULES = 32, LINE_MAX_LEN = 200 };
 
 struct client {
     int fd; /* -1: free place */
@@ -31,8 +33,13 @@ struct resp_peer {
     struct tempdir dir;
     char socket[108];
     pid_t pid;
+    int listener; /* -1: the child's */
+    int port;     /* 0: a socket */
     const struct resp_rule *rules;
     size_t rule_count;
+    int used[MAX_RULES];
+    int heard; /* the file of what came */
+    char *text;
     int connections;
     struct client clients[MAX_CLIENTS];
 };
@@ -46,19 +53,51 @@ static _Noreturn void give_up(const char *what)
     _exit(1);
 }
 
-static const struct resp_rule *rule_for(const struct resp_peer *peer,
-                                        const struct client *client)
+/* A command's words, as resp_peer_heard has them. */
+static void write_words(const redisReply *command, char *line, size_t cap)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < (size_t)command->elements; i++) {
+        const redisReply *word = command->element[i];
+
+        for (size_t at = 0; at < (size_t)word->len && used + 2 < cap; at++)
+            line[used++] = word->str[at] < ' ' || word->str[at] > '~'
+                               ? '.'
+                               : word->str[at];
+        if (i + 1 < (size_t)command->elements && used + 2 < cap)
+            line[used++] = ' ';
+    }
+    line[used] = '\0';
+}
+
+static bool fits(const struct resp_rule *rule, int used,
+                 const struct client *client, const char *line)
+{
+    return (rule->connection == 0 || rule->connection == client->number) &&
+           (rule->command == 0 || rule->command == client->commands) &&
+           (rule->words == NULL || strstr(line, rule->words) != NULL) &&
+           (rule->times == 0 || used < rule->times);
+}
+
+static const struct resp_rule *
+rule_for(struct resp_peer *peer, const struct client *client, const char *line)
 {
     static const struct resp_rule usual = {.bytes = "+OK\r\n"};
 
-    for (size_t i = 0; i < peer->rule_count; i++) {
-        const struct resp_rule *rule = &peer->rules[i];
-
-        if ((rule->connection == 0 || rule->connection == client->number) &&
-            (rule->command == 0 || rule->command == client->commands))
-            return rule;
-    }
+    for (size_t i = 0; i < peer->rule_count; i++)
+        if (fits(&peer->rules[i], peer->used[i], client, line)) {
+            peer->used[i]++;
+            return &peer->rules[i];
+        }
     return &usual;
+}
+
+static void note(const struct resp_peer *peer, const struct client *client,
+                 const char *line)
+{
+    (void)dprintf(peer->heard, "%d %.*s\n", client->number, LINE_MAX_LEN,
+                  line); /* only tests look */
 }
 
 static void hang_up(struct client *client)
@@ -82,13 +121,17 @@ static bool say(const struct client *client, const char *bytes)
     return true;
 }
 
-static void answer(const struct resp_peer *peer, struct client *client)
+static void answer(struct resp_peer *peer, struct client *client,
+                   const redisReply *command)
 {
+    char line[16 * 1024];
     const struct resp_rule *rule;
     bool is_heard;
 
     client->commands++;
-    rule = rule_for(peer, client);
+    write_words(command, line, sizeof(line));
+    note(peer, client, line);
+    rule = rule_for(peer, client, line);
     is_heard = rule->bytes == NULL || say(client, rule->bytes);
     while (is_heard && rule->more != NULL) {
         is_heard = say(client, rule->more);
@@ -99,7 +142,7 @@ static void answer(const struct resp_peer *peer, struct client *client)
         hang_up(client);
 }
 
-static void serve(const struct resp_peer *peer, struct client *client)
+static void serve(struct resp_peer *peer, struct client *client)
 {
     char bytes[16 * 1024];
     ssize_t got = read(client->fd, bytes, sizeof(bytes));
@@ -113,8 +156,8 @@ static void serve(const struct resp_peer *peer, struct client *client)
     while (client->fd >= 0 &&
            redisReaderGetReply(client->reader, &command) == REDIS_OK &&
            command != NULL) {
+        answer(peer, client, command);
         freeReplyObject(command);
-        answer(peer, client);
     }
 }
 
@@ -158,16 +201,34 @@ static _Noreturn void run(struct resp_peer *peer, int listener)
     }
 }
 
-static int listen_on(const char *path)
+static int listen_at(const struct sockaddr *address, socklen_t len)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = socket(address->sa_family, SOCK_STREAM, 0);
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(fd, BACKLOG) != 0)
+    if (fd < 0 || bind(fd, address, len) != 0 || listen(fd, BACKLOG) != 0)
         give_up("cannot listen");
     return fd;
+}
+
+static void listen_on_socket(struct resp_peer *peer)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    (void)snprintf(peer->socket, sizeof(peer->socket), "%s/p", peer->dir.path);
+    memcpy(address.sun_path, peer->socket, sizeof(peer->socket));
+    peer->listener = listen_at((struct sockaddr *)&address, sizeof(address));
+}
+
+static void listen_on_port(struct resp_peer *peer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof(address);
+
+    peer->listener = listen_at((struct sockaddr *)&address, sizeof(address));
+    if (getsockname(peer->listener, (struct sockaddr *)&address, &len) != 0)
+        give_up("has no port");
+    peer->port = ntohs(address.sin_port);
 }
 
 static void stop_all(void)
@@ -176,34 +237,81 @@ static void stop_all(void)
         resp_peer_stop(all);
 }
 
-struct resp_peer *resp_peer_start(const struct resp_rule *rules, size_t count)
+static struct resp_peer *peer_new(void)
 {
     struct resp_peer *peer = calloc(1, sizeof(*peer));
-    int listener;
+    char path[sizeof(peer->dir.path) + 8];
 
     if (peer == NULL || !tempdir_make(&peer->dir))
         give_up("no directory");
-    peer->rules = rules;
-    peer->rule_count = count;
-    (void)snprintf(peer->socket, sizeof(peer->socket), "%s/p", peer->dir.path);
-    listener = listen_on(peer->socket);
-    (void)fflush(stdout); /* or the child could print it again */
-    peer->pid = fork();
-    if (peer->pid < 0)
-        give_up("fork failed");
-    if (peer->pid == 0)
-        run(peer, listener);
-    (void)close(listener); /* the child's now */
-    tempdir_guard(&peer->dir, peer->pid);
+    (void)snprintf(path, sizeof(path), "%s/heard", peer->dir.path);
+    peer->heard = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (peer->heard < 0)
+        give_up("no file");
     peer->next = all;
     all = peer;
     test_at_end(stop_all);
     return peer;
 }
 
+struct resp_peer *resp_peer_prepare(void)
+{
+    struct resp_peer *peer = peer_new();
+
+    listen_on_port(peer);
+    return peer;
+}
+
+void resp_peer_run(struct resp_peer *peer, const struct resp_rule *rules,
+                   size_t count)
+{
+    if (count > MAX_RULES || peer->pid != 0)
+        give_up("too many rules, or it runs");
+    peer->rules = rules;
+    peer->rule_count = count;
+    (void)fflush(stdout); /* or the child could print it again */
+    peer->pid = fork();
+    if (peer->pid < 0)
+        give_up("fork failed");
+    if (peer->pid == 0)
+        run(peer, peer->listener);
+    (void)close(peer->listener); /* the child's now */
+    peer->listener = -1;
+    tempdir_guard(&peer->dir, peer->pid);
+}
+
+struct resp_peer *resp_peer_start(const struct resp_rule *rules, size_t count)
+{
+    struct resp_peer *peer = peer_new();
+
+    listen_on_socket(peer);
+    resp_peer_run(peer, rules, count);
+    return peer;
+}
+
 const char *resp_peer_socket(const struct resp_peer *peer)
 {
     return peer->socket;
+}
+
+int resp_peer_port(const struct resp_peer *peer)
+{
+    return peer->port;
+}
+
+const char *resp_peer_heard(struct resp_peer *peer)
+{
+    off_t len = lseek(peer->heard, 0, SEEK_END);
+    ssize_t got;
+
+    free(peer->text);
+    peer->text = len < 0 ? NULL : calloc(1, (size_t)len + 1);
+    if (peer->text == NULL)
+        give_up("out of memory");
+    got = pread(peer->heard, peer->text, (size_t)len, 0);
+    if (got != (ssize_t)len)
+        give_up("what came cannot be read");
+    return peer->text;
 }
 
 void resp_peer_stop(struct resp_peer *peer)
@@ -213,9 +321,42 @@ void resp_peer_stop(struct resp_peer *peer)
     while (*at != peer)
         at = &(*at)->next;
     *at = peer->next;
-    (void)kill(peer->pid, SIGKILL); /* it may have ended by itself */
-    while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    if (peer->pid != 0) {
+        (void)kill(peer->pid, SIGKILL); /* it may have ended by itself */
+        while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (peer->listener >= 0)
+        (void)close(peer->listener); /* it never ran */
+    (void)close(peer->heard);        /* only tests look */
     tempdir_remove(&peer->dir);
+    free(peer->text);
     free(peer);
+}
+
+/* --- slots --------------------------------------------------------------- */
+
+void resp_slots(const struct resp_range *ranges, size_t count, char *buf,
+                size_t cap)
+{
+    size_t used = (size_t)snprintf(buf, cap, "*%zu\r\n", count);
+
+    for (size_t i = 0; i < count && used < cap; i++) {
+        const struct resp_range *range = &ranges[i];
+
+        used += (size_t)snprintf(buf + used, cap - used,
+                                 "*3\r\n:%d\r\n:%d\r\n*3\r\n", range->first,
+                                 range->last);
+        if (used < cap && range->host == NULL)
+            used += (size_t)snprintf(buf + used, cap - used, "$-1\r\n");
+        else if (used < cap)
+            used += (size_t)snprintf(buf + used, cap - used, "$%zu\r\n%s\r\n",
+                                     strlen(range->host), range->host);
+        if (used < cap) /* its id is its port */
+            used += (size_t)snprintf(buf + used, cap - used,
+                                     ":%d\r\n$6\r\n%06d\r\n", range->port,
+                                     range->port);
+    }
+    if (used >= cap)
+        give_up("the slots do not fit");
 }
