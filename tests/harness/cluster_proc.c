@@ -351,11 +351,17 @@ static void free_all(void)
     }
 }
 
+/* A primary that gave its last slot away remains one. */
 static struct cluster_proc *cluster_new(const struct cluster_options *options)
 {
-    static const char *const fixed[] = {"--cluster-enabled",          "yes",
-                                        "--cluster-node-timeout",     "2000",
-                                        "--repl-diskless-sync-delay", "0"};
+    static const char *const fixed[] = {"--cluster-enabled",
+                                        "yes",
+                                        "--cluster-node-timeout",
+                                        "2000",
+                                        "--cluster-allow-replica-migration",
+                                        "no",
+                                        "--repl-diskless-sync-delay",
+                                        "0"};
     struct cluster_proc *cluster = calloc(1, sizeof(*cluster));
     size_t count = sizeof(fixed) / sizeof(fixed[0]);
 
