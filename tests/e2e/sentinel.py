@@ -3,12 +3,11 @@
 
 import os
 import signal
-import socket
 import subprocess
-import threading
-import time
 
+import fake
 from e2e import eventually
+from fake import bulks
 from redis_server import Server, free_port
 from resp import Client, ReplyError
 
@@ -192,7 +191,7 @@ class Trio:
         return self.await_switch(old)
 
 
-class Fake:
+class Fake(fake.Fake):
     """A sentinel as no real one is: it tells what it is told to tell."""
 
     def __init__(self, primary=None, password=None):
@@ -200,50 +199,23 @@ class Fake:
         self.host = "127.0.0.1"  # of the primary
         self.others = []  # ports of other sentinels
         self.is_silent = False  # when it is asked for something
-        self.heard = []  # (time, words)
         self.ears = []  # those who subscribed
-        self.listener = socket.create_server(("127.0.0.1", free_port()))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,),
-                             daemon=True).start()
-
-    def serve(self, client):
-        file = client.makefile("rb")
-        is_let_in = self.password is None
-        try:
-            while True:
-                words = self.read(file)
-                if not words or self.listener.fileno() < 0:
-                    break
-                self.heard.append((time.monotonic(), words))
-                if words[0] == "AUTH":
-                    is_let_in = words[1:] == self.password
-                    answer = "+OK" if is_let_in else "-WRONGPASS no"
-                elif not is_let_in:
-                    answer = "-NOAUTH Authentication required."
-                else:
-                    answer = self.answer(words, client)
-                if not (self.is_silent and words[0] == "SENTINEL"):
-                    client.sendall(answer.encode() + b"\r\n")
-        except OSError:
-            pass
-        client.close()
-
-    @staticmethod
-    def read(file):
-        line = file.readline()
-        return [file.read(int(file.readline()[1:]) + 2)[:-2].decode()
-                for _ in range(int(line[1:]))] if line else []
+        self.let_in = set()
+        super().__init__(free_port())
 
     def answer(self, words, client):
+        if words[0] == "AUTH":
+            if words[1:] != self.password:
+                return "-WRONGPASS no"
+            self.let_in.add(client)
+            return "+OK"
+        if self.password is not None and client not in self.let_in:
+            return "-NOAUTH Authentication required."
+        if self.is_silent and words[0] == "SENTINEL":
+            return None
+        return self.told(words, client)
+
+    def told(self, words, client):
         if words[0] == "SUBSCRIBE":
             self.ears.append(client)
             return bulks("subscribe", words[1])[:-2].replace(
@@ -270,15 +242,7 @@ class Fake:
         return [words for at, words in list(self.heard)
                 if at >= since and "get-master-addr-by-name" in words]
 
-    def heard_since(self, moment):
-        return sum(at >= moment for at, _ in list(self.heard))
-
     def close(self):
-        self.listener.close()
+        super().close()
         for ear in self.ears:
             ear.close()
-
-
-def bulks(*words):
-    return "*%d\r\n" % len(words) + "".join(
-        "$%d\r\n%s\r\n" % (len(word), word) for word in words)
