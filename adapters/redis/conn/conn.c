@@ -51,8 +51,8 @@ static void take_options(struct weir__conn *conn,
     default_ms(&conn->options.stable_ms, DEFAULT_STABLE_MS);
     default_ms(&conn->options.again_ms, DEFAULT_AGAIN_MS);
     default_ms(&conn->options.replay_ms, DEFAULT_REPLAY_MS);
-    conn->url = *options->url;
-    conn->options.url = &conn->url;
+    if (conn->options.host == NULL)
+        conn->options.host = &options->url->hosts[0];
     conn->random = options->seed;
 }
 

@@ -82,8 +82,9 @@ enum { WEIR__CONN_NAME_MAX = 96, WEIR__IDENTITY_LEN = 16 };
 
 struct weir__conn_options {
     struct ev_loop *loop;                /* kept */
-    const struct weir__redis_url *url;   /* copied */
-    const struct weir__locator *locator; /* kept; NULL: the url's own host */
+    const struct weir__redis_url *url;   /* kept */
+    const struct weir__redis_host *host; /* kept; NULL: the url's first one */
+    const struct weir__locator *locator; /* kept; NULL: it is that host */
     const char *name;    /* CLIENT SETNAME; shorter than that; copied */
     const char *channel; /* SUBSCRIBE to it; likewise; NULL: a normal one */
     uint64_t seed;       /* of back-off jitter */

@@ -116,18 +116,18 @@ static void send_step(struct weir__conn *conn, struct weir__buf *step,
 
 static void send_login(struct weir__conn *conn, struct weir__buf *step)
 {
-    bool has_user = conn->url.user[0] != '\0';
+    bool has_user = conn->options.url->user[0] != '\0';
     char password[WEIR__REDIS_PASSWORD_CAP];
     struct weir_error err;
 
-    if (weir__redis_url_password(&conn->url, password, &err) != WEIR_OK)
+    if (weir__redis_url_password(conn->options.url, password, &err) != WEIR_OK)
         weir__conn_note_lost(conn, WEIR_ECONN, "%s", err.text);
     if (conn->lost_code != WEIR_OK || password[0] == '\0')
         return;
     weir__resp_command(step, has_user ? 3 : 2);
     weir__resp_str(step, "AUTH");
     if (has_user)
-        weir__resp_str(step, conn->url.user);
+        weir__resp_str(step, conn->options.url->user);
     weir__resp_str(step, password);
     send_step(conn, step, on_step);
 }
@@ -153,10 +153,10 @@ void weir__conn_introduce(struct weir__conn *conn)
     conn->loaded_count = 0;
     weir__conn_look_at_clock(conn);
     conn->identity = (struct weir__identity){.asked_ms = conn->now_ms};
-    if (conn->url.db != 0) {
+    if (conn->options.url->db != 0) {
         weir__resp_command(&step, 2);
         weir__resp_str(&step, "SELECT");
-        weir__resp_int(&step, conn->url.db);
+        weir__resp_int(&step, conn->options.url->db);
         send_step(conn, &step, on_step);
     }
     if (conn->name[0] != '\0') {

@@ -22,7 +22,7 @@ static redisAsyncContext *open_context(struct weir__conn *conn)
 {
     size_t i = conn->tried;
 
-    if (conn->url.is_unix)
+    if (conn->options.url->is_unix)
         return redisAsyncConnectUnix(conn->host);
     WEIR_ASSERT(i < conn->addresses.count);
     return redisAsyncConnect(conn->addresses.text[i], conn->port);
@@ -31,7 +31,8 @@ static redisAsyncContext *open_context(struct weir__conn *conn)
 /* What time there is, the addresses that are left share. */
 static void arm_attempt(struct weir__conn *conn)
 {
-    size_t left = conn->url.is_unix ? 1 : conn->addresses.count - conn->tried;
+    size_t left =
+        conn->options.url->is_unix ? 1 : conn->addresses.count - conn->tried;
 
     weir__conn_look_at_clock(conn);
     conn->attempt_ms = (conn->connect_by_ms - conn->now_ms) / (int64_t)left;
@@ -88,7 +89,7 @@ static void add_reason(struct weir__conn *conn)
 
 static bool is_trying_name(const struct weir__conn *conn)
 {
-    return !conn->url.is_unix && !conn->is_abandoned &&
+    return !conn->options.url->is_unix && !conn->is_abandoned &&
            conn->lost_code == WEIR_ECONN &&
            (conn->state == WEIR__CONN_CONNECTING ||
             conn->state == WEIR__CONN_HANDSHAKE) &&
@@ -187,8 +188,8 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
     WEIR_ASSERT(conn->state == WEIR__CONN_LOCATING);
     WEIR_ASSERT(strlen(host) < sizeof(conn->host));
     conn->is_finding = false;
-    conn->is_named = conn->options.locator == NULL && !conn->url.is_unix &&
-                     weir__host_is_name(host);
+    conn->is_named = conn->options.locator == NULL &&
+                     !conn->options.url->is_unix && weir__host_is_name(host);
     weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
     conn->port = port;
     if (!is_same) {
@@ -199,7 +200,7 @@ void weir__conn_located(struct weir__conn *conn, const char *host,
     }
     if (conn->lost_code != WEIR_OK || conn->lookup != NULL)
         return;
-    if (conn->url.is_unix || conn->is_resolved ||
+    if (conn->options.url->is_unix || conn->is_resolved ||
         weir__addresses_known(host, &conn->addresses)) {
         try_first(conn);
         return;
@@ -221,12 +222,12 @@ void weir__conn_not_located(struct weir__conn *conn, int code, const char *why)
 void weir__conn_connect(struct weir__conn *conn)
 {
     const struct weir__locator *locator = conn->options.locator;
+    const struct weir__redis_host *host = conn->options.host;
 
     WEIR_ASSERT(conn->context == NULL && conn->sent.first == NULL);
     weir__conn_change_state(conn, WEIR__CONN_LOCATING);
     if (locator == NULL) {
-        weir__conn_located(conn, conn->url.hosts[0].name,
-                           conn->url.hosts[0].port);
+        weir__conn_located(conn, host->name, host->port);
         return;
     }
     conn->is_finding = true;

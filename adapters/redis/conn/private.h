@@ -131,7 +131,6 @@ struct weir__conn {
     int depth; /* enters without their leave */
     enum weir__conn_state state;
     struct weir__conn_options options; /* defaults filled in */
-    struct weir__redis_url url;
     char name[WEIR__CONN_NAME_MAX];    /* "": none */
     char channel[WEIR__CONN_NAME_MAX]; /* "": none */
 

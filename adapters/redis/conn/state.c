@@ -55,7 +55,7 @@ void weir__conn_stop_timers(struct weir__conn *conn)
 
 static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
 {
-    weir__redis_url_print(&conn->url, text, URL_TEXT_MAX);
+    weir__redis_url_print(conn->options.url, text, URL_TEXT_MAX);
 }
 
 /* --- what hiredis calls: these only note, its context is not to be touched  */
@@ -116,7 +116,7 @@ static void on_disconnect(const redisAsyncContext *context, int status)
 
 void weir__conn_adopt(struct weir__conn *conn, redisAsyncContext *context)
 {
-    weir__socket_prepare(context->c.fd, conn->url.is_unix);
+    weir__socket_prepare(context->c.fd, conn->options.url->is_unix);
     weir__reply_guard_install(&conn->guard, context->c.reader);
     conn->pushed = 0;
     conn->late_ms = 0;
@@ -133,10 +133,10 @@ static bool secure(struct weir__conn *conn)
 {
     char why[WEIR__CONN_REASON_MAX];
 
-    if (!conn->url.is_tls)
+    if (!conn->options.url->is_tls)
         return true;
-    WEIR_ASSERT(conn->url.tls != NULL);
-    if (weir__glue_secure(&conn->glue, conn->url.tls, conn->host, why,
+    WEIR_ASSERT(conn->options.url->tls != NULL);
+    if (weir__glue_secure(&conn->glue, conn->options.url->tls, conn->host, why,
                           sizeof(why)))
         return true;
     weir__conn_note_lost(conn, WEIR_ECONN, "%s", why);

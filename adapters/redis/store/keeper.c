@@ -35,7 +35,6 @@ enum {
 
 struct weir__keeper {
     const struct weir__redis *store;
-    struct weir__redis_url url;
     bool may_move; /* it may be another server that has to be asked */
     pthread_t thread;
     pthread_mutex_t lock;
@@ -179,7 +178,8 @@ static bool connect_probe(struct weir__keeper *keeper)
         hang_up(keeper);
     if (keeper->probe != NULL)
         return true;
-    if (weir__probe_open(&keeper->url, LIMIT_MS, &keeper->probe, NULL) < 0) {
+    if (weir__probe_open(&keeper->store->url, LIMIT_MS, &keeper->probe, NULL) <
+        0) {
         keeper->probe = NULL;
         return false;
     }
@@ -445,7 +445,6 @@ static int keeper_open(struct weir__redis *store,
     if (keeper == NULL)
         return WEIR_ENOMEM;
     keeper->store = store;
-    keeper->url = store->url;
     keeper->may_move = may_move(&store->url);
     keeper->fd = -1;
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);

@@ -39,7 +39,7 @@ struct seeker {
 struct weir__sentinels {
     struct weir__locator locator;
     struct weir__conn_options options; /* of connections to sentinels */
-    struct weir__redis_url url;        /* theirs; the host is put in */
+    struct weir__redis_url url;        /* theirs, but for the host */
     char service[NAME_MAX];
     const struct weir__log *log;
 
@@ -164,10 +164,10 @@ static void to_front(struct weir__sentinels *all, struct sentinel *sentinel)
 }
 
 static int open_conn(struct sentinel *sentinel,
-                     const struct weir__conn_options *options,
+                     struct weir__conn_options *options,
                      struct weir__conn **ret_conn)
 {
-    sentinel->all->url.hosts[0] = sentinel->host;
+    options->host = &sentinel->host;
     sentinel->all->options.seed++;
     return weir__conn_open(options, ret_conn);
 }
