@@ -112,6 +112,17 @@ void weir__resp_int(struct weir__buf *buf, int64_t value)
     buf->len += (size_t)(to - start);
 }
 
+void weir__resp_words(struct weir__buf *buf, const char *const *words)
+{
+    size_t count = 0;
+
+    while (words[count] != NULL)
+        count++;
+    weir__resp_command(buf, count);
+    for (size_t i = 0; i < count; i++)
+        weir__resp_str(buf, words[i]);
+}
+
 void weir__resp_eval(struct weir__buf *buf, const struct weir__script *script,
                      size_t keys, size_t args)
 {

@@ -13,6 +13,9 @@ void weir__resp_bytes(struct weir__buf *buf, struct weir_slice bytes);
 void weir__resp_str(struct weir__buf *buf, const char *text);
 void weir__resp_int(struct weir__buf *buf, int64_t value);
 
+/* A whole command; `words` end with NULL. */
+void weir__resp_words(struct weir__buf *buf, const char *const *words);
+
 /* Begin EVALSHA with `keys` keys and `args` arguments. */
 void weir__resp_eval(struct weir__buf *buf, const struct weir__script *script,
                      size_t keys, size_t args);

@@ -3,7 +3,7 @@
 """The commands in adapters/cli/rights.c are those that weir calls.
 
 Called is what a script calls, what is behind weir__resp_command, in
-weir__prefix_command and weir__resp_eval, words of a question of the probe, and
+weir__prefix_command and weir__resp_eval, words that end with NULL, and
 RESP as a literal. Topics of kind list and stream have the scripts and sources
 in external/ beside those of the others.
 """

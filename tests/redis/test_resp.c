@@ -26,6 +26,15 @@ TEST(a_command_is_written_as_an_array_of_bulk_strings)
     expect_bytes("*3\r\n$3\r\nSET\r\n$3\r\nk\r\n\r\n$3\r\n-12\r\n", &buf);
 }
 
+TEST(a_command_of_words_ends_with_them)
+{
+    static const char *const words[] = {"CLIENT", "ID", NULL};
+    struct weir__buf buf = {0};
+
+    weir__resp_words(&buf, words);
+    expect_bytes("*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n", &buf);
+}
+
 TEST(an_empty_argument_keeps_its_frame)
 {
     struct weir__buf buf = {0};

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/reply.h"
 #include "adapters/redis/resp.h"
@@ -97,106 +99,110 @@ static void on_push(redisAsyncContext *context, void *answer, void *arg)
     }
 }
 
-/* Sends what was written to `step` and empties it for the next one. */
-static void send_step(struct weir__conn *conn, struct weir__buf *step,
-                      redisCallbackFn *fn)
+/* A step; its words end with NULL. */
+static void send_words(struct weir__conn *conn, const char *const *words,
+                       redisCallbackFn *fn)
 {
-    weir__buf_append(step, "", 1); /* hiredis looks behind the end */
-    if (step->failed) {
+    struct weir__buf step = {0};
+
+    weir__resp_words(&step, words);
+    weir__buf_append(&step, "", 1); /* hiredis looks behind the end */
+    if (step.failed) {
         weir__conn_note_lost(conn, WEIR_ENOMEM, "out of memory");
     } else {
-        step->len--;
+        step.len--;
         conn->handshake_left++;
         /* hiredis keeps what is pushed apart from the replies to come. */
-        if (weir__conn_hand(conn, weir__buf_slice(step), fn) && fn == on_push)
+        if (weir__conn_hand(conn, weir__buf_slice(&step), fn) && fn == on_push)
             conn->guard.outstanding--;
     }
-    weir__buf_reset(step);
+    weir__buf_fini(&step);
 }
 
-static void send_login(struct weir__conn *conn, struct weir__buf *step)
+static void send_login(struct weir__conn *conn)
 {
     bool has_user = conn->options.url->user[0] != '\0';
     char password[WEIR__REDIS_PASSWORD_CAP];
+    const char *words[] = {"AUTH", NULL, NULL, NULL};
     struct weir_error err;
 
     if (weir__redis_url_password(conn->options.url, password, &err) != WEIR_OK)
         weir__conn_note_lost(conn, WEIR_ECONN, "%s", err.text);
     if (conn->lost_code != WEIR_OK || password[0] == '\0')
         return;
-    weir__resp_command(step, has_user ? 3 : 2);
-    weir__resp_str(step, "AUTH");
     if (has_user)
-        weir__resp_str(step, conn->options.url->user);
-    weir__resp_str(step, password);
-    send_step(conn, step, on_step);
+        words[1] = conn->options.url->user;
+    words[has_user ? 2 : 1] = password;
+    send_words(conn, words, on_step);
 }
 
-static void send_identity(struct weir__conn *conn, struct weir__buf *step)
+static void send_database(struct weir__conn *conn)
 {
-    const struct weir_slice *question;
+    char db[16];
+    const char *words[] = {"SELECT", db, NULL};
 
-    for (size_t i = 0; (question = weir__identity_question(i)) != NULL; i++) {
-        weir__buf_append(step, question->ptr, question->len);
-        send_step(conn, step, on_optional_step);
-    }
+    (void)snprintf(db, sizeof(db), "%u", conn->options.url->db); /* fits */
+    send_words(conn, words, on_step);
+}
+
+static void send_name(struct weir__conn *conn)
+{
+    const char *words[] = {"CLIENT", "SETNAME", conn->name, NULL};
+
+    send_words(conn, words, on_optional_step);
+}
+
+static void send_identity(struct weir__conn *conn)
+{
+    const char *const *question;
+
+    for (size_t i = 0; (question = weir__identity_question(i)) != NULL; i++)
+        send_words(conn, question, on_optional_step);
+}
+
+static void send_channel(struct weir__conn *conn)
+{
+    const char *words[] = {"SUBSCRIBE", conn->channel, NULL};
+
+    conn->guard.channel = conn->channel;
+    send_words(conn, words, on_push);
 }
 
 /* All at once: commands run in order, and only their answers decide. PING is
  * there for a server that cannot serve yet, which lets the others pass. */
 void weir__conn_introduce(struct weir__conn *conn)
 {
-    struct weir__buf step = {0};
+    static const char *const ping[] = {"PING", NULL};
 
     WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
     conn->asks_role = false;
     conn->loaded_count = 0;
     weir__conn_look_at_clock(conn);
     conn->identity = (struct weir__identity){.asked_ms = conn->now_ms};
-    if (conn->options.url->db != 0) {
-        weir__resp_command(&step, 2);
-        weir__resp_str(&step, "SELECT");
-        weir__resp_int(&step, conn->options.url->db);
-        send_step(conn, &step, on_step);
-    }
-    if (conn->name[0] != '\0') {
-        weir__resp_command(&step, 3);
-        weir__resp_str(&step, "CLIENT");
-        weir__resp_str(&step, "SETNAME");
-        weir__resp_str(&step, conn->name);
-        send_step(conn, &step, on_optional_step);
-    }
+    if (conn->options.url->db != 0)
+        send_database(conn);
+    if (conn->name[0] != '\0')
+        send_name(conn);
     if (conn->options.wants_identity)
-        send_identity(conn, &step);
-    weir__resp_command(&step, 1);
-    weir__resp_str(&step, "PING");
-    send_step(conn, &step, on_step);
-    if (conn->channel[0] != '\0') {
-        weir__resp_command(&step, 2);
-        weir__resp_str(&step, "SUBSCRIBE");
-        weir__resp_str(&step, conn->channel);
-        conn->guard.channel = conn->channel;
-        send_step(conn, &step, on_push);
-    }
-    weir__buf_fini(&step);
+        send_identity(conn);
+    send_words(conn, ping, on_step);
+    if (conn->channel[0] != '\0')
+        send_channel(conn);
     weir__conn_write(conn);
 }
 
 /* Who is no primary is told nothing else. */
 void weir__conn_greet(struct weir__conn *conn)
 {
-    struct weir__buf step = {0};
+    static const char *const role[] = {"ROLE", NULL};
 
     conn->handshake_left = 0;
     conn->asks_role = conn->options.locator != NULL && conn->channel[0] == '\0';
-    send_login(conn, &step);
+    send_login(conn);
     if (conn->asks_role) {
-        weir__resp_command(&step, 1);
-        weir__resp_str(&step, "ROLE");
-        send_step(conn, &step, on_role);
+        send_words(conn, role, on_role);
         weir__conn_write(conn);
     } else {
         weir__conn_introduce(conn);
     }
-    weir__buf_fini(&step);
 }

@@ -10,20 +10,14 @@ enum { CLOCKS_APART_MS = 50 };
 /* Who answers: the number of the connection, the server's clock and what it
  * calls this run of it. Each may be forbidden to us. */
 
-const struct weir_slice *weir__identity_question(size_t index)
+const char *const *weir__identity_question(size_t index)
 {
-#define QUESTION(text)                            \
-    {                                             \
-        (const uint8_t *)(text), sizeof(text) - 1 \
-    }
-    static const struct weir_slice questions[] = {
-        QUESTION("*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"),
-        QUESTION("*1\r\n$4\r\nTIME\r\n"),
-        QUESTION("*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"),
-    };
-#undef QUESTION
+    static const char *const number[] = {"CLIENT", "ID", NULL};
+    static const char *const clock[] = {"TIME", NULL};
+    static const char *const run[] = {"INFO", "server", NULL};
+    static const char *const *const questions[] = {number, clock, run};
 
-    return index < sizeof(questions) / sizeof(questions[0]) ? &questions[index]
+    return index < sizeof(questions) / sizeof(questions[0]) ? questions[index]
                                                             : NULL;
 }
 

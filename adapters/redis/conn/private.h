@@ -257,7 +257,7 @@ void weir__conn_note_refused(struct weir__conn *conn, const char *text);
 /* --- conn/identity.c ------------------------------------------------------ */
 
 /* The commands that ask for it, from 0 on; NULL: there are no more. */
-const struct weir_slice *weir__identity_question(size_t index);
+const char *const *weir__identity_question(size_t index);
 
 /* Take what answers any of them; other answers tell nothing. */
 void weir__identity_note(struct weir__conn *conn,
