@@ -313,6 +313,23 @@ TEST(slots_of_one_pack_may_be_due_at_different_times)
                script_text("ZRANGE weir:{t}:wait 0 -1"));
 }
 
+TEST(a_due_time_keeps_each_of_its_digits)
+{
+    static const char *const times[] = {"2000000000000", "2000000000001",
+                                        "2000001000000", "2000009999999",
+                                        "9999999999999"};
+    char when[24], wanted[48];
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        (void)snprintf(when, sizeof(when), "a%s", times[i]); /* fits */
+        (void)snprintf(wanted, sizeof(wanted), "aaaaaaaaaaaa0000 %s",
+                       times[i]); /* fits */
+        EXPECT_STR("1", script_add('a', "1", when));
+        EXPECT_STR(wanted, script_text("ZPOPMAX weir:{t}:wait"));
+        EXPECT_STR("1", script_text("DEL weir:{t}:p:aaaaaaaaaaaa"));
+    }
+}
+
 TEST(a_topic_of_another_kind_is_left_alone)
 {
     (void)script_text("HSET weir:{t}:meta kind list");

@@ -297,7 +297,7 @@ end
 -- The next thing to happen here.
 local wake_at
 local function ripen(key, by, least)
-  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  local head = call('ZRANGE', key, '0', '0', 'WITHSCORES')
   if head[1] then
     wake_at = min(wake_at or math.huge, max(tonumber(head[2]) + by, least or 0))
   end

@@ -6,6 +6,7 @@
 -- ARGV  worker, 1 if it has messages in hand
 -- Reply { time in us, message }, or { time in us } when there is none
 --#include message
+--#include number
 --#include wake
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]

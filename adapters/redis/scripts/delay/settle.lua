@@ -96,7 +96,7 @@ local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 local function pack_of(key, header_len)
   local pack = packs[key]
   if pack then return pack end
-  local header = call('GETRANGE', key, 0, header_len - 1)
+  local header = call('GETRANGE', key, '0', digits(header_len - 1))
   if #header < 8 then
     pack = { gone = 0, was = 0, last = 0 }
   else
@@ -257,7 +257,7 @@ for key, pack in pairs(packs) do
   if pack.gone > pack.last then
     call('DEL', key)
   elseif pack.gone > pack.was then
-    call('SETRANGE', key, 3, char(pack.gone))
+    call('SETRANGE', key, '3', char(pack.gone))
   end
 end
 increment(meta, 'settled', settled)
@@ -319,7 +319,8 @@ local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
 local function enter_pack(move)
   local fields, gone, count = {}, nil, 0
   local names = move.header_len > 8 and
-                table_of(call('GETRANGE', move.key, 8, move.header_len - 1))
+                table_of(call('GETRANGE', move.key, '8',
+                              digits(move.header_len - 1)))
   for slot = 0, move.jobs - 1 do
     local is_gone = refused[move.sources[slot + 1]]
     local id = not is_gone and names and names[slot + 1]

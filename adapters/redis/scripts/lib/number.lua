@@ -16,8 +16,16 @@ local function number_of(value, otherwise)
   return otherwise or 0
 end
 
--- Numbers beyond 14 digits lose their end in `..`.
-local function digits(number) return string.format('%.0f', number) end
+-- A whole number as text. `..` loses what is beyond 14 digits; redis.call
+-- writes 17 digits of a number, which is slow, and %.0f is no faster. %d takes
+-- what fits into a long, which has 32 bits on some servers.
+local function digits(number)
+  if number > -1e9 and number < 1e9 then return string.format('%d', number) end
+  if number > 0 and number < MOST_STORED then
+    return string.format('%d%07d', number / 1e7, number % 1e7)
+  end
+  return string.format('%.0f', number)
+end
 
 -- What msgpack bytes hold as a table; an empty one where they hold none.
 local function table_of(bytes)
@@ -37,14 +45,14 @@ end
 -- it must grow, as tokens do, and be above 0.
 local function increment(key, field, by, first)
   if by == 0 then return end
-  local sum = redis.pcall('HINCRBY', key, field, by)
+  local sum = redis.pcall('HINCRBY', key, field, digits(by))
   if type(sum) == 'number' then
     if sum < MOST_STORED and sum > (first and 0 or -MOST_STORED) then
       return sum
     end
   elseif not string.find(sum.err, 'integer', 1, true) and
          not string.find(sum.err, 'overflow', 1, true) then
-    return redis.call('HINCRBY', key, field, by) -- ends the script
+    return redis.call('HINCRBY', key, field, digits(by)) -- ends the script
   end
   set_aside = set_aside + 1
   sum = (first or 0) + by
