@@ -3,6 +3,7 @@
 
 import binascii
 import signal
+import subprocess
 import time
 
 import fake
@@ -13,6 +14,17 @@ from resp import Client, ReplyError
 SLOTS = 16384
 NODE_TIMEOUT_MS = 2000
 FAILOVER_S = 6  # after 5 s servers give one up
+
+# Arguments of nodes that are known by a name; Redis 6.2 knows addresses only.
+NAMES = ("--cluster-announce-hostname", "localhost",
+         "--cluster-preferred-endpoint-type", "hostname")
+
+
+def know_names():
+    """Whether servers know names of nodes."""
+    told = subprocess.run(["redis-server", "--version"], text=True,
+                          capture_output=True, check=True).stdout
+    return int(told.partition("v=")[2].split(".")[0]) > 6
 
 
 def slot_of(key):

@@ -3,7 +3,8 @@
 
 import socket
 
-from cluster import (SLOTS, Cluster, Fake, ask, error_of, slot_of, slots_by)
+from cluster import (NAMES, SLOTS, Cluster, Fake, ask, error_of, know_names,
+                     slot_of, slots_by)
 from e2e import eventually, expect, expect_in, expect_true, test
 
 
@@ -87,6 +88,19 @@ def a_node_is_added_and_forgotten(place):
     cluster.move_slot(77, cluster.nodes[0])
     cluster.forget(node)
     expect(2, len(cluster.nodes[0].lines()))
+
+
+@test
+def nodes_are_known_by_the_names_that_they_announce(place):
+    names = NAMES if know_names() else ()
+    cluster = Cluster(place, primaries=2, args=names)
+    expect({b"localhost" if names else b"127.0.0.1"},
+           {one[2][0] for one in ask(cluster.nodes[0], "CLUSTER", "SLOTS")})
+    key = "{%s}" % cluster.topic(cluster.nodes[1])
+    expect("MOVED %d %s:%d" % (slot_of(key),
+                               "localhost" if names else "127.0.0.1",
+                               cluster.nodes[1].port),
+           error_of(cluster.nodes[0], "GET", key))
 
 
 def say(fake, *words):
