@@ -56,6 +56,16 @@ static void put(struct weir__cluster_map *map, uint16_t slot)
     weir__cluster_map_unref(other);
 }
 
+static uint16_t first_covered(const struct weir__cluster_map *map)
+{
+    uint16_t slot = 0;
+
+    while (slot < WEIR__CLUSTER_SLOTS - 1 &&
+           weir__cluster_map_find(map, slot) == NULL)
+        slot++;
+    return slot;
+}
+
 static void read_again(const redisReply *reply, struct weir__cluster_map *map)
 {
     struct weir__cluster_map *again;
@@ -85,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                   weir__cluster_map_covered(map));
         read_again(reply, map);
         put(map, (uint16_t)(size % WEIR__CLUSTER_SLOTS));
+        put(map, first_covered(map)); /* maybe the only one of its node */
         weir__cluster_map_unref(map);
     }
     freeReplyObject(reply);
