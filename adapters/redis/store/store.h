@@ -4,8 +4,8 @@
 
 /* A reactor's store on a server: connections, requests and their answers,
  * topics and which of them have something to flush, names on the server, the
- * stored options, statistics. What the rules of a kind of
- * topic add is in store/kind.h, what is out under a token in store/lease.h. */
+ * stored options, statistics. What the rules of a kind of topic add is in
+ * store/kind.h, what is out under a token in store/lease.h. */
 
 #include <ev.h>
 #include <hiredis/hiredis.h>
