@@ -220,21 +220,30 @@ int weir__options_put(struct weir__options *options, const char *topic,
     return WEIR_OK;
 }
 
+/* One "name=value"; sets *ret_option unless there is no such option. */
+static int take(struct weir__options *options, const char *topic,
+                const char *text, enum weir__topic_option *ret_option,
+                struct weir_error *err)
+{
+    const char *value = "";
+    int rc = split(text, ret_option, &value, err);
+
+    if (rc < 0)
+        return rc;
+    if (*value != '\0')
+        return weir__options_put(options, topic, *ret_option, value, err);
+    reset(options, *ret_option);
+    return WEIR_OK;
+}
+
 int weir__options_read(struct weir__options *options, const char *topic,
                        const char *const *texts, struct weir_error *err)
 {
+    enum weir__topic_option option = WEIR__TOPIC_OPTIONS;
     int rc = WEIR_OK;
 
-    for (; *texts != NULL && rc == WEIR_OK; texts++) {
-        enum weir__topic_option option = WEIR__TOPIC_OPTIONS;
-        const char *value = "";
-
-        rc = split(*texts, &option, &value, err);
-        if (rc == WEIR_OK && *value == '\0')
-            reset(options, option);
-        else if (rc == WEIR_OK)
-            rc = weir__options_put(options, topic, option, value, err);
-    }
+    for (; *texts != NULL && rc == WEIR_OK; texts++)
+        rc = take(options, topic, *texts, &option, err);
     return rc;
 }
 
@@ -242,12 +251,10 @@ int weir__options_pin(struct weir__options *options, const char *topic,
                       const char *const *texts, struct weir_error *err)
 {
     enum weir__topic_option option = WEIR__TOPIC_OPTIONS;
-    const char *value;
-    int rc = texts == NULL ? WEIR_OK
-                           : weir__options_read(options, topic, texts, err);
+    int rc = WEIR_OK;
 
-    for (; texts != NULL && rc == WEIR_OK && *texts != NULL; texts++) {
-        rc = split(*texts, &option, &value, err);
+    for (; texts != NULL && *texts != NULL && rc == WEIR_OK; texts++) {
+        rc = take(options, topic, *texts, &option, err);
         if (rc == WEIR_OK)
             options->pinned |= UINT64_C(1) << option;
     }
