@@ -80,6 +80,13 @@ struct weir__locator {
 
 enum { WEIR__CONN_NAME_MAX = 96, WEIR__IDENTITY_LEN = 16 };
 
+/* What became of a call that had been acknowledged before. */
+enum weir__replayed {
+    WEIR__REPLAYED_HEARD,  /* the server had heard of it */
+    WEIR__REPLAYED_LOST,   /* it had not, and has done it now */
+    WEIR__REPLAYED_REFUSED /* it had not, and does not do all of it any more */
+};
+
 struct weir__conn_options {
     struct ev_loop *loop;                /* kept */
     const struct weir__redis_url *url;   /* kept */
@@ -109,10 +116,11 @@ struct weir__conn_options {
     const struct weir__conn *lead;
     /* The handshake asks for weir__conn_client_id and what follows it. */
     bool wants_identity;
-    /* Whether the answer to what was replayed says that it had been lost; to be
-     * counted in the log. NULL: none says so. */
-    bool (*was_lost)(const struct weir__script *script,
-                     const struct redisReply *reply);
+    /* What the answer to a call that was replayed says of it, for the log;
+     * `elements` were in its first answer. NULL: it had been heard of. */
+    enum weir__replayed (*judge)(const struct weir__script *script,
+                                 const struct redisReply *reply,
+                                 size_t elements);
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
      * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN or
      * what the locator said.

@@ -67,6 +67,7 @@ struct weir__command {
     int64_t sent_ms;
     int64_t first_ms; /* when it was sent for the first time; 0: never */
     int64_t acked_ms; /* when it was answered last */
+    size_t elements;  /* of that answer; of the first one, where replayed */
     unsigned flags;
     unsigned noscripts; /* NOSCRIPT answers so far */
     bool wants_script;  /* load the script before it goes out */
@@ -337,7 +338,8 @@ void weir__conn_replay_init(struct weir__conn *conn);
 
 /* Takes a request that was answered and is counted nowhere. */
 void weir__conn_replay_keep(struct weir__conn *conn,
-                            struct weir__command *request);
+                            struct weir__command *request,
+                            const struct redisReply *reply);
 
 /* One that is a replay was answered, or will not be; `reply` may be NULL. It
  * is counted nowhere then. */

@@ -150,7 +150,7 @@ static void finish(struct weir__conn *conn, struct weir__command *request,
     conn->answered = outer;
     if (code == WEIR_OK && (request->flags & WEIR__SEND_REPLAY) != 0 &&
         request->bytes.len > 0 && conn->state != WEIR__CONN_CLOSED)
-        weir__conn_replay_keep(conn, request);
+        weir__conn_replay_keep(conn, request, reply);
     else
         weir__conn_request_free(conn, request);
 }

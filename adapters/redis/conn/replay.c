@@ -20,8 +20,11 @@ static void forget(struct weir__conn *conn, struct weir__command *request)
 
 /* A larger one than all of the room pushes out all, itself at last. */
 void weir__conn_replay_keep(struct weir__conn *conn,
-                            struct weir__command *request)
+                            struct weir__command *request,
+                            const struct redisReply *reply)
 {
+    if (!request->is_replay)
+        request->elements = reply->elements;
     request->is_replay = true;
     request->fn = NULL;
     request->acked_ms = conn->now_ms;
@@ -54,13 +57,36 @@ static void note_refused(struct weir__conn *conn, const char *why)
                    why); /* cut */
 }
 
+static void note_replayed(struct weir__conn *conn,
+                          const struct weir__command *request,
+                          const struct redisReply *reply)
+{
+    const struct weir__conn_options *options = &conn->options;
+    enum weir__replayed what = WEIR__REPLAYED_HEARD;
+
+    if (reply == NULL) {
+        note_refused(conn, "the outage took too long");
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ERROR) {
+        note_refused(conn, reply->str);
+        return;
+    }
+    if (options->judge != NULL)
+        what = options->judge(request->script, reply, request->elements);
+    if (what == WEIR__REPLAYED_REFUSED) {
+        note_refused(conn, "the topic is full or of another kind by now, or "
+                           "somebody took the ids of their jobs");
+        return;
+    }
+    conn->replayed.calls++;
+    conn->replayed.lost += what == WEIR__REPLAYED_LOST;
+}
+
 void weir__conn_replay_answered(struct weir__conn *conn,
                                 const struct weir__command *request,
                                 const struct redisReply *reply)
 {
-    const struct weir__conn_options *options = &conn->options;
-    bool is_call = request->script != NULL;
-
     WEIR_ASSERT(conn->replay_bytes >= weir__request_cost(request));
     conn->replay_bytes -= weir__request_cost(request);
     if (conn->replay_left == 0)
@@ -68,15 +94,8 @@ void weir__conn_replay_answered(struct weir__conn *conn,
     conn->replay_left--;
     conn->takes_replays = true;
     conn->wants_flush = true; /* what waited for it */
-    if (is_call && reply == NULL) {
-        note_refused(conn, "the outage took too long");
-    } else if (is_call && reply->type == REDIS_REPLY_ERROR) {
-        note_refused(conn, reply->str);
-    } else if (is_call) {
-        conn->replayed.calls++;
-        conn->replayed.lost += options->was_lost != NULL &&
-                               options->was_lost(request->script, reply);
-    }
+    if (request->script != NULL)
+        note_replayed(conn, request, reply);
     if (conn->replay_left == 0)
         log_replay(conn);
 }

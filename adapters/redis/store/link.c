@@ -200,7 +200,7 @@ int weir__redis_connect(struct weir__redis *store)
         .wait_ms = options->wait_ms,
         .log = options->log,
         .wants_identity = true,
-        .was_lost = weir__redis_was_lost,
+        .judge = weir__redis_judge,
         .on_state = on_commands,
         .arg = server,
         .depth = options->depth,

@@ -121,8 +121,9 @@ size_t weir__place_queued(const struct weir__place *place)
     return weir__conn_queued(place->server->commands);
 }
 
-bool weir__redis_was_lost(const struct weir__script *script,
-                          const struct redisReply *reply)
+/* Whether the server had not heard of it. */
+static bool was_lost(const struct weir__script *script,
+                     const struct redisReply *reply)
 {
     struct weir_slice word;
     int64_t number;
@@ -135,6 +136,28 @@ bool weir__redis_was_lost(const struct weir__script *script,
     if (script == &weir__script_delay_slot) /* what it found, or a lone word */
         return weir__reply_int(reply, 1, &number);
     return weir__reply_int(reply, 0, &number) && number > 0;
+}
+
+/* Pairs tell of jobs that were not added: to a repeat the same ones. */
+static bool is_refused(const struct weir__script *script,
+                       const struct redisReply *reply, size_t elements)
+{
+    bool is_add = script == &weir__script_delay_add;
+    int64_t number;
+
+    if (!is_add && script != &weir__script_bounded_add)
+        return false;
+    return (weir__reply_int(reply, 0, &number) && number < 0) ||
+           (is_add && (reply->elements + 1) / 2 > (elements + 1) / 2);
+}
+
+enum weir__replayed weir__redis_judge(const struct weir__script *script,
+                                      const struct redisReply *reply,
+                                      size_t elements)
+{
+    if (is_refused(script, reply, elements))
+        return WEIR__REPLAYED_REFUSED;
+    return was_lost(script, reply) ? WEIR__REPLAYED_LOST : WEIR__REPLAYED_HEARD;
 }
 
 void weir__redis_requests_init(struct weir__redis *store)

@@ -209,9 +209,10 @@ int64_t weir__redis_server_ms(const struct weir__redis *store);
 void weir__redis_requests_init(struct weir__redis *store);
 void weir__redis_requests_fini(struct weir__redis *store); /* fails them now */
 
-/* Whether the answer to a repeat says that the server had not heard of it. */
-bool weir__redis_was_lost(const struct weir__script *script,
-                          const struct redisReply *reply);
+/* What the answer to a repeat says of it, see conn.h. */
+enum weir__replayed weir__redis_judge(const struct weir__script *script,
+                                      const struct redisReply *reply,
+                                      size_t elements);
 
 /* Have the request done with an error code, a little later. */
 void weir__redis_fail(struct weir__request *request, int code);

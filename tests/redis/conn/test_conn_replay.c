@@ -294,11 +294,15 @@ TEST(closing_ends_what_is_to_be_said_again)
 
 /* --- what is logged ------------------------------------------------------ */
 
-static bool is_positive(const struct weir__script *script,
-                        const struct redisReply *reply)
+static enum weir__replayed judge(const struct weir__script *script,
+                                 const struct redisReply *reply,
+                                 size_t elements)
 {
-    (void)script;
-    return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+    EXPECT_TRUE(script != NULL);
+    EXPECT_INT(0, elements);
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 0)
+        return WEIR__REPLAYED_HEARD;
+    return reply->integer > 0 ? WEIR__REPLAYED_LOST : WEIR__REPLAYED_REFUSED;
 }
 
 /* Three calls of a script, of which the first one is answered so the second
@@ -318,7 +322,7 @@ static const char *log_of(const char *answer, int64_t again_ms)
     peer = resp_peer_start(rules, 4);
     f = fixture_new(resp_peer_socket(peer));
     f->options.wants_identity = true;
-    f->options.was_lost = is_positive;
+    f->options.judge = judge;
     f->options.again_ms = again_ms;
     fixture_open(f);
     for (int i = 1; i <= 3; i++) {
@@ -343,6 +347,17 @@ TEST(calls_that_are_said_again_are_counted_in_the_log)
                     log_of(":1\r\n", 0));
     EXPECT_CONTAINS("redis: replayed 3 calls, 0 had been lost",
                     log_of(":0\r\n", 0));
+}
+
+TEST(calls_that_are_not_taken_again_are_a_warning)
+{
+    const char *log = log_of(":-1\r\n", 0);
+
+    EXPECT_CONTAINS("redis: replayed 2 calls, 0 had been lost", log);
+    EXPECT_CONTAINS("redis: 1 calls that had been acknowledged were not "
+                    "replayed and may be lost: the topic is full or of another "
+                    "kind by now, or somebody took the ids of their jobs",
+                    log);
 }
 
 TEST(calls_that_cannot_be_said_again_are_a_warning)
