@@ -313,6 +313,32 @@ TEST(a_wake_up_that_overtakes_a_claims_answer_leaves_no_rest)
     EXPECT_INT(2, runs);
 }
 
+TEST(behind_a_rest_a_topic_that_was_paused_waits_until_it_is_resumed)
+{
+    open_resting();
+    mem_store_pause(store, true);
+    mem_store_add(store, "b", 0, NULL, false);
+    pass(900);
+    EXPECT_INT(1, runs);
+    EXPECT_INT(2, mem_store_claims(store)); /* which said so */
+    mem_store_pause(store, false);
+    (void)settle_down();
+    EXPECT_INT(2, runs);
+}
+
+TEST(a_topic_that_was_paused_and_resumed_in_a_rest_goes_on)
+{
+    open_resting();
+    mem_store_pause(store, true);
+    mem_store_add(store, "b", 0, NULL, false);
+    pass(2);
+    EXPECT_INT(1, mem_store_claims(store));
+    mem_store_pause(store, false);
+    pass(3);
+    EXPECT_INT(2, runs);
+    EXPECT_INT(2, mem_store_claims(store));
+}
+
 TEST(a_rest_outlives_no_connection)
 {
     open_resting();

@@ -229,6 +229,43 @@ TEST(a_concurrent_topic_outlives_its_server)
     EXPECT_INT(0, alive->refused);
 }
 
+static struct host *open_sync(const char *worker)
+{
+    static const char *const options[] = {"delay=0ms", "consumers=1",
+                                          "lease=1s", NULL};
+
+    return host_open_as(worker, "sync", options);
+}
+
+/* Whoever had the lock is forgotten with its lease, nobody's message comes
+ * back: it was done when it was taken. */
+TEST(tokens_of_a_sync_topic_grow_over_a_failover)
+{
+    struct host *before, *unheard, *after;
+    struct redis_proc *replica;
+    uint64_t last;
+
+    (void)world_open(&pair);
+    before = open_sync("before");
+    replica = replica_open();
+    add_one(before, "sync");
+    last = claim_one(before);
+    host_settle_all(before, WEIR__OUTCOME_DONE);
+    host_close(before);
+    cut(replica);
+    unheard = open_sync("unheard");
+    add_one(unheard, "sync");
+    EXPECT_TRUE(claim_one(unheard) > last);
+    last = unheard->runs->token;
+    host_settle_all(unheard, WEIR__OUTCOME_DONE);
+    promote(replica);
+    host_close(unheard);
+    after = open_sync("after");
+    add_one(after, "sync");
+    EXPECT_TRUE(claim_one(after) > last);
+    EXPECT_TRUE(after->runs->token < UINT64_C(1) << 45);
+}
+
 /* --- again and again ------------------------------------------------------ */
 
 TEST(tokens_grow_over_two_failovers)
@@ -324,6 +361,69 @@ TEST(tokens_grow_above_what_a_worker_was_given)
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(2, host->stats.running);
     EXPECT_INT(0, host->stats.scheduled + host->stats.ready);
+}
+
+/* --- who may not ask --------------------------------------------------- */
+
+/* Of a replica, too: rights are not copied. */
+static void forbid_identity(struct redis_proc *redis)
+{
+    EXPECT_STR("OK", redis_text(redis, "ACL SETUSER default -info -client|id"));
+}
+
+/* Leases end when they are over. */
+TEST(who_may_not_ask_who_the_server_is_begins_no_grace)
+{
+    struct host *alive, *after;
+    struct redis_proc *replica;
+    uint64_t last;
+
+    (void)world_open(&pair);
+    forbid_identity(proc);
+    alive = host_open("alive");
+    replica = replica_open();
+    forbid_identity(replica);
+    add_one(alive, "delay");
+    last = claim_one(alive);
+    cut(replica);
+    promote(replica);
+    end_leases("lease");
+    after = host_open("after");
+    EXPECT_TRUE(claim_one(after) > last);
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta server"));
+    await_up(alive);
+    host_settle_all(alive, WEIR__OUTCOME_DONE);
+    host_await_settled(alive);
+    EXPECT_INT(1, alive->refused);
+    EXPECT_INT(WEIR_OK, host_stats(after));
+    EXPECT_INT(1, after->stats.crashed_total);
+}
+
+/* One that others began counts for all. */
+TEST(who_may_not_ask_who_the_server_is_waits_for_the_end_of_a_grace)
+{
+    struct host *alive, *blind;
+    struct redis_proc *replica;
+
+    (void)world_open(&pair);
+    alive = host_open("alive");
+    replica = replica_open();
+    add_one(alive, "delay");
+    add_one(alive, "delay");
+    (void)claim_one(alive);
+    cut(replica);
+    promote(replica);
+    end_leases("lease");
+    await_up(alive);
+    (void)claim_one(alive); /* the grace begins */
+    EXPECT_TRUE(has_grace());
+    forbid_identity(proc);
+    blind = host_open("blind");
+    EXPECT_INT(0, host_claim(blind, 10, LEASE_MS));
+    EXPECT_TRUE(blind->claimed.next_due_us > 0 &&
+                blind->claimed.next_due_us <= GRACE_US);
+    AWAIT(host_claim(blind, 10, LEASE_MS) > 0);
+    EXPECT_INT(1, blind->arrived);
 }
 
 /* --- the connection ------------------------------------------------------- */

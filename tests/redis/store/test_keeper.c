@@ -155,6 +155,44 @@ TEST(the_last_retry_times_out_into_the_dead)
     leave_overdue(one, run);
 }
 
+static void name_packs_alike(struct host *host)
+{
+    AWAIT(host->is_up);
+    host->topic->store->seqs.producer = 7;
+    host->topic->store->seqs.last = UINT64_C(1) << 46; /* beyond all clocks */
+}
+
+/* The other worker's retry has the name that the keeper gives its own. */
+TEST(a_timeout_whose_pack_has_the_name_of_another_one_loses_no_job)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    struct weir__run *run;
+    long long tries;
+
+    host_add(one, "a", 0);
+    host_add(other, "b", 0);
+    AWAIT(one->added + other->added == 2);
+    EXPECT_INT(1, host_claim(one, 1, 60000));
+    EXPECT_INT(1, host_claim(other, 1, 60000));
+    name_packs_alike(one);
+    name_packs_alike(other);
+    host_settle_all(other, WEIR__OUTCOME_RETRY);
+    host_await_settled(other);
+    EXPECT_INT(0, other->refused);
+    tries = redis_calls(proc, "pttl");
+    run = enter(one, 50);
+    AWAIT(redis_calls(proc, "pttl") > tries);
+    EXPECT_TRUE(!leave(one, run));
+    host_settle(one, run, WEIR__OUTCOME_DONE); /* it counts after all */
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(1, host_claim(other, 10, 60000));
+    EXPECT_INT(WEIR_OK, host_stats(other));
+    EXPECT_INT(1, other->stats.done_total);
+    EXPECT_INT(1, other->stats.retried_total);
+    EXPECT_INT(1, other->stats.running);
+}
+
 /* A node of a cluster takes no script that names two topics. */
 TEST(what_times_out_moves_on_a_node_of_a_cluster_too)
 {
