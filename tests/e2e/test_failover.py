@@ -7,9 +7,10 @@ import threading
 import time
 
 from e2e import (end_cleanly, eventually, expect, expect_in, stop_cleanly,
-                 test)
-from redis_server import use_good_plugins
-from sentinel import Trio, calls, ids, pause, ran, resume, role
+                 terminate, test)
+from redis_server import Server, use_good_plugins
+from sentinel import (NAME, Fake, Trio, ask, calls, ids, pause, ran, resume,
+                      role)
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 
@@ -246,3 +247,71 @@ def leases_are_kept_at_the_new_primary_while_a_handler_holds_the_loop(place):
     stop_cleanly(first)
     stop_cleanly(second)
     expect(1, len(place.lines("runs")))
+
+
+@test
+def a_worker_told_to_stop_in_a_failover_sends_its_verdict_before_it_ends(place):
+    trio = Trio(place, down_ms=2000)
+    worker = place.work(place.handler("later", file="runs", after="4s"))
+    place.add("t", "1")
+    eventually(lambda: "start 1" in text(place, "runs"), "it runs")
+    place.add("t", "2", "--delay", "1h")
+    trio.await_replicas()
+    old = trio.primary()
+    old.kill()
+    terminate(worker)
+    end_cleanly(worker)
+    expect("start 1\n", text(place, "runs"))
+    place.expect_stats("t", done_total=1, running=0, ready=0, scheduled=1,
+                       crashed_total=0)
+
+
+@test
+def a_worker_told_to_stop_without_a_primary_ends_and_loses_nothing(place):
+    server = Server(place, "--appendonly", "yes", "--appendfsync", "always")
+    fake = Fake(server.port)
+    place.env["WEIR_REDIS"] = "redis+sentinel://127.0.0.1:%d/%s" % (
+        fake.port, NAME)
+    place.ok("topic", "set", "t", "lease=2s")
+    handler = place.handler("later", file="runs", after="1s")
+    worker = place.start("run", "--config", place.write(
+        "weir.conf", 'worker { drain = 3s }\n'
+        'topic t { handler = later  options = { "file=%s", "after=1s" } }\n'
+        % place.path("runs")))
+    place.add("t", "1")
+    eventually(lambda: "start 1" in text(place, "runs"), "it runs")
+    server.kill()
+    terminate(worker)
+    _, err = worker.communicate(timeout=60)
+    expect(1, worker.returncode, err)
+    expect_in("what is left runs again when its lease has ended", err)
+    server.start()
+    worker = place.work(handler)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
+    expect("start 1\nstart 1\n", text(place, "runs"))
+    stop_cleanly(worker)
+
+
+@test
+def projects_with_prefixes_stay_apart_over_a_failover(place):
+    use_good_plugins(place)
+    trio = Trio(place)
+    workers = []
+    for prefix in ("weir", "shop"):
+        place.env["WEIR_REDIS"] = trio.url + "?prefix=" + prefix
+        workers.append(place.work(place.echo(name=prefix)))
+        place.add("t", "before")
+        ran(place, "before", prefix)
+    trio.await_replicas()
+    new = trio.fail_over()
+    place.add("t", "after")
+    ran(place, "after", "shop")
+    expect(["before"], ids(place, "weir"))
+    place.env["WEIR_REDIS"] = trio.url
+    place.add("t", "last")
+    ran(place, "last", "weir")
+    expect(["before", "after"], ids(place, "shop"))
+    expect([1, 1], [ask(new.path, "EXISTS", key) for key in
+                    ("weir:{t}:meta", "shop:{t}:meta")])
+    for worker in workers:
+        stop_cleanly(worker)
