@@ -40,8 +40,9 @@ void cluster_topic(struct cluster_proc *cluster, int node, int nth,
     give_up("cluster_topic", "the node has hardly a slot");
 }
 
-static void set_slot(struct cluster_proc *cluster, int at, uint16_t slot,
-                     const char *how, int node)
+/* `fine`: an error that is as good as OK; NULL: none. */
+static void set_slot_or(struct cluster_proc *cluster, int at, uint16_t slot,
+                        const char *how, int node, const char *fine)
 {
     char command[128];
     const char *answer;
@@ -49,8 +50,17 @@ static void set_slot(struct cluster_proc *cluster, int at, uint16_t slot,
     (void)snprintf(command, sizeof(command), "CLUSTER SETSLOT %u %s %s", slot,
                    how, cluster_id(cluster, node));
     answer = redis_text(cluster_node(cluster, at), command);
-    if (answer == NULL || strcmp(answer, "OK") != 0)
-        give_up(command, answer == NULL ? "nil" : answer);
+    if (answer == NULL)
+        give_up(command, "nil");
+    if (strcmp(answer, "OK") != 0 &&
+        (fine == NULL || strstr(answer, fine) == NULL))
+        give_up(command, answer);
+}
+
+static void set_slot(struct cluster_proc *cluster, int at, uint16_t slot,
+                     const char *how, int node)
+{
+    set_slot_or(cluster, at, slot, how, node, NULL);
 }
 
 /* Who has it. */
@@ -133,13 +143,14 @@ void cluster_move_key(struct cluster_proc *cluster, const char *key, int to)
     freeReplyObject(reply);
 }
 
-/* Who gets it is told first, then who had it: in between nobody lacks it. */
+/* Who gets it is told first, then who had it: in between nobody lacks it. Who
+ * heard of that before and has no other slot became a replica. */
 void cluster_close_slot(struct cluster_proc *cluster, uint16_t slot, int to)
 {
     int from = source_of(cluster, slot, to);
 
     set_slot(cluster, to, slot, "NODE", to);
-    set_slot(cluster, from, slot, "NODE", to);
+    set_slot_or(cluster, from, slot, "NODE", to, "SETSLOT only with masters");
     cluster_await(cluster);
 }
 
