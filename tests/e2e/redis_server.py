@@ -10,12 +10,20 @@ from e2e import BUILD, Redis, eventually, expect_in, expect_true
 from resp import Client
 
 
-def is_free(port):
-    with socket.socket() as free:
-        try:
-            free.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+reserved = []  # sockets that nobody listens on
+
+
+def reserve(port):
+    """Others find the port taken from now on, also while the server is down,
+    who may bind it as well: it has SO_REUSEADDR."""
+    taken = socket.socket()
+    try:
+        taken.bind(("127.0.0.1", port))
+    except OSError:
+        taken.close()
+        return False
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.append(taken)
     return True
 
 
@@ -24,7 +32,7 @@ def free_port():
     from where on the kernel gives ports to connections."""
     while True:
         port = random.randrange(10000, 22768)
-        if is_free(port) and is_free(port + 10000):
+        if reserve(port) and reserve(port + 10000):
             return port
 
 

@@ -27,6 +27,7 @@ enum {
     FIRST_PORT = 20000, /* below the ephemeral range, with BUS as well */
     PORTS = 2768,
     BUS = 10000, /* from a node's port to that of its cluster's bus */
+    RESERVED = 4,
     INHERITED_FDS_MAX = 256
 };
 
@@ -38,6 +39,7 @@ struct redis_proc {
     char url[128];
     char port[8];
     char tls_port[8];
+    int reserved[RESERVED]; /* -1: none */
     char tls_url[192];
     struct weir__tls *tls; /* of redis_address */
     pid_t pid;             /* 0: not running */
@@ -80,30 +82,51 @@ static void stop_all(void)
 
 /* --- starting ---------------------------------------------------------- */
 
-static bool port_is_free(int port)
+/* Others find the port taken, also while the server is down, who may bind it as
+ * well: it has SO_REUSEADDR. Returns a socket that nobody listens on; -1. */
+static int reserve_port(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)port),
                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool free_one;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int yes = 1;
 
     if (fd < 0)
-        return false;
-    free_one = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+        return -1;
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0)
+        return fd;
     (void)close(fd); /* nothing was written */
-    return free_one;
+    return -1;
 }
 
-/* `nth` of the test. */
-static void choose_port(char text[8], int nth)
+/* `nth` of the server; reserved until it is stopped. */
+static void choose_port(struct redis_proc *proc, char text[8], int nth)
 {
     int port = FIRST_PORT + (int)((getpid() * 7 + nth) % PORTS);
+    int *fd = &proc->reserved[2 * nth];
 
-    for (int i = 0;
-         i < PORTS && !(port_is_free(port) && port_is_free(port + BUS)); i++)
+    for (int i = 0; i < PORTS; i++) {
+        fd[0] = reserve_port(port);
+        fd[1] = fd[0] < 0 ? -1 : reserve_port(port + BUS);
+        if (fd[1] >= 0) {
+            (void)snprintf(text, 8, "%d", port); /* fits */
+            return;
+        }
+        if (fd[0] >= 0)
+            (void)close(fd[0]);
+        fd[0] = -1;
         port = FIRST_PORT + (port - FIRST_PORT + 1) % PORTS;
-    (void)snprintf(text, 8, "%d", port); /* fits */
+    }
+    give_up("no port is free", NULL);
+}
+
+static void free_ports(const struct redis_proc *proc)
+{
+    for (size_t i = 0; i < RESERVED; i++)
+        if (proc->reserved[i] >= 0)
+            (void)close(proc->reserved[i]);
 }
 
 static bool is_over_tls(void)
@@ -127,7 +150,7 @@ static void make_certificates(const struct redis_proc *proc)
 
 static void prepare_tls(struct redis_proc *proc)
 {
-    choose_port(proc->tls_port, 1);
+    choose_port(proc, proc->tls_port, 1);
     (void)snprintf(proc->tls_url, sizeof(proc->tls_url),
                    "rediss://127.0.0.1:%s?ca=%s/ca.pem", proc->tls_port,
                    proc->dir.path); /* fits */
@@ -249,12 +272,14 @@ struct redis_proc *redis_prepare(const struct redis_options *options)
         (void)atexit(stop_all); /* the guard remains without it */
     if (options != NULL)
         proc->options = *options;
+    for (size_t i = 0; i < RESERVED; i++)
+        proc->reserved[i] = -1;
     if (!tempdir_make(&proc->dir))
         give_up("no directory", NULL);
     (void)snprintf(proc->socket, sizeof(proc->socket), "%s/s", proc->dir.path);
     (void)snprintf(proc->url, sizeof(proc->url), "unix://%s", proc->socket);
     if (proc->options.tcp)
-        choose_port(proc->port, 0);
+        choose_port(proc, proc->port, 0);
     proc->options.tls = proc->options.tls || is_over_tls();
     if (proc->options.tls)
         prepare_tls(proc);
@@ -349,6 +374,7 @@ void redis_stop(struct redis_proc *proc)
         link = &(*link)->next;
     *link = proc->next;
     tempdir_remove(&proc->dir);
+    free_ports(proc);
     weir__tls_free(proc->tls);
     free(proc->text);
     free(proc);

@@ -96,6 +96,21 @@ TEST(ports_are_below_those_of_connections)
     EXPECT_STR(wanted, url);
 }
 
+TEST(nobody_is_given_the_port_of_a_server_that_is_down)
+{
+    const struct redis_options options = {.tcp = true};
+    struct redis_proc *redis = redis_start(&options);
+    struct redis_proc *other;
+
+    redis_kill(redis, SIGKILL);
+    other = redis_start(&options);
+    EXPECT_TRUE(redis_port(other) != redis_port(redis));
+    redis_restart(redis);
+    EXPECT_STR("PONG", redis_text(redis, "PING"));
+    redis_stop(other);
+    redis_stop(redis);
+}
+
 TEST(a_topic_is_found_for_each_node)
 {
     struct cluster_proc *cluster = cluster_start(NULL);
