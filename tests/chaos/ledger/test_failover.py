@@ -113,8 +113,9 @@ def shorten(server):
 
 
 def judge(ledger, producer, gaps, what):
-    """`gaps`: from when to when that was said which was forgotten, and how many
-    adds of it had been acknowledged."""
+    """`gaps`: from when to when that was said which was forgotten, how many
+    adds of it had been acknowledged, and when the server was gone. What had
+    been claimed there may start later than what was claimed behind it."""
     producer.end()
     print("%s jobs had been acknowledged and were forgotten"
           % ", ".join(str(gap[2]) for gap in gaps))
@@ -123,11 +124,15 @@ def judge(ledger, producer, gaps, what):
     expect(0, account.counts["never added"])
     for before, after in account.repeated:
         expect_true(any(begin <= before.start <= end
-                        for begin, end, _ in gaps),
+                        for begin, end, _, _ in gaps),
                     "%s ran twice, at %d and %d, and its claim was known"
                     % (before.job, before.start, after.start))
-        expect_true(before.token < after.token, "%s: token %d, then %d"
-                    % (before.job, before.token, after.token))
+        gone = max(gap[3] for gap in gaps if gap[3] <= after.start)
+        given = max(run.token for runs in account.runs.values()
+                    for run in runs if run.start <= gone)
+        expect_true(max(before.token, after.token) > given,
+                    "%s: tokens %d and %d, and %d had been given"
+                    % (before.job, before.token, after.token, given))
 
 
 @test
@@ -144,10 +149,11 @@ def a_replica_cut_off_before_its_primary_died_loses_nothing_acknowledged(place):
     time.sleep(0.1)
     forgotten = added(primary) - known
     primary.kill()
+    gone = now_ms()
     os.rename(replica.socket, primary.socket)
     replica.socket, replica.url = primary.socket, primary.url
     ledger.server = replica
-    gap = (cut, now_ms() + LEASE_MS, forgotten)
+    gap = (cut, now_ms() + LEASE_MS, forgotten, gone)
     ledger.note("failover", None, *gap[:2])
     work_for_a_second(ledger, producer)
     judge(ledger, producer, [gap], "a replica cut off")
@@ -167,11 +173,12 @@ def a_file_that_lacks_the_last_second_loses_nothing_acknowledged(place):
         time.sleep(1.0)
         forgotten = added(server) - known
         server.kill()
+        gone = now_ms()
         # What a killed server wrote is in the kernel; only a machine that dies
         # loses it. As if this one had, and no more had been synced.
         os.truncate(server.aof(), synced)
         server.start()
-        gaps.append((since, now_ms() + LEASE_MS, forgotten))
+        gaps.append((since, now_ms() + LEASE_MS, forgotten, gone))
         ledger.note("machine", None, *gaps[-1][:2])
         work_for_a_second(ledger, producer)
     judge(ledger, producer, gaps, "%d ends of a machine" % KILLS)

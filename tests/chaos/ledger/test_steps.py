@@ -18,7 +18,7 @@ from e2e import (BUILD, PATIENCE, TEST_PLUGINS, eventually, expect,
 from server import Server
 
 STEP_WORKER = os.path.abspath(os.path.join(BUILD, "tests", "step_worker"))
-LEASE_MS = 300
+LEASE_MS = 1000  # with 20 at a time some wait for a CPU
 AT_ONCE = 20  # so many n at a time, each with a topic of its own
 
 
