@@ -1,5 +1,6 @@
 # Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
-# (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua.
+# (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua; in
+# a block its functions are made only where that is reached.
 # Comment lines, leading blanks and empty lines stay behind: weir sends a script
 # to each server. With TEXTS they are written there as well, each complete, for
 # other clients: the same bytes, so that a server has one of each.

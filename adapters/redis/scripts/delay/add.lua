@@ -23,11 +23,9 @@
 --#include node
 --#include number
 --#include due
---#include topic
 --#include wake
 --#include room
 --#include call_slot
---#include types
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -62,8 +60,12 @@ end
 if not known[1] and kind ~= 'delay' then
   return redis.error_reply('ERR packs are for topics of the kind delay')
 end
-needs_zsets(wait)
-local stored = known[1] or topic_kind(meta, ids, kind)
+call('ZCARD', wait) -- as types.lua says
+local stored = known[1]
+if not stored then
+  --#include topic
+  stored = topic_kind(meta, ids, kind)
+end
 if stored ~= kind then return { -1, stored } end
 
 -- How many more jobs may wait; nil: no bound.
@@ -126,7 +128,7 @@ local function read_ids(key, jobs, header_len)
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
   if known.err then -- some ids are no text, or the index is no hash
     call('DEL', key)
-    needs_hashes(ids)
+    call('HLEN', ids)
     return
   end
   -- A str of more than 31 bytes begins with one of these.

@@ -38,9 +38,6 @@
 --#include suspect
 --#include due
 --#include outbox
---#include wake
---#include dead
---#include types
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
@@ -247,6 +244,7 @@ end
 
 -- Then write: what goes first, what moves afterwards.
 if #back > 0 or #moves > 0 or #ends > 0 then
+  --#include types
   needs_zsets(wait, lease, dead)
   needs_hashes(ids, meta, rec)
 end
@@ -265,37 +263,38 @@ increment(meta, 'settled', settled)
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.
 local returned, returned_due = 0, nil
-local function give_back(list, name, under, due, slots)
-  local seq, wanted = sub(name, 1, 12), {}
-  for i = 1, #slots do wanted[byte(slots, i)] = true end
-  local function descend(from, to)
-    local below = node_name(seq, from, to)
-    local score = call('ZSCORE', run, below)
-    score = score and tonumber(score)
-    if score and floor(score) == under then
-      local goes, stays = {}, {}
-      for slot = from, to do
-        local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
-        list_of_slot[slot] = true
-      end
-      if not next(goes) then return end
-      local left = {}
-      carve(list, suspect_score(due, (suspicion(score))), seq, from, to, stays)
-      carve(left, score, seq, from, to, goes)
-      call('ZREM', run, below)
-      call_list('ZADD', run, left)
-      for _ in pairs(goes) do returned = returned + 1 end
-      returned_due = min(returned_due or due, due)
-    elseif from < to then
-      local half = left_size(from, to)
-      descend(from, from + half - 1)
-      descend(from + half, to)
-    end
-  end
-  descend(node_bounds(name))
-end
-
 if #back > 0 then
+  local function give_back(list, name, under, due, slots)
+    local seq, wanted = sub(name, 1, 12), {}
+    for i = 1, #slots do wanted[byte(slots, i)] = true end
+    local function descend(from, to)
+      local below = node_name(seq, from, to)
+      local score = call('ZSCORE', run, below)
+      score = score and tonumber(score)
+      if score and floor(score) == under then
+        local goes, stays = {}, {}
+        for slot = from, to do
+          local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
+          list_of_slot[slot] = true
+        end
+        if not next(goes) then return end
+        local left = {}
+        local ended = suspicion(score)
+        carve(list, suspect_score(due, ended), seq, from, to, stays)
+        carve(left, score, seq, from, to, goes)
+        call('ZREM', run, below)
+        call_list('ZADD', run, left)
+        for _ in pairs(goes) do returned = returned + 1 end
+        returned_due = min(returned_due or due, due)
+      elseif from < to then
+        local half = left_size(from, to)
+        descend(from, from + half - 1)
+        descend(from + half, to)
+      end
+    end
+    descend(node_bounds(name))
+  end
+
   local entries, early = {}, 0
   local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
   for b = 1, #back, 4 do
@@ -342,7 +341,7 @@ local function enter_pack(move)
     return
   end
   call('PERSIST', move.key)
-  if gone then call('SETRANGE', move.key, 3, char(count)) end
+  if gone then call('SETRANGE', move.key, '3', char(count)) end
   if #fields > 0 then call('HSET', ids, unpack(fields)) end
   increment(meta, COUNTERS[move.form], move.jobs - count)
   local due = enter(entries, move.seq, move.jobs, move.when, now, gone)
@@ -375,9 +374,15 @@ for e = 1, #ends, 3 do
 end
 increment(meta, 'expired', expired)
 increment(meta, 'failed', #deaths / 2)
-keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
+if #deaths > 0 then
+  --#include dead
+  keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
+end
 if returned_due then first = min(first or returned_due, returned_due) end
-if first then wake_one(idle, topic, first) end
+if first then
+  --#include wake
+  wake_one(idle, topic, first)
+end
 local DUPLICATES, ENTRY, LENGTH = -1, -2, -3
 reply[1] = settled
 if duplicates > 0 then
