@@ -166,11 +166,14 @@ static bool is_id_byte(uint8_t byte)
     return byte >= 0x21 && byte <= 0x7E && byte != '{' && byte != '}';
 }
 
+/* A-Z a-z 0-9 . _ : - as bits. */
 static bool is_topic_byte(uint8_t byte)
 {
-    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
-           is_digit(byte) || byte == '.' || byte == '_' || byte == ':' ||
-           byte == '-';
+    const uint64_t below_64 = UINT64_C(0x07ff600000000000);
+    const uint64_t above = UINT64_C(0x07fffffe87fffffe);
+
+    return byte < 128 &&
+           ((byte < 64 ? below_64 : above) >> (byte & 63) & 1) != 0;
 }
 
 struct grammar {
@@ -282,8 +285,15 @@ int weir__group_check(struct weir_slice group, struct weir_error *err)
     return check(&group_grammar, group, err);
 }
 
+/* Every job that is added comes by here. */
 int weir__topic_check(struct weir_slice topic, struct weir_error *err)
 {
+    size_t i = 0;
+
+    while (i < topic.len && is_topic_byte(topic.ptr[i]))
+        i++;
+    if (i == topic.len && fits(&topic_grammar, topic))
+        return WEIR_OK;
     return check(&topic_grammar, topic, err);
 }
 

@@ -258,6 +258,21 @@ TEST(hexadecimal_digits_are_of_either_case)
     EXPECT_INT(-1, weir__hex_digit('\0'));
 }
 
+TEST(each_byte_that_a_topic_may_have_is_known)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz"
+                                  "0123456789._:-";
+
+    for (int byte = 0; byte < 256; byte++) {
+        uint8_t text[] = {'a', (uint8_t)byte};
+        struct weir_slice topic = {text, sizeof(text)};
+        bool is_allowed = memchr(allowed, byte, sizeof(allowed) - 1) != NULL;
+
+        EXPECT_INT(is_allowed, weir__topic_check(topic, NULL) == WEIR_OK);
+    }
+}
+
 TEST(slices_are_equal_when_their_bytes_are)
 {
     struct weir_slice none = weir__slice_str(NULL);

@@ -228,6 +228,17 @@ TEST(another_thread_adds_to_a_reactor_on_the_hosts_loop)
     EXPECT_INT(WEIR_OK, last_code);
 }
 
+TEST(the_kind_that_was_declared_last_is_what_a_name_means)
+{
+    struct weir_error err = {0};
+
+    host_open(NULL);
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "delay", NULL));
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_declare(weir, "events", "sync", &err));
+    EXPECT_CONTAINS("was declared as of kind bounded", err.text);
+}
+
 /* --- memory -- */
 
 TEST(without_memory_nothing_is_added_and_nothing_leaks)

@@ -75,11 +75,12 @@ static void write_server(struct weir__buf *buf,
     bool is_known = identity[0] != '\0' &&
                     topic->token_of == topic->place->server->connection;
 
-    if (is_known || topic->last_token == 0)
-        (void)snprintf(text, sizeof(text), "%s", identity); /* fits */
-    else
-        (void)snprintf(text, sizeof(text), "%s %" PRIu64, identity,
-                       topic->last_token); /* fits */
+    if (is_known || topic->last_token == 0) { /* the usual case */
+        weir__resp_str(buf, identity);
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%s %" PRIu64, identity,
+                   topic->last_token); /* fits */
     weir__resp_str(buf, text);
 }
 

@@ -48,14 +48,18 @@ static size_t bucket_of(struct weir_slice name)
     return weir__slice_hash(name) & (WEIR__TOPIC_BUCKETS - 1);
 }
 
-struct weir__store_topic *weir__redis_find(const struct weir__redis *store,
+struct weir__store_topic *weir__redis_find(struct weir__redis *store,
                                            struct weir_slice name)
 {
-    struct weir__store_topic *topic = store->buckets[bucket_of(name)];
+    struct weir__store_topic *topic = store->found;
 
+    if (topic != NULL && weir__slice_equal(weir__slice_str(topic->name), name))
+        return topic;
+    topic = store->buckets[bucket_of(name)];
     while (topic != NULL &&
            !weir__slice_equal(weir__slice_str(topic->name), name))
         topic = topic->next_in_bucket;
+    store->found = topic;
     return topic;
 }
 
@@ -115,6 +119,7 @@ void weir__topic_put_first(struct weir__store_topic *topic)
     *at = topic->next_in_bucket;
     topic->next_in_bucket = *bucket;
     *bucket = topic;
+    topic->store->found = topic;
 }
 
 struct weir__store_topic *weir__topic_open(struct weir__redis *store,

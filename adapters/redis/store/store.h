@@ -143,6 +143,7 @@ struct weir__redis {
 
     struct weir__store_topic *topics; /* all */
     struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
+    struct weir__store_topic *found; /* the last one by its name, or NULL */
     struct weir__store_topic *dirty;
     struct weir__shared *shared[WEIR__KINDS]; /* NULL: no topic of the kind */
 
@@ -156,7 +157,7 @@ struct weir__redis {
 /* --- store/store.c: life and topics --------------------------------------- */
 
 /* NULL: not open. The first of that name is the one that requests mean. */
-struct weir__store_topic *weir__redis_find(const struct weir__redis *store,
+struct weir__store_topic *weir__redis_find(struct weir__redis *store,
                                            struct weir_slice name);
 
 /* Open a topic of a kind, or return the one that is open; NULL when out of
