@@ -230,6 +230,17 @@ class Place:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
+def set_names(place, lines):
+    """What names resolve to from now on, see tests/harness/names.h."""
+    os.rename(place.write("names.new", lines), place.path("names"))
+    place.env.update(
+        LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "tests",
+                                                "test_names.so")),
+        WEIR_TEST_NAMES=place.path("names"),
+        ASAN_OPTIONS="verify_asan_link_order=0:" +
+        os.environ.get("ASAN_OPTIONS", ""))
+
+
 class Redis:
     """A bare connection to a server's unix socket."""
 

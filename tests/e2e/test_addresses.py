@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 from e2e import (BUILD, await_line, eventually, expect, expect_in,
-                 expect_true, kill, stop_cleanly, test)
+                 expect_true, kill, set_names, stop_cleanly, test)
 from redis_server import Server
 from resp import Client
 
@@ -33,18 +33,6 @@ def locked_server(place, password=SECRET):
 
 
 # --- names --------------------------------------------------------------------
-
-
-def set_names(place, lines):
-    """What names resolve to from now on, see tests/harness/names.h."""
-    os.rename(place.write("names.new", lines), place.path("names"))
-    place.env.update(
-        LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "tests",
-                                                "test_names.so")),
-        WEIR_TEST_NAMES=place.path("names"),
-        ASAN_OPTIONS="verify_asan_link_order=0:" +
-        os.environ.get("ASAN_OPTIONS", ""))
-
 
 @test
 def a_host_name_does_in_every_command_and_file(place):

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from e2e import (BUILD, ROOT, await_line, eventually, expect, expect_in,
-                 expect_true, test)
+                 expect_true, set_names, stop_cleanly, test)
 from redis_server import Server, free_port, use_good_plugins
 
 
@@ -14,18 +14,20 @@ class TlsServer(Server):
     """Has a port with TLS beside the others. Its certificate is one of those
     that tests/harness/certificates.sh makes."""
 
-    def __init__(self, place, certificate="server", clients="no", name="other"):
+    def __init__(self, place, certificate="server", clients="no", name="other",
+                 host="127.0.0.1", port=0):
         self.dir = place.path(name)
         os.makedirs(self.dir)
         subprocess.run(
             ["bash", os.path.join(ROOT, "tests/harness/certificates.sh"),
              self.dir, certificate, "client", "server"], check=True)
-        self.tls_port = free_port()
+        self.tls_port = port or free_port()
         super().__init__(
             place, "--tls-port", str(self.tls_port), "--tls-cert-file",
             self.file(certificate + ".pem"), "--tls-key-file",
             self.file(certificate + ".key"), "--tls-ca-cert-file",
-            self.file("ca.pem"), "--tls-auth-clients", clients, name=name)
+            self.file("ca.pem"), "--tls-auth-clients", clients,
+            "--bind", host, name=name)
 
     def file(self, name):
         return os.path.join(self.dir, name)
@@ -193,6 +195,32 @@ def a_file_that_cannot_be_used_is_named_before_anything_connects(place):
             place.weir(*command, "--redis", url).expect_complaint(2, words)
     after = server.told("INFO stats").split("total_connections_received:")[1]
     expect(1, int(after.split()[0]) - int(before.split()[0]))  # the question
+
+
+@test
+def a_name_that_moves_is_followed_to_who_proves_to_be_the_server(place):
+    use_good_plugins(place)
+    old = TlsServer(place, name="old")
+    stranger, new = (TlsServer(place, name=name, host=host, port=old.tls_port)
+                     for name, host in (("stranger", "127.0.0.2"),
+                                        ("new", "127.0.0.3")))
+    both = ""
+    for one in (old, new):
+        with open(one.file("ca.pem"), encoding="utf-8") as file:
+            both += file.read()
+    url = old.tls("cache.example", ca=place.write("both.pem", both),
+                  server_name="localhost")
+    set_names(place, "cache.example 127.0.0.1\n")
+    worker = place.work(place.echo(), flags=["--redis", url])
+    await_line(worker, "connected to")
+    set_names(place, "cache.example 127.0.0.2\n")
+    await_line(worker, "its certificate is refused")
+    expect(0, stranger.told("INFO commandstats").count("cmdstat_evalsha"))
+    set_names(place, "cache.example 127.0.0.3\n")
+    place.ok("add", "t", "--redis", url)
+    eventually(lambda: place.lines("out"), "the job ran")
+    expect_in("cmdstat_evalsha:calls=", new.told("INFO commandstats"))
+    stop_cleanly(worker)
 
 
 @test
