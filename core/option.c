@@ -178,6 +178,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
+    case WEIR__OPTION_DURABILITY:
         break;
     }
     WEIR_UNREACHABLE("only quantities come here");
@@ -210,6 +211,46 @@ static int read_choice(const struct weir__option *option, const char *text,
         option->name, weir__text_quote(weir__slice_str(text), quote), words);
 }
 
+/* `word`, or `word` and ":N"; false: neither. */
+static bool read_servers(const char *text, const char *word, int64_t *ret_count)
+{
+    size_t len = strlen(word);
+
+    if (strncmp(text, word, len) != 0)
+        return false;
+    return text[len] == '\0' ||
+           (text[len] == ':' &&
+            read_digits(text + len + 1, strlen(text + len + 1), ret_count));
+}
+
+/* A count beyond the bounds is refused with the others. */
+static int read_durability(const struct weir__option *option, const char *text,
+                           int64_t *ret_value, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    int64_t replicas = 1, disks = 0;
+
+    if (strcmp(text, "server") == 0) {
+        *ret_value = WEIR__DURABILITY_SERVER;
+        return WEIR_OK;
+    }
+    if (read_servers(text, "replica", &replicas) && replicas >= 1 &&
+        replicas <= option->max) {
+        *ret_value = WEIR__DURABILITY_SERVER + replicas;
+        return WEIR_OK;
+    }
+    if (read_servers(text, "fsync", &disks) && disks <= option->max) {
+        *ret_value = WEIR__DURABILITY_FSYNC + disks;
+        return WEIR_OK;
+    }
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" is none of these: write server, replica, replica:1 to "
+        "replica:%lld, fsync, or fsync:0 to fsync:%lld",
+        option->name, weir__text_quote(weir__slice_str(text), quote),
+        (long long)option->max, (long long)option->max);
+}
+
 static int read_number(const struct weir__option *option, const char *text,
                        int64_t *ret_value, struct weir_error *err)
 {
@@ -219,6 +260,8 @@ static int read_number(const struct weir__option *option, const char *text,
     if (option->form == WEIR__OPTION_SWITCH ||
         option->form == WEIR__OPTION_CHOICE)
         return read_choice(option, text, ret_value, err);
+    if (option->form == WEIR__OPTION_DURABILITY)
+        return read_durability(option, text, ret_value, err);
     if (!read_quantity(option, text, &value, &what))
         return refuse(option, text, what, err);
     if (value < option->min || value > option->max)

@@ -11,26 +11,35 @@
 
 /* How a value is written. */
 enum weir__option_form {
-    WEIR__OPTION_TEXT,     /* anything but nothing */
-    WEIR__OPTION_WORKER,   /* a worker's name */
-    WEIR__OPTION_KIND,     /* a kind of topic */
-    WEIR__OPTION_TOPIC,    /* a topic, or "none" */
-    WEIR__OPTION_LADDER,   /* the delays between attempts */
-    WEIR__OPTION_PATHS,    /* list of texts */
-    WEIR__OPTION_PAIRS,    /* list of key=value */
-    WEIR__OPTION_GROUPS,   /* list of patterns of groups, or blanks between */
-    WEIR__OPTION_SWITCH,   /* yes or no: 1 or 0 */
-    WEIR__OPTION_CHOICE,   /* one of the words in `word`: its place there */
-    WEIR__OPTION_COUNT,    /* digits; within 32 bits */
-    WEIR__OPTION_LIMIT,    /* digits, or the option's word */
-    WEIR__OPTION_PERCENT,  /* digits, perhaps with % */
-    WEIR__OPTION_DURATION, /* digits and a unit; ms */
-    WEIR__OPTION_SIZE      /* digits, perhaps with KiB, MiB, GiB; bytes */
+    WEIR__OPTION_TEXT,       /* anything but nothing */
+    WEIR__OPTION_WORKER,     /* a worker's name */
+    WEIR__OPTION_KIND,       /* a kind of topic */
+    WEIR__OPTION_TOPIC,      /* a topic, or "none" */
+    WEIR__OPTION_LADDER,     /* the delays between attempts */
+    WEIR__OPTION_PATHS,      /* list of texts */
+    WEIR__OPTION_PAIRS,      /* list of key=value */
+    WEIR__OPTION_GROUPS,     /* list of patterns of groups, or blanks between */
+    WEIR__OPTION_SWITCH,     /* yes or no: 1 or 0 */
+    WEIR__OPTION_DURABILITY, /* server, replica or fsync, maybe with :N */
+    WEIR__OPTION_CHOICE,     /* one of the words in `word`: its place there */
+    WEIR__OPTION_COUNT,      /* digits; within 32 bits */
+    WEIR__OPTION_LIMIT,      /* digits, or the option's word */
+    WEIR__OPTION_PERCENT,    /* digits, perhaps with % */
+    WEIR__OPTION_DURATION,   /* digits and a unit; ms */
+    WEIR__OPTION_SIZE        /* digits, perhaps with KiB, MiB, GiB; bytes */
 };
 
 enum {
     WEIR__OPTION_NONE = -1, /* "none" where the option allows it */
     WEIR__OPTION_AUTO = -2  /* "auto", prefetch only */
+};
+
+/* What has to have a job before its add is answered: an option's value. The
+ * number of replicas is added. Never 0. */
+enum {
+    WEIR__DURABILITY_REPLICAS = 0xff, /* mask of their number */
+    WEIR__DURABILITY_SERVER = 0x100,  /* the server */
+    WEIR__DURABILITY_FSYNC = 0x200    /* its disk, and theirs */
 };
 
 struct weir__option {

@@ -25,18 +25,19 @@ static const struct {
 };
 
 /* Texts are empty, but for the ladder. */
-#define FALLBACK_KIND(fallback)     ""
-#define FALLBACK_TOPIC(fallback)    ""
-#define FALLBACK_TEXT(fallback)     ""
-#define FALLBACK_GROUPS(fallback)   ""
-#define FALLBACK_LADDER(fallback)   WEIR__LADDER_DEFAULT
-#define FALLBACK_SWITCH(fallback)   fallback
-#define FALLBACK_CHOICE(fallback)   fallback
-#define FALLBACK_COUNT(fallback)    fallback
-#define FALLBACK_PERCENT(fallback)  fallback
-#define FALLBACK_LIMIT(fallback)    fallback
-#define FALLBACK_DURATION(fallback) fallback
-#define FALLBACK_SIZE(fallback)     fallback
+#define FALLBACK_KIND(fallback)       ""
+#define FALLBACK_TOPIC(fallback)      ""
+#define FALLBACK_TEXT(fallback)       ""
+#define FALLBACK_GROUPS(fallback)     ""
+#define FALLBACK_LADDER(fallback)     WEIR__LADDER_DEFAULT
+#define FALLBACK_SWITCH(fallback)     fallback
+#define FALLBACK_CHOICE(fallback)     fallback
+#define FALLBACK_COUNT(fallback)      fallback
+#define FALLBACK_PERCENT(fallback)    fallback
+#define FALLBACK_LIMIT(fallback)      fallback
+#define FALLBACK_DURATION(fallback)   fallback
+#define FALLBACK_SIZE(fallback)       fallback
+#define FALLBACK_DURABILITY(fallback) fallback
 
 const struct weir__options weir__options_default = {
 #define FALLBACK(name, form, kinds, min, max, fallback, word, value) \
@@ -88,6 +89,7 @@ static void hold(struct weir__options *options, enum weir__topic_option option,
         *(bool *)slot = value != 0;
         break;
     case WEIR__OPTION_CHOICE:
+    case WEIR__OPTION_DURABILITY:
     case WEIR__OPTION_COUNT:
     case WEIR__OPTION_PERCENT:
         *(uint32_t *)slot = (uint32_t)value;

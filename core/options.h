@@ -44,6 +44,8 @@
       NULL, 0)                                                                \
     X(max_pending, LIMIT, WEIR__DELAY | WEIR__CLASSIC, 1, UINT32_MAX,         \
       WEIR__OPTION_NONE, "none", WEIR__OPTION_NONE)                           \
+    X(durability, DURABILITY, WEIR__DELAY | WEIR__BOUNDED, 0, 99,             \
+      WEIR__DURABILITY_SERVER, NULL, 0)                                       \
     X(delay, DURATION, WEIR__CLASSIC, 0, 365 * WEIR__DAY_MS,                  \
       WEIR__SECOND_MS, NULL, 0)                                               \
     X(consumers, COUNT, WEIR__CLASSIC, 1, 1000, 1, NULL, 0)                   \
@@ -80,18 +82,19 @@ enum weir__topic_option {
 };
 
 /* What holds a value, by its form. */
-#define WEIR__HOLD_KIND(name, max)     char name[(max) + 1];
-#define WEIR__HOLD_TOPIC(name, max)    char name[(max) + 1];
-#define WEIR__HOLD_TEXT(name, max)     char name[(max) + 1];
-#define WEIR__HOLD_GROUPS(name, max)   char name[(max) + 1];
-#define WEIR__HOLD_LADDER(name, max)   struct weir__ladder name;
-#define WEIR__HOLD_SWITCH(name, max)   bool name;
-#define WEIR__HOLD_CHOICE(name, max)   uint32_t name;
-#define WEIR__HOLD_COUNT(name, max)    uint32_t name;
-#define WEIR__HOLD_PERCENT(name, max)  uint32_t name;
-#define WEIR__HOLD_LIMIT(name, max)    int64_t name;
-#define WEIR__HOLD_DURATION(name, max) int64_t name; /* ms */
-#define WEIR__HOLD_SIZE(name, max)     int64_t name; /* bytes */
+#define WEIR__HOLD_KIND(name, max)       char name[(max) + 1];
+#define WEIR__HOLD_TOPIC(name, max)      char name[(max) + 1];
+#define WEIR__HOLD_TEXT(name, max)       char name[(max) + 1];
+#define WEIR__HOLD_GROUPS(name, max)     char name[(max) + 1];
+#define WEIR__HOLD_LADDER(name, max)     struct weir__ladder name;
+#define WEIR__HOLD_SWITCH(name, max)     bool name;
+#define WEIR__HOLD_CHOICE(name, max)     uint32_t name;
+#define WEIR__HOLD_COUNT(name, max)      uint32_t name;
+#define WEIR__HOLD_PERCENT(name, max)    uint32_t name;
+#define WEIR__HOLD_LIMIT(name, max)      int64_t name;
+#define WEIR__HOLD_DURATION(name, max)   int64_t name; /* ms */
+#define WEIR__HOLD_SIZE(name, max)       int64_t name; /* bytes */
+#define WEIR__HOLD_DURABILITY(name, max) uint32_t name;
 
 /* The values of all of them: a member of each option's name. A text that was
  * not given, and "none", is empty. */

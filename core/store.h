@@ -96,6 +96,7 @@ struct weir__new_job {
     int64_t delay_ms;        /* used when at_ms is 0 */
     int64_t at_ms;           /* absolute server time */
     struct weir_slice group; /* of a bounded topic, and only there */
+    uint32_t durability;     /* WEIR__DURABILITY_...; 0: the topic's */
 };
 
 struct weir__store_topic_options {

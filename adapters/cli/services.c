@@ -338,20 +338,22 @@ weir__service_options(const struct weir__service *service)
 static void note_unused(const struct weir__services *services,
                         const struct weir__log *log)
 {
-    static const enum weir__topic_option unused[] = {WEIR__TOPIC_max_body,
-                                                     WEIR__TOPIC_max_pending};
+    static const enum weir__topic_option unused[] = {
+        WEIR__TOPIC_max_body, WEIR__TOPIC_max_pending, WEIR__TOPIC_durability};
+    const size_t count = sizeof(unused) / sizeof(unused[0]);
 
-    for (size_t i = 0; i < 2 * services->config->topic_count; i++) {
+    for (size_t i = 0; i < count * services->config->topic_count; i++) {
         const struct weir__config_topic *topic =
-            &services->config->topics[i / 2];
-        const struct weir__config_text *said = &topic->said[unused[i % 2]];
+            &services->config->topics[i / count];
+        enum weir__topic_option option = unused[i % count];
+        const struct weir__config_text *said = &topic->said[option];
 
         if (said->value != NULL)
             weir__log(log, WEIR_LEVEL_WARN,
                       "%s:%d: %s is not looked at by weir run; store it with "
                       "the topic: weir topic set %s %s",
                       services->path, said->line,
-                      weir__topic_options[unused[i % 2]].name, topic->name,
+                      weir__topic_options[option].name, topic->name,
                       said->value);
     }
 }

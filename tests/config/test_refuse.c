@@ -20,7 +20,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"verbose\": write one of handler, options, "
      "kind, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending, delay, consumers, lock, auto_ack, parking, key, group, "
+     "max_pending, durability, delay, consumers, lock, auto_ack, parking, key, "
+     "group, "
      "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
      "group_ttl, linger, hot"},
     {"worker { port = 1 }",
@@ -50,7 +51,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"averyveryverylongnametha...\": write one "
      "of handler, options, kind, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
-     "on_dead, max_body, max_pending, delay, consumers, lock, auto_ack, "
+     "on_dead, max_body, max_pending, durability, delay, consumers, lock, "
+     "auto_ack, "
      "parking, key, group, on_retry, start, after, claim_idle, batch, "
      "length, overflow, max_age, group_ttl, linger, hot"},
 };

@@ -62,6 +62,7 @@ TEST(numbers_are_accepted_from_bound_to_bound)
 
         if (!weir__option_is_number(option) ||
             option->form == WEIR__OPTION_SWITCH ||
+            option->form == WEIR__OPTION_DURABILITY ||
             option->form == WEIR__OPTION_CHOICE)
             continue;
         (void)snprintf(text, sizeof(text), "%lld%s", (long long)option->min,
@@ -258,4 +259,35 @@ TEST(what_is_given_has_to_fit_the_kind)
     EXPECT_STR("retry_jitter: a topic of kind sync has no such option: only "
                "one of kind delay, list, stream or bounded has",
                err.text);
+}
+
+TEST(a_durability_says_how_many_replicas_have_the_job)
+{
+    accepts("durability", "server", WEIR__DURABILITY_SERVER);
+    accepts("durability", "replica", WEIR__DURABILITY_SERVER + 1);
+    accepts("durability", "replica:1", WEIR__DURABILITY_SERVER + 1);
+    accepts("durability", "replica:99", WEIR__DURABILITY_SERVER + 99);
+    accepts("durability", "fsync", WEIR__DURABILITY_FSYNC);
+    accepts("durability", "fsync:0", WEIR__DURABILITY_FSYNC);
+    accepts("durability", "fsync:99", WEIR__DURABILITY_FSYNC + 99);
+}
+
+TEST(what_is_no_durability_is_refused_with_all_that_is)
+{
+    static const char *const texts[] = {
+        "",           "replica:0", "replica:100",
+        "replica:x",  "replica:",  "replica:-1",
+        "fsync:-1",   "fsync:100", "fsync:1000000000000000000000",
+        "server:1",   "Server",    "replicas",
+        "replica: 1", "none"};
+    char sentence[200];
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        (void)snprintf(sentence, sizeof(sentence),
+                       "durability: \"%s\" is none of these: write server, "
+                       "replica, replica:1 to replica:99, fsync, or fsync:0 to "
+                       "fsync:99",
+                       texts[i]);
+        refuses("durability", texts[i], sentence);
+    }
 }

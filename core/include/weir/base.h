@@ -62,7 +62,8 @@ enum weir_level {
     X(-14, KIND, "not for topics of this kind")               \
     X(-15, SYSTEM, "the operating system refused")            \
     X(-16, UNKNOWN, "connection lost before the answer came") \
-    X(-17, DROPPED, "dropped: its group is full")
+    X(-17, DROPPED, "dropped: its group is full")             \
+    X(-18, WEAK, "added, but not known to be where it was to be")
 
 enum weir_error_code {
     WEIR_OK = 0,

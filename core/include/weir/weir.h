@@ -185,15 +185,24 @@ struct weir_new_job {
     const char *url;   /* at most 2,048 bytes */
     /* Of bounded topics, and required there: the group, a name as an id. */
     const char *group;
+    /* Of delay and bounded topics: what has to have the job before it is
+     * answered: "server", "replica[:N]" (N replicas, 1 to 99, 1 where none is
+     * said), "fsync[:N]" (the disk of the server and of N replicas, 0 to 99, 0
+     * where none is said). NULL: as the topic's option `durability` says. */
+    const char *durability;
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
  * group is full and drops new ones), WEIR_EFULL (it refuses them; or as many
  * jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is above
  * the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of another
- * kind), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. `id` is
- * NUL-terminated and borrowed; when none was given it is the one weir made, or
- * "" when it came to none. */
+ * kind), WEIR_EWEAK (added, but within 10 s nobody confirmed that it is where
+ * its durability wants it), WEIR_EINVAL (this server cannot confirm that, which
+ * was logged with the reason; nothing was added), WEIR_ECONN, WEIR_EUNKNOWN,
+ * WEIR_ESERVER, WEIR_ECANCELED. What was refused is told at once, also where
+ * others that were added with it are to be confirmed; the latter are told
+ * WEIR_EWEAK where the reactor is freed. `id` is NUL-terminated and borrowed;
+ * when none was given it is the one weir made, or "" when it came to none. */
 typedef void (*weir_added_fn)(int code, const char *id, void *arg);
 
 /* Add a job. What is added in one turn of the loop travels together. `fn` may
