@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* CONFIG GET tells doctor what the server keeps; but it tells the password of
- * the server as well. */
+ * the server as well. A server before 7.2 knows no WAITAOF, and takes no rule
+ * with what it does not know. */
 const struct weir__right weir__rights[] = {
     {"AUTH x", WEIR__RIGHT_BOTH},
     {"PING", WEIR__RIGHT_BOTH},
@@ -27,6 +28,8 @@ const struct weir__right weir__rights[] = {
     {"SCRIPT|LOAD x", WEIR__RIGHT_ALWAYS},
     {"SCRIPT|EXISTS 0", WEIR__RIGHT_ALWAYS},
     {"EVALSHA 0 0", WEIR__RIGHT_ALWAYS},
+    {"WAIT 0 1", WEIR__RIGHT_ALWAYS},
+    {"WAITAOF 0 0 1", WEIR__RIGHT_BEYOND},
     {"SUBSCRIBE CHANNEL", WEIR__RIGHT_BOTH},
     {"PUBLISH CHANNEL x", WEIR__RIGHT_ALWAYS},
     {"SET KEY x NX PX 1", WEIR__RIGHT_ALWAYS},

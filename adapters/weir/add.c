@@ -65,10 +65,18 @@ static int check_times(const struct weir_new_job *job, struct weir_error *err)
     return WEIR_OK;
 }
 
+static int read_durability(const struct weir_new_job *job, int64_t *ret_value,
+                           struct weir_error *err)
+{
+    return weir__option_read(&weir__topic_options[WEIR__TOPIC_durability],
+                             job->durability, ret_value, err);
+}
+
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err)
 {
     struct weir__ladder ladder;
+    int64_t durability;
     int rc = check_body(job->body, err);
 
     if (rc == WEIR_OK)
@@ -77,6 +85,8 @@ int weir__facade_check_job(const struct weir_new_job *job,
         rc = weir__id_check(weir__slice_str(job->id), err);
     if (rc == WEIR_OK && job->retry != NULL)
         rc = weir__ladder_parse(weir__slice_str(job->retry), &ladder, err);
+    if (rc == WEIR_OK && job->durability != NULL)
+        rc = read_durability(job, &durability, err);
     if (rc == WEIR_OK && job->url != NULL && strlen(job->url) > URL_MAX)
         rc = weir__error_set(err, WEIR_ETOOBIG,
                              "url of %zu bytes is larger than %d bytes",
@@ -114,6 +124,12 @@ static int check_fit(const char *topic, const char *kind,
 
     if (strcmp(kind, "delay") == 0 && job->group == NULL)
         return WEIR_OK; /* it takes whatever a job may have */
+    if (job->durability != NULL &&
+        weir__topic_option_fits(WEIR__TOPIC_durability, kind, NULL) < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no "
+                               "durability, leave it out",
+                               topic, kind);
     if ((has_time || job->id != NULL || job->retry != NULL ||
          job->ttl_ms != 0 || job->url != NULL) &&
         weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
@@ -161,7 +177,11 @@ static int put(const struct weir_reactor *reactor,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
+    int64_t durability;
 
+    if (job->durability != NULL &&
+        read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
+        new_job.durability = (uint32_t)durability;
     return reactor->store->ops->add(handle, &new_job, fn, arg);
 }
 
@@ -348,6 +368,7 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->retry == NULL ? 0 : strlen(job->retry) + 1;
     bytes += job->url == NULL ? 0 : strlen(job->url) + 1;
     bytes += job->group == NULL ? 0 : strlen(job->group) + 1;
+    bytes += job->durability == NULL ? 0 : strlen(job->durability) + 1;
     return bytes;
 }
 
@@ -373,6 +394,7 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->retry = copy_text(to, job->retry);
     copy->url = copy_text(to, job->url);
     copy->group = copy_text(to, job->group);
+    copy->durability = copy_text(to, job->durability);
     copy->body.ptr = (const uint8_t *)*to;
     if (job->body.len > 0)
         memcpy(*to, job->body.ptr, job->body.len);

@@ -67,6 +67,32 @@ TEST(a_time_is_accepted_up_to_2286)
     EXPECT_CONTAINS("2286", err.text);
 }
 
+/* The server keeps no append-only file, and may be too old for the question. */
+TEST(a_durability_is_one_that_the_topic_and_the_server_know)
+{
+    struct weir_new_job job = {.id = "a", .durability = "replica:0"};
+    struct weir_error err = {0};
+
+    EXPECT_INT(WEIR_EINVAL,
+               weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
+    EXPECT_CONTAINS("durability: \"replica:0\" is none of these", err.text);
+    job.durability = "server";
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
+    await_answer();
+    EXPECT_INT(WEIR_OK, last_code);
+    job.durability = "fsync:2";
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, "orders", &job, on_added, NULL, &err));
+    await_answer();
+    EXPECT_INT(WEIR_EINVAL, last_code);
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "l", "list", &err));
+    job = (struct weir_new_job){.durability = "replica"};
+    EXPECT_INT(WEIR_EINVAL,
+               weir_reactor_add(weir, "l", &job, on_added, NULL, &err));
+    EXPECT_CONTAINS("its jobs have no durability", err.text);
+}
+
 static void on_moved(int code, enum weir_job_state was, int64_t due_ms,
                      void *arg)
 {

@@ -153,6 +153,21 @@ TEST(jobs_submitted_by_the_host_are_answered_there_and_run_on_the_thread)
     EXPECT_INT(2, atomic_load(&runs));
 }
 
+/* It is copied: the server, without a file, refuses what was asked for. */
+TEST(a_job_that_the_host_submits_brings_its_durability)
+{
+    char durability[] = "fsync";
+    struct weir_new_job job = {.id = "a", .durability = durability};
+
+    start();
+    EXPECT_INT(WEIR_OK, weir_thread_submit(
+                            weir, &JOBS("orders", &job, 1, on_added), NULL));
+    memset(durability, 'x', sizeof(durability) - 1);
+    await(&answers, 1);
+    EXPECT_INT(0, added);
+    EXPECT_INT(WEIR_EINVAL, last_code);
+}
+
 TEST(a_thread_that_never_started_is_freed_with_what_it_was_asked)
 {
     serve(run_done);

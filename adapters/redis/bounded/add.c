@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/redis/bounded/private.h"
+#include "adapters/redis/store/confirm.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -18,12 +19,16 @@ enum {
     HEAD_ARGS = 4
 };
 
+#define LIMITS_NS INT64_C(5000000000) /* how old what is stored may be */
+
 /* A call of the script: it adds some groups with all their events. */
 struct weir__add_call {
     struct weir__request request; /* first */
+    struct weir__confirm confirm;
     struct weir__bounded_adds *adds;
-    size_t first, end; /* its groups */
-    size_t events;
+    size_t first, end;  /* its groups */
+    size_t events, len; /* number and bytes of its events */
+    bool is_again;      /* it was acknowledged by another server */
     uint32_t call_slot;
     uint64_t number; /* grows from call to call */
 };
@@ -37,13 +42,15 @@ static struct weir_slice name_of(const struct weir__bounded_adds *adds,
 
 /* --- collecting --------------------------------------------------------- */
 
-static struct weir__bounded_adds *adds_new(struct weir__bounded_topic *topic)
+static struct weir__bounded_adds *adds_new(struct weir__bounded_topic *topic,
+                                           uint32_t durability)
 {
     struct weir__bounded_adds *adds = weir__mem_new(sizeof(*adds));
 
     if (adds == NULL)
         return NULL;
     adds->topic = topic;
+    adds->durability = durability;
     *topic->adds_end = adds;
     topic->adds_end = &adds->next;
     topic->last_adds = adds;
@@ -51,14 +58,16 @@ static struct weir__bounded_adds *adds_new(struct weir__bounded_topic *topic)
 }
 
 static struct weir__bounded_adds *adds_of(struct weir__bounded_topic *topic,
-                                          size_t len)
+                                          const struct weir__new_job *job)
 {
     struct weir__bounded_adds *adds =
         topic->adds == NULL ? NULL : topic->last_adds;
+    size_t len = job->record->body.len;
 
     if (adds == NULL || adds->count == WEIR__BOUND_COLLECT ||
+        adds->durability != job->durability ||
         (adds->count > 0 && adds->bytes.len + len > COLLECT_BYTES))
-        return adds_new(topic);
+        return adds_new(topic, job->durability);
     return adds;
 }
 
@@ -127,14 +136,14 @@ static struct weir__event_group *group_in(struct weir__bounded_topic *topic,
                                           struct weir__bounded_adds **ret_adds)
 {
     size_t len = job->record->body.len;
-    struct weir__bounded_adds *adds = adds_of(topic, len);
+    struct weir__bounded_adds *adds = adds_of(topic, job);
     struct weir__event_group *group =
         adds == NULL ? NULL : group_of(adds, job->group);
 
     if (group != NULL &&
         (group->count == WEIR__BOUND_EVENTS ||
          (group->count > 0 && group->len + len > WEIR__BOUND_BYTES))) {
-        adds = adds_new(topic);
+        adds = adds_new(topic, job->durability);
         group = adds == NULL ? NULL : group_of(adds, job->group);
     }
     *ret_adds = adds;
@@ -184,7 +193,7 @@ int weir__bounded_add(struct weir__store_topic *base,
     WEIR_ASSERT(job->group.len > 0 && job->group.len <= WEIR_MAX_ID);
     if (job->record->body.len > WEIR_MAX_BODY)
         return WEIR_ETOOBIG;
-    if (shared->collected > COLLECTED_MAX)
+    if (shared->collected + shared->store->unconfirmed > COLLECTED_MAX)
         return WEIR_EFULL;
     group = group_in(topic, job, &adds);
     event = group == NULL ? NULL : event_new(adds);
@@ -223,21 +232,24 @@ static void adds_free(struct weir__bounded_adds *adds)
     weir__mem_free(adds);
 }
 
+/* Once. */
 static void answer_event(const struct weir__bounded_adds *adds, size_t place,
                          int code)
 {
-    const struct weir__event *event = &adds->events[place];
+    struct weir__event *event = &adds->events[place];
+    weir_added_fn fn = event->fn;
     char id[WEIR_MAX_ID + 1] = "";
 
-    if (event->fn == NULL)
+    if (fn == NULL)
         return;
+    event->fn = NULL;
     if (event->id_len > 0)
         memcpy(id, adds->bytes.ptr + event->at + WEIR__EVENT_ID_AT,
                event->id_len);
     else if (adds->seqs[0][0] != '\0')
         weir__made_id(adds->seqs[place / WEIR__SLOTS_MAX],
                       (unsigned)(place % WEIR__SLOTS_MAX), id);
-    event->fn(code == WEIR_OK ? event->code : code, id, event->arg);
+    fn(code == WEIR_OK ? event->code : code, id, event->arg);
 }
 
 static void adds_answer(struct weir__bounded_adds *adds, int code)
@@ -263,6 +275,7 @@ static void refuse_last(struct weir__bounded_adds *adds,
     }
 }
 
+/* What others dropped is told once only, though the call was sent again. */
 static void note_drops(const struct weir__add_call *call,
                        const struct redisReply *reply)
 {
@@ -282,10 +295,28 @@ static void note_drops(const struct weir__add_call *call,
         if (mode != WEIR__DROP_OLDEST)
             refuse_last(adds, group, (size_t)count,
                         mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
-        if (mode != WEIR__REJECT)
+        if (mode != WEIR__REJECT && !call->is_again)
             weir__bounded_report_drop(adds->topic, name_of(adds, group),
                                       WEIR_DROP_OVERFLOW, (uint64_t)count);
     }
+}
+
+/* Answers its events; or only what was refused. Returns how many are left. */
+static size_t answer_events(const struct weir__add_call *call, int code,
+                            bool is_refused_only)
+{
+    const struct weir__bounded_adds *adds = call->adds;
+    size_t left = 0;
+
+    for (size_t i = call->first; i < call->end; i++)
+        for (uint32_t number = adds->groups[i].first; number != 0;
+             number = adds->events[number - 1].next) {
+            if (is_refused_only && adds->events[number - 1].code == WEIR_OK)
+                left++;
+            else
+                answer_event(adds, number - 1, code);
+        }
+    return left;
 }
 
 /* Ends the call, and with the last one its adds. */
@@ -293,13 +324,16 @@ static void answer_call(struct weir__add_call *call, int code)
 {
     struct weir__bounded_adds *adds = call->adds;
 
-    for (size_t i = call->first; i < call->end; i++)
-        for (uint32_t number = adds->groups[i].first; number != 0;
-             number = adds->events[number - 1].next)
-            answer_event(adds, number - 1, code);
+    (void)answer_events(call, code, false); /* none is */
     adds->left--;
     if (adds->left == 0)
         adds_free(adds);
+}
+
+static void finish(struct weir__add_call *call, int code)
+{
+    weir__call_slot_leave(call->request.store, call->call_slot);
+    answer_call(call, code);
 }
 
 static void on_added(struct weir__request *request, int code,
@@ -316,8 +350,17 @@ static void on_added(struct weir__request *request, int code,
         code = WEIR_EKIND;
     if (code == WEIR_OK)
         note_drops(call, reply);
-    weir__call_slot_leave(request->store, call->call_slot);
-    answer_call(call, code);
+    if (code == WEIR_OK && call->confirm.durability != 0 &&
+        answer_events(call, WEIR_OK, true) == 0)
+        call->confirm.durability = 0;
+    code = weir__confirm_answered(&call->confirm, code);
+    if (code != WEIR__CONFIRM_WAITS)
+        finish(call, code);
+}
+
+static void on_confirmed(struct weir__confirm *confirm, int code)
+{
+    finish(confirm->call, code);
 }
 
 static void on_no_call_slot(struct weir__request *request, int code,
@@ -354,15 +397,15 @@ static void write_group(struct weir__buf *buf,
     }
 }
 
-static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
-                       size_t len)
+static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
 {
     const struct weir__bounded_adds *adds = call->adds;
     const struct weir__bounded_topic *topic = adds->topic;
     size_t groups = call->end - call->first;
 
     /* The events and what is around them. */
-    (void)weir__buf_reserve(buf, len + 16 * call->events + 120 * groups + 512);
+    (void)weir__buf_reserve(buf,
+                            call->len + 16 * call->events + 120 * groups + 512);
     weir__resp_eval(buf, &weir__script_bounded_add, HEAD_KEYS + groups,
                     HEAD_ARGS + 2 * groups + call->events);
     weir__prefix_keys(buf, &topic->base.prefix,
@@ -378,24 +421,47 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call,
         write_group(buf, adds, &adds->groups[i]);
 }
 
-static void send_call(struct weir__add_call *call, size_t len)
+static void send_call(struct weir__add_call *call, unsigned flags)
 {
-    struct weir__store_topic *topic = &call->adds->topic->base;
     struct weir__buf bytes = {0};
+
+    write_call(&bytes, call);
+    weir__place_send(call->adds->topic->base.place, &bytes,
+                     &weir__script_bounded_add, flags, &call->request);
+}
+
+/* Adds nothing where the server knows it. */
+static void send_again(struct weir__confirm *confirm)
+{
+    struct weir__add_call *call = confirm->call;
+
+    call->is_again = true;
+    send_call(call, WEIR__SEND_HERE | WEIR__SEND_REPLAY);
+}
+
+static void begin_call(struct weir__add_call *call)
+{
+    struct weir__bounded_adds *adds = call->adds;
+    struct weir__redis *store = adds->topic->base.store;
     char seq[WEIR__SEQ_LEN];
 
-    call->request.store = topic->store;
+    call->confirm.topic = &adds->topic->base;
+    call->confirm.call = call;
+    if (adds->durability != WEIR__DURABILITY_SERVER)
+        call->confirm.durability = adds->durability;
+    call->confirm.bytes = call->len + call->events * sizeof(*adds->events);
+    call->confirm.done = on_confirmed;
+    call->confirm.send_again = send_again;
+    call->request.store = store;
     call->request.done = on_added;
-    if (!weir__call_slot_take(topic->store, &call->call_slot)) {
+    if (!weir__call_slot_take(store, &call->call_slot)) {
         call->request.done = on_no_call_slot;
         weir__redis_fail(&call->request, WEIR_ENOMEM);
         return;
     }
-    weir__seq_next(&topic->store->seqs, 0, seq);
-    call->number = topic->store->seqs.last;
-    write_call(&bytes, call, len);
-    weir__place_send(topic->place, &bytes, &weir__script_bounded_add,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
+    weir__seq_next(&store->seqs, 0, seq);
+    call->number = store->seqs.last;
+    send_call(call, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY);
 }
 
 /* The groups from `first` on that fit into one call, one at least. */
@@ -425,6 +491,13 @@ static void on_unsent(struct weir__request *request, int code,
     adds_answer((struct weir__bounded_adds *)request, code);
 }
 
+static void fail(struct weir__bounded_adds *adds, int code)
+{
+    adds->request.store = adds->topic->base.store;
+    adds->request.done = on_unsent;
+    weir__redis_fail(&adds->request, code);
+}
+
 static void adds_send(struct weir__bounded_adds *adds)
 {
     size_t count = 0, events, len;
@@ -435,11 +508,9 @@ static void adds_send(struct weir__bounded_adds *adds)
         adds_free(adds);
         return;
     }
-    adds->request.store = adds->topic->base.store;
-    adds->request.done = on_unsent;
     adds->calls = weir__mem_new(count * sizeof(struct weir__add_call));
     if (adds->calls == NULL) {
-        weir__redis_fail(&adds->request, WEIR_ENOMEM);
+        fail(adds, WEIR_ENOMEM);
         return;
     }
     name_events(adds);
@@ -449,83 +520,74 @@ static void adds_send(struct weir__bounded_adds *adds)
 
         call->adds = adds;
         call->first = at;
-        at = plan(adds, at, &call->events, &len);
+        at = plan(adds, at, &call->events, &call->len);
         call->end = at;
-        send_call(call, len);
+        begin_call(call);
     }
 }
 
 /* --- leaving ------------------------------------------------------------ */
 
+/* The first of those that are collected; NULL: there are none. */
 static struct weir__bounded_adds *take(struct weir__bounded_topic *topic)
 {
     struct weir__bounded_adds *adds = topic->adds;
 
-    topic->adds = NULL;
-    topic->adds_end = &topic->adds;
-    for (struct weir__bounded_adds *one = adds; one != NULL; one = one->next)
-        for (size_t i = 0; i < one->count; i++)
-            topic->shared->collected -= one->events[i].len;
+    if (adds == NULL)
+        return NULL;
+    topic->adds = adds->next;
+    if (topic->adds == NULL)
+        topic->adds_end = &topic->adds;
+    for (size_t i = 0; i < adds->count; i++)
+        topic->shared->collected -= adds->events[i].len;
     return adds;
 }
 
-/* A server that is full takes no names of topics, and says so of events, too.
- */
-static void on_waited(struct weir__request *request, int code,
-                      const struct redisReply *reply)
+/* Resolve what they have to be confirmed by. WEIR_OK; WEIR__CONFIRM_ASKED: not
+ * yet; else why not. */
+static int check_confirm(struct weir__bounded_adds *adds)
 {
-    struct weir__bounded_topic *topic =
-        ((struct weir__bounded_wait *)request)->topic;
-
-    (void)reply;
-    topic->wait.is_sent = false;
-    if (code == WEIR_OK || code == WEIR_ESERVER)
-        weir__bounded_flush_adds(topic);
-    else
-        weir__bounded_fail_adds(&topic->base, code);
-    weir__place_flush(topic->base.place);
+    if (adds->durability == 0)
+        adds->durability = adds->topic->base.limits.durability;
+    if (adds->durability == WEIR__DURABILITY_SERVER)
+        return WEIR_OK;
+    return weir__confirm_check(adds->topic->base.place, adds->durability);
 }
 
-/* Events are named by the server's time. They gather until there is one, and as
- * long as its first command waits for it. */
-static void wait_for_connection(struct weir__bounded_topic *topic)
+/* The answers of adds do not tell that the stored options changed. Events are
+ * named by the server's time: they gather until there is a connection. */
+static bool knows_limits(struct weir__bounded_topic *topic)
 {
-    if (topic->wait.is_sent)
-        return;
-    topic->wait.is_sent = true;
-    topic->wait.topic = topic;
-    topic->wait.request.done = on_waited;
-    weir__redis_register_for(topic->base.store, topic->base.name,
-                             &topic->wait.request);
+    struct weir__limits *limits = &topic->base.limits;
+
+    if (weir__redis_now_ns(topic->base.store) - limits->read_ns > LIMITS_NS)
+        limits->connection = 0;
+    return weir__limits_known(&topic->base);
 }
 
 void weir__bounded_flush_adds(struct weir__bounded_topic *topic)
 {
-    struct weir__bounded_adds *adds;
-
-    if (topic->adds == NULL || topic->base.store->is_closed)
+    if (topic->adds == NULL || topic->base.store->is_closed ||
+        !knows_limits(topic))
         return;
-    if (!topic->base.place->server->is_up) {
-        wait_for_connection(topic);
-        return;
-    }
-    adds = take(topic);
-    while (adds != NULL) {
-        struct weir__bounded_adds *next = adds->next;
+    while (topic->adds != NULL) {
+        struct weir__bounded_adds *adds = topic->adds;
+        int code = check_confirm(adds);
 
-        adds_send(adds);
-        adds = next;
+        if (code == WEIR__CONFIRM_ASKED)
+            return;
+        (void)take(topic); /* these */
+        if (code == WEIR_OK)
+            adds_send(adds);
+        else
+            fail(adds, code);
     }
 }
 
 void weir__bounded_fail_adds(struct weir__store_topic *topic, int code)
 {
-    struct weir__bounded_adds *adds = take(weir__bounded_topic_of(topic));
+    struct weir__bounded_adds *adds;
 
-    while (adds != NULL) {
-        struct weir__bounded_adds *next = adds->next;
-
+    while ((adds = take(weir__bounded_topic_of(topic))) != NULL)
         adds_answer(adds, code);
-        adds = next;
-    }
 }

@@ -52,6 +52,7 @@ struct weir__bounded_adds {
     uint16_t *index; /* hash of a name: place of a group + 1 */
     size_t index_size;
     struct weir__buf bytes;
+    uint32_t durability; /* as they say; 0: the topic's */
     struct weir__add_call *calls;
     size_t left;                                /* of them, not answered yet */
     char seqs[WEIR__EVENT_SEQS][WEIR__SEQ_LEN]; /* one for 256 events */
@@ -100,11 +101,6 @@ struct weir__bounded_topic {
 
     struct weir__bounded_adds *adds, **adds_end; /* being collected */
     struct weir__bounded_adds *last_adds;
-    struct weir__bounded_wait {
-        struct weir__request request;
-        struct weir__bounded_topic *topic;
-        bool is_sent;
-    } wait; /* of what is collected, for a connection */
 };
 
 struct weir__bounded {

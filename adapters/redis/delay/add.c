@@ -3,9 +3,9 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/store/confirm.h"
 #include "core/assert.h"
 #include "core/mem.h"
-#include "core/text.h"
 
 /* Adding jobs: what a topic collected in one turn leaves as staged packs and
  * calls of the add script for up to 1,024 jobs. A job alone leaves in its turn.
@@ -17,31 +17,19 @@ enum {
     /* Bytes that wait in all topics, sent or not: well below what the
      * connection takes, which then never refuses a part of a call. */
     UNANSWERED_MAX = 32 * 1024 * 1024,
-    SCATTERED_COST = 4,  /* of a slot that is a node of its own */
-    SPARES = 8,          /* lists of jobs kept for the next ones */
-    CALL_PACKS = 250,    /* keeps the list of keys short */
-    CALLS_AHEAD = 2,     /* on their way while less than a full call waits */
-    IN_ANOTHER_CALL = 1, /* in place of a code */
-    GROUP_ABSOLUTE = 1,  /* groups of items: bits */
-    GROUP_MADE = 2
-};
-
-struct weir__adds {
-    struct weir__request request; /* fails those that no call could take */
-    struct weir__delay_topic *topic;
-    struct weir__adds *next_spare;
-    struct weir__items items;
-    size_t refs;    /* the flush, and one for each call */
-    size_t next;    /* the first that is in no call */
-    bool is_mixed;  /* of several groups */
-    bool is_uneven; /* not all due at the same time */
+    SCATTERED_COST = 4, /* of a slot that is a node of its own */
+    SPARES = 8,         /* lists of jobs kept for the next ones */
+    CALL_PACKS = 250,   /* keeps the list of keys short */
+    CALLS_AHEAD = 2     /* on their way while less than a full call waits */
 };
 
 struct add_call {
     struct weir__request request;
+    struct weir__confirm confirm; /* its durability 0: there is no need */
     struct weir__adds *adds;
     size_t first, end; /* its items */
     bool is_second;    /* its packs were staged again */
+    bool is_again;     /* it was acknowledged by another server */
     uint32_t call_slot;
     uint64_t number; /* grows from call to call */
     size_t planned_count;
@@ -121,12 +109,14 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
     if (item == NULL)
         return false;
     item->ms = job->at_ms != 0 ? job->at_ms : job->delay_ms;
-    item->group = (job->at_ms != 0 ? GROUP_ABSOLUTE : 0u) +
-                  (job->id.len == 0 ? GROUP_MADE : 0u);
+    item->group = (job->at_ms != 0 ? WEIR__GROUP_ABSOLUTE : 0u) +
+                  (job->id.len == 0 ? WEIR__GROUP_MADE : 0u) +
+                  (job->durability << WEIR__GROUP_DURABILITY);
     item->body_len = (uint32_t)job->record->body.len;
     item->fn = fn;
     item->arg = arg;
     adds->topic->shared->collected += items->bytes.len - start;
+    adds->has_durability = adds->has_durability || job->durability != 0;
     adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;
     adds->is_uneven = adds->is_uneven || item->ms != items->list[0].ms;
     return true;
@@ -142,7 +132,8 @@ int weir__delay_add(struct weir__store_topic *base,
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (shared->collected + weir__place_queued(topic->base.place) >
+    if (shared->collected + weir__place_queued(topic->base.place) +
+            shared->store->unconfirmed >
         UNANSWERED_MAX)
         return WEIR_EFULL;
     adds = adds_of(topic);
@@ -154,19 +145,22 @@ int weir__delay_add(struct weir__store_topic *base,
 
 /* --- answering ---------------------------------------------------------- */
 
-/* A job that never got as far as a pack has no made id yet. */
-static void answer(const struct weir__adds *adds, const struct weir__item *item,
+/* Each is answered once. A job that never got as far as a pack has no made id
+ * yet. */
+static void answer(const struct weir__adds *adds, struct weir__item *item,
                    const char *made, int code)
 {
     const char *id = item->id_len > 0
                          ? (const char *)adds->items.bytes.ptr + item->id_at
                          : "~";
+    weir_added_fn fn = item->fn;
 
-    if (item->fn == NULL)
+    if (fn == NULL)
         return;
     if (item->code != WEIR_OK && code == WEIR_OK)
         code = item->code;
-    item->fn(code, made != NULL ? made : id, item->arg);
+    item->fn = NULL;
+    fn(code, made != NULL ? made : id, item->arg);
 }
 
 /* The planned pack that an item of the call is in, not ahead of `*next`;
@@ -186,31 +180,37 @@ static const struct weir__planned_pack *planned_of(const struct add_call *call,
     return NULL;
 }
 
-/* Answers all of the call's items, except those that went out again. */
-static void finish(struct add_call *call, int code)
+/* Answers the call's items, except those that went to another call; or only
+ * what was refused. Returns how many are left. */
+static size_t answer_call(struct add_call *call, int code, bool is_refused_only)
 {
     struct weir__adds *adds = call->adds;
-    struct weir__delay_topic *topic = adds->topic;
-    size_t next = 0;
-
-    WEIR_ASSERT(topic->add_calls > 0);
-    topic->add_calls--;
-    if (topic->adds != NULL)
-        weir__topic_mark(&topic->base);
+    size_t next = 0, left = 0;
 
     for (size_t at = call->first; at < call->end; at++) {
-        const struct weir__item *item = &adds->items.list[at];
+        struct weir__item *item = &adds->items.list[at];
         const struct weir__planned_pack *planned = planned_of(call, at, &next);
         char made[WEIR__MADE_ID_LEN + 1];
         bool is_made = item->id_len == 0 && planned != NULL;
 
+        if (planned != NULL && planned->is_elsewhere)
+            continue;
+        if (is_refused_only && item->code == WEIR_OK) {
+            left++;
+            continue;
+        }
         if (is_made)
             weir__made_id(planned->seq, (unsigned)(at - planned->first), made);
-        if (item->code != IN_ANOTHER_CALL)
-            answer(adds, item, is_made ? made : NULL, code);
+        answer(adds, item, is_made ? made : NULL, code);
     }
-    weir__call_slot_leave(topic->base.store, call->call_slot);
-    adds_unref(adds);
+    return left;
+}
+
+static void finish(struct add_call *call, int code)
+{
+    (void)answer_call(call, code, false); /* none is */
+    weir__call_slot_leave(call->adds->topic->base.store, call->call_slot);
+    adds_unref(call->adds);
     weir__mem_free(call);
 }
 
@@ -237,7 +237,7 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
 
         weir__buf_reset(when);
         weir__planned_pack_when(when, items, planned,
-                                (group & GROUP_ABSOLUTE) != 0);
+                                (group & WEIR__GROUP_ABSOLUTE) != 0);
         weir__resp_int(buf, (int64_t)planned->count);
         weir__resp_int(buf, (int64_t)planned->size.header_len);
         weir__resp_bytes(buf, weir__buf_slice(when));
@@ -245,9 +245,11 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
     }
 }
 
+enum { FLAGS = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY };
+
 /* Both kinds of commands are sent again after a reconnect, in this order; the
  * script recognises a repeat by its call slot and number. */
-static void send_call(struct add_call *call)
+static void send_call(struct add_call *call, unsigned flags)
 {
     struct weir__delay_topic *topic = call->adds->topic;
     struct weir__buf bytes = {0};
@@ -256,16 +258,46 @@ static void send_call(struct add_call *call)
         (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
                                        &call->adds->items,
                                        &call->planned_packs[i]);
-        weir__place_send(topic->base.place, &bytes, NULL,
-                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
+        weir__place_send(topic->base.place, &bytes, NULL, flags, NULL);
     }
     write_call(&bytes, call);
-    weir__place_send(topic->base.place, &bytes, &weir__script_delay_add,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, &call->request);
+    weir__place_send(topic->base.place, &bytes, &weir__script_delay_add, flags,
+                     &call->request);
+}
+
+/* Adds nothing where the server knows it. */
+static void send_again(struct weir__confirm *confirm)
+{
+    struct add_call *call = confirm->call;
+
+    call->is_again = true;
+    send_call(call, WEIR__SEND_HERE | WEIR__SEND_REPLAY);
+}
+
+static void on_confirmed(struct weir__confirm *confirm, int code)
+{
+    finish(confirm->call, code);
 }
 
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply);
+
+static void prepare_confirm(struct add_call *call)
+{
+    const struct weir__item *first = &call->adds->items.list[call->first];
+    struct weir__confirm *confirm = &call->confirm;
+
+    confirm->durability = (uint32_t)(first->group >> WEIR__GROUP_DURABILITY);
+    if (confirm->durability == 0)
+        return;
+    confirm->topic = &call->adds->topic->base;
+    confirm->call = call;
+    confirm->done = on_confirmed;
+    confirm->send_again = send_again;
+    confirm->bytes = (call->end - call->first) * sizeof(*first);
+    for (size_t i = 0; i < call->planned_count; i++)
+        confirm->bytes += call->planned_packs[i].size.len;
+}
 
 /* Of planned packs that were named just now. NULL when out of memory. */
 static struct add_call *call_new(struct weir__adds *adds,
@@ -290,6 +322,7 @@ static struct add_call *call_new(struct weir__adds *adds,
     call->planned_count = count;
     memcpy(call->planned_packs, planned_packs,
            count * sizeof(planned_packs[0]));
+    prepare_confirm(call);
     adds->refs++;
     adds->topic->add_calls++;
     return call;
@@ -311,7 +344,6 @@ static void fail_planned(struct add_call *call, size_t index)
 static void stage_again(struct add_call *call, size_t index, bool is_taken)
 {
     struct weir__planned_pack planned = call->planned_packs[index];
-    struct weir__item *items = &call->adds->items.list[planned.first];
     struct add_call *second = NULL;
 
     if (is_taken)
@@ -320,12 +352,13 @@ static void stage_again(struct add_call *call, size_t index, bool is_taken)
         weir__redis_next_seq(call->request.store, planned.seq);
         second = call_new(call->adds, &planned, 1);
     }
-    for (size_t i = 0; i < planned.count; i++)
-        items[i].code = second == NULL ? WEIR_ESERVER : IN_ANOTHER_CALL;
-    if (second == NULL)
+    if (second == NULL) {
+        fail_planned(call, index);
         return;
+    }
+    call->planned_packs[index].is_elsewhere = true;
     second->is_second = true;
-    send_call(second);
+    send_call(second, FLAGS);
 }
 
 /* Enter what the script refused. False: not an answer of the script. */
@@ -340,6 +373,8 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
             index >= (int64_t)call->planned_count || slot < -3 ||
             slot % WEIR__SLOTS_MAX >= (int64_t)call->planned_packs[index].count)
             return false;
+        if (call->planned_packs[index].is_elsewhere)
+            continue; /* the call was sent again */
         items = &call->adds->items.list[call->planned_packs[index].first];
         if (slot >= WEIR__SLOTS_MAX)
             items[slot % WEIR__SLOTS_MAX].code = WEIR_EFULL;
@@ -364,38 +399,51 @@ static void note_revision(struct weir__delay_topic *topic,
     if (count % 2 == 0 && !weir__reply_int(reply, count - 1, &revision))
         return;
     if (topic->limits_revision != revision)
-        topic->limits_of = 0;
+        topic->base.limits.connection = 0;
     topic->limits_revision = revision;
 }
 
-/* What was marked as sent again must not be marked when it is answered. */
-static void unmark(struct add_call *call)
+/* Returns what it means. */
+static int read_answer(struct add_call *call, const struct redisReply *reply)
 {
-    for (size_t i = call->first; i < call->end; i++)
-        if (call->adds->items.list[i].code == IN_ANOTHER_CALL)
-            call->adds->items.list[i].code = WEIR_OK;
+    int64_t added;
+
+    if (!weir__reply_int(reply, 0, &added))
+        return WEIR_ESERVER;
+    if (added < 0)
+        return WEIR_EKIND;
+    if (!read_pairs(call, reply))
+        return WEIR_ESERVER;
+    note_revision(call->adds->topic, reply);
+    return WEIR_OK;
+}
+
+/* Of a call, which leaves room for the next one. */
+static void note_answer(struct weir__delay_topic *topic)
+{
+    WEIR_ASSERT(topic->add_calls > 0);
+    topic->add_calls--;
+    if (topic->adds != NULL)
+        weir__topic_mark(&topic->base);
 }
 
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
     struct add_call *call = (struct add_call *)request; /* its first member */
-    int64_t added;
+    struct weir__delay_topic *topic = call->adds->topic;
 
-    if (call->is_second)
-        unmark(call);
-    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
-    if (code == WEIR_OK) {
-        if (!weir__reply_int(reply, 0, &added))
-            code = WEIR_ESERVER;
-        else if (added < 0)
-            code = WEIR_EKIND;
-        else if (!read_pairs(call, reply))
-            code = WEIR_ESERVER;
-        else
-            note_revision(call->adds->topic, reply);
-    }
-    finish(call, code);
+    weir__topic_log_error(&topic->base, "add", code, reply);
+    if (code == WEIR_OK)
+        code = read_answer(call, reply);
+    if (!call->is_again)
+        note_answer(topic);
+    if (code == WEIR_OK && call->confirm.durability != 0 &&
+        answer_call(call, WEIR_OK, true) == 0)
+        call->confirm.durability = 0;
+    code = weir__confirm_answered(&call->confirm, code);
+    if (code != WEIR__CONFIRM_WAITS)
+        finish(call, code);
 }
 
 /* --- giving up ----------------------------------------------------------- */
@@ -432,90 +480,20 @@ void weir__delay_fail_adds(struct weir__store_topic *topic, int code)
         fail_adds(&adds->request, code, NULL);
 }
 
-/* --- limits ------------------------------------------------------------- */
-
-static void on_limits(struct weir__request *request, int code,
-                      const struct redisReply *reply)
-{
-    struct weir__delay_topic *topic = ((struct weir__limits *)request)->topic;
-    struct weir_slice text;
-    int64_t bytes;
-
-    topic->asks_limits = false;
-    topic->max_body = WEIR_MAX_BODY;
-    if (code == WEIR_OK && weir__reply_str(reply, 0, &text) &&
-        weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0)
-        topic->max_body = (size_t)bytes;
-    if (code != WEIR_OK) {
-        weir__delay_fail_adds(&topic->base, code);
-        return;
-    }
-    topic->limits_of = topic->base.place->server->connection;
-    weir__delay_flush_adds(topic);
-}
-
-/* Those of another connection may be old. Without one nobody knows them: jobs
- * then wait unsent, and as long as this question does. Its answer flushes. */
-static bool knows_limits(struct weir__delay_topic *topic)
-{
-    const struct weir__server *server = topic->base.place->server;
-    struct weir__buf bytes = {0};
-
-    if (topic->asks_limits ||
-        (server->is_up && topic->limits_of == server->connection))
-        return !topic->asks_limits;
-    topic->limits.request.done = on_limits;
-    topic->limits.topic = topic;
-    topic->asks_limits = true;
-    weir__prefix_command(&bytes, &topic->base.prefix, 3, "HMGET", "options");
-    weir__resp_str(&bytes, "max_body");
-    weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &topic->limits.request);
-    return false;
-}
-
 /* --- flushing ----------------------------------------------------------- */
-
-/* Bodies that are larger than the topic allows end up behind all others. */
-static void refuse_bodies(struct weir__adds *adds, size_t max_body)
-{
-    struct weir__items *items = &adds->items;
-
-    for (size_t i = 0; i < items->count; i++) {
-        if (items->list[i].body_len <= max_body)
-            continue;
-        items->list[i].code = WEIR_ETOOBIG;
-        items->list[i].group = UINT32_MAX;
-        adds->is_uneven = true;
-    }
-}
-
-/* Duplicates end up behind all others and are in no pack. */
-static void arrange(struct weir__adds *adds)
-{
-    if (!adds->is_mixed && !adds->is_uneven)
-        return;
-    weir__items_find_duplicates(&adds->items);
-    weir__items_sort(&adds->items);
-}
-
-static size_t without_duplicates(const struct weir__items *items)
-{
-    size_t end = items->count;
-
-    while (end > 0 && items->list[end - 1].group == UINT32_MAX)
-        end--;
-    return end;
-}
 
 /* Planned packs for one call, from item `first` on; false: no memory. */
 static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 {
     struct weir__delay *shared = adds->topic->shared;
+    uint64_t durability =
+        adds->items.list[first].group >> WEIR__GROUP_DURABILITY;
     size_t slots = 0;
 
     shared->planned_packs.count = 0;
-    while (first < end && shared->planned_packs.count < CALL_PACKS) {
+    while (first < end && shared->planned_packs.count < CALL_PACKS &&
+           adds->items.list[first].group >> WEIR__GROUP_DURABILITY ==
+               durability) {
         struct weir__planned_pack planned;
         size_t cost;
 
@@ -547,7 +525,7 @@ static void send_items(struct weir__adds *adds, size_t end)
         if (call->end == end)
             call->end = adds->items.count; /* the duplicates go with the last */
         adds->next = call->end;
-        send_call(call);
+        send_call(call, FLAGS);
     }
 }
 
@@ -563,15 +541,15 @@ static bool gathers(const struct weir__delay_topic *topic)
 
 void weir__delay_flush_adds(struct weir__delay_topic *topic)
 {
+    int codes[2];
     struct weir__adds *adds;
     size_t end;
 
-    if (topic->adds == NULL || !knows_limits(topic) || gathers(topic))
+    if (topic->adds == NULL || !weir__limits_known(&topic->base) ||
+        gathers(topic) || !weir__adds_check(topic->adds, codes))
         return;
     adds = take_adds(topic);
-    refuse_bodies(adds, topic->max_body);
-    arrange(adds);
-    end = without_duplicates(&adds->items);
+    end = weir__adds_arrange(adds, codes);
     send_items(adds, end);
     if (adds->next == adds->items.count) {
         adds_unref(adds);

@@ -75,6 +75,7 @@ struct weir__planned_pack {
     size_t first, count;
     bool has_ids;
     bool is_scattered; /* each slot has its own due time */
+    bool is_elsewhere; /* another call has it by now */
     struct weir__pack_size size;
     char seq[WEIR__SEQ_LEN];
     struct weir__delay_topic *target; /* NULL: this one; else it has: */

@@ -129,14 +129,7 @@ struct weir__delay_topic {
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__delay_topic *on_dead_topic; /* NULL: not open yet */
     struct weir__relays outbox;
-    uint64_t limits_of; /* connection on which max_body was read */
-    struct weir__limits {
-        struct weir__request request;
-        struct weir__delay_topic *topic;
-    } limits;
-    bool asks_limits;
-    int64_t limits_revision;
-    size_t max_body; /* bytes */
+    int64_t limits_revision; /* of the stored options, as adds are told */
 
     struct weir__adds *adds; /* being collected */
     size_t add_calls;        /* on their way */
@@ -182,6 +175,36 @@ struct weir__delay {
 };
 
 struct weir__delay_topic *weir__delay_topic_of(struct weir__store_topic *topic);
+
+/* Jobs that are added together. */
+struct weir__adds {
+    struct weir__request request; /* fails those that no call could take */
+    struct weir__delay_topic *topic;
+    struct weir__adds *next_spare;
+    struct weir__items items;
+    size_t refs;         /* the flush, and one for each call */
+    size_t next;         /* the first that is in no call */
+    bool is_mixed;       /* of several groups */
+    bool is_uneven;      /* not all due at the same time */
+    bool has_durability; /* some say where they have to be */
+};
+
+/* Groups of their items: bits. */
+enum {
+    WEIR__GROUP_ABSOLUTE = 1,
+    WEIR__GROUP_MADE = 2,
+    WEIR__GROUP_DURABILITY = 8 /* from this one on; 0: the server's alone */
+};
+
+/* --- delay/arrange.c ------------------------------------------------------ */
+
+/* What the server says of each sort of durability, replicas and disks, that
+ * some of them have. False: it is being asked. */
+bool weir__adds_check(const struct weir__adds *adds, int ret_codes[2]);
+
+/* Bring them into the order in which they leave. Returns how many leave: those
+ * behind have their codes. */
+size_t weir__adds_arrange(struct weir__adds *adds, const int codes[2]);
 
 /* --- delay/add.c ---------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/redis/store/confirm.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/sentinel.h"
 #include "core/random.h"
@@ -114,6 +115,7 @@ static void on_connected(struct weir__server *server)
     weir__sentinels_confirm(store->sentinels);
     take_number(server);
     take_clock(server);
+    weir__confirms_connected(server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next) {
         if (topic->place->server != server)

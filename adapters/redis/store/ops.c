@@ -47,6 +47,7 @@ static int topic_open(struct weir__store *port,
     if (topic != NULL && options->served != NULL) { /* not by a request */
         topic->options = options->served;
         topic->is_served = true;
+        topic->limits.connection = 0; /* its durability may be another */
         if (kind->serve != NULL)
             kind->serve(topic);
     }

@@ -7,6 +7,7 @@
 
 #include "adapters/redis/conn/conn.h"
 
+struct weir__confirms;
 struct weir__redis;
 struct weir__request;
 
@@ -18,6 +19,7 @@ struct weir__server {
     uint64_t connection; /* number of the last one that stood, of all */
     bool is_up;          /* it stands */
     int64_t down_ns;     /* since when none does; 0: there was none */
+    struct weir__confirms *confirms; /* NULL: nothing was to be confirmed */
 };
 
 struct weir__place {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapters/redis/store/confirm.h"
 #include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/sentinel.h"
@@ -217,6 +218,7 @@ void weir__redis_flush(struct weir__store *port)
     for (size_t i = 0; i < WEIR__KINDS; i++)
         if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
             weir__kinds[i]->flush_shared(store->shared[i]);
+    weir__confirms_flush(&store->server);
     weir__place_flush(&store->place);
     if (store->dirty != NULL) /* there was no memory for a part of it */
         weir__redis_flush_again(store);
@@ -289,6 +291,7 @@ void weir__redis_close(struct weir__store *port)
          topic = topic->next)
         if (topic->kind->closing != NULL)
             topic->kind->closing(topic);
+    weir__confirms_close(&store->server);
     weir__conn_close(store->server.wakes);
     weir__conn_close(store->server.commands);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;

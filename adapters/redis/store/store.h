@@ -77,6 +77,17 @@ struct weir__store_topic {
         int64_t revision;
     } follow;
 
+    /* What is stored and concerns who adds. */
+    struct weir__limits {
+        struct weir__request request;
+        struct weir__store_topic *topic;
+        bool is_asked;
+        uint64_t connection; /* on which they were read; 0: none, read again */
+        int64_t read_ns;
+        size_t max_body;     /* bytes */
+        uint32_t durability; /* WEIR__DURABILITY_... */
+    } limits;
+
     bool wants_claim;
     bool may_sleep; /* registered as an idle worker, perhaps */
     struct weir__claim claim;
@@ -134,6 +145,7 @@ struct weir__redis {
     struct weir__place place;    /* of all topics, and of their list */
     uint64_t connections;        /* made so far, to whatever server */
     struct weir__keeper *keeper; /* NULL: no topic is listened to */
+    size_t unconfirmed;          /* bytes of adds, by whatever server */
 
     bool is_closed;
     struct weir__request *failed; /* could not be sent; the timer reports */
@@ -328,6 +340,12 @@ int weir__redis_topics(struct weir__store *store, weir_topics_fn fn, void *arg);
 /* Those that the user was told are of another revision: read them, tell the
  * user, then the kind. Nothing while that is under way. */
 void weir__topic_follow(struct weir__store_topic *topic, int64_t revision);
+
+/* --- store/limits.c: what concerns who adds ------------------------------- */
+
+/* False: not known yet. The topic is flushed when they were read, or its adds
+ * are failed. */
+bool weir__limits_known(struct weir__store_topic *topic);
 
 /* --- store/stats.c: statistics -------------------------------------------- */
 

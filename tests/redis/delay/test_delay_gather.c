@@ -97,7 +97,8 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
     redis_kill(proc, SIGKILL);
     AWAIT(!host->is_up);
     world_turn();
-    EXPECT_TRUE(((struct weir__delay_topic *)host->topic)->asks_limits);
+    EXPECT_TRUE(
+        ((struct weir__delay_topic *)host->topic)->base.limits.is_asked);
     AWAIT(answered == 100);
     expect_once(100);
     EXPECT_INT(1, codes[0]);

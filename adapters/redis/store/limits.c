@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/kind.h"
+#include "core/text.h"
+
+/* Of the stored options, those that concern who adds. They are read before the
+ * first add of each connection, since what another one said may be old. */
+
+static size_t max_body_of(const struct redisReply *reply)
+{
+    struct weir_slice text;
+    int64_t bytes;
+
+    return weir__reply_str(reply, 0, &text) &&
+                   weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0
+               ? (size_t)bytes
+               : WEIR_MAX_BODY;
+}
+
+/* What is stored beats what the topic is served with, but for what is pinned.
+ */
+static uint32_t durability_of(const struct weir__store_topic *topic,
+                              const struct redisReply *reply)
+{
+    const struct weir__option *row =
+        &weir__topic_options[WEIR__TOPIC_durability];
+    const struct weir__options *options = topic->options;
+    struct weir_error err = {0};
+    struct weir_slice text;
+    int64_t value;
+
+    if ((options->pinned >> WEIR__TOPIC_durability & 1) != 0 ||
+        !weir__reply_str(reply, 1, &text))
+        return options->durability;
+    if (weir__option_read(row, (const char *)text.ptr, &value, &err) == WEIR_OK)
+        return (uint32_t)value;
+    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: the stored option is ignored: %s", topic->name,
+              err.text);
+    return options->durability;
+}
+
+static void on_limits(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__limits *limits = (struct weir__limits *)request; /* first */
+    struct weir__store_topic *topic = limits->topic;
+
+    limits->is_asked = false;
+    if (code != WEIR_OK) {
+        topic->kind->fail_adds(topic, code);
+        return;
+    }
+    limits->max_body = max_body_of(reply);
+    limits->durability = durability_of(topic, reply);
+    limits->connection = topic->place->server->connection;
+    limits->read_ns = weir__redis_now_ns(topic->store);
+    weir__topic_mark(topic);
+}
+
+bool weir__limits_known(struct weir__store_topic *topic)
+{
+    struct weir__limits *limits = &topic->limits;
+    const struct weir__server *server = topic->place->server;
+    struct weir__buf bytes = {0};
+
+    if (limits->is_asked ||
+        (server->is_up && limits->connection == server->connection))
+        return !limits->is_asked;
+    limits->request.done = on_limits;
+    limits->topic = topic;
+    limits->is_asked = true;
+    weir__prefix_command(&bytes, &topic->prefix, 4, "HMGET", "options");
+    weir__resp_str(&bytes, "max_body");
+    weir__resp_str(&bytes, "durability");
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &limits->request);
+    return false;
+}
