@@ -44,6 +44,7 @@ struct lines {
     bool is_broken;  /* the file could not be read, said */
     int code;        /* the first that a line failed with */
     uint64_t added, existing, refused, unknown;
+    uint64_t weak;    /* of the added */
     uint64_t dropped; /* by full groups of a bounded topic */
     size_t sent;      /* bytes of lines without an answer */
     struct ev_io input;
@@ -63,7 +64,8 @@ static void on_added(int code, const char *id, void *arg)
     bool was_full = lines->sent >= SENT_MAX;
 
     (void)id;
-    if (code == WEIR_OK)
+    lines->weak += code == WEIR_EWEAK;
+    if (code == WEIR_OK || code == WEIR_EWEAK)
         lines->added++;
     else if (code == WEIR_EEXISTS)
         lines->existing++;
@@ -77,7 +79,8 @@ static void on_added(int code, const char *id, void *arg)
         line->refusal.code = code;
         weir__refusals_note(&lines->refusals, &line->refusal);
     } else {
-        if (code < 0 && code != WEIR_EEXISTS && lines->code == WEIR_OK)
+        if (code < 0 && code != WEIR_EEXISTS && code != WEIR_EWEAK &&
+            lines->code == WEIR_OK)
             lines->code = code;
         weir__mem_free(line);
     }
@@ -319,12 +322,16 @@ static enum weir__exit conclude(struct lines *lines)
     }
     if (lines->code < 0)
         return weir__client_exit(&lines->client, lines->code, "add");
+    if (lines->weak > 0)
+        weir__complain("%" PRIu64 " of these were added, but not confirmed: %s",
+                       lines->weak,
+                       weir__text_behind(lines->client.refusal, "redis: "));
     if (lines->is_stopped) {
         weir__complain("stopped behind line %" PRIu64 " of %s",
                        lines->reader.line, lines->shown);
         return WEIR__EXIT_FAILED;
     }
-    if (lines->is_broken || lines->refused > 0)
+    if (lines->is_broken || lines->refused > 0 || lines->weak > 0)
         return WEIR__EXIT_FAILED;
     return lines->existing > 0 ? WEIR__EXIT_EXISTS : WEIR__EXIT_DONE;
 }

@@ -393,6 +393,11 @@ enum weir__exit weir__client_exit(struct weir__client *client, int code,
                        doing, client->shown);
         return WEIR__EXIT_UNREACHABLE;
     }
+    if (code == WEIR_EINVAL && client->refusal[0] != '\0') {
+        weir__complain("%s: %s", doing,
+                       weir__text_behind(client->refusal, "redis: "));
+        return WEIR__EXIT_USAGE;
+    }
     if (code == WEIR_EKIND && client->kind[0] != '\0') {
         weir__complain("%s: topic \"%s\" is of kind %s, which does not know "
                        "this; see docs/kinds.md",

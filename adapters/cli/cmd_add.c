@@ -19,7 +19,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ID, DELAY, AT, BODY, BODY_FILE, RETRY, TTL, URL, GROUP, JSONL };
+enum {
+    ID,
+    DELAY,
+    AT,
+    BODY,
+    BODY_FILE,
+    RETRY,
+    TTL,
+    URL,
+    GROUP,
+    DURABILITY,
+    JSONL
+};
 
 /* JSON may be longer than the msgpack it becomes: 64 MiB of it are read. */
 enum { TEXT_MAX = 64 * 1024 * 1024 };
@@ -49,10 +61,15 @@ static const struct weir__flag flags[] = {
     [GROUP] = {"group", "G",
                "group of an event; bounded topics need one, others\n"
                "have none"},
+    [DURABILITY] = {"durability", "D",
+                    "what has to have the job before add ends: server,\n"
+                    "replica[:N] (N replicas), fsync[:N] (its disk and\n"
+                    "N replicas') (default: the topic's)"},
     [JSONL] = {"jsonl", "F",
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
-               "delay, at, body, retry, ttl, url and group"},
+               "delay, at, body, retry, ttl, url, group and\n"
+               "durability"},
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -70,6 +87,7 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job)
                 [WEIR__JOB_TTL] = args->value[TTL],
                 [WEIR__JOB_URL] = args->value[URL],
                 [WEIR__JOB_GROUP] = args->value[GROUP],
+                [WEIR__JOB_DURABILITY] = args->value[DURABILITY],
             },
     };
     struct weir_error err = {0};
@@ -175,7 +193,9 @@ static bool check(struct weir__ask *ask)
 
 static void on_added(int code, const char *id, void *arg)
 {
-    weir__ask_on_code(code, code == WEIR_OK ? id : NULL, arg);
+    bool is_added = code == WEIR_OK || code == WEIR_EWEAK;
+
+    weir__ask_on_code(code, is_added ? id : NULL, arg);
 }
 
 static void on_drop(const char *topic, const char *group, enum weir_drop reason,
@@ -229,23 +249,6 @@ static enum weir__exit say_limit(struct weir__ask *ask, int code)
     return code == WEIR_ETOOBIG ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
 }
 
-static enum weir__exit refuse(struct weir__ask *ask, int code)
-{
-    if (ask->text[0] != '\0') { /* it was not sent */
-        weir__complain("%s", ask->text);
-        return code == WEIR_ENOMEM || code == WEIR_EFULL ? WEIR__EXIT_FAILED
-                                                         : WEIR__EXIT_USAGE;
-    }
-    if (weir__is_limit(code))
-        return say_limit(ask, code);
-    if (code != WEIR_EEXISTS)
-        return WEIR__EXIT_NONE;
-    weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "
-                   "changed",
-                   ask->job.id, ask->topic);
-    return WEIR__EXIT_EXISTS;
-}
-
 static enum weir__exit print(struct weir__ask *ask)
 {
     enum weir__exit rc = WEIR__EXIT_DONE;
@@ -261,6 +264,33 @@ static enum weir__exit print(struct weir__ask *ask)
                    "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,
                    ask->job.group, ask->topic, ask->count);
     return rc;
+}
+
+/* It was added: its id is of use. */
+static enum weir__exit say_weak(struct weir__ask *ask)
+{
+    (void)print(ask); /* whatever comes of it, it is a failure */
+    weir__complain("%s", weir__text_behind(ask->client.refusal, "redis: "));
+    return WEIR__EXIT_FAILED;
+}
+
+static enum weir__exit refuse(struct weir__ask *ask, int code)
+{
+    if (code == WEIR_EWEAK)
+        return say_weak(ask);
+    if (ask->text[0] != '\0') { /* it was not sent */
+        weir__complain("%s", ask->text);
+        return code == WEIR_ENOMEM || code == WEIR_EFULL ? WEIR__EXIT_FAILED
+                                                         : WEIR__EXIT_USAGE;
+    }
+    if (weir__is_limit(code))
+        return say_limit(ask, code);
+    if (code != WEIR_EEXISTS)
+        return WEIR__EXIT_NONE;
+    weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "
+                   "changed",
+                   ask->job.id, ask->topic);
+    return WEIR__EXIT_EXISTS;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
@@ -289,10 +319,12 @@ const struct weir__command weir__cmd_add = {
                "also with what\nits full groups dropped.",
     .example = "weir add order.close --id 42 --delay 15m "
                "--body '{\"order\":42}'",
-    .exits = "0 added, 1 max_pending is reached, or lines were refused, 2 "
-             "wrong usage,\n  or the body is above max_body, 4 an id exists "
-             "already, in whatever state\n  (nothing was changed for it), "
-             "5 server unreachable",
+    .exits = "0 added, 1 max_pending is reached, or lines were refused, or "
+             "added, but\n  within 10 s no server confirmed its durability, 2 "
+             "wrong usage, or the body\n  is above max_body, or the server "
+             "cannot confirm the durability, 4 an id\n  exists already, in "
+             "whatever state (nothing was changed for it), 5 server\n  "
+             "unreachable",
     .needs_kind = true,
     .check = check,
     .ask = ask_add,

@@ -25,9 +25,12 @@ static const char *name_at(const void *unused, size_t i)
     return i == BODY ? "body" : weir__job_field_name((enum weir__job_field)i);
 }
 
+/* The body is looked for first: most lines have one. */
 static size_t find_name(struct weir_slice text)
 {
-    for (size_t i = 0; i < NAMES; i++)
+    if (weir__slice_equal(text, weir__slice_str(name_at(NULL, BODY))))
+        return BODY;
+    for (size_t i = 0; i < BODY; i++)
         if (weir__slice_equal(text, weir__slice_str(name_at(NULL, i))))
             return i;
     return NONE;
@@ -45,7 +48,7 @@ static int refuse_name(const char *name, struct weir_error *err)
                                quote, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl, url and group",
+                           "body, retry, ttl, url, group and durability",
                            quote);
 }
 

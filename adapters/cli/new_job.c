@@ -4,6 +4,7 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/time.h"
 #include "core/error.h"
+#include "core/options.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static const char *const names[] = {
     [WEIR__JOB_ID] = "id",       [WEIR__JOB_DELAY] = "delay",
     [WEIR__JOB_AT] = "at",       [WEIR__JOB_RETRY] = "retry",
     [WEIR__JOB_TTL] = "ttl",     [WEIR__JOB_URL] = "url",
-    [WEIR__JOB_GROUP] = "group",
+    [WEIR__JOB_GROUP] = "group", [WEIR__JOB_DURABILITY] = "durability",
 };
 
 const char *weir__job_field_name(enum weir__job_field field)
@@ -28,7 +29,7 @@ const char *weir__job_field_name(enum weir__job_field field)
 
 /* "--delay" or "delay", as sentences name it. */
 struct shown {
-    char name[16];
+    char name[24];
 };
 
 static struct shown show(const struct weir__job_texts *texts,
@@ -79,6 +80,21 @@ static int read_url(const struct weir__job_texts *texts,
     return WEIR_OK;
 }
 
+static int read_durability(const struct weir__job_texts *texts,
+                           struct weir_new_job *job, struct weir_error *err)
+{
+    struct weir__option row = weir__topic_options[WEIR__TOPIC_durability];
+    struct shown shown;
+    int64_t value;
+
+    job->durability = texts->value[WEIR__JOB_DURABILITY];
+    if (job->durability == NULL)
+        return WEIR_OK;
+    shown = show(texts, WEIR__JOB_DURABILITY);
+    row.name = shown.name;
+    return weir__option_read(&row, job->durability, &value, err);
+}
+
 int weir__job_texts_read(const struct weir__job_texts *texts,
                          struct weir_new_job *job, struct weir_error *err)
 {
@@ -98,6 +114,8 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
     if (rc == WEIR_OK)
         rc = weir__value_ladder(show(texts, WEIR__JOB_RETRY).name, job->retry,
                                 err);
+    if (rc == WEIR_OK)
+        rc = read_durability(texts, job, err);
     if (rc == WEIR_OK)
         rc = weir__value_duration(show(texts, WEIR__JOB_DELAY).name,
                                   texts->value[WEIR__JOB_DELAY], delays,

@@ -17,6 +17,7 @@ enum weir__job_field {
     WEIR__JOB_TTL,
     WEIR__JOB_URL,
     WEIR__JOB_GROUP,
+    WEIR__JOB_DURABILITY,
     WEIR__JOB_FIELDS
 };
 
