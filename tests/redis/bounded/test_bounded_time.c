@@ -110,3 +110,24 @@ TEST(an_idle_group_is_dropped_as_a_whole)
     EXPECT_INT(5, bounded_count("ttl"));
     bounded_walk();
 }
+
+TEST(an_idle_group_whose_retry_is_far_away_is_gone)
+{
+    struct host *host = open_one();
+
+    options.group_ttl = 60000;
+    host_serve_with(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    event_add(host, "a", 1);
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    host->runs->delay_ms = 3600000;
+    host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_STR("OK",
+               redis_text(proc, "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
+    event_add(host, "b", 1);
+    AWAIT(host_claim(host, 300, 5000) > 0);
+    EXPECT_INT(1, bounded_count("ttl"));
+    bounded_walk();
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:out a"));
+}

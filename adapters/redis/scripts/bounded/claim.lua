@@ -198,6 +198,7 @@ local function look(group, list, batch, state, deadline)
   if is_stale(group, list, deadline) then
     drop(group, 'ttl', call('LLEN', list))
     call('DEL', list)
+    return forget(group)
   end
   if token == '~' and last > now then -- nothing hurries a retry
     call('ZADD', rotation(group), 'XX', digits(last), group)
