@@ -124,6 +124,17 @@ local function refuse_taken(index, lo, hi, slots)
   return rest
 end
 
+-- An error where one of them is no text, which alone compares with text: a call
+-- of type() for each job is 5 % of a settle.
+local function unindex_all(names, lo, hi)
+  local last = #to_unindex - lo + 1
+  for slot = lo, hi do
+    local id = names[slot + 1]
+    if id < '' then return end
+    to_unindex[last + slot] = id
+  end
+end
+
 -- lo..hi is in `run` under the right token: settle all of its slots, or those
 -- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
@@ -133,11 +144,13 @@ local function settle_node(index, name, lo, hi, slots, score)
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id then -- the usual case
     count = hi - lo + 1
-    for slot = lo, names and hi or -1 do
-      local id = names[slot + 1]
-      if type(id) == 'string' then
-        last = last + 1
-        to_unindex[last] = id
+    if names and not pcall(unindex_all, names, lo, hi) then
+      for slot = lo, hi do
+        local id = names[slot + 1]
+        if type(id) == 'string' then
+          last = last + 1
+          to_unindex[last] = id
+        end
       end
     end
   else
