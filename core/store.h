@@ -51,8 +51,8 @@ struct weir__dropped {
     uint64_t count;
 };
 
-/* All fields but `dropped` are required. `user` is what topic_open was given.
- */
+/* All fields but `held` and `dropped` are required. `user` is what topic_open
+ * was given. */
 struct weir__store_events {
     void (*claimed)(void *user, const struct weir__claimed *claimed);
     /* `first` is a list of `count` runs, now core's; `lost` more were claimed
@@ -77,6 +77,9 @@ struct weir__store_events {
     /* For the store as a whole; `arg` is from the store's constructor. After
      * WEIR_OK every lane of it should claim anew. */
     void (*connection)(int code, const char *text, void *arg);
+    /* The same. Topics wait although there is a connection: why. May be
+     * NULL. */
+    void (*held)(const char *text, void *arg);
     /* The same; not from inside an op either. */
     void (*dropped)(const struct weir__dropped *dropped, void *arg);
 };

@@ -24,6 +24,7 @@ const struct weir__right weir__rights[] = {
     {"INFO", WEIR__RIGHT_ALWAYS},
     {"ROLE", WEIR__RIGHT_ALWAYS},
     {"CLUSTER|NODES", WEIR__RIGHT_ALWAYS},
+    {"CLUSTER|SLOTS", WEIR__RIGHT_ALWAYS},
     {"CONFIG|GET x", WEIR__RIGHT_BEYOND},
     {"SCRIPT|LOAD x", WEIR__RIGHT_ALWAYS},
     {"SCRIPT|EXISTS 0", WEIR__RIGHT_ALWAYS},

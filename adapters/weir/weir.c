@@ -142,6 +142,14 @@ static void on_connection(int code, const char *text, void *arg)
         reactor->on_connection(code, text, reactor->on_connection_arg);
 }
 
+static void on_held(const char *text, void *arg)
+{
+    const struct weir_reactor *reactor = arg;
+
+    if (reactor->on_connection != NULL)
+        reactor->on_connection(WEIR_ECONN, text, reactor->on_connection_arg);
+}
+
 static void on_dropped(const struct weir__dropped *dropped, void *arg)
 {
     const struct weir_reactor *reactor = arg;
@@ -193,6 +201,7 @@ static int open_store(struct weir_reactor *reactor)
     int rc;
 
     events.connection = on_connection;
+    events.held = on_held;
     events.dropped = on_dropped;
     rc = weir__redis_open(&options, &reactor->store);
     if (rc == WEIR_OK)

@@ -469,7 +469,7 @@ static void write_claim(struct weir__buf *buf,
     weir__resp_int(buf, topic->base.options->lease == WEIR__OPTION_NONE
                             ? 0
                             : topic->base.claim.lease_ms);
-    weir__resp_str(buf, is_look ? "" : topic->base.store->worker);
+    weir__resp_str(buf, is_look ? "" : topic->base.place->server->worker);
     weir__resp_int(buf, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->base);

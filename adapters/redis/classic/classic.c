@@ -255,7 +255,7 @@ static void poll_topic(struct weir__classic_topic *topic)
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta ids idle");
     weir__resp_str(&bytes, topic->base.kind->name);
-    weir__resp_str(&bytes, shared->store->worker);
+    weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_int(&bytes, weir__classic_delay_ms(topic));
     weir__claim_write_server(&bytes, &topic->base);

@@ -189,7 +189,7 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo parked alive meta idle lock");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->base.store->worker);
+    weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_str(&bytes, todo);
     weir__resp_int(&bytes, consumer->has_lock);
@@ -430,15 +430,8 @@ static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
     struct weir__classic *shared = topic->shared;
     struct weir__consumer *consumer = weir__mem_new(sizeof(*consumer));
     struct weir__conn_options conn = {
-        .loop = shared->store->options.loop,
-        .url = &shared->store->url,
-        .locator = shared->store->locator,
-        .name = shared->store->worker,
-        .seed = shared->store->options.seed + 2 + topic->consumer_count,
-        .wait_ms = shared->store->options.wait_ms,
+        .seed = 2 + topic->consumer_count,
         .log = &shared->quiet,
-        .lead = topic->base.place->server->commands,
-        .depth = shared->store->options.depth,
     };
 
     if (consumer == NULL)
@@ -448,7 +441,8 @@ static struct weir__consumer *consumer_new(struct weir__classic_topic *topic)
     ev_timer_init(&consumer->timer, on_timer, 0., 0.);
     consumer->timer.data = consumer;
     name_owner(consumer);
-    if (weir__conn_open(&conn, &consumer->conn) == WEIR_OK)
+    if (weir__link_beside_place(topic->base.place, &conn, &consumer->conn) ==
+        WEIR_OK)
         return consumer;
     weir__mem_free(consumer);
     return NULL;

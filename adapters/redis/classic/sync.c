@@ -127,7 +127,7 @@ static void peek(struct weir__consumer *consumer)
 
     weir__resp_eval(&bytes, &weir__script_classic_peek, 2, 2);
     weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "fifo idle");
-    weir__resp_str(&bytes, consumer->topic->base.store->worker);
+    weir__resp_str(&bytes, consumer->topic->base.place->server->worker);
     weir__resp_int(&bytes, consumer->topic->in_hand > 0);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_peek,
                         WEIR__SEND_AGAIN, on_peeked);
@@ -171,7 +171,7 @@ void weir__sync_begin(struct weir__consumer *consumer)
     weir__resp_eval(&bytes, &weir__script_classic_lock, 2, 3);
     weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers");
     weir__resp_str(&bytes, consumer->owner);
-    weir__resp_str(&bytes, topic->base.store->worker);
+    weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__consumer_send(consumer, &bytes, &weir__script_classic_lock,
                         WEIR__SEND_ONCE, on_locked);

@@ -19,7 +19,7 @@ enum {
     DEFAULT_REPLAY_MS = 3000 /* a replica that is well is not so far behind */
 };
 
-/* --- opening and closing ------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------- */
 
 /* NULL becomes "". */
 static void copy(char to[WEIR__CONN_NAME_MAX], const char *text)
@@ -92,32 +92,24 @@ void weir__conn_close(struct weir__conn *conn)
     weir__conn_leave(conn);
 }
 
-/* --- using --------------------------------------------------------------- */
+/* --- using ---------------------------------------------------------------- */
 
 bool weir__conn_is_ready(const struct weir__conn *conn)
 {
     return conn->state == WEIR__CONN_READY && conn->lost_code == WEIR_OK;
 }
 
-/* Whether the request may be queued. The bytes get the NUL behind their end
- * that hiredis looks for. */
-static int admit(struct weir__conn *conn, struct weir__buf *bytes,
-                 unsigned flags)
+int weir__conn_send_in(struct weir__conn *conn, struct weir__sequence *sequence,
+                       const struct weir__sending *sending)
 {
-    size_t cost = bytes->len + sizeof(struct weir__command);
+    struct weir__command *request;
+    int rc = weir__conn_make(conn, sequence, sending, &request);
 
-    if (conn->state == WEIR__CONN_CLOSED)
-        return WEIR_ECANCELED;
-    if ((flags & WEIR__SEND_HERE) != 0 && !weir__conn_is_ready(conn))
-        return WEIR_ECONN;
-    if (!bytes->failed &&
-        (cost > conn->options.max_queued ||
-         conn->queued_bytes > conn->options.max_queued - cost))
-        return WEIR_EFULL;
-    weir__buf_append(bytes, "", 1);
-    if (bytes->failed)
-        return WEIR_ENOMEM;
-    bytes->len--;
+    if (rc != WEIR_OK)
+        return rc;
+    conn->queued_bytes += weir__request_cost(request);
+    weir__request_append(&conn->waiting, request);
+    weir__conn_arm_patience(conn);
     return WEIR_OK;
 }
 
@@ -125,33 +117,9 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
                     const struct weir__script *script, unsigned flags,
                     weir__reply_fn fn, void *arg)
 {
-    struct weir__command *request = NULL;
-    int rc;
+    const struct weir__sending sending = {bytes, script, flags, fn, arg};
 
-    WEIR_ASSERT(conn->channel[0] == '\0');
-    WEIR_ASSERT(bytes->failed || bytes->len > 0);
-    rc = admit(conn, bytes, flags);
-    if (rc == WEIR_OK) {
-        request = weir__conn_request_new(conn);
-        rc = request == NULL ? WEIR_ENOMEM : WEIR_OK;
-    }
-    if (rc != WEIR_OK) {
-        weir__buf_fini(bytes);
-        return rc;
-    }
-    request->bytes = *bytes;
-    *bytes = (struct weir__buf){0};
-    request->script = script;
-    request->flags = flags;
-    request->fn = fn;
-    request->arg = arg;
-    if (conn->state != WEIR__CONN_READY)
-        weir__conn_look_at_clock(conn);
-    request->queued_ms = conn->now_ms;
-    conn->queued_bytes += request->bytes.len + sizeof(*request);
-    weir__request_append(&conn->waiting, request);
-    weir__conn_arm_patience(conn);
-    return WEIR_OK;
+    return weir__conn_send_in(conn, NULL, &sending);
 }
 
 void weir__conn_flush(struct weir__conn *conn)

@@ -23,8 +23,8 @@
  * starts over only after the connection was READY for 5 s; then the first one
  * is 50 ms at most.
  * Where login or rights are refused, it is 5 s to 10 s and each attempt is
- * logged as an error; likewise where a node of a cluster lacks our slots, which
- * is logged once; who is no primary is tried again after 100 to 500 ms first.
+ * logged as an error; who is no primary is tried again after 100 to 500 ms
+ * first.
  * Every wait but a locator's has a deadline of its own: looking up, connecting
  * (to all addresses together) and handshake 3 s each, a reply 10 s after its
  * command was handed to the socket, a pushed message 10 s after its first byte;
@@ -66,6 +66,8 @@
 struct ev_loop;
 struct redisReply;
 struct weir__conn;
+struct weir__command;
+struct weir__sequence;
 
 /* Who knows where the server is. */
 struct weir__locator {
@@ -76,6 +78,9 @@ struct weir__locator {
     /* The connection is being closed, whatever it does. */
     void (*forget)(void *arg, struct weir__conn *conn);
     void *arg;
+    /* Whom it finds need not call itself a primary, and is followed where its
+     * name moves. */
+    bool is_plain;
 };
 
 enum { WEIR__CONN_NAME_MAX = 96, WEIR__IDENTITY_LEN = 16 };
@@ -126,6 +131,19 @@ struct weir__conn_options {
      * what the locator said.
      * Never runs inside a call into this module. May be NULL. */
     void (*on_state)(int code, const char *text, void *arg);
+    /* MOVED, ASK, TRYAGAIN or CLUSTERDOWN answered a command of a sequence (see
+     * conn/command.h), with this text: it did not run, and is the callee's now.
+     * It is NULL where it was to go by this connection only; then its callback
+     * runs next, with WEIR_ECONN, as does that of a command of no sequence.
+     * NULL: such errors close the connection. */
+    void (*on_redirect)(struct weir__sequence *sequence,
+                        struct weir__command *command, const char *text,
+                        void *arg);
+    /* Nothing of a sequence that is watched is on its way any more. */
+    void (*on_drained)(struct weir__sequence *sequence, void *arg);
+    /* The answer to CLUSTER SLOTS, which the handshake asks, maybe an error.
+     * NULL: it does not. */
+    void (*on_slots)(const struct redisReply *reply, void *arg);
     /* A message on `channel`. May be NULL. */
     void (*on_message)(struct weir_slice payload, void *arg);
     void *arg;

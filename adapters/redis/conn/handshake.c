@@ -77,6 +77,18 @@ static void on_optional_step(redisAsyncContext *context, void *answer,
     book(conn);
 }
 
+/* The same: then it is a server like others. */
+static void on_slots(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+
+    (void)context; /* the connection's own */
+    if (!weir__conn_take_reply(conn, answer))
+        return;
+    conn->options.on_slots(answer, conn->options.arg);
+    book(conn);
+}
+
 /* Confirmation of the subscription, then every message. hiredis gives it no
  * place in its list of replies, so it is not booked as one. */
 static void on_push(redisAsyncContext *context, void *answer, void *arg)
@@ -172,6 +184,7 @@ static void send_channel(struct weir__conn *conn)
  * there for a server that cannot serve yet, which lets the others pass. */
 void weir__conn_introduce(struct weir__conn *conn)
 {
+    static const char *const slots[] = {"CLUSTER", "SLOTS", NULL};
     static const char *const ping[] = {"PING", NULL};
 
     WEIR_ASSERT(conn->state == WEIR__CONN_HANDSHAKE);
@@ -185,6 +198,8 @@ void weir__conn_introduce(struct weir__conn *conn)
         send_name(conn);
     if (conn->options.wants_identity)
         send_identity(conn);
+    if (conn->options.on_slots != NULL)
+        send_words(conn, slots, on_slots);
     send_words(conn, ping, on_step);
     if (conn->channel[0] != '\0')
         send_channel(conn);
@@ -195,9 +210,11 @@ void weir__conn_introduce(struct weir__conn *conn)
 void weir__conn_greet(struct weir__conn *conn)
 {
     static const char *const role[] = {"ROLE", NULL};
+    const struct weir__locator *locator = conn->options.locator;
 
     conn->handshake_left = 0;
-    conn->asks_role = conn->options.locator != NULL && conn->channel[0] == '\0';
+    conn->asks_role =
+        locator != NULL && !locator->is_plain && conn->channel[0] == '\0';
     send_login(conn);
     if (conn->asks_role) {
         send_words(conn, role, on_role);

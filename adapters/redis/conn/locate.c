@@ -183,12 +183,13 @@ static void on_lookup(const struct weir__addresses *addresses, const char *why,
 void weir__conn_located(struct weir__conn *conn, const char *host,
                         uint16_t port)
 {
+    const struct weir__locator *locator = conn->options.locator;
     bool is_same = strcmp(conn->host, host) == 0;
 
     WEIR_ASSERT(conn->state == WEIR__CONN_LOCATING);
     WEIR_ASSERT(strlen(host) < sizeof(conn->host));
     conn->is_finding = false;
-    conn->is_named = conn->options.locator == NULL &&
+    conn->is_named = (locator == NULL || locator->is_plain) &&
                      !conn->options.url->is_unix && weir__host_is_name(host);
     weir__conn_arm(conn, &conn->deadline, conn->options.connect_ms);
     conn->port = port;

@@ -9,6 +9,7 @@
  *   queue.c  requests on their way: sending, matching replies, giving up; what
  *            is wrong with the connection is noted there for state.c,
  *   replay.c what was acknowledged lately,
+ *   command.c  how a command is made, ends, and gets to another connection,
  *   handshake.c  what a fresh connection says first,
  *   identity.c  who answers: what the handshake was told,
  *   glue.c   hiredis on the loop.
@@ -37,6 +38,7 @@
 
 #include <ev.h>
 
+#include "adapters/redis/conn/command.h"
 #include "adapters/redis/conn/conn.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/conn/glue.h"
@@ -56,68 +58,6 @@ enum weir__conn_state {
     WEIR__CONN_CLOSED,
     WEIR__CONN_STATES
 };
-
-struct weir__command {
-    struct weir__command *next;
-    struct weir__buf bytes; /* without the NUL that follows them */
-    const struct weir__script *script;
-    weir__reply_fn fn;
-    void *arg;
-    int64_t queued_ms;
-    int64_t sent_ms;
-    int64_t first_ms; /* when it was sent for the first time; 0: never */
-    int64_t acked_ms; /* when it was answered last */
-    size_t elements;  /* of that answer; of the first one, where replayed */
-    unsigned flags;
-    unsigned noscripts; /* NOSCRIPT answers so far */
-    bool wants_script;  /* load the script before it goes out */
-    bool may_have_run;  /* it was sent and the connection lost */
-    bool is_too_large;  /* its answer */
-    bool is_replay;     /* it was acknowledged; nobody waits for its answer */
-};
-
-struct weir__command_list {
-    struct weir__command *first;
-    struct weir__command *last; /* undefined while first is NULL */
-};
-
-static inline void weir__request_append(struct weir__command_list *list,
-                                        struct weir__command *request)
-{
-    WEIR_ASSERT(request->next == NULL);
-    if (list->first == NULL)
-        list->first = request;
-    else
-        list->last->next = request;
-    list->last = request;
-}
-
-/* The first one, or NULL. */
-static inline struct weir__command *
-weir__request_take(struct weir__command_list *list)
-{
-    struct weir__command *request = list->first;
-
-    if (request != NULL) {
-        list->first = request->next;
-        request->next = NULL;
-    }
-    return request;
-}
-
-/* Put what is in `rest`, which is not to be used afterwards, behind the list.
- */
-static inline void weir__request_join(struct weir__command_list *list,
-                                      const struct weir__command_list *rest)
-{
-    if (rest->first == NULL)
-        return;
-    if (list->first == NULL)
-        list->first = rest->first;
-    else
-        list->last->next = rest->first;
-    list->last = rest->last;
-}
 
 /* What a server says of itself. */
 struct weir__identity {
@@ -166,7 +106,6 @@ struct weir__conn {
     bool is_draining; /* turned away, but the replies under way still count */
     bool is_denied;   /* our login or rights are the reason */
     bool is_replica;  /* where a primary is wanted */
-    bool is_misled;   /* a node of a cluster, said since it was last stable */
     char lost_text[WEIR__CONN_REASON_MAX];
 
     ev_timer soon;     /* zero delay: decisions */
@@ -330,7 +269,6 @@ struct weir__command *weir__conn_request_new(struct weir__conn *conn);
 /* Free a request that is on no list. */
 void weir__conn_request_free(struct weir__conn *conn,
                              struct weir__command *request);
-size_t weir__request_cost(const struct weir__command *request);
 
 /* --- conn/replay.c -------------------------------------------------------- */
 
@@ -347,6 +285,10 @@ void weir__conn_replay_answered(struct weir__conn *conn,
                                 const struct weir__command *request,
                                 const struct redisReply *reply);
 
+/* Another connection replays it. */
+void weir__conn_replay_leave(struct weir__conn *conn,
+                             const struct weir__command *request);
+
 /* Drop what was acknowledged too long ago; not before the last sign of the
  * server is as old. */
 void weir__conn_replay_prune(struct weir__conn *conn);
@@ -354,6 +296,20 @@ void weir__conn_replay_prune(struct weir__conn *conn);
 /* The connection is READY: let what was acknowledged go out, if it was by
  * somebody else. */
 void weir__conn_replay_begin(struct weir__conn *conn);
+
+/* --- conn/command.c ------------------------------------------------------- */
+
+/* A request that is on no list, and was not acknowledged or is replayed, counts
+ * here no longer. */
+void weir__conn_let_go(struct weir__conn *conn,
+                       const struct weir__command *request);
+
+/* --- conn/queue.c: ending ------------------------------------------------- */
+
+/* Takes the request, which is on no list any more. Its bytes outlive its
+ * callback, which may want them back. */
+void weir__conn_finish(struct weir__conn *conn, struct weir__command *request,
+                       int code, const struct redisReply *reply);
 
 /* --- conn/queue.c: life --------------------------------------------------- */
 

@@ -14,11 +14,10 @@
 enum {
     MAX_BUFFERED = 1024 * 1024, /* hiredis moves the rest on a partial write */
     MAX_OUTSTANDING = 8192,     /* bounds what the server holds for us */
-    MAX_SPARES = 1024,
-    MAX_NOSCRIPTS = 3 /* then something else is wrong */
+    MAX_NOSCRIPTS = 3           /* then something else is wrong */
 };
 
-/* --- clock and timers ---------------------------------------------------- */
+/* --- clock and timers ----------------------------------------------------- */
 
 struct weir__conn *weir__conn_of(void *arg)
 {
@@ -51,7 +50,7 @@ void weir__conn_prepare_timer(struct weir__conn *conn, ev_timer *timer,
     timer->data = conn;
 }
 
-/* --- noting a loss ------------------------------------------------------- */
+/* --- noting a loss -------------------------------------------------------- */
 
 /* Text from a server, on one line. */
 static void clean(char *text)
@@ -99,69 +98,6 @@ static void note_script_refused(struct weir__conn *conn, const char *text)
     note_turned_away(conn, text);
 }
 
-/* --- requests ------------------------------------------------------------ */
-
-struct weir__command *weir__conn_request_new(struct weir__conn *conn)
-{
-    struct weir__command *request = conn->spare;
-
-    if (request == NULL)
-        return weir__mem_new(sizeof(*request));
-    conn->spare = request->next;
-    conn->spares--;
-    *request = (struct weir__command){0};
-    return request;
-}
-
-size_t weir__request_cost(const struct weir__command *request)
-{
-    return request->bytes.len + sizeof(*request);
-}
-
-void weir__conn_request_free(struct weir__conn *conn,
-                             struct weir__command *request)
-{
-    weir__buf_fini(&request->bytes);
-    if (conn->spares == MAX_SPARES) {
-        weir__mem_free(request);
-        return;
-    }
-    request->next = conn->spare;
-    conn->spare = request;
-    conn->spares++;
-}
-
-/* Takes the request, which is on no list any more. Its bytes outlive its
- * callback, which may want them back. */
-static void finish(struct weir__conn *conn, struct weir__command *request,
-                   int code, const redisReply *reply)
-{
-    struct weir__buf *outer = conn->answered;
-
-    if (request->is_replay) {
-        weir__conn_replay_answered(conn, request, reply);
-    } else {
-        WEIR_ASSERT(conn->queued_bytes >= weir__request_cost(request));
-        conn->queued_bytes -= weir__request_cost(request);
-    }
-    conn->answered = &request->bytes;
-    if (request->fn != NULL)
-        request->fn(code, reply, request->arg);
-    conn->answered = outer;
-    if (code == WEIR_OK && (request->flags & WEIR__SEND_REPLAY) != 0 &&
-        request->bytes.len > 0 && conn->state != WEIR__CONN_CLOSED)
-        weir__conn_replay_keep(conn, request, reply);
-    else
-        weir__conn_request_free(conn, request);
-}
-
-void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
-{
-    WEIR_ASSERT(conn->answered != NULL);
-    *ret_bytes = *conn->answered;
-    *conn->answered = (struct weir__buf){0};
-}
-
 /* --- replies ------------------------------------------------------------- */
 
 /* The next reply may have what its request asked for. */
@@ -196,6 +132,23 @@ static void keep(struct weir__conn *conn, struct weir__command *request)
     conn->wants_flush = true;
 }
 
+/* Somebody else finds out which server it is for. What was to go by this
+ * connection only goes nowhere. */
+static void redirect(struct weir__conn *conn, struct weir__command *request,
+                     const char *text)
+{
+    struct weir__sequence *sequence = request->sequence;
+    bool is_bound = sequence == NULL || (request->flags & WEIR__SEND_HERE) != 0;
+
+    if (!is_bound)
+        weir__conn_let_go(conn, request);
+    if (sequence != NULL)
+        conn->options.on_redirect(sequence, is_bound ? NULL : request, text,
+                                  conn->options.arg);
+    if (is_bound)
+        weir__conn_finish(conn, request, WEIR_ECONN, NULL);
+}
+
 static void take_error(struct weir__conn *conn, struct weir__command *request,
                        const redisReply *reply)
 {
@@ -213,8 +166,15 @@ static void take_error(struct weir__conn *conn, struct weir__command *request,
         note_turned_away(conn, reply->str);
         keep(conn, request);
         return;
-    case WEIR__ERROR_TURNED_AWAY:
     case WEIR__ERROR_CLUSTER:
+        if (conn->options.on_redirect != NULL) {
+            redirect(conn, request, reply->str);
+            return;
+        }
+        note_turned_away(conn, reply->str);
+        keep(conn, request);
+        return;
+    case WEIR__ERROR_TURNED_AWAY:
     case WEIR__ERROR_NOAUTH:
         note_turned_away(conn, reply->str);
         keep(conn, request);
@@ -225,13 +185,22 @@ static void take_error(struct weir__conn *conn, struct weir__command *request,
     case WEIR__ERROR_MISTAKE:
         break;
     }
-    finish(conn, request, WEIR_ESERVER, reply);
+    weir__conn_finish(conn, request, WEIR_ESERVER, reply);
+}
+
+static void off_way(const struct weir__command *request)
+{
+    if (request->sequence == NULL)
+        return;
+    WEIR_ASSERT(request->sequence->on_way > 0);
+    request->sequence->on_way--;
 }
 
 static void on_reply(redisAsyncContext *context, void *answer, void *arg)
 {
     struct weir__conn *conn = weir__conn_of(arg);
     const redisReply *reply = answer;
+    struct weir__sequence *sequence;
     struct weir__command *request;
 
     (void)context; /* the connection's own */
@@ -239,11 +208,16 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
         return;
     request = weir__request_take(&conn->sent); /* replies are positional */
     WEIR_ASSERT(request != NULL);
+    sequence = request->sequence;
+    off_way(request);
     expect_next(conn);
     if (reply->type == REDIS_REPLY_ERROR)
         take_error(conn, request, reply);
     else
-        finish(conn, request, WEIR_OK, reply);
+        weir__conn_finish(conn, request, WEIR_OK, reply);
+    if (sequence != NULL && sequence->is_watched && sequence->on_way == 0 &&
+        conn->state != WEIR__CONN_CLOSED)
+        conn->options.on_drained(sequence, conn->options.arg);
 }
 
 /* Without it the command behind it does not run, nor does any other of its. */
@@ -257,7 +231,7 @@ static void on_script(redisAsyncContext *context, void *answer, void *arg)
         note_script_refused(conn, reply->str);
 }
 
-/* --- sending ------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------- */
 
 bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
                      redisCallbackFn *fn)
@@ -356,6 +330,8 @@ static void feed(struct weir__conn *conn)
             request->first_ms = conn->now_ms;
         (void)weir__request_take(list); /* the request, which now is sent */
         weir__request_append(&conn->sent, request);
+        if (request->sequence != NULL)
+            request->sequence->on_way++;
         if (conn->sent.first == request)
             expect_next(conn);
     }
@@ -393,7 +369,7 @@ void weir__conn_pump(struct weir__conn *conn)
         weir__conn_arm(conn, &conn->overdue, conn->options.reply_ms);
 }
 
-/* --- giving up ----------------------------------------------------------- */
+/* --- giving up ------------------------------------------------------------ */
 
 /* Where a request goes whose connection is lost. */
 static struct weir__command_list *list_of_lost(struct weir__conn *conn,
@@ -437,6 +413,7 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     while ((request = weir__request_take(&returned)) != NULL)
         weir__request_append(list_of_lost(conn, request), request);
     while ((request = weir__request_take(&conn->sent)) != NULL) {
+        off_way(request);
         request->may_have_run = true;
         weir__request_append(list_of_lost(conn, request), request);
     }
@@ -476,7 +453,8 @@ void weir__conn_queue_report(struct weir__conn *conn)
         bool is_large =
             request->is_too_large && request->flags / WEIR__SEND_BODY > 0;
 
-        finish(conn, request, is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
+        weir__conn_finish(conn, request,
+                          is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
     }
 }
 
@@ -513,15 +491,16 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
          list != NULL && patience_left_ms(conn, list->first) <= 0;
          list = next_awaited(conn)) {
         request = weir__request_take(list);
-        finish(conn, request,
-               request->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN, NULL);
+        weir__conn_finish(conn, request,
+                          request->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN,
+                          NULL);
     }
     if (conn->state != WEIR__CONN_CLOSED)
         weir__conn_arm_patience(conn);
     weir__conn_leave(conn);
 }
 
-/* --- life ---------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 void weir__conn_queue_init(struct weir__conn *conn)
 {
@@ -535,11 +514,15 @@ void weir__conn_queue_cancel(struct weir__conn *conn)
     struct weir__command_list *const lists[] = {
         &conn->failed,  &conn->returned, &conn->sent,     &conn->again,
         &conn->waiting, &conn->acked,    &conn->replaying};
+    const struct weir__command *request;
 
     WEIR_ASSERT(conn->state == WEIR__CONN_CLOSED);
+    for (request = conn->sent.first; request != NULL; request = request->next)
+        off_way(request);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         while (lists[i]->first != NULL)
-            finish(conn, weir__request_take(lists[i]), WEIR_ECANCELED, NULL);
+            weir__conn_finish(conn, weir__request_take(lists[i]),
+                              WEIR_ECANCELED, NULL);
 }
 
 static void queue_fini(struct weir__conn *conn)

@@ -25,6 +25,12 @@ void weir__conn_replay_keep(struct weir__conn *conn,
 {
     if (!request->is_replay)
         request->elements = reply->elements;
+    if (request->is_replay &&
+        conn->now_ms - request->first_ms > conn->options.again_ms / 2) {
+        weir__conn_request_free(conn,
+                                request); /* it was said for long enough */
+        return;
+    }
     request->is_replay = true;
     request->fn = NULL;
     request->acked_ms = conn->now_ms;
@@ -96,6 +102,18 @@ void weir__conn_replay_answered(struct weir__conn *conn,
     conn->wants_flush = true; /* what waited for it */
     if (request->script != NULL)
         note_replayed(conn, request, reply);
+    if (conn->replay_left == 0)
+        log_replay(conn);
+}
+
+void weir__conn_replay_leave(struct weir__conn *conn,
+                             const struct weir__command *request)
+{
+    WEIR_ASSERT(conn->replay_bytes >= weir__request_cost(request));
+    WEIR_ASSERT(conn->replay_left > 0);
+    conn->replay_bytes -= weir__request_cost(request);
+    conn->replay_left--;
+    conn->wants_flush = true; /* what waited for it */
     if (conn->replay_left == 0)
         log_replay(conn);
 }

@@ -112,7 +112,7 @@ static void on_disconnect(const redisAsyncContext *context, int status)
                                                  : "closed");
 }
 
-/* --- connecting ---------------------------------------------------------- */
+/* --- connecting ----------------------------------------------------------- */
 
 void weir__conn_adopt(struct weir__conn *conn, redisAsyncContext *context)
 {
@@ -127,7 +127,7 @@ void weir__conn_adopt(struct weir__conn *conn, redisAsyncContext *context)
     (void)redisAsyncSetConnectCallback(context, on_connect); /* and only one */
 }
 
-/* --- the handshake ------------------------------------------------------- */
+/* --- the handshake -------------------------------------------------------- */
 
 static bool secure(struct weir__conn *conn)
 {
@@ -176,8 +176,7 @@ static void become_ready(struct weir__conn *conn)
     print_url(conn, url);
     (void)snprintf(text, sizeof(text), "connected to %s", url); /* fits */
     weir__log(conn->options.log,
-              conn->options.is_beside || conn->is_misled ? WEIR_LEVEL_DEBUG
-                                                         : WEIR_LEVEL_INFO,
+              conn->options.is_beside ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_INFO,
               "redis: %s", text);
     weir__identity_compare_clocks(conn);
     weir__conn_replay_begin(conn);
@@ -187,18 +186,13 @@ static void become_ready(struct weir__conn *conn)
     weir__conn_pump(conn);
 }
 
-/* --- losing -------------------------------------------------------------- */
+/* --- losing --------------------------------------------------------------- */
 
 /* At random from `least` to `most`. */
 static int64_t jitter_ms(struct weir__conn *conn, int64_t least, int64_t most)
 {
     return least + (int64_t)(weir__random_next(&conn->random) %
                              (uint64_t)(most - least + 1));
-}
-
-static bool is_misled(const struct weir__conn *conn)
-{
-    return weir__error_classify(conn->lost_text) == WEIR__ERROR_CLUSTER;
 }
 
 /* Full jitter below a bound that doubles with each attempt. */
@@ -209,7 +203,7 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
 
     if (conn->is_abandoned)
         return 0;
-    if (conn->is_denied || is_misled(conn))
+    if (conn->is_denied)
         return jitter_ms(conn, DENIED_MS, 2 * DENIED_MS);
     if (was_stable)
         return jitter_ms(conn, 0, AT_ONCE_MS);
@@ -233,14 +227,7 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
     enum weir_level level = is_quiet ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_WARN;
 
     print_url(conn, url);
-    if (is_misled(conn))
-        weir__log(conn->options.log,
-                  conn->is_misled ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_ERROR,
-                  "redis: %s is a node of a Redis Cluster and does not serve "
-                  "all slots (%s); weir needs one server for all: give another "
-                  "address, or this node all slots; retry in %lld ms",
-                  url, conn->lost_text, (long long)backoff_ms);
-    else if (conn->is_denied)
+    if (conn->is_denied)
         weir__log(conn->options.log, WEIR_LEVEL_ERROR,
                   "redis: %s denies us access (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
@@ -277,10 +264,7 @@ static void lose(struct weir__conn *conn)
     backoff_ms = next_backoff_ms(conn, was_stable);
     weir__conn_change_state(conn, WEIR__CONN_BACKOFF);
     weir__conn_arm(conn, &conn->deadline, backoff_ms);
-    if (was_stable)
-        conn->is_misled = false;
     log_loss(conn, was_ready, backoff_ms);
-    conn->is_misled = conn->is_misled || is_misled(conn);
     (void)snprintf(text, sizeof(text), "%s", conn->lost_text); /* fits */
     conn->lost_code = WEIR_OK;
     conn->is_draining = false;
@@ -294,7 +278,7 @@ static void lose(struct weir__conn *conn)
         report(conn, code, text);
 }
 
-/* --- timers -------------------------------------------------------------- */
+/* --- timers --------------------------------------------------------------- */
 
 static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
 {

@@ -21,7 +21,7 @@ struct weir__tls {
     char name[WEIR__REDIS_TEXT_CAP]; /* what certificates must name; "": host */
 };
 
-/* --- what the address says ----------------------------------------------- */
+/* --- what the address says ------------------------------------------------ */
 
 /* The last thing that OpenSSL complained of, on this thread. */
 static const char *complaint(void)
@@ -177,7 +177,7 @@ void weir__tls_free(struct weir__tls *tls)
     weir__mem_free(tls);
 }
 
-/* --- a connection -------------------------------------------------------- */
+/* --- a connection --------------------------------------------------------- */
 
 /* An address is no name: certificates have it elsewhere, and none is told to
  * the server. */

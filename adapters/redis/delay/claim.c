@@ -273,7 +273,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
-    weir__resp_str(&bytes, claim->room == 0 ? "" : shared->store->worker);
+    weir__resp_str(&bytes,
+                   claim->room == 0 ? "" : topic->base.place->server->worker);
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__claim_write_server(&bytes, &topic->base);

@@ -83,38 +83,39 @@ void weir__delay_lease_leave(struct weir__delay_lease *lease)
 
 /* --- fetching ----------------------------------------------------------- */
 
-static void open_fetchers(struct weir__delay *shared)
+/* So many for all servers, and one for each at least. */
+static size_t fetcher_count(const struct weir__server *server)
 {
-    const struct weir__redis_options *options = &shared->store->options;
-    char name[sizeof(shared->store->worker) + 8];
-    struct weir__conn_options conn = {
-        .loop = options->loop,
-        .url = &shared->store->url,
-        .locator = shared->store->locator,
-        .name = name,
-        .wait_ms = options->wait_ms,
-        .log = options->log,
-        .is_beside = true,
-        .lead = shared->store->server.commands,
-        .depth = options->depth,
-    };
+    size_t servers = 0;
 
-    (void)snprintf(name, sizeof(name), "%s:fetch", shared->store->worker);
-    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
-        conn.seed = options->seed + 2 + i;
-        if (shared->fetchers[i] == NULL)
-            (void)weir__conn_open(&conn, &shared->fetchers[i]);
+    for (server = server->store->servers; server != NULL; server = server->next)
+        servers++;
+    return servers < WEIR__FETCHERS ? WEIR__FETCHERS / servers : 1;
+}
+
+static void open_fetchers(struct weir__server *server)
+{
+    const char *worker = server->store->worker;
+    size_t count = fetcher_count(server);
+    char name[WEIR__KEY_MAX + 8];
+
+    (void)snprintf(name, sizeof(name), "%s:fetch", worker); /* fits */
+    for (size_t i = 0; i < count; i++) {
+        struct weir__conn_options conn = {.name = name, .seed = 2 + i};
+
+        if (server->fetchers[i] == NULL)
+            (void)weir__link_beside(server, &conn, &server->fetchers[i]);
     }
 }
 
 /* The next one that is ready; NULL: none. */
-static struct weir__conn *next_fetcher(struct weir__delay *shared)
+static struct weir__conn *next_fetcher(struct weir__server *server)
 {
     for (size_t i = 0; i < WEIR__FETCHERS; i++) {
         struct weir__conn *conn;
 
-        shared->fetcher = (shared->fetcher + 1) % WEIR__FETCHERS;
-        conn = shared->fetchers[shared->fetcher];
+        server->fetcher = (server->fetcher + 1) % WEIR__FETCHERS;
+        conn = server->fetchers[server->fetcher];
         if (conn != NULL && weir__conn_is_ready(conn))
             return conn;
     }
@@ -147,23 +148,12 @@ static void send_fetch(struct weir__delay_lease *lease,
 
 void weir__lease_fetch(struct weir__delay_lease *lease)
 {
+    struct weir__server *server = lease->topic->base.place->server;
     bool is_large = lease->jobs >= MUCH;
 
     if (is_large)
-        open_fetchers(lease->topic->shared);
-    send_fetch(lease, is_large ? next_fetcher(lease->topic->shared) : NULL);
-}
-
-void weir__fetchers_close(struct weir__store_topic *topic)
-{
-    struct weir__delay *shared = weir__delay_topic_of(topic)->shared;
-
-    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
-        struct weir__conn *conn = shared->fetchers[i];
-
-        shared->fetchers[i] = NULL;
-        weir__conn_close(conn);
-    }
+        open_fetchers(server);
+    send_fetch(lease, is_large ? next_fetcher(server) : NULL);
 }
 
 /* --- batches ------------------------------------------------------------ */

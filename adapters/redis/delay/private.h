@@ -45,7 +45,6 @@ enum {
     WEIR__NODES_PER_CALL = 400,  /* most nodes: these cost more */
     /* Of what one settle call writes, but for that of a single run. */
     WEIR__BYTES_PER_CALL = 4 * 1024 * 1024,
-    WEIR__FETCHERS = 4,     /* connections that only fetch packs */
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
@@ -164,9 +163,6 @@ struct weir__delay {
     uint32_t topics_made;
     uint64_t random; /* of jitter */
 
-    struct weir__conn *fetchers[WEIR__FETCHERS]; /* NULL: not needed so far */
-    size_t fetcher;                              /* the last one used */
-
     struct weir__buf scratch[5]; /* lists of one settle call */
     struct weir__planned_packs planned_packs;
     struct weir__block_cache batches; /* freed ones */
@@ -230,9 +226,6 @@ void weir__lease_fetch(struct weir__delay_lease *lease);
 /* The answer to that; the lease's `request`. */
 void weir__lease_fetched(struct weir__request *request, int code,
                          const struct redisReply *reply);
-
-/* The next large fetch opens new ones. */
-void weir__fetchers_close(struct weir__store_topic *topic);
 
 /* A wake-up said that this pack is to be claimed. */
 void weir__early_fetch_note(struct weir__store_topic *topic, const char *seq);

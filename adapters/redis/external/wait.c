@@ -28,21 +28,14 @@ static void on_answer(int code, const struct redisReply *reply, void *arg)
 
 static bool connect(struct weir__external_topic *topic)
 {
-    const struct weir__redis_options *options = &topic->base.store->options;
     struct weir__conn_options conn = {
-        .loop = options->loop,
-        .url = options->url,
-        .locator = topic->base.store->locator,
-        .name = options->worker,
-        .seed = options->seed + 1,
+        .seed = 1,
         .reply_ms = (BLOCK_S + SLACK_S) * 1000,
-        .log = options->log,
-        .lead = topic->base.place->server->commands,
-        .depth = options->depth,
     };
 
     return topic->waits != NULL ||
-           weir__conn_open(&conn, &topic->waits) == WEIR_OK;
+           weir__link_beside_place(topic->base.place, &conn, &topic->waits) ==
+               WEIR_OK;
 }
 
 static void write_list(struct weir__buf *bytes,

@@ -249,27 +249,19 @@ static void on_pause(struct ev_loop *loop, ev_timer *timer, int events)
 
 static void connect(struct weir__confirms *confirms)
 {
-    const struct weir__redis *store = confirms->store;
-    const struct weir__redis_options *options = &store->options;
-    char name[sizeof(store->worker) + 8];
+    const char *worker = confirms->store->worker;
+    char name[WEIR__KEY_MAX + 8];
     struct weir__conn_options conn = {
-        .loop = options->loop,
-        .url = &store->url,
-        .locator = store->locator,
         .name = name,
-        .seed = options->seed + 8,
-        .wait_ms = options->wait_ms,
-        .log = options->log,
-        .is_beside = true,
-        .lead = confirms->server->commands,
+        .seed = 8,
         .wants_identity = true,
         .on_state = on_state,
         .arg = confirms,
-        .depth = options->depth,
     };
 
-    (void)snprintf(name, sizeof(name), "%s:wait", store->worker); /* fits */
-    (void)weir__conn_open(&conn, &confirms->conn); /* NULL: tried again */
+    (void)snprintf(name, sizeof(name), "%s:wait", worker); /* fits */
+    (void)weir__link_beside(confirms->server, &conn,
+                            &confirms->conn); /* NULL: tried again */
 }
 
 /* NULL when out of memory. */

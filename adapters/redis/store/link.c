@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/redis/cluster/slot.h"
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/confirm.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/sentinel.h"
+#include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
 
@@ -64,7 +68,7 @@ void weir__redis_register_for(struct weir__redis *store, const char *name,
     weir__resp_str(&bytes, "SADD");
     weir__topics_key(&bytes, store);
     weir__resp_str(&bytes, name);
-    weir__place_send(&store->place, &bytes, NULL,
+    weir__place_send(store->topics_place, &bytes, NULL,
                      WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
 
@@ -106,6 +110,16 @@ static void calm_down(const struct weir__server *server,
         weir__topic_calm(topic);
 }
 
+static void listen(struct weir__server *server);
+
+static void connected(const struct weir__server *server,
+                      struct weir__store_topic *topic)
+{
+    calm_down(server, topic);
+    if (topic->kind->connected != NULL)
+        topic->kind->connected(topic);
+}
+
 static void on_connected(struct weir__server *server)
 {
     struct weir__redis *store = server->store;
@@ -116,15 +130,23 @@ static void on_connected(struct weir__server *server)
     take_number(server);
     take_clock(server);
     weir__confirms_connected(server);
+    weir__server_close_fetchers(server); /* it may be another server */
+    listen(server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
-         topic = topic->next) {
-        if (topic->place->server != server)
-            continue;
-        calm_down(server, topic);
-        if (topic->kind->connected != NULL)
-            topic->kind->connected(topic);
-    }
+         topic = topic->next)
+        if (topic->place->server == server)
+            connected(server, topic);
     weir__conn_flush(server->commands);
+}
+
+/* Where there are several, a topic whose server is away waits for it alone. */
+static bool has_any(const struct weir__redis *store)
+{
+    const struct weir__server *server = store->servers;
+
+    while (server != NULL && !server->is_up)
+        server = server->next;
+    return server != NULL;
 }
 
 static void on_commands(int code, const char *text, void *arg)
@@ -138,7 +160,10 @@ static void on_commands(int code, const char *text, void *arg)
         on_connected(server);
     else if (was_up)
         on_lost(server);
-    store->events.connection(code, text, store->options.arg);
+    if (!server->is_up)
+        weir__cluster_lost(server);
+    if (server->is_up || !has_any(store))
+        store->events.connection(code, text, store->options.arg);
 }
 
 static void wake(struct weir__store_topic *topic)
@@ -189,41 +214,292 @@ static void on_message(struct weir_slice payload, void *arg)
     }
 }
 
-int weir__redis_connect(struct weir__redis *store)
+/* --- servers ------------------------------------------------------------ */
+
+/* In a cluster each wake-up comes to all servers: each has a channel of its
+ * own, or it would come once by each. */
+static void name_worker(struct weir__server *server)
 {
+    const struct weir__redis *store = server->store;
+    const char *identity =
+        server->commands == NULL ? "" : weir__conn_identity(server->commands);
+
+    if (weir__cluster_is_one(store) && identity[0] != '\0')
+        (void)snprintf(server->worker, sizeof(server->worker), "%s@%.8s",
+                       store->worker, identity); /* fits */
+    else
+        (void)snprintf(server->worker, sizeof(server->worker), "%s",
+                       store->worker); /* likewise */
+}
+
+/* Sentinels name one primary, and a socket's other nodes are elsewhere. */
+static bool may_be_cluster(const struct weir__redis *store)
+{
+    return !store->url.is_sentinel && !store->url.is_unix;
+}
+
+static void find(void *arg, struct weir__conn *conn)
+{
+    const struct weir__server *server = arg;
+
+    weir__conn_located(conn, server->host.name, server->host.port);
+}
+
+static void forget(void *arg, struct weir__conn *conn)
+{
+    (void)arg; /* nothing is under way */
+    (void)conn;
+}
+
+/* Of any connection. The first server is where the address says, or its
+ * sentinels. */
+static void fill_in(struct weir__server *server,
+                    struct weir__conn_options *conn)
+{
+    const struct weir__redis *store = server->store;
     const struct weir__redis_options *options = &store->options;
-    struct weir__server *server = &store->server;
-    char channel[sizeof(store->worker) + WEIR__REDIS_PREFIX_CAP + 8];
+
+    conn->loop = options->loop;
+    conn->url = &store->url;
+    if (conn->locator == NULL)
+        conn->locator =
+            server == store->servers ? store->locator : &server->locator;
+    if (conn->name == NULL)
+        conn->name = store->worker;
+    if (conn->wait_ms == 0)
+        conn->wait_ms = options->wait_ms;
+    if (conn->log == NULL)
+        conn->log = options->log;
+    conn->seed += options->seed;
+    conn->depth = options->depth;
+}
+
+static int open_commands(struct weir__server *server)
+{
+    struct weir__redis *store = server->store;
     struct weir__conn_options conn = {
-        .loop = options->loop,
-        .url = &store->url,
-        .name = store->worker,
-        .seed = options->seed,
-        .wait_ms = options->wait_ms,
-        .log = options->log,
         .wants_identity = true,
         .judge = weir__redis_judge,
         .on_state = on_commands,
         .arg = server,
-        .depth = options->depth,
     };
-    int rc = WEIR_OK;
 
-    if (store->url.is_sentinel)
-        rc = weir__sentinels_open(&conn, &store->sentinels);
-    store->locator = weir__sentinels_locator(store->sentinels);
-    conn.locator = store->locator;
-    if (rc == WEIR_OK)
-        rc = weir__conn_open(&conn, &server->commands);
+    if (may_be_cluster(store))
+        conn.on_slots = weir__cluster_slots;
+    if (!store->url.is_sentinel) {
+        conn.on_redirect = weir__place_redirected;
+        conn.on_drained = weir__place_drained;
+    }
+    if (weir__cluster_is_one(store) && store->options.wait_ms == 0)
+        conn.wait_ms = WEIR__CLUSTER_WAIT_MS;
+    fill_in(server, &conn);
+    return weir__conn_open(&conn, &server->commands);
+}
+
+int weir__link_beside(struct weir__server *server,
+                      struct weir__conn_options *conn,
+                      struct weir__conn **ret_conn)
+{
+    conn->lead = server->commands;
+    conn->is_beside = true;
+    if (!server->store->url.is_sentinel)
+        conn->on_redirect = weir__place_redirected;
+    fill_in(server, conn);
+    return weir__conn_open(conn, ret_conn);
+}
+
+int weir__link_beside_place(struct weir__place *place,
+                            struct weir__conn_options *conn,
+                            struct weir__conn **ret_conn)
+{
+    if (may_be_cluster(place->store))
+        conn->locator = &place->locator;
+    conn->lead = place->server->commands;
+    fill_in(place->server, conn);
+    return weir__conn_open(conn, ret_conn);
+}
+
+static int open_wakes(struct weir__server *server)
+{
+    char channel[sizeof(server->worker) + WEIR__REDIS_PREFIX_CAP + 8];
+    struct weir__conn_options conn = {
+        .channel = channel,
+        .seed = 1,
+        .on_state = on_wakes,
+        .on_message = on_message,
+        .arg = server,
+    };
+
+    weir__wake_channel(channel, sizeof(channel), server);
+    return weir__link_beside(server, &conn, &server->wakes);
+}
+
+static bool is_listened_to(const struct weir__server *server)
+{
+    const struct weir__store_topic *topic = server->store->topics;
+
+    while (topic != NULL &&
+           (topic->user == NULL || topic->place->server != server))
+        topic = topic->next;
+    return topic != NULL;
+}
+
+/* See to it that wake-ups come, under the name that the server knows. */
+static void listen(struct weir__server *server)
+{
+    char before[sizeof(server->worker)];
+    struct weir__conn *wakes = server->wakes;
+
+    memcpy(before, server->worker, sizeof(before));
+    name_worker(server);
+    if (wakes != NULL && strcmp(before, server->worker) == 0)
+        return;
+    server->wakes = NULL;
+    weir__conn_close(wakes);
+    if (!weir__cluster_is_one(server->store) || is_listened_to(server))
+        (void)open_wakes(server); /* else with the next connection */
+}
+
+void weir__link_listen(struct weir__store_topic *topic)
+{
+    if (topic->user != NULL && topic->place->server->is_up)
+        listen(topic->place->server);
+}
+
+void weir__link_wake(const struct weir__place *place)
+{
+    for (struct weir__store_topic *topic = place->store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->place == place)
+            wake(topic);
+}
+
+void weir__link_arrived(struct weir__place *place, bool is_other)
+{
+    struct weir__redis *store = place->store;
+    int64_t ns = weir__redis_now_ns(store) - place->since_ns;
+
+    if (is_other && place->server->is_up)
+        listen(place->server);
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next) {
+        if (topic->place != place)
+            continue;
+        if (topic->user != NULL && topic->claim.lease_ms > 0 &&
+            ns / 500000 > topic->claim.lease_ms)
+            weir__topic_calm(topic);
+        if (is_other && place->server->is_up && topic->kind->connected != NULL)
+            topic->kind->connected(topic);
+        weir__topic_mark(topic);
+        wake(topic);
+    }
+}
+
+static struct weir__server *server_new(struct weir__redis *store,
+                                       const struct weir__redis_host *host)
+{
+    struct weir__server **end = &store->servers;
+    struct weir__server *server = weir__mem_new(sizeof(*server));
+
+    if (server == NULL)
+        return NULL;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = server;
+    server->store = store;
+    server->host = *host;
+    server->locator = (struct weir__locator){find, forget, server, true};
+    name_worker(server);
+    return server;
+}
+
+int weir__link_open(struct weir__redis *store,
+                    const struct weir__redis_host *host)
+{
+    struct weir__server *server = server_new(store, host);
+    int rc;
+
+    if (server == NULL)
+        return WEIR_ENOMEM;
+    rc = open_commands(server);
+    if (rc != WEIR_OK) {
+        struct weir__server **at = &store->servers;
+
+        while (*at != server)
+            at = &(*at)->next;
+        *at = NULL; /* the last one */
+        weir__mem_free(server);
+    }
+    return rc;
+}
+
+void weir__server_close_fetchers(struct weir__server *server)
+{
+    for (size_t i = 0; i < WEIR__FETCHERS; i++) {
+        struct weir__conn *conn = server->fetchers[i];
+
+        server->fetchers[i] = NULL;
+        weir__conn_close(conn);
+    }
+}
+
+void weir__link_flush(struct weir__redis *store)
+{
+    for (struct weir__server *server = store->servers; server != NULL;
+         server = server->next) {
+        weir__confirms_flush(server);
+        if (!server->is_dirty)
+            continue;
+        server->is_dirty = false;
+        weir__conn_flush(server->commands);
+    }
+}
+
+void weir__link_close(struct weir__redis *store)
+{
+    struct weir__server *server;
+
+    for (server = store->servers; server != NULL; server = server->next) {
+        weir__server_close_fetchers(server);
+        weir__conn_close(server->wakes);
+    }
+    for (server = store->servers; server != NULL; server = server->next)
+        weir__conn_close(server->commands);
+}
+
+void weir__link_fini(struct weir__redis *store)
+{
+    while (store->servers != NULL) {
+        struct weir__server *server = store->servers;
+
+        store->servers = server->next;
+        weir__mem_free(server);
+    }
+}
+
+int weir__redis_connect(struct weir__redis *store)
+{
+    char key[WEIR__KEY_MAX];
+    int rc = weir__cluster_init(store);
+
+    if (rc == WEIR_OK && server_new(store, &store->url.hosts[0]) == NULL)
+        rc = WEIR_ENOMEM;
     if (rc != WEIR_OK)
         return rc;
-    weir__wake_channel(channel, sizeof(channel), store);
-    conn.channel = channel;
-    conn.seed = options->seed + 1;
-    conn.on_state = on_wakes;
-    conn.on_message = on_message;
-    conn.is_beside = true;
-    conn.lead = server->commands;
-    conn.wants_identity = false;
-    return weir__conn_open(&conn, &server->wakes);
+    store->servers->connection = 1;
+    (void)snprintf(key, sizeof(key), "%s:topics", store->url.prefix); /* fits */
+    store->topics_place =
+        weir__place_of_slot(store, weir__cluster_slot(weir__slice_str(key)));
+    if (store->topics_place == NULL)
+        return WEIR_ENOMEM;
+    if (store->url.is_sentinel) {
+        struct weir__conn_options conn = {0};
+
+        fill_in(store->servers, &conn);
+        rc = weir__sentinels_open(&conn, &store->sentinels);
+    }
+    store->locator = weir__sentinels_locator(store->sentinels);
+    if (rc == WEIR_OK)
+        rc = open_commands(store->servers);
+    return rc == WEIR_OK ? open_wakes(store->servers) : rc;
 }

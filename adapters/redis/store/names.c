@@ -115,10 +115,11 @@ void weir__topics_key(struct weir__buf *buf, const struct weir__redis *store)
     weir__resp_str(buf, key);
 }
 
-void weir__wake_channel(char *buf, size_t cap, const struct weir__redis *store)
+void weir__wake_channel(char *buf, size_t cap,
+                        const struct weir__server *server)
 {
-    int len =
-        snprintf(buf, cap, "%s:wake:%s", store->url.prefix, store->worker);
+    int len = snprintf(buf, cap, "%s:wake:%s", server->store->url.prefix,
+                       server->worker);
 
     WEIR_ASSERT(len > 0 && (size_t)len < cap);
 }

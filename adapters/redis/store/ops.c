@@ -73,6 +73,7 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
     topic->user = user;
     if (user != NULL)
         weir__keeper_begin(topic);
+    weir__link_listen(topic);
     if (topic->kind->listen != NULL)
         topic->kind->listen(topic);
 }

@@ -111,10 +111,13 @@ int weir__relay_new(struct weir__relays *box, const char *seq,
         return WEIR_ENOMEM;
     relay->request.store = box->topic->store;
     relay->box = box;
-    relay->place = &box->topic->store->place;
     memcpy(relay->seq, seq, WEIR__SEQ_LEN);
     memcpy(relay->entry, entry.ptr, entry.len);
     rc = read_entry(relay, entry.len);
+    if (rc == WEIR_OK)
+        relay->place = weir__place_of_topic(box->topic->store, relay->target);
+    if (rc == WEIR_OK && relay->place == NULL)
+        rc = WEIR_ENOMEM;
     if (rc == WEIR_OK)
         *ret_relay = relay;
     else
@@ -231,7 +234,7 @@ static void remove_entry(struct weir__relay *relay)
     weir__place_flush(topic->place);
 }
 
-/* --- jobs that the target cannot have ------------------------------------ */
+/* --- jobs that the target cannot have ------------------------------------- */
 
 static void write_job(struct weir__buf *bytes, const struct weir__relay *relay,
                       struct weir__undeliverable *job, const char *error)
@@ -301,7 +304,7 @@ static void keep_dead(struct weir__relay *relay, const char *why)
     weir__place_flush(topic->place);
 }
 
-/* --- adding -------------------------------------------------------------- */
+/* --- adding --------------------------------------------------------------- */
 
 static void stage(const struct weir__relay *relay,
                   const struct weir__prefix *target, const char *seq,

@@ -99,26 +99,18 @@ void weir__place_send(struct weir__place *place, struct weir__buf *bytes,
                       const struct weir__script *script, unsigned flags,
                       struct weir__request *request)
 {
-    weir__redis_send_by(place->server->store, place->server->commands, bytes,
-                        script, flags, request);
-}
+    struct weir__redis *store = place->store;
+    int rc = WEIR_ECANCELED;
 
-int weir__place_command(struct weir__place *place, struct weir__buf *bytes,
-                        const struct weir__script *script, unsigned flags,
-                        weir__reply_fn fn, void *arg)
-{
-    return weir__conn_send(place->server->commands, bytes, script, flags, fn,
-                           arg);
-}
-
-void weir__place_flush(struct weir__place *place)
-{
-    weir__conn_flush(place->server->commands);
-}
-
-size_t weir__place_queued(const struct weir__place *place)
-{
-    return weir__conn_queued(place->server->commands);
+    if (request != NULL)
+        request->store = store;
+    if (store->is_closed)
+        weir__buf_fini(bytes);
+    else
+        rc = weir__place_command(place, bytes, script, flags,
+                                 request == NULL ? NULL : answered, request);
+    if (rc != WEIR_OK && request != NULL)
+        weir__redis_fail(request, rc);
 }
 
 /* Whether the server had not heard of it. */

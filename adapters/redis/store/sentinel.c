@@ -71,7 +71,7 @@ static bool is_same(const struct weir__redis_host *one,
     return one->port == other->port && strcmp(one->name, other->name) == 0;
 }
 
-/* --- who looks for the primary ------------------------------------------- */
+/* --- who looks for the primary -------------------------------------------- */
 
 static struct seeker *find_seeker(struct weir__sentinels *all,
                                   const struct weir__conn *conn)
@@ -143,7 +143,7 @@ static void move(struct weir__sentinels *all,
             weir__conn_abandon(all->seekers[i].conn, text);
 }
 
-/* --- the question -------------------------------------------------------- */
+/* --- the question --------------------------------------------------------- */
 
 static void arm(struct weir__sentinels *all, int64_t ms)
 {
@@ -327,7 +327,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
     }
 }
 
-/* --- hearing of a switch ------------------------------------------------- */
+/* --- hearing of a switch -------------------------------------------------- */
 
 static struct weir_slice next_word(struct weir_slice *rest)
 {
@@ -376,7 +376,7 @@ static void listen_to_all(struct weir__sentinels *all)
     }
 }
 
-/* --- sentinels that others know ------------------------------------------ */
+/* --- sentinels that others know ------------------------------------------- */
 
 /* False when out of memory. */
 static bool add(struct weir__sentinels *all,
@@ -461,7 +461,7 @@ static void ask_for_others(struct weir__sentinels *all)
     send_question(all, true, on_others);
 }
 
-/* --- the locator --------------------------------------------------------- */
+/* --- the locator ---------------------------------------------------------- */
 
 static void find(void *arg, struct weir__conn *conn)
 {
@@ -510,7 +510,7 @@ void weir__sentinels_confirm(struct weir__sentinels *sentinels)
     tell(sentinels);
 }
 
-/* --- life ---------------------------------------------------------------- */
+/* --- life ----------------------------------------------------------------- */
 
 int weir__sentinels_open(const struct weir__conn_options *like,
                          struct weir__sentinels **ret_sentinels)
@@ -523,7 +523,7 @@ int weir__sentinels_open(const struct weir__conn_options *like,
     WEIR_ASSERT(strlen(like->url->service) < sizeof(all->service));
     memcpy(all->service, like->url->service, strlen(like->url->service) + 1);
     weir__redis_url_of_sentinel(like->url, &like->url->hosts[0], &all->url);
-    all->locator = (struct weir__locator){find, forget, all};
+    all->locator = (struct weir__locator){find, forget, all, false};
     all->log = like->log;
     all->options = (struct weir__conn_options){
         .loop = like->loop,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/confirm.h"
 #include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
@@ -87,13 +88,14 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
 {
     struct weir__store_topic **last = &store->buckets[bucket_of(name)];
     struct weir__store_topic *topic = NULL;
+    struct weir__place *place = weir__place_of_topic(store, name);
 
-    if (share(store, kind))
+    if (place != NULL && share(store, kind))
         topic = weir__mem_new(kind->topic_size);
     if (topic == NULL)
         return NULL;
     topic->store = store;
-    topic->place = &store->place;
+    topic->place = place;
     topic->kind = kind;
     topic->options = &weir__options_default;
     weir__topic_name(topic, name);
@@ -218,8 +220,7 @@ void weir__redis_flush(struct weir__store *port)
     for (size_t i = 0; i < WEIR__KINDS; i++)
         if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
             weir__kinds[i]->flush_shared(store->shared[i]);
-    weir__confirms_flush(&store->server);
-    weir__place_flush(&store->place);
+    weir__link_flush(store);
     if (store->dirty != NULL) /* there was no memory for a part of it */
         weir__redis_flush_again(store);
 }
@@ -247,6 +248,9 @@ static void destroy(struct weir__redis *store)
             weir__kinds[i]->shared_fini(store->shared[i]);
         weir__mem_free(store->shared[i]);
     }
+    weir__places_fini(store);
+    weir__link_fini(store);
+    weir__cluster_fini(store);
     weir__sentinels_close(store->sentinels);
     weir__mem_free(store->call_slots.free);
     weir__mem_free(store);
@@ -262,7 +266,7 @@ void weir__topic_leave_idle(struct weir__store_topic *topic)
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "ZREM");
     weir__prefix_key(&bytes, &topic->prefix, "idle");
-    weir__resp_str(&bytes, topic->store->worker);
+    weir__resp_str(&bytes, topic->place->server->worker);
     weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_ONCE, NULL);
 }
 
@@ -274,7 +278,7 @@ static void leave_topics(struct weir__redis *store)
             topic->kind->leaving(topic);
         weir__topic_leave_idle(topic);
     }
-    weir__place_flush(&store->place);
+    weir__link_flush(store);
 }
 
 void weir__redis_close(struct weir__store *port)
@@ -291,9 +295,11 @@ void weir__redis_close(struct weir__store *port)
          topic = topic->next)
         if (topic->kind->closing != NULL)
             topic->kind->closing(topic);
-    weir__confirms_close(&store->server);
-    weir__conn_close(store->server.wakes);
-    weir__conn_close(store->server.commands);
+    for (struct weir__server *server = store->servers; server != NULL;
+         server = server->next)
+        weir__confirms_close(server);
+    weir__places_release(store);
+    weir__link_close(store);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
         topic->kind->fail_adds(topic, WEIR_ECANCELED);
@@ -318,14 +324,11 @@ int weir__redis_open(const struct weir__redis_options *options,
     store->options.events = &store->events;
     memcpy(store->worker, options->worker, strlen(options->worker) + 1);
     store->options.worker = store->worker;
-    store->server.store = store;
-    store->place.server = &store->server;
     store->connections = 1; /* so that 0 is none */
-    store->server.connection = 1;
     weir__redis_requests_init(store);
     rc = weir__redis_connect(store);
     if (rc != WEIR_OK) {
-        weir__conn_close(store->server.commands);
+        weir__link_close(store);
         destroy(store);
         return rc;
     }

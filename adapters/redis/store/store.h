@@ -23,10 +23,12 @@ struct weir__keeper;
 struct weir__lease;
 struct weir__relays;
 struct weir__sentinels;
+struct weir__cluster;
 
 enum {
     WEIR__TOPIC_BUCKETS = 4096, /* a power of two */
-    WEIR__KEY_MAX = 100         /* "PREFIX:{" topic "}:p:" seq, and some more */
+    WEIR__PLACE_BUCKETS = 256,
+    WEIR__KEY_MAX = 100 /* "PREFIX:{" topic "}:p:" seq, and some more */
 };
 
 /* What is due later only somebody else can have written: the year 2286. */
@@ -141,11 +143,14 @@ struct weir__redis {
     char worker[WEIR__KEY_MAX];
     struct weir__sentinels *sentinels;   /* NULL: the address is the server's */
     const struct weir__locator *locator; /* of all connections; likewise */
-    struct weir__server server;
-    struct weir__place place;    /* of all topics, and of their list */
-    uint64_t connections;        /* made so far, to whatever server */
-    struct weir__keeper *keeper; /* NULL: no topic is listened to */
-    size_t unconfirmed;          /* bytes of adds, by whatever server */
+    struct weir__server *servers; /* the first one is at the url's address */
+    struct weir__cluster *cluster;
+    struct weir__place *places[WEIR__PLACE_BUCKETS];
+    struct weir__place *moving;       /* those that are not settled */
+    struct weir__place *topics_place; /* of the list of topics */
+    uint64_t connections;             /* made so far, to whatever server */
+    struct weir__keeper *keeper;      /* NULL: no topic is listened to */
+    size_t unconfirmed;               /* bytes of adds, by whatever server */
 
     bool is_closed;
     struct weir__request *failed; /* could not be sent; the timer reports */
@@ -241,6 +246,33 @@ void weir__redis_leave(struct weir__redis *store);
 
 int weir__redis_connect(struct weir__redis *store);
 
+/* Connect to another server, the last of the list then. WEIR_ENOMEM. */
+int weir__link_open(struct weir__redis *store,
+                    const struct weir__redis_host *host);
+void weir__link_flush(struct weir__redis *store);
+void weir__link_close(struct weir__redis *store); /* all connections */
+void weir__link_fini(struct weir__redis *store);
+
+/* Open a connection beside that of commands, with what `conn` leaves 0 of loop,
+ * url, locator, name, log, lead and depth: to one server, or to whatever server
+ * serves a place. What a server of a cluster redirects ends with WEIR_ECONN, or
+ * at a place's closes the connection, which finds the server anew. */
+int weir__link_beside(struct weir__server *server,
+                      struct weir__conn_options *conn,
+                      struct weir__conn **ret_conn);
+int weir__link_beside_place(struct weir__place *place,
+                            struct weir__conn_options *conn,
+                            struct weir__conn **ret_conn);
+
+/* A place is settled again, at another server perhaps. */
+void weir__link_arrived(struct weir__place *place, bool is_other);
+
+/* What listens to topics of the place may have something to claim. */
+void weir__link_wake(const struct weir__place *place);
+
+/* A topic is listened to. */
+void weir__link_listen(struct weir__store_topic *topic);
+
 /* Somebody else gives names with our producer number: another one, by chance,
  * until the next connection. */
 void weir__redis_number_by_chance(struct weir__redis *store);
@@ -300,8 +332,9 @@ int64_t weir__digits_read(struct weir_slice digits);
 /* Append the key of the list of topics. */
 void weir__topics_key(struct weir__buf *buf, const struct weir__redis *store);
 
-/* The channel on which the store's worker is woken. */
-void weir__wake_channel(char *buf, size_t cap, const struct weir__redis *store);
+/* The channel on which the store's worker is woken by a server. */
+void weir__wake_channel(char *buf, size_t cap,
+                        const struct weir__server *server);
 
 /* Log what an error reply says, the same one every 5 s; callers are told only
  * that there was one. */

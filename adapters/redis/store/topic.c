@@ -307,9 +307,9 @@ static void request_topics(struct topic_list *list, struct weir_slice cursor)
     weir__resp_bytes(&bytes, cursor);
     weir__resp_str(&bytes, "COUNT");
     weir__resp_int(&bytes, TOPICS_PAGE);
-    weir__place_send(&list->store->place, &bytes, NULL, WEIR__SEND_AGAIN,
+    weir__place_send(list->store->topics_place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &list->request);
-    weir__place_flush(&list->store->place);
+    weir__place_flush(list->store->topics_place);
 }
 
 static int by_bytes(const void *left, const void *right)

@@ -86,19 +86,6 @@ TEST(a_server_that_denies_access_is_tried_again_much_later)
     expect_denied_after("-NOPROTO unsupported protocol version\r\n");
 }
 
-static void expect_misled_after(const char *bytes)
-{
-    expect_long_wait_after(bytes, "is a node of a Redis Cluster and does not");
-}
-
-TEST(a_node_of_a_cluster_that_lacks_slots_is_tried_again_much_later)
-{
-    expect_misled_after("-MOVED 3999 127.0.0.1:6381\r\n");
-    expect_misled_after("-ASK 3999 127.0.0.1:6381\r\n");
-    expect_misled_after("-TRYAGAIN Multiple keys request\r\n");
-    expect_misled_after("-CLUSTERDOWN The cluster is down\r\n");
-}
-
 TEST(a_subscriber_that_may_not_listen_is_tried_again_much_later)
 {
     static const struct resp_rule rule = {.command = 2,

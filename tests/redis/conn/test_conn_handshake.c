@@ -33,7 +33,7 @@ static struct fixture *fixture_for(struct redis_proc *redis)
     return fixture_new(redis_socket(redis));
 }
 
-/* --- handshake ----------------------------------------------------------- */
+/* --- handshake ------------------------------------------------------------ */
 
 TEST(a_password_is_given_before_anything_else)
 {
@@ -116,7 +116,7 @@ TEST(database_and_name_of_the_connection_are_set)
     EXPECT_STR("v", redis_text(redis, "GET k"));
 }
 
-/* --- who answers --------------------------------------------------------- */
+/* --- who answers ---------------------------------------------------------- */
 
 static void expect_identity(struct redis_proc *redis, const struct fixture *f)
 {
@@ -247,7 +247,7 @@ TEST(who_does_not_ask_is_told_nothing_of_the_server)
     EXPECT_STR("", weir__conn_identity(f->conn));
 }
 
-/* --- scripts ------------------------------------------------------------- */
+/* --- scripts -------------------------------------------------------------- */
 
 TEST(a_script_is_loaded_ahead_of_its_first_call_on_each_connection)
 {

@@ -332,7 +332,7 @@ static struct fixture *fixture_of(struct finder *finder,
 {
     struct fixture *f = fixture_at("unused", redis);
 
-    finder->locator = (struct weir__locator){on_find, on_forget, finder};
+    finder->locator = (struct weir__locator){on_find, on_forget, finder, false};
     finder->port = (uint16_t)redis_port(redis);
     f->options.locator = &finder->locator;
     return f;

@@ -17,8 +17,8 @@ static struct weir__delay *delay_of(struct host *host)
 static bool has_fetchers(struct host *host)
 {
     for (size_t i = 0; i < WEIR__FETCHERS; i++)
-        if (delay_of(host)->fetchers[i] == NULL ||
-            !weir__conn_is_ready(delay_of(host)->fetchers[i]))
+        if (delay_of(host)->store->servers->fetchers[i] == NULL ||
+            !weir__conn_is_ready(delay_of(host)->store->servers->fetchers[i]))
             return false;
     return true;
 }
@@ -61,7 +61,7 @@ TEST(a_pack_is_gone_only_where_it_was_claimed)
     AWAIT(has_fetchers(host));
     stand_in(proc, other);
     for (size_t i = 0; i < WEIR__FETCHERS; i++)
-        cut(delay_of(host)->fetchers[i]);
+        cut(delay_of(host)->store->servers->fetchers[i]);
     AWAIT(!has_fetchers(host));
     AWAIT(has_fetchers(host));
     host_add_numbered(host, 1024, 3072, 0);
@@ -80,7 +80,7 @@ TEST(fetches_follow_to_another_server)
     claim_all(host, 1024);
     AWAIT(has_fetchers(host));
     stand_in(proc, other);
-    cut(delay_of(host)->store->server.commands);
+    cut(delay_of(host)->store->servers->commands);
     AWAIT(host->ups > ups);
     claim_all(host, 1024); /* they were said again */
     AWAIT(strstr(redis_text(other, "CLIENT LIST"), "name=w1:fetch") != NULL);
@@ -101,7 +101,7 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
         EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
         host->store->ops->flush(host->store);
         AWAIT(host->claims > claims);
-        cut(delay_of(host)->fetchers[turn % WEIR__FETCHERS]);
+        cut(delay_of(host)->store->servers->fetchers[turn % WEIR__FETCHERS]);
         while (host->runs != NULL) {
             struct weir__run *run = host_take(host);
 
@@ -167,7 +167,7 @@ TEST(a_woken_worker_loses_its_connection_before_its_answers_come)
     int ups = one->ups, claims = one->claims;
 
     claim_woken(one, other);
-    cut(delay_of(one)->store->server.commands);
+    cut(delay_of(one)->store->servers->commands);
     AWAIT(one->ups > ups && one->claims > claims + 1);
     EXPECT_INT(WEIR_EUNKNOWN, one->claimed.code);
     EXPECT_INT(0, one->arrived + one->lost);

@@ -91,7 +91,7 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
     struct weir__redis *base =
         (struct weir__redis *)host->store; /* its begin */
 
-    base->server.commands->options.wait_ms = 2000;
+    base->servers->commands->options.wait_ms = 2000;
     redis_kill(proc, SIGSTOP);
     add_in_turns(host, 1, 100);
     redis_kill(proc, SIGKILL);

@@ -131,7 +131,7 @@ TEST(verdicts_are_given_up_at_once_when_the_server_is_gone)
         (struct weir__redis *)host->store; /* its begin */
     size_t before;
 
-    base->server.commands->options.wait_ms = 1000;
+    base->servers->commands->options.wait_ms = 1000;
     claim_jobs(host, 3, 60000);
     redis_kill(proc, SIGKILL);
     AWAIT(!host->is_up);

@@ -78,7 +78,7 @@ static void look(struct host *host)
     (void)host_claim(host, 0, 60000);
 }
 
-/* --- many ---------------------------------------------------------------- */
+/* --- many ----------------------------------------------------------------- */
 
 /* Of a later version: nobody sends or removes these. */
 static const char plant[] =
@@ -173,7 +173,7 @@ TEST(old_jobs_for_many_full_topics_do_not_hold_up_those_for_others)
     expect_each_in_turn(other, look);
 }
 
-/* --- the line is cut ----------------------------------------------------- */
+/* --- the line is cut ------------------------------------------------------ */
 
 /* Has recorded a job for "one", and stands still; nobody heard of it yet. */
 static void record_one(struct host *host)
@@ -191,7 +191,7 @@ static void record_one(struct host *host)
 /* What was sent is given up soon where no connection comes. */
 static void lose_patience(struct host *host)
 {
-    host->topic->store->server.commands->options.wait_ms = 20;
+    host->topic->store->servers->commands->options.wait_ms = 20;
 }
 
 /* Its pack is gone by then: nothing but the call slot tells that it was. */
@@ -262,7 +262,7 @@ TEST(a_verdict_of_a_list_that_is_refused_gives_its_call_slot_back)
     EXPECT_TRUE(are_call_slots_free(host));
 }
 
-/* --- written by somebody else -------------------------------------------- */
+/* --- written by somebody else --------------------------------------------- */
 
 /* Of these names the time is long past. Values are written in Lua; an entry is
  * 1, target, kind, call slot, number, jobs, header length, when, slots to leave

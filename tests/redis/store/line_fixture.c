@@ -30,7 +30,7 @@ void host_lose_answer(struct host *host, const char *topic, const char *name,
 {
     /* What every store begins with. */
     struct weir__conn *conn =
-        ((struct weir__redis *)host->store)->server.commands;
+        ((struct weir__redis *)host->store)->servers->commands;
 
     world_give_up_at = ev_time() + 30.;
     while (conn->sent.first == NULL || conn->waiting.first != NULL)

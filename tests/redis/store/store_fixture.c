@@ -211,8 +211,8 @@ struct host *host_open_as(const char *worker, const char *kind,
                           const char *const *said)
 {
     static const struct weir__store_events events = {
-        on_claimed, on_arrived, on_settled,    on_wake,   on_started,
-        on_lost,    on_options, on_connection, on_dropped};
+        on_claimed, on_arrived, on_settled,    on_wake, on_started,
+        on_lost,    on_options, on_connection, NULL,    on_dropped};
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;

@@ -14,7 +14,7 @@
 
 enum { LEASE_MS = 4000, GRACE_US = 2000000 };
 
-/* --- servers ------------------------------------------------------------- */
+/* --- servers -------------------------------------------------------------- */
 
 /* They take over one after the other. */
 static const struct redis_options pair = {
@@ -87,7 +87,7 @@ static bool has_grace(void)
     return strchr(redis_text(proc, "HGET weir:{t}:meta server"), ' ') != NULL;
 }
 
-/* --- jobs ---------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------- */
 
 static void add_one(struct host *host, const char *kind)
 {
@@ -461,7 +461,8 @@ TEST(claims_wait_for_the_renewals_of_others_behind_a_long_outage)
         redis_kill(proc, SIGCONT);
         (void)redis_int(proc, "CLIENT KILL TYPE normal SKIPME yes");
         AWAIT(!host->is_up);
-        host->topic->store->server.down_ns -= INT64_C(1000000) * (LEASE_MS / 2);
+        host->topic->store->servers->down_ns -=
+            INT64_C(1000000) * (LEASE_MS / 2);
         world_hide_server(false);
         AWAIT(host->is_up);
         EXPECT_INT(0, host_claim(host, 1, LEASE_MS));

@@ -13,7 +13,7 @@ enum { COUNTED = 1 << 23 };
 
 static uint32_t producer_of(const struct host *host)
 {
-    AWAIT(host->topic->store->server.is_up);
+    AWAIT(host->topic->store->servers->is_up);
     return host->topic->store->seqs.producer;
 }
 
@@ -40,8 +40,8 @@ TEST(producers_are_told_apart_by_their_connections_and_nothing_is_written)
 
     EXPECT_TRUE(number >= COUNTED && producer_of(other) >= COUNTED);
     EXPECT_TRUE(number != producer_of(other));
-    EXPECT_INT(weir__conn_client_id(one->topic->store->server.commands) ^
-                   weir__conn_client_id(other->topic->store->server.commands),
+    EXPECT_INT(weir__conn_client_id(one->topic->store->servers->commands) ^
+                   weir__conn_client_id(other->topic->store->servers->commands),
                number ^ producer_of(other));
     add_one(one, NULL);
     add_one(other, NULL);
@@ -65,13 +65,13 @@ TEST(a_server_that_does_not_say_which_it_is_gets_names_by_chance)
     EXPECT_INT(1, host_claim(other, 10, 60000));
 }
 
-/* --- one name ------------------------------------------------------------ */
+/* --- one name ------------------------------------------------------------- */
 
 static void number_packs_alike(struct host *host)
 {
     struct weir__redis *store = host->topic->store;
 
-    AWAIT(store->server.is_up);
+    AWAIT(store->servers->is_up);
     store->seqs.producer = COUNTED + 7;
     store->seqs.last = UINT64_C(1) << 46; /* later than any clock */
 }
@@ -157,7 +157,7 @@ TEST(two_workers_with_one_name_for_a_pack_send_on_what_is_their_own)
     AWAIT(redis_int(proc, "EXISTS weir:{t}:relay") == 0);
 }
 
-/* --- the list of topics -------------------------------------------------- */
+/* --- the list of topics --------------------------------------------------- */
 
 static void expect_listed(struct host *host)
 {

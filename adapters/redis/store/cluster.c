@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/cluster.h"
+
+#include <ev.h>
+#include <string.h>
+
+#include "adapters/redis/cluster/endpoint.h"
+#include "adapters/redis/cluster/map.h"
+#include "adapters/redis/store/store.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+enum {
+    TICK_MS = 20,
+    ASK_GAP_MS = 100,     /* between two questions for the map */
+    SAME_GAP_MS = 400,    /* behind one that brought nothing new */
+    FAILED_GAP_MS = 1000, /* behind one without an answer */
+    LOOK_MS = 60000       /* the map changed, and nobody said so */
+};
+
+#define MS_NS INT64_C(1000000)
+
+struct weir__cluster {
+    struct weir__redis *store;
+    struct weir__cluster_map *map; /* NULL: it is no cluster */
+    bool wants_map;
+    bool is_asking;
+    struct weir__server *not_asked; /* not this one, if there is another */
+    struct weir__server *asked;     /* last */
+    int64_t asked_ns;
+    int64_t gap_ms; /* since then, before the next question */
+    ev_timer timer; /* places that are not settled, and a question */
+    ev_timer look;
+};
+
+bool weir__cluster_is_one(const struct weir__redis *store)
+{
+    return store->cluster != NULL && store->cluster->map != NULL;
+}
+
+/* --- servers -------------------------------------------------------------- */
+
+static struct weir__server *server_at(struct weir__redis *store,
+                                      const struct weir__redis_host *host)
+{
+    struct weir__server **at = &store->servers;
+
+    while (*at != NULL && !weir__endpoint_equal(&(*at)->host, host))
+        at = &(*at)->next;
+    if (*at != NULL)
+        return *at;
+    return weir__link_open(store, host) == WEIR_OK ? *at : NULL;
+}
+
+struct weir__server *weir__cluster_server(struct weir__redis *store,
+                                          uint16_t slot)
+{
+    const struct weir__cluster_node *node;
+
+    if (store->cluster == NULL || store->cluster->map == NULL)
+        return store->servers;
+    node = weir__cluster_map_find(store->cluster->map, slot);
+    return node == NULL ? NULL : server_at(store, &node->host);
+}
+
+/* --- the map -------------------------------------------------------------- */
+
+static void arm(ev_timer *timer, struct ev_loop *loop, int64_t ms)
+{
+    if (ev_is_active(timer))
+        return;
+    ev_timer_set(timer, (double)ms / 1000., 0.);
+    ev_timer_start(loop, timer);
+}
+
+void weir__cluster_tick_soon(struct weir__redis *store)
+{
+    arm(&store->cluster->timer, store->options.loop, TICK_MS);
+}
+
+static bool has_slots(const struct weir__cluster_map *map,
+                      const struct weir__server *server)
+{
+    for (size_t i = 0; i < weir__cluster_map_count(map); i++)
+        if (weir__endpoint_equal(&weir__cluster_map_node(map, i)->host,
+                                 &server->host))
+            return true;
+    return false;
+}
+
+/* Who has nothing any more may be an old primary that hears nothing of it: what
+ * it was sent is not waited for. */
+static void leave(struct weir__cluster *cluster, struct weir__place *place)
+{
+    struct weir__server *server = place->server;
+
+    weir__place_leave(place);
+    if (place->state == WEIR__PLACE_LEAVING && !has_slots(cluster->map, server))
+        weir__conn_abandon(server->commands,
+                           "the cluster names another server");
+}
+
+static void apply(struct weir__cluster *cluster, struct weir__cluster_map *map)
+{
+    struct weir__redis *store = cluster->store;
+    struct weir__cluster_map *before = cluster->map;
+
+    cluster->map = map;
+    for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
+        for (struct weir__place *place = store->places[i]; place != NULL;
+             place = place->next) {
+            struct weir__server *server =
+                weir__cluster_server(store, place->slot);
+
+            if (server != NULL && server != place->server)
+                leave(cluster, place);
+        }
+    weir__cluster_map_unref(before);
+}
+
+/* A lone node may call itself as nobody else can. */
+static void name_lone(struct weir__cluster *cluster,
+                      struct weir__cluster_map *map)
+{
+    if (cluster->map == NULL && weir__cluster_map_count(map) == 1)
+        cluster->store->servers->host = weir__cluster_map_node(map, 0)->host;
+}
+
+/* False: it was none. */
+static bool take_map(struct weir__server *server,
+                     const struct redisReply *reply)
+{
+    struct weir__cluster *cluster = server->store->cluster;
+    struct weir__cluster_map *map;
+    struct weir_error err = {0};
+
+    if (weir__cluster_map_read(reply, &server->host, cluster->map, &map,
+                               &err) != WEIR_OK) {
+        weir__log(server->store->options.log, WEIR_LEVEL_WARN, "redis: %s",
+                  err.text);
+        return false;
+    }
+    name_lone(cluster, map);
+    if (cluster->map == NULL)
+        arm(&cluster->look, server->store->options.loop, LOOK_MS);
+    apply(cluster, map);
+    return true;
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+/* In turn, beginning behind the one that was asked last. */
+static struct weir__server *next_to_ask(const struct weir__cluster *cluster)
+{
+    struct weir__server *first = cluster->store->servers;
+    struct weir__server *server = cluster->asked, *second_choice = NULL;
+
+    for (size_t turns = 0; turns < 2;) {
+        server = server == NULL ? first : server->next;
+        if (server == NULL) {
+            turns++;
+            continue;
+        }
+        if (!weir__conn_is_ready(server->commands))
+            continue;
+        if (server != cluster->not_asked)
+            return server;
+        second_choice = server;
+    }
+    return second_choice;
+}
+
+/* Something waits for news. */
+static bool is_waiting(const struct weir__redis *store)
+{
+    for (const struct weir__place *place = store->moving; place != NULL;
+         place = place->next_moving)
+        if (place->state != WEIR__PLACE_SETTLED)
+            return true;
+    for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
+        for (const struct weir__place *place = store->places[i]; place != NULL;
+             place = place->next)
+            if (!place->server->is_up)
+                return true;
+    return false;
+}
+
+static void on_map(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__cluster *cluster = arg;
+    const struct weir__cluster_map *before = cluster->map;
+
+    cluster->is_asking = false;
+    if (cluster->store->is_closed)
+        return;
+    if (code != WEIR_OK || !take_map(cluster->asked, reply)) {
+        cluster->gap_ms = FAILED_GAP_MS;
+        cluster->wants_map = true;
+    } else {
+        cluster->gap_ms = cluster->map == before ? SAME_GAP_MS : ASK_GAP_MS;
+        cluster->not_asked = NULL;
+        cluster->wants_map = cluster->wants_map || is_waiting(cluster->store);
+    }
+    if (cluster->wants_map)
+        weir__cluster_tick_soon(cluster->store);
+}
+
+static void ask(struct weir__cluster *cluster)
+{
+    struct weir__redis *store = cluster->store;
+    int64_t now_ns = weir__redis_now_ns(store);
+    struct weir__server *server;
+    struct weir__buf bytes = {0};
+
+    if (!cluster->wants_map || cluster->is_asking ||
+        now_ns - cluster->asked_ns < cluster->gap_ms * MS_NS)
+        return;
+    server = next_to_ask(cluster);
+    if (server == NULL)
+        return;
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "CLUSTER");
+    weir__resp_str(&bytes, "SLOTS");
+    cluster->asked = server;
+    cluster->asked_ns = now_ns;
+    cluster->gap_ms = FAILED_GAP_MS;
+    if (weir__conn_send(server->commands, &bytes, NULL, WEIR__SEND_HERE, on_map,
+                        cluster) != WEIR_OK)
+        return;
+    cluster->wants_map = false;
+    cluster->is_asking = true;
+    weir__conn_flush(server->commands);
+}
+
+static void want_map(struct weir__cluster *cluster)
+{
+    if (cluster->map == NULL)
+        return;
+    cluster->wants_map = true;
+    ask(cluster);
+    if (cluster->wants_map)
+        weir__cluster_tick_soon(cluster->store);
+}
+
+/* --- what happens --------------------------------------------------------- */
+
+void weir__cluster_redirected(struct weir__server *server,
+                              const struct weir__redirect *redirect)
+{
+    struct weir__cluster *cluster = server->store->cluster;
+    struct weir__cluster_map *map;
+
+    if (cluster->map == NULL)
+        return;
+    cluster->not_asked = redirect->kind == WEIR__REDIRECT_MOVED ? NULL : server;
+    if (redirect->has_target && server == server->store->servers &&
+        weir__endpoint_equal(&redirect->host, &server->host))
+        server->host = server->store->url.hosts[0]; /* it is another one */
+    if (redirect->kind == WEIR__REDIRECT_MOVED && redirect->has_target &&
+        weir__cluster_map_with(cluster->map, redirect->slot, &redirect->host,
+                               &map) == WEIR_OK) {
+        weir__cluster_map_unref(cluster->map);
+        cluster->map = map;
+    }
+    want_map(cluster);
+}
+
+void weir__cluster_lost(struct weir__server *server)
+{
+    struct weir__redis *store = server->store;
+
+    for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
+        for (struct weir__place *place = store->places[i]; place != NULL;
+             place = place->next)
+            if (place->server == server)
+                weir__place_lost(place);
+    server->store->cluster->not_asked = server;
+    want_map(store->cluster);
+}
+
+/* A node that was away may know less than the others. */
+void weir__cluster_slots(const struct redisReply *reply, void *arg)
+{
+    struct weir__server *server = arg;
+    struct weir__cluster *cluster = server->store->cluster;
+
+    if (cluster->map != NULL)
+        want_map(cluster);
+    else if (reply->type != REDIS_REPLY_ERROR)
+        (void)take_map(server, reply);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__cluster *cluster = timer->data;
+    bool goes_on;
+
+    (void)loop; /* the store's own */
+    (void)events;
+    weir__redis_enter(cluster->store);
+    goes_on = weir__places_tick(cluster->store);
+    ask(cluster);
+    if (goes_on || cluster->wants_map)
+        weir__cluster_tick_soon(cluster->store);
+    weir__redis_leave(cluster->store);
+}
+
+static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct weir__cluster *cluster = timer->data;
+
+    (void)events;
+    want_map(cluster);
+    arm(timer, loop, LOOK_MS);
+}
+
+int weir__cluster_init(struct weir__redis *store)
+{
+    struct weir__cluster *cluster = weir__mem_new(sizeof(*cluster));
+
+    if (cluster == NULL)
+        return WEIR_ENOMEM;
+    cluster->store = store;
+    ev_timer_init(&cluster->timer, on_timer, 0., 0.);
+    ev_timer_init(&cluster->look, on_look, 0., 0.);
+    cluster->timer.data = cluster;
+    cluster->look.data = cluster;
+    store->cluster = cluster;
+    return WEIR_OK;
+}
+
+void weir__cluster_fini(struct weir__redis *store)
+{
+    struct weir__cluster *cluster = store->cluster;
+
+    if (cluster == NULL)
+        return;
+    ev_timer_stop(store->options.loop, &cluster->timer);
+    ev_timer_stop(store->options.loop, &cluster->look);
+    weir__cluster_map_unref(cluster->map);
+    weir__mem_free(cluster);
+    store->cluster = NULL;
+}

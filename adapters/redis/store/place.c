@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/store/place.h"
+
+#include <stdio.h>
+
+#include "adapters/redis/cluster/redirect.h"
+#include "adapters/redis/cluster/slot.h"
+#include "adapters/redis/store/cluster.h"
+#include "adapters/redis/store/store.h"
+#include "core/assert.h"
+#include "core/mem.h"
+
+enum {
+    PROBE_MIN_MS = 20,
+    PROBE_MAX_MS = 100,
+    UNHEARD_MS = 1000, /* of a probe: then it goes to who has the slot now */
+    TELL_MS = 1000,    /* what is held for longer is worth a line */
+    CIRCLE_MS = 100,   /* who is sent on again so soon goes round in one */
+    AGAIN_MS = 60000,  /* repeats are recognised for so long */
+    HELD_MAX = 64 * 1024 * 1024
+};
+
+#define MS_NS INT64_C(1000000)
+
+/* --- places --------------------------------------------------------------- */
+
+static void find(void *arg, struct weir__conn *conn)
+{
+    const struct weir__place *place = arg;
+    const struct weir__server *server =
+        weir__cluster_server(place->store, place->slot);
+
+    if (server == NULL)
+        weir__conn_not_located(conn, WEIR_ECONN, "no server has the slot");
+    else
+        weir__conn_located(conn, server->host.name, server->host.port);
+}
+
+static void forget(void *arg, struct weir__conn *conn)
+{
+    (void)arg; /* nothing is under way */
+    (void)conn;
+}
+
+struct weir__place *weir__place_of_slot(struct weir__redis *store,
+                                        uint16_t slot)
+{
+    struct weir__place **at = &store->places[slot % WEIR__PLACE_BUCKETS];
+
+    while (*at != NULL && (*at)->slot != slot)
+        at = &(*at)->next;
+    if (*at != NULL)
+        return *at;
+    *at = weir__mem_new(sizeof(**at));
+    if (*at == NULL)
+        return NULL;
+    (*at)->store = store;
+    (*at)->slot = slot;
+    (*at)->locator = (struct weir__locator){find, forget, *at, true};
+    (*at)->server = weir__cluster_server(store, slot);
+    if ((*at)->server == NULL) /* whoever it is says where it is */
+        (*at)->server = store->servers;
+    return *at;
+}
+
+struct weir__place *weir__place_of_topic(struct weir__redis *store,
+                                         struct weir_slice topic)
+{
+    return weir__place_of_slot(store, weir__cluster_slot_of_topic(topic));
+}
+
+static struct weir__place *place_of(struct weir__sequence *sequence)
+{
+    return (struct weir__place *)sequence; /* its first member */
+}
+
+static bool is_at_server(const struct weir__place *place)
+{
+    return place->state == WEIR__PLACE_SETTLED;
+}
+
+/* --- holding -------------------------------------------------------------- */
+
+static size_t cost_of(const struct weir__command_list *list)
+{
+    size_t cost = 0;
+
+    for (const struct weir__command *command = list->first; command != NULL;
+         command = command->next)
+        cost += weir__request_cost(command);
+    return cost;
+}
+
+static void withdraw(struct weir__place *place)
+{
+    struct weir__command_list list;
+
+    weir__conn_withdraw(place->server->commands, &place->sequence, &list);
+    place->held_bytes += cost_of(&list);
+    weir__commands_merge(&place->held, &list);
+}
+
+static void enter(struct weir__place *place, enum weir__place_state state)
+{
+    struct weir__redis *store = place->store;
+
+    if (place->state == WEIR__PLACE_SETTLED) {
+        place->since_ns = weir__redis_now_ns(store);
+        place->probe_ms = PROBE_MIN_MS;
+    }
+    if (!place->is_moving) {
+        place->is_moving = true;
+        place->next_moving = store->moving;
+        store->moving = place;
+        weir__cluster_tick_soon(store);
+    }
+    place->sequence.is_watched = true;
+    if (state == WEIR__PLACE_HELD)
+        place->probe_ns = weir__redis_now_ns(store) + place->probe_ms * MS_NS;
+    place->state = state;
+    place->is_open = false;
+    withdraw(place);
+}
+
+static void tell_held(struct weir__place *place)
+{
+    const struct weir__redis *store = place->store;
+    bool is_moving =
+        weir__redirect_read(place->why, &place->server->host).kind !=
+        WEIR__REDIRECT_DOWN;
+    char text[sizeof(place->why) + 96];
+
+    place->is_told = true;
+    (void)snprintf(text, sizeof(text), "slot %u of the cluster %s (%s)",
+                   (unsigned)place->slot,
+                   is_moving ? "moves, and is at no server"
+                             : "is served by no server",
+                   place->why); /* fits */
+    weir__log(store->options.log, WEIR_LEVEL_WARN, "redis: %s", text);
+    if (store->events.held != NULL)
+        store->events.held(text, store->options.arg);
+}
+
+static void tell_settled(struct weir__place *place)
+{
+    if (place->is_told)
+        weir__log(place->store->options.log, WEIR_LEVEL_INFO,
+                  "redis: slot %u of the cluster is served",
+                  (unsigned)place->slot);
+    place->is_told = false;
+}
+
+static void settle(struct weir__place *place, struct weir__server *server)
+{
+    bool is_other = place->server != server;
+
+    WEIR_ASSERT(place->sequence.on_way == 0);
+    place->server = server;
+    place->state = WEIR__PLACE_SETTLED;
+    place->is_open = false;
+    place->sequence.is_watched = false;
+    weir__commands_merge(&place->held, &place->back);
+    place->held_bytes = 0;
+    weir__conn_give(server->commands, &place->held);
+    weir__conn_flush(server->commands);
+    tell_settled(place);
+    weir__link_arrived(place, is_other);
+}
+
+static void move_on(struct weir__place *place)
+{
+    struct weir__server *server =
+        weir__cluster_server(place->store, place->slot);
+
+    WEIR_ASSERT(place->state == WEIR__PLACE_LEAVING);
+    withdraw(place);
+    if (server == NULL) {
+        enter(place, WEIR__PLACE_HELD);
+        return;
+    }
+    place->left_ns = weir__redis_now_ns(place->store);
+    settle(place, server);
+}
+
+void weir__place_leave(struct weir__place *place)
+{
+    if (place->state == WEIR__PLACE_HELD)
+        return; /* the next probe goes there */
+    enter(place, WEIR__PLACE_LEAVING);
+    if (place->sequence.on_way == 0)
+        move_on(place);
+}
+
+void weir__place_lost(struct weir__place *place)
+{
+    WEIR_ASSERT(place->sequence.on_way == 0);
+    if (place->state == WEIR__PLACE_LEAVING)
+        move_on(place);
+}
+
+/* --- what servers say ----------------------------------------------------- */
+
+/* In a circle, or where nobody is told, time has to pass. */
+static bool may_follow(const struct weir__place *place,
+                       const struct weir__redirect *redirect)
+{
+    int64_t ns = weir__redis_now_ns(place->store) - place->left_ns;
+
+    return redirect->kind == WEIR__REDIRECT_MOVED && redirect->has_target &&
+           (place->left_ns == 0 || ns >= CIRCLE_MS * MS_NS);
+}
+
+void weir__place_redirected(struct weir__sequence *sequence,
+                            struct weir__command *command, const char *text,
+                            void *arg)
+{
+    struct weir__place *place = place_of(sequence);
+    struct weir__server *server = arg;
+    struct weir__redirect redirect = weir__redirect_read(text, &server->host);
+
+    WEIR_ASSERT(place->server == server);
+    if (command != NULL) {
+        place->held_bytes += weir__request_cost(command);
+        weir__request_append(&place->back, command);
+    }
+    (void)snprintf(place->why, sizeof(place->why), "%s", text); /* cut */
+    weir__cluster_redirected(server, &redirect);
+    switch (place->state) {
+    case WEIR__PLACE_SETTLED:
+        enter(place, may_follow(place, &redirect) ? WEIR__PLACE_LEAVING
+                                                  : WEIR__PLACE_HELD);
+        break;
+    case WEIR__PLACE_PROBING:
+        place->probe_ms *= 2;
+        if (place->probe_ms > PROBE_MAX_MS)
+            place->probe_ms = PROBE_MAX_MS;
+        enter(place, WEIR__PLACE_HELD);
+        break;
+    case WEIR__PLACE_LEAVING:
+    case WEIR__PLACE_HELD:
+        break;
+    }
+}
+
+void weir__place_drained(struct weir__sequence *sequence, void *arg)
+{
+    struct weir__place *place = place_of(sequence);
+
+    (void)arg; /* its server */
+    if (place->state == WEIR__PLACE_LEAVING)
+        move_on(place);
+    else if (place->state == WEIR__PLACE_PROBING)
+        settle(place, place->server);
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+/* With the oldest; where there is none the next one that is sent is the
+ * probe. */
+static void probe(struct weir__place *place)
+{
+    struct weir__server *server =
+        weir__cluster_server(place->store, place->slot);
+    struct weir__command_list first = {0};
+    struct weir__command *command;
+
+    weir__commands_merge(&place->held, &place->back);
+    if (server == NULL && place->held.first != NULL)
+        return;
+    if (server != NULL)
+        place->server = server;
+    place->probe_ns = weir__redis_now_ns(place->store);
+    place->state = WEIR__PLACE_PROBING;
+    place->is_open = place->held.first == NULL;
+    if (place->is_open) {
+        weir__link_wake(place);
+        return;
+    }
+    command = weir__request_take(&place->held);
+    place->held_bytes -= weir__request_cost(command);
+    weir__request_append(&first, command);
+    weir__conn_give(place->server->commands, &first);
+    weir__conn_flush(place->server->commands);
+}
+
+static int64_t patience_ms(const struct weir__redis *store)
+{
+    return store->options.wait_ms != 0 ? store->options.wait_ms
+                                       : WEIR__CLUSTER_WAIT_MS;
+}
+
+/* What waited too long; the oldest are first. */
+static void give_up(struct weir__place *place)
+{
+    int64_t now_ms = weir__redis_now_ns(place->store) / MS_NS;
+    int64_t wait_ms = patience_ms(place->store);
+
+    weir__commands_merge(&place->held, &place->back);
+    while (place->held.first != NULL) {
+        struct weir__command *command = place->held.first;
+        bool is_old =
+            command->may_have_run && now_ms - command->first_ms > AGAIN_MS;
+
+        if (!is_old && now_ms - command->queued_ms <= wait_ms)
+            return;
+        (void)weir__request_take(&place->held);
+        place->held_bytes -= weir__request_cost(command);
+        weir__conn_fail(place->server->commands, command,
+                        command->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN);
+    }
+}
+
+/* Nobody asks, or who was asked is away. */
+static void end_probe(struct weir__place *place)
+{
+    if (!place->is_open) {
+        enter(place, WEIR__PLACE_HELD);
+        return;
+    }
+    place->is_told = false;
+    settle(place, place->server);
+}
+
+static void tick(struct weir__place *place)
+{
+    int64_t now_ns = weir__redis_now_ns(place->store);
+
+    if (!place->is_told && place->state != WEIR__PLACE_LEAVING &&
+        place->why[0] != '\0' && now_ns - place->since_ns >= TELL_MS * MS_NS)
+        tell_held(place);
+    give_up(place);
+    if (place->sequence.on_way > 0)
+        return;
+    if (place->state == WEIR__PLACE_HELD && now_ns >= place->probe_ns)
+        probe(place);
+    else if (place->state == WEIR__PLACE_PROBING &&
+             now_ns - place->probe_ns >= UNHEARD_MS * MS_NS)
+        end_probe(place);
+}
+
+bool weir__places_tick(struct weir__redis *store)
+{
+    struct weir__place **at = &store->moving;
+
+    while (*at != NULL) {
+        struct weir__place *place = *at;
+
+        if (!is_at_server(place))
+            tick(place);
+        if (is_at_server(place)) {
+            place->is_moving = false;
+            *at = place->next_moving;
+        } else {
+            at = &place->next_moving;
+        }
+    }
+    return store->moving != NULL;
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+static int hold(struct weir__place *place, const struct weir__sending *sending)
+{
+    struct weir__command *command;
+    int rc = WEIR_OK;
+
+    if ((sending->flags & WEIR__SEND_HERE) != 0)
+        rc = WEIR_ECONN;
+    else if (place->held_bytes > HELD_MAX)
+        rc = WEIR_EFULL;
+    if (rc != WEIR_OK) {
+        weir__buf_fini(sending->bytes);
+        return rc;
+    }
+    rc = weir__conn_make(place->server->commands, &place->sequence, sending,
+                         &command);
+    if (rc != WEIR_OK)
+        return rc;
+    place->held_bytes += weir__request_cost(command);
+    weir__request_append(&place->held, command);
+    return WEIR_OK;
+}
+
+int weir__place_command(struct weir__place *place, struct weir__buf *bytes,
+                        const struct weir__script *script, unsigned flags,
+                        weir__reply_fn fn, void *arg)
+{
+    const struct weir__sending sending = {bytes, script, flags, fn, arg};
+
+    if (!is_at_server(place) && !place->is_open)
+        return hold(place, &sending);
+    place->is_open = false;
+    place->server->is_dirty = true;
+    return weir__conn_send_in(place->server->commands, &place->sequence,
+                              &sending);
+}
+
+void weir__place_flush(struct weir__place *place)
+{
+    weir__conn_flush(place->server->commands);
+}
+
+size_t weir__place_queued(const struct weir__place *place)
+{
+    return weir__conn_queued(place->server->commands) + place->held_bytes;
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+void weir__places_release(struct weir__redis *store)
+{
+    while (store->moving != NULL) {
+        struct weir__place *place = store->moving;
+
+        store->moving = place->next_moving;
+        weir__commands_merge(&place->held, &place->back);
+        weir__conn_give(place->server->commands, &place->held);
+        place->state = WEIR__PLACE_SETTLED;
+        place->sequence.is_watched = false;
+        place->is_moving = false;
+    }
+}
+
+void weir__places_fini(struct weir__redis *store)
+{
+    for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
+        while (store->places[i] != NULL) {
+            struct weir__place *place = store->places[i];
+
+            store->places[i] = place->next;
+            WEIR_ASSERT(place->sequence.on_way == 0);
+            weir__mem_free(place);
+        }
+}
