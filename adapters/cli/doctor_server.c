@@ -266,24 +266,18 @@ static void check_replication(struct weir__doctor *doctor,
 static void check_cluster(struct weir__doctor *doctor,
                           const struct weir__facts *facts)
 {
-    static const char advice[] = "weir needs one server for all: give another "
-                                 "address, or this node all slots";
-
     if (weir__info_number(facts->info, "cluster_enabled") == 0)
         weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
                           "no node of a cluster");
-    else if (facts->slots == ALL_SLOTS)
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
-                          "a node of a Redis Cluster, with all slots");
     else if (facts->slots < 0)
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING, advice,
-                          "the server is a node of a Redis Cluster and does "
-                          "not tell which slots it has");
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING,
+                          "allow CLUSTER NODES to see its slots here",
+                          "a node of a cluster that does not tell which slots "
+                          "it has");
     else
-        weir__doctor_note(
-            doctor, "cluster", WEIR__HEALTH_FAILED, advice,
-            "the server is a node of a Redis Cluster and has %ld of %d slots",
-            facts->slots, ALL_SLOTS);
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
+                          "a node of a cluster, with %ld of %d slots",
+                          facts->slots, ALL_SLOTS);
 }
 
 void weir__doctor_essentials(struct weir__doctor *doctor,

@@ -22,11 +22,6 @@ static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
 
         if (finding->health == WEIR__HEALTH_OK)
             continue;
-        if (finding->health == WEIR__HEALTH_FAILED &&
-            strcmp(finding->check, "cluster") == 0) {
-            weir__complain("%s; %s", finding->text, finding->advice);
-            return WEIR__EXIT_USAGE;
-        }
         if (finding->health == WEIR__HEALTH_FAILED && !may_evict &&
             strcmp(finding->check, "eviction") == 0) {
             weir__complain("%s; %s, or give --allow-eviction", finding->text,
