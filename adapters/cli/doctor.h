@@ -97,9 +97,10 @@ void weir__doctor_plugins(struct weir__doctor *doctor,
 /* --- gate.c: what weir run asks of a server before it serves -------------- */
 
 /* Look at the server that `client` is connected to. Refused, with a sentence,
- * are one that evicts (unless `may_evict`) and one that lets us run no
- * script. Named in the log are an old one, a replica, one that keeps nothing on
- * disk, one that does not tell, and missing rights. WEIR__EXIT_NONE, or what to exit with. BLOCKS. */
+ * are one that evicts (unless `may_evict`) and one that lets us run no script.
+ * Named in the log are an old one, a replica, one that keeps nothing on disk,
+ * one that does not tell, and missing rights. WEIR__EXIT_NONE, or what to exit
+ * with. BLOCKS. */
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
                            const struct weir__log *log);
 
