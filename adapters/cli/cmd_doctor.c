@@ -78,7 +78,7 @@ static enum weir__exit note_unreached(struct weir__doctor *doctor,
     weir__doctor_note(
         doctor, "connection", WEIR__HEALTH_FAILED,
         rc == WEIR_ESERVER     ? "give user and password in the address"
-        : rc == WEIR_ENOTFOUND ? "give the name that they have for it"
+        : rc == WEIR_ENOTFOUND ? "give another address"
                                : "start the server, or give --redis URL",
         "%s: %s%s", client->shown,
         rc == WEIR_ESERVER ? "we are turned away: " : "", why);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "adapters/redis/await.h"
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/conn/tls.h"
 #include "adapters/redis/monotonic.h"
@@ -238,11 +239,17 @@ static int choose_db(struct weir__probe *probe,
 {
     char db[16];
     const char *words[] = {"SELECT", db, NULL};
+    struct weir_error why = {0};
+    int rc;
 
     if (url->db == 0)
         return WEIR_OK;
     (void)snprintf(db, sizeof(db), "%u", (unsigned)url->db); /* fits */
-    return demand(probe, words, err);
+    rc = demand(probe, words, &why);
+    if (rc == WEIR_ESERVER && weir__error_is_no_database(why.text))
+        return weir__error_set(err, WEIR_ENOTFOUND, WEIR__ERROR_NO_DATABASE,
+                               (unsigned)url->db);
+    return rc == WEIR_OK ? rc : weir__error_set(err, rc, "%s", why.text);
 }
 
 /* Without a password where one is needed, everything else is refused, too.
@@ -382,7 +389,7 @@ int weir__probe_locate(const struct weir__redis_url *url,
     }
     rc = find_primary(url, &host, err);
     if (rc == WEIR_OK)
-        weir__redis_url_of_primary(url, &host, ret_url);
+        weir__redis_url_of_server(url, &host, ret_url);
     return rc;
 }
 
@@ -404,6 +411,29 @@ static int open_primary(const struct weir__redis_url *url, int limit_ms,
     return rc;
 }
 
+/* Nodes of a cluster in turn; each has a reason of its own. */
+static int open_any(const struct weir__redis_url *url, int limit_ms,
+                    struct weir__probe **ret_probe, struct weir_error *err)
+{
+    struct weir_error whys = {0};
+
+    for (size_t i = 0; i < url->host_count; i++) {
+        const struct weir__redis_host *host = &url->hosts[i];
+        struct weir_error why = {0}, before = whys;
+        struct weir__redis_url own;
+        int rc;
+
+        weir__redis_url_of_server(url, host, &own);
+        rc = open_server(&own, limit_ms, ret_probe, &why);
+        if (rc == WEIR_OK)
+            return rc;
+        (void)weir__error_set(&whys, rc, "%s%s%s port %u: %s", before.text,
+                              i > 0 ? "; " : "", host->name,
+                              (unsigned)host->port, why.text);
+    }
+    return weir__error_set(err, whys.code, "%s", whys.text);
+}
+
 int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err)
 {
@@ -411,6 +441,8 @@ int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
     bool is_replica;
     int rc;
 
+    if (!url->is_sentinel && url->host_count > 1)
+        return open_any(url, limit_ms, ret_probe, err);
     if (!url->is_sentinel)
         return open_server(url, limit_ms, ret_probe, err);
     rc = open_primary(url, limit_ms, ret_probe, &is_replica, err);

@@ -15,9 +15,11 @@ struct redisReply;
 struct weir__probe;
 
 /* Connect, log in, choose the database. WEIR_ECONN; WEIR_ESERVER when the
- * server turned us away; WEIR_ENOMEM. `err` holds the reason alone. Where the
- * address has sentinels, these are asked first, 300 ms each, and the server is
- * the primary that they name; WEIR_ENOTFOUND: they know none of that name. */
+ * server turned us away; WEIR_ENOTFOUND: a cluster has no such database;
+ * WEIR_ENOMEM. `err` holds the reason alone. Of several hosts it is the first
+ * one that answers, each has `limit_ms`. Where the address has sentinels, these
+ * are asked first, 300 ms each, and the server is the primary that they name;
+ * WEIR_ENOTFOUND: they know none of that name. */
 int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err);
 

@@ -265,17 +265,6 @@ int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
     return rc;
 }
 
-/* What is part of the grammar and cannot be used. */
-static int refuse_unbuilt(const struct weir__redis_url *url,
-                          struct weir_error *err)
-{
-    if (url->host_count > 1 && !url->is_sentinel)
-        return refuse("several hosts are a cluster, which this version cannot "
-                      "use; give one",
-                      err);
-    return WEIR_OK;
-}
-
 /* Whether there is TLS, and what is in its files. */
 static int check_tls(const struct weir__redis_url *url, struct weir_error *err)
 {
@@ -292,8 +281,6 @@ int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
     struct weir__redis_url url;
     int rc = weir__redis_url_read(text, &url, err);
 
-    if (rc == WEIR_OK)
-        rc = refuse_unbuilt(&url, err);
     if (rc == WEIR_OK)
         rc = check_tls(&url, err);
     if (rc == WEIR_OK)

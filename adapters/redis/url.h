@@ -4,7 +4,8 @@
 
 /* Server addresses:
  *
- *   redis://[user:pass@]host[:port][,host[:port]]...[/db]
+ *   redis://[user:pass@]host[:port][/db]
+ *   redis://[user:pass@]host[:port],host[:port]...    nodes of a cluster
  *   redis+sentinel://[user:pass@]host[:port][,host[:port]].../NAME[/db]
  *   rediss://  rediss+sentinel://    the same with TLS
  *   unix:///path.sock
@@ -65,8 +66,7 @@ struct weir__redis_url {
 int weir__redis_url_parse(const char *text, struct weir__redis_url *ret_url,
                           struct weir_error *err);
 
-/* The same for every address of the grammar, also one that this build cannot
- * use. */
+/* The same without a look at what TLS needs, which this build may not have. */
 int weir__redis_url_read(const char *text, struct weir__redis_url *ret_url,
                          struct weir_error *err);
 
@@ -82,14 +82,14 @@ int weir__redis_url_password(const struct weir__redis_url *url,
  * is left of its bytes is 0. */
 void weir__redis_url_hide(char *text);
 
-/* From the address of a service of sentinels to that of one of them, and to
- * that of the server that they named; it has `host` alone. */
+/* From the address of a service of sentinels to that of one of them, and from
+ * any to that of one of its servers; it has `host` alone. */
 void weir__redis_url_of_sentinel(const struct weir__redis_url *url,
                                  const struct weir__redis_host *host,
                                  struct weir__redis_url *ret_url);
-void weir__redis_url_of_primary(const struct weir__redis_url *url,
-                                const struct weir__redis_host *host,
-                                struct weir__redis_url *ret_url);
+void weir__redis_url_of_server(const struct weir__redis_url *url,
+                               const struct weir__redis_host *host,
+                               struct weir__redis_url *ret_url);
 
 /* A server as a sentinel names it. False: there can be none. */
 bool weir__redis_host_read(struct weir_slice name, struct weir_slice port,

@@ -4,7 +4,7 @@
 #include "adapters/redis/url.h"
 #include "core/assert.h"
 
-/* From the address of a service of sentinels to those of servers. */
+/* From one address to that of one server. */
 
 /* What only data servers are told, or only sentinels. */
 static void clear_login(struct weir__redis_url *url)
@@ -32,11 +32,10 @@ void weir__redis_url_of_sentinel(const struct weir__redis_url *url,
     ret_url->db = 0;
 }
 
-void weir__redis_url_of_primary(const struct weir__redis_url *url,
-                                const struct weir__redis_host *host,
-                                struct weir__redis_url *ret_url)
+void weir__redis_url_of_server(const struct weir__redis_url *url,
+                               const struct weir__redis_host *host,
+                               struct weir__redis_url *ret_url)
 {
-    WEIR_ASSERT(url->is_sentinel);
     *ret_url = *url;
     clear_login(ret_url);
     ret_url->hosts[0] = *host;

@@ -133,9 +133,7 @@ def an_ipv6_address_stands_in_brackets(place):
 
 
 @test
-def several_hosts_need_a_cluster(place):
-    place.weir("add", "t", "--redis", "redis://a,b").expect_complaint(
-        2, "--redis: several hosts are a cluster")
+def several_hosts_have_no_database(place):
     place.weir("add", "t", "--redis", "redis://a,b/1").expect_complaint(
         2, "--redis: several hosts are a cluster, which has no databases")
 

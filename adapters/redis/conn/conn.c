@@ -134,6 +134,12 @@ void weir__conn_flush(struct weir__conn *conn)
     weir__conn_leave(conn);
 }
 
+void weir__conn_set_wait(struct weir__conn *conn, int64_t wait_ms)
+{
+    WEIR_ASSERT(wait_ms > 0);
+    conn->options.wait_ms = wait_ms;
+}
+
 size_t weir__conn_queued(const struct weir__conn *conn)
 {
     return conn->queued_bytes;

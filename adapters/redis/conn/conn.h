@@ -127,8 +127,9 @@ struct weir__conn_options {
                                  const struct redisReply *reply,
                                  size_t elements);
     /* WEIR_OK when READY was reached; otherwise lost or not reached, with a
-     * sentence: WEIR_ESERVER when the server turned us away, else WEIR_ECONN or
-     * what the locator said.
+     * sentence: WEIR_ESERVER when the server turned us away, WEIR_ENOTFOUND
+     * when it can be of no use with this address, else WEIR_ECONN or what the
+     * locator said.
      * Never runs inside a call into this module. May be NULL. */
     void (*on_state)(int code, const char *text, void *arg);
     /* MOVED, ASK, TRYAGAIN or CLUSTERDOWN answered a command of a sequence (see
@@ -141,9 +142,10 @@ struct weir__conn_options {
                         void *arg);
     /* Nothing of a sequence that is watched is on its way any more. */
     void (*on_drained)(struct weir__sequence *sequence, void *arg);
-    /* The answer to CLUSTER SLOTS, which the handshake asks, maybe an error.
-     * NULL: it does not. */
-    void (*on_slots)(const struct redisReply *reply, void *arg);
+    /* The answer to CLUSTER SLOTS, which the handshake asks, maybe an error;
+     * tells NULL, or what the server is that is of no use (on_state gets
+     * WEIR_ENOTFOUND then). NULL: it does not ask. */
+    const char *(*on_slots)(const struct redisReply *reply, void *arg);
     /* A message on `channel`. May be NULL. */
     void (*on_message)(struct weir_slice payload, void *arg);
     void *arg;
@@ -169,6 +171,9 @@ void weir__conn_not_located(struct weir__conn *conn, int code, const char *why);
  * without reading what it still says, and find the server at once, also where a
  * back-off is under way. Safe inside any callback. */
 void weir__conn_abandon(struct weir__conn *conn, const char *why);
+
+/* From now on a command may wait so long while there is no connection. */
+void weir__conn_set_wait(struct weir__conn *conn, int64_t wait_ms);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
 

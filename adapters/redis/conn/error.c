@@ -78,6 +78,11 @@ bool weir__error_is_cross_slot(const char *text)
     return strncmp(text, "CROSSSLOT", 9) == 0;
 }
 
+bool weir__error_is_no_database(const char *text)
+{
+    return strncmp(text, "ERR SELECT is not allowed in cluster mode", 41) == 0;
+}
+
 enum weir__error_class weir__error_classify(const char *text)
 {
     enum weir__error_class class = class_of_code(weir__error_core(text));

@@ -24,6 +24,10 @@ enum weir__error_class weir__error_classify(const char *text);
 /* A mistake that only a node of a cluster minds: keys in two of its slots. */
 bool weir__error_is_cross_slot(const char *text);
 
+/* The answer of a node of a cluster to SELECT. */
+bool weir__error_is_no_database(const char *text);
+#define WEIR__ERROR_NO_DATABASE "a cluster has no database %u, but 0 alone"
+
 /* The text from its own code on, where a script's error is around it. */
 const char *weir__error_core(const char *text);
 

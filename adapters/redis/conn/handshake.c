@@ -81,12 +81,32 @@ static void on_optional_step(redisAsyncContext *context, void *answer,
 static void on_slots(redisAsyncContext *context, void *answer, void *arg)
 {
     struct weir__conn *conn = weir__conn_of(arg);
+    const char *what;
 
     (void)context; /* the connection's own */
     if (!weir__conn_take_reply(conn, answer))
         return;
-    conn->options.on_slots(answer, conn->options.arg);
-    book(conn);
+    what = conn->options.on_slots(answer, conn->options.arg);
+    if (what == NULL)
+        book(conn);
+    else
+        weir__conn_note_lost(conn, WEIR_ENOTFOUND, "%s port %u is %s",
+                             conn->host, conn->port, what);
+}
+
+/* Nodes of a cluster have one. */
+static void on_database(redisAsyncContext *context, void *answer, void *arg)
+{
+    struct weir__conn *conn = weir__conn_of(arg);
+    const redisReply *reply = answer;
+
+    if (reply != NULL && reply->type == REDIS_REPLY_ERROR &&
+        weir__error_is_no_database(reply->str) &&
+        weir__conn_take_reply(conn, reply))
+        weir__conn_note_lost(conn, WEIR_ENOTFOUND, WEIR__ERROR_NO_DATABASE,
+                             conn->options.url->db);
+    else
+        on_step(context, answer, arg);
 }
 
 /* Confirmation of the subscription, then every message. hiredis gives it no
@@ -154,7 +174,7 @@ static void send_database(struct weir__conn *conn)
     const char *words[] = {"SELECT", db, NULL};
 
     (void)snprintf(db, sizeof(db), "%u", conn->options.url->db); /* fits */
-    send_words(conn, words, on_step);
+    send_words(conn, words, on_database);
 }
 
 static void send_name(struct weir__conn *conn)

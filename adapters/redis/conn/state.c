@@ -53,9 +53,20 @@ void weir__conn_stop_timers(struct weir__conn *conn)
     ev_timer_stop(conn->options.loop, &conn->watch);
 }
 
+/* Of a node of a cluster its own, as far as it was found. */
 static void print_url(const struct weir__conn *conn, char text[URL_TEXT_MAX])
 {
-    weir__redis_url_print(conn->options.url, text, URL_TEXT_MAX);
+    const struct weir__locator *locator = conn->options.locator;
+    struct weir__redis_host host = {.port = conn->port};
+    struct weir__redis_url own;
+
+    if (locator == NULL || !locator->is_plain || conn->host[0] == '\0') {
+        weir__redis_url_print(conn->options.url, text, URL_TEXT_MAX);
+        return;
+    }
+    memcpy(host.name, conn->host, sizeof(host.name));
+    weir__redis_url_of_server(conn->options.url, &host, &own);
+    weir__redis_url_print(&own, text, URL_TEXT_MAX);
 }
 
 /* --- what hiredis calls: these only note, its context is not to be touched  */

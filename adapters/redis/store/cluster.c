@@ -6,6 +6,7 @@
 
 #include "adapters/redis/cluster/endpoint.h"
 #include "adapters/redis/cluster/map.h"
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -23,6 +24,8 @@ enum {
 struct weir__cluster {
     struct weir__redis *store;
     struct weir__cluster_map *map; /* NULL: it is no cluster */
+    size_t seed;  /* host of the url where the first server is */
+    size_t tried; /* the last one that another server tried */
     bool wants_map;
     bool is_asking;
     struct weir__server *not_asked; /* not this one, if there is another */
@@ -50,6 +53,21 @@ static struct weir__server *server_at(struct weir__redis *store,
     if (*at != NULL)
         return *at;
     return weir__link_open(store, host) == WEIR_OK ? *at : NULL;
+}
+
+static const struct weir__redis_host *
+seed_of(const struct weir__cluster *cluster)
+{
+    return &cluster->store->url.hosts[cluster->seed];
+}
+
+/* The first one's own name for itself may be of no use. */
+const struct weir__redis_host *
+weir__cluster_host_of(const struct weir__server *server)
+{
+    const struct weir__redis *store = server->store;
+
+    return server == store->servers ? seed_of(store->cluster) : &server->host;
 }
 
 struct weir__server *weir__cluster_server(struct weir__redis *store,
@@ -126,6 +144,16 @@ static void name_lone(struct weir__cluster *cluster,
         cluster->store->servers->host = weir__cluster_map_node(map, 0)->host;
 }
 
+/* It is a cluster. */
+static void begin(struct weir__cluster *cluster)
+{
+    const struct weir__redis *store = cluster->store;
+
+    arm(&cluster->look, store->options.loop, LOOK_MS);
+    if (store->options.wait_ms == 0)
+        weir__conn_set_wait(store->servers->commands, WEIR__CLUSTER_WAIT_MS);
+}
+
 /* False: it was none. */
 static bool take_map(struct weir__server *server,
                      const struct redisReply *reply)
@@ -142,7 +170,7 @@ static bool take_map(struct weir__server *server,
     }
     name_lone(cluster, map);
     if (cluster->map == NULL)
-        arm(&cluster->look, server->store->options.loop, LOOK_MS);
+        begin(cluster);
     apply(cluster, map);
     return true;
 }
@@ -205,6 +233,18 @@ static void on_map(int code, const struct redisReply *reply, void *arg)
         weir__cluster_tick_soon(cluster->store);
 }
 
+/* Nobody who is known answers: the hosts that were given may know others. */
+static void try_seed(struct weir__cluster *cluster)
+{
+    const struct weir__redis_url *url = &cluster->store->url;
+
+    cluster->asked_ns = weir__redis_now_ns(cluster->store);
+    cluster->gap_ms = FAILED_GAP_MS;
+    cluster->tried = (cluster->tried + 1) % url->host_count;
+    if (cluster->tried != cluster->seed) /* where the first server is */
+        (void)server_at(cluster->store, &url->hosts[cluster->tried]);
+}
+
 static void ask(struct weir__cluster *cluster)
 {
     struct weir__redis *store = cluster->store;
@@ -216,8 +256,10 @@ static void ask(struct weir__cluster *cluster)
         now_ns - cluster->asked_ns < cluster->gap_ms * MS_NS)
         return;
     server = next_to_ask(cluster);
-    if (server == NULL)
+    if (server == NULL) {
+        try_seed(cluster);
         return;
+    }
     weir__resp_command(&bytes, 2);
     weir__resp_str(&bytes, "CLUSTER");
     weir__resp_str(&bytes, "SLOTS");
@@ -255,7 +297,7 @@ void weir__cluster_redirected(struct weir__server *server,
     cluster->not_asked = redirect->kind == WEIR__REDIRECT_MOVED ? NULL : server;
     if (redirect->has_target && server == server->store->servers &&
         weir__endpoint_equal(&redirect->host, &server->host))
-        server->host = server->store->url.hosts[0]; /* it is another one */
+        server->host = *seed_of(cluster); /* it is another one */
     if (redirect->kind == WEIR__REDIRECT_MOVED && redirect->has_target &&
         weir__cluster_map_with(cluster->map, redirect->slot, &redirect->host,
                                &map) == WEIR_OK) {
@@ -265,10 +307,21 @@ void weir__cluster_redirected(struct weir__server *server,
     want_map(cluster);
 }
 
+/* Before there is a map the first server is whichever of them answers. */
+static void try_next_seed(struct weir__cluster *cluster)
+{
+    const struct weir__redis *store = cluster->store;
+
+    cluster->seed = (cluster->seed + 1) % store->url.host_count;
+    store->servers->host = *seed_of(cluster);
+}
+
 void weir__cluster_lost(struct weir__server *server)
 {
     struct weir__redis *store = server->store;
 
+    if (store->cluster->map == NULL && !store->url.is_sentinel)
+        try_next_seed(store->cluster);
     for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
         for (struct weir__place *place = store->places[i]; place != NULL;
              place = place->next)
@@ -279,7 +332,7 @@ void weir__cluster_lost(struct weir__server *server)
 }
 
 /* A node that was away may know less than the others. */
-void weir__cluster_slots(const struct redisReply *reply, void *arg)
+const char *weir__cluster_slots(const struct redisReply *reply, void *arg)
 {
     struct weir__server *server = arg;
     struct weir__cluster *cluster = server->store->cluster;
@@ -288,6 +341,10 @@ void weir__cluster_slots(const struct redisReply *reply, void *arg)
         want_map(cluster);
     else if (reply->type != REDIS_REPLY_ERROR)
         (void)take_map(server, reply);
+    else if (server->store->url.host_count > 1 &&
+             weir__error_classify(reply->str) != WEIR__ERROR_DENIED)
+        return "no node of a cluster, and several hosts have to be: give one";
+    return NULL;
 }
 
 /* --- life ----------------------------------------------------------------- */

@@ -7,7 +7,9 @@
  * for anew where a server names another one, where one is lost, and each
  * minute: one question at a time, 100 ms apart, 1 s where there was no answer,
  * of whichever server answers. The address that was given stays connected: it
- * is there to be asked when all others are gone. */
+ * is there to be asked when all others are gone. Where it has several hosts
+ * they are tried in turn until one tells the map, and again when no server that
+ * is known answers. */
 
 #include "adapters/redis/cluster/redirect.h"
 #include "adapters/redis/store/place.h"
@@ -17,6 +19,10 @@ enum { WEIR__CLUSTER_WAIT_MS = 30000 }; /* a failover may take that long */
 /* WEIR_ENOMEM. The first server exists, and is not connected to. */
 int weir__cluster_init(struct weir__redis *store);
 void weir__cluster_fini(struct weir__redis *store);
+
+/* Where to connect to. */
+const struct weir__redis_host *
+weir__cluster_host_of(const struct weir__server *server);
 
 /* Who has the slot, as far as is known; connected to now if it was not. NULL:
  * nobody, or out of memory. */
@@ -34,7 +40,7 @@ void weir__cluster_redirected(struct weir__server *server,
 void weir__cluster_lost(struct weir__server *server);
 
 /* What the handshake was told: `on_slots` of the connections. */
-void weir__cluster_slots(const struct redisReply *reply, void *arg);
+const char *weir__cluster_slots(const struct redisReply *reply, void *arg);
 
 /* Places are not settled: look at them every 20 ms. */
 void weir__cluster_tick_soon(struct weir__redis *store);

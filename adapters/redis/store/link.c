@@ -14,6 +14,8 @@
 
 /* The store's connections, and what becomes different with each new one. */
 
+enum { SEED_MS = 1000 }; /* for one of several hosts */
+
 #define REGISTER_NS INT64_C(600000000000) /* somebody may have removed it */
 
 /* --- names of packs ----------------------------------------------------- */
@@ -238,11 +240,17 @@ static bool may_be_cluster(const struct weir__redis *store)
     return !store->url.is_sentinel && !store->url.is_unix;
 }
 
+/* Several nodes of a cluster were named, each of which may be away. */
+static bool has_seeds(const struct weir__redis *store)
+{
+    return !store->url.is_sentinel && store->url.host_count > 1;
+}
+
 static void find(void *arg, struct weir__conn *conn)
 {
-    const struct weir__server *server = arg;
+    const struct weir__redis_host *host = weir__cluster_host_of(arg);
 
-    weir__conn_located(conn, server->host.name, server->host.port);
+    weir__conn_located(conn, host->name, host->port);
 }
 
 static void forget(void *arg, struct weir__conn *conn)
@@ -251,8 +259,19 @@ static void forget(void *arg, struct weir__conn *conn)
     (void)conn;
 }
 
-/* Of any connection. The first server is where the address says, or its
- * sentinels. */
+/* Sentinels name one primary, and of other addresses the first server is at
+ * their only host, but for a cluster's. */
+static const struct weir__locator *locator_of(const struct weir__server *server)
+{
+    const struct weir__redis *store = server->store;
+
+    if (store->sentinels != NULL)
+        return store->locator;
+    return server == store->servers && !has_seeds(store) ? NULL
+                                                         : &server->locator;
+}
+
+/* Of any connection. */
 static void fill_in(struct weir__server *server,
                     struct weir__conn_options *conn)
 {
@@ -262,8 +281,7 @@ static void fill_in(struct weir__server *server,
     conn->loop = options->loop;
     conn->url = &store->url;
     if (conn->locator == NULL)
-        conn->locator =
-            server == store->servers ? store->locator : &server->locator;
+        conn->locator = locator_of(server);
     if (conn->name == NULL)
         conn->name = store->worker;
     if (conn->wait_ms == 0)
@@ -286,6 +304,8 @@ static int open_commands(struct weir__server *server)
 
     if (may_be_cluster(store))
         conn.on_slots = weir__cluster_slots;
+    if (has_seeds(store))
+        conn.connect_ms = SEED_MS;
     if (!store->url.is_sentinel) {
         conn.on_redirect = weir__place_redirected;
         conn.on_drained = weir__place_drained;
@@ -501,5 +521,7 @@ int weir__redis_connect(struct weir__redis *store)
     store->locator = weir__sentinels_locator(store->sentinels);
     if (rc == WEIR_OK)
         rc = open_commands(store->servers);
-    return rc == WEIR_OK ? open_wakes(store->servers) : rc;
+    if (rc != WEIR_OK || has_seeds(store))
+        return rc; /* which of them it is is not known yet */
+    return open_wakes(store->servers);
 }

@@ -33,7 +33,8 @@ static void find(void *arg, struct weir__conn *conn)
     if (server == NULL)
         weir__conn_not_located(conn, WEIR_ECONN, "no server has the slot");
     else
-        weir__conn_located(conn, server->host.name, server->host.port);
+        weir__conn_located(conn, weir__cluster_host_of(server)->name,
+                           weir__cluster_host_of(server)->port);
 }
 
 static void forget(void *arg, struct weir__conn *conn)

@@ -39,9 +39,10 @@ struct weir_reactor;
 
 struct weir_options {
     struct ev_loop *loop; /* kept until weir_reactor_free; required */
-    /* redis://[user:pass@]host[:port][/db], unix:///path.sock[?db=N], or that
-     * of sentinels, with TLS or without, and parameters: docs/configuration.md,
-     * "Addresses"; copied; required. */
+    /* redis://[user:pass@]host[:port][/db], unix:///path.sock[?db=N], nodes of
+     * a cluster, as in redis://a,b:7000,c, or that of sentinels, with TLS or
+     * without, and parameters: docs/configuration.md, "Addresses"; copied;
+     * required. */
     const char *redis_url;
     /* Names this worker on the server, [A-Za-z0-9._-]{1,40}; copied; NULL: made
      * from host name, pid and a random number. */
@@ -56,8 +57,9 @@ struct weir_options {
     int64_t request_timeout_ms; /* 1 to 86,400,000, or 0: 10,000 */
     /* The connection came up (code WEIR_OK) or went down or could not be made
      * (WEIR_ECONN, WEIR_ESERVER when the server turned us away, WEIR_ENOTFOUND
-     * when no sentinel knows the name of the primary); `text` is for a person.
-     * May be NULL. Reconnecting goes on by itself either way. */
+     * when no sentinel knows the name of the primary, a cluster has no such
+     * database, or several hosts are no cluster); `text` is for a person. May
+     * be NULL. Reconnecting goes on by itself either way. */
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     /* Log a warning, one a second at most, when a handler held the loop for
