@@ -368,7 +368,8 @@ TEST(tokens_grow_above_what_a_worker_was_given)
 /* Of a replica, too: rights are not copied. */
 static void forbid_identity(struct redis_proc *redis)
 {
-    EXPECT_STR("OK", redis_text(redis, "ACL SETUSER default -info -client|id"));
+    EXPECT_STR("OK", redis_text(redis, "ACL SETUSER default -info -client "
+                                       "+client|setname"));
 }
 
 /* Leases end when they are over. */
