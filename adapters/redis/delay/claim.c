@@ -228,14 +228,24 @@ static size_t most_nodes(const struct weir__delay_topic *topic)
                                          : most;
 }
 
+/* A write that changes nothing, and is taken where others are. */
+static void send_probe(struct claim_request *claim)
+{
+    const struct weir__store_topic *topic = &claim->topic->base;
+    struct weir__buf bytes = {0};
+
+    weir__prefix_command(&bytes, &topic->prefix, 4, "SETRANGE", "probe");
+    weir__resp_str(&bytes, "0");
+    weir__resp_str(&bytes, "");
+    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_HERE,
+                     &claim->request);
+}
+
 /* What goes out in place of a claim that has to wait, if it has to. */
 static bool send_instead(struct claim_request *claim)
 {
-    struct weir__redis *base = claim->topic->base.store;
-
     if (claim->go == WEIR__CLAIM_PROBE)
-        weir__redis_register_for(base, claim->topic->base.name,
-                                 &claim->request);
+        send_probe(claim);
     else if (claim->go == WEIR__CLAIM_CROWDED)
         weir__relays_ask_length(&claim->topic->outbox, &claim->request);
     else if (claim->go == WEIR__CLAIM_PUT_OFF)

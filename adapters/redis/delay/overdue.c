@@ -100,20 +100,6 @@ static void prepare_lease(struct weir__overdue *overdue,
 
 /* --- writing -------------------------------------------------------------- */
 
-/* A topic that dead jobs move to has to be in the list of topics. */
-static void register_on_dead(const struct weir__overdue *overdue,
-                             struct weir__renewals *calls)
-{
-    if (overdue->topic.on_dead_topic == NULL)
-        return;
-    weir__renewals_begin(calls, NULL);
-    weir__resp_command(&calls->bytes, 3);
-    weir__resp_str(&calls->bytes, "SADD");
-    weir__topics_key(&calls->bytes, &overdue->store);
-    weir__resp_str(&calls->bytes, overdue->on_dead.base.name);
-    weir__renewals_end(calls);
-}
-
 static bool write_call(struct weir__overdue *overdue,
                        struct weir__renewals *calls)
 {
@@ -162,7 +148,6 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     copy.batch = overdue->lease;
     copy.node = 0;
     weir__delay_settle(&overdue->topic.base, &copy);
-    register_on_dead(overdue, calls);
     is_written = overdue->topic.touched != NULL && write_call(overdue, calls);
     real->seqs = store->seqs; /* names are used up */
     return is_written;

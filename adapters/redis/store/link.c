@@ -61,29 +61,28 @@ static void take_clock(const struct weir__server *server)
 
 /* --- the list of topics ------------------------------------------------- */
 
-void weir__redis_register_for(struct weir__redis *store, const char *name,
-                              struct weir__request *request)
+void weir__redis_register(struct weir__redis *store, struct weir_slice name)
 {
     struct weir__buf bytes = {0};
 
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "SADD");
     weir__topics_key(&bytes, store);
-    weir__resp_str(&bytes, name);
+    weir__resp_bytes(&bytes, name);
     weir__place_send(store->topics_place, &bytes, NULL,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
 }
 
 void weir__topic_register(struct weir__store_topic *topic)
 {
     struct weir__redis *store = topic->store;
-    uint64_t connection = topic->place->server->connection;
+    uint64_t connection = store->topics_place->server->connection;
     int64_t now_ns = weir__redis_now_ns(store);
 
     if (topic->registered == connection &&
         now_ns - topic->registered_ns < REGISTER_NS)
         return;
-    weir__redis_register_for(store, topic->name, NULL);
+    weir__redis_register(store, weir__slice_str(topic->name));
     topic->registered = connection;
     topic->registered_ns = now_ns;
 }

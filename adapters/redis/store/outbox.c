@@ -224,6 +224,8 @@ static int take_old(struct weir__relays *box, struct weir_slice seq,
         return WEIR_OK;
     }
     append(relay);
+    /* The keeper, which may have written it, registers nothing. */
+    weir__redis_register(box->topic->store, relay->target);
     send_on(relay);
     return WEIR_OK;
 }

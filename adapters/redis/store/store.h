@@ -280,10 +280,8 @@ void weir__redis_number_by_chance(struct weir__redis *store);
 /* PREFIX:topics lists all topics; told on each connection, and every 10 min. */
 void weir__topic_register(struct weir__store_topic *topic);
 
-/* The same of a topic that need not be open. The request, if there is one,
- * hears whether that was taken, as any other write would be. */
-void weir__redis_register_for(struct weir__redis *store, const char *name,
-                              struct weir__request *request);
+/* The same, each time, of a topic that need not be open. */
+void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 
 /* --- store/names.c: names, call slots, and what is logged ----------------- */
 

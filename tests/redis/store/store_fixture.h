@@ -56,6 +56,9 @@ struct host {
  */
 struct redis_proc *world_open(const struct redis_options *options);
 void world_close(void);
+
+/* The loop alone: the servers are at `url`, which is kept. */
+void world_open_at(const char *url);
 extern struct redis_proc *proc; /* the server */
 int64_t world_clock(void *arg); /* monotonic ns */
 extern char world_log[8192];    /* what was logged, one line each */
@@ -114,6 +117,8 @@ const char *run_id(const struct weir__run *run);
  * gets nothing. */
 void host_add_numbered(struct host *host, int from, int to, int64_t delay_ms);
 void host_work_off(struct host *host, uint8_t *ran, size_t count);
+
+/* --- store/look_fixture.c ------------------------------------------------- */
 
 int host_show(struct host *host, const char *id);
 int host_remove(struct host *host, const char *id);

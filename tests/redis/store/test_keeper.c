@@ -223,6 +223,7 @@ TEST(what_times_out_moves_on_a_node_of_a_cluster_too)
     AWAIT(host_claim(one, 1, 5000) == 0 &&
           redis_int(proc, "HLEN weir:{t}:relay") == 0);
     EXPECT_INT(1, redis_int(proc, "HEXISTS weir:{graves}:ids b"));
+    EXPECT_INT(1, redis_int(proc, "SISMEMBER weir:topics graves"));
 }
 
 TEST(a_verdict_that_comes_after_the_timeout_is_refused)
