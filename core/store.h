@@ -154,8 +154,8 @@ struct weir__store_ops {
                   int64_t deadline_ns);
     /* It has returned. True: the run was settled as timed out meanwhile. */
     bool (*leave)(struct weir__store_topic *topic, struct weir__run *run);
-    /* When the store last renewed all leases by itself (monotonic); 0: never.
-     * May be NULL, with enter and leave. */
+    /* When the store last renewed all leases of the topic by itself
+     * (monotonic); 0: never. May be NULL, with enter and leave. */
     int64_t (*kept_ns)(const struct weir__store_topic *topic);
     /* Prolong the leases of all runs of the topic that are still out. */
     void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);

@@ -71,6 +71,15 @@ weir__cluster_map_node(const struct weir__cluster_map *map, size_t index)
     return &map->nodes[index];
 }
 
+bool weir__cluster_map_names(const struct weir__cluster_map *map,
+                             const struct weir__redis_host *host)
+{
+    for (size_t i = 0; i < map->node_count; i++)
+        if (weir__endpoint_equal(&map->nodes[i].host, host))
+            return true;
+    return false;
+}
+
 size_t weir__cluster_map_covered(const struct weir__cluster_map *map)
 {
     size_t count = 0;

@@ -59,6 +59,10 @@ size_t weir__cluster_map_count(const struct weir__cluster_map *map);
 const struct weir__cluster_node *
 weir__cluster_map_node(const struct weir__cluster_map *map, size_t index);
 
+/* One of its nodes is there. */
+bool weir__cluster_map_names(const struct weir__cluster_map *map,
+                             const struct weir__redis_host *host);
+
 /* How many slots have a node. */
 size_t weir__cluster_map_covered(const struct weir__cluster_map *map);
 

@@ -41,6 +41,11 @@ bool weir__cluster_is_one(const struct weir__redis *store)
     return store->cluster != NULL && store->cluster->map != NULL;
 }
 
+struct weir__cluster_map *weir__cluster_map_of(const struct weir__redis *store)
+{
+    return store->cluster == NULL ? NULL : store->cluster->map;
+}
+
 /* --- servers -------------------------------------------------------------- */
 
 static struct weir__server *server_at(struct weir__redis *store,
@@ -96,16 +101,6 @@ void weir__cluster_tick_soon(struct weir__redis *store)
     arm(&store->cluster->timer, store->options.loop, TICK_MS);
 }
 
-static bool has_slots(const struct weir__cluster_map *map,
-                      const struct weir__server *server)
-{
-    for (size_t i = 0; i < weir__cluster_map_count(map); i++)
-        if (weir__endpoint_equal(&weir__cluster_map_node(map, i)->host,
-                                 &server->host))
-            return true;
-    return false;
-}
-
 /* Who has nothing any more may be an old primary that hears nothing of it: what
  * it was sent is not waited for. */
 static void leave(struct weir__cluster *cluster, struct weir__place *place)
@@ -113,7 +108,8 @@ static void leave(struct weir__cluster *cluster, struct weir__place *place)
     struct weir__server *server = place->server;
 
     weir__place_leave(place);
-    if (place->state == WEIR__PLACE_LEAVING && !has_slots(cluster->map, server))
+    if (place->state == WEIR__PLACE_LEAVING &&
+        !weir__cluster_map_names(cluster->map, &server->host))
         weir__conn_abandon(server->commands,
                            "the cluster names another server");
 }

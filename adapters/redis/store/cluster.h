@@ -14,6 +14,8 @@
 #include "adapters/redis/cluster/redirect.h"
 #include "adapters/redis/store/place.h"
 
+struct weir__cluster_map;
+
 enum { WEIR__CLUSTER_WAIT_MS = 30000 }; /* a failover may take that long */
 
 /* WEIR_ENOMEM. The first server exists, and is not connected to. */
@@ -31,6 +33,9 @@ struct weir__server *weir__cluster_server(struct weir__redis *store,
 
 /* It is a cluster, with several servers perhaps. */
 bool weir__cluster_is_one(const struct weir__redis *store);
+
+/* Borrowed until the loop's next turn; NULL: it is none. */
+struct weir__cluster_map *weir__cluster_map_of(const struct weir__redis *store);
 
 /* A server redirected a command. */
 void weir__cluster_redirected(struct weir__server *server,

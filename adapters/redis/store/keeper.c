@@ -4,14 +4,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "adapters/redis/conn/compat.h"
-#include "adapters/redis/conn/error.h"
-#include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/monotonic.h"
-#include "adapters/redis/probe.h"
 #include "adapters/redis/store/kind.h"
+#include "adapters/redis/store/probes.h"
 #include "adapters/redis/thread.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -23,11 +20,10 @@ enum {
     BUSY = 2,
     STATE = 3,
 
-    LIMIT_MS = 1000,    /* for the server */
+    ROUND_MS = 5000,    /* for all servers together */
     LOOK_MAX_MS = 1000, /* between two looks */
     LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
-    TRY_AGAIN_MS = 100, /* after the server did not answer */
-    ASK_MS = 5000,      /* between questions for the primary */
+    TRY_AGAIN_MS = 100, /* after a server did not answer */
     LOG_MS = 1000       /* between two lines about what holds the loop */
 };
 
@@ -35,18 +31,15 @@ enum {
 
 struct weir__keeper {
     const struct weir__redis *store;
-    bool may_move; /* it may be another server that has to be asked */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the gate, or is_stopping */
     bool is_stopping;       /* under the lock */
-    int fd;                 /* of the probe; under the lock; -1: none */
 
     _Atomic uint64_t gate;
     _Atomic int64_t deadline_ns; /* of the run behind it */
     _Atomic uint64_t taken;      /* number of the last run that was settled */
-    _Atomic int64_t kept_ns;
-    _Atomic int64_t least_ms; /* of all leases and timeouts */
+    _Atomic int64_t least_ms;    /* of all leases and timeouts */
 
     /* The loop thread's; behind the gate the keeper reads them. */
     uint64_t number; /* of the run */
@@ -55,13 +48,13 @@ struct weir__keeper {
     struct weir__run *run;
 
     /* The keeper thread's. */
-    struct weir__probe *probe;
-    int64_t probe_ns;              /* when it was opened */
+    struct weir__probes *probes;
     struct weir__overdue *overdue; /* NULL: no topic of a kind that has one */
     struct weir__renewals calls;
     uint64_t seen;    /* number of a run that was there at the last look */
     uint64_t decided; /* number of a run that is settled, or cannot be */
     int64_t renew_at_ns;
+    int64_t again_at_ns; /* by servers that are away; INT64_MAX: none is */
     int64_t log_at_ns;
 };
 
@@ -129,11 +122,6 @@ bool weir__keeper_leave(struct weir__keeper *keeper)
     return weir__keeper_has_taken(keeper);
 }
 
-int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper)
-{
-    return atomic_load_explicit(&keeper->kept_ns, memory_order_relaxed);
-}
-
 bool weir__keeper_shut(struct weir__keeper *keeper)
 {
     if (keeper == NULL || !keeper->is_in)
@@ -146,88 +134,6 @@ void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in)
 {
     if (was_in)
         open_gate(keeper);
-}
-
-/* --- the server ----------------------------------------------------------- */
-
-static void set_fd(struct weir__keeper *keeper, int fd)
-{
-    (void)pthread_mutex_lock(&keeper->lock);
-    keeper->fd = fd;
-    (void)pthread_mutex_unlock(&keeper->lock);
-}
-
-static void hang_up(struct weir__keeper *keeper)
-{
-    set_fd(keeper, -1);
-    weir__probe_close(keeper->probe);
-    keeper->probe = NULL;
-}
-
-/* The loop, which would hear of a new primary or see that the name moved, is
- * held: ask now and then. An old one that lives on would go on renewing. */
-static bool is_outdated(const struct weir__keeper *keeper)
-{
-    return keeper->may_move &&
-           weir__monotonic_ns() - keeper->probe_ns >= ASK_MS * MS_NS;
-}
-
-static bool connect_probe(struct weir__keeper *keeper)
-{
-    if (keeper->probe != NULL && is_outdated(keeper))
-        hang_up(keeper);
-    if (keeper->probe != NULL)
-        return true;
-    if (weir__probe_open(&keeper->store->url, LIMIT_MS, &keeper->probe, NULL) <
-        0) {
-        keeper->probe = NULL;
-        return false;
-    }
-    keeper->probe_ns = weir__monotonic_ns();
-    set_fd(keeper, weir__probe_fd(keeper->probe));
-    return true;
-}
-
-/* Who is no primary any more answers nothing of use. */
-static bool is_of_replica(const struct weir__keeper *keeper,
-                          const redisReply *reply)
-{
-    return keeper->may_move && reply->type == REDIS_REPLY_ERROR &&
-           weir__error_classify(reply->str) == WEIR__ERROR_TURNED_AWAY;
-}
-
-/* NULL: no answer, and the connection is gone. */
-static redisReply *send_command(struct weir__keeper *keeper,
-                                struct weir_slice command)
-{
-    redisReply *reply = connect_probe(keeper)
-                            ? weir__probe_command(keeper->probe, command)
-                            : NULL;
-
-    if (reply != NULL && !is_of_replica(keeper, reply))
-        return reply;
-    freeReplyObject(reply);
-    hang_up(keeper);
-    return NULL;
-}
-
-/* What is answered; the script is loaded when the server does not know it. */
-static redisReply *run_call(struct weir__keeper *keeper,
-                            const struct weir__script *script,
-                            struct weir_slice command)
-{
-    redisReply *reply = send_command(keeper, command);
-
-    if (script == NULL || reply == NULL || reply->type != REDIS_REPLY_ERROR ||
-        weir__error_classify(reply->str) != WEIR__ERROR_NOSCRIPT)
-        return reply;
-    freeReplyObject(reply);
-    reply =
-        send_command(keeper, weir__slice_of(script->load, script->load_len));
-    if (reply == NULL)
-        return NULL;
-    freeReplyObject(reply);
-    return send_command(keeper, command);
 }
 
 /* --- behind the gate ------------------------------------------------------ */
@@ -253,91 +159,154 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
 
 static void write_renewals(struct weir__keeper *keeper)
 {
+    weir__probes_follow(keeper->probes);
     weir__buf_reset(&keeper->calls.bytes);
-    for (const struct weir__store_topic *topic = keeper->store->topics;
-         topic != NULL; topic = topic->next)
-        if (topic->user != NULL && topic->kind->renew != NULL)
+    for (struct weir__store_topic *topic = keeper->store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->user != NULL && topic->kind->renew != NULL) {
+            keeper->calls.topic = topic;
             topic->kind->renew(&keeper->calls, topic, topic->claim.lease_ms);
+        }
 }
 
 /* --- keeping -------------------------------------------------------------- */
 
-/* Each answer to a renewal is the list of leases that are gone. */
-static bool has_kept_all(bool were_kept, const redisReply *reply)
+static redisReply *ask(struct weir__keeper *keeper,
+                       const struct weir__renewal *call,
+                       const struct weir__probed *only)
 {
-    return were_kept && reply->type == REDIS_REPLY_ARRAY &&
+    return weir__probes_ask(keeper->probes, call->topic->place->slot, only,
+                            call->script, call->command);
+}
+
+/* Each answer to a renewal is the list of leases that are gone. */
+static bool is_kept(const redisReply *reply)
+{
+    return reply != NULL && reply->type == REDIS_REPLY_ARRAY &&
            reply->elements == 0;
 }
 
-/* Has the last call, the script's, settled the one slot that it was given? */
-static bool has_settled(bool was_settled, const redisReply *reply)
+static void note_kept(struct weir__store_topic *topic, bool is_kept,
+                      int64_t now_ns)
 {
-    (void)was_settled; /* the calls before it only prepare it */
+    if (is_kept)
+        atomic_store_explicit(&topic->kept_ns, now_ns, memory_order_relaxed);
+}
+
+/* What `only` has to be told, or where that is NULL each server that is not
+ * away. The calls of a topic are in a row; it is kept where all of them were
+ * answered well. */
+static void send_renewals(struct weir__keeper *keeper,
+                          const struct weir__probed *only, int64_t now_ns)
+{
+    int64_t until_ns = now_ns + ROUND_MS * MS_NS;
+    struct weir__store_topic *topic = NULL;
+    struct weir__renewal call;
+    bool are_kept = false;
+    size_t at = 0;
+
+    while (weir__renewals_next(&keeper->calls, &at, &call)) {
+        redisReply *reply =
+            weir__monotonic_ns() < until_ns ? ask(keeper, &call, only) : NULL;
+
+        if (call.topic != topic) {
+            note_kept(topic, are_kept, now_ns);
+            topic = call.topic;
+            are_kept = true;
+        }
+        are_kept = are_kept && is_kept(reply);
+        freeReplyObject(reply);
+    }
+    note_kept(topic, are_kept, now_ns);
+}
+
+/* Servers that are away have what time the others leave. */
+static void send_away(struct weir__keeper *keeper, int64_t now_ns)
+{
+    const struct weir__probed *server;
+
+    if (weir__probes_has_away(keeper->probes) &&
+        weir__probes_look(keeper->probes))
+        keeper->renew_at_ns = now_ns; /* by others, at the next look */
+    do {
+        server = weir__probes_next_away(keeper->probes, now_ns);
+        if (server != NULL)
+            send_renewals(keeper, server, now_ns);
+    } while (server != NULL && weir__monotonic_ns() < keeper->renew_at_ns);
+    keeper->again_at_ns = weir__probes_has_away(keeper->probes)
+                              ? now_ns + TRY_AGAIN_MS * MS_NS
+                              : INT64_MAX;
+}
+
+static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
+{
+    int64_t step_ms = atomic_load(&keeper->least_ms) / 3;
+    bool is_due = now_ns >= keeper->renew_at_ns;
+
+    if (!go_behind(keeper, number))
+        return;
+    write_renewals(keeper);
+    come_back(keeper, number);
+    if (keeper->calls.bytes.failed) {
+        keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
+        return;
+    }
+    weir__probes_limit(keeper->probes, step_ms);
+    if (is_due) {
+        send_renewals(keeper, NULL, now_ns);
+        keeper->renew_at_ns = now_ns + step_ms * MS_NS;
+    }
+    send_away(keeper, now_ns);
+}
+
+/* Has the last call, the script's, settled the one slot that it was given? The
+ * calls before it only prepare it. */
+static bool has_settled(const redisReply *reply)
+{
     return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
            reply->element[0]->type == REDIS_REPLY_INTEGER &&
            reply->element[0]->integer == 1;
 }
 
-/* Send the calls; `judge` is told each answer and what it said of the ones
- * before. False: no answer. */
-static bool send_calls(struct weir__keeper *keeper,
-                       bool (*judge)(bool, const redisReply *), bool *ret_is_so)
+/* False: no answer. */
+static bool send_verdict(struct weir__keeper *keeper, bool *ret_is_settled)
 {
+    uint16_t slot = keeper->calls.topic->place->slot;
+    const struct weir__probed *server;
+    struct weir__renewal call;
     size_t at = 0;
 
-    *ret_is_so = true;
-    for (;;) {
-        const struct weir__script *script;
-        struct weir_slice call =
-            weir__renewals_next(&keeper->calls, &at, &script);
-        redisReply *reply;
+    (void)weir__probes_look(keeper->probes);
+    server = weir__probes_server(keeper->probes, slot);
+    while (server != NULL && weir__renewals_next(&keeper->calls, &at, &call)) {
+        redisReply *reply = ask(keeper, &call, server);
 
-        if (call.len == 0)
-            return true;
-        reply = run_call(keeper, script, call);
         if (reply == NULL)
             return false;
-        *ret_is_so = judge(*ret_is_so, reply);
+        *ret_is_settled = has_settled(reply);
         freeReplyObject(reply);
     }
-}
-
-static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
-{
-    int64_t least_ms = atomic_load(&keeper->least_ms);
-    bool is_kept = false;
-
-    keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
-    if (!go_behind(keeper, number))
-        return;
-    write_renewals(keeper);
-    come_back(keeper, number);
-    if (keeper->calls.bytes.failed ||
-        !send_calls(keeper, has_kept_all, &is_kept))
-        return;
-    if (is_kept)
-        atomic_store(&keeper->kept_ns, now_ns);
-    keeper->renew_at_ns = now_ns + least_ms * MS_NS / 3;
+    return server != NULL;
 }
 
 /* A second try names new packs, and changes nothing if the first one worked:
  * then the job is no longer under the token. */
-static void settle(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
+static void settle(struct weir__keeper *keeper, uint64_t number)
 {
     bool has_verdict, is_written = false, is_settled = false;
 
-    keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
     if (!go_behind(keeper, number))
         return;
+    weir__probes_follow(keeper->probes);
     weir__buf_reset(&keeper->calls.bytes);
+    keeper->calls.topic = keeper->topic;
     has_verdict =
         keeper->overdue != NULL && keeper->topic->kind->overdue_new != NULL;
     if (has_verdict)
         is_written = weir__overdue_write(keeper->overdue, keeper->topic,
                                          keeper->run, &keeper->calls);
     come_back(keeper, number);
-    if (has_verdict &&
-        (!is_written || !send_calls(keeper, has_settled, &is_settled)))
+    if (has_verdict && (!is_written || !send_verdict(keeper, &is_settled)))
         return; /* the next look tries again */
     if (is_settled)
         atomic_store_explicit(&keeper->taken, number, memory_order_release);
@@ -391,8 +360,8 @@ static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
         keeper->seen = number;
         keeper->renew_at_ns = now_ns;
     } else if (now_ns >= deadline_ns) {
-        settle(keeper, number, now_ns);
-    } else if (now_ns >= keeper->renew_at_ns) {
+        settle(keeper, number);
+    } else if (now_ns >= keeper->renew_at_ns || now_ns >= keeper->again_at_ns) {
         renew(keeper, number, now_ns);
     }
     return deadline_ns > now_ns && deadline_ns < next_ns ? deadline_ns
@@ -419,19 +388,13 @@ static void *keep(void *arg)
                                         until_ns);
     }
     (void)pthread_mutex_unlock(&keeper->lock);
-    hang_up(keeper);
     return NULL;
-}
-
-static bool may_move(const struct weir__redis_url *url)
-{
-    return url->is_sentinel ||
-           (!url->is_unix && weir__host_is_name(url->hosts[0].name));
 }
 
 static void release(struct weir__keeper *keeper)
 {
     weir__overdue_free(keeper->overdue);
+    weir__probes_free(keeper->probes);
     weir__buf_fini(&keeper->calls.bytes);
     weir__mem_free(keeper);
 }
@@ -445,10 +408,11 @@ static int keeper_open(struct weir__redis *store,
     if (keeper == NULL)
         return WEIR_ENOMEM;
     keeper->store = store;
-    keeper->may_move = may_move(&store->url);
-    keeper->fd = -1;
+    keeper->again_at_ns = INT64_MAX;
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
-    if (!weir__redis_lock_init(&keeper->lock, &keeper->changed)) {
+    keeper->probes = weir__probes_new(store, &keeper->lock);
+    if (keeper->probes == NULL ||
+        !weir__redis_lock_init(&keeper->lock, &keeper->changed)) {
         release(keeper);
         return WEIR_ESYSTEM;
     }
@@ -486,8 +450,7 @@ void weir__keeper_close(struct weir__keeper *keeper)
     WEIR_ASSERT(!keeper->is_in);
     (void)pthread_mutex_lock(&keeper->lock);
     keeper->is_stopping = true;
-    if (keeper->fd >= 0)
-        (void)shutdown(keeper->fd, SHUT_RDWR); /* it waits no longer */
+    weir__probes_cut(keeper->probes); /* it waits no longer */
     (void)pthread_cond_broadcast(&keeper->changed);
     (void)pthread_mutex_unlock(&keeper->lock);
     (void)pthread_join(keeper->thread, NULL);

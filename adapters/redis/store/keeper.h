@@ -4,9 +4,9 @@
 
 /* The keeper: a thread that renews the leases of a store while a handler holds
  * the loop, up to the run's timeout, and then settles that run as timed out, or
- * lets its lease end where the kind has no such verdict. It has a connection of
- * its own, made when it is first needed, blocks all signals and calls no
- * code of plugins, and none of the host but `blocked_log`.
+ * lets its lease end where the kind has no such verdict. It has connections of
+ * its own (store/probes.h), made when they are first needed, blocks all signals
+ * and calls no code of plugins, and none of the host but `blocked_log`.
  *
  * It reads the store's leases and the run only while the loop thread is inside
  * a handler, and only behind the gate:
@@ -44,9 +44,6 @@ bool weir__keeper_has_taken(const struct weir__keeper *keeper);
 /* True: the run was settled as timed out. */
 bool weir__keeper_leave(struct weir__keeper *keeper);
 
-/* When it last renewed all leases; 0: never. */
-int64_t weir__keeper_kept_ns(const struct weir__keeper *keeper);
-
 /* True if a handler is on the stack: reopen then. */
 bool weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
@@ -55,8 +52,8 @@ void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
 
 void weir__overdue_free(struct weir__overdue *overdue);
 
-/* Write the calls that settle `run` as timed out; the last one is the settle
- * script's. Behind the gate. False: not possible. */
+/* Write the calls that settle `run` as timed out, all of its topic; the last
+ * one is the settle script's. Behind the gate. False: not possible. */
 bool weir__overdue_write(struct weir__overdue *overdue,
                          struct weir__store_topic *topic,
                          const struct weir__run *run,

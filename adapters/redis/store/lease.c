@@ -116,46 +116,39 @@ size_t weir__leases_count(const struct weir__lease *lease, size_t most,
 
 /* --- calls that prolong ------------------------------------------------- */
 
-/* Ahead of each call. */
-struct head {
-    const struct weir__script *script;
-    size_t len;
-};
-
 void weir__renewals_begin(struct weir__renewals *renewals,
                           const struct weir__script *script)
 {
-    struct head head = {script, 0};
+    struct weir__renewal call = {.topic = renewals->topic, .script = script};
 
     renewals->begun = renewals->bytes.len;
-    weir__buf_append(&renewals->bytes, &head, sizeof(head));
+    weir__buf_append(&renewals->bytes, &call, sizeof(call));
 }
 
 void weir__renewals_end(struct weir__renewals *renewals)
 {
     struct weir__buf *bytes = &renewals->bytes;
-    struct head head;
+    struct weir__renewal call;
 
     if (bytes->failed)
         return;
-    memcpy(&head, bytes->ptr + renewals->begun, sizeof(head));
-    head.len = bytes->len - renewals->begun - sizeof(head);
-    memcpy(bytes->ptr + renewals->begun, &head, sizeof(head));
+    memcpy(&call, bytes->ptr + renewals->begun, sizeof(call));
+    call.len = bytes->len - renewals->begun - sizeof(call);
+    memcpy(bytes->ptr + renewals->begun, &call, sizeof(call));
 }
 
-struct weir_slice weir__renewals_next(const struct weir__renewals *renewals,
-                                      size_t *at,
-                                      const struct weir__script **ret_script)
+bool weir__renewals_next(const struct weir__renewals *renewals, size_t *at,
+                         struct weir__renewal *ret_call)
 {
     const struct weir__buf *bytes = &renewals->bytes;
-    struct head head;
 
     if (bytes->failed || *at >= bytes->len)
-        return (struct weir_slice){0};
-    memcpy(&head, bytes->ptr + *at, sizeof(head));
-    *ret_script = head.script;
-    *at += sizeof(head) + head.len;
-    return weir__slice_of(bytes->ptr + *at - head.len, head.len);
+        return false;
+    memcpy(ret_call, bytes->ptr + *at, sizeof(*ret_call));
+    *at += sizeof(*ret_call);
+    ret_call->command = weir__slice_of(bytes->ptr + *at, ret_call->len);
+    *at += ret_call->len;
+    return true;
 }
 
 /* --- prolonging --------------------------------------------------------- */
@@ -187,9 +180,7 @@ static void on_renewed(struct weir__request *request, int code,
                                       (uint64_t)weir__digits_read(digits));
 }
 
-static void send_renewal(struct weir__store_topic *topic,
-                         const struct weir__script *script,
-                         struct weir_slice call)
+static void send_renewal(const struct weir__renewal *call)
 {
     struct renew_request *renew = weir__mem_new(sizeof(*renew));
     struct weir__buf bytes = {0};
@@ -197,27 +188,22 @@ static void send_renewal(struct weir__store_topic *topic,
     if (renew == NULL)
         return; /* the next one comes in time */
     renew->request.done = on_renewed;
-    renew->topic = topic;
-    weir__buf_append(&bytes, call.ptr, call.len);
-    weir__place_send(topic->place, &bytes, script, WEIR__SEND_AGAIN,
+    renew->topic = call->topic;
+    weir__buf_append(&bytes, call->command.ptr, call->command.len);
+    weir__place_send(call->topic->place, &bytes, call->script, WEIR__SEND_AGAIN,
                      &renew->request);
 }
 
 void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
-    struct weir__renewals renewals = {0};
-    const struct weir__script *script;
-    struct weir_slice call;
+    struct weir__renewals renewals = {.topic = topic};
+    struct weir__renewal call;
     size_t at = 0;
 
     if (topic->store->is_closed || topic->kind->renew == NULL)
         return;
     topic->kind->renew(&renewals, topic, lease_ms);
-    for (;;) {
-        call = weir__renewals_next(&renewals, &at, &script);
-        if (call.len == 0)
-            break;
-        send_renewal(topic, script, call);
-    }
+    while (weir__renewals_next(&renewals, &at, &call))
+        send_renewal(&call);
     weir__buf_fini(&renewals.bytes);
 }

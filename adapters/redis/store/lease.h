@@ -69,8 +69,17 @@ size_t weir__leases_count(const struct weir__lease *lease, size_t most,
  * the keeper. One that prolongs answers with a list of tokens: leases that are
  * gone. */
 struct weir__renewals {
+    struct weir__store_topic *topic; /* of the calls that are written next */
     struct weir__buf bytes;
     size_t begun; /* where the call that is being written begins */
+};
+
+/* One of them. */
+struct weir__renewal {
+    struct weir__store_topic *topic;
+    const struct weir__script *script; /* NULL: a plain command */
+    size_t len;
+    struct weir_slice command; /* borrowed */
 };
 
 /* Begin a call of the script, NULL for a plain command; it is written to
@@ -79,10 +88,9 @@ void weir__renewals_begin(struct weir__renewals *renewals,
                           const struct weir__script *script);
 void weir__renewals_end(struct weir__renewals *renewals);
 
-/* The call at `*at`, which is moved behind it; an empty slice: there is none.
- * Begin with 0. */
-struct weir_slice weir__renewals_next(const struct weir__renewals *renewals,
-                                      size_t *at,
-                                      const struct weir__script **ret_script);
+/* The call at `*at`, which is moved behind it; begin with 0. False: there is
+ * none. */
+bool weir__renewals_next(const struct weir__renewals *renewals, size_t *at,
+                         struct weir__renewal *ret_call);
 
 #endif

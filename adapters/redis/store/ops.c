@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+
 #include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/lease.h"
@@ -150,11 +152,9 @@ static bool topic_leave(struct weir__store_topic *topic, struct weir__run *run)
 
 static int64_t topic_kept_ns(const struct weir__store_topic *topic)
 {
-    const struct weir__redis *store = topic->store;
-
     if (topic->kind->is_unleased != NULL && topic->kind->is_unleased(topic))
-        return weir__redis_now_ns(store);
-    return store->keeper == NULL ? 0 : weir__keeper_kept_ns(store->keeper);
+        return weir__redis_now_ns(topic->store);
+    return atomic_load_explicit(&topic->kept_ns, memory_order_relaxed);
 }
 
 static void topic_stop(struct weir__store_topic *topic)

@@ -101,6 +101,7 @@ struct weir__store_topic {
         struct weir__store_topic *topic;
     } put_off;
     struct weir__lease *leases;  /* all that are not ended */
+    _Atomic int64_t kept_ns;     /* when the keeper renewed them; 0: never */
     size_t unsettled;            /* verdicts */
     struct weir__relays *outbox; /* NULL: the kind has none */
     struct weir__forgo_request {
