@@ -403,7 +403,6 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     struct weir__command_list again = conn->again, replaying = conn->replaying;
     struct weir__command *request;
 
-    weir__conn_replay_prune(conn);
     if (conn->guard.refusal == WEIR__REFUSAL_TOO_LARGE &&
         conn->sent.first != NULL)
         conn->sent.first->is_too_large = true;

@@ -282,6 +282,8 @@ static void lose(struct weir__conn *conn)
     conn->is_denied = false;
     conn->is_abandoned = false;
     conn->is_replica = false;
+    if (was_ready)
+        weir__conn_replay_prune(conn);
     weir__conn_queue_lost(conn);
     weir__conn_arm_patience(conn);
     weir__conn_queue_report(conn);

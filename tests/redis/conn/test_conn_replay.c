@@ -177,6 +177,25 @@ TEST(what_was_acknowledged_long_before_the_loss_is_not_said_again)
     EXPECT_INT(0, redis_int(redis, "EXISTS l"));
 }
 
+TEST(an_outage_does_not_make_what_was_acknowledged_older)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = fixture_new(redis_socket(redis));
+    double lost_at;
+
+    f->options.wants_identity = true;
+    f->options.replay_ms = 300;
+    fixture_open(f);
+    push(f, 2);
+    redis_kill(redis, SIGKILL);
+    FIXTURE_WAIT(f, f->losses == 1);
+    lost_at = ev_time();
+    FIXTURE_WAIT(f, f->losses > 3 && ev_time() > lost_at + .5);
+    redis_restart(redis);
+    catch_up(f);
+    EXPECT_STR("1 2", redis_text(redis, "LRANGE l 0 -1"));
+}
+
 /* --- interrupted --------------------------------------------------------- */
 
 #define RUN_A "$23\r\nrun_id:aaaaaaaaaaaaaaaa\r\n"
