@@ -314,6 +314,12 @@ const char *resp_peer_heard(struct resp_peer *peer)
     return peer->text;
 }
 
+void resp_peer_pause(const struct resp_peer *peer)
+{
+    if (kill(peer->pid, SIGSTOP) != 0)
+        give_up("cannot be stopped");
+}
+
 void resp_peer_stop(struct resp_peer *peer)
 {
     struct resp_peer **at = &all;

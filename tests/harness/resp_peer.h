@@ -56,6 +56,9 @@ struct resp_range {
 void resp_slots(const struct resp_range *ranges, size_t count, char *buf,
                 size_t cap);
 
+/* It answers nothing more, and takes nothing: SIGSTOP. */
+void resp_peer_pause(const struct resp_peer *peer);
+
 /* Kill it, remove its socket, free it. */
 void resp_peer_stop(struct resp_peer *peer);
 

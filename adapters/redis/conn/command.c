@@ -142,11 +142,16 @@ void weir__conn_let_go(struct weir__conn *conn,
     conn->queued_bytes -= weir__request_cost(request);
 }
 
-static bool is_of(const struct weir__command *request,
+/* What is bound to the connection is no news for the sequence any more. */
+static bool is_of(struct weir__command *request,
                   const struct weir__sequence *sequence)
 {
-    return request->sequence == sequence &&
-           (request->flags & WEIR__SEND_HERE) == 0;
+    if (request->sequence != sequence)
+        return false;
+    if ((request->flags & WEIR__SEND_HERE) == 0)
+        return true;
+    request->sequence = NULL;
+    return false;
 }
 
 static void take_out(struct weir__command_list *list,
@@ -180,40 +185,58 @@ void weir__commands_merge(struct weir__command_list *list,
 }
 
 void weir__conn_withdraw(struct weir__conn *conn,
-                         const struct weir__sequence *sequence,
+                         struct weir__sequence *sequence,
                          struct weir__command_list *ret_list)
 {
     struct weir__command_list *const lists[] = {
         &conn->returned, &conn->replaying, &conn->again, &conn->waiting};
-    struct weir__command *request;
 
-    weir__conn_replay_prune(conn);
-    take_out(&conn->acked, sequence, ret_list);
-    for (request = ret_list->first; request != NULL; request = request->next) {
-        WEIR_ASSERT(conn->replay_bytes >= weir__request_cost(request));
-        conn->replay_bytes -= weir__request_cost(request);
-    }
+    ret_list->first = NULL;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct weir__command_list taken;
 
         take_out(lists[i], sequence, &taken);
-        for (request = taken.first; request != NULL; request = request->next)
+        for (const struct weir__command *request = taken.first; request != NULL;
+             request = request->next)
             weir__conn_let_go(conn, request);
         weir__commands_merge(ret_list, &taken);
     }
 }
 
-static void join(struct weir__conn *conn, struct weir__command *request)
+/* The time that they are kept ends with the last sign of the server: of one
+ * that was lost nothing gets older. */
+void weir__conn_withdraw_acked(struct weir__conn *conn,
+                               struct weir__sequence *sequence,
+                               struct weir__command_list *ret_list)
+{
+    if (conn->state == WEIR__CONN_READY)
+        weir__conn_replay_prune(conn);
+    take_out(&conn->acked, sequence, ret_list);
+    for (const struct weir__command *request = ret_list->first; request != NULL;
+         request = request->next) {
+        WEIR_ASSERT(conn->replay_bytes >= weir__request_cost(request));
+        conn->replay_bytes -= weir__request_cost(request);
+    }
+}
+
+/* As one of this connection. */
+static void count(struct weir__conn *conn, const struct weir__command *request)
 {
     if (request->is_replay) {
-        request->may_have_run = true;
         conn->replay_bytes += weir__request_cost(request);
         conn->replay_left++;
-        weir__request_append(&conn->replaying, request);
     } else {
         conn->queued_bytes += weir__request_cost(request);
-        weir__request_append(&conn->again, request);
     }
+}
+
+static void join(struct weir__conn *conn, struct weir__command *request)
+{
+    count(conn, request);
+    if (request->is_replay)
+        request->may_have_run = true;
+    weir__request_append(request->is_replay ? &conn->replaying : &conn->again,
+                         request);
 }
 
 void weir__conn_give(struct weir__conn *conn, struct weir__command_list *list)
@@ -227,16 +250,18 @@ void weir__conn_give(struct weir__conn *conn, struct weir__command_list *list)
     weir__conn_arm_patience(conn);
 }
 
-void weir__conn_fail(struct weir__conn *conn, struct weir__command *command,
-                     int code)
+void weir__conn_fail(struct weir__conn *conn, struct weir__command_list *list)
 {
-    if (command->is_replay) {
-        conn->replay_bytes += weir__request_cost(command);
-        conn->replay_left++;
-    } else {
-        conn->queued_bytes += weir__request_cost(command);
-    }
+    struct weir__command_list failed = *list;
+    struct weir__command *request;
+
+    list->first = NULL;
+    for (request = failed.first; request != NULL; request = request->next)
+        count(conn, request);
     weir__conn_enter(conn);
-    weir__conn_finish(conn, command, code, NULL);
+    while ((request = weir__request_take(&failed)) != NULL)
+        weir__conn_finish(conn, request,
+                          request->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN,
+                          NULL);
     weir__conn_leave(conn);
 }

@@ -102,12 +102,18 @@ int weir__conn_make(struct weir__conn *conn, struct weir__sequence *sequence,
                     const struct weir__sending *sending,
                     struct weir__command **ret_command);
 
-/* Take out the commands of a sequence that are not on their way, those that
- * were acknowledged lately as well, by their numbers; but not those that go by
- * this connection or not at all. */
+/* Take out the commands of a sequence that are not on their way and were not
+ * acknowledged, by their numbers. Those that go by this connection or not at
+ * all go on without the sequence. */
 void weir__conn_withdraw(struct weir__conn *conn,
-                         const struct weir__sequence *sequence,
+                         struct weir__sequence *sequence,
                          struct weir__command_list *ret_list);
+
+/* The same of those that were acknowledged lately, for another server: they are
+ * replays from then on. */
+void weir__conn_withdraw_acked(struct weir__conn *conn,
+                               struct weir__sequence *sequence,
+                               struct weir__command_list *ret_list);
 
 /* Put what is in `other`, which is empty afterwards, where its numbers say. */
 void weir__commands_merge(struct weir__command_list *list,
@@ -117,9 +123,9 @@ void weir__commands_merge(struct weir__command_list *list,
  * sent from now on; `list` is empty afterwards. */
 void weir__conn_give(struct weir__conn *conn, struct weir__command_list *list);
 
-/* Ends a command that is on no list, as if `conn` had had it. Its callback runs
- * in here. */
-void weir__conn_fail(struct weir__conn *conn, struct weir__command *command,
-                     int code);
+/* Ends commands that are on no list, as if `conn` had had them: with
+ * WEIR_EUNKNOWN what may have run, with WEIR_ECONN the others. Their callbacks
+ * run in here; `list` is empty afterwards. */
+void weir__conn_fail(struct weir__conn *conn, struct weir__command_list *list);
 
 #endif

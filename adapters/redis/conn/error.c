@@ -83,6 +83,11 @@ bool weir__error_is_no_database(const char *text)
     return strncmp(text, "ERR SELECT is not allowed in cluster mode", 41) == 0;
 }
 
+bool weir__error_is_no_cluster(const char *text)
+{
+    return strstr(text, "cluster support disabled") != NULL;
+}
+
 enum weir__error_class weir__error_classify(const char *text)
 {
     enum weir__error_class class = class_of_code(weir__error_core(text));

@@ -28,6 +28,9 @@ bool weir__error_is_cross_slot(const char *text);
 bool weir__error_is_no_database(const char *text);
 #define WEIR__ERROR_NO_DATABASE "a cluster has no database %u, but 0 alone"
 
+/* The answer to a question for the cluster of a server that is in none. */
+bool weir__error_is_no_cluster(const char *text);
+
 /* The text from its own code on, where a script's error is around it. */
 const char *weir__error_core(const char *text);
 

@@ -32,6 +32,7 @@ void weir__conn_replay_keep(struct weir__conn *conn,
         return;
     }
     request->is_replay = true;
+    request->flags &= ~(unsigned)WEIR__SEND_HERE; /* it is known by now */
     request->fn = NULL;
     request->acked_ms = conn->now_ms;
     conn->replay_bytes += weir__request_cost(request);

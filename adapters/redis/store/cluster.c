@@ -27,7 +27,10 @@ struct weir__cluster {
     size_t seed;  /* host of the url where the first server is */
     size_t tried; /* the last one that another server tried */
     bool wants_map;
-    bool is_asking;
+    bool is_asking;                 /* the one asked last has not answered */
+    bool is_told;                   /* that answers are wrong */
+    bool is_denied;                 /* the last answer: we may not ask */
+    struct weir__server *named;     /* this one first, if there is */
     struct weir__server *not_asked; /* not this one, if there is another */
     struct weir__server *asked;     /* last */
     int64_t asked_ns;
@@ -96,25 +99,43 @@ static void arm(ev_timer *timer, struct ev_loop *loop, int64_t ms)
     ev_timer_start(loop, timer);
 }
 
+bool weir__cluster_is_denied(const struct weir__redis *store)
+{
+    return store->cluster->is_denied;
+}
+
 void weir__cluster_tick_soon(struct weir__redis *store)
 {
     arm(&store->cluster->timer, store->options.loop, TICK_MS);
 }
 
-/* Who has nothing any more may be an old primary that hears nothing of it: what
- * it was sent is not waited for. */
-static void leave(struct weir__cluster *cluster, struct weir__place *place)
+void weir__cluster_abandon(struct weir__server *server)
 {
-    struct weir__server *server = place->server;
+    const struct weir__cluster_map *map = server->store->cluster->map;
 
-    weir__place_leave(place);
-    if (place->state == WEIR__PLACE_LEAVING &&
-        !weir__cluster_map_names(cluster->map, &server->host))
+    if (map != NULL && !weir__cluster_map_names(map, &server->host))
         weir__conn_abandon(server->commands,
                            "the cluster names another server");
 }
 
-static void apply(struct weir__cluster *cluster, struct weir__cluster_map *map)
+/* What `by` told may be old. A place that is served leaves for a server that
+ * says itself that it has the slot; that one is asked. */
+static void look_at(struct weir__cluster *cluster, struct weir__place *place,
+                    const struct weir__server *by)
+{
+    struct weir__server *server =
+        weir__cluster_server(cluster->store, place->slot);
+
+    if (server == NULL || server == place->server)
+        return;
+    if (server == by || place->server->is_away)
+        weir__place_leave(place);
+    else
+        cluster->named = server;
+}
+
+static void apply(struct weir__cluster *cluster, struct weir__cluster_map *map,
+                  const struct weir__server *by)
 {
     struct weir__redis *store = cluster->store;
     struct weir__cluster_map *before = cluster->map;
@@ -122,13 +143,8 @@ static void apply(struct weir__cluster *cluster, struct weir__cluster_map *map)
     cluster->map = map;
     for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
         for (struct weir__place *place = store->places[i]; place != NULL;
-             place = place->next) {
-            struct weir__server *server =
-                weir__cluster_server(store, place->slot);
-
-            if (server != NULL && server != place->server)
-                leave(cluster, place);
-        }
+             place = place->next)
+            look_at(cluster, place, by);
     weir__cluster_map_unref(before);
 }
 
@@ -150,7 +166,7 @@ static void begin(struct weir__cluster *cluster)
         weir__conn_set_wait(store->servers->commands, WEIR__CLUSTER_WAIT_MS);
 }
 
-/* False: it was none. */
+/* False: it was none, which is said once. */
 static bool take_map(struct weir__server *server,
                      const struct redisReply *reply)
 {
@@ -158,16 +174,21 @@ static bool take_map(struct weir__server *server,
     struct weir__cluster_map *map;
     struct weir_error err = {0};
 
+    cluster->is_denied = reply->type == REDIS_REPLY_ERROR &&
+                         weir__error_classify(reply->str) == WEIR__ERROR_DENIED;
     if (weir__cluster_map_read(reply, &server->host, cluster->map, &map,
                                &err) != WEIR_OK) {
-        weir__log(server->store->options.log, WEIR_LEVEL_WARN, "redis: %s",
-                  err.text);
+        if (!cluster->is_told)
+            weir__log(server->store->options.log, WEIR_LEVEL_WARN,
+                      "redis: no map of the cluster: %s", err.text);
+        cluster->is_told = true;
         return false;
     }
+    cluster->is_told = false;
     name_lone(cluster, map);
     if (cluster->map == NULL)
         begin(cluster);
-    apply(cluster, map);
+    apply(cluster, map, server);
     return true;
 }
 
@@ -179,6 +200,8 @@ static struct weir__server *next_to_ask(const struct weir__cluster *cluster)
     struct weir__server *first = cluster->store->servers;
     struct weir__server *server = cluster->asked, *second_choice = NULL;
 
+    if (cluster->named != NULL && weir__conn_is_ready(cluster->named->commands))
+        return cluster->named;
     for (size_t turns = 0; turns < 2;) {
         server = server == NULL ? first : server->next;
         if (server == NULL) {
@@ -195,8 +218,12 @@ static struct weir__server *next_to_ask(const struct weir__cluster *cluster)
 }
 
 /* Something waits for news. */
-static bool is_waiting(const struct weir__redis *store)
+static bool is_waiting(const struct weir__cluster *cluster)
 {
+    const struct weir__redis *store = cluster->store;
+
+    if (cluster->named != NULL && weir__conn_is_ready(cluster->named->commands))
+        return true;
     for (const struct weir__place *place = store->moving; place != NULL;
          place = place->next_moving)
         if (place->state != WEIR__PLACE_SETTLED)
@@ -211,22 +238,26 @@ static bool is_waiting(const struct weir__redis *store)
 
 static void on_map(int code, const struct redisReply *reply, void *arg)
 {
-    struct weir__cluster *cluster = arg;
+    struct weir__server *server = arg;
+    struct weir__cluster *cluster = server->store->cluster;
     const struct weir__cluster_map *before = cluster->map;
 
-    cluster->is_asking = false;
+    (void)code; /* the reply says enough */
     if (cluster->store->is_closed)
         return;
-    if (code != WEIR_OK || !take_map(cluster->asked, reply)) {
-        cluster->gap_ms = FAILED_GAP_MS;
-        cluster->wants_map = true;
-    } else {
+    if (server == cluster->asked)
+        cluster->is_asking = false;
+    if (reply != NULL && take_map(server, reply)) {
         cluster->gap_ms = cluster->map == before ? SAME_GAP_MS : ASK_GAP_MS;
         cluster->not_asked = NULL;
-        cluster->wants_map = cluster->wants_map || is_waiting(cluster->store);
+    } else {
+        cluster->gap_ms = FAILED_GAP_MS;
+        cluster->wants_map = cluster->wants_map || cluster->map != NULL;
     }
-    if (cluster->wants_map)
-        weir__cluster_tick_soon(cluster->store);
+    if (!cluster->wants_map && !is_waiting(cluster))
+        return;
+    cluster->wants_map = true;
+    weir__cluster_tick_soon(cluster->store);
 }
 
 /* Nobody who is known answers: the hosts that were given may know others. */
@@ -248,9 +279,11 @@ static void ask(struct weir__cluster *cluster)
     struct weir__server *server;
     struct weir__buf bytes = {0};
 
-    if (!cluster->wants_map || cluster->is_asking ||
+    if ((!cluster->wants_map && !cluster->is_asking) ||
         now_ns - cluster->asked_ns < cluster->gap_ms * MS_NS)
         return;
+    if (cluster->is_asking)
+        cluster->not_asked = cluster->asked;
     server = next_to_ask(cluster);
     if (server == NULL) {
         try_seed(cluster);
@@ -260,10 +293,12 @@ static void ask(struct weir__cluster *cluster)
     weir__resp_str(&bytes, "CLUSTER");
     weir__resp_str(&bytes, "SLOTS");
     cluster->asked = server;
+    cluster->named = NULL;
     cluster->asked_ns = now_ns;
     cluster->gap_ms = FAILED_GAP_MS;
+    cluster->wants_map = true;
     if (weir__conn_send(server->commands, &bytes, NULL, WEIR__SEND_HERE, on_map,
-                        cluster) != WEIR_OK)
+                        server) != WEIR_OK)
         return;
     cluster->wants_map = false;
     cluster->is_asking = true;
@@ -272,12 +307,9 @@ static void ask(struct weir__cluster *cluster)
 
 static void want_map(struct weir__cluster *cluster)
 {
-    if (cluster->map == NULL)
-        return;
     cluster->wants_map = true;
     ask(cluster);
-    if (cluster->wants_map)
-        weir__cluster_tick_soon(cluster->store);
+    weir__cluster_tick_soon(cluster->store);
 }
 
 /* --- what happens --------------------------------------------------------- */
@@ -288,13 +320,14 @@ void weir__cluster_redirected(struct weir__server *server,
     struct weir__cluster *cluster = server->store->cluster;
     struct weir__cluster_map *map;
 
-    if (cluster->map == NULL)
+    if (server->store->url.is_unix) /* the other nodes are elsewhere */
         return;
     cluster->not_asked = redirect->kind == WEIR__REDIRECT_MOVED ? NULL : server;
     if (redirect->has_target && server == server->store->servers &&
         weir__endpoint_equal(&redirect->host, &server->host))
         server->host = *seed_of(cluster); /* it is another one */
-    if (redirect->kind == WEIR__REDIRECT_MOVED && redirect->has_target &&
+    if (cluster->map != NULL && redirect->kind == WEIR__REDIRECT_MOVED &&
+        redirect->has_target &&
         weir__cluster_map_with(cluster->map, redirect->slot, &redirect->host,
                                &map) == WEIR_OK) {
         weir__cluster_map_unref(cluster->map);
@@ -323,8 +356,26 @@ void weir__cluster_lost(struct weir__server *server)
              place = place->next)
             if (place->server == server)
                 weir__place_lost(place);
-    server->store->cluster->not_asked = server;
-    want_map(store->cluster);
+    store->cluster->not_asked = server;
+    if (store->cluster->map != NULL)
+        want_map(store->cluster);
+}
+
+/* The only server that is known was a node, and is none any more. */
+static bool is_alone_outside(const struct weir__server *server,
+                             const struct redisReply *reply)
+{
+    return server->store->servers->next == NULL &&
+           reply->type == REDIS_REPLY_ERROR &&
+           weir__error_is_no_cluster(reply->str);
+}
+
+static void drop_map(struct weir__cluster *cluster)
+{
+    weir__cluster_map_unref(cluster->map);
+    cluster->map = NULL;
+    cluster->wants_map = false;
+    ev_timer_stop(cluster->store->options.loop, &cluster->look);
 }
 
 /* A node that was away may know less than the others. */
@@ -333,6 +384,8 @@ const char *weir__cluster_slots(const struct redisReply *reply, void *arg)
     struct weir__server *server = arg;
     struct weir__cluster *cluster = server->store->cluster;
 
+    if (cluster->map != NULL && is_alone_outside(server, reply))
+        drop_map(cluster);
     if (cluster->map != NULL)
         want_map(cluster);
     else if (reply->type != REDIS_REPLY_ERROR)
@@ -355,7 +408,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
     weir__redis_enter(cluster->store);
     goes_on = weir__places_tick(cluster->store);
     ask(cluster);
-    if (goes_on || cluster->wants_map)
+    if (goes_on || cluster->wants_map || cluster->is_asking)
         weir__cluster_tick_soon(cluster->store);
     weir__redis_leave(cluster->store);
 }

@@ -6,10 +6,11 @@
  * cluster, a map of the cluster says which server has which slot. It is asked
  * for anew where a server names another one, where one is lost, and each
  * minute: one question at a time, 100 ms apart, 1 s where there was no answer,
- * of whichever server answers. The address that was given stays connected: it
- * is there to be asked when all others are gone. Where it has several hosts
- * they are tried in turn until one tells the map, and again when no server that
- * is known answers. */
+ * of whichever server answers. What one tells of others may be old: a place
+ * leaves a server that is there for one that says itself that it has the slot.
+ * The address that was given stays connected: it is there to be asked when all
+ * others are gone. Where it has several hosts they are tried in turn until one
+ * tells the map, and again when no server that is known answers. */
 
 #include "adapters/redis/cluster/redirect.h"
 #include "adapters/redis/store/place.h"
@@ -37,12 +38,19 @@ bool weir__cluster_is_one(const struct weir__redis *store);
 /* Borrowed until the loop's next turn; NULL: it is none. */
 struct weir__cluster_map *weir__cluster_map_of(const struct weir__redis *store);
 
-/* A server redirected a command. */
+/* The last one that was asked said that the user may not. */
+bool weir__cluster_is_denied(const struct weir__redis *store);
+
+/* A server redirected a command: so it is a cluster. */
 void weir__cluster_redirected(struct weir__server *server,
                               const struct weir__redirect *redirect);
 
 /* Its connection was lost, or stands. */
 void weir__cluster_lost(struct weir__server *server);
+
+/* It answers nothing, and a place leaves it: where it has no slot any more it
+ * may be an old primary that hears nothing, and is not waited for. */
+void weir__cluster_abandon(struct weir__server *server);
 
 /* What the handshake was told: `on_slots` of the connections. */
 const char *weir__cluster_slots(const struct redisReply *reply, void *arg);

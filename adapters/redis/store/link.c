@@ -157,6 +157,7 @@ static void on_commands(int code, const char *text, void *arg)
     bool was_up = server->is_up;
 
     server->is_up = code == WEIR_OK;
+    server->is_away = !server->is_up;
     if (server->is_up)
         on_connected(server);
     else if (was_up)

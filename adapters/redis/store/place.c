@@ -92,13 +92,32 @@ static size_t cost_of(const struct weir__command_list *list)
     return cost;
 }
 
+static void take_in(struct weir__place *place, struct weir__command_list *list)
+{
+    place->held_bytes += cost_of(list);
+    weir__commands_merge(&place->held, list);
+}
+
 static void withdraw(struct weir__place *place)
 {
     struct weir__command_list list;
 
     weir__conn_withdraw(place->server->commands, &place->sequence, &list);
-    place->held_bytes += cost_of(&list);
-    weir__commands_merge(&place->held, &list);
+    take_in(place, &list);
+}
+
+/* What another one acknowledged is said to it again. */
+static void go_to(struct weir__place *place, struct weir__server *server)
+{
+    struct weir__command_list acked;
+
+    WEIR_ASSERT(place->sequence.on_way == 0);
+    if (place->server == server)
+        return;
+    weir__conn_withdraw_acked(place->server->commands, &place->sequence,
+                              &acked);
+    take_in(place, &acked);
+    place->server = server;
 }
 
 static void enter(struct weir__place *place, enum weir__place_state state)
@@ -123,19 +142,24 @@ static void enter(struct weir__place *place, enum weir__place_state state)
     withdraw(place);
 }
 
+static const char *what_holds(const struct weir__place *place)
+{
+    if (weir__cluster_is_denied(place->store))
+        return "is at another server, and the user may not run CLUSTER SLOTS";
+    if (weir__redirect_read(place->why, &place->server->host).kind ==
+        WEIR__REDIRECT_DOWN)
+        return "is served by no server";
+    return "moves, and is at no server";
+}
+
 static void tell_held(struct weir__place *place)
 {
     const struct weir__redis *store = place->store;
-    bool is_moving =
-        weir__redirect_read(place->why, &place->server->host).kind !=
-        WEIR__REDIRECT_DOWN;
-    char text[sizeof(place->why) + 96];
+    char text[sizeof(place->why) + 112];
 
     place->is_told = true;
     (void)snprintf(text, sizeof(text), "slot %u of the cluster %s (%s)",
-                   (unsigned)place->slot,
-                   is_moving ? "moves, and is at no server"
-                             : "is served by no server",
+                   (unsigned)place->slot, what_holds(place),
                    place->why); /* fits */
     weir__log(store->options.log, WEIR_LEVEL_WARN, "redis: %s", text);
     if (store->events.held != NULL)
@@ -155,8 +179,7 @@ static void settle(struct weir__place *place, struct weir__server *server)
 {
     bool is_other = place->server != server;
 
-    WEIR_ASSERT(place->sequence.on_way == 0);
-    place->server = server;
+    go_to(place, server);
     place->state = WEIR__PLACE_SETTLED;
     place->is_open = false;
     place->sequence.is_watched = false;
@@ -265,11 +288,12 @@ static void probe(struct weir__place *place)
     struct weir__command_list first = {0};
     struct weir__command *command;
 
+    withdraw(place); /* what was lost since */
+    if (server != NULL)
+        go_to(place, server);
     weir__commands_merge(&place->held, &place->back);
     if (server == NULL && place->held.first != NULL)
         return;
-    if (server != NULL)
-        place->server = server;
     place->probe_ns = weir__redis_now_ns(place->store);
     place->state = WEIR__PLACE_PROBING;
     place->is_open = place->held.first == NULL;
@@ -290,25 +314,31 @@ static int64_t patience_ms(const struct weir__redis *store)
                                        : WEIR__CLUSTER_WAIT_MS;
 }
 
-/* What waited too long; the oldest are first. */
-static void give_up(struct weir__place *place)
+/* Repeats, as calls that were acknowledged are, as long as they are known. */
+static bool is_late(const struct weir__place *place,
+                    const struct weir__command *command)
 {
     int64_t now_ms = weir__redis_now_ns(place->store) / MS_NS;
-    int64_t wait_ms = patience_ms(place->store);
+
+    if (command->may_have_run && now_ms - command->first_ms > AGAIN_MS)
+        return true;
+    return !command->is_replay &&
+           now_ms - command->queued_ms > patience_ms(place->store);
+}
+
+/* What waited too long. */
+static void give_up(struct weir__place *place)
+{
+    struct weir__command_list late = {0}, rest = {0};
+    struct weir__command *command;
 
     weir__commands_merge(&place->held, &place->back);
-    while (place->held.first != NULL) {
-        struct weir__command *command = place->held.first;
-        bool is_old =
-            command->may_have_run && now_ms - command->first_ms > AGAIN_MS;
-
-        if (!is_old && now_ms - command->queued_ms <= wait_ms)
-            return;
-        (void)weir__request_take(&place->held);
-        place->held_bytes -= weir__request_cost(command);
-        weir__conn_fail(place->server->commands, command,
-                        command->may_have_run ? WEIR_EUNKNOWN : WEIR_ECONN);
-    }
+    while ((command = weir__request_take(&place->held)) != NULL)
+        weir__request_append(is_late(place, command) ? &late : &rest, command);
+    place->held = rest;
+    place->held_bytes -= cost_of(&late);
+    if (late.first != NULL)
+        weir__conn_fail(place->server->commands, &late);
 }
 
 /* Nobody asks, or who was asked is away. */
@@ -322,6 +352,15 @@ static void end_probe(struct weir__place *place)
     settle(place, place->server);
 }
 
+/* Since it was last settled, or the probe was sent. */
+static bool is_unheard(const struct weir__place *place, int64_t now_ns)
+{
+    int64_t from_ns =
+        place->probe_ns > place->since_ns ? place->probe_ns : place->since_ns;
+
+    return now_ns - from_ns >= UNHEARD_MS * MS_NS;
+}
+
 static void tick(struct weir__place *place)
 {
     int64_t now_ns = weir__redis_now_ns(place->store);
@@ -330,12 +369,14 @@ static void tick(struct weir__place *place)
         place->why[0] != '\0' && now_ns - place->since_ns >= TELL_MS * MS_NS)
         tell_held(place);
     give_up(place);
-    if (place->sequence.on_way > 0)
+    if (place->sequence.on_way > 0) {
+        if (is_unheard(place, now_ns))
+            weir__cluster_abandon(place->server);
         return;
+    }
     if (place->state == WEIR__PLACE_HELD && now_ns >= place->probe_ns)
         probe(place);
-    else if (place->state == WEIR__PLACE_PROBING &&
-             now_ns - place->probe_ns >= UNHEARD_MS * MS_NS)
+    else if (place->state == WEIR__PLACE_PROBING && is_unheard(place, now_ns))
         end_probe(place);
 }
 
@@ -343,17 +384,18 @@ bool weir__places_tick(struct weir__redis *store)
 {
     struct weir__place **at = &store->moving;
 
+    for (struct weir__place *place = store->moving; place != NULL;
+         place = place->next_moving)
+        if (!is_at_server(place))
+            tick(place);
     while (*at != NULL) {
         struct weir__place *place = *at;
 
-        if (!is_at_server(place))
-            tick(place);
-        if (is_at_server(place)) {
-            place->is_moving = false;
-            *at = place->next_moving;
-        } else {
+        place->is_moving = !is_at_server(place);
+        if (place->is_moving)
             at = &place->next_moving;
-        }
+        else
+            *at = place->next_moving;
     }
     return store->moving != NULL;
 }
@@ -377,6 +419,7 @@ static int hold(struct weir__place *place, const struct weir__sending *sending)
                          &command);
     if (rc != WEIR_OK)
         return rc;
+    command->queued_ms = weir__redis_now_ns(place->store) / MS_NS;
     place->held_bytes += weir__request_cost(command);
     weir__request_append(&place->held, command);
     return WEIR_OK;

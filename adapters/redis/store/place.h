@@ -42,6 +42,7 @@ struct weir__server {
     char worker[WEIR__SERVER_WORKER_CAP];
     uint64_t connection; /* number of the last one that stood, of all */
     bool is_up;          /* it stands */
+    bool is_away;        /* it was lost, or did not come */
     bool is_dirty;       /* something was sent and not flushed */
     int64_t down_ns;     /* since when none does; 0: there was none */
     struct weir__confirms *confirms; /* NULL: nothing was to be confirmed */
