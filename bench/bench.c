@@ -141,9 +141,17 @@ int bench_row_open(struct bench *bench, struct weir_error *err)
 {
     int rc = bench_server_start(&bench->server, &bench->options.server, err);
 
-    if (rc == WEIR_OK)
-        describe(bench);
-    return rc;
+    if (rc < 0)
+        return rc;
+    if (bench->which->one_server && bench->server.node_count > 1)
+        return weir__error_set(
+            err, WEIR_EINVAL,
+            "this is a cluster of %d primaries, and the case "
+            "looks at one server; see weir-bench cluster "
+            "--help",
+            bench->server.node_count);
+    describe(bench);
+    return WEIR_OK;
 }
 
 void bench_row_close(struct bench *bench)

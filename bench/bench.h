@@ -53,11 +53,13 @@ struct bench_options {
     enum bench_handler handler;
     int64_t jobs, payload_bytes, batch, consumers, concurrency, repeat;
     int64_t delay_ms, window_ms, backlog, topics, span_ms;
+    int64_t nodes, producers;
     bool makes_ids, one_process, json;
     const char *report;
 };
 
 struct bench {
+    const struct bench_case *which;
     struct bench_options options;
     struct bench_server server;
     struct bench_output output;
@@ -77,13 +79,16 @@ enum {
     BENCH_FLAG_ONE_PROCESS = 128,
     BENCH_FLAG_CONSUMERS = 256, /* others refuse what is not their default */
     BENCH_FLAG_HANDLER = 512,
-    BENCH_FLAG_CONCURRENCY = 1024
+    BENCH_FLAG_CONCURRENCY = 1024,
+    BENCH_FLAG_NODES = 2048
 };
 
 struct bench_case {
     const char *name, *summary, *details, *example;
     unsigned flags;
     struct bench_options fallback; /* what is 0 there has no default */
+    /* It asks one server, and takes no cluster of several primaries. */
+    bool one_server;
     const enum bench_figure *columns;
     size_t column_count;
     int (*run)(struct bench *bench, struct weir_error *err);
@@ -91,13 +96,14 @@ struct bench_case {
 extern const struct bench_case bench_case_compare, bench_case_throughput,
     bench_case_floor, bench_case_lateness, bench_case_wake, bench_case_idle,
     bench_case_scale, bench_case_crash, bench_case_groups, bench_case_handlers,
-    bench_case_follow;
+    bench_case_follow, bench_case_cluster;
 
 /* A row with the labels that the options give it. */
 void bench_row_label(const struct bench *bench, struct bench_row *row,
                      const char *case_name);
 
-/* A fresh server for a row; bench_row_close ends it. */
+/* A fresh server for a row; bench_row_close ends it. WEIR_EINVAL: the case
+ * looks at one server, and this is a cluster. */
 int bench_row_open(struct bench *bench, struct weir_error *err);
 void bench_row_close(struct bench *bench);
 
@@ -129,7 +135,6 @@ int bench_row_print(struct bench *bench, const struct bench_row *row,
                     struct weir_error *err);
 
 /* A topic's name that was not used before. */
-enum { BENCH_TOPIC_CAP = 41 };
 void bench_topic_name(struct bench *bench, char name[BENCH_TOPIC_CAP]);
 
 #endif

@@ -74,6 +74,7 @@ const struct bench_case bench_case_floor = {
                  .batch = 256,
                  .consumers = 1,
                  .repeat = 5},
+    .one_server = true,
     .columns = columns,
     .column_count = sizeof(columns) / sizeof(columns[0]),
     .run = run,

@@ -465,6 +465,7 @@ const struct bench_case bench_case_groups = {
                  .consumers = 1,
                  .repeat = 1,
                  .span_ms = 20000},
+    .one_server = true,
     .columns = columns,
     .column_count = sizeof(columns) / sizeof(columns[0]),
     .run = run,

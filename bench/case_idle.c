@@ -107,6 +107,7 @@ const struct bench_case bench_case_idle = {
                  .repeat = 5,
                  .topics = 10000,
                  .span_ms = 10000},
+    .one_server = true,
     .columns = columns,
     .column_count = sizeof(columns) / sizeof(columns[0]),
     .run = run,

@@ -153,6 +153,7 @@ const struct bench_case bench_case_lateness = {
                  .repeat = 5,
                  .window_ms = 5000,
                  .backlog = 1000000},
+    .one_server = true,
     .columns = columns,
     .column_count = sizeof(columns) / sizeof(columns[0]),
     .run = run,

@@ -31,6 +31,10 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                    "workers of throughput, 1 to 60; other cases say\n"
                    "themselves how many",
                    0},
+    [PRODUCERS] = {"producers", "P", "processes that add, 1 to 60",
+                   BENCH_FLAG_NODES},
+    [NODES] = {"nodes", "N", "primaries of the private cluster, 1 to 64",
+               BENCH_FLAG_NODES},
     [REPEAT] = {"repeat", "R", "how often; medians are shown, 1 to 100", 0},
     [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
     [HANDLER] = {"handler", "HOW",
@@ -154,10 +158,13 @@ static void print_defaults(const struct bench_options *fallback)
         {REPEAT, fallback->repeat},    {DELAY, fallback->delay_ms},
         {WINDOW, fallback->window_ms}, {BACKLOG, fallback->backlog},
         {TOPICS, fallback->topics},    {CONCURRENCY, fallback->concurrency},
-        {SECONDS, fallback->span_ms}};
-    char text[400] = "defaults: --ids caller --transport unix --persistence "
-                     "none";
-    size_t at = strlen(text);
+        {SECONDS, fallback->span_ms},  {PRODUCERS, fallback->producers},
+        {NODES, fallback->nodes}};
+    char text[400];
+    size_t at = (size_t)snprintf(
+        text, sizeof(text),
+        "defaults: --ids caller --transport %s --persistence none",
+        fallback->server.tcp ? "tcp" : "unix");
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         at += put_default(text + at, sizeof(text) - at, all[i].flag,

@@ -16,6 +16,8 @@ enum bench_flag {
     TRANSPORT,
     PERSISTENCE,
     CONSUMERS,
+    PRODUCERS,
+    NODES,
     REPEAT,
     KIND,
     HANDLER,

@@ -116,6 +116,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .handler = load->handler,
         .concurrency = load->concurrency,
         .per_s = load->per_s,
+        .spread = load->spread,
         .stamps = load->by == NULL ? BENCH_STAMP_NONE : BENCH_STAMP_WAKE,
     };
 }
@@ -150,23 +151,42 @@ int bench_load_await_added(struct bench *bench, struct bench_team *team,
     return bench_team_check(team, err);
 }
 
+static int count_left(struct bench *bench, const struct bench_wait *wait,
+                      int64_t *ret_left, struct weir_error *err)
+{
+    struct bench_topic topic = {bench->server.url, wait->topic, wait->kind};
+    int count = wait->spread != NULL ? wait->spread->count : 1;
+
+    for (int i = 0; i < count; i++) {
+        struct bench_counts counts;
+        int rc;
+
+        if (wait->spread != NULL)
+            topic.name = wait->spread->topics[i];
+        rc = bench_topic_counts(&topic, &counts, err);
+        if (rc < 0)
+            return rc;
+        *ret_left += counts.left;
+    }
+    return WEIR_OK;
+}
+
 /* Nothing was handled for a while: is nothing left, or is nobody working? */
 static int look_into(struct bench *bench, const struct bench_wait *wait,
                      int64_t quiet_ns, bool *ret_is_over,
                      struct weir_error *err)
 {
-    struct bench_topic topic = {bench->server.url, wait->topic, wait->kind};
-    struct bench_counts counts;
-    int rc = bench_topic_counts(&topic, &counts, err);
+    int64_t left = 0;
+    int rc = count_left(bench, wait, &left, err);
 
     if (rc < 0)
         return rc;
-    *ret_is_over = counts.left == 0;
-    if (counts.left > 0 && quiet_ns > STUCK_S * NS_PER_S)
+    *ret_is_over = left == 0;
+    if (left > 0 && quiet_ns > STUCK_S * NS_PER_S)
         return weir__error_set(err, WEIR_ETIMEDOUT,
                                "%lld jobs were left and nobody handled one "
                                "for %d s",
-                               (long long)counts.left, STUCK_S);
+                               (long long)left, STUCK_S);
     return WEIR_OK;
 }
 
@@ -332,7 +352,8 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
                      struct weir_error *err)
 {
     struct bench_role role = bench_load_role(bench, load, topic);
-    struct bench_wait wait = {topic, load->kind->name, load->jobs, due_ns};
+    struct bench_wait wait = {topic, load->kind->name, load->jobs, due_ns,
+                              NULL};
     struct bench_team team;
     int rc = bench_team_init(&team, load->jobs, false, err);
 
@@ -347,38 +368,100 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
     return rc;
 }
 
-/* The last member is the one that adds. */
-static int flow(struct bench *bench, struct bench_team *team,
-                struct bench_wait *wait, struct bench_row *row,
-                struct weir_error *err)
+static int64_t producers_of(const struct bench_load *load)
 {
-    const struct bench_member *producer = &team->arena->member[team->count - 1];
-    double before = bench_server_cpu_us(&bench->server);
-    int64_t begun, settled = 0, took;
+    return load->producers > 0 ? load->producers : 1;
+}
+
+/* The last members are those that add. Wait until they have added everything;
+ * `*ret_begun_ns`: when the first one began, `*ret_added_ns`: the last add. */
+static int await_producers(struct bench *bench, struct bench_team *team,
+                           int64_t producers, int64_t *ret_begun_ns,
+                           int64_t *ret_added_ns, struct weir_error *err)
+{
+    *ret_begun_ns = INT64_MAX;
+    *ret_added_ns = 0;
+    for (int who = team->count - (int)producers; who < team->count; who++) {
+        const struct bench_member *member = &team->arena->member[who];
+        int rc = bench_load_await_added(bench, team, who, err);
+
+        if (rc < 0)
+            return rc;
+        if (member->begun_ns < *ret_begun_ns)
+            *ret_begun_ns = member->begun_ns;
+        if (member->added_ns > *ret_added_ns)
+            *ret_added_ns = member->added_ns;
+    }
+    return WEIR_OK;
+}
+
+/* The CPU time of each node; returns that of all. */
+static double look_at_nodes(struct bench_server *server, double *ret_us)
+{
+    double sum = 0;
+
+    for (int i = 0; i < server->node_count; i++) {
+        ret_us[i] = bench_server_node_cpu_us(server, i);
+        sum += ret_us[i];
+    }
+    return sum;
+}
+
+static int flow(struct bench *bench, struct bench_team *team,
+                const struct bench_load *load, struct bench_wait *wait,
+                struct bench_row *row, struct weir_error *err)
+{
+    double before_us[BENCH_NODES_MAX], after_us[BENCH_NODES_MAX], used_us;
+    int64_t begun, added, settled = 0;
     int rc;
 
+    used_us = -look_at_nodes(&bench->server, before_us);
     go(team, &begun);
-    rc = bench_load_await_added(bench, team, team->count - 1, err);
+    rc = await_producers(bench, team, producers_of(load), &begun, &added, err);
     if (rc < 0)
         return rc;
-    wait->due_ns += producer->added_ns;
+    wait->due_ns += added;
     rc = bench_load_await_settled(bench, team, wait, &settled, err);
     if (rc < 0)
         return rc;
-    row->figure[BENCH_server_us_per_job] =
-        (bench_server_cpu_us(&bench->server) - before) / (double)wait->jobs;
-    took = settled - producer->begun_ns;
-    row->figure[BENCH_elapsed_ms] = (double)took / NS_PER_MS;
-    row->figure[BENCH_end_to_end_per_s] = rate(wait->jobs, took);
-    rc = bench_load_balance(bench, team, wait, row, err);
-    if (rc < 0)
-        return rc;
-    rc = bench_team_stop(team, err);
+    used_us += look_at_nodes(&bench->server, after_us);
+    for (int i = 0; i < bench->server.node_count && load->node_us != NULL; i++)
+        load->node_us[i] = after_us[i] - before_us[i];
+    row->figure[BENCH_server_us_per_job] = used_us / (double)wait->jobs;
+    row->figure[BENCH_elapsed_ms] = (double)(settled - begun) / NS_PER_MS;
+    row->figure[BENCH_end_to_end_per_s] = rate(wait->jobs, settled - begun);
+    return bench_load_balance(bench, team, wait, row, err);
+}
+
+static int end_flow(struct bench_team *team, int64_t jobs,
+                    struct bench_row *row, struct weir_error *err)
+{
+    int rc = bench_team_stop(team, err);
+
     row->figure[BENCH_client_us_per_job] =
-        (double)bench_team_cpu_ns(team) / 1000 / (double)wait->jobs;
+        (double)bench_team_cpu_ns(team) / 1000 / (double)jobs;
     row->figure[BENCH_worker_rss_mb] =
         (double)team->arena->member[0].rss_kib / 1024;
     return rc;
+}
+
+/* Each has its part of the numbers. */
+static int join_producers(struct bench_team *team,
+                          const struct bench_load *load,
+                          struct bench_role *role, struct weir_error *err)
+{
+    int64_t count = producers_of(load);
+    int rc = WEIR_OK;
+
+    role->adds = true;
+    role->handles = role->handles_at_once = false;
+    for (int64_t i = 0; i < count && rc >= 0; i++) {
+        role->first = load->jobs * i / count;
+        role->jobs = load->jobs * (i + 1) / count - role->first;
+        role->id_base = load->id_base + role->first;
+        rc = bench_team_join(team, role, err);
+    }
+    return rc < 0 ? rc : WEIR_OK;
 }
 
 static int gather(struct bench *bench, struct bench_team *team,
@@ -399,10 +482,7 @@ static int gather(struct bench *bench, struct bench_team *team,
         if (rc < 0)
             return rc;
     }
-    role->adds = true;
-    role->handles = role->handles_at_once = false;
-    rc = bench_team_join(team, role, err);
-    return rc < 0 ? rc : WEIR_OK;
+    return join_producers(team, load, role, err);
 }
 
 int bench_load_flow(struct bench *bench, const struct bench_load *load,
@@ -411,7 +491,7 @@ int bench_load_flow(struct bench *bench, const struct bench_load *load,
 {
     struct bench_role role = bench_load_role(bench, load, topic);
     struct bench_wait wait = {topic, load->kind->name, load->jobs,
-                              load->delay_ms * NS_PER_MS};
+                              load->delay_ms * NS_PER_MS, load->spread};
     struct bench_team team;
     int rc = bench_team_init(&team, load->jobs, load->by != NULL, err);
 
@@ -419,7 +499,9 @@ int bench_load_flow(struct bench *bench, const struct bench_load *load,
         return rc;
     rc = gather(bench, &team, load, &role, err);
     if (rc == WEIR_OK)
-        rc = flow(bench, &team, &wait, row, err);
+        rc = flow(bench, &team, load, &wait, row, err);
+    if (rc == WEIR_OK)
+        rc = end_flow(&team, load->jobs, row, err);
     if (rc == WEIR_OK && load->by != NULL)
         rc = bench_stamps_read(&team, NS_PER_MS, row, err);
     bench_team_fini(&team);

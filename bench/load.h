@@ -14,7 +14,10 @@ struct bench_load {
     int64_t jobs, payload_bytes, batch, consumers, concurrency;
     int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
     /* Of a flow. */
-    int64_t per_s;  /* > 0: so many are added in a second, not as many as go */
+    int64_t per_s; /* > 0: so many are added in a second, not as many as go */
+    int64_t producers;                 /* 0: one */
+    const struct bench_spread *spread; /* in place of the topic; or NULL */
+    double *node_us; /* gets the CPU time of each node; or NULL */
     const char *by; /* another topic they go by: its handler adds each to theirs
                        with its verdict. NULL: they do not */
     bool makes_ids;
@@ -74,6 +77,7 @@ int bench_load_await_added(struct bench *bench, struct bench_team *team,
 struct bench_wait {
     const char *topic, *kind;
     int64_t jobs, due_ns;
+    const struct bench_spread *spread; /* in place of the topic; or NULL */
 };
 int bench_load_await_settled(struct bench *bench, struct bench_team *team,
                              const struct bench_wait *wait, int64_t *ret_ns,

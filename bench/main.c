@@ -12,7 +12,7 @@ const struct bench_case *const bench_cases[] = {
     &bench_case_compare,  &bench_case_throughput, &bench_case_floor,
     &bench_case_lateness, &bench_case_wake,       &bench_case_idle,
     &bench_case_scale,    &bench_case_crash,      &bench_case_groups,
-    &bench_case_handlers, &bench_case_follow,
+    &bench_case_handlers, &bench_case_follow,     &bench_case_cluster,
 };
 const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
 
@@ -36,6 +36,7 @@ static int run(const struct bench_case *which,
                const struct bench_options *options)
 {
     struct bench bench = {
+        .which = which,
         .options = *options,
         .output = {.json = options->json,
                    .columns = which->columns,

@@ -32,6 +32,8 @@ struct member {
     ev_timer pacer;
     int64_t sent, acknowledged;
     int64_t begun_cpu_ns;
+    /* Runs of each topic of a spread, and how many when it last ran out. */
+    int64_t handled_of[BENCH_SPREAD_MAX], settled_of[BENCH_SPREAD_MAX];
     uint64_t random;
     bool is_connected;
 };
@@ -100,6 +102,8 @@ static enum weir_verdict handle(void *arg, struct weir_job *job)
         stamp(self, job, number);
     if (is_first)
         count(&self->out->fresh);
+    if (self->role->spread != NULL && number >= 0)
+        self->handled_of[bench_spread_of(self->role->spread, number)]++;
     count(&self->out->handled);
     return WEIR_DONE;
 }
@@ -176,16 +180,35 @@ static enum weir_verdict handle_backlog(void *arg, struct weir_job *job)
     return WEIR_DONE;
 }
 
+/* How many runs are settled now that a topic ran out of work; -1: that topic
+ * does not count. */
+static int64_t settled_with(struct member *self, const char *topic)
+{
+    const struct bench_spread *spread = self->role->spread;
+    int64_t sum = 0;
+
+    if (spread == NULL)
+        return strcmp(topic, self->role->topic) == 0
+                   ? atomic_load(&self->out->handled)
+                   : -1;
+    for (int i = 0; i < spread->count; i++) {
+        if (strcmp(topic, spread->topics[i]) == 0)
+            self->settled_of[i] = self->handled_of[i];
+        sum += self->settled_of[i];
+    }
+    return sum;
+}
+
 static void on_idle(const char *topic, void *arg)
 {
     struct member *self = arg;
-    int64_t handled = atomic_load(&self->out->handled);
+    int64_t settled = settled_with(self, topic);
 
-    if (strcmp(topic, self->role->topic) != 0)
+    if (settled < 0)
         return;
-    if (handled != atomic_load(&self->out->settled)) {
+    if (settled != atomic_load(&self->out->settled)) {
         atomic_store(&self->out->settled_ns, bench_now_ns());
-        atomic_store(&self->out->settled, handled);
+        atomic_store(&self->out->settled, settled);
     }
     if (atomic_load(&self->out->state) == BENCH_STARTING)
         atomic_store(&self->out->state, BENCH_READY);
@@ -235,6 +258,19 @@ static bool serve(struct member *self, const char *topic, weir_run_fn run)
         return true;
     fail(self, err.text);
     return false;
+}
+
+/* The topics that it is there for. */
+static bool serve_all(struct member *self)
+{
+    const struct bench_spread *spread = self->role->spread;
+
+    if (spread == NULL)
+        return serve(self, self->role->topic, handler_of(self));
+    for (int i = 0; i < spread->count; i++)
+        if (!serve(self, spread->topics[i], handler_of(self)))
+            return false;
+    return true;
 }
 
 static void serve_idle(struct member *self)
@@ -305,6 +341,13 @@ static void write_group(struct member *self, char group[BENCH_GROUP_CAP],
         bench_group_write(group, number, groups);
 }
 
+static const char *topic_of(const struct bench_role *role, int64_t number)
+{
+    return role->spread == NULL
+               ? role->topic
+               : role->spread->topics[bench_spread_of(role->spread, number)];
+}
+
 /* False: not now, too much waits to be sent. */
 static bool add_one(struct member *self)
 {
@@ -327,8 +370,8 @@ static bool add_one(struct member *self)
             (int64_t)(next_random(self) % (uint64_t)self->role->spread_ms);
     bench_body_number(&self->body, number);
     job.body = (struct weir_slice){self->body.bytes, self->body.len};
-    rc = weir_reactor_add(self->weir, self->role->topic, &job, on_added, self,
-                          NULL);
+    rc = weir_reactor_add(self->weir, topic_of(self->role, number), &job,
+                          on_added, self, NULL);
     if (rc == WEIR_OK)
         self->sent++;
     else if (rc != WEIR_EFULL)
@@ -398,7 +441,7 @@ static void go(struct member *self)
     self->out->begun_ns = bench_now_ns();
     atomic_store(&self->out->state, BENCH_RUNNING);
     if (self->role->handles && !self->role->handles_at_once)
-        (void)serve(self, self->role->topic, handler_of(self));
+        (void)serve_all(self);
     if (!self->role->adds)
         return;
     if (self->role->per_s > 0) {
@@ -475,7 +518,7 @@ static void on_connection(int code, const char *text, void *arg)
     if (self->role->handles)
         serve_idle(self);
     if (self->role->handles_at_once)
-        (void)serve(self, self->role->topic, handler_of(self));
+        (void)serve_all(self);
     else if (atomic_load(&self->out->state) == BENCH_STARTING)
         atomic_store(&self->out->state, BENCH_READY);
 }

@@ -131,6 +131,7 @@ static int set_number(enum bench_flag flag, struct bench_options *options,
                                               "16 to 1048576"};
     static const struct weir__bounds batch = {1, 100000, "1 to 100000"};
     static const struct weir__bounds few = {1, 60, "1 to 60"};
+    static const struct weir__bounds nodes = {1, BENCH_NODES_MAX, "1 to 64"};
     static const struct weir__bounds times = {1, 100, "1 to 100"};
 
     switch ((int)flag) {
@@ -142,6 +143,10 @@ static int set_number(enum bench_flag flag, struct bench_options *options,
         return number("--batch", batch, &options->batch, err);
     case CONSUMERS:
         return number("--consumers", few, &options->consumers, err);
+    case PRODUCERS:
+        return number("--producers", few, &options->producers, err);
+    case NODES:
+        return number("--nodes", nodes, &options->nodes, err);
     case CONCURRENCY:
         return number("--concurrency", batch, &options->concurrency, err);
     case REPEAT:
@@ -298,6 +303,22 @@ static int scan(int argc, char **argv, const struct bench_case *which,
     return rc;
 }
 
+static bool check_cluster(const struct bench_options *options)
+{
+    if (!options->server.tcp || options->server.tls)
+        bench_complain("--transport: nodes of the private cluster are reached "
+                       "over tcp; leave it out");
+    else if (options->topics > BENCH_SPREAD_MAX)
+        bench_complain("--topics: %d at most are spread over nodes",
+                       BENCH_SPREAD_MAX);
+    else if (options->consumers + options->producers > BENCH_MEMBERS_MAX)
+        bench_complain("--producers and --consumers: %d at most together",
+                       BENCH_MEMBERS_MAX);
+    else
+        return true;
+    return false;
+}
+
 /* What must fit together. */
 static int check(const struct bench_case *which,
                  const struct bench_options *options)
@@ -320,6 +341,8 @@ static int check(const struct bench_case *which,
                        options->kind->name);
         return BENCH_USAGE_CODE;
     }
+    if ((which->flags & BENCH_FLAG_NODES) != 0 && !check_cluster(options))
+        return BENCH_USAGE_CODE;
     if (!options->one_process || options->consumers == 1)
         return BENCH_NO_CODE;
     bench_complain("--one-process has one consumer; leave out --consumers");

@@ -36,6 +36,8 @@ void bench_row_init(struct bench_row *row, const char *case_name)
         .backlog = -1,
         .concurrency = -1,
         .repeat = -1,
+        .nodes = -1,
+        .node = -1,
     };
     for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++)
         row->figure[i] = (double)NAN;
@@ -194,6 +196,10 @@ static void put_labels(struct json_object *object, const struct bench_row *row)
         put_number(object, "topics", row->topics);
     if (row->backlog >= 0)
         put_number(object, "backlog", row->backlog);
+    if (row->nodes >= 0)
+        put_number(object, "nodes", row->nodes);
+    if (row->node >= 0)
+        put_number(object, "node", row->node);
 }
 
 static bool print_json_row(const struct bench_output *output,

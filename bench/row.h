@@ -53,7 +53,9 @@ struct json_object;
     X(killed, "killed", 0, WORST)                     \
     X(ran_dropped, "ran, dropped", 0, WORST)          \
     X(drain_of_sync, "of sync", 2, MEDIAN)            \
-    X(end_to_end_of_sync, "of sync", 2, MEDIAN)
+    X(end_to_end_of_sync, "of sync", 2, MEDIAN)       \
+    X(cost_ratio, "x one server", 2, MEDIAN)          \
+    X(cpu_share, "cpu share", 2, MEDIAN)
 
 enum bench_figure {
 #define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,
@@ -74,6 +76,7 @@ struct bench_row {
     const char *ids, *transport, *persistence;
     const char *handler; /* "sync", ...; NULL: left out */
     int64_t batch, jobs, payload_bytes, topics, backlog, concurrency, repeat;
+    int64_t nodes, node; /* how many servers; which of them, from 1 on */
     double figure[BENCH_FIGURE_COUNT];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the server tells about itself. */
+/* What servers tell about themselves. */
 
 #include "bench/say.h"
 #include "bench/server.h"
@@ -37,13 +37,14 @@ static const char *info_field(const char *info, const char *name)
     return NULL;
 }
 
-static redisReply *info(struct bench_server *server, const char *section)
+static redisReply *info(struct bench_server *server, int node,
+                        const char *section)
 {
     char command[32];
     redisReply *reply;
 
     (void)snprintf(command, sizeof(command), "INFO %s", section);
-    reply = ask(server->control, command);
+    reply = ask(server->control[node], command);
     if (reply != NULL && reply->str == NULL) {
         freeReplyObject(reply);
         reply = NULL;
@@ -64,7 +65,7 @@ static void info_text(const char *text, const char *name, char *buf, size_t cap)
 
 void bench_server_look(struct bench_server *server)
 {
-    redisReply *reply = info(server, "server");
+    redisReply *reply = info(server, 0, "server");
 
     (void)snprintf(server->name, sizeof(server->name), "redis");
     (void)snprintf(server->version, sizeof(server->version), "?");
@@ -85,9 +86,9 @@ static double seconds(const char *text, const char *name)
     return field != NULL ? strtod(field, NULL) : -1.0;
 }
 
-double bench_server_cpu_us(struct bench_server *server)
+double bench_server_node_cpu_us(struct bench_server *server, int node)
 {
-    redisReply *reply = info(server, "cpu");
+    redisReply *reply = info(server, node, "cpu");
     double user, sys;
 
     if (reply == NULL)
@@ -102,10 +103,19 @@ double bench_server_cpu_us(struct bench_server *server)
     return (user + sys) * 1e6;
 }
 
-int64_t bench_server_info(struct bench_server *server, const char *section,
-                          const char *name)
+double bench_server_cpu_us(struct bench_server *server)
 {
-    redisReply *reply = info(server, section);
+    double sum = 0;
+
+    for (int i = 0; i < server->node_count; i++)
+        sum += bench_server_node_cpu_us(server, i);
+    return sum;
+}
+
+static int64_t info_number(struct bench_server *server, int node,
+                           const char *section, const char *name)
+{
+    redisReply *reply = info(server, node, section);
     const char *field = reply != NULL ? info_field(reply->str, name) : NULL;
     int64_t number = field != NULL ? strtoll(field, NULL, 10) : -1;
 
@@ -113,9 +123,24 @@ int64_t bench_server_info(struct bench_server *server, const char *section,
     return number;
 }
 
-int64_t bench_server_ask(struct bench_server *server, const char *command)
+int64_t bench_server_info(struct bench_server *server, const char *section,
+                          const char *name)
 {
-    redisReply *reply = ask(server->control, command);
+    int64_t sum = 0;
+
+    for (int i = 0; i < server->node_count; i++) {
+        int64_t number = info_number(server, i, section, name);
+
+        if (number < 0)
+            return -1;
+        sum += number;
+    }
+    return sum;
+}
+
+static int64_t ask_number(redisContext *context, const char *command)
+{
+    redisReply *reply = ask(context, command);
     int64_t number = -1;
 
     if (reply != NULL && reply->type == REDIS_REPLY_INTEGER)
@@ -128,6 +153,20 @@ int64_t bench_server_ask(struct bench_server *server, const char *command)
     return number;
 }
 
+int64_t bench_server_ask(struct bench_server *server, const char *command)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < server->node_count; i++) {
+        int64_t number = ask_number(server->control[i], command);
+
+        if (number < 0)
+            return -1;
+        sum += number;
+    }
+    return sum;
+}
+
 int64_t bench_server_clock_ahead_us(struct bench_server *server)
 {
     int64_t best_ns = INT64_MAX, ahead = 0;
@@ -136,7 +175,7 @@ int64_t bench_server_clock_ahead_us(struct bench_server *server)
         return 0; /* one machine, one clock */
     for (int i = 0; i < 20; i++) {
         int64_t begun = bench_now_ns(), wall = bench_wall_ns();
-        redisReply *reply = ask(server->control, "TIME");
+        redisReply *reply = ask(server->control[0], "TIME");
         int64_t took = bench_now_ns() - begun;
 
         if (reply != NULL && reply->elements == 2 && took < best_ns) {

@@ -67,8 +67,24 @@ enum bench_handler {
     BENCH_HANDLER_BLOCKING /* threads call it */
 };
 
+/* Topics that jobs go to in turn, `batch` of them each, by their numbers. */
+enum { BENCH_SPREAD_MAX = 1024, BENCH_TOPIC_CAP = 41 };
+struct bench_spread {
+    int64_t batch;
+    int count;
+    char topics[BENCH_SPREAD_MAX][BENCH_TOPIC_CAP];
+};
+
+/* Which of them a job goes to. */
+static inline int bench_spread_of(const struct bench_spread *spread,
+                                  int64_t number)
+{
+    return (int)(number / spread->batch % spread->count);
+}
+
 struct bench_role {
     const char *url, *topic, *kind;
+    const struct bench_spread *spread; /* in place of the topic; or NULL */
     bool adds, handles;
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from cluster import Cluster, ask
 from e2e import (BUILD, PATIENCE, Redis, eventually, expect, expect_in,
                  expect_true, test)
 from sentinel import Fake, Trio
@@ -20,7 +21,7 @@ FIELDS = """
     server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
-         "scale", "crash", "groups", "handlers", "follow"]
+         "scale", "crash", "groups", "handlers", "follow", "cluster"]
 
 
 def environment(place):
@@ -211,6 +212,52 @@ def follow_times_every_job_from_the_verdict_that_added_it(place):
 
 
 @test
+def cluster_compares_its_nodes_with_one_server(place):
+    found = rows(place, "cluster", "--nodes", "2", "--topics", "5", "--jobs",
+                 "3000", "--batch", "64", "--producers", "2", "--consumers", "2")
+    expect(["one server, 5 topics", "cluster of 2 nodes, 5 topics",
+            "  node 1, 3 topics", "  node 2, 2 topics"],
+           [row["label"] for row in found])
+    one, both, *nodes = found
+    for row in one, both:
+        nothing_lost(row)
+        expect((3000, "tcp"), (row["jobs"], row["transport"]))
+        expect_true(row["end_to_end_per_s"] > 0, row["label"])
+    expect(3000, sum(row["jobs"] for row in nodes))
+    expect(64 * 28, nodes[0]["jobs"], "batches of its topics")
+    expect_true(abs(sum(row["cpu_share"] for row in nodes) - 1) <= 0.011,
+                "shares of the whole")
+    expect(both["cpu_share"], max(row["cpu_share"] for row in nodes))
+    cost = both["server_us_per_job"] / one["server_us_per_job"]
+    expect_true(abs(both["cost_ratio"] - cost) < 0.01 + cost / 100, "a ratio")
+    cost = sum(row["server_us_per_job"] * row["jobs"] for row in nodes) / 3000
+    expect_true(abs(both["server_us_per_job"] - cost) < 0.01, "a sum")
+
+
+@test
+def primaries_of_somebody_else_are_summed_and_left_as_they_were(place):
+    cluster = Cluster(place)
+    url = cluster.url()
+    place.ok("add", "mine", "--id", "1", "--delay", "1h")
+    found = rows(place, "cluster", "--jobs", "2000", "--topics", "3", "--batch",
+                 "10", "--redis", url)
+    expect(["cluster of 3 nodes, 3 topics"] +
+           ["  node %d, 1 topics" % i for i in (1, 2, 3)],
+           [row["label"] for row in found])
+    nothing_lost(found[0])
+    expect(None, found[0].get("cost_ratio"))
+    for case in ("follow", "handlers"):
+        for row in rows(place, case, "--jobs", "500", "--redis", url):
+            nothing_lost(row)
+    refused(place, "throughput", "--redis", url,
+            words=["a cluster of 3 primaries", "weir-bench cluster"])
+    expect([[], [], []],
+           [ask(node, "KEYS", "*bench*") for node in cluster.nodes])
+    expect("scheduled", place.ok("show", "mine", "1")["state"])
+    expect(["mine"], place.ok("topic", "list")["topics"])
+
+
+@test
 def idle_counts_commands_and_time(place):
     found = rows(place, "idle", "--topics", "100", "--for", "200ms")
     expect([1, 100], [row["topics"] for row in found])
@@ -359,17 +406,21 @@ def sentinels_that_name_nobody_are_a_sentence(place):
 
 @test
 def nothing_is_left_when_it_is_killed(place):
-    process = subprocess.Popen([BENCH, "wake", "--jobs", "100000"],
-                               env=environment(place),
-                               stdout=subprocess.DEVNULL)
-    place.started.append(process)
-    name, = eventually(lambda: glob.glob(place.path("weir-bench-*/redis.sock")),
-                       "a server is there")
-    time.sleep(0.1)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    eventually(lambda: not os.path.exists(os.path.dirname(name)),
-               "its directory is gone")
+    for case, sockets in (("wake", "redis.sock"), ("cluster", "*/redis.sock")):
+        process = subprocess.Popen([BENCH, case, "--jobs", "100000"],
+                                   env=environment(place),
+                                   stdout=subprocess.DEVNULL)
+        place.started.append(process)
+        name = eventually(
+            lambda: glob.glob(place.path("weir-bench-*/" + sockets)),
+            "a server is there")[0]
+        server = Redis(name)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        expect("", server.line(), "the server is gone")
+        eventually(lambda: not glob.glob(place.path("weir-bench-*")),
+                   "its directory is gone")
 
 
 @test
@@ -413,6 +464,17 @@ def mistakes_are_one_sentence(place):
     refused(place, "lateness", "--consumers", "2", words=["--consumers"])
     refused(place, "compare", "--report", "/no/such/folder/x",
             "--jobs", "1", words=["/no/such/folder/x"])
+    refused(place, "wake", "--nodes", "2", words=["takes no --nodes"])
+    refused(place, "cluster", "--nodes", "0", words=["--nodes", "1 to 64"])
+    refused(place, "cluster", "--transport", "unix", words=["--transport"])
+    refused(place, "cluster", "--topics", "1025", words=["--topics", "1024"])
+    refused(place, "cluster", "--consumers", "40", "--producers", "40",
+            words=["--producers", "64"])
+    refused(place, "cluster", "--nodes", "2", "--topics", "1", "--jobs", "1",
+            words=["--topics", "2 nodes"])
+    place.ok("add", "mine", "--id", "1", "--delay", "1h")
+    refused(place, "cluster", "--redis", "unix://" + os.path.join(
+        place.data, "redis.sock"), words=["one server", "throughput"])
 
 
 @test

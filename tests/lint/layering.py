@@ -71,7 +71,8 @@ ADAPTERS = {
 
 # What the benchmark may use beside the public headers.
 BENCH = (r"bench/.*|adapters/server/.*|core/(assert|error|nearest)\.h"
-         r"|adapters/(cli/options|redis/(conn/tls|probe|url))\.h")
+         r"|adapters/cli/options\.h"
+         r"|adapters/redis/(cluster/(map|slot)|conn/tls|probe|url)\.h")
 BENCH_LIBRARIES = r"(ev|hiredis|getopt)\.h|json-c/.*"
 
 
