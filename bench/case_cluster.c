@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 
 /* weir-bench cluster: what a job costs where topics are spread over the nodes
- * of a cluster, as against the same topics on one server. */
+ * of a cluster, as against the same topics on one server. A server that is not
+ * kept busy finds fewer jobs each time and takes longer for each, so the nodes
+ * are compared with one server that has as much to do as one of them, too. */
 
 #include "bench/load.h"
 #include "core/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static const enum bench_figure columns[] = {BENCH_end_to_end_per_s,
-                                            BENCH_server_us_per_job,
-                                            BENCH_cost_ratio,
-                                            BENCH_cpu_share,
-                                            BENCH_client_us_per_job,
-                                            BENCH_worker_rss_mb,
-                                            BENCH_lost,
-                                            BENCH_duplicated};
+static const enum bench_figure columns[] = {
+    BENCH_end_to_end_per_s, BENCH_server_us_per_job,
+    BENCH_cost_ratio,       BENCH_load_ratio,
+    BENCH_cpu_share,        BENCH_client_us_per_job,
+    BENCH_worker_rss_mb,    BENCH_lost,
+    BENCH_duplicated};
 
-/* The rows: one server, the cluster, its nodes. */
-enum { ONE, CLUSTER, NODES, ROWS_MAX = NODES + BENCH_NODES_MAX };
+/* The rows: one server with all of it, and with what a node has; the cluster,
+ * its nodes. */
+enum { ONE, PART, CLUSTER, NODES, ROWS_MAX = NODES + BENCH_NODES_MAX };
 
 struct sides {
     struct bench_server one; /* zeroed: the cluster is somebody else's */
-    struct bench_spread spread;
+    struct bench_spread spread,
+        part; /* topics of all nodes, of the first one */
     int64_t jobs_of[BENCH_NODES_MAX];
     int nodes;
     size_t count; /* of the rounds */
@@ -53,22 +56,32 @@ static void spread_topics(struct bench *bench, struct sides *sides)
     for (int64_t at = 0; at < jobs; at += spread->batch)
         sides->jobs_of[bench_spread_of(spread, at) % sides->nodes] +=
             jobs - at < spread->batch ? jobs - at : spread->batch;
+    sides->part.batch = spread->batch;
+    for (int i = 0; i < spread->count; i += sides->nodes)
+        memcpy(sides->part.topics[sides->part.count++], spread->topics[i],
+               BENCH_TOPIC_CAP);
 }
 
 /* --- a round ---------------------------------------------------------- */
 
-static int flow(struct bench *bench, struct sides *sides, double *node_us,
-                struct bench_row *row, struct weir_error *err)
+static struct bench_load load_of(const struct bench *bench,
+                                 const struct bench_spread *spread)
 {
     struct bench_load load = bench_load_of(bench);
+
+    load.spread = spread;
+    load.producers = bench->options.producers;
+    return load;
+}
+
+static int flow(struct bench *bench, const struct bench_load *load,
+                struct bench_row *row, struct weir_error *err)
+{
     int rc = bench_server_clear(&bench->server, err);
 
-    load.spread = &sides->spread;
-    load.producers = bench->options.producers;
-    load.node_us = node_us;
     bench_progress_draw(&bench->progress, 0);
     return rc < 0 ? rc
-                  : bench_load_flow(bench, &load, sides->spread.topics[0], row,
+                  : bench_load_flow(bench, load, load->spread->topics[0], row,
                                     err);
 }
 
@@ -80,17 +93,36 @@ static void swap(struct bench_server *a, struct bench_server *b)
     *b = kept;
 }
 
-static int go_one(struct bench *bench, struct sides *sides, size_t at,
-                  struct weir_error *err)
+static int flow_one(struct bench *bench, struct sides *sides,
+                    const struct bench_load *load, struct bench_row *row,
+                    struct weir_error *err)
 {
     int rc;
 
     if (!sides->one.is_own)
         return WEIR_OK;
     swap(&bench->server, &sides->one);
-    rc = flow(bench, sides, NULL, &sides->rows[ONE][at], err);
+    rc = flow(bench, load, row, err);
     swap(&bench->server, &sides->one);
     return rc;
+}
+
+/* As many topics and jobs as one node has, and as many of them in a second. */
+static int flow_part(struct bench *bench, struct sides *sides, size_t at,
+                     struct weir_error *err)
+{
+    struct bench_load load = load_of(bench, &sides->part);
+    double per_s = sides->rows[CLUSTER][at].figure[BENCH_end_to_end_per_s];
+
+    load.jobs = sides->jobs_of[0];
+    load.per_s = (int64_t)(per_s / sides->nodes / (double)load.producers) + 1;
+    return flow_one(bench, sides, &load, &sides->rows[PART][at], err);
+}
+
+static double ratio(const struct bench_row *row, const struct bench_row *of)
+{
+    return row->figure[BENCH_server_us_per_job] /
+           of->figure[BENCH_server_us_per_job];
 }
 
 static void share(const struct sides *sides, const double *node_us, size_t at)
@@ -103,9 +135,8 @@ static void share(const struct sides *sides, const double *node_us, size_t at)
         most = node_us[i] > most ? node_us[i] : most;
     }
     all->figure[BENCH_cpu_share] = most / sum;
-    all->figure[BENCH_cost_ratio] =
-        all->figure[BENCH_server_us_per_job] /
-        sides->rows[ONE][at].figure[BENCH_server_us_per_job];
+    all->figure[BENCH_cost_ratio] = ratio(all, &sides->rows[ONE][at]);
+    all->figure[BENCH_load_ratio] = ratio(all, &sides->rows[PART][at]);
     for (int i = 0; i < sides->nodes; i++) {
         double *figure = sides->rows[NODES + i][at].figure;
 
@@ -116,18 +147,22 @@ static void share(const struct sides *sides, const double *node_us, size_t at)
 }
 
 /* One after the other: what changes on the machine from round to round changes
- * for both. */
+ * for all of them. */
 static int go_round(struct bench *bench, struct sides *sides, size_t at,
                     struct weir_error *err)
 {
+    struct bench_load load = load_of(bench, &sides->spread);
     double node_us[BENCH_NODES_MAX];
     int rc;
 
     for (int i = 0; i < NODES + sides->nodes; i++)
         bench_row_init(&sides->rows[i][at], "cluster");
-    rc = go_one(bench, sides, at, err);
+    rc = flow_one(bench, sides, &load, &sides->rows[ONE][at], err);
+    load.node_us = node_us;
     if (rc == WEIR_OK)
-        rc = flow(bench, sides, node_us, &sides->rows[CLUSTER][at], err);
+        rc = flow(bench, &load, &sides->rows[CLUSTER][at], err);
+    if (rc == WEIR_OK)
+        rc = flow_part(bench, sides, at, err);
     if (rc == WEIR_OK)
         share(sides, node_us, at);
     return rc;
@@ -154,14 +189,19 @@ static void label(const struct bench *bench, const struct sides *sides, int i,
     int topics = sides->spread.count;
 
     bench_row_label(bench, row, "cluster");
-    row->nodes = i == ONE ? 1 : sides->nodes;
-    row->topics = topics;
+    row->nodes = i < CLUSTER ? 1 : sides->nodes;
+    row->topics = i == PART ? sides->part.count : topics;
     if (i == ONE)
         (void)snprintf(row->label, sizeof(row->label), "one server, %d topics",
                        topics);
+    if (i == PART)
+        (void)snprintf(row->label, sizeof(row->label),
+                       "a node's load, %d topics", sides->part.count);
     if (i == CLUSTER)
         (void)snprintf(row->label, sizeof(row->label),
                        "cluster of %d nodes, %d topics", sides->nodes, topics);
+    if (i == PART)
+        row->jobs = sides->jobs_of[0];
     if (i < NODES)
         return;
     row->node = i - NODES + 1;
@@ -249,8 +289,10 @@ const struct bench_case bench_case_cluster = {
         "each) add and handle jobs of all topics, a batch for one topic after "
         "the other; the same on the one server in each repeat. Server us is "
         "the CPU time of all servers for each job, of a node for each of its "
-        "jobs; x one server compares with the one server in the same repeat. "
-        "Cpu share is what part of that time a node has, and in the row of the "
+        "jobs; x one server compares with the one server in the same repeat, x "
+        "its load with that server when it has the topics of one node and gets "
+        "as many jobs a second as a node got. Cpu share is what part of that "
+        "time a node has, and in the row of the "
         "cluster that of the busiest one. With --redis the primaries of that "
         "cluster are measured, and no other server beside them.",
     .example = "weir-bench cluster --nodes 3 --topics 12 --repeat 3",

@@ -55,6 +55,7 @@ struct json_object;
     X(drain_of_sync, "of sync", 2, MEDIAN)            \
     X(end_to_end_of_sync, "of sync", 2, MEDIAN)       \
     X(cost_ratio, "x one server", 2, MEDIAN)          \
+    X(load_ratio, "x its load", 2, MEDIAN)            \
     X(cpu_share, "cpu share", 2, MEDIAN)
 
 enum bench_figure {

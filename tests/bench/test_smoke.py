@@ -215,10 +215,13 @@ def follow_times_every_job_from_the_verdict_that_added_it(place):
 def cluster_compares_its_nodes_with_one_server(place):
     found = rows(place, "cluster", "--nodes", "2", "--topics", "5", "--jobs",
                  "3000", "--batch", "64", "--producers", "2", "--consumers", "2")
-    expect(["one server, 5 topics", "cluster of 2 nodes, 5 topics",
+    expect(["one server, 5 topics", "a node's load, 3 topics",
+            "cluster of 2 nodes, 5 topics",
             "  node 1, 3 topics", "  node 2, 2 topics"],
            [row["label"] for row in found])
-    one, both, *nodes = found
+    one, part, both, *nodes = found
+    expect((64 * 28, 0, 0),
+           (part["jobs"], part["lost"], part["duplicated"]))
     for row in one, both:
         nothing_lost(row)
         expect((3000, "tcp"), (row["jobs"], row["transport"]))
@@ -228,8 +231,9 @@ def cluster_compares_its_nodes_with_one_server(place):
     expect_true(abs(sum(row["cpu_share"] for row in nodes) - 1) <= 0.011,
                 "shares of the whole")
     expect(both["cpu_share"], max(row["cpu_share"] for row in nodes))
-    cost = both["server_us_per_job"] / one["server_us_per_job"]
-    expect_true(abs(both["cost_ratio"] - cost) < 0.01 + cost / 100, "a ratio")
+    for name, row in ("cost_ratio", one), ("load_ratio", part):
+        cost = both["server_us_per_job"] / row["server_us_per_job"]
+        expect_true(abs(both[name] - cost) < 0.01 + cost / 100, name)
     cost = sum(row["server_us_per_job"] * row["jobs"] for row in nodes) / 3000
     expect_true(abs(both["server_us_per_job"] - cost) < 0.01, "a sum")
 
