@@ -397,7 +397,7 @@ enum weir__exit weir__add_lines(const struct weir__cli *cli, const char *topic,
 
     if (!open_input(&lines, path, &size))
         return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&lines.client, cli, NULL);
+    rc = weir__client_open(&lines.client, cli, NULL, 0);
     if (rc == WEIR__EXIT_NONE) {
         weir__progress_init(&lines.progress, cli, size,
                             ev_now(lines.client.loop));

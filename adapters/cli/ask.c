@@ -140,7 +140,7 @@ enum weir__exit weir__ask(const struct weir__command *command,
     if (!take_operands(&ask) ||
         (command->check != NULL && !command->check(&ask)))
         return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&ask.client, cli, NULL);
+    rc = weir__client_open(&ask.client, cli, NULL, 0);
     if (rc == WEIR__EXIT_NONE) {
         rc = talk(&ask);
         weir__client_close(&ask.client);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CONNECT_LIMIT_S = 3.0;
+static const double CONNECT_LIMIT_S = 3.0;   /* and 1 s for each more host */
 static const double FAILOVER_LIMIT_S = 10.0; /* where one may be under way */
 
 static void copy_text(char *to, size_t cap, const char *text)
@@ -162,7 +162,9 @@ enum weir__exit weir__client_find(struct weir__client *client,
     }
     if (!parse_url(cli, client->url, &url))
         return WEIR__EXIT_USAGE;
-    client->limit_s = url.is_sentinel ? FAILOVER_LIMIT_S : CONNECT_LIMIT_S;
+    client->limit_s = url.is_sentinel
+                          ? FAILOVER_LIMIT_S
+                          : CONNECT_LIMIT_S + (double)(url.host_count - 1);
     weir__redis_url_print(&url, client->shown, sizeof(client->shown));
     return WEIR__EXIT_NONE;
 }
@@ -177,11 +179,6 @@ static bool is_denial(const char *text)
     return class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
 }
 
-static bool is_misled(const char *text)
-{
-    return weir__error_classify(text) == WEIR__ERROR_CLUSTER;
-}
-
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -193,12 +190,9 @@ static void on_connection(int code, const char *text, void *arg)
             weir__client_finish(client, WEIR_ECONN);
         if (!client->was_connected && code == WEIR_ENOTFOUND)
             weir__client_finish(client, WEIR_ECONN);
-        if (!client->is_working && code == WEIR_ESERVER && is_misled(text))
-            weir__client_finish(client, WEIR_ECONN);
         return;
     }
     client->was_connected = true;
-    client->connection[0] = '\0';
     ev_timer_stop(client->loop, &client->limit);
     if (client->is_connecting)
         weir__client_finish(client, WEIR_OK);
@@ -233,7 +227,8 @@ static void on_blocked(enum weir_level level, const char *text, void *arg)
     weir__log_line(level, text, NULL);
 }
 
-static enum weir__exit open_reactor(struct weir__client *client)
+static enum weir__exit open_reactor(struct weir__client *client,
+                                    int64_t patience_ms)
 {
     struct weir_options options = {
         .loop = client->loop,
@@ -243,6 +238,7 @@ static enum weir__exit open_reactor(struct weir__client *client)
         .log_arg = client,
         .blocked_log = client->log == NULL ? NULL : on_blocked,
         .log_level = client->cli->log_level,
+        .request_timeout_ms = patience_ms,
         .on_connection = on_connection,
         .on_connection_arg = client,
         .block_warn_ms = client->cli->block_warn_ms,
@@ -261,7 +257,8 @@ static enum weir__exit open_reactor(struct weir__client *client)
 }
 
 enum weir__exit weir__client_open(struct weir__client *client,
-                                  const struct weir__cli *cli, weir_log_fn log)
+                                  const struct weir__cli *cli, weir_log_fn log,
+                                  int64_t patience_ms)
 {
     enum weir__exit rc = weir__client_find(client, cli);
 
@@ -274,7 +271,7 @@ enum weir__exit weir__client_open(struct weir__client *client,
         weir__complain("libev found no way to wait for events");
         return WEIR__EXIT_FAILED;
     }
-    rc = open_reactor(client);
+    rc = open_reactor(client, patience_ms);
     if (rc != WEIR__EXIT_NONE) {
         ev_loop_destroy(client->loop);
         client->loop = NULL;
@@ -356,13 +353,6 @@ static enum weir__exit unreachable(const struct weir__client *client)
     const char *why = client->connection[0] != '\0' ? client->connection
                                                     : "it does not answer";
 
-    if (client->connection_code == WEIR_ESERVER && is_misled(why)) {
-        weir__complain("redis at %s is a node of a Redis Cluster and does not "
-                       "serve all slots (%s); weir needs one server for all: "
-                       "give another address, or this node all slots",
-                       client->shown, why);
-        return WEIR__EXIT_USAGE;
-    }
     if (client->connection_code == WEIR_ENOTFOUND) {
         weir__complain("redis at %s: %s", client->shown, why);
         return WEIR__EXIT_USAGE;
@@ -374,9 +364,9 @@ static enum weir__exit unreachable(const struct weir__client *client)
                        "weir server status",
                        client->shown, why);
     else
-        weir__complain("cannot reach redis at %s: %s; start it, or give "
-                       "--redis URL",
-                       client->shown, why);
+        weir__complain(
+            "cannot reach redis at %s: %s%s", client->shown, why,
+            client->was_connected ? "" : "; start it, or give --redis URL");
     return WEIR__EXIT_UNREACHABLE;
 }
 
@@ -424,7 +414,9 @@ int weir__client_ask_kind(struct weir__client *client, const char *topic)
 
     client->topic = topic;
     client->kind[0] = '\0';
-    return rc == WEIR_OK ? weir__client_wait(client) : rc;
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(client);
+    return rc == WEIR_EUNKNOWN ? WEIR_ECONN : rc; /* nothing was to be done */
 }
 
 enum weir__exit weir__client_know(struct weir__client *client,

@@ -29,13 +29,12 @@ struct weir__client {
     void (*on_signal)(void *arg); /* NULL: they end the process */
     void *on_signal_arg;
     int connection_code;  /* what on_connection said last */
-    char connection[240]; /* what was said about the connection last */
+    char connection[480]; /* what was wrong with the connection last */
     char refusal[240];    /* the last warning or error logged since wait */
     weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
     const char *topic;    /* weir__client_know's */
     char kind[32];        /* of that topic; "": it does not exist */
     bool was_connected;   /* at least once */
-    bool is_working;      /* whatever is said of the connection, go on */
     bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;
     int code; /* WEIR_OK or WEIR_E... of what is waited for */
@@ -63,10 +62,12 @@ enum weir__exit weir__client_find(struct weir__client *client,
 
 /* Ready to issue requests, connecting. `log` receives log lines; NULL: they
  * are shown at level debug only, because the command says itself what went
- * wrong. WEIR__EXIT_NONE, or what to exit with: then nothing is to be closed.
+ * wrong. Requests wait for `patience_ms`; 0: 10 s, 30 s in a cluster.
+ * WEIR__EXIT_NONE, or what to exit with: then nothing is to be closed.
  * BLOCKS while the private server starts. */
 enum weir__exit weir__client_open(struct weir__client *client,
-                                  const struct weir__cli *cli, weir_log_fn log);
+                                  const struct weir__cli *cli, weir_log_fn log,
+                                  int64_t patience_ms);
 
 void weir__client_close(struct weir__client *client);
 

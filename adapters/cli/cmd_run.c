@@ -382,7 +382,6 @@ static enum weir__exit work(struct run *run, bool until_empty)
     if (until_empty && !watch_topics(run))
         return WEIR__EXIT_FAILED;
     weir__notify_ready(&run->notify, run->client.loop);
-    run->client.is_working = true;
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
     if (code < 0)
@@ -441,7 +440,8 @@ static void log_counters(const struct run *run)
 
 static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
 {
-    enum weir__exit rc = weir__client_open(&run->client, cli, weir__log_line);
+    enum weir__exit rc =
+        weir__client_open(&run->client, cli, weir__log_line, 0);
 
     if (rc != WEIR__EXIT_NONE)
         return rc;

@@ -6,13 +6,10 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/rates.h"
-#include "core/assert.h"
+#include "adapters/cli/table.h"
 #include "core/mem.h"
-#include "core/text.h"
-#include "core/visible.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +18,9 @@
 enum { WATCH };
 
 static const double AGAIN_S = 1.0;
+
+/* A node that is away is a line, which shall not wait for a failover. */
+enum { PATIENCE_MS = 3000 };
 
 static const struct weir__flag flags[] = {
     [WATCH] = {"watch", NULL,
@@ -48,11 +48,7 @@ static const struct {
 #undef COUNT
 };
 
-enum {
-    COUNTS = sizeof(counts) / sizeof(counts[0]),
-    COLUMNS_MAX = 2 + COUNTS + 3, /* TOPIC, KIND, P50, P99, RATE */
-    CELL_CAP = 64
-};
+enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 
 static uint64_t count_at(const struct weir_stats *stats, size_t i)
 {
@@ -107,106 +103,42 @@ static struct json_object *stats_json(const struct weir_stats *stats)
     return object;
 }
 
-/* --- a table ------------------------------------------------------------- */
-
-struct row {
-    char cells[COLUMNS_MAX][CELL_CAP];
-    size_t count;
-};
-
-/* A table: columns as wide as their widest cell, numbers to the right. All rows
- * have as many cells. A zeroed struct is an empty one. */
-struct table {
-    size_t columns, rows;
-    size_t widest[COLUMNS_MAX]; /* cell of each, in bytes */
-    char (*cells)[CELL_CAP];
-};
-
-/* One more cell, or a cut one. */
-WEIR_PRINTF(2, 3)
-static void put(struct row *row, const char *format, ...)
-{
-    va_list values;
-
-    WEIR_ASSERT(row->count < COLUMNS_MAX);
-    va_start(values, format);
-    (void)vsnprintf(row->cells[row->count++], CELL_CAP, format, values);
-    va_end(values);
-}
-
-static char *cell(const struct table *table, size_t row, size_t column)
-{
-    return table->cells[row * table->columns + column];
-}
-
-/* Room doubles: there may be a hundred thousand rows. */
-static bool make_room(struct table *table)
-{
-    void *cells;
-
-    if ((table->rows & (table->rows - 1)) != 0)
-        return true;
-    cells = weir__mem_grow(table->cells, (2 * table->rows + 1) * table->columns,
-                           CELL_CAP);
-    if (cells != NULL)
-        table->cells = cells;
-    return cells != NULL;
-}
-
-static bool add(struct table *table, const struct row *row)
-{
-    WEIR_ASSERT(table->rows == 0 || table->columns == row->count);
-    table->columns = row->count;
-    if (!make_room(table))
-        return false;
-    for (size_t i = 0; i < row->count; i++) {
-        struct weir_slice text = weir__slice_str(row->cells[i]);
-        char *to = cell(table, table->rows, i);
-        size_t len;
-
-        (void)weir__visible_take(&text, to, CELL_CAP); /* cut */
-        len = strlen(to);
-        if (len > table->widest[i])
-            table->widest[i] = len;
-    }
-    table->rows++;
-    return true;
-}
-
-/* The first two columns are names, the others numbers. */
-static void print_table(const struct table *table)
-{
-    for (size_t row = 0; row < table->rows; row++) {
-        for (size_t i = 0; i < table->columns; i++) {
-            int wide = (int)table->widest[i];
-
-            weir__print("%s%*s", i > 0 ? "  " : "", i < 2 ? -wide : wide,
-                        cell(table, row, i));
-        }
-        (void)printf("\n");
-    }
-}
-
-static void free_table(struct table *table)
-{
-    weir__mem_free(table->cells);
-    table->cells = NULL;
-}
-
 /* --- a report ------------------------------------------------------------ */
+
+/* Questions about a topic. */
+struct asked {
+    struct report *report;
+    size_t at; /* in the report; its name is there */
+    char kind[32];
+};
 
 struct report {
     struct weir__client client;
     const char *topic;       /* NULL: all */
-    struct weir__topics all; /* an answer may still come when it is over */
-    struct table table;
-    struct json_object *topics; /* array, with --json */
+    struct weir__topics all; /* an answer may still come when it is over, */
+    struct asked *asked;     /* likewise; of each topic */
+    size_t count;            /* of topics */
+    size_t next;             /* the first one that was not asked for */
+    size_t waiting;          /* for an answer */
+    size_t shown;
+    int code; /* of the only topic, or why all of it is of no use */
+    struct weir__table table;     /* with the titles in front */
+    struct json_object **objects; /* with --json; of each topic */
     bool is_watching;
     bool is_stopped;
-    bool has_failed; /* a topic cannot be read */
+    bool has_failed;  /* a topic cannot be read */
+    size_t away;      /* topics that no node serves now */
+    size_t told_away; /* as it was said last */
     struct weir__rates rates;
     struct ev_timer again;
 };
+
+static const char *name_of(const struct asked *asked)
+{
+    const struct report *report = asked->report;
+
+    return report->topic != NULL ? report->topic : report->all.names[asked->at];
+}
 
 static double rate_of(struct report *report, const struct weir_stats *stats)
 {
@@ -214,71 +146,77 @@ static double rate_of(struct report *report, const struct weir_stats *stats)
                             ev_now(report->client.loop));
 }
 
-static void put_ms(struct row *row, int64_t us)
+static void put_ms(struct weir__row *row, int64_t us)
 {
     if (us < 0)
-        put(row, "-");
+        weir__row_put(row, "-");
     else
-        put(row, "%" PRId64 ".%01dms", us / 1000, (int)(us % 1000 / 100));
+        weir__row_put(row, "%" PRId64 ".%01dms", us / 1000,
+                      (int)(us % 1000 / 100));
 }
 
 /* Of a bounded topic what was dropped is told by reason. */
-static void put_count(struct row *row, const struct weir_stats *stats, size_t i)
+static void put_count(struct weir__row *row, const struct weir_stats *stats,
+                      size_t i)
 {
     uint64_t count = count_at(stats, i);
 
     if (counts[i].at == offsetof(struct weir_stats, dropped_total) &&
         strcmp(stats->kind, "bounded") == 0 && count > 0)
-        put(row,
-            "%" PRIu64 " (overflow %" PRIu64 ", age %" PRIu64 ", ttl %" PRIu64
-            ")",
-            count, stats->dropped_overflow, stats->dropped_age,
-            stats->dropped_ttl);
+        weir__row_put(row,
+                      "%" PRIu64 " (overflow %" PRIu64 ", age %" PRIu64
+                      ", ttl %" PRIu64 ")",
+                      count, stats->dropped_overflow, stats->dropped_age,
+                      stats->dropped_ttl);
     else
-        put(row, "%" PRIu64 "%s", count,
-            counts[i].at == offsetof(struct weir_stats, ready) &&
-                    !stats->ready_is_exact
-                ? "+"
-                : "");
+        weir__row_put(row, "%" PRIu64 "%s", count,
+                      counts[i].at == offsetof(struct weir_stats, ready) &&
+                              !stats->ready_is_exact
+                          ? "+"
+                          : "");
 }
 
-static bool add_titles(struct report *report)
+static void put_titles(const struct report *report, struct weir__row *row)
 {
-    struct row row = {0};
-
-    put(&row, "TOPIC");
-    put(&row, "KIND");
+    weir__row_put(row, "TOPIC");
+    weir__row_put(row, "KIND");
     for (size_t i = 0; i < COUNTS; i++)
         if (counts[i].title != NULL)
-            put(&row, "%s", counts[i].title);
-    put(&row, "P50");
-    put(&row, "P99");
+            weir__row_put(row, "%s", counts[i].title);
+    weir__row_put(row, "P50");
+    weir__row_put(row, "P99");
     if (report->is_watching)
-        put(&row, "RATE");
-    return add(&report->table, &row);
+        weir__row_put(row, "RATE");
 }
 
-static bool add_row(struct report *report, const struct weir_stats *stats)
+static void set_row(const struct asked *asked, const struct weir__row *row)
 {
-    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
-    struct row row = {0};
+    weir__table_set(&asked->report->table, asked->at + 1, row);
+}
 
-    put(&row, "%s", stats->topic);
-    put(&row, "%s%s", stats->kind, stats->paused ? ", paused" : "");
+static void show_row(const struct asked *asked, const struct weir_stats *stats)
+{
+    struct report *report = asked->report;
+    double rate = report->is_watching ? rate_of(report, stats) : -1.0;
+    struct weir__row row = {0};
+
+    weir__row_put(&row, "%s", stats->topic);
+    weir__row_put(&row, "%s%s", stats->kind, stats->paused ? ", paused" : "");
     for (size_t i = 0; i < COUNTS; i++)
         if (counts[i].title != NULL)
             put_count(&row, stats, i);
     put_ms(&row, stats->lateness_p50_us);
     put_ms(&row, stats->lateness_p99_us);
     if (report->is_watching && rate < 0.0)
-        put(&row, "-");
+        weir__row_put(&row, "-");
     else if (report->is_watching)
-        put(&row, "%.0f/s", rate);
-    return add(&report->table, &row);
+        weir__row_put(&row, "%.0f/s", rate);
+    set_row(asked, &row);
 }
 
-static bool add_json(struct report *report, const struct weir_stats *stats)
+static void show_json(const struct asked *asked, const struct weir_stats *stats)
 {
+    struct report *report = asked->report;
     struct json_object *object = stats_json(stats);
     double rate = report->is_watching ? rate_of(report, stats) : -1.0;
 
@@ -287,124 +225,247 @@ static bool add_json(struct report *report, const struct weir_stats *stats)
     else if (report->is_watching)
         weir__object_put(&object,
                          weir__field("rate", json_object_new_double(rate)));
-    report->topics = weir__array_with(report->topics, object);
-    return report->topics != NULL;
+    report->objects[asked->at] = object;
+}
+
+/* Nobody can tell more of it now. */
+static void show_away(const struct asked *asked)
+{
+    struct report *report = asked->report;
+    struct weir__row row = {0};
+
+    report->away++;
+    report->shown++;
+    if (report->client.cli->json) {
+        report->objects[asked->at] =
+            WEIR__OBJECT(weir__field_str("topic", name_of(asked)),
+                         weir__field_bool("away", true));
+        return;
+    }
+    weir__row_put(&row, "%s", name_of(asked));
+    weir__row_put(&row, "away");
+    while (row.count < report->table.columns)
+        weir__row_put(&row, "-");
+    set_row(asked, &row);
+}
+
+/* --- asking --------------------------------------------------------------- */
+
+enum { WINDOW = 1000 }; /* topics that are asked for at a time */
+
+/* A line is said of one that cannot be read. */
+static void complain_of(const struct asked *asked, int code)
+{
+    struct weir__client *client = &asked->report->client;
+    char doing[WEIR_MAX_TOPIC + 16];
+
+    (void)snprintf(doing, sizeof(doing), "stats of %s",
+                   name_of(asked)); /* fits */
+    client->topic = name_of(asked);
+    (void)snprintf(client->kind, sizeof(client->kind), "%s",
+                   asked->kind); /* fits */
+    (void)weir__client_exit(client, code, doing);
+    client->refusal[0] = '\0'; /* it was said */
+    asked->report->has_failed = true;
+}
+
+/* One that went away between the two questions is left out. */
+static void take_code(const struct asked *asked, int code)
+{
+    struct report *report = asked->report;
+
+    if (code == WEIR_OK || report->is_stopped)
+        return;
+    if (code == WEIR_ENOMEM || code == WEIR_ECANCELED || report->topic != NULL)
+        report->code = code;
+    else if (code == WEIR_ECONN || code == WEIR_EUNKNOWN)
+        show_away(asked);
+    else if (code != WEIR_ENOTFOUND)
+        complain_of(asked, code);
+}
+
+static void ask_more(struct report *report);
+
+static void end(const struct asked *asked, int code)
+{
+    struct report *report = asked->report;
+
+    take_code(asked, code);
+    report->waiting--;
+    ask_more(report);
+    if (report->waiting == 0)
+        weir__client_finish(&report->client, report->code);
 }
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
 {
-    struct report *report = arg;
-    bool is_good = true;
+    const struct asked *asked = arg;
+    struct report *report = asked->report;
 
-    if (stats != NULL)
-        is_good = report->client.cli->json ? add_json(report, stats)
-                                           : add_row(report, stats);
-    weir__client_finish(&report->client, is_good ? code : WEIR_ENOMEM);
+    if (stats != NULL) {
+        report->shown++;
+        if (report->client.cli->json)
+            show_json(asked, stats);
+        else
+            show_row(asked, stats);
+    }
+    end(asked, code);
 }
 
 /* Of kinds that only a newer version knows the name is shown at least. */
-static int ask_one(struct report *report, const char *topic)
+static void on_kind(int code, const char *kind, void *arg)
 {
-    const char *kind = report->client.kind;
-    int rc = weir__client_ask_kind(&report->client, topic);
+    struct asked *asked = arg;
+    struct weir_reactor *reactor = asked->report->client.reactor;
 
-    if (rc == WEIR_OK && weir_reactor_declare(report->client.reactor, topic,
-                                              kind, NULL) == WEIR_ENOMEM)
-        rc = WEIR_ENOMEM;
-    if (rc == WEIR_OK)
-        rc =
-            weir_reactor_stats(report->client.reactor, topic, on_stats, report);
-    return rc == WEIR_OK ? weir__client_wait(&report->client) : rc;
+    if (code == WEIR_OK) {
+        (void)snprintf(asked->kind, sizeof(asked->kind), "%s", kind); /* cut */
+        if (weir_reactor_declare(reactor, name_of(asked), kind, NULL) ==
+            WEIR_ENOMEM)
+            code = WEIR_ENOMEM;
+    }
+    if (code == WEIR_OK)
+        code = weir_reactor_stats(reactor, name_of(asked), on_stats, asked);
+    if (code != WEIR_OK)
+        end(asked, code);
 }
 
-/* Others are asked all the same. */
-static bool is_of_topic(int code)
+/* All at once, of whatever node; each answer lets one more go out. */
+static void ask_more(struct report *report)
 {
-    return code == WEIR_ENOTFOUND || code == WEIR_ESERVER ||
-           code == WEIR_EKIND || code == WEIR_EMALFORMED;
+    while (report->waiting < WINDOW && report->next < report->count &&
+           report->code == WEIR_OK && !report->is_stopped) {
+        struct asked *asked = &report->asked[report->next];
+        int rc;
+
+        asked->report = report;
+        asked->at = report->next++;
+        rc = weir_reactor_kind(report->client.reactor, name_of(asked), on_kind,
+                               asked);
+        if (rc == WEIR_OK)
+            report->waiting++;
+        else
+            take_code(asked, rc);
+    }
 }
 
-/* A topic that went away between the two questions is left out; of one that
- * cannot be read a line is said. */
-static int skip(struct report *report, const char *topic, int code)
+static int make_room(struct report *report)
 {
-    char doing[WEIR_MAX_TOPIC + 16];
+    struct weir__row titles = {0};
 
-    if (code == WEIR_ENOTFOUND)
-        return WEIR_OK;
-    (void)snprintf(doing, sizeof(doing), "stats of %s", topic); /* fits */
-    (void)weir__client_exit(&report->client, code, doing);
-    report->client.refusal[0] = '\0'; /* it was said */
-    report->has_failed = true;
+    put_titles(report, &titles);
+    report->asked =
+        weir__mem_new((report->count + 1) * sizeof(report->asked[0]));
+    report->objects =
+        weir__mem_new((report->count + 1) * sizeof(struct json_object *));
+    if (report->asked == NULL || report->objects == NULL ||
+        (!report->client.cli->json &&
+         weir__table_init(&report->table, report->count + 1, titles.count) < 0))
+        return WEIR_ENOMEM;
+    if (!report->client.cli->json)
+        weir__table_set(&report->table, 0, &titles);
     return WEIR_OK;
 }
 
 static int ask_all(struct report *report)
 {
-    struct weir__topics *topics = &report->all;
-    int rc = weir__topics_ask(&report->client, topics);
+    int rc;
+
+    report->next = report->waiting = report->shown = report->away = 0;
+    report->code = WEIR_OK;
+    rc = make_room(report);
+    if (rc != WEIR_OK)
+        return rc;
+    ask_more(report);
+    return report->waiting > 0 ? weir__client_wait(&report->client)
+                               : report->code;
+}
+
+static int ask_names(struct report *report)
+{
+    int rc = weir__topics_ask(&report->client, &report->all);
 
     if (rc == WEIR_OK)
         rc = weir__client_wait(&report->client);
-    for (size_t i = 0;
-         rc == WEIR_OK && !report->is_stopped && i < topics->count; i++) {
-        rc = ask_one(report, topics->names[i]);
-        if (is_of_topic(rc) && !report->is_stopped)
-            rc = skip(report, topics->names[i], rc);
-    }
-    if (rc == WEIR_OK && topics->count == 0 && !report->is_watching)
+    report->count = report->all.count;
+    if (rc == WEIR_OK && report->count == 0 && !report->is_watching &&
+        !report->is_stopped)
         weir__note(report->client.cli, "there are no topics yet");
-    weir__topics_fini(topics);
     return rc;
 }
 
+/* --- printing ------------------------------------------------------------- */
+
+static enum weir__exit print_json(struct report *report)
+{
+    struct json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->objects[i] != NULL)
+            array = weir__array_with(array, report->objects[i]);
+        report->objects[i] = NULL;
+    }
+    return weir__print_object(WEIR__OBJECT(weir__field("topics", array))) ==
+                   WEIR__EXIT_DONE
+               ? WEIR__EXIT_NONE
+               : WEIR__EXIT_FAILED;
+}
+
 /* On a terminal each report takes the place of the one before. */
-static enum weir__exit print(struct report *report)
+static void print_text(const struct report *report)
 {
     bool is_redrawn = report->is_watching && isatty(STDOUT_FILENO) == 1;
 
-    if (report->client.cli->json)
-        return weir__print_object(WEIR__OBJECT(
-                   weir__field("topics", json_object_get(report->topics)))) ==
-                       WEIR__EXIT_DONE
-                   ? WEIR__EXIT_NONE
-                   : WEIR__EXIT_FAILED;
     if (is_redrawn)
         (void)printf("\033[H\033[J");
-    if (report->table.rows > 1 || report->is_watching)
-        print_table(&report->table);
+    if (report->shown > 0 || report->is_watching)
+        weir__table_print(&report->table);
     if (report->is_watching && !is_redrawn)
         (void)printf("\n");
-    return WEIR__EXIT_NONE;
+}
+
+/* Once while it is so. */
+static void tell_away(struct report *report)
+{
+    if (report->away > report->told_away)
+        weir__complain("stats: %zu of %zu topics cannot be reached: %s",
+                       report->away, report->count, report->client.connection);
+    report->told_away = report->away;
 }
 
 /* One report; WEIR__EXIT_NONE when it was printed. */
 static enum weir__exit report_once(struct report *report)
 {
-    int rc;
+    enum weir__exit printed = WEIR__EXIT_NONE;
+    int rc = report->topic == NULL ? ask_names(report) : WEIR_OK;
 
-    report->table = (struct table){0};
-    report->topics = json_object_new_array();
-    if (report->topics == NULL || !add_titles(report)) {
-        weir__complain("out of memory");
-        return WEIR__EXIT_FAILED;
-    }
-    rc = report->topic != NULL ? ask_one(report, report->topic)
-                               : ask_all(report);
+    if (rc == WEIR_OK && !report->is_stopped)
+        rc = ask_all(report);
     if (report->is_stopped)
         return WEIR__EXIT_DONE;
     if (rc == WEIR_ENOTFOUND)
         return weir__client_not_found(&report->client, report->topic, NULL);
     if (rc < 0)
-        return weir__client_exit(&report->client, rc, "stats");
-    return print(report);
+        return weir__client_exit(
+            &report->client, rc == WEIR_EUNKNOWN ? WEIR_ECONN : rc, "stats");
+    if (report->client.cli->json)
+        printed = print_json(report);
+    else
+        print_text(report);
+    tell_away(report);
+    return printed;
 }
 
 static void release(struct report *report)
 {
-    (void)json_object_put(report->topics);
-    report->topics = NULL;
-    free_table(&report->table);
+    for (size_t i = 0; report->objects != NULL && i < report->count; i++)
+        (void)json_object_put(report->objects[i]);
+    weir__mem_free(report->objects);
+    report->objects = NULL;
+    weir__mem_free(report->asked);
+    report->asked = NULL;
+    weir__table_fini(&report->table);
+    weir__topics_fini(&report->all);
 }
 
 /* --- watching ----------------------------------------------------------- */
@@ -426,6 +487,15 @@ static void on_signal(void *arg)
     weir__client_finish(&report->client, WEIR_OK);
 }
 
+static void pause_for(struct report *report, double seconds)
+{
+    ev_timer_set(&report->again, seconds, 0.0);
+    ev_timer_start(report->client.loop, &report->again);
+    if (!report->is_stopped)
+        (void)weir__client_wait(&report->client); /* by the timer */
+    ev_timer_stop(report->client.loop, &report->again);
+}
+
 static enum weir__exit watch(struct report *report)
 {
     enum weir__exit rc = WEIR__EXIT_NONE;
@@ -435,16 +505,12 @@ static enum weir__exit watch(struct report *report)
     report->again.data = report;
     while (rc == WEIR__EXIT_NONE) {
         rc = report_once(report);
-        release(report);
         if (rc != WEIR__EXIT_NONE)
-            break;
+            break; /* answers may still come */
+        release(report);
         if (fflush(stdout) != 0)
-            rc = WEIR__EXIT_FAILED; /* said at the end */
-        ev_timer_set(&report->again, AGAIN_S, 0.0);
-        ev_timer_start(report->client.loop, &report->again);
-        if (rc == WEIR__EXIT_NONE && !report->is_stopped)
-            (void)weir__client_wait(&report->client); /* by the timer */
-        ev_timer_stop(report->client.loop, &report->again);
+            return WEIR__EXIT_FAILED; /* said at the end */
+        pause_for(report, AGAIN_S);
         if (report->is_stopped)
             rc = WEIR__EXIT_DONE;
     }
@@ -456,22 +522,25 @@ static enum weir__exit run(const struct weir__cli *cli,
 {
     struct report report = {
         .topic = args->operand_count > 0 ? args->operand[0] : NULL,
+        .count = args->operand_count > 0 ? 1 : 0,
         .is_watching = args->value[WATCH] != NULL,
     };
     enum weir__exit rc;
 
     if (report.topic != NULL && !weir__operand_topic(report.topic))
         return WEIR__EXIT_USAGE;
-    rc = weir__client_open(&report.client, cli, NULL);
+    rc = weir__client_open(&report.client, cli, NULL, PATIENCE_MS);
     if (rc != WEIR__EXIT_NONE)
         return rc;
     rc = report.is_watching ? watch(&report) : report_once(&report);
     weir__client_close(&report.client); /* its callbacks use the report */
     release(&report);
     weir__rates_fini(&report.rates);
-    if (rc == WEIR__EXIT_NONE)
-        rc = report.has_failed ? WEIR__EXIT_FAILED : WEIR__EXIT_DONE;
-    return rc;
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    return report.away > 0     ? WEIR__EXIT_UNREACHABLE
+           : report.has_failed ? WEIR__EXIT_FAILED
+                               : WEIR__EXIT_DONE;
 }
 
 const struct weir__command weir__cmd_stats = {
@@ -496,6 +565,6 @@ const struct weir__command weir__cmd_stats = {
     .example = "weir stats order.close --watch",
     .exits = "0 shown, or told to stop watching, 1 a topic cannot be read:\n"
              "  those that can are shown, 2 wrong usage, 3 no such topic,\n"
-             "  5 server unreachable",
+             "  5 server unreachable, or a topic's node: the others are shown",
     .run = run,
 };

@@ -4,10 +4,11 @@ each has topics of its own."""
 
 import atexit
 import itertools
+import json
 
-from cluster import Cluster
-from e2e import (Place, await_line, eventually, expect, expect_in, expect_true,
-                 kill, stop_cleanly, test)
+from cluster import Cluster, ask, slot_of
+from e2e import (PATIENCE, Place, await_line, eventually, expect, expect_in,
+                 expect_true, stop_cleanly, test)
 from redis_server import Server, free_port, use_good_plugins
 
 shared = Place()
@@ -94,3 +95,89 @@ def a_cluster_has_one_database(place):
     result = place.weir("doctor", "--redis", url)
     expect(2, result.code)
     expect_in("a cluster has no database 3", result.out)
+
+
+# --- what it does not serve ---------------------------------------------------
+
+
+def ends(process):
+    """Its exit code, and what it said."""
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def expect_end(process, code, *words):
+    got, out, err = ends(process)
+    expect(code, got, err)
+    expect("", out)
+    expect(1, len(err.splitlines()), err)
+    for word in words:
+        expect_in(word, err)
+
+
+@test
+def what_no_node_serves_is_a_sentence_and_exit_5(place):
+    cluster = Cluster(place, args=("--cluster-require-full-coverage", "no"))
+    one, other, dead = cluster.nodes
+    use_good_plugins(place)
+    opened, unserved = cluster.topic(one), cluster.topic(other)
+    served, away = cluster.topic(one, 1), cluster.topic(dead)
+    for topic in opened, unserved, served, away:
+        place.add(topic, "a")
+    empty = Server(place, "--cluster-enabled", "yes", name="empty")
+    cluster.open_slot(slot_of(opened), other)
+    ask(other, "CLUSTER", "DELSLOTS", slot_of(unserved))
+    dead.kill()
+    adds = [place.start("add", topic) for topic in (opened, unserved, away)]
+    adds.append(place.start("add", "t", "--redis", empty.url))
+    kinds = place.start("show", unserved, "a")
+    reports = [place.start("stats", *words) for words in ((), ("--json",))]
+    places = "cannot reach redis at %s: " % place.env["WEIR_REDIS"]
+    no_node = "slot %d of topic %s is served by no node (CLUSTERDOWN "
+    moves = "slot %d of topic %s moves, and is at no node ("
+    for report in reports:
+        code, out, err = ends(report)
+        expect(5, code, err)
+        expect_in("weir: stats: 3 of 4 topics cannot be reached: ", err)
+    found = {topic["topic"]: topic for topic in json.loads(out)["topics"]}
+    expect(1, found[served]["ready"])
+    expect({"topic": away, "away": True}, found[away])
+    expect(4, len(found))
+    expect_end(adds[0], 5, places, moves % (slot_of(opened), opened))
+    expect_end(adds[1], 5, places, no_node % (slot_of(unserved), unserved))
+    expect_end(kinds, 5, places, no_node % (slot_of(unserved), unserved))
+    expect_end(adds[2], 5, places, "127.0.0.1 port %d, which has topic %s, "
+               "is away (" % (dead.port, away))
+    expect_end(adds[3], 5, empty.url, no_node % (slot_of("t"), "t"))
+
+
+@test
+def the_list_of_topics_is_at_one_node(place):
+    cluster = Cluster(place, args=("--cluster-require-full-coverage", "no"))
+    slot = slot_of("weir:topics")
+    home = cluster.owner(slot)
+    other = next(node for node in cluster.nodes if node is not home)
+    place.add(cluster.topic(other), "a")
+    home.kill()
+    place.env["WEIR_REDIS"] = cluster.url()
+    watch = place.start("stats", "--watch")
+    place.add(cluster.topic(other), "b")
+    place.weir("stats").expect_complaint(5, "port %d, which has the list of "
+                                         "topics, is away (" % home.port)
+    expect(5, watch.wait(PATIENCE))
+    home.start()
+    cluster.await_well()
+    place.add(cluster.topic(other), "c")
+    expect([cluster.topic(other)], place.ok("topic", "list")["topics"])
+
+
+@test
+def a_user_who_may_not_ask_for_the_map_is_told_so(place):
+    cluster, topics = three(place)
+    for node in cluster.nodes:
+        node.log_in("-cluster|slots")
+    url = cluster.nodes[0].url_of("w:pw")
+    place.ok("add", topics[0], "--redis", url)
+    place.weir("add", topics[1], "--redis", url).expect_complaint(
+        5, "slot %d of topic %s is elsewhere, and the user may not run CLUSTER "
+        "SLOTS (MOVED" % (slot_of(topics[1]), topics[1]))

@@ -94,8 +94,9 @@ static void flush(struct weir__store_topic *base)
 {
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
 
-    if (topic->adds != NULL || base->wants_claim)
-        weir__topic_register(base);
+    if ((topic->adds != NULL || base->wants_claim) &&
+        !weir__topic_register(base))
+        return;
     weir__bounded_flush_adds(topic);
     weir__bounded_flush_settles(topic);
     weir__bounded_flush_claim(topic);

@@ -112,10 +112,9 @@ void weir__classic_flush_adds(struct weir__classic_topic *topic)
     struct weir__classic_push *push = topic->push;
     struct weir__buf bytes = {0};
 
-    if (push == NULL)
+    if (push == NULL || !weir__topic_register(&topic->base))
         return;
     topic->push = NULL;
-    weir__topic_register(&topic->base);
     weir__resp_eval(&bytes, &weir__script_classic_push, 5, 3 + 3 * push->count);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "fifo ids meta options idle");

@@ -249,7 +249,7 @@ static void poll_topic(struct weir__classic_topic *topic)
 
     if (topic->is_polling || topic->is_foreign || shared->store->is_closed)
         return;
-    weir__topic_register(&topic->base);
+    (void)weir__topic_register(&topic->base);
     weir__resp_eval(&bytes, &weir__script_classic_poll, 6,
                     5 + 2 * parking_count(topic));
     weir__prefix_keys(&bytes, &topic->base.prefix,

@@ -99,8 +99,9 @@ static void flush(struct weir__store_topic *base)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
-    if (topic->adds != NULL || base->wants_claim)
-        weir__topic_register(base);
+    if ((topic->adds != NULL || base->wants_claim) &&
+        !weir__topic_register(base))
+        return;
     weir__delay_flush_adds(topic);
     weir__delay_flush_settles(topic);
     weir__delay_flush_claim(topic);

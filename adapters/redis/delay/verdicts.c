@@ -299,7 +299,7 @@ static void write_stage(struct weir__settle *settle,
     WEIR_ASSERT(at + planned->size.len <= copy->len || copy->failed);
     if (planned->target == NULL)
         return;
-    weir__topic_register(&planned->target->base);
+    (void)weir__topic_register(&planned->target->base);
     settle->outs[settle->out_count] = (struct weir__settle_out){
         .call_slot = planned->call_slot,
         .is_open = true,
@@ -316,7 +316,7 @@ static bool write_copies(struct weir__settle *settle,
 {
     bool failed = false;
 
-    weir__topic_register(&call->topic->base);
+    (void)weir__topic_register(&call->topic->base);
     for (size_t i = 0; i < settle->packs; i++)
         write_stage(settle, call, i);
     weir__settle_call_write(&settle->copies[settle->packs], call);

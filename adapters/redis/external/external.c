@@ -129,8 +129,9 @@ static void flush(struct weir__store_topic *base)
 {
     struct weir__external_topic *topic = weir__external_topic_of(base);
 
-    if (topic->adds != NULL || topic->base.wants_claim)
-        weir__topic_register(&topic->base);
+    if ((topic->adds != NULL || topic->base.wants_claim) &&
+        !weir__topic_register(&topic->base))
+        return;
     weir__external_flush_adds(topic);
     weir__external_flush_settles(topic);
     weir__external_flush_claim(topic);

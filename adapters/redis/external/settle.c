@@ -364,7 +364,7 @@ static bool stage_moves(struct weir__external_call *call)
             return false;
         }
         planned = packs->list[packs->count - 1];
-        weir__topic_register(&planned.target->base);
+        (void)weir__topic_register(&planned.target->base);
         (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
                                        &planned);
         weir__place_send(call->topic->base.place, &bytes, NULL,

@@ -391,7 +391,7 @@ const char *weir__cluster_slots(const struct redisReply *reply, void *arg)
     else if (reply->type != REDIS_REPLY_ERROR)
         (void)take_map(server, reply);
     else if (server->store->url.host_count > 1 &&
-             weir__error_classify(reply->str) != WEIR__ERROR_DENIED)
+             weir__error_is_no_cluster(reply->str))
         return "no node of a cluster, and several hosts have to be: give one";
     return NULL;
 }

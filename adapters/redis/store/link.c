@@ -17,6 +17,7 @@
 enum { SEED_MS = 1000 }; /* for one of several hosts */
 
 #define REGISTER_NS INT64_C(600000000000) /* somebody may have removed it */
+#define LISTED_NS   INT64_C(500000000)    /* not longer, it may be away */
 
 /* --- names of packs ----------------------------------------------------- */
 
@@ -61,7 +62,8 @@ static void take_clock(const struct weir__server *server)
 
 /* --- the list of topics ------------------------------------------------- */
 
-void weir__redis_register(struct weir__redis *store, struct weir_slice name)
+static void add_to_list(struct weir__redis *store, struct weir_slice name,
+                        struct weir__request *request)
 {
     struct weir__buf bytes = {0};
 
@@ -70,21 +72,60 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name)
     weir__topics_key(&bytes, store);
     weir__resp_bytes(&bytes, name);
     weir__place_send(store->topics_place, &bytes, NULL,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
+                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
 
-void weir__topic_register(struct weir__store_topic *topic)
+void weir__redis_register(struct weir__redis *store, struct weir_slice name)
+{
+    add_to_list(store, name, NULL);
+}
+
+/* However it ended: whoever waits need not. */
+static void on_listed(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__listing *listing = (struct weir__listing *)request; /* first */
+
+    (void)code;
+    (void)reply;
+    listing->is_asked = false;
+    listing->is_done = true;
+    weir__topic_mark(listing->topic);
+}
+
+static void register_again(struct weir__store_topic *topic, int64_t now_ns)
 {
     struct weir__redis *store = topic->store;
-    uint64_t connection = store->topics_place->server->connection;
-    int64_t now_ns = weir__redis_now_ns(store);
+    struct weir__listing *listing = &topic->listing;
+    bool is_first = !listing->is_asked && !listing->is_done;
 
-    if (topic->registered == connection &&
-        now_ns - topic->registered_ns < REGISTER_NS)
-        return;
-    weir__redis_register(store, weir__slice_str(topic->name));
-    topic->registered = connection;
+    if (is_first) {
+        listing->request.done = on_listed;
+        listing->topic = topic;
+        listing->is_asked = true;
+        listing->asked_ns = now_ns;
+    }
+    topic->registered = store->topics_place->server->connection;
     topic->registered_ns = now_ns;
+    add_to_list(store, weir__slice_str(topic->name),
+                is_first ? &listing->request : NULL);
+}
+
+bool weir__topic_register(struct weir__store_topic *topic)
+{
+    const struct weir__place *list = topic->store->topics_place;
+    int64_t now_ns = weir__redis_now_ns(topic->store);
+
+    if (topic->registered != list->server->connection ||
+        now_ns - topic->registered_ns >= REGISTER_NS)
+        register_again(topic, now_ns);
+    if (topic->listing.is_done || list->server == topic->place->server)
+        return true; /* or in front of whatever comes */
+    if (now_ns - topic->listing.asked_ns >= LISTED_NS)
+        topic->listing.is_done = true;
+    else
+        weir__topic_mark(topic);
+    return topic->listing.is_done;
 }
 
 /* --- connections -------------------------------------------------------- */
@@ -150,6 +191,27 @@ static bool has_any(const struct weir__redis *store)
     return server != NULL;
 }
 
+/* Others are up. */
+static void tell_away(const struct weir__server *server, const char *why)
+{
+    const struct weir__redis *store = server->store;
+    const struct weir__store_topic *topic = store->topics;
+    char text[WEIR_MAX_TOPIC + 640];
+
+    while (topic != NULL && topic->place->server != server)
+        topic = topic->next;
+    if (store->events.held == NULL ||
+        (topic == NULL && (store->topics_place->server != server ||
+                           !weir__place_is_asked(store->topics_place))))
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "%s port %u, which has %s%s, is away (%s)",
+                   server->host.name, (unsigned)server->host.port,
+                   topic != NULL ? "topic " : "the list of topics",
+                   topic != NULL ? topic->name : "", why); /* fits */
+    store->events.held(text, store->options.arg);
+}
+
 static void on_commands(int code, const char *text, void *arg)
 {
     struct weir__server *server = arg;
@@ -166,6 +228,8 @@ static void on_commands(int code, const char *text, void *arg)
         weir__cluster_lost(server);
     if (server->is_up || !has_any(store))
         store->events.connection(code, text, store->options.arg);
+    else
+        tell_away(server, text);
 }
 
 static void wake(struct weir__store_topic *topic)

@@ -17,7 +17,8 @@ enum {
     TELL_MS = 1000,    /* what is held for longer is worth a line */
     CIRCLE_MS = 100,   /* who is sent on again so soon goes round in one */
     AGAIN_MS = 60000,  /* repeats are recognised for so long */
-    HELD_MAX = 64 * 1024 * 1024
+    HELD_MAX = 64 * 1024 * 1024,
+    SLOT_NAME_CAP = WEIR_MAX_TOPIC + 48
 };
 
 #define MS_NS INT64_C(1000000)
@@ -142,37 +143,61 @@ static void enter(struct weir__place *place, enum weir__place_state state)
     withdraw(place);
 }
 
-static const char *what_holds(const struct weir__place *place)
+/* "slot 15891 of topic t" */
+static void name_slot(const struct weir__place *place, char text[SLOT_NAME_CAP])
+{
+    const struct weir__store_topic *topic = place->store->topics;
+
+    while (topic != NULL && topic->place != place)
+        topic = topic->next;
+    (void)snprintf(text, SLOT_NAME_CAP, "slot %u of %s%s",
+                   (unsigned)place->slot,
+                   topic != NULL                         ? "topic "
+                   : place == place->store->topics_place ? "the list of topics"
+                                                         : "another topic",
+                   topic != NULL ? topic->name : ""); /* fits */
+}
+
+bool weir__place_is_asked(const struct weir__place *place)
+{
+    return place != place->store->topics_place || place->store->topics == NULL;
+}
+
+static const char *state_of_slot(const struct weir__place *place)
 {
     if (weir__cluster_is_denied(place->store))
-        return "is at another server, and the user may not run CLUSTER SLOTS";
-    if (weir__redirect_read(place->why, &place->server->host).kind ==
-        WEIR__REDIRECT_DOWN)
-        return "is served by no server";
-    return "moves, and is at no server";
+        return "is elsewhere, and the user may not run CLUSTER SLOTS";
+    return weir__redirect_read(place->why, &place->server->host).kind ==
+                   WEIR__REDIRECT_DOWN
+               ? "is served by no node"
+               : "moves, and is at no node";
 }
 
 static void tell_held(struct weir__place *place)
 {
     const struct weir__redis *store = place->store;
-    char text[sizeof(place->why) + 112];
+    char slot[SLOT_NAME_CAP];
+    char text[sizeof(slot) + sizeof(place->why) + 80];
 
     place->is_told = true;
-    (void)snprintf(text, sizeof(text), "slot %u of the cluster %s (%s)",
-                   (unsigned)place->slot, what_holds(place),
+    name_slot(place, slot);
+    (void)snprintf(text, sizeof(text), "%s %s (%s)", slot, state_of_slot(place),
                    place->why); /* fits */
     weir__log(store->options.log, WEIR_LEVEL_WARN, "redis: %s", text);
-    if (store->events.held != NULL)
+    if (store->events.held != NULL && weir__place_is_asked(place))
         store->events.held(text, store->options.arg);
 }
 
 static void tell_settled(struct weir__place *place)
 {
-    if (place->is_told)
-        weir__log(place->store->options.log, WEIR_LEVEL_INFO,
-                  "redis: slot %u of the cluster is served",
-                  (unsigned)place->slot);
+    char slot[SLOT_NAME_CAP];
+
+    if (!place->is_told)
+        return;
     place->is_told = false;
+    name_slot(place, slot);
+    weir__log(place->store->options.log, WEIR_LEVEL_INFO, "redis: %s is served",
+              slot);
 }
 
 static void settle(struct weir__place *place, struct weir__server *server)
@@ -308,8 +333,11 @@ static void probe(struct weir__place *place)
     weir__conn_flush(place->server->commands);
 }
 
+/* What the user may not ask will not be told later either. */
 static int64_t patience_ms(const struct weir__redis *store)
 {
+    if (weir__cluster_is_denied(store))
+        return 2 * TELL_MS; /* the sentence comes first */
     return store->options.wait_ms != 0 ? store->options.wait_ms
                                        : WEIR__CLUSTER_WAIT_MS;
 }

@@ -116,6 +116,10 @@ size_t weir__place_queued(const struct weir__place *place);
 
 /* --- for store/cluster.c and store/link.c --------------------------------- */
 
+/* Somebody may wait for it: nobody does for the list of topics where it only
+ * learns of one. */
+bool weir__place_is_asked(const struct weir__place *place);
+
 /* The map names another server. */
 void weir__place_leave(struct weir__place *place);
 

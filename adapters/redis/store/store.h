@@ -70,6 +70,13 @@ struct weir__store_topic {
     void *user;     /* of events; NULL: nobody listens */
     uint64_t registered;   /* connection on which it entered PREFIX:topics */
     int64_t registered_ns; /* and when */
+    struct weir__listing {
+        struct weir__request request;
+        struct weir__store_topic *topic;
+        int64_t asked_ns;
+        bool is_asked;
+        bool is_done; /* it is there, or was waited for long enough */
+    } listing;
 
     int64_t revision;  /* of the stored options that the user knows */
     bool is_following; /* reading a newer one */
@@ -278,8 +285,11 @@ void weir__link_listen(struct weir__store_topic *topic);
  * until the next connection. */
 void weir__redis_number_by_chance(struct weir__redis *store);
 
-/* PREFIX:topics lists all topics; told on each connection, and every 10 min. */
-void weir__topic_register(struct weir__store_topic *topic);
+/* PREFIX:topics lists all topics; told on each connection, and every 10 min.
+ * False where the list is at another server and has not got the topic yet: what
+ * makes the topic waits, and the topic is flushed again. A program may end with
+ * the answer to its first job, and nobody would know of the topic. */
+bool weir__topic_register(struct weir__store_topic *topic);
 
 /* The same, each time, of a topic that need not be open. */
 void weir__redis_register(struct weir__redis *store, struct weir_slice name);

@@ -87,7 +87,7 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     if (rc < 0)
         return rc;
     call->fn.code = fn;
-    weir__topic_register(topic); /* it may come into being by this */
+    (void)weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_pause, 3, 3);
     weir__prefix_keys(&bytes, &topic->prefix, "ids meta idle");
     weir__resp_str(&bytes, topic->name);
@@ -109,7 +109,7 @@ int weir__topic_set(struct weir__store_topic *topic,
     if (rc < 0)
         return rc;
     call->fn.code = fn;
-    weir__topic_register(topic); /* it may come into being by this */
+    (void)weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_set, 12, 1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->prefix,
                       "options ids meta wait run dead relay fifo parked "

@@ -202,7 +202,7 @@ TEST(what_waits_for_a_cluster_that_is_down_waits_so_long)
     say("c", WEIR__SEND_ONCE);
     AWAIT(strlen(answers) == 6);
     EXPECT_STR("a-b-c-", answers);
-    EXPECT_CONTAINS("slot 7 of the cluster is served by no server", place_held);
+    EXPECT_CONTAINS("slot 7 of another topic is served by no node", place_held);
     EXPECT_TRUE(heard(0, "SAY") <= 3 + 15 + 3);
 }
 
