@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Nodes of a cluster, as somebody else would run them, and one that is none."""
 
+import atexit
 import binascii
 import signal
 import subprocess
 import time
 
 import fake
-from e2e import eventually, expect, expect_true
+from e2e import Place, eventually, expect, expect_true
 from redis_server import Server
 from resp import Client, ReplyError
 
@@ -126,9 +127,9 @@ class Cluster:
                    "replicas are connected")
         self.use()
 
-    def use(self):
-        """Programs of the place talk to these nodes."""
-        self.place.env["WEIR_REDIS"] = self.url()
+    def use(self, place=None):
+        """Programs of a place talk to these nodes."""
+        (place or self.place).env["WEIR_REDIS"] = self.url()
 
     def url(self, login=""):
         return "redis://" + login + ",".join(
@@ -179,8 +180,23 @@ class Cluster:
                             if one.port == port and not one.is_gone)
         return None
 
-    def topic(self, node, nth=0):
-        """A name whose slot the node has: "t1", "t2", ... of these the nth."""
+    def primaries(self):
+        """Those that have slots, by these."""
+        ports = [port for _, _, port in eventually(self.agrees, "they agree")]
+        return sorted((node for node in self.running() if node.port in ports),
+                      key=lambda node: ports.index(node.port))
+
+    def replica_of(self, primary):
+        return next(node for node in self.running()
+                    if node.primary_id() == primary.id)
+
+    def next_to(self, slot):
+        """Another primary than who has it, in turn."""
+        nodes = self.primaries()
+        return nodes[(nodes.index(self.owner(slot)) + 1) % len(nodes)]
+
+    def topic(self, node, nth=0, name="t"):
+        """One whose slot the node has: "t1", "t2", ... of these the nth."""
         ranges = [(first, last) for first, last, port
                   in eventually(self.agrees, "they agree")
                   if port == node.port]
@@ -188,10 +204,10 @@ class Cluster:
         suffix = 0
         while True:
             suffix += 1
-            slot = slot_of("t%d" % suffix)
+            slot = slot_of("%s%d" % (name, suffix))
             if any(first <= slot <= last for first, last in ranges):
                 if nth == 0:
-                    return "t%d" % suffix
+                    return "%s%d" % (name, suffix)
                 nth -= 1
 
     # faults
@@ -267,6 +283,22 @@ class Cluster:
         for other in self.running():
             ask(other, "CLUSTER", "FORGET", node.id)
         self.await_well()
+
+
+shared = []
+
+
+def share(place, **args):
+    """One for all tests of a program, whose topics have names of their own.
+    What a test left broken is not used again."""
+    if shared and not shared[0].is_well():
+        shared.pop().place.close()
+    if not shared:
+        home = Place()
+        atexit.register(home.close)
+        shared.append(Cluster(home, **args))
+    shared[0].use(place)
+    return shared[0]
 
 
 class Fake(fake.Fake):
