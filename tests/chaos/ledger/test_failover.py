@@ -3,15 +3,12 @@
 that it had acknowledged: a replica that was cut off, or the server itself with
 a file that lacks its last second. Processes that live on say them again."""
 
-import json
 import os
-import subprocess
-import threading
 import time
 
-from account import Job
-from e2e import PATIENCE, WEIR, eventually, expect, expect_true, test
+from e2e import eventually, expect, expect_true, test
 from ledger import TOPIC, Ledger, now_ms
+from producer import Producer
 from redis_server import free_port
 from server import Server
 
@@ -20,50 +17,10 @@ KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "3"))
 LEASE_MS = 5000
 
 
-class Producer(threading.Thread):
-    """One `weir add` that is fed numbered jobs until it is told to end. Half of
-    them run at once; the others are still to run where they are forgotten."""
-
-    def __init__(self, ledger, rate):
-        super().__init__(daemon=True)
-        self.ledger, self.rate, self.count = ledger, rate, 0
-        self.is_over = threading.Event()
-        self.log = ledger.place.path("producer.log")
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [WEIR, "add", TOPIC, "--jsonl", "-", "--json", "--redis",
-                 ledger.url], env=ledger.place.env, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log)
-        ledger.place.started.append(self.process)
-        self.start()
-
-    def run(self):
-        part = self.rate // 50
-        while not self.is_over.is_set():
-            self.process.stdin.write(b"".join(
-                b'{"id": "%d", "delay": "%dms"}\n'
-                % (self.count + i, i % 2 * 800) for i in range(part)))
-            self.process.stdin.flush()
-            self.count += part
-            self.is_over.wait(0.02)
-        self.process.stdin.close()
-        self.process.stdin = None  # as nobody has to flush it
-
-    def end(self):
-        """All of them were acknowledged."""
-        self.is_over.set()
-        self.join()
-        result = json.load(self.process.stdout)
-        expect(0, self.process.wait(PATIENCE), self.log_text())
-        expect(self.count, result["added"])
-        for i in range(self.count):
-            job = Job(str(i))
-            job.is_acknowledged = True
-            self.ledger.jobs[job.name] = job
-
-    def log_text(self):
-        with open(self.log, encoding="utf-8") as file:
-            return file.read()
+def line(number):
+    """Half of them run at once; the others are still to run where they are
+    forgotten."""
+    return '{"id": "%d", "delay": "%dms"}' % (number, number % 2 * 800)
 
 
 def offset(server):
@@ -90,7 +47,7 @@ def start(place, server, rate):
     ledger = Ledger(place, server, lease_ms=LEASE_MS, options=("work=0ms",))
     for _ in range(2):
         ledger.start_worker("--log-level", "info")
-    producer = Producer(ledger, rate)
+    producer = Producer(place, ledger.url, TOPIC, rate, line)
     work_for_a_second(ledger, producer)
     return ledger, producer
 
@@ -116,7 +73,7 @@ def judge(ledger, producer, gaps, what):
     """`gaps`: from when to when that was said which was forgotten, how many
     adds of it had been acknowledged, and when the server was gone. What had
     been claimed there may start later than what was claimed behind it."""
-    producer.end()
+    ledger.jobs.update(producer.end())
     print("%s jobs had been acknowledged and were forgotten"
           % ", ".join(str(gap[2]) for gap in gaps))
     account = ledger.close(what)

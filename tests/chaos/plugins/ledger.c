@@ -6,9 +6,9 @@
  *     S ID TOKEN ATTEMPT MS      the run starts
  *     E ID TOKEN VERDICT MS      it returns done, retry or fail
  *
- * A job whose body has "fail": true fails. With follow_to, a job ID that is
- * done or fails adds ID.here to its topic and ID.there to that one; these add
- * none. */
+ * Where jobs have no ids of their own it is the "number" of the body. A job
+ * whose body has "fail": true fails. With follow_to, a job ID that is done or
+ * fails adds ID.here to its topic and ID.there to that one; these add none. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,9 +113,14 @@ static void write_down(const struct ledger *ledger, const struct weir_job *job,
 {
     struct weir_slice id = weir_job_id(job);
     struct timespec now = {0};
-    char line[320];
+    char line[320], digits[24];
+    int64_t number;
     int len;
 
+    if (weir_job_i64(job, "number", &number)) {
+        id.ptr = (const uint8_t *)digits;
+        id.len = (size_t)snprintf(digits, sizeof(digits), "%" PRId64, number);
+    }
     (void)clock_gettime(CLOCK_REALTIME, &now);
     len = snprintf(line, sizeof(line), "%c %.*s %" PRIu64 " %s %" PRId64 "\n",
                    what, (int)id.len, (const char *)id.ptr, weir_job_token(job),

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Nodes of a cluster die, hand over and get slots while topics of all kinds are
+served."""
+
+import os
+import threading
+import time
+
+from cluster import ask, share
+from e2e import eventually, expect, expect_true, test
+from ledger import now_ms
+from resp import Client
+from traffic import LEASE_MS, Traffic
+
+MOVES = int(os.environ.get("WEIR_CHAOS_MOVES", "2"))
+HANDOVERS = int(os.environ.get("WEIR_CHAOS_HANDOVERS", "1"))
+OPEN_S = float(os.environ.get("WEIR_CHAOS_OPEN_SECONDS", "1"))
+AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "1"))
+
+
+def use(place):
+    """Three primaries, each with a replica. What is stopped here begins again
+    with what it had."""
+    return share(place, replicas=1, args=("--appendonly", "yes"))
+
+
+def served(place, cluster, **args):
+    """Traffic on the first node of the URL."""
+    return Traffic(place, cluster, cluster.primaries()[0], **args)
+
+
+@test
+def slots_that_move_to_and_fro_lose_and_repeat_nothing(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    for _ in range(MOVES):
+        for topic in traffic.topics:
+            cluster.move_slot(topic.slot, cluster.next_to(topic.slot))
+    traffic.goes_on("the moves")
+    traffic.expect_each_once()
+
+
+@test
+def a_slot_that_is_left_open_is_waited_for(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    for topic in traffic.topics[:-1]:
+        to = cluster.next_to(topic.slot)
+        cluster.open_slot(topic.slot, to)
+        keys = ask(cluster.owner(topic.slot), "CLUSTER", "GETKEYSINSLOT",
+                   topic.slot, 3)
+        cluster.move_keys(topic.slot, to, keys[:1])
+        topic.to = to
+    traffic.waits(traffic.topics[:-1], OPEN_S)
+    traffic.goes_on("slots were opened", traffic.topics[-1:])
+    for topic in traffic.topics[:-1]:
+        cluster.move_keys(topic.slot, topic.to)
+        cluster.close_slot(topic.slot, topic.to)
+    traffic.goes_on("they were closed")
+    traffic.expect_each_once()
+
+
+@test
+def a_primary_that_hands_over_loses_and_repeats_nothing(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    for _ in range(HANDOVERS):
+        cluster.fail_over(cluster.replica_of(cluster.owner(traffic.slot)))
+        traffic.goes_on("the failover")
+    traffic.expect_each_once()
+
+
+@test
+def a_node_is_added_and_another_one_forgotten(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    node = cluster.add()
+    for topic in traffic.topics:
+        cluster.move_slot(topic.slot, node)
+    traffic.goes_on("a node was added")
+    for topic in traffic.topics:
+        cluster.move_slot(topic.slot, cluster.primaries()[0])
+    cluster.forget(node)
+    traffic.goes_on("a node was forgotten")
+    traffic.expect_each_once()
+
+
+@test
+def a_minority_waits_until_the_others_are_back(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    own = cluster.owner(traffic.slot)
+    others = [node for node in cluster.nodes if node is not own and
+              not node.is_gone]
+    for node in others:
+        node.pause()
+    eventually(lambda: not own.is_ok(), "it is alone")
+    traffic.waits(traffic.topics, AWAY_S)
+    for node in others:
+        node.resume()
+    cluster.await_well()
+    traffic.goes_on("the others are back")
+    traffic.expect_each_once()
+
+
+def bury(cluster, primary):
+    """With its replica: nobody has its slots until both are back."""
+    replica = cluster.replica_of(primary)
+    for node in replica, primary:
+        node.kill()
+    return primary, replica
+
+
+def revive(cluster, nodes):
+    for node in nodes:
+        node.start()
+    cluster.await_well()
+
+
+def set_full_coverage(cluster, value):
+    for node in cluster.running():
+        ask(node, "CONFIG", "SET", "cluster-require-full-coverage", value)
+
+
+def without_a_primary(place, coverage, other_goes_on):
+    cluster = use(place)
+    set_full_coverage(cluster, coverage)
+    traffic = served(place, cluster)
+    old = cluster.owner(traffic.slot)
+    begin = now_ms()
+    dead = bury(cluster, old)
+    other = cluster.running()[0]
+    eventually(lambda: "fail" in next(
+        line[2] for line in other.lines() if line[0] == old.id).split(","),
+               "it is noticed")
+    eventually(lambda: other.is_ok() == other_goes_on, "it is said")
+    if other_goes_on:
+        traffic.waits(traffic.topics[:-1], AWAY_S)
+        traffic.goes_on("another node died", traffic.topics[-1:])
+    else:
+        traffic.waits(traffic.topics, AWAY_S)
+    revive(cluster, dead)
+    set_full_coverage(cluster, "yes")
+    traffic.goes_on("all are back")
+    traffic.note("kill", begin - 1000, now_ms())
+    return traffic.end()
+
+
+@test
+def without_a_primary_nobody_is_served_where_all_slots_are_required(place):
+    for account in without_a_primary(place, "yes", False):
+        expect([], account.wrong[:5], account.name)
+
+
+@test
+def without_a_primary_the_others_are_served_where_this_is_wanted(place):
+    accounts = without_a_primary(place, "no", True)
+    for account in accounts:
+        expect([], account.wrong[:5], account.name)
+    expect([], accounts[-1].repeated, accounts[-1].name)
+
+
+class Offsets(threading.Thread):
+    """Notes what a primary has told its replica, until it dies."""
+
+    def __init__(self, primary):
+        super().__init__(daemon=True)
+        self.primary, self.said = primary, []
+        self.start()
+
+    def run(self):
+        client = Client(self.primary.path)
+        try:
+            while True:
+                at = now_ms()
+                self.said.append((at, number(client("INFO", "replication"),
+                                             "master_repl_offset")))
+                time.sleep(0.005)
+        except (OSError, ConnectionError):
+            pass
+
+    def known_until(self, replica):
+        """It took over, and had heard of everything until then."""
+        heard = number(ask(replica, "INFO", "replication"),
+                       "second_repl_offset") - 1
+        return max(at for at, end in self.said if end <= heard)
+
+
+def number(info, name):
+    return int(info.decode().partition(name + ":")[2].split()[0])
+
+
+def added(node, topic):
+    """Also by a replica."""
+    client = Client(node.path)
+    try:
+        return int(client.pipeline([
+            ("READONLY",),
+            ("HGET", "weir:{%s}:meta" % topic, "added")])[1] or 0)
+    finally:
+        client.close()
+
+
+def cut_off(primary, replica):
+    """What the primary says from now on is not heard, though it lives."""
+    ask(replica, "CONFIG", "SET", "masterauth", "wrong")
+    ask(primary, "CLIENT", "KILL", "TYPE", "replica")
+    eventually(lambda: not replica.is_connected(), "it hears nothing")
+
+
+@test
+def a_killed_primary_loses_nothing(place):
+    cluster = use(place)
+    traffic = served(place, cluster, rate=1000)
+    old = cluster.owner(traffic.slot)
+    replica = cluster.replica_of(old)
+    offsets = Offsets(old)
+    cut_off(old, replica)
+    known = added(replica, traffic.topic)
+    time.sleep(0.1)
+    forgotten = added(old, traffic.topic) - known
+    killed = now_ms()
+    old.kill()
+    eventually(lambda: replica.primary_id() is None, "it takes over")
+    promoted = now_ms()
+    eventually(lambda: added(replica, traffic.topic) > known, "an add is taken")
+    first = now_ms()
+    cut = offsets.known_until(replica)
+    print("taken over after %d ms, first add after %d ms, of the last %d ms "
+          "nothing was heard, %d adds of the first topic"
+          % (promoted - killed, first - killed, killed - cut, forgotten))
+    expect_true(forgotten > 0, "something was forgotten")
+    expect_true(first - promoted < 2000, "it goes on soon")
+    traffic.note("kill", cut, now_ms() + LEASE_MS)
+    cluster.await_promoted(old, traffic.slot)
+    traffic.goes_on("the failover")
+    ask(replica, "CONFIG", "SET", "masterauth", "")
+    old.start()
+    cluster.await_well()
+    for account in traffic.end():
+        if account.kind in ("delay", "bounded"):
+            expect([], account.wrong[:5], account.name)
+        # Of the other kinds adds are not said again: what nobody heard of.
+        expect_true(len(account.lost) <= account.rate *
+                    (killed - cut + 100) / 1000, "%s: %d are lost"
+                    % (account.name, len(account.lost)))
+        for before, after in account.repeated:
+            expect_true(before.start >= cut, "%s ran twice, and its claim was "
+                        "known" % before.job)
+            expect_true(after.token > before.token or
+                        account.kind in ("list", "stream"),
+                        "%s: token %d behind %d" % (before.job, after.token,
+                                                    before.token))

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""Topics of all kinds on the nodes of a cluster; each has a producer that goes
+on, workers serve all of them, and in the end every job has to be accounted
+for."""
+
+import os
+import subprocess
+import time
+
+from account import Account, Fault, read_runs
+from cluster import slot_of
+from e2e import PATIENCE, WEIR, eventually, expect, expect_true, terminate
+from ledger import cpu_seconds
+from producer import Producer
+
+KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
+LEASE_MS = 5000
+
+
+class Topic:
+    """Of that kind, with a name whose slot the node has."""
+
+    def __init__(self, traffic, kind, node, rate, nth):
+        place = traffic.place
+        self.place, self.kind = place, kind
+        self.name = traffic.cluster.topic(node, nth, kind)
+        self.slot = slot_of(self.name)
+        place.ok("topic", "set", self.name, "kind=" + kind,
+                 "lease=%dms" % LEASE_MS,
+                 *(("delay=0ms",) if kind in ("sync", "concurrent") else ()),
+                 *(("length=1000000",) if kind == "bounded" else ()))
+        more = {"delay": ', "id": "%(n)d", "delay": "%(delay)dms"',
+                "bounded": ', "group": "g%(group)d"'}.get(kind, "")
+        line = '{"body": {"number": %(n)d}' + more + "}"
+        self.producer = Producer(
+            place, place.env["WEIR_REDIS"], self.name, rate,
+            lambda number: line % {"n": number, "group": number % 7,
+                                   "delay": number % 2 * 800},
+            may_end=kind not in ("delay", "bounded"))
+
+    def record(self, worker):
+        return self.place.path("%s.%s.record" % (self.name, worker))
+
+    def size(self):
+        """Of what is written down."""
+        return sum(os.path.getsize(self.record(worker)) for worker in range(9)
+                   if os.path.exists(self.record(worker)))
+
+    def runs(self):
+        runs = []
+        for worker in range(9):
+            if os.path.exists(self.record(worker)):
+                with open(self.record(worker), encoding="utf-8") as file:
+                    runs += read_runs("w%d" % worker, file.read())
+        return runs
+
+    def is_done(self):
+        stats = self.place.stats(self.name)
+        return all(stats[state] == 0 for state in
+                   ("ready", "running", "scheduled") if state in stats)
+
+    def judge(self, faults):
+        jobs = self.producer.end()
+        try:
+            eventually(self.is_done, "")
+        except AssertionError:
+            raise AssertionError("%s is not done: %s" % (
+                self.name, self.place.stats(self.name))) from None
+        account = Account(jobs, self.runs(), {}, faults)
+        account.name, account.kind = self.name, self.kind
+        account.rate = self.producer.rate
+        print("%s: %s" % (self.name, account.summary()))
+        return account
+
+
+serial = [0]  # topics of each test have names of their own
+
+
+class Traffic:
+    """`topics[0]` is of kind delay and gets `rate` jobs in a second; it lies on
+    the node, as does one of each kind; the last one lies on another node."""
+
+    def __init__(self, place, cluster, node, rate=200, others=50, workers=2):
+        self.place, self.cluster, self.faults = place, cluster, []
+        place.is_evidence = True
+        serial[0] += 2
+        self.topics = [Topic(self, "delay", node, rate, serial[0] + 1)]
+        self.topics += [Topic(self, kind, node, others, serial[0])
+                        for kind in KINDS]
+        self.topics.append(Topic(self, "delay", cluster.next_to(
+            self.topics[0].slot), others, serial[0]))
+        self.topic, self.slot = self.topics[0].name, self.topics[0].slot
+        self.workers = []
+        for _ in range(workers):
+            self.start_worker()
+        self.goes_on("the beginning")
+
+    def start_worker(self):
+        number = len(self.workers)
+        log = self.place.path("w%d.log" % number)
+        handlers = [word for topic in self.topics for word in
+                    ("--handle", "%s=ledger?file=%s"
+                     % (topic.name, topic.record(number)))]
+        with open(log, "ab") as file:
+            worker = subprocess.Popen([WEIR, "run", *handlers],
+                                      env=self.place.env, stderr=file,
+                                      stdin=subprocess.DEVNULL)
+        self.place.started.append(worker)
+        worker.log = log
+        self.workers.append(worker)
+        return worker
+
+    def goes_on(self, after, topics=None, patience=PATIENCE):
+        """In each topic jobs run that were added from now on."""
+        for topic in self.topics if topics is None else topics:
+            before = topic.size() + 6 * topic.producer.rate
+            try:
+                eventually(lambda: topic.size() > before, "", patience)
+            except AssertionError:
+                raise AssertionError("%s stands still after %s" % (
+                    topic.name, after)) from None
+
+    def waits(self, topics, seconds):
+        """Of these nothing runs meanwhile, and the workers use no CPU."""
+        eventually(lambda: self.is_still(topics), "they wait")
+        before = [cpu_seconds(worker.pid) for worker in self.workers]
+        begin, sizes = time.monotonic(), [topic.size() for topic in topics]
+        time.sleep(seconds)
+        expect(sizes, [topic.size() for topic in topics])
+        took = time.monotonic() - begin
+        for worker, used in zip(self.workers, before):
+            used = cpu_seconds(worker.pid) - used
+            expect_true(used <= 0.1 + 0.3 * took,
+                        "it used %.2f s of CPU in %.2f s" % (used, took))
+
+    def is_still(self, topics):
+        sizes = [topic.size() for topic in topics]
+        time.sleep(0.3)
+        return sizes == [topic.size() for topic in topics]
+
+    def note(self, what, begin, end):
+        self.faults.append(Fault(what, None, begin, end))
+
+    def longest_pause_ms(self):
+        """Between starts of jobs of the first topic."""
+        starts = sorted(run.start for run in self.topics[0].runs())
+        return max(b - a for a, b in zip(starts, starts[1:]))
+
+    def end(self):
+        """All jobs are accounted for; returns the accounts of all topics."""
+        accounts = [topic.judge(self.faults) for topic in self.topics]
+        for worker in self.workers:
+            terminate(worker)
+            expect(0, worker.wait(PATIENCE), "a worker")
+        print("the longest pause of %s: %d ms" % (self.topic,
+                                                  self.longest_pause_ms()))
+        return accounts
+
+    def expect_each_once(self):
+        """At the end: nothing was lost, nothing ran twice."""
+        for account in self.end():
+            expect([], account.wrong[:5], "%s: %d findings" % (
+                account.name, len(account.wrong)))
+            expect([], account.repeated, account.name)
+            expect(0, account.counts["never added"], account.name)
