@@ -237,6 +237,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
 {
     struct weir__lane *lane = deadline->lane;
     const struct weir__store_ops *ops = lane->store->ops;
+    bool is_heard;
 
     if (deadline == &lane->claim_at) {
         if (lane->is_checking)
@@ -253,8 +254,8 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
     weir__lane_give_back_stale(lane);
-    ops->renew(lane->topic, weir__options_lease_ms(lane->options));
-    if (lane->store->is_up)
+    is_heard = ops->renew(lane->topic, weir__options_lease_ms(lane->options));
+    if (is_heard && lane->store->is_up)
         lane->renewed_ns = lane->reactor->now_ns;
     arm_renewal(lane);
 }

@@ -41,7 +41,7 @@ enum {
 #define WEIR__TURN_NS       (10 * WEIR__MS_NS)   /* longest turn, then I/O */
 #define WEIR__HOLD_NS       (20 * WEIR__MS_NS)   /* work held ahead */
 #define WEIR__SAFETY_NS     (5000 * WEIR__MS_NS) /* check despite no wake-up */
-#define WEIR__SAFETY_GAP_NS (20 * WEIR__MS_NS)   /* all lanes: 50 checks/s */
+#define WEIR__SAFETY_GAP_NS (30 * WEIR__MS_NS)   /* all lanes: 33 checks/s */
 #define WEIR__REFUSED_NS    (1000 * WEIR__MS_NS) /* after a server's error */
 #define WEIR__LOOK_NS       (1000 * WEIR__MS_NS) /* whether it is paused */
 #define WEIR__LATENESS_NS   (1000 * WEIR__MS_NS) /* between two reports */

@@ -157,8 +157,9 @@ struct weir__store_ops {
     /* When the store last renewed all leases of the topic by itself
      * (monotonic); 0: never. May be NULL, with enter and leave. */
     int64_t (*kept_ns)(const struct weir__store_topic *topic);
-    /* Prolong the leases of all runs of the topic that are still out. */
-    void (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
+    /* Prolong the leases of all runs of the topic that are still out. False:
+     * what keeps its jobs is away, and hears of it later if at all. */
+    bool (*renew)(struct weir__store_topic *topic, int64_t lease_ms);
     /* The reactor stops: no claim comes any more, what the store holds itself
      * goes back. May be NULL. */
     void (*stop)(struct weir__store_topic *topic);

@@ -142,10 +142,11 @@ static void settle(struct weir__store_topic *topic, struct weir__run *run)
     trial->store.settled_count++;
 }
 
-static void renew(struct weir__store_topic *topic, int64_t lease_ms)
+static bool renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     (void)topic;
     (void)lease_ms;
+    return true;
 }
 
 static size_t unsettled(const struct weir__store_topic *topic)

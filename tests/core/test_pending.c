@@ -252,6 +252,32 @@ TEST(pending_runs_keep_their_leases)
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
 }
 
+static bool hear_nothing(struct weir__store_topic *topic, int64_t lease_ms)
+{
+    (void)topic;
+    (void)lease_ms;
+    return false;
+}
+
+/* It would run although somebody else may have it by now. */
+TEST(what_waits_behind_a_pending_run_goes_back_where_renewals_are_not_heard)
+{
+    struct weir__store_ops deaf;
+
+    open_pending("1s", 1);
+    add_many(2);
+    pass(10);
+    EXPECT_STR("running", mem_store_job(store, "j1")->state);
+    deaf = *mem_store_port(store)->ops;
+    deaf.renew = hear_nothing;
+    mem_store_port(store)->ops = &deaf;
+    pass(4000);
+    EXPECT_STR("running", mem_store_job(store, "j1")->state);
+    pass(4000);
+    EXPECT_STR("waiting", mem_store_job(store, "j1")->state);
+    EXPECT_INT(1, runs);
+}
+
 TEST(a_stop_waits_for_what_is_pending)
 {
     open_pending("1s", 256);

@@ -187,7 +187,7 @@ static void settle(struct weir__store_topic *topic, struct weir__run *run)
     store->verdict_count++;
 }
 
-static void renew(struct weir__store_topic *topic, int64_t lease_ms)
+static bool renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     struct mem_store *store = topic->store;
 
@@ -195,6 +195,7 @@ static void renew(struct weir__store_topic *topic, int64_t lease_ms)
     for (size_t i = 0; i < store->job_count; i++)
         if (strcmp(store->jobs[i].state, "running") == 0)
             store->jobs[i].lease_ms = mem_store_now_ms(store) + lease_ms;
+    return true;
 }
 
 static size_t unsettled(const struct weir__store_topic *topic)
@@ -562,11 +563,10 @@ size_t mem_store_answer(struct mem_store *store)
         answer_starts(store);
         answered++;
     }
-    if (store->is_claimed) {
-        answer_claim(store);
-        answered++;
-    }
-    return answered;
+    if (!store->is_claimed)
+        return answered;
+    answer_claim(store);
+    return answered + 1;
 }
 
 const struct mem_job *mem_store_job(struct mem_store *store, const char *id)

@@ -213,10 +213,10 @@ static int claim(struct weir__store_topic *topic,
     return store->real->claim(topic, claim_of);
 }
 
-static void renew(struct weir__store_topic *topic, int64_t lease_ms)
+static bool renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     store->renewals++;
-    store->real->renew(topic, lease_ms);
+    return store->real->renew(topic, lease_ms);
 }
 
 static size_t unsettled(const struct weir__store_topic *topic)

@@ -375,7 +375,7 @@ static void on_no_call_slot(struct weir__request *request, int code,
 static void name_events(struct weir__bounded_adds *adds)
 {
     for (size_t i = 0; i * WEIR__SLOTS_MAX < adds->count; i++)
-        weir__redis_next_seq(adds->topic->base.store, adds->seqs[i]);
+        weir__topic_next_seq(&adds->topic->base, adds->seqs[i]);
     for (size_t i = 0; i < adds->count; i++)
         weir__event_name(adds->bytes.ptr + adds->events[i].at,
                          adds->seqs[i / WEIR__SLOTS_MAX],

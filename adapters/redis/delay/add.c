@@ -349,7 +349,7 @@ static void stage_again(struct add_call *call, size_t index, bool is_taken)
     if (is_taken)
         weir__redis_number_by_chance(call->request.store);
     if (!call->is_second) {
-        weir__redis_next_seq(call->request.store, planned.seq);
+        weir__topic_next_seq(&call->adds->topic->base, planned.seq);
         second = call_new(call->adds, &planned, 1);
     }
     if (second == NULL) {
@@ -501,7 +501,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         cost = planned.count * (planned.is_scattered ? SCATTERED_COST : 1);
         if (slots + cost > WEIR__SLOTS_PER_CALL)
             break;
-        weir__redis_next_seq(shared->store, planned.seq);
+        weir__topic_next_seq(&adds->topic->base, planned.seq);
         if (!weir__planned_packs_push(&shared->planned_packs, &planned))
             return false;
         slots += cost;

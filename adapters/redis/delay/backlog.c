@@ -179,7 +179,7 @@ static void on_backlog_timer(struct ev_loop *loop, ev_timer *timer, int events)
         arm(topic, next_ms(topic));
         return;
     }
-    weir__leases_renew(&topic->base, topic->base.claim.lease_ms);
+    (void)weir__leases_renew(&topic->base, topic->base.claim.lease_ms);
     weir__settle_send(take_first(topic));
     weir__place_flush(topic->base.place);
 }

@@ -57,6 +57,7 @@ static void prepare_topic(struct weir__overdue *overdue,
         .max_dead = topic->max_dead,
     };
     copy->base.store = &overdue->store;
+    copy->base.place = topic->base.place;
     copy->base.kind = &weir__delay_kind;
     copy->base.is_dirty = true; /* is on no list */
     weir__topic_name(&copy->base, weir__slice_str(topic->base.name));
@@ -141,7 +142,6 @@ bool weir__overdue_write(struct weir__overdue *overdue,
     weir__mem_free(
         store->call_slots.free); /* named by its first pack each time */
     store->call_slots = (struct weir__call_slots){.count = 0};
-    store->ahead_ms = real->ahead_ms;
     weir__run_overdue(run, &copy);
     prepare_topic(overdue, topic);
     prepare_lease(overdue, lease, &lease->nodes[run->node]);

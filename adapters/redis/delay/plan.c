@@ -320,19 +320,19 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
     return at;
 }
 
-bool weir__planned_pack_name(struct weir__redis *store,
+bool weir__planned_pack_name(const struct weir__store_topic *topic,
                              const struct weir__items *items,
                              struct weir__planned_pack *planned)
 {
     const struct weir__item *item = &items->list[planned->first];
 
-    weir__redis_next_seq(store, planned->seq);
+    weir__topic_next_seq(topic, planned->seq);
     planned->target = item->away;
     if (planned->target == NULL)
         return true;
     if (item->outcome == WEIR__OUTCOME_DEAD)
-        weir__redis_next_seq(store, planned->second);
-    return weir__call_slot_take(store, &planned->call_slot);
+        weir__topic_next_seq(topic, planned->second);
+    return weir__call_slot_take(topic->store, &planned->call_slot);
 }
 
 void weir__planned_pack_tell(struct weir__buf *list,

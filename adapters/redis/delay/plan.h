@@ -17,7 +17,7 @@ struct weir__claimed_node;
 struct weir__delay_topic;
 struct weir__prefix;
 struct weir__record;
-struct weir__redis;
+struct weir__store_topic;
 
 /* A job on its way into a pack. Places are positions in the list's bytes. */
 struct weir__item {
@@ -112,7 +112,7 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
 
 /* Name it. For another topic it gets a call slot, and where it has dead jobs a
  * second name, for those whose ids exist there. False: no memory. */
-bool weir__planned_pack_name(struct weir__redis *store,
+bool weir__planned_pack_name(const struct weir__store_topic *topic,
                              const struct weir__items *items,
                              struct weir__planned_pack *planned);
 

@@ -103,7 +103,6 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
 
 static void send_items(struct requeue *requeue)
 {
-    struct weir__delay *shared = requeue->pages.topic->shared;
     size_t at = 0;
 
     while (at < requeue->items.count && requeue->code == WEIR_OK) {
@@ -116,7 +115,7 @@ static void send_items(struct requeue *requeue)
         }
         weir__planned_pack_plan(&requeue->items, at, requeue->items.count,
                                 &planned);
-        weir__redis_next_seq(shared->store, planned.seq);
+        weir__topic_next_seq(&requeue->pages.topic->base, planned.seq);
         send_planned(requeue, call, &planned);
         at += planned.count;
     }

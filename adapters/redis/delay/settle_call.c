@@ -172,7 +172,7 @@ static bool plan_planned_packs(const struct weir__settle_call *call, size_t at,
         weir__planned_pack_plan(items, at, end, &planned);
         if (!weir__planned_packs_push(packs, &planned))
             return false;
-        if (!weir__planned_pack_name(call->topic->base.store, items,
+        if (!weir__planned_pack_name(&call->topic->base, items,
                                      &packs->list[packs->count - 1])) {
             packs->count--;
             return false;

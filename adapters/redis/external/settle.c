@@ -346,7 +346,6 @@ static void write_autos(struct weir__buf *bytes, struct weir__buf *scratch,
 /* Name and stage the packs of what goes to other topics. False: no memory. */
 static bool stage_moves(struct weir__external_call *call)
 {
-    struct weir__redis *store = call->request.store;
     struct weir__items *moves = &call->moves;
     struct weir__planned_packs *packs = &call->packs;
     struct weir__planned_pack planned;
@@ -358,7 +357,7 @@ static bool stage_moves(struct weir__external_call *call)
         weir__planned_pack_plan(moves, at, moves->count, &planned);
         if (!weir__planned_packs_push(packs, &planned))
             return false;
-        if (!weir__planned_pack_name(store, moves,
+        if (!weir__planned_pack_name(&call->topic->base, moves,
                                      &packs->list[packs->count - 1])) {
             packs->count--; /* it has no call slot */
             return false;

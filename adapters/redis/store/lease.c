@@ -194,16 +194,17 @@ static void send_renewal(const struct weir__renewal *call)
                      &renew->request);
 }
 
-void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms)
+bool weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms)
 {
     struct weir__renewals renewals = {.topic = topic};
     struct weir__renewal call;
     size_t at = 0;
 
     if (topic->store->is_closed || topic->kind->renew == NULL)
-        return;
+        return true;
     topic->kind->renew(&renewals, topic, lease_ms);
     while (weir__renewals_next(&renewals, &at, &call))
         send_renewal(&call);
     weir__buf_fini(&renewals.bytes);
+    return weir__place_is_up(topic->place);
 }

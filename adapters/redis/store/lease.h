@@ -54,8 +54,10 @@ void weir__claim_write_floor(struct weir__buf *buf,
 /* A claim was given this one. */
 void weir__claim_note_token(struct weir__store_topic *topic, uint64_t token);
 
-/* Prolong all leases of the topic; those that are gone are reported as lost. */
-void weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
+/* Prolong all leases of the topic; those that are gone are reported as lost.
+ * False: its server is away, or does not have its place now; it is told
+ * later. */
+bool weir__leases_renew(struct weir__store_topic *topic, int64_t lease_ms);
 
 /* How many there are from `lease` on, up to `most`, for which `is_kept` holds
  * (NULL: all). */

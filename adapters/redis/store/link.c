@@ -16,9 +16,6 @@
 
 enum { SEED_MS = 1000 }; /* for one of several hosts */
 
-#define REGISTER_NS INT64_C(600000000000) /* somebody may have removed it */
-#define LISTED_NS   INT64_C(500000000)    /* not longer, it may be away */
-
 /* --- names of packs ----------------------------------------------------- */
 
 enum { PRODUCER_BITS = 23, COUNTED = 1 << PRODUCER_BITS };
@@ -51,81 +48,12 @@ static void take_number(const struct weir__server *server)
 }
 
 /* Where it may not be asked names do not tell the time. */
-static void take_clock(const struct weir__server *server)
+static void take_clock(struct weir__server *server)
 {
-    struct weir__redis *store = server->store;
     int64_t ms = weir__conn_server_ms(server->commands);
 
     if (ms != 0)
-        store->ahead_ms = ms - weir__redis_now_ns(store) / 1000000;
-}
-
-/* --- the list of topics ------------------------------------------------- */
-
-static void add_to_list(struct weir__redis *store, struct weir_slice name,
-                        struct weir__request *request)
-{
-    struct weir__buf bytes = {0};
-
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "SADD");
-    weir__topics_key(&bytes, store);
-    weir__resp_bytes(&bytes, name);
-    weir__place_send(store->topics_place, &bytes, NULL,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
-}
-
-void weir__redis_register(struct weir__redis *store, struct weir_slice name)
-{
-    add_to_list(store, name, NULL);
-}
-
-/* However it ended: whoever waits need not. */
-static void on_listed(struct weir__request *request, int code,
-                      const struct redisReply *reply)
-{
-    struct weir__listing *listing = (struct weir__listing *)request; /* first */
-
-    (void)code;
-    (void)reply;
-    listing->is_asked = false;
-    listing->is_done = true;
-    weir__topic_mark(listing->topic);
-}
-
-static void register_again(struct weir__store_topic *topic, int64_t now_ns)
-{
-    struct weir__redis *store = topic->store;
-    struct weir__listing *listing = &topic->listing;
-    bool is_first = !listing->is_asked && !listing->is_done;
-
-    if (is_first) {
-        listing->request.done = on_listed;
-        listing->topic = topic;
-        listing->is_asked = true;
-        listing->asked_ns = now_ns;
-    }
-    topic->registered = store->topics_place->server->connection;
-    topic->registered_ns = now_ns;
-    add_to_list(store, weir__slice_str(topic->name),
-                is_first ? &listing->request : NULL);
-}
-
-bool weir__topic_register(struct weir__store_topic *topic)
-{
-    const struct weir__place *list = topic->store->topics_place;
-    int64_t now_ns = weir__redis_now_ns(topic->store);
-
-    if (topic->registered != list->server->connection ||
-        now_ns - topic->registered_ns >= REGISTER_NS)
-        register_again(topic, now_ns);
-    if (topic->listing.is_done || list->server == topic->place->server)
-        return true; /* or in front of whatever comes */
-    if (now_ns - topic->listing.asked_ns >= LISTED_NS)
-        topic->listing.is_done = true;
-    else
-        weir__topic_mark(topic);
-    return topic->listing.is_done;
+        server->ahead_ms = ms - weir__redis_now_ns(server->store) / 1000000;
 }
 
 /* --- connections -------------------------------------------------------- */

@@ -126,12 +126,14 @@ void weir__wake_channel(char *buf, size_t cap,
 
 /* --- call slots --------------------------------------------------------- */
 
-void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN])
+void weir__topic_next_seq(const struct weir__store_topic *topic,
+                          char seq[WEIR__SEQ_LEN])
 {
+    struct weir__redis *store = topic->store;
     struct weir__call_slots *slots = &store->call_slots;
 
     WEIR_ASSERT(store->seqs.producer != 0);
-    weir__seq_next(&store->seqs, weir__redis_server_ms(store), seq);
+    weir__seq_next(&store->seqs, weir__topic_server_ms(topic), seq);
     if (slots->name[0] == '\0')
         memcpy(slots->name, seq, WEIR__SEQ_LEN);
 }

@@ -24,7 +24,8 @@ enum {
     PROBES_MAX = 16 /* targets that are tried again at a time */
 };
 
-#define LOOK_NS INT64_C(5000000000)
+#define LOOK_NS  INT64_C(5000000000)
+#define APART_NS INT64_C(150000000) /* looks of all topics together */
 
 static void look(struct weir__relays *box);
 
@@ -197,8 +198,7 @@ static size_t count_of_target(const struct weir__relays *box,
 /* A name of a time to come is nobody's either. */
 static bool is_old(const struct weir__relays *box, const char *seq)
 {
-    int64_t age_ms =
-        weir__redis_server_ms(box->topic->store) - weir__seq_ms(seq);
+    int64_t age_ms = weir__topic_server_ms(box->topic) - weir__seq_ms(seq);
 
     return age_ms >= OLD_MS || age_ms <= -OLD_MS;
 }
@@ -270,13 +270,20 @@ static void on_look(struct weir__request *request, int code,
     weir__place_flush(box->topic->place);
 }
 
+static int64_t gap_ns(const struct weir__redis *store)
+{
+    int64_t all = (int64_t)store->topic_count * APART_NS;
+
+    return all > LOOK_NS ? all : LOOK_NS;
+}
+
 static void look(struct weir__relays *box)
 {
     const struct weir__store_topic *topic = box->topic;
     struct weir__buf bytes = {0};
     struct look *looking = weir__mem_new(sizeof(*looking));
 
-    box->look_ns = weir__redis_now_ns(topic->store) + LOOK_NS;
+    box->look_ns = weir__redis_now_ns(topic->store) + gap_ns(topic->store);
     if (looking == NULL)
         return;
     looking->request.done = on_look;

@@ -472,6 +472,11 @@ void weir__place_flush(struct weir__place *place)
     weir__conn_flush(place->server->commands);
 }
 
+bool weir__place_is_up(const struct weir__place *place)
+{
+    return is_at_server(place) && place->server->is_up;
+}
+
 size_t weir__place_queued(const struct weir__place *place)
 {
     return weir__conn_queued(place->server->commands) + place->held_bytes;

@@ -45,6 +45,7 @@ struct weir__server {
     bool is_away;        /* it was lost, or did not come */
     bool is_dirty;       /* something was sent and not flushed */
     int64_t down_ns;     /* since when none does; 0: there was none */
+    int64_t ahead_ms;    /* its time minus our monotonic time */
     struct weir__confirms *confirms; /* NULL: nothing was to be confirmed */
 };
 
@@ -110,6 +111,9 @@ int weir__place_command(struct weir__place *place, struct weir__buf *bytes,
 
 /* Let what was sent leave, outside of a flush of the store. */
 void weir__place_flush(struct weir__place *place);
+
+/* What is sent now leaves at once. */
+bool weir__place_is_up(const struct weir__place *place);
 
 /* Bytes of the commands that wait for its server or its answers. */
 size_t weir__place_queued(const struct weir__place *place);

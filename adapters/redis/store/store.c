@@ -19,9 +19,10 @@ int64_t weir__redis_now_ns(const struct weir__redis *store)
     return store->options.clock(store->options.clock_arg);
 }
 
-int64_t weir__redis_server_ms(const struct weir__redis *store)
+int64_t weir__topic_server_ms(const struct weir__store_topic *topic)
 {
-    return store->ahead_ms + weir__redis_now_ns(store) / 1000000;
+    return topic->place->server->ahead_ms +
+           weir__redis_now_ns(topic->store) / 1000000;
 }
 
 /* --- topics ------------------------------------------------------------- */
@@ -108,6 +109,7 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
     *last = topic;
     topic->next = store->topics;
     store->topics = topic;
+    store->topic_count++;
     return topic;
 }
 
@@ -155,7 +157,7 @@ void weir__topic_calm(struct weir__store_topic *topic)
 
     topic->claims_from_ns =
         weir__redis_now_ns(topic->store) + calm_ms * INT64_C(1000000);
-    weir__leases_renew(topic, lease_ms);
+    (void)weir__leases_renew(topic, lease_ms);
 }
 
 void weir__topic_settled(struct weir__store_topic *topic, size_t count,

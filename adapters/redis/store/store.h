@@ -167,6 +167,8 @@ struct weir__redis {
     ev_timer again; /* a turn for what a flush could not do */
 
     struct weir__store_topic *topics; /* all */
+    size_t topic_count;
+    int64_t register_ns; /* none of them is told again before */
     struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
     struct weir__store_topic *found; /* the last one by its name, or NULL */
     struct weir__store_topic *dirty;
@@ -175,7 +177,6 @@ struct weir__redis {
     /* Names of packs: none before the first connection, which tells the number
      * of this producer and the time. */
     struct weir__seq_maker seqs;
-    int64_t ahead_ms; /* server time minus our monotonic time */
     struct weir__call_slots call_slots;
 };
 
@@ -227,8 +228,8 @@ int weir__claimed_check(const struct weir__claimed *claimed, size_t room);
 
 int64_t weir__redis_now_ns(const struct weir__redis *store);
 
-/* The server's time, as far as is known. */
-int64_t weir__redis_server_ms(const struct weir__redis *store);
+/* The time of the topic's server, as far as is known. */
+int64_t weir__topic_server_ms(const struct weir__store_topic *topic);
 
 /* --- store/request.c: sending --------------------------------------------- */
 
@@ -285,6 +286,8 @@ void weir__link_listen(struct weir__store_topic *topic);
  * until the next connection. */
 void weir__redis_number_by_chance(struct weir__redis *store);
 
+/* --- store/listing.c: the list of topics ---------------------------------- */
+
 /* PREFIX:topics lists all topics; told on each connection, and every 10 min.
  * False where the list is at another server and has not got the topic yet: what
  * makes the topic waits, and the topic is flushed again. A program may end with
@@ -296,8 +299,10 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 
 /* --- store/names.c: names, call slots, and what is logged ----------------- */
 
-/* A name that nobody else gives; not before the first connection. */
-void weir__redis_next_seq(struct weir__redis *store, char seq[WEIR__SEQ_LEN]);
+/* A name that nobody else gives, of the time of the topic's server, but for
+ * that it is later than all before; not before the first connection. */
+void weir__topic_next_seq(const struct weir__store_topic *topic,
+                          char seq[WEIR__SEQ_LEN]);
 
 /* False when out of memory. */
 bool weir__call_slot_take(struct weir__redis *store, uint32_t *ret_call_slot);

@@ -68,7 +68,7 @@ static void fill(void)
 /* All that lies in the outbox is old, and the next claim looks for that. */
 static void grow_old(struct host *host)
 {
-    host->topic->store->ahead_ms += 10000;
+    host->topic->place->server->ahead_ms += 10000;
     weir__delay_topic_of(host->topic)->outbox.look_ns = 0;
 }
 

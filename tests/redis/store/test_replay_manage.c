@@ -279,7 +279,7 @@ TEST(a_job_that_the_outbox_had_sent_is_there_once_when_a_replica_takes_over)
     take_over(host);
     AWAIT(redis_int(proc, "EXISTS weir:{t}:relay") == 1);
     EXPECT_INT(0, world_count("one", "added"));
-    host->topic->store->ahead_ms += 10000;                 /* it is old now, */
+    host->topic->place->server->ahead_ms += 10000;         /* it is old now, */
     weir__delay_topic_of(host->topic)->outbox.look_ns = 0; /* look */
     EXPECT_INT(0, host_claim(host, 0, 60000));
     await_one();
