@@ -8,7 +8,7 @@ import sys
 import time
 
 from e2e import ROOT, eventually, expect, expect_true, kill, stop_cleanly, test
-from resp import Client
+from resp import Client, ReplyError
 
 ENTRIES = 3000
 
@@ -64,6 +64,23 @@ def waiting(redis, command="xread"):
 
 
 @test
+def a_group_that_thinks_there_is_more_is_not_believed(place):
+    """As groups of a replica that took over do."""
+    redis = make(place)
+    place.add_lines("t", 20, '{"body":%d}')
+    place.drain(place.echo())
+    try:
+        redis("XGROUP", "SETID", "t", "weir", "$", "ENTRIESREAD", 5)
+    except ReplyError:
+        redis("XGROUP", "SETID", "t", "weir", "$")  # 6.2 does not count them
+    place.expect_stats("t", ready=0, added_total=20, done_total=20)
+    place.add_lines("t", 3, '{"body":%d}')
+    place.expect_stats("t", ready=3, added_total=23)
+    place.drain(place.echo())
+    expect(23, len(place.lines("out")))
+
+
+@test
 def a_failing_entry_stays_pending_then_dies_and_is_requeued(place):
     redis = make(place, "retry=3s")
     entry = redis("XADD", "t", "*", "n", "1").decode()
@@ -97,7 +114,7 @@ def what_a_stream_cannot_do_is_refused_with_exit_2(place):
 CONSUMER = """
 import sys
 sys.path.insert(0, %r)
-from resp import Client
+from resp import Client, ReplyError
 redis, hang = Client(sys.argv[1]), int(sys.argv[2])
 done = 0
 while True:
