@@ -19,13 +19,16 @@
 #include "tests/harness/tempdir.h"
 #include "tests/harness/test.h"
 
-enum { MAX_CLIENTS = 8, BACKLOG = 64, MAX_RULES = 32, LINE_MAX_LEN = 200 };
+enum { MAX_CLIENTS = 24, BACKLOG = 64, MAX_RULES = 32, LINE_MAX_LEN = 200 };
 
 struct client {
     int fd; /* -1: free place */
     int number;
     int commands;
     redisReader *reader;
+    redisContext *behind; /* its own connection there; NULL: none */
+    redisReader *answers; /* of that */
+    int owed;             /* answers */
 };
 
 struct resp_peer {
@@ -33,8 +36,9 @@ struct resp_peer {
     struct tempdir dir;
     char socket[108];
     pid_t pid;
-    int listener; /* -1: the child's */
-    int port;     /* 0: a socket */
+    int listener;       /* -1: the child's */
+    int port;           /* 0: a socket */
+    const char *behind; /* the server's socket; NULL: there is none */
     const struct resp_rule *rules;
     size_t rule_count;
     int used[MAX_RULES];
@@ -80,17 +84,16 @@ static bool fits(const struct resp_rule *rule, int used,
            (rule->times == 0 || used < rule->times);
 }
 
+/* NULL: none fits. */
 static const struct resp_rule *
 rule_for(struct resp_peer *peer, const struct client *client, const char *line)
 {
-    static const struct resp_rule usual = {.bytes = "+OK\r\n"};
-
     for (size_t i = 0; i < peer->rule_count; i++)
         if (fits(&peer->rules[i], peer->used[i], client, line)) {
             peer->used[i]++;
             return &peer->rules[i];
         }
-    return &usual;
+    return NULL;
 }
 
 static void note(const struct resp_peer *peer, const struct client *client,
@@ -104,15 +107,19 @@ static void hang_up(struct client *client)
 {
     (void)close(client->fd); /* only tests look */
     redisReaderFree(client->reader);
+    if (client->behind != NULL) {
+        redisFree(client->behind);
+        redisReaderFree(client->answers);
+        client->behind = NULL;
+    }
     client->fd = -1;
 }
 
 /* False: the other side has hung up. */
-static bool say(const struct client *client, const char *bytes)
+static bool send_all(int fd, const char *bytes, size_t len)
 {
-    for (size_t done = 0, len = strlen(bytes); done < len;) {
-        ssize_t wrote =
-            send(client->fd, bytes + done, len - done, MSG_NOSIGNAL);
+    for (size_t done = 0; done < len;) {
+        ssize_t wrote = send(fd, bytes + done, len - done, MSG_NOSIGNAL);
 
         if (wrote < 0)
             return false;
@@ -121,17 +128,61 @@ static bool say(const struct client *client, const char *bytes)
     return true;
 }
 
-static void answer(struct resp_peer *peer, struct client *client,
-                   const redisReply *command)
+static bool say(const struct client *client, const char *bytes)
 {
-    char line[16 * 1024];
-    const struct resp_rule *rule;
+    return send_all(client->fd, bytes, strlen(bytes));
+}
+
+/* Pass on what the server behind says next, which is waited for. */
+static void relay(struct client *client)
+{
+    char bytes[16 * 1024];
+    ssize_t got = read(client->behind->fd, bytes, sizeof(bytes));
+    void *one = NULL;
+
+    if (got <= 0 || !send_all(client->fd, bytes, (size_t)got)) {
+        hang_up(client);
+        return;
+    }
+    (void)redisReaderFeed(client->answers, bytes, (size_t)got); /* see below */
+    while (redisReaderGetReply(client->answers, &one) == REDIS_OK &&
+           one != NULL) {
+        freeReplyObject(one);
+        if (client->owed > 0) /* else it was published */
+            client->owed--;
+    }
+}
+
+static void forward(struct client *client, const redisReply *command)
+{
+    const char *words[64];
+    size_t lens[64], count = (size_t)command->elements;
+    char *bytes;
+    int len;
+
+    if (count > 64)
+        give_up("a command of too many words");
+    for (size_t i = 0; i < count; i++) {
+        words[i] = command->element[i]->str;
+        lens[i] = (size_t)command->element[i]->len;
+    }
+    len = (int)redisFormatCommandArgv(&bytes, (int)count, words, lens);
+    if (len < 0)
+        give_up("out of memory");
+    client->owed++;
+    if (!send_all(client->behind->fd, bytes, (size_t)len))
+        hang_up(client);
+    redisFreeCommand(bytes);
+}
+
+static void obey(struct client *client, const struct resp_rule *rule)
+{
     bool is_heard;
 
-    client->commands++;
-    write_words(command, line, sizeof(line));
-    note(peer, client, line);
-    rule = rule_for(peer, client, line);
+    while (client->fd >= 0 && client->owed > 0)
+        relay(client);
+    if (client->fd < 0)
+        return;
     is_heard = rule->bytes == NULL || say(client, rule->bytes);
     while (is_heard && rule->more != NULL) {
         is_heard = say(client, rule->more);
@@ -140,6 +191,23 @@ static void answer(struct resp_peer *peer, struct client *client,
     }
     if (rule->hangs_up)
         hang_up(client);
+}
+
+static void answer(struct resp_peer *peer, struct client *client,
+                   const redisReply *command)
+{
+    static const struct resp_rule usual = {.bytes = "+OK\r\n"};
+    char line[16 * 1024];
+    const struct resp_rule *rule;
+
+    client->commands++;
+    write_words(command, line, sizeof(line));
+    note(peer, client, line);
+    rule = rule_for(peer, client, line);
+    if (rule == NULL && client->behind != NULL)
+        forward(client, command);
+    else
+        obey(client, rule == NULL ? &usual : rule);
 }
 
 static void serve(struct resp_peer *peer, struct client *client)
@@ -175,6 +243,13 @@ static void welcome(struct resp_peer *peer, int listener)
         client->number = peer->connections;
         client->commands = 0;
         client->reader = redisReaderCreate();
+        if (peer->behind != NULL) {
+            client->behind = redisConnectUnix(peer->behind);
+            client->answers = redisReaderCreate();
+            client->owed = 0;
+            if (client->behind == NULL || client->behind->err != 0)
+                give_up("the server behind is not there");
+        }
         return;
     }
     (void)close(fd); /* full */
@@ -182,21 +257,32 @@ static void welcome(struct resp_peer *peer, int listener)
 
 static _Noreturn void run(struct resp_peer *peer, int listener)
 {
-    struct pollfd fds[MAX_CLIENTS + 1];
+    struct pollfd fds[2 * MAX_CLIENTS + 1];
 
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         peer->clients[i].fd = -1;
     for (;;) {
-        for (size_t i = 0; i < MAX_CLIENTS; i++)
-            fds[i] =
-                (struct pollfd){.fd = peer->clients[i].fd, .events = POLLIN};
-        fds[MAX_CLIENTS] = (struct pollfd){.fd = listener, .events = POLLIN};
-        if (poll(fds, MAX_CLIENTS + 1, -1) < 0)
+        for (size_t i = 0; i < MAX_CLIENTS; i++) {
+            const struct client *client = &peer->clients[i];
+            bool is_behind = client->fd >= 0 && client->behind != NULL;
+
+            fds[i] = (struct pollfd){.fd = client->fd, .events = POLLIN};
+            fds[MAX_CLIENTS + i] = (struct pollfd){
+                .fd = is_behind ? client->behind->fd : -1, .events = POLLIN};
+        }
+        fds[2 * MAX_CLIENTS] =
+            (struct pollfd){.fd = listener, .events = POLLIN};
+        if (poll(fds, 2 * MAX_CLIENTS + 1, -1) < 0)
             continue;
-        for (size_t i = 0; i < MAX_CLIENTS; i++)
-            if (fds[i].revents != 0)
-                serve(peer, &peer->clients[i]);
-        if (fds[MAX_CLIENTS].revents != 0)
+        for (size_t i = 0; i < MAX_CLIENTS; i++) {
+            struct client *client = &peer->clients[i];
+
+            if (fds[MAX_CLIENTS + i].revents != 0)
+                relay(client);
+            else if (fds[i].revents != 0)
+                serve(peer, client);
+        }
+        if (fds[2 * MAX_CLIENTS].revents != 0)
             welcome(peer, listener);
     }
 }
@@ -260,6 +346,11 @@ struct resp_peer *resp_peer_prepare(void)
 
     listen_on_port(peer);
     return peer;
+}
+
+void resp_peer_stand_before(struct resp_peer *peer, const char *socket)
+{
+    peer->behind = socket;
 }
 
 void resp_peer_run(struct resp_peer *peer, const struct resp_rule *rules,

@@ -37,6 +37,10 @@ struct resp_peer *resp_peer_prepare(void);
 void resp_peer_run(struct resp_peer *peer, const struct resp_rule *rules,
                    size_t count);
 
+/* Before it runs: what no rule fits goes to the server at this socket, whose
+ * answers come in the order of the commands; kept. */
+void resp_peer_stand_before(struct resp_peer *peer, const char *socket);
+
 int resp_peer_port(const struct resp_peer *peer);
 
 /* The commands that came, in their order: lines of the connection's number and

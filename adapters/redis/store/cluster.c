@@ -345,6 +345,12 @@ static void try_next_seed(struct weir__cluster *cluster)
     store->servers->host = *seed_of(cluster);
 }
 
+void weir__cluster_ask(struct weir__redis *store)
+{
+    if (store->cluster->map != NULL && !store->is_closed)
+        want_map(store->cluster);
+}
+
 void weir__cluster_lost(struct weir__server *server)
 {
     struct weir__redis *store = server->store;
@@ -357,8 +363,7 @@ void weir__cluster_lost(struct weir__server *server)
             if (place->server == server)
                 weir__place_lost(place);
     store->cluster->not_asked = server;
-    if (store->cluster->map != NULL)
-        want_map(store->cluster);
+    weir__cluster_ask(store);
 }
 
 /* The only server that is known was a node, and is none any more. */

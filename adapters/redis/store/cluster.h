@@ -45,6 +45,9 @@ bool weir__cluster_is_denied(const struct weir__redis *store);
 void weir__cluster_redirected(struct weir__server *server,
                               const struct weir__redirect *redirect);
 
+/* Something was not where it was looked for: ask anew. */
+void weir__cluster_ask(struct weir__redis *store);
+
 /* Its connection was lost, or stands. */
 void weir__cluster_lost(struct weir__server *server);
 

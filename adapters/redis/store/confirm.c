@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adapters/redis/conn/error.h"
+#include "adapters/redis/store/cluster.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -382,7 +383,10 @@ static void end_round(struct weir__confirms *confirms, bool is_on_disk,
     struct confirm_list younger = take_all(&confirms->waiting);
     struct weir__confirm *confirm;
 
-    confirms->may_have_moved = confirms->may_have_moved || replicas < 0;
+    if (replicas < 0) {
+        confirms->may_have_moved = true;
+        weir__cluster_ask(confirms->store);
+    }
     if (replicas < 0 && !confirms->store->is_closed) {
         ev_timer_set(&confirms->pause, PAUSE_S, 0.);
         ev_timer_start(confirms->store->options.loop, &confirms->pause);
@@ -458,18 +462,28 @@ static void begin_round(struct weir__confirms *confirms, int64_t replicas)
     weir__conn_flush(confirms->conn);
 }
 
-/* Where another server answers the commands than the one that acknowledged
- * them. What is asked for stays: the old one may still confirm it. */
+/* Another server answers for its topic than the one that acknowledged it. */
+static bool has_moved(const struct weir__confirms *confirms,
+                      const struct weir__confirm *confirm)
+{
+    const struct weir__server *server = confirms->server;
+
+    if (confirm->topic->place->server != server)
+        return true;
+    return server->is_up && strcmp(confirm->identity,
+                                   weir__conn_identity(server->commands)) != 0;
+}
+
+/* What is asked for stays: the old server may still confirm it. */
 static void send_again(struct weir__confirms *confirms)
 {
     struct weir__redis *store = confirms->store;
-    const char *identity = weir__conn_identity(confirms->server->commands);
     struct confirm_list all = take_all(&confirms->waiting);
     struct weir__confirm *confirm;
 
-    confirms->may_have_moved = false;
+    confirms->may_have_moved = !confirms->server->is_up;
     while ((confirm = take(&all)) != NULL) {
-        if (strcmp(confirm->identity, identity) == 0) {
+        if (!has_moved(confirms, confirm)) {
             append(&confirms->waiting, confirm);
             continue;
         }
@@ -486,7 +500,7 @@ void weir__confirms_flush(struct weir__server *server)
 
     if (confirms == NULL || confirms->waiting.first == NULL)
         return;
-    if (confirms->may_have_moved && server->is_up)
+    if (confirms->may_have_moved)
         send_again(confirms);
     if (confirms->left > 0 || confirms->conn == NULL ||
         !weir__conn_is_ready(confirms->conn) || ev_is_active(&confirms->pause))
@@ -501,13 +515,15 @@ void weir__confirms_flush(struct weir__server *server)
 
 /* --- handing in ----------------------------------------------------------- */
 
-static void await(struct weir__confirm *confirm, bool is_acknowledged)
+/* False: there is no memory for it. */
+static bool await(struct weir__confirm *confirm, bool is_acknowledged)
 {
-    const struct weir__server *server = confirm->topic->place->server;
+    struct weir__server *server = confirm->topic->place->server;
     struct weir__redis *store = server->store;
-    struct weir__confirms *confirms = server->confirms;
+    struct weir__confirms *confirms = confirms_of(server);
 
-    WEIR_ASSERT(confirms != NULL);
+    if (confirms == NULL)
+        return false;
     if (confirm->until_ns == 0) {
         confirm->until_ns = weir__redis_now_ns(store) + CONFIRM_NS;
         confirm->reached = -1;
@@ -518,6 +534,7 @@ static void await(struct weir__confirm *confirm, bool is_acknowledged)
     store->unconfirmed += confirm->bytes;
     append(&confirms->waiting, confirm);
     arm_late(confirms, confirm->until_ns);
+    return true;
 }
 
 /* What was sent again and is lost on its way is sent once more, to whoever
@@ -533,14 +550,15 @@ int weir__confirm_answered(struct weir__confirm *confirm, int code)
         return WEIR_EWEAK;
     if (code != WEIR_OK && !is_lost)
         return code;
-    await(confirm, code == WEIR_OK);
-    return WEIR__CONFIRM_WAITS;
+    return await(confirm, code == WEIR_OK) ? WEIR__CONFIRM_WAITS : WEIR_EWEAK;
 }
 
-void weir__confirms_connected(struct weir__server *server)
+void weir__confirms_moved(struct weir__redis *store)
 {
-    if (server->confirms != NULL)
-        server->confirms->may_have_moved = true;
+    for (struct weir__server *server = store->servers; server != NULL;
+         server = server->next)
+        if (server->confirms != NULL)
+            server->confirms->may_have_moved = true;
 }
 
 void weir__confirms_close(struct weir__server *server)

@@ -53,8 +53,8 @@ int weir__confirm_answered(struct weir__confirm *confirm, int code);
 /* Ask for what is to be confirmed. At the end of a turn. */
 void weir__confirms_flush(struct weir__server *server);
 
-/* Its connection for commands is READY. */
-void weir__confirms_connected(struct weir__server *server);
+/* Another server may answer for a topic than before. */
+void weir__confirms_moved(struct weir__redis *store);
 
 /* Nothing will be confirmed any more: done with WEIR_EWEAK, now. */
 void weir__confirms_close(struct weir__server *server);

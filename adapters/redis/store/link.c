@@ -99,7 +99,7 @@ static void on_connected(struct weir__server *server)
     weir__sentinels_confirm(store->sentinels);
     take_number(server);
     take_clock(server);
-    weir__confirms_connected(server);
+    weir__confirms_moved(store);
     weir__server_close_fetchers(server); /* it may be another server */
     listen(server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
@@ -391,6 +391,8 @@ void weir__link_arrived(struct weir__place *place, bool is_other)
     struct weir__redis *store = place->store;
     int64_t ns = weir__redis_now_ns(store) - place->since_ns;
 
+    if (is_other)
+        weir__confirms_moved(store);
     if (is_other && place->server->is_up)
         listen(place->server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;

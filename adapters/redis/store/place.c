@@ -25,12 +25,14 @@ enum {
 
 /* --- places --------------------------------------------------------------- */
 
+/* It was lost, perhaps since another server has the slot. */
 static void find(void *arg, struct weir__conn *conn)
 {
     const struct weir__place *place = arg;
     const struct weir__server *server =
         weir__cluster_server(place->store, place->slot);
 
+    weir__cluster_ask(place->store);
     if (server == NULL)
         weir__conn_not_located(conn, WEIR_ECONN, "no server has the slot");
     else

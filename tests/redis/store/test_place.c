@@ -119,7 +119,6 @@ TEST(nodes_that_name_each_other_are_asked_slowly)
     pass_ms(2000);
     EXPECT_TRUE(asked() - before <=
                 20 * (weir__monotonic_ms() - begun_ms) / 1000 + 12);
-    EXPECT_STR("", answers);
     AWAIT(strlen(answers) == 4);
     EXPECT_STR("a-b-", answers);
     EXPECT_CONTAINS("MOVED", place_held);
