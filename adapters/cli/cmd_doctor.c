@@ -29,13 +29,14 @@ static const char *const words[] = {
 
 /* --- looking -------------------------------------------------------------- */
 
-static bool is_local(const struct weir__redis_url *url)
+static bool is_local(const struct weir__redis_url *url,
+                     const struct weir__probe *probe)
 {
-    const char *host = url->hosts[0].name;
+    const char *host = weir__probe_host(probe)->name;
 
     if (url->is_sentinel)
         return false; /* the server may be anywhere */
-    return url->is_unix || strcmp(host, "localhost") == 0 ||
+    return host[0] == '/' || strcmp(host, "localhost") == 0 ||
            strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
@@ -56,7 +57,7 @@ static void look_at_server(struct weir__doctor *doctor,
     } else {
         facts.is_watched = url->is_sentinel;
         weir__doctor_essentials(doctor, &facts);
-        weir__doctor_room(doctor, &facts, is_local(url));
+        weir__doctor_room(doctor, &facts, is_local(url, probe));
     }
     if (facts.info != NULL && weir__info_number(facts.info, "loading") != 0) {
         weir__doctor_note(doctor, "loading", WEIR__HEALTH_FAILED,
@@ -70,6 +71,62 @@ static void look_at_server(struct weir__doctor *doctor,
     weir__facts_fini(&facts);
 }
 
+/* One that is away, or does not answer any more, is a finding: others do. */
+static void look_at_member(struct weir__doctor *doctor,
+                           const struct weir__member *member,
+                           const struct weir__redis_url *url)
+{
+    const char *lost = member->why;
+
+    doctor->node = member->name;
+    if (member->probe != NULL) {
+        look_at_server(doctor, member->probe, url);
+        lost = weir__probe_lost(member->probe);
+    }
+    if (lost != NULL)
+        weir__doctor_note(doctor, "connection", WEIR__HEALTH_FAILED,
+                          "start it, or let its replica take over",
+                          "it is away, its topics wait: %s", lost);
+    doctor->node = NULL;
+}
+
+/* The primaries of its cluster, or the server itself. WEIR__EXIT_NONE, or why
+ * not: the address is of no use. */
+static enum weir__exit look_at_all(struct weir__doctor *doctor,
+                                   struct weir__probe *probe,
+                                   const struct weir__redis_url *url)
+{
+    struct weir__members members = {0};
+    struct weir_error err = {0};
+    int rc = weir__members_open(url, probe, &members, &err);
+
+    for (size_t i = 0; i < members.count; i++)
+        look_at_member(doctor, &members.list[i], url);
+    if (rc == WEIR_OK)
+        weir__doctor_cluster(doctor, &members, url->prefix);
+    weir__members_close(&members);
+    if (rc == WEIR_OK)
+        return WEIR__EXIT_NONE;
+    look_at_server(doctor, probe, url);
+    if (rc != WEIR_ENOTFOUND) {
+        weir__doctor_note(
+            doctor, "cluster", WEIR__HEALTH_WARNING, "allow CLUSTER SLOTS",
+            "whether it is a node of a cluster is not known: %s", err.text);
+        return WEIR__EXIT_NONE;
+    }
+    if (url->host_count > 1 && !url->is_sentinel) {
+        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_FAILED, "give one",
+                          "%s port %u is no node of a cluster, and several "
+                          "hosts have to be",
+                          weir__probe_host(probe)->name,
+                          (unsigned)weir__probe_host(probe)->port);
+        return WEIR__EXIT_USAGE;
+    }
+    weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
+                      "no node of a cluster");
+    return WEIR__EXIT_NONE;
+}
+
 /* What it is for the exit code. */
 static enum weir__exit note_unreached(struct weir__doctor *doctor,
                                       const struct weir__client *client, int rc,
@@ -77,9 +134,10 @@ static enum weir__exit note_unreached(struct weir__doctor *doctor,
 {
     weir__doctor_note(
         doctor, "connection", WEIR__HEALTH_FAILED,
-        rc == WEIR_ESERVER     ? "give user and password in the address"
-        : rc == WEIR_ENOTFOUND ? "give another address"
-                               : "start the server, or give --redis URL",
+        rc == WEIR_ESERVER ? "give user and password in the address"
+        : rc == WEIR_ENOTFOUND
+            ? "look at the address: the name, the database, the hosts"
+            : "start the server, or give --redis URL",
         "%s: %s%s", client->shown,
         rc == WEIR_ESERVER ? "we are turned away: " : "", why);
     return rc == WEIR_ENOTFOUND ? WEIR__EXIT_USAGE : WEIR__EXIT_UNREACHABLE;
@@ -105,7 +163,7 @@ static enum weir__exit look_from_outside(struct weir__doctor *doctor,
         return note_unreached(doctor, client, rc, err.text);
     weir__doctor_note(doctor, "connection", WEIR__HEALTH_OK, NULL, "%s",
                       client->shown);
-    look_at_server(doctor, probe, &url);
+    found = look_at_all(doctor, probe, &url);
     lost = weir__probe_lost(probe);
     if (lost != NULL)
         found = note_unreached(doctor, client, WEIR_ECONN, lost);
@@ -126,6 +184,9 @@ static enum weir__exit print_json(const struct weir__doctor *doctor)
             array,
             WEIR__OBJECT(weir__field_str("check", finding->check),
                          weir__field_str("status", words[finding->health]),
+                         weir__field_str("node", finding->node[0] != '\0'
+                                                     ? finding->node
+                                                     : NULL),
                          weir__field_str("text", finding->text),
                          weir__field_str("advice", finding->advice)));
     }
@@ -138,6 +199,8 @@ static void print_text(const struct weir__doctor *doctor)
         const struct weir__finding *finding = &doctor->list[i];
 
         weir__print("%-7s  %-11s  ", words[finding->health], finding->check);
+        if (finding->node[0] != '\0')
+            weir__print("%s: ", finding->node);
         weir__print_text(weir__slice_str(finding->text));
         if (finding->advice[0] != '\0')
             weir__print("; %s", finding->advice);
@@ -266,8 +329,10 @@ const struct weir__command weir__cmd_doctor = {
     .details =
         "A line for each check: ok, warning or failed, what is so, what "
         "to do. Changes\nno data; plugins found on the plugin path are "
-        "loaded, where not everybody may\nwrite to them, none is opened. With "
-        "--json:\n[{\"check\",\"status\",\"text\",\"advice\"}].\n"
+        "loaded, where not everybody may\nwrite to them, none is opened. Of a "
+        "cluster each primary is looked at, and all\nof them together. With "
+        "--json: [{\"check\",\"status\",\"node\",\"text\",\"advice\"}],\n"
+        "node being HOST:PORT of a primary, or null.\n"
         "--acl prints, without a server, the ACL rule of a user as whom every "
         "command\nworks and nothing else; he has the name in the address, or "
         "weir. With --config\nit has keys and commands of the file's topics of "

@@ -9,6 +9,7 @@
 
 #include "adapters/cli/client.h"
 #include "adapters/config/config.h"
+#include "adapters/redis/cluster/map.h"
 #include "adapters/redis/probe.h"
 #include "core/error.h"
 
@@ -21,6 +22,7 @@ enum weir__health {
 struct weir__finding {
     const char *check;
     enum weir__health health;
+    char node[280];   /* of a cluster, that it is about; "": of no one */
     char text[256];   /* what is so */
     char advice[256]; /* what to do; "" when nothing is to be done */
 };
@@ -30,6 +32,7 @@ struct weir__doctor {
     struct weir__finding *list; /* owned */
     size_t count;
     bool is_out_of_memory; /* findings are missing */
+    const char *node;      /* that findings are about from now on, or NULL */
 };
 
 void weir__doctor_fini(struct weir__doctor *doctor);
@@ -51,7 +54,6 @@ struct weir__facts {
     char appendfsync[16]; /* "" when not known, as below */
     char save[128];       /* "-": known to be nothing */
     char min_replicas[16];
-    long slots;        /* of a node of a cluster; -1 */
     bool is_watched;   /* sentinels named it; set by who knows */
     char refusal[160]; /* why there is no info */
 };
@@ -60,7 +62,7 @@ struct weir__facts {
 bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts);
 void weir__facts_fini(struct weir__facts *facts);
 
-/* Version, eviction, persistence, replication, cluster: what jobs depend on. */
+/* Version, eviction, persistence, replication: what jobs depend on. */
 void weir__doctor_essentials(struct weir__doctor *doctor,
                              const struct weir__facts *facts);
 
@@ -70,6 +72,16 @@ void weir__doctor_room(struct weir__doctor *doctor,
 
 /* --- doctor_rights.c: what a server lets us do --------------------------- */
 
+/* A clock against this machine's. */
+struct weir__clock {
+    int64_t ahead_ms;
+    int64_t unsure_ms; /* by so much more or less */
+};
+
+/* NULL, or why the server tells no time; valid until the next question. */
+const char *weir__clock_read(struct weir__probe *probe,
+                             struct weir__clock *ret_clock);
+
 void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe);
 /* False: it denies us scripts. */
 bool weir__doctor_scripts(struct weir__doctor *doctor,
@@ -77,6 +89,40 @@ bool weir__doctor_scripts(struct weir__doctor *doctor,
 /* `prefix`: of keys and channels, see url.h. */
 void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
                          const char *prefix);
+
+/* --- members.c: the nodes of a cluster ----------------------------------- */
+
+/* A primary that has slots. */
+struct weir__member {
+    char name[280]; /* "10.0.0.7:6379" */
+    const struct weir__cluster_node *node;
+    struct weir__probe *probe; /* owned; NULL: it is away, */
+    char why[480];             /* and why */
+};
+
+/* A zeroed struct has none. */
+struct weir__members {
+    struct weir__cluster_map *map; /* owned; NULL: no cluster */
+    struct weir__member *list;     /* owned */
+    size_t count;
+};
+
+/* Connect to all that the server names. WEIR_ENOTFOUND: it is no node of a
+ * cluster; WEIR_ESERVER: it tells of no others; WEIR_ENOMEM; `err` says why.
+ * Members that are away are no error. BLOCKS, for each. */
+int weir__members_open(const struct weir__redis_url *url,
+                       struct weir__probe *server,
+                       struct weir__members *ret_members,
+                       struct weir_error *err);
+void weir__members_close(struct weir__members *members);
+
+/* --- doctor_cluster.c: what they are together ----------------------------- */
+
+/* Slots that nobody has or that are open, nodes without a replica, versions and
+ * clocks that differ, topics that are large. BLOCKS. */
+void weir__doctor_cluster(struct weir__doctor *doctor,
+                          const struct weir__members *members,
+                          const char *prefix);
 
 /* --- doctor_sentinel.c: what sentinels say of the primary ---------------- */
 
@@ -96,8 +142,9 @@ void weir__doctor_plugins(struct weir__doctor *doctor,
 
 /* --- gate.c: what weir run asks of a server before it serves -------------- */
 
-/* Look at the server that `client` is connected to. Refused, with a sentence,
- * are one that evicts (unless `may_evict`) and one that lets us run no script.
+/* Look at the server that `client` is connected to, or at each primary of its
+ * cluster; one that is away is named in the log. Refused, with a sentence, are
+ * one that evicts (unless `may_evict`) and one that lets us run no script.
  * Named in the log are an old one, a replica, one that keeps nothing on disk,
  * one that does not tell, and missing rights. WEIR__EXIT_NONE, or what to exit
  * with. BLOCKS. */

@@ -43,6 +43,9 @@ void weir__doctor_note(struct weir__doctor *doctor, const char *check,
     doctor->list = list;
     finding = &list[doctor->count++];
     *finding = (struct weir__finding){.check = check, .health = health};
+    if (doctor->node != NULL)
+        (void)snprintf(finding->node, sizeof(finding->node), "%s",
+                       doctor->node); /* cut */
     (void)snprintf(finding->advice, sizeof(finding->advice), "%s",
                    advice != NULL && health != WEIR__HEALTH_OK ? advice
                                                                : ""); /* cut */

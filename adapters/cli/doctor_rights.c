@@ -46,34 +46,45 @@ static bool read_time(const char *text, int64_t *ret_ms)
     return true;
 }
 
-void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
+const char *weir__clock_read(struct weir__probe *probe,
+                             struct weir__clock *ret_clock)
 {
     static const char *const words[] = {"TIME", NULL};
-    int64_t before_ms = wall_ms(), server_ms, ahead_ms;
+    int64_t before_ms = wall_ms(), after_ms, server_ms;
     const char *text;
 
-    if (weir__probe_ask(probe, words, &text) != WEIR_OK) {
+    if (weir__probe_ask(probe, words, &text) != WEIR_OK)
+        return text;
+    after_ms = wall_ms();
+    if (!read_time(text, &server_ms))
+        return "its answer cannot be one";
+    ret_clock->ahead_ms = server_ms - (before_ms + after_ms) / 2;
+    ret_clock->unsure_ms = (after_ms - before_ms + 1) / 2;
+    return NULL;
+}
+
+void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
+{
+    struct weir__clock clock;
+    const char *why = weir__clock_read(probe, &clock);
+
+    if (why != NULL) {
         weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING, NULL,
-                          "the server does not tell its time: %s", text);
+                          "the server does not tell its time: %s", why);
         return;
     }
-    if (!read_time(text, &server_ms)) {
-        weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING, NULL,
-                          "the server tells a time that cannot be: %s", text);
-        return;
-    }
-    ahead_ms = server_ms - (before_ms + wall_ms()) / 2;
-    if (llabs(ahead_ms) < CLOCK_OFF_MS) {
+    if (llabs(clock.ahead_ms) < CLOCK_OFF_MS) {
         weir__doctor_note(doctor, "clock", WEIR__HEALTH_OK, NULL,
                           "the same as here to the second");
         return;
     }
-    weir__doctor_note(
-        doctor, "clock", WEIR__HEALTH_WARNING,
-        "due times are the server's: set both by NTP",
-        "the server's clock is %" PRId64 ".%03" PRId64 " s %s this machine's",
-        (int64_t)llabs(ahead_ms) / 1000, (int64_t)llabs(ahead_ms) % 1000,
-        ahead_ms > 0 ? "ahead of" : "behind");
+    weir__doctor_note(doctor, "clock", WEIR__HEALTH_WARNING,
+                      "due times are the server's: set both by NTP",
+                      "the server's clock is %" PRId64 ".%03" PRId64
+                      " s %s this machine's",
+                      (int64_t)llabs(clock.ahead_ms) / 1000,
+                      (int64_t)llabs(clock.ahead_ms) % 1000,
+                      clock.ahead_ms > 0 ? "ahead of" : "behind");
 }
 
 /* --- scripts ------------------------------------------------------------- */

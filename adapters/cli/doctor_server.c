@@ -13,11 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MEMORY_TIGHT_PERCENT = 80,
-    CLIENTS_TIGHT_PERCENT = 90,
-    ALL_SLOTS = 16384
-};
+enum { MEMORY_TIGHT_PERCENT = 80, CLIENTS_TIGHT_PERCENT = 90 };
 
 static const double MIB = 1024.0 * 1024.0;
 
@@ -43,48 +39,10 @@ static void read_setting(struct weir__probe *probe, const char *name,
                                                                          */
 }
 
-/* "7" or "0-5460"; what is in brackets is on its way. */
-static long count_slots(const char *text)
-{
-    char *end;
-    long count = 0;
-
-    while (*text == ' ') {
-        long first = strtol(text + 1, &end, 10), last = first;
-
-        if (end == text + 1)
-            break;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        if (first >= 0 && first <= last && last < ALL_SLOTS)
-            count += last - first + 1;
-        text = end;
-    }
-    return count;
-}
-
-/* How many slots of a cluster the server has. Its line of CLUSTER NODES is "id
- * address myself,flags primary ping pong epoch link slots". */
-static long read_slots(struct weir__probe *probe)
-{
-    static const char *const words[] = {"CLUSTER", "NODES", NULL};
-    const char *text;
-
-    if (weir__probe_ask(probe, words, &text) != WEIR_OK)
-        return -1;
-    text = strstr(text, " myself,");
-    for (int i = 0; i < 6 && text != NULL; i++) {
-        text += strcspn(text + 1, " \n") + 1;
-        if (*text != ' ')
-            return 0;
-    }
-    return text == NULL ? 0 : count_slots(text);
-}
-
 bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts)
 {
     static const char *const words[] = {"INFO", NULL};
-    struct weir__facts facts = {.slots = -1};
+    struct weir__facts facts = {0};
     const char *text;
 
     if (weir__probe_ask(probe, words, &text) == WEIR_OK) {
@@ -102,8 +60,6 @@ bool weir__facts_read(struct weir__probe *probe, struct weir__facts *ret_facts)
     read_setting(probe, "save", facts.save, sizeof(facts.save));
     read_setting(probe, "min-replicas-to-write", facts.min_replicas,
                  sizeof(facts.min_replicas));
-    if (facts.info != NULL && weir__info_number(facts.info, "cluster_enabled"))
-        facts.slots = read_slots(probe);
     *ret_facts = facts;
     return facts.info != NULL;
 }
@@ -263,23 +219,6 @@ static void check_replication(struct weir__doctor *doctor,
         check_primary(doctor, facts);
 }
 
-static void check_cluster(struct weir__doctor *doctor,
-                          const struct weir__facts *facts)
-{
-    if (weir__info_number(facts->info, "cluster_enabled") == 0)
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
-                          "no node of a cluster");
-    else if (facts->slots < 0)
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING,
-                          "allow CLUSTER NODES to see its slots here",
-                          "a node of a cluster that does not tell which slots "
-                          "it has");
-    else
-        weir__doctor_note(doctor, "cluster", WEIR__HEALTH_OK, NULL,
-                          "a node of a cluster, with %ld of %d slots",
-                          facts->slots, ALL_SLOTS);
-}
-
 void weir__doctor_essentials(struct weir__doctor *doctor,
                              const struct weir__facts *facts)
 {
@@ -287,7 +226,6 @@ void weir__doctor_essentials(struct weir__doctor *doctor,
     check_eviction(doctor, facts->info);
     check_persistence(doctor, facts);
     check_replication(doctor, facts);
-    check_cluster(doctor, facts);
 }
 
 /* --- room ---------------------------------------------------------------- */
@@ -350,7 +288,7 @@ static void check_clients(struct weir__doctor *doctor, const char *info)
     }
     weir__doctor_note(
         doctor, "clients", is_tight ? WEIR__HEALTH_WARNING : WEIR__HEALTH_OK,
-        "raise maxclients: a worker has up to 7 connections",
+        "raise maxclients: a worker has up to 7 connections to a server",
         "%" PRIu64 " connected of maxclients %" PRIu64, now, most);
 }
 

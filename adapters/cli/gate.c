@@ -14,6 +14,11 @@ static void warn_unknown(const struct weir__log *log, const char *why)
               why);
 }
 
+static const char *before_text(const struct weir__finding *finding)
+{
+    return finding->node[0] != '\0' ? ": " : "";
+}
+
 static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
                              const struct weir__log *log)
 {
@@ -24,26 +29,29 @@ static enum weir__exit judge(const struct weir__doctor *doctor, bool may_evict,
             continue;
         if (finding->health == WEIR__HEALTH_FAILED && !may_evict &&
             strcmp(finding->check, "eviction") == 0) {
-            weir__complain("%s; %s, or give --allow-eviction", finding->text,
+            weir__complain("%s%s%s; %s, or give --allow-eviction",
+                           finding->node, before_text(finding), finding->text,
                            finding->advice);
             return WEIR__EXIT_USAGE;
         }
-        weir__log(log, WEIR_LEVEL_WARN, "redis: %s; %s", finding->text,
-                  finding->advice);
+        weir__log(log, WEIR_LEVEL_WARN, "redis: %s%s%s; %s", finding->node,
+                  before_text(finding), finding->text, finding->advice);
     }
     return WEIR__EXIT_NONE;
 }
 
 /* What a worker cannot do without; the rest of its rights is a warning. */
-static enum weir__exit judge_rights(struct weir__probe *probe,
+static enum weir__exit judge_rights(struct weir__probe *probe, const char *node,
                                     const char *prefix,
                                     const struct weir__log *log)
 {
-    struct weir__doctor doctor = {0};
+    struct weir__doctor doctor = {.node = node};
     enum weir__exit rc = WEIR__EXIT_NONE;
 
     if (!weir__doctor_scripts(&doctor, probe) && doctor.count > 0) {
-        weir__complain("%s; %s", doctor.list[0].text, doctor.list[0].advice);
+        weir__complain("%s%s%s; %s", doctor.list[0].node,
+                       before_text(&doctor.list[0]), doctor.list[0].text,
+                       doctor.list[0].advice);
         rc = WEIR__EXIT_FAILED;
     }
     weir__doctor_fini(&doctor);
@@ -55,10 +63,10 @@ static enum weir__exit judge_rights(struct weir__probe *probe,
     return rc;
 }
 
-static enum weir__exit look(struct weir__probe *probe, bool may_evict,
-                            const struct weir__log *log)
+static enum weir__exit judge_facts(struct weir__probe *probe, const char *node,
+                                   bool may_evict, const struct weir__log *log)
 {
-    struct weir__doctor doctor = {0};
+    struct weir__doctor doctor = {.node = node};
     struct weir__facts facts;
     enum weir__exit rc = WEIR__EXIT_NONE;
 
@@ -73,22 +81,60 @@ static enum weir__exit look(struct weir__probe *probe, bool may_evict,
     return rc;
 }
 
+/* What the gate looks at, and how. */
+struct visit {
+    const char *prefix;
+    bool may_evict;
+    const struct weir__log *log;
+};
+
+/* `node` is NULL where there is no cluster. */
+static enum weir__exit look(const struct visit *visit,
+                            struct weir__probe *probe, const char *node)
+{
+    enum weir__exit rc = judge_facts(probe, node, visit->may_evict, visit->log);
+
+    return rc == WEIR__EXIT_NONE
+               ? judge_rights(probe, node, visit->prefix, visit->log)
+               : rc;
+}
+
+static enum weir__exit look_at_members(const struct visit *visit,
+                                       const struct weir__members *members)
+{
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    for (size_t i = 0; rc == WEIR__EXIT_NONE && i < members->count; i++) {
+        const struct weir__member *member = &members->list[i];
+
+        if (member->probe != NULL)
+            rc = look(visit, member->probe, member->name);
+        else
+            weir__log(visit->log, WEIR_LEVEL_WARN,
+                      "redis: %s is away, its topics wait (%s)", member->name,
+                      member->why);
+    }
+    return rc;
+}
+
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
                            const struct weir__log *log)
 {
     struct weir__redis_url url;
+    const struct visit visit = {url.prefix, may_evict, log};
     struct weir__probe *probe = NULL;
+    struct weir__members members = {0};
     struct weir_error err = {0};
     enum weir__exit rc = WEIR__EXIT_NONE;
 
-    if (weir__redis_url_parse(client->url, &url, &err) == WEIR_OK &&
-        weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) == WEIR_OK) {
-        rc = look(probe, may_evict, log);
-        if (rc == WEIR__EXIT_NONE)
-            rc = judge_rights(probe, url.prefix, log);
-    } else {
+    if (weir__redis_url_parse(client->url, &url, &err) != WEIR_OK ||
+        weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) != WEIR_OK)
         warn_unknown(log, err.text);
-    }
+    else if (weir__members_open(&url, probe, &members, &err) == WEIR_OK)
+        rc = look_at_members(&visit, &members);
+    else
+        rc = look(&visit, probe, NULL);
+    weir__members_close(&members);
     weir__probe_close(probe);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "adapters/redis/await.h"
+#include "adapters/redis/cluster/map.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/conn/tls.h"
@@ -28,6 +29,7 @@ struct weir__probe {
     struct weir__tls *tls; /* its own; NULL: the address's, or none */
     struct ssl_st *ssl;    /* the context's; NULL: no TLS */
     struct weir__await await;
+    struct weir__redis_host host;
     struct weir__buf answer;
 };
 
@@ -100,9 +102,35 @@ struct redisReply *weir__probe_command(struct weir__probe *probe,
     return weir__await_reply(&probe->await);
 }
 
+int weir__probe_map(struct weir__probe *probe,
+                    struct weir__cluster_map **ret_map, struct weir_error *err)
+{
+    static const char question[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
+    redisReply *reply = weir__probe_command(probe, weir__slice_str(question));
+    int rc;
+
+    if (reply == NULL)
+        return weir__error_set(err, WEIR_ECONN, "%s", weir__probe_lost(probe));
+    if (reply->type == REDIS_REPLY_ERROR)
+        rc = weir__error_set(err,
+                             weir__error_is_no_cluster(reply->str)
+                                 ? WEIR_ENOTFOUND
+                                 : WEIR_ESERVER,
+                             "%s", reply->str);
+    else
+        rc = weir__cluster_map_read(reply, &probe->host, NULL, ret_map, err);
+    freeReplyObject(reply);
+    return rc;
+}
+
 const char *weir__probe_lost(const struct weir__probe *probe)
 {
     return probe->context->err != 0 ? probe->context->errstr : NULL;
+}
+
+const struct weir__redis_host *weir__probe_host(const struct weir__probe *probe)
+{
+    return &probe->host;
 }
 
 int weir__probe_fd(const struct weir__probe *probe)
@@ -290,6 +318,7 @@ static int open_server(const struct weir__redis_url *url, int limit_ms,
 
     if (probe == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+    probe->host = url->hosts[0];
     probe->context = reach(url, limit_ms, err);
     rc = probe->context == NULL ? WEIR_ECONN
                                 : introduce(probe, url, limit_ms, err);

@@ -12,6 +12,7 @@
 enum { WEIR__PROBE_MS = 3000 }; /* the limit for programs */
 
 struct redisReply;
+struct weir__cluster_map;
 struct weir__probe;
 
 /* Connect, log in, choose the database. WEIR_ECONN; WEIR_ESERVER when the
@@ -44,8 +45,18 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
 struct redisReply *weir__probe_command(struct weir__probe *probe,
                                        struct weir_slice command);
 
+/* Ask for the map of the server's cluster; the caller gets a reference.
+ * WEIR_ENOTFOUND: it is no node of one; WEIR_ESERVER: the answer is another
+ * error, or wrong; WEIR_ECONN; WEIR_ENOMEM. `err` holds the reason alone. */
+int weir__probe_map(struct weir__probe *probe,
+                    struct weir__cluster_map **ret_map, struct weir_error *err);
+
 /* Why there was no answer to a question; NULL: all were answered. */
 const char *weir__probe_lost(const struct weir__probe *probe);
+
+/* The server: one of the address, or that which its sentinels named. */
+const struct weir__redis_host *
+weir__probe_host(const struct weir__probe *probe);
 
 /* The socket, for shutdown() from another thread. */
 int weir__probe_fd(const struct weir__probe *probe);
