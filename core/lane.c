@@ -309,8 +309,12 @@ static void refused(struct weir__lane *lane, int code)
                   lane->name);
         return;
     }
-    /* Without a connection the lane is woken when it is back. */
-    weir__lane_sleep(lane, code == WEIR_ESERVER ? WEIR__REFUSED_NS : -1);
+    /* Without a connection the lane is woken when it is back, which may be by
+     * now. */
+    if (code != WEIR_ESERVER && lane->is_woken)
+        weir__lane_wake(lane);
+    else
+        weir__lane_sleep(lane, code == WEIR_ESERVER ? WEIR__REFUSED_NS : -1);
 }
 
 /* What was not started goes back, and a second later it is asked again. */

@@ -313,6 +313,17 @@ TEST(a_wake_up_that_overtakes_a_claims_answer_leaves_no_rest)
     EXPECT_INT(2, runs);
 }
 
+TEST(a_wake_up_that_overtakes_a_claim_that_went_nowhere_is_not_lost)
+{
+    open_with_ladder("1s");
+    mem_store_fail_claim(store, WEIR_ECONN);
+    mem_store_add(store, "a", 0, NULL, false);
+    (void)turn(); /* the claim is out */
+    mem_store_wake(store);
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+}
+
 TEST(behind_a_rest_a_topic_that_was_paused_waits_until_it_is_resumed)
 {
     open_resting();

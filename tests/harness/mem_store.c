@@ -510,6 +510,11 @@ void mem_store_pause(struct mem_store *store, bool is_paused)
     weir__lane_events().wake(store->topic.user);
 }
 
+void mem_store_wake(struct mem_store *store)
+{
+    weir__lane_events().wake(store->topic.user);
+}
+
 void mem_store_delete(struct mem_store *store, const char *id)
 {
     struct mem_job *job = find(store, weir__slice_str(id));
