@@ -183,7 +183,7 @@ static void begin(void)
     test_at_end(end);
 }
 
-void store_open_at(int port, int64_t wait_ms)
+int store_try(int port, int64_t wait_ms)
 {
     static const struct weir__store_events events = {
         .connection = on_connection, .held = on_held};
@@ -197,6 +197,7 @@ void store_open_at(int port, int64_t wait_ms)
                                           .log = &log,
                                           .events = &events};
     struct weir__store *port_of;
+    int rc;
 
     begin();
     options.loop = loop;
@@ -204,8 +205,15 @@ void store_open_at(int port, int64_t wait_ms)
                    "127.0.0.1"); /* fits */
     url.hosts[0].port = (uint16_t)port;
     (void)snprintf(url.prefix, sizeof(url.prefix), "weir"); /* fits */
-    EXPECT_INT(WEIR_OK, weir__redis_open(&options, &port_of));
-    store = (struct weir__redis *)port_of; /* its first member */
+    rc = weir__redis_open(&options, &port_of);
+    if (rc == WEIR_OK)
+        store = (struct weir__redis *)port_of; /* its first member */
+    return rc;
+}
+
+void store_open_at(int port, int64_t wait_ms)
+{
+    EXPECT_INT(WEIR_OK, store_try(port, wait_ms));
 }
 
 void store_open(int node, int64_t wait_ms)
@@ -295,6 +303,8 @@ static void on_answer(int code, const struct redisReply *reply, void *arg)
     free(saying);
     EXPECT_TRUE(len + 3 < sizeof(answers));
     answers[len++] = letter;
+    answers[len] = '\0';
+    answers[len + 1] = '\0';
     if (code != WEIR_OK)
         answers[len] = code == WEIR_ECONN       ? '-'
                        : code == WEIR_EUNKNOWN  ? '?'

@@ -55,6 +55,9 @@ void store_open(int node, int64_t wait_ms);
 
 /* The same, without waiting, and at any port. */
 void store_open_at(int port, int64_t wait_ms);
+
+/* The same; returns the code. */
+int store_try(int port, int64_t wait_ms);
 void store_close(void);
 
 /* The slots are at node 0 at first, then at the new owner; these two answer
