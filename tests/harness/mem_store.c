@@ -504,14 +504,9 @@ void mem_store_lose(struct mem_store *store, const char *id)
 void mem_store_pause(struct mem_store *store, bool is_paused)
 {
     store->is_paused = is_paused;
-    if (is_paused || !store->is_idle)
+    if (is_paused)
         return;
     store->is_idle = false;
-    weir__lane_events().wake(store->topic.user);
-}
-
-void mem_store_wake(struct mem_store *store)
-{
     weir__lane_events().wake(store->topic.user);
 }
 

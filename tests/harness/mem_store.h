@@ -48,11 +48,9 @@ void mem_store_suspect(struct mem_store *store, uint32_t blamed);
 /* The lease of this running job ends, and its worker hears of it. */
 void mem_store_lose(struct mem_store *store, const char *id);
 
-/* Paused, the topic gives out nothing; what is added wakes nobody. */
+/* Paused, the topic gives out nothing; what is added wakes nobody. Resuming
+ * does. */
 void mem_store_pause(struct mem_store *store, bool is_paused);
-
-/* As when its server can be reached again. */
-void mem_store_wake(struct mem_store *store);
 
 /* Delete a job, whatever its state. */
 void mem_store_delete(struct mem_store *store, const char *id);
