@@ -134,6 +134,7 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
     lease->base.token = head->token;
     weir__claim_note_token(&topic->base, head->token);
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
+    lease->connection = topic->base.place->server->connection;
     number_packs(lease);
     return lease;
 }

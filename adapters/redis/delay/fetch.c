@@ -286,16 +286,19 @@ static void deliver_node(struct weir__claimed_node *node,
 
 /* --- packs -------------------------------------------------------------- */
 
-/* Its nodes are settled away. */
+/* Its nodes are settled away. A server that never heard of the claim may have
+ * given the jobs to somebody else. */
 static void lose_pack(struct weir__delay_lease *lease,
                       struct weir__fetched *fetched)
 {
+    const struct weir__store_topic *topic = &lease->topic->base;
     const char *seq = fetched->first->name;
     size_t len = weir__seq_is_sound(seq) ? WEIR__SEQ_LEN : 0;
 
     fetched->is_gone = true;
-    weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_GONE, fetched->jobs,
-                         weir__slice_of(seq, len));
+    if (lease->connection == topic->place->server->connection)
+        weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_GONE,
+                             fetched->jobs, weir__slice_of(seq, len));
 }
 
 /* Prepare pack number `index`; without a reply, which was too large, it cannot

@@ -107,6 +107,7 @@ struct weir__delay_lease {
     size_t in_backlog; /* of these, which the server did not take at first */
     int64_t time_us;   /* server time of the claim */
     int64_t claimed_ns;
+    uint64_t connection; /* of the server, that brought it */
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
     size_t out;      /* runs that core has */

@@ -373,6 +373,27 @@ TEST(a_pack_that_is_gone_is_settled_away)
     AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
 }
 
+/* As where a primary that was replaced answers late: the jobs are at the other
+ * server, which never heard of the claim. */
+TEST(a_pack_that_another_server_lacks_is_not_told_as_lost)
+{
+    struct weir__claim claim = {10, 60000, 0, false};
+    struct host *host = host_open("w1");
+
+    host_add_numbered(host, 0, 3, 0);
+    AWAIT(host->added == 3);
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
+                            "return redis.call('DEL', "
+                            "redis.call('KEYS', 'weir:{t}:p:*')[1])"));
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    host->store->ops->flush(host->store);
+    AWAIT(host->claims == 1);
+    EXPECT_INT(0, host->lost);
+    host->topic->place->server->connection++; /* it answers what was asked */
+    AWAIT(host->lost == 3);
+    EXPECT_TRUE(strstr(world_log, "are lost") == NULL);
+}
+
 TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
 {
     struct host *host = host_open("w1");
