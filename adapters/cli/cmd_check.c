@@ -7,6 +7,7 @@
 #include "adapters/cli/client.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/services.h"
+#include "adapters/redis/url.h"
 
 enum { CONFIG };
 
@@ -37,6 +38,16 @@ static enum weir__exit worse(enum weir__exit one, enum weir__exit other)
     return one == WEIR__EXIT_NONE ? other : one;
 }
 
+/* By the address alone. */
+static bool is_cluster(const struct weir__cli *cli)
+{
+    struct weir__redis_url url;
+
+    return cli->redis != NULL &&
+           weir__redis_url_parse(cli->redis, &url, NULL) == WEIR_OK &&
+           !url.is_sentinel && url.host_count > 1;
+}
+
 static enum weir__exit check(struct weir__services *services,
                              const struct weir__cli *cli,
                              const struct weir__args *args)
@@ -55,6 +66,8 @@ static enum weir__exit check(struct weir__services *services,
     weir__services_configure(services, &configured, from);
     if (configured.redis != NULL && !weir__client_check(&configured))
         rc = worse(rc, WEIR__EXIT_USAGE);
+    else if (is_cluster(&configured))
+        rc = worse(rc, weir__services_check_keys(services));
     if (rc != WEIR__EXIT_NONE)
         return rc;
     weir__services_warn(services, &log);

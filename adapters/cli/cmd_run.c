@@ -364,13 +364,16 @@ static bool may_evict(const struct run *run)
 static enum weir__exit work(struct run *run, bool until_empty)
 {
     int code = weir__client_connect(&run->client);
+    bool is_cluster = false;
     enum weir__exit rc;
 
     if (code < 0)
         return weir__client_exit(&run->client, code, "run");
     if (run->is_stopping)
         return run->exit_code;
-    rc = weir__gate(&run->client, may_evict(run), &run->log);
+    rc = weir__gate(&run->client, may_evict(run), &run->log, &is_cluster);
+    if (rc == WEIR__EXIT_NONE && is_cluster)
+        rc = weir__services_check_keys(&run->services);
     if (rc == WEIR__EXIT_NONE)
         rc = know_kinds(run);
     if (run->is_stopping && rc == WEIR__EXIT_NONE)

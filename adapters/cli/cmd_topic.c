@@ -107,6 +107,8 @@ static int ask_set(struct weir__ask *ask)
                                                    : weir_error_text(rc));
         if (rc != WEIR_EKIND && rc != WEIR_EINVAL)
             err.text[0] = '\0';
+    } else if (ask->client.refusal[0] != '\0') {
+        err.text[0] = '\0'; /* what was logged says more */
     }
     (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
     return rc == WEIR_OK ? ask_show(ask) : rc;

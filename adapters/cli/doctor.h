@@ -147,8 +147,8 @@ void weir__doctor_plugins(struct weir__doctor *doctor,
  * one that evicts (unless `may_evict`) and one that lets us run no script.
  * Named in the log are an old one, a replica, one that keeps nothing on disk,
  * one that does not tell, and missing rights. WEIR__EXIT_NONE, or what to exit
- * with. BLOCKS. */
+ * with; `*ret_is_cluster` then. BLOCKS. */
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
-                           const struct weir__log *log);
+                           const struct weir__log *log, bool *ret_is_cluster);
 
 #endif

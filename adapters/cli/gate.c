@@ -118,7 +118,7 @@ static enum weir__exit look_at_members(const struct visit *visit,
 }
 
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
-                           const struct weir__log *log)
+                           const struct weir__log *log, bool *ret_is_cluster)
 {
     struct weir__redis_url url;
     const struct visit visit = {url.prefix, may_evict, log};
@@ -134,6 +134,7 @@ enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
         rc = look_at_members(&visit, &members);
     else
         rc = look(&visit, probe, NULL);
+    *ret_is_cluster = members.map != NULL;
     weir__members_close(&members);
     weir__probe_close(probe);
     return rc;

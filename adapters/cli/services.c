@@ -3,9 +3,11 @@
 
 #include "adapters/dl/loader.h"
 #include "adapters/dl/option.h"
+#include "adapters/redis/cluster/slot.h"
 #include "adapters/redis/url.h"
 #include "core/chain.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -317,6 +319,34 @@ enum weir__exit weir__services_check(const struct weir__services *services)
 }
 
 /* --- options ------------------------------------------------------------ */
+
+static bool is_key_near(const struct weir__service *service)
+{
+    const char *key = service->section->values.key;
+
+    return key[0] == '\0' ||
+           weir__cluster_slot(weir__slice_str(key)) ==
+               weir__cluster_slot_of_topic(weir__slice_str(service->topic));
+}
+
+enum weir__exit weir__services_check_keys(const struct weir__services *services)
+{
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    for (size_t i = 0; i < services->count; i++) {
+        const struct weir__service *service = &services->list[i];
+
+        if (service->section == NULL || is_key_near(service))
+            continue;
+        weir__complain(
+            "%s:%d: key: \"%s\" is in another slot of the cluster "
+            "than topic \"%s\": write a name with {%s} in it",
+            services->path, service->section->said[WEIR__TOPIC_key].line,
+            service->section->values.key, service->topic, service->topic);
+        rc = WEIR__EXIT_USAGE;
+    }
+    return rc;
+}
 
 struct weir_topic_options
 weir__service_options(const struct weir__service *service)

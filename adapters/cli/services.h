@@ -51,6 +51,11 @@ enum weir__exit weir__services_check(const struct weir__services *services);
 enum weir__exit
 weir__services_check_dirs(const struct weir__services *services);
 
+/* In a cluster a list or stream has to be in the slot of its topic. Goes on
+ * after a mistake. */
+enum weir__exit
+weir__services_check_keys(const struct weir__services *services);
+
 /* The file of a service's plugin. */
 bool weir__service_find(const struct weir__services *services,
                         const struct weir__service *service,

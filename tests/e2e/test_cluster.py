@@ -7,7 +7,7 @@ import itertools
 import json
 
 from cluster import Cluster, ask, slot_of
-from e2e import (PATIENCE, Place, await_line, eventually, expect, expect_in,
+from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, eventually, expect, expect_in,
                  expect_true, stop_cleanly, test)
 from redis_server import Server, free_port, use_good_plugins
 
@@ -181,3 +181,87 @@ def a_user_who_may_not_ask_for_the_map_is_told_so(place):
     place.weir("add", topics[1], "--redis", url).expect_complaint(
         5, "slot %d of topic %s is elsewhere, and the user may not run CLUSTER "
         "SLOTS (MOVED" % (slot_of(topics[1]), topics[1]))
+
+
+# --- lists and streams --------------------------------------------------------
+
+
+@test
+def a_key_in_another_slot_than_its_topic_is_refused(place):
+    cluster, topics = three(place)
+    topic, key = topics[0], cluster.topic(cluster.nodes[1], 77)
+    for kind, one in ("list", key), ("stream", key), ("list", "x{%s}" % topic):
+        text = """redis { url = "%s" }
+            topic %s { handler = echo kind = %s key = "%s" }
+            """ % (place.env["WEIR_REDIS"], topic, kind, one)
+        config = place.write("weir.conf", text)
+        is_good = "{" in one
+        for command in (["check"], ["run", "--until-empty"]):
+            result = place.weir(*command, "--config", config)
+            expect(0 if is_good else 2, result.code, result.err)
+            if not is_good:
+                expect_in("weir.conf:2: key: \"%s\" is in another slot of the "
+                          "cluster than topic \"%s\": write a name with {%s} in "
+                          "it" % (key, topic, topic),
+                          result.err.splitlines()[-1])
+    sentence = ("key \"%s\" is in another slot of the cluster than topic %s: "
+                "give the topic one with {%s} in it"
+                % (key, topics[2], topics[2]))
+    place.weir("topic", "set", topics[2], "kind=list", "key=" + key) \
+        .expect_complaint(2, "topic set: " + sentence)
+    place.ok("topic", "set", topics[2], "kind=list")
+    options = "weir:{%s}:options" % topics[2]
+    ask(cluster.nodes[2], "HSET", options, "key", key)
+    place.weir("add", topics[2]).expect_complaint(2, "add: " + sentence)
+    ask(cluster.nodes[2], "HDEL", options, "key")
+    place.ok("add", topics[2])
+
+
+# --- every command ------------------------------------------------------------
+
+
+@test
+def every_command_works_where_topics_lie_apart(place):
+    cluster, topics = three(place)
+    for topic in topics:
+        for job_id in "abcdef":
+            place.add(topic, job_id)
+        expect(2, place.add_lines(topic, 2)["added"])
+        place.ok("reschedule", topic, "f", "--delay", "1h")
+        expect(["f"], [job["id"] for job in
+                       place.ok("list", topic, "--state", "scheduled")])
+        expect("ready", place.ok("show", topic, "a")["state"])
+        place.ok("delete", topic, "f")
+        place.ok("pause", topic)
+        place.ok("resume", topic)
+        place.ok("topic", "set", topic, "retry=10ms")
+        expect("10ms", place.ok("topic", "show", topic)["options"]["retry"])
+    expect(set(topics), set(topics) & set(place.ok("topic", "list")["topics"]))
+    place.drain(*(topic + "=flaky?fail=9" for topic in topics))
+    for topic in topics:
+        expect("dead", place.ok("show", topic, "a")["state"])
+        expect(7, len(place.ok("dead", "list", topic)))
+        place.ok("dead", "purge", topic, "b")
+        place.ok("dead", "requeue", topic, "--all")
+    place.drain(*(place.echo(topic) for topic in topics))
+    expect(18, len(place.lines("out")))
+    found = {topic["topic"]: topic for topic in place.ok("stats")["topics"]}
+    for topic in topics:
+        expect([6, 0], [found[topic][name] for name in ("done_total", "dead")])
+        place.add(topic, "g", "--delay", "1h")
+        place.ok("purge", topic, "--yes")
+        expect(0, place.stats(topic)["scheduled"])
+
+
+@test
+def follow_ups_go_from_node_to_node(place):
+    cluster, (one, other, third) = three(place)
+    place.env["WEIR_PLUGIN_PATH"] = TEST_PLUGINS
+    place.add(one, "a")
+    place.ok("topic", "set", third, "retry=none", "on_dead=" + other)
+    place.add(third, "b")
+    place.drain(place.handler("ledger", one, follow_to=other, file="out"))
+    use_good_plugins(place)
+    place.drain(third + "=flaky?fail=9")
+    expect(2, place.stats(other)["ready"])
+    expect([0, 0], [place.stats(topic)["relaying"] for topic in (one, third)])

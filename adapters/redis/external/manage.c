@@ -62,6 +62,9 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
            topic->is_stream ? topic->base.store->url.prefix : "");
     if (!topic->is_stream)
         ret_place->group[0] = '\0';
+    code = weir__topic_check_key(&topic->base, weir__slice_str(ret_place->key));
+    if (code != WEIR_OK)
+        return code;
     if (stored.len == 0)
         return WEIR_ENOTFOUND;
     return weir__slice_equal(stored, weir__slice_str(kind)) ? WEIR_OK

@@ -195,8 +195,8 @@ static bool is_news(struct weir__store_topic *topic, const char *text)
 static const char *hint_of(const char *text)
 {
     if (weir__error_is_cross_slot(text))
-        return "; this node of a cluster cannot do that, see "
-               "docs/guarantees.md";
+        return "; in a cluster the key of a list or stream needs {TOPIC} in "
+               "its name";
     switch (weir__error_classify(text)) {
     case WEIR__ERROR_REFUSED:
     case WEIR__ERROR_FULL:

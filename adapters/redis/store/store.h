@@ -375,6 +375,10 @@ void weir__topic_log_losses(struct weir__store_topic *topic, bool is_last);
 
 int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
                       weir_code_fn fn, void *arg);
+/* WEIR_EINVAL, and a line says why: a key of a list or stream that is not in
+ * the topic's slot of a cluster. */
+int weir__topic_check_key(const struct weir__store_topic *topic,
+                          struct weir_slice key);
 int weir__topic_set(struct weir__store_topic *topic,
                     const struct weir__setting *settings, size_t count,
                     weir_code_fn fn, void *arg);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/redis/cluster/slot.h"
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/kind.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -98,14 +100,44 @@ int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,
     return WEIR_OK;
 }
 
+/* All keys of a topic are in one slot of a cluster. */
+int weir__topic_check_key(const struct weir__store_topic *topic,
+                          struct weir_slice key)
+{
+    const struct weir__redis *store = topic->store;
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (key.len == 0 || !weir__cluster_is_one(store) ||
+        weir__cluster_slot(key) == topic->place->slot)
+        return WEIR_OK;
+    weir__log(store->options.log, WEIR_LEVEL_ERROR,
+              "redis: key \"%s\" is in another slot of the cluster than topic "
+              "%s: give the topic one with {%s} in it",
+              weir__text_quote(key, quote), topic->name, topic->name);
+    return WEIR_EINVAL;
+}
+
+static int check_settings(const struct weir__store_topic *topic,
+                          const struct weir__setting *settings, size_t count)
+{
+    int rc = WEIR_OK;
+
+    for (size_t i = 0; rc == WEIR_OK && i < count; i++)
+        if (weir__slice_equal(settings[i].name, weir__slice_str("key")))
+            rc = weir__topic_check_key(topic, settings[i].value);
+    return rc;
+}
+
 int weir__topic_set(struct weir__store_topic *topic,
                     const struct weir__setting *settings, size_t count,
                     weir_code_fn fn, void *arg)
 {
     struct weir__buf bytes = {0};
     struct call *call;
-    int rc = call_new(topic, on_changed, arg, &call);
+    int rc = check_settings(topic, settings, count);
 
+    if (rc == WEIR_OK)
+        rc = call_new(topic, on_changed, arg, &call);
     if (rc < 0)
         return rc;
     call->fn.code = fn;
