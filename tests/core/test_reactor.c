@@ -318,7 +318,7 @@ TEST(a_wake_up_that_overtakes_a_claim_that_went_nowhere_is_not_lost)
     open_with_ladder("1s");
     mem_store_fail_claim(store, WEIR_ECONN);
     mem_store_add(store, "a", 0, NULL, false);
-    (void)turn(); /* the claim is out */
+    (void)turn();                  /* the claim is out */
     mem_store_pause(store, false); /* wakes */
     (void)settle_down();
     EXPECT_INT(1, runs);
