@@ -17,6 +17,7 @@ from server import Client, Refused
 
 TOPIC = "t"
 SEED = int(os.environ.get("WEIR_CHAOS_SEED", "1"))
+GROWTH_KIB = 4096  # more than this is a leak
 
 
 def now_ms():
@@ -27,6 +28,14 @@ def cpu_seconds(pid):
     with open("/proc/%d/stat" % pid) as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kib(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii") as file:
+        for line in file:
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+    return 0
 
 
 class Worker:

@@ -3,18 +3,18 @@
 served."""
 
 import os
-import threading
 import time
 
 from cluster import ask, share
 from e2e import eventually, expect, expect_true, test
 from ledger import now_ms
-from resp import Client
+from offsets import Offsets, added, cut_off
 from traffic import LEASE_MS, Traffic
 
 MOVES = int(os.environ.get("WEIR_CHAOS_MOVES", "2"))
 HANDOVERS = int(os.environ.get("WEIR_CHAOS_HANDOVERS", "1"))
 OPEN_S = float(os.environ.get("WEIR_CHAOS_OPEN_SECONDS", "1"))
+PAUSE_MS = 3000  # alone on a machine below 1 s
 AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "1"))
 
 
@@ -38,6 +38,7 @@ def slots_that_move_to_and_fro_lose_and_repeat_nothing(place):
             cluster.move_slot(topic.slot, cluster.next_to(topic.slot))
     traffic.goes_on("the moves")
     traffic.expect_each_once()
+    expect_true(traffic.longest_pause_ms() < PAUSE_MS, "it goes on soon")
 
 
 @test
@@ -68,6 +69,7 @@ def a_primary_that_hands_over_loses_and_repeats_nothing(place):
         cluster.fail_over(cluster.replica_of(cluster.owner(traffic.slot)))
         traffic.goes_on("the failover")
     traffic.expect_each_once()
+    expect_true(traffic.longest_pause_ms() < PAUSE_MS, "it goes on soon")
 
 
 @test
@@ -158,54 +160,6 @@ def without_a_primary_the_others_are_served_where_this_is_wanted(place):
     for account in accounts:
         expect([], account.wrong[:5], account.name)
     expect([], accounts[-1].repeated, accounts[-1].name)
-
-
-class Offsets(threading.Thread):
-    """Notes what a primary has told its replica, until it dies."""
-
-    def __init__(self, primary):
-        super().__init__(daemon=True)
-        self.primary, self.said = primary, []
-        self.start()
-
-    def run(self):
-        client = Client(self.primary.path)
-        try:
-            while True:
-                at = now_ms()
-                self.said.append((at, number(client("INFO", "replication"),
-                                             "master_repl_offset")))
-                time.sleep(0.005)
-        except (OSError, ConnectionError):
-            pass
-
-    def known_until(self, replica):
-        """It took over, and had heard of everything until then."""
-        heard = number(ask(replica, "INFO", "replication"),
-                       "second_repl_offset") - 1
-        return max(at for at, end in self.said if end <= heard)
-
-
-def number(info, name):
-    return int(info.decode().partition(name + ":")[2].split()[0])
-
-
-def added(node, topic):
-    """Also by a replica."""
-    client = Client(node.path)
-    try:
-        return int(client.pipeline([
-            ("READONLY",),
-            ("HGET", "weir:{%s}:meta" % topic, "added")])[1] or 0)
-    finally:
-        client.close()
-
-
-def cut_off(primary, replica):
-    """What the primary says from now on is not heard, though it lives."""
-    ask(replica, "CONFIG", "SET", "masterauth", "wrong")
-    ask(primary, "CLIENT", "KILL", "TYPE", "replica")
-    eventually(lambda: not replica.is_connected(), "it hears nothing")
 
 
 @test

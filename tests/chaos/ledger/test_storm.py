@@ -5,21 +5,12 @@ server use no more memory in the end than after a while."""
 import os
 import time
 
-from ledger import SEED, Ledger, expect_alive
+from ledger import GROWTH_KIB, SEED, Ledger, expect_alive, resident_kib
 from e2e import expect, expect_true, test
 from proxy import Proxy
 from server import Server
 
 SECONDS = int(os.environ.get("WEIR_CHAOS_SECONDS", "60"))
-GROWTH_KIB = 4096  # more than this is a leak
-
-
-def resident_kib(pid):
-    with open("/proc/%d/status" % pid, encoding="ascii") as file:
-        for line in file:
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1])
-    return 0
 
 
 class Storm:

@@ -3,6 +3,7 @@
 on, workers serve all of them, and in the end every job has to be accounted
 for."""
 
+import glob
 import os
 import subprocess
 import time
@@ -10,7 +11,7 @@ import time
 from account import Account, Fault, read_runs
 from cluster import slot_of
 from e2e import PATIENCE, WEIR, eventually, expect, expect_true, terminate
-from ledger import cpu_seconds
+from ledger import cpu_seconds, now_ms
 from producer import Producer
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
@@ -39,19 +40,20 @@ class Topic:
             may_end=kind not in ("delay", "bounded"))
 
     def record(self, worker):
-        return self.place.path("%s.%s.record" % (self.name, worker))
+        return self.place.path("%s.%d.record" % (self.name, worker))
+
+    def records(self):
+        return glob.glob(self.place.path(self.name + ".*.record"))
 
     def size(self):
         """Of what is written down."""
-        return sum(os.path.getsize(self.record(worker)) for worker in range(9)
-                   if os.path.exists(self.record(worker)))
+        return sum(os.path.getsize(path) for path in self.records())
 
     def runs(self):
         runs = []
-        for worker in range(9):
-            if os.path.exists(self.record(worker)):
-                with open(self.record(worker), encoding="utf-8") as file:
-                    runs += read_runs("w%d" % worker, file.read())
+        for path in self.records():
+            with open(path, encoding="utf-8") as file:
+                runs += read_runs("w" + path.split(".")[-2], file.read())
         return runs
 
     def is_done(self):
@@ -90,13 +92,14 @@ class Traffic:
         self.topics.append(Topic(self, "delay", cluster.next_to(
             self.topics[0].slot), others, serial[0]))
         self.topic, self.slot = self.topics[0].name, self.topics[0].slot
-        self.workers = []
+        self.workers, self.count = [], 0
         for _ in range(workers):
             self.start_worker()
         self.goes_on("the beginning")
 
     def start_worker(self):
-        number = len(self.workers)
+        number = self.count
+        self.count += 1
         log = self.place.path("w%d.log" % number)
         handlers = [word for topic in self.topics for word in
                     ("--handle", "%s=ledger?file=%s"
@@ -106,7 +109,7 @@ class Traffic:
                                       env=self.place.env, stderr=file,
                                       stdin=subprocess.DEVNULL)
         self.place.started.append(worker)
-        worker.log = log
+        worker.number, worker.log = number, log
         self.workers.append(worker)
         return worker
 
@@ -139,7 +142,15 @@ class Traffic:
         return sizes == [topic.size() for topic in topics]
 
     def note(self, what, begin, end):
+        """A fault that concerns everybody."""
         self.faults.append(Fault(what, None, begin, end))
+
+    def kill_worker(self, worker):
+        at = now_ms()
+        worker.kill()
+        worker.wait()
+        self.workers.remove(worker)
+        self.faults.append(Fault("kill", "w%d" % worker.number, at, now_ms()))
 
     def longest_pause_ms(self):
         """Between starts of jobs of the first topic."""
