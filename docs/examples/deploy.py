@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""python3 deploy.py compose | tls | kubernetes
+"""python3 deploy.py compose | tls | cluster | kubernetes
 
-Runs what compose.yaml (tls: with tls.conf) or kubernetes.yaml says, as processes
-of this machine with a network of their own, in which each service has its name
-and address, and does to it what docs/deploy.md tells. What is the same each time
-goes to stdout, times go to stderr. Wants Linux, unshare, redis-server,
+Runs what compose.yaml (tls: with tls.conf), cluster.yaml or kubernetes.yaml
+says, as processes of this machine with a network of their own, in which each
+service has its name and address, and does to it what docs/deploy.md tells. What
+is the same each time goes to stdout, times go to stderr. Wants Linux, unshare, redis-server,
 redis-cli, openssl, python3-yaml and weir: that in WEIR_BUILD, else in
 ../../build, else in PATH. Nothing is left behind: files are in a /run of its
 own. Exit code 3: this weir has no TLS."""
 
+import binascii
 import fcntl
 import json
 import os
@@ -185,8 +186,8 @@ def with_tls(text):
     return spec
 
 
-def load_compose(is_tls):
-    text = read("compose.yaml").replace("$$", "$")
+def load_compose(name, is_tls=False):
+    text = read(name).replace("$$", "$")
     spec = with_tls(text) if is_tls else yaml.safe_load(text)
     for service in spec["services"].values():
         for use in service.get("configs", ()):
@@ -237,6 +238,14 @@ def tell_losses(worker, wanted):
           file=sys.stderr)
 
 
+def run_one(worker, services, topic, job):
+    """One more, added as the producer adds."""
+    subprocess.run(["weir", "add", topic, "--id", job], check=True,
+                   stdout=subprocess.DEVNULL,
+                   env={**os.environ, **services["producer"]["environment"]})
+    eventually(lambda: job in worker.ran(), "job %s ran" % job)
+
+
 def switch_by_hand(sentinels, worker, services):
     # Refused until sentinel-1 has seen the replica.
     eventually(lambda: ask("sentinel-1", 26379, "SENTINEL", "FAILOVER",
@@ -244,15 +253,12 @@ def switch_by_hand(sentinels, worker, services):
     eventually(lambda: all(named_by(one.name) == "redis-1"
                            for one in sentinels), "redis-1 is named")
     print("SENTINEL FAILOVER: sentinels name redis-1", flush=True)
-    subprocess.run(["weir", "add", "order.close", "--id", "last"], check=True,
-                   stdout=subprocess.DEVNULL,
-                   env={**os.environ, **services["producer"]["environment"]})
-    eventually(lambda: "last" in worker.ran(), "the last job ran")
+    run_one(worker, services, "order.close", "last")
     print("worker: job last ran")
 
 
 def compose(is_tls=False):
-    services = load_compose(is_tls)
+    services = load_compose("compose.yaml", is_tls)
     redis = start(services, "redis-1", "redis-2")
     sentinels = start(services, "sentinel-1", "sentinel-2", "sentinel-3")
     eventually(lambda: are_ready(sentinels), "the servers know each other")
@@ -267,6 +273,126 @@ def compose(is_tls=False):
     eventually(lambda: is_replica("redis-1"), "redis-1 is a replica")
     print("redis-1 is back, as a replica", flush=True)
     switch_by_hand(sentinels, worker, services)
+    print("worker: stopped, exit code %d" % worker.stop())
+
+
+# --- cluster.yaml ----------------------------------------------------------------
+
+NODES = ["redis-%d" % number for number in range(1, 7)]
+TOPICS = ["order.close", "order.pay", "stock.check"]
+
+
+def slots_told(name):
+    """As this node says: (first, last, address of the primary) of each range."""
+    lines = [line.split() for line in
+             ask(name, 6379, "CLUSTER", "NODES").splitlines()]
+    return sorted((int(first), int(last or first), line[1].split(":")[0])
+                  for line in lines if "master" in line[2]
+                  for first, _, last in (slots.partition("-")
+                                         for slots in line[8:])
+                  if first.isdigit())
+
+
+def slot_of(topic):
+    return binascii.crc_hqx(topic.encode(), 0) % 16384
+
+
+def primary_of(topic):
+    """Its name, where all nodes that run say the same; else None."""
+    told = [slots_told(name) for name in NODES if ask(name, 6379, "PING")]
+    if any(ranges != told[0] for ranges in told):
+        return None
+    return next((name for first, last, address in told[0]
+                 for name in NODES if address == names.addresses[name] and
+                 first <= slot_of(topic) <= last), None)
+
+
+def id_of(name):
+    return ask(name, 6379, "CLUSTER", "MYID").strip()
+
+
+def replica_of(name):
+    """A connected one; else None."""
+    own = [line.split() for line in
+           ask(name, 6379, "CLUSTER", "NODES").splitlines()]
+    mine = {line[1].split(":")[0] for line in own if line[3] == id_of(name)}
+    return next((other for other in NODES if names.addresses[other] in mine
+                 and is_replica(other)), None)
+
+
+def is_well():
+    return all("cluster_state:ok" in ask(name, 6379, "CLUSTER", "INFO")
+               for name in NODES) and \
+        sum(is_replica(name) for name in NODES) == 3 and \
+        all(primary_of(topic) for topic in TOPICS)
+
+
+def runs_again(worker, topic):
+    """Wait until more of its jobs ran."""
+    def count():
+        return sum(one.startswith(topic) for one in worker.ran())
+    known = count()
+    return eventually(lambda: count() > known, "jobs of %s run" % topic)
+
+
+def lose_node(nodes, worker):
+    eventually(lambda: len(worker.ran()) >= 100, "100 jobs ran")
+    lost = next(one for one in nodes if one.name == primary_of("order.close"))
+    lost.kill()
+    print("100 jobs ran; the node of order.close is killed", flush=True)
+    seconds = runs_again(worker, "order.pay")
+    print("others ran %.1f s after the kill" % seconds, file=sys.stderr)
+    seconds += eventually(lambda: primary_of("order.close") not in
+                          (None, lost.name), "a replica takes over")
+    seconds += runs_again(worker, "order.close")
+    print("its replica has order.close, whose jobs run again", flush=True)
+    print("that was %.1f s after the kill" % seconds, file=sys.stderr)
+    lost.start()
+    eventually(is_well, "the killed one is a replica")
+    print("the killed one is back, as a replica", flush=True)
+
+
+def move_slots(worker, services):
+    source, target = primary_of("stock.check"), primary_of("order.pay")
+    done = subprocess.run(
+        ["redis-cli", "--cluster", "reshard", names.addresses[source] + ":6379",
+         "--cluster-from", id_of(source), "--cluster-to", id_of(target),
+         "--cluster-slots", str(slot_of("stock.check") + 1), "--cluster-yes"],
+        text=True, capture_output=True)
+    if done.returncode != 0:
+        raise SystemExit("reshard: " + done.stdout + done.stderr)
+    eventually(lambda: primary_of("stock.check") == target, "they are there")
+    run_one(worker, services, "stock.check", "moved")
+    print("stock.check was moved to the node of order.pay", flush=True)
+
+
+def hand_over(worker, services):
+    old = primary_of("order.pay")
+    new = replica_of(old)
+    ask(new, 6379, "CLUSTER", "FAILOVER")
+    eventually(lambda: primary_of("order.pay") == new, "it is the primary")
+    run_one(worker, services, "order.pay", "last")
+    print("CLUSTER FAILOVER: order.pay has another node", flush=True)
+
+
+def cluster():
+    services = load_compose("cluster.yaml")
+    nodes = start(services, *NODES)
+    setup, = start(services, "setup")
+    if setup.process.wait(PATIENCE) != 0:
+        raise SystemExit("setup: " + setup.said())
+    eventually(is_well, "it is a cluster")
+    worker, producer = start(services, "worker", "producer")
+    print("started " + " ".join(services), flush=True)
+    lose_node(nodes, worker)
+    move_slots(worker, services)
+    hand_over(worker, services)
+    producer.process.wait(PATIENCE)
+    for line in producer.said().splitlines():
+        print("producer: " + line)
+    tell_losses(worker, {"%s-%d" % (topic, number) for topic in TOPICS
+                         for number in range(1, 501)} |
+                {"moved", "last"})
     print("worker: stopped, exit code %d" % worker.stop())
 
 
@@ -364,7 +490,7 @@ def kubernetes():
 
 if __name__ == "__main__":
     parts = {"compose": compose, "tls": lambda: compose(is_tls=True),
-             "kubernetes": kubernetes}
+             "cluster": cluster, "kubernetes": kubernetes}
     if len(sys.argv) != 2 or sys.argv[1] not in parts:
         raise SystemExit(__doc__)
     enter()

@@ -10,9 +10,8 @@ import sys
 from e2e import BUILD, PATIENCE, ROOT, expect, expect_in, expect_true, test
 
 
-def page():
-    with open(os.path.join(ROOT, "docs", "deploy.md"),
-              encoding="utf-8") as file:
+def page(name="deploy.md"):
+    with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
         return file.read()
 
 
@@ -56,6 +55,11 @@ def the_set_of_compose_survives_its_primary(_place):
 
 
 @test
+def a_cluster_goes_on_without_a_node_and_while_slots_move(_place):
+    expect_as_printed("cluster", shown_for("cluster"))
+
+
+@test
 def over_tls_it_does_the_same_or_says_that_this_weir_has_none(_place):
     if os.environ["WEIR_HAS_TLS"] == "1":
         expect_as_printed("tls", shown_for("compose"))
@@ -65,9 +69,27 @@ def over_tls_it_does_the_same_or_says_that_this_weir_has_none(_place):
         expect_in("rediss:// needs TLS", done.stderr)
 
 
+def computed(*args):
+    return subprocess.run(
+        ["awk", *args, "-f", os.path.join(ROOT, "docs/examples/nodes.awk")],
+        text=True, capture_output=True).stdout.splitlines(True)
+
+
+@test
+def nodes_for_a_load_are_computed_as_scale_says(_place):
+    blocks = re.findall(r"```\n(.*?)```", page("scale.md"), re.S)
+    expect([computed(), computed("-v", "wake=5")[:5]],
+           [block.splitlines(True) for block in blocks])
+    busy = computed("-v", "us=1.9", "-v", "busy=1", "-v", "wake=1e9")
+    expect(["1000000", "2", "95", "0", "0.0", "2"], busy[3].split(),
+           "1.9 s of work a second")
+    expect_in("10 million jobs a second are %s nodes" %
+              computed("-v", "us=0.4")[-1].split()[1], page("scale.md"))
+
+
 @test
 def its_links_lead_somewhere(_place):
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page())
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page() + page("scale.md"))
     expect_true(len(links) > 5, "there are links")
     for link in links:
         expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)
