@@ -13,6 +13,7 @@
 enum {
     PROBE_MIN_MS = 20,
     PROBE_MAX_MS = 100,
+    APART_MS = 10,     /* probes of all places together */
     UNHEARD_MS = 1000, /* of a probe: then it goes to who has the slot now */
     TELL_MS = 1000,    /* what is held for longer is worth a line */
     CIRCLE_MS = 100,   /* who is sent on again so soon goes round in one */
@@ -123,11 +124,29 @@ static void go_to(struct weir__place *place, struct weir__server *server)
     place->server = server;
 }
 
+/* Where many wait, as in a cluster that is down, the first that is answered has
+ * the others probe. */
+static int64_t wait_ms(const struct weir__place *place)
+{
+    int64_t all_ms = (int64_t)place->store->waiting * APART_MS;
+
+    return all_ms > place->probe_ms ? all_ms : place->probe_ms;
+}
+
+static void probe_others(const struct weir__redis *store)
+{
+    for (struct weir__place *place = store->moving; place != NULL;
+         place = place->next_moving)
+        if (place->is_down && place->state == WEIR__PLACE_HELD)
+            place->probe_ns = 0;
+}
+
 static void enter(struct weir__place *place, enum weir__place_state state)
 {
     struct weir__redis *store = place->store;
 
     if (place->state == WEIR__PLACE_SETTLED) {
+        store->waiting++;
         place->since_ns = weir__redis_now_ns(store);
         place->probe_ms = PROBE_MIN_MS;
     }
@@ -139,7 +158,7 @@ static void enter(struct weir__place *place, enum weir__place_state state)
     }
     place->sequence.is_watched = true;
     if (state == WEIR__PLACE_HELD)
-        place->probe_ns = weir__redis_now_ns(store) + place->probe_ms * MS_NS;
+        place->probe_ns = weir__redis_now_ns(store) + wait_ms(place) * MS_NS;
     place->state = state;
     place->is_open = false;
     withdraw(place);
@@ -208,6 +227,7 @@ static void settle(struct weir__place *place, struct weir__server *server)
 
     go_to(place, server);
     place->state = WEIR__PLACE_SETTLED;
+    place->store->waiting--;
     place->is_open = false;
     place->sequence.is_watched = false;
     weir__commands_merge(&place->held, &place->back);
@@ -275,6 +295,7 @@ void weir__place_redirected(struct weir__sequence *sequence,
         weir__request_append(&place->back, command);
     }
     (void)snprintf(place->why, sizeof(place->why), "%s", text); /* cut */
+    place->is_down = redirect.kind == WEIR__REDIRECT_DOWN;
     weir__cluster_redirected(server, &redirect);
     switch (place->state) {
     case WEIR__PLACE_SETTLED:
@@ -300,8 +321,11 @@ void weir__place_drained(struct weir__sequence *sequence, void *arg)
     (void)arg; /* its server */
     if (place->state == WEIR__PLACE_LEAVING)
         move_on(place);
-    else if (place->state == WEIR__PLACE_PROBING)
+    else if (place->state == WEIR__PLACE_PROBING) {
+        if (place->is_down)
+            probe_others(place->store);
         settle(place, place->server);
+    }
 }
 
 /* --- time ----------------------------------------------------------------- */

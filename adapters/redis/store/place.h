@@ -80,6 +80,7 @@ struct weir__place {
     /* PROBING: nothing was held, what is sent next is the probe. */
     bool is_open;
     bool is_told;     /* that it waits */
+    bool is_down;     /* nobody serves it, said a server last */
     char why[96];     /* what a server said, cut */
     int64_t probe_ms; /* the wait before that */
 };

@@ -155,6 +155,7 @@ struct weir__redis {
     struct weir__cluster *cluster;
     struct weir__place *places[WEIR__PLACE_BUCKETS];
     struct weir__place *moving;       /* those that are not settled */
+    size_t waiting;                   /* places that are not settled */
     struct weir__place *topics_place; /* of the list of topics */
     uint64_t connections;             /* made so far, to whatever server */
     struct weir__keeper *keeper;      /* NULL: no topic is listened to */
