@@ -8,6 +8,7 @@
 #include "adapters/msgpack/record.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/redis/pack.h"
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/kind.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -306,6 +307,15 @@ static void keep_dead(struct weir__relay *relay, const char *why)
 
 /* --- adding --------------------------------------------------------------- */
 
+/* In a cluster the target's server may lose the jobs after the entry went; a
+ * single server that loses them has the entry again. */
+static unsigned flags_of(const struct weir__relay *relay)
+{
+    return weir__cluster_is_one(relay->request.store)
+               ? WEIR__SEND_AGAIN | WEIR__SEND_REPLAY
+               : WEIR__SEND_AGAIN;
+}
+
 static void stage(const struct weir__relay *relay,
                   const struct weir__prefix *target, const char *seq,
                   const struct weir__buf *pack)
@@ -320,7 +330,7 @@ static void stage(const struct weir__relay *relay,
     weir__resp_str(&bytes, "PX");
     weir__resp_int(&bytes, WEIR__STAGED_MS);
     bytes.failed = bytes.failed || pack->failed;
-    weir__place_send(relay->place, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
+    weir__place_send(relay->place, &bytes, NULL, flags_of(relay), NULL);
 }
 
 /* What one call of the add script says. */
@@ -355,7 +365,7 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
     weir__resp_bytes(&bytes, relay->when);
     weir__resp_bytes(&bytes, add->gone);
     weir__place_send(relay->place, &bytes, &weir__script_delay_add,
-                     WEIR__SEND_AGAIN, &relay->request);
+                     flags_of(relay), &relay->request);
     weir__place_flush(relay->place);
 }
 

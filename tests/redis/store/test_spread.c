@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
+#include <stdio.h>
 
 #include "adapters/redis/cluster/slot.h"
 #include "core/text.h"
@@ -118,4 +118,50 @@ TEST(only_leases_of_a_server_that_is_there_are_called_renewed)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
+}
+
+/* No replica hears of anything any more. */
+static void cut_replicas(int node)
+{
+    EXPECT_STR("OK", spread_text(node, "ACL SETUSER default -psync -sync"));
+    EXPECT_TRUE(spread_int(node, "CLIENT KILL TYPE replica") > 0);
+}
+
+/* A job of the topic at `from` dies into a topic at another node, whose name is
+ * returned, and is acknowledged there. */
+static const char *die_into(struct host *host, int from, int to)
+{
+    static char target[WEIR_MAX_TOPIC + 1];
+    char option[WEIR_MAX_TOPIC + 16];
+    const struct weir__store_topic *topic;
+
+    cluster_topic(spread, to, 0, target);
+    (void)snprintf(option, sizeof(option), "on_dead=%s", target); /* fits */
+    host_serve(host, option);
+    topic = spread_open(host, from, 0);
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    host_bury(host, 1);
+    AWAIT(spread_int(to, "HEXISTS weir:{%s}:ids a", target) == 1);
+    AWAIT(spread_int(from, "EXISTS weir:{%s}:relay", topic->name) == 0);
+    return target;
+}
+
+TEST(jobs_that_went_to_a_topic_whose_server_dies_are_sent_again)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    struct host *host;
+    const char *target;
+    uint16_t slot;
+    int now;
+
+    spread_start(&options);
+    host = host_open("w1");
+    cut_replicas(1);
+    target = die_into(host, 0, 1);
+    slot = weir__cluster_slot_of_topic(weir__slice_str(target));
+    cluster_kill(spread, 1);
+    AWAIT((now = cluster_owner(spread, slot)) >= 0 && now != 1);
+    AWAIT(spread_int(now, "HEXISTS weir:{%s}:ids a", target) == 1);
+    EXPECT_STR("1", spread_text(now, "HGET weir:{%s}:meta added", target));
 }
