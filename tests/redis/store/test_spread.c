@@ -165,3 +165,41 @@ TEST(jobs_that_went_to_a_topic_whose_server_dies_are_sent_again)
     AWAIT(spread_int(now, "HEXISTS weir:{%s}:ids a", target) == 1);
     EXPECT_STR("1", spread_text(now, "HGET weir:{%s}:meta added", target));
 }
+
+static void add_durable(struct host *host, const char *id, int node)
+{
+    host_add(host, id, 0);
+    AWAIT(spread_int(node, "HEXISTS weir:{%s}:ids %s", host->topic->name, id) ==
+          1);
+}
+
+/* Nobody is told "perhaps", and nothing is added twice. */
+TEST(adds_are_confirmed_where_their_slot_goes)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    enum { REPLICA = SPREAD_NODES }; /* of the first node */
+    struct host *host;
+    uint16_t slot;
+
+    spread_start(&options);
+    host = host_open("w1");
+    host_serve(host, "durability=replica");
+    slot = spread_open(host, 0, 0)->place->slot;
+    add_durable(host, "a", 0);
+    AWAIT(host->added == 1);
+    cluster_move_slot(spread, slot, 1); /* before it is sent */
+    add_durable(host, "b", 1);
+    AWAIT(host->added == 2);
+    cluster_move_slot(spread, slot, 0);
+    AWAIT(host->topic->place->server->is_up);
+    add_durable(host, "c", 0);
+    AWAIT(host->added == 3);
+    cluster_pause(spread, REPLICA);
+    add_durable(host, "d", 0); /* is not confirmed there */
+    cluster_move_slot(spread, slot, 1);
+    AWAIT(host->added == 4 || host->failed > 0);
+    EXPECT_INT(0, host->failed);
+    EXPECT_STR("4",
+               spread_text(1, "HGET weir:{%s}:meta added", host->topic->name));
+    cluster_resume(spread, REPLICA);
+}
