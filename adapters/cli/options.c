@@ -17,7 +17,8 @@ enum global { REDIS, DATA, JSON, LOG_LEVEL, HELP, VERSION };
 
 const struct weir__flag weir__global_flags[] = {
     [REDIS] = {"redis", "URL",
-               "redis://[user:pass@]host[:port][/db],\n"
+               "redis://[user:pass@]host[:port][/db], of a cluster\n"
+               "one node or several: redis://host,host:7000,\n"
                "redis+sentinel://host[:port],.../NAME[/db] or\n"
                "unix:///path.sock[?db=N] (default: $WEIR_REDIS,\n"
                "else the private server)"},

@@ -203,3 +203,34 @@ TEST(adds_are_confirmed_where_their_slot_goes)
                spread_text(1, "HGET weir:{%s}:meta added", host->topic->name));
     cluster_resume(spread, REPLICA);
 }
+
+/* A program may end with the answer to its first job. */
+TEST(a_job_is_answered_when_its_topic_is_listed)
+{
+    const struct weir__store_topic *topic;
+    struct host *host;
+    int listing;
+
+    spread_start(NULL);
+    listing = listing_node();
+    EXPECT_TRUE(listing != 0); /* at the first one we are already */
+    host = host_open("w1");
+    topic = spread_open(host, 0, 0);
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, spread_int(listing, "SISMEMBER weir:topics %s", topic->name));
+}
+
+TEST(a_job_is_taken_where_the_list_of_topics_is_away)
+{
+    struct host *host;
+
+    spread_start(NULL);
+    EXPECT_TRUE(listing_node() != 0);
+    cluster_kill(spread, listing_node());
+    host = host_open("w1");
+    (void)spread_open(host, 0, 0);
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(0, host->refused);
+}
