@@ -138,6 +138,11 @@ class Cluster:
     def running(self):
         return [node for node in self.nodes if node.runs()]
 
+    def set(self, name, value):
+        """A setting of all that run."""
+        for node in self.running():
+            ask(node, "CONFIG", "SET", name, value)
+
     def start_node(self):
         self.nodes.append(Node(self.place, "node%d" % len(self.nodes),
                                *self.args))
@@ -256,7 +261,7 @@ class Cluster:
 
     def close_slot(self, slot, to):
         """Who gets it is told first: in between nobody lacks it."""
-        source = self.owner(slot)
+        source = eventually(lambda: self.owner(slot), "somebody has it")
         for node in to, source:
             ask(node, "CLUSTER", "SETSLOT", slot, "NODE", to.id)
         self.await_well()

@@ -5,15 +5,18 @@ served."""
 import os
 import time
 
-from cluster import ask, share
-from e2e import eventually, expect, expect_true, test
+from account import Account, read_runs
+from cluster import NODE_TIMEOUT_MS, ask, share, slot_of
+from e2e import eventually, expect, expect_true, stop_cleanly, test
 from ledger import now_ms
 from offsets import Offsets, added, cut_off
-from traffic import LEASE_MS, Traffic
+from producer import Producer
+from traffic import LEASE_MS, Traffic, longest_pause_ms
 
 MOVES = int(os.environ.get("WEIR_CHAOS_MOVES", "2"))
 HANDOVERS = int(os.environ.get("WEIR_CHAOS_HANDOVERS", "1"))
 OPEN_S = float(os.environ.get("WEIR_CHAOS_OPEN_SECONDS", "1"))
+IDS = int(os.environ.get("WEIR_CHAOS_IDS", "100000"))
 PAUSE_MS = 3000  # alone on a machine below 1 s
 AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "1"))
 
@@ -38,7 +41,47 @@ def slots_that_move_to_and_fro_lose_and_repeat_nothing(place):
             cluster.move_slot(topic.slot, cluster.next_to(topic.slot))
     traffic.goes_on("the moves")
     traffic.expect_each_once()
-    expect_true(traffic.longest_pause_ms() < PAUSE_MS, "it goes on soon")
+    expect_true(longest_pause_ms(traffic.topics[0].runs()) < PAUSE_MS,
+                "it goes on soon")
+
+
+@test
+def a_topic_of_many_ids_moves_with_a_short_pause(place):
+    cluster = use(place)
+    topic = cluster.topic(cluster.primaries()[0], name="ids")
+    # Nodes stand still while they give and take: they must not be given up.
+    cluster.set("cluster-node-timeout", 15000)
+    expect(IDS, place.ok("add", topic, "--jsonl", "-", stdin="".join(
+        '{"id":"x%d","delay":"1h"}\n' % i for i in range(IDS)))["added"])
+    producer = Producer(place, cluster.url(), topic, 200,
+                        lambda number: '{"id":"%d"}' % number)
+    worker = place.work(place.handler("ledger", topic, file="record"))
+
+    def runs():
+        if not os.path.exists(place.path("record")):
+            return []
+        with open(place.path("record"), encoding="utf-8") as file:
+            return read_runs("w", file.read())
+
+    eventually(lambda: len(runs()) > 200, "it runs")
+    open_ms = 0
+    for _ in range(2):
+        begin = now_ms()
+        cluster.move_slot(slot_of(topic), cluster.next_to(slot_of(topic)))
+        open_ms = max(open_ms, now_ms() - begin)
+        count = len(runs())
+        eventually(lambda: len(runs()) > count + 200, "it goes on")
+    jobs = producer.end()
+    eventually(lambda: len(runs()) >= len(jobs), "all run")
+    account = Account(jobs, runs(), {}, [])
+    pause_ms = longest_pause_ms(runs())
+    print("%d ids moved twice: %s, longest move %d ms, longest pause %d ms"
+          % (IDS, account.summary(), open_ms, pause_ms))
+    expect([[], []], [account.wrong[:5], account.repeated])
+    expect_true(pause_ms - open_ms < PAUSE_MS, "it goes on soon")
+    place.expect_stats(topic, scheduled=IDS, ready=0)
+    stop_cleanly(worker)
+    cluster.set("cluster-node-timeout", NODE_TIMEOUT_MS)
 
 
 @test
@@ -69,7 +112,28 @@ def a_primary_that_hands_over_loses_and_repeats_nothing(place):
         cluster.fail_over(cluster.replica_of(cluster.owner(traffic.slot)))
         traffic.goes_on("the failover")
     traffic.expect_each_once()
-    expect_true(traffic.longest_pause_ms() < PAUSE_MS, "it goes on soon")
+    expect_true(longest_pause_ms(traffic.topics[0].runs()) < PAUSE_MS,
+                "it goes on soon")
+
+
+@test
+def a_primary_that_stands_still_is_left(place):
+    cluster = use(place)
+    traffic = served(place, cluster)
+    old = cluster.owner(traffic.slot)
+    begin = now_ms()
+    old.pause()
+    cluster.await_promoted(old, traffic.slot)
+    promoted = now_ms()
+    traffic.goes_on("the failover")
+    print("taken over after %d ms, all topics go on after %d ms"
+          % (promoted - begin, now_ms() - begin))
+    old.resume()
+    cluster.await_well()
+    traffic.note("stop", begin - 1000, now_ms() + LEASE_MS)
+    for account in traffic.end():
+        if account.kind in ("delay", "bounded"):
+            expect([], account.wrong[:5], account.name)
 
 
 @test
@@ -119,14 +183,9 @@ def revive(cluster, nodes):
     cluster.await_well()
 
 
-def set_full_coverage(cluster, value):
-    for node in cluster.running():
-        ask(node, "CONFIG", "SET", "cluster-require-full-coverage", value)
-
-
 def without_a_primary(place, coverage, other_goes_on):
     cluster = use(place)
-    set_full_coverage(cluster, coverage)
+    cluster.set("cluster-require-full-coverage", coverage)
     traffic = served(place, cluster)
     old = cluster.owner(traffic.slot)
     begin = now_ms()
@@ -142,7 +201,7 @@ def without_a_primary(place, coverage, other_goes_on):
     else:
         traffic.waits(traffic.topics, AWAY_S)
     revive(cluster, dead)
-    set_full_coverage(cluster, "yes")
+    cluster.set("cluster-require-full-coverage", "yes")
     traffic.goes_on("all are back")
     traffic.note("kill", begin - 1000, now_ms())
     return traffic.end()

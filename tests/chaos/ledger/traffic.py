@@ -18,6 +18,12 @@ KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 LEASE_MS = 5000
 
 
+def longest_pause_ms(runs):
+    """Between starts."""
+    starts = sorted(run.start for run in runs)
+    return max(b - a for a, b in zip(starts, starts[1:]))
+
+
 class Topic:
     """Of that kind, with a name whose slot the node has."""
 
@@ -152,19 +158,14 @@ class Traffic:
         self.workers.remove(worker)
         self.faults.append(Fault("kill", "w%d" % worker.number, at, now_ms()))
 
-    def longest_pause_ms(self):
-        """Between starts of jobs of the first topic."""
-        starts = sorted(run.start for run in self.topics[0].runs())
-        return max(b - a for a, b in zip(starts, starts[1:]))
-
     def end(self):
         """All jobs are accounted for; returns the accounts of all topics."""
         accounts = [topic.judge(self.faults) for topic in self.topics]
         for worker in self.workers:
             terminate(worker)
             expect(0, worker.wait(PATIENCE), "a worker")
-        print("the longest pause of %s: %d ms" % (self.topic,
-                                                  self.longest_pause_ms()))
+        print("the longest pause of %s: %d ms" % (
+            self.topic, longest_pause_ms(self.topics[0].runs())))
         return accounts
 
     def expect_each_once(self):
