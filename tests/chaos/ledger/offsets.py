@@ -17,6 +17,8 @@ class Offsets(threading.Thread):
         super().__init__(daemon=True)
         self.primary, self.said = primary, []
         self.start()
+        eventually(lambda: self.said, "it says something")
+        time.sleep(0.1)  # its replica hears that
 
     def run(self):
         client = Client(self.primary.path)

@@ -58,8 +58,6 @@ class Storm:
         primary = self.owner(topic)
         replica = self.cluster.replica_of(primary)
         offsets = Offsets(primary)
-        eventually(lambda: offsets.said, "it says something")
-        time.sleep(0.05)
         primary.kill()
         killed = now_ms()
         self.cluster.await_promoted(primary, topic.slot)
