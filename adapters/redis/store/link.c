@@ -391,8 +391,6 @@ void weir__link_arrived(struct weir__place *place, bool is_other)
     struct weir__redis *store = place->store;
     int64_t ns = weir__redis_now_ns(store) - place->since_ns;
 
-    if (is_other)
-        weir__confirms_moved(store);
     if (is_other && place->server->is_up)
         listen(place->server);
     for (struct weir__store_topic *topic = store->topics; topic != NULL;

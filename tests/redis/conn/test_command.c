@@ -314,3 +314,27 @@ TEST(what_was_acknowledged_is_withdrawn_for_another_server_alone)
     weir__conn_give(to->conn, &acked);
     EXPECT_INT(4, f->replies);
 }
+
+TEST(what_was_acknowledged_too_long_ago_is_given_and_not_said_again)
+{
+    struct resp_peer *peer = resp_peer_start(NULL, 0);
+    struct resp_peer *next = resp_peer_start(NULL, 0);
+    struct fixture *f = fixture_at(resp_peer_socket(peer));
+    struct fixture *to = fixture_new(resp_peer_socket(next));
+    struct weir__command_list acked;
+    double answered_at;
+
+    FIXTURE_WAIT(f, f->readies == 1);
+    say(f, &one, "a", WEIR__SEND_REPLAY);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    answered_at = ev_time();
+    FIXTURE_WAIT(f, ev_time() > answered_at + .05);
+    weir__conn_withdraw_acked(f->conn, &one, &acked);
+    to->options.again_ms = 1;
+    fixture_open(to);
+    weir__conn_give(to->conn, &acked);
+    say(to, &one, "b", 0);
+    FIXTURE_WAIT(to, to->replies == 1);
+    EXPECT_STR("b", said(next));
+}

@@ -91,6 +91,21 @@ TEST(what_may_go_by_one_connection_only_goes_nowhere)
     EXPECT_STR("b", said(1));
 }
 
+TEST(what_may_go_by_one_connection_only_does_not_wait_for_a_place)
+{
+    static const struct resp_rule rules[] = {
+        {.words = "SAY a", .times = 5, .bytes = TRYAGAIN}};
+
+    nodes_prepare();
+    node_run(0, 0, rules, 1);
+    store_open(0, 0);
+    say("a", WEIR__SEND_AGAIN);
+    AWAIT(place()->state == WEIR__PLACE_HELD);
+    EXPECT_INT(WEIR_ECONN, say_long(place(), 'b', 0, WEIR__SEND_HERE));
+    AWAIT(strlen(answers) == 1);
+    EXPECT_STR("aaaaaa", said(0));
+}
+
 /* --- a circle ------------------------------------------------------------- */
 
 /* Commands that both nodes heard. */
@@ -294,7 +309,7 @@ TEST(what_was_lost_on_its_way_while_a_place_waits_is_not_left_behind)
         {.words = "SAY a", .bytes = TRYAGAIN},
         {.words = "SAY b", .hangs_up = true}};
 
-    place_open_beside(rules, 2, 4);
+    place_open_beside(rules, 2, 2);
     say("abc", WEIR__SEND_AGAIN);
     AWAIT(store->servers->is_away);
     node_stop(0);
@@ -339,7 +354,7 @@ TEST(a_node_that_falls_silent_while_a_place_waits_is_left_as_well)
         {.words = "SAY a", .bytes = TRYAGAIN},
         {.words = "SAY b", .more = "", .every_ms = 50}};
 
-    place_open_beside(rules, 2, 3);
+    place_open_beside(rules, 2, 1);
     say("ab", WEIR__SEND_AGAIN); /* a peer that repeats nothing for ever */
     AWAIT(strlen(answers) == 2);
     EXPECT_STR("ab", answers);
