@@ -7,6 +7,7 @@
 #include "adapters/redis/cluster/endpoint.h"
 #include "adapters/redis/cluster/map.h"
 #include "adapters/redis/conn/error.h"
+#include "adapters/redis/store/confirm.h"
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -418,11 +419,56 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
     weir__redis_leave(cluster->store);
 }
 
+static bool is_needed(const struct weir__cluster *cluster,
+                      const struct weir__server *server)
+{
+    const struct weir__redis *store = cluster->store;
+
+    if (server == store->servers || weir__confirms_wait(server) ||
+        (cluster->is_asking && cluster->asked == server))
+        return true;
+    for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
+        for (const struct weir__place *place = store->places[i]; place != NULL;
+             place = place->next)
+            if (place->server == server)
+                return true;
+    return false;
+}
+
+static void end_server(struct weir__cluster *cluster,
+                       struct weir__server *server)
+{
+    if (cluster->named == server)
+        cluster->named = NULL;
+    if (cluster->not_asked == server)
+        cluster->not_asked = NULL;
+    if (cluster->asked == server)
+        cluster->asked = NULL;
+    weir__link_end(server);
+}
+
+void weir__cluster_end_spare(struct weir__redis *store)
+{
+    struct weir__server *server = store->servers, *next;
+
+    for (; server != NULL; server = next) {
+        bool was_spare = server->is_spare;
+
+        next = server->next;
+        server->is_spare = !is_needed(store->cluster, server);
+        if (was_spare && server->is_spare)
+            end_server(store->cluster, server);
+    }
+}
+
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__cluster *cluster = timer->data;
 
     (void)events;
+    weir__redis_enter(cluster->store);
+    weir__cluster_end_spare(cluster->store);
+    weir__redis_leave(cluster->store);
     want_map(cluster);
     arm(timer, loop, LOOK_MS);
 }

@@ -58,6 +58,9 @@ void weir__cluster_abandon(struct weir__server *server);
 /* What the handshake was told: `on_slots` of the connections. */
 const char *weir__cluster_slots(const struct redisReply *reply, void *arg);
 
+/* Each minute: a server that has had no place for that long is closed. */
+void weir__cluster_end_spare(struct weir__redis *store);
+
 /* Places are not settled: look at them every 20 ms. */
 void weir__cluster_tick_soon(struct weir__redis *store);
 

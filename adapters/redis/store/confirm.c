@@ -561,6 +561,14 @@ void weir__confirms_moved(struct weir__redis *store)
             server->confirms->may_have_moved = true;
 }
 
+bool weir__confirms_wait(const struct weir__server *server)
+{
+    const struct weir__confirms *confirms = server->confirms;
+
+    return confirms != NULL &&
+           (confirms->waiting.first != NULL || confirms->left > 0);
+}
+
 void weir__confirms_close(struct weir__server *server)
 {
     struct weir__confirms *confirms = server->confirms;

@@ -56,6 +56,9 @@ void weir__confirms_flush(struct weir__server *server);
 /* Another server may answer for a topic than before. */
 void weir__confirms_moved(struct weir__redis *store);
 
+/* Adds wait for the server to confirm them. */
+bool weir__confirms_wait(const struct weir__server *server);
+
 /* Nothing will be confirmed any more: done with WEIR_EWEAK, now. */
 void weir__confirms_close(struct weir__server *server);
 

@@ -326,7 +326,8 @@ int weir__link_beside_place(struct weir__place *place,
 {
     if (may_be_cluster(place->store))
         conn->locator = &place->locator;
-    conn->lead = place->server->commands;
+    if (!weir__cluster_is_one(place->store)) /* else it goes elsewhere */
+        conn->lead = place->server->commands;
     fill_in(place->server, conn);
     return weir__conn_open(conn, ret_conn);
 }
@@ -443,6 +444,20 @@ int weir__link_open(struct weir__redis *store,
         weir__mem_free(server);
     }
     return rc;
+}
+
+void weir__link_end(struct weir__server *server)
+{
+    struct weir__server **at = &server->store->servers;
+
+    while (*at != server)
+        at = &(*at)->next;
+    *at = server->next;
+    weir__confirms_close(server);
+    weir__server_close_fetchers(server);
+    weir__conn_close(server->wakes);
+    weir__conn_close(server->commands);
+    weir__mem_free(server);
 }
 
 void weir__server_close_fetchers(struct weir__server *server)

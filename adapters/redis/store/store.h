@@ -259,6 +259,8 @@ int weir__redis_connect(struct weir__redis *store);
 /* Connect to another server, the last of the list then. WEIR_ENOMEM. */
 int weir__link_open(struct weir__redis *store,
                     const struct weir__redis_host *host);
+/* Close the connections to one that nothing is waited for from, and free it. */
+void weir__link_end(struct weir__server *server);
 void weir__link_flush(struct weir__redis *store);
 void weir__link_close(struct weir__redis *store); /* all connections */
 void weir__link_fini(struct weir__redis *store);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <string.h>
 
 #include "adapters/redis/cluster/slot.h"
+#include "adapters/redis/store/cluster.h"
 #include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 #include "tests/redis/store/spread_fixture.h"
@@ -233,4 +235,38 @@ TEST(a_job_is_taken_where_the_list_of_topics_is_away)
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
     EXPECT_INT(0, host->refused);
+}
+
+static bool has_clients(int node)
+{
+    return strstr(spread_text(node, "CLIENT LIST"), "name=w1") != NULL;
+}
+
+TEST(a_server_without_a_place_is_closed_and_opened_again_when_it_has_one)
+{
+    struct host *host;
+    uint16_t slot;
+    int own;
+
+    spread_start(NULL);
+    own = listing_node() == 1 ? 2 : 1; /* nor is it the address */
+    host = host_open("w1");
+    slot = spread_open(host, own, 0)->place->slot;
+    (void)add_named(host);
+    EXPECT_TRUE(has_clients(own));
+    weir__cluster_end_spare(host->topic->store);
+    weir__cluster_end_spare(host->topic->store);
+    (void)add_named(host);
+    EXPECT_TRUE(has_clients(own));
+    cluster_move_slot(spread, slot, 0);
+    (void)add_named(host);
+    weir__cluster_end_spare(host->topic->store);
+    EXPECT_TRUE(has_clients(own));
+    weir__cluster_end_spare(host->topic->store);
+    AWAIT(!has_clients(own));
+    (void)add_named(host);
+    cluster_move_slot(spread, slot, own);
+    (void)add_named(host);
+    EXPECT_TRUE(has_clients(own));
+    EXPECT_INT(0, host->failed);
 }
