@@ -211,6 +211,8 @@ static void on_reply(redisAsyncContext *context, void *answer, void *arg)
     sequence = request->sequence;
     off_way(request);
     expect_next(conn);
+    if (conn->sent.first == NULL && conn->replaying.first != NULL)
+        conn->wants_flush = true; /* the first replay waited to go alone */
     if (reply->type == REDIS_REPLY_ERROR)
         take_error(conn, request, reply);
     else
