@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
+#include "adapters/redis/monotonic.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -93,6 +94,13 @@ void weir__conn_close(struct weir__conn *conn)
 }
 
 /* --- using ---------------------------------------------------------------- */
+
+int64_t weir__conn_owed_ms(const struct weir__conn *conn)
+{
+    return conn->sent.first == NULL
+               ? 0
+               : weir__monotonic_ms() - conn->sent.first->sent_ms;
+}
 
 bool weir__conn_is_ready(const struct weir__conn *conn)
 {

@@ -177,6 +177,10 @@ void weir__conn_set_wait(struct weir__conn *conn, int64_t wait_ms);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
 
+/* How long, in ms, the oldest command that was sent has had no answer; 0: none
+ * has to come. */
+int64_t weir__conn_owed_ms(const struct weir__conn *conn);
+
 /* What the last handshake learned of the server; still so while on_state tells
  * of the loss. 0, "", 0: not known, for example where it may not be asked. */
 

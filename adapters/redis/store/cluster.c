@@ -17,6 +17,7 @@ enum {
     ASK_GAP_MS = 100,     /* between two questions for the map */
     SAME_GAP_MS = 400,    /* behind one that brought nothing new */
     FAILED_GAP_MS = 1000, /* behind one without an answer */
+    SILENT_MS = 1000,     /* who owes an answer may have been replaced */
     LOOK_MS = 60000       /* the map changed, and nobody said so */
 };
 
@@ -37,7 +38,7 @@ struct weir__cluster {
     int64_t asked_ns;
     int64_t gap_ms; /* since then, before the next question */
     ev_timer timer; /* places that are not settled, and a question */
-    ev_timer look;
+    ev_timer look;  /* each SILENT_MS */
 };
 
 bool weir__cluster_is_one(const struct weir__redis *store)
@@ -162,7 +163,8 @@ static void begin(struct weir__cluster *cluster)
 {
     const struct weir__redis *store = cluster->store;
 
-    arm(&cluster->look, store->options.loop, LOOK_MS);
+    cluster->asked_ns = weir__redis_now_ns(store);
+    arm(&cluster->look, store->options.loop, SILENT_MS);
     if (store->options.wait_ms == 0)
         weir__conn_set_wait(store->servers->commands, WEIR__CLUSTER_WAIT_MS);
 }
@@ -461,16 +463,43 @@ void weir__cluster_end_spare(struct weir__redis *store)
     }
 }
 
+/* The one that has owed an answer for longest; NULL: none for SILENT_MS. */
+static struct weir__server *silent_server(const struct weir__redis *store)
+{
+    struct weir__server *server = store->servers, *silent = NULL;
+    int64_t most_ms = SILENT_MS;
+
+    for (; server != NULL; server = server->next) {
+        int64_t ms = weir__conn_owed_ms(server->commands);
+
+        if (ms < most_ms)
+            continue;
+        most_ms = ms;
+        silent = server;
+    }
+    return silent;
+}
+
+/* One that is cut off, or stands still, says nothing of who replaced it. */
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct weir__cluster *cluster = timer->data;
+    int64_t ns = weir__redis_now_ns(cluster->store) - cluster->asked_ns;
+    bool is_time = ns >= LOOK_MS * MS_NS;
+    struct weir__server *silent;
 
     (void)events;
-    weir__redis_enter(cluster->store);
-    weir__cluster_end_spare(cluster->store);
-    weir__redis_leave(cluster->store);
-    want_map(cluster);
-    arm(timer, loop, LOOK_MS);
+    if (is_time) {
+        weir__redis_enter(cluster->store);
+        weir__cluster_end_spare(cluster->store);
+        weir__redis_leave(cluster->store);
+    }
+    silent = silent_server(cluster->store);
+    if (silent != NULL)
+        cluster->not_asked = silent;
+    if (silent != NULL || is_time)
+        want_map(cluster);
+    arm(timer, loop, SILENT_MS);
 }
 
 int weir__cluster_init(struct weir__redis *store)

@@ -341,7 +341,6 @@ TEST(a_node_that_is_silent_is_left_when_the_map_names_it_no_more)
     AWAIT(strlen(answers) == 1);
     node_pause(0);
     say("b", WEIR__SEND_AGAIN);
-    weir__cluster_lost(store->servers->next); /* a reason to ask */
     AWAIT(strlen(answers) == 2);
     EXPECT_STR("ab", answers);
     EXPECT_STR("zab", said(1));
