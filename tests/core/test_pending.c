@@ -252,10 +252,12 @@ TEST(pending_runs_keep_their_leases)
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
 }
 
+/* Claims come to nothing, either. */
 static bool hear_nothing(struct weir__store_topic *topic, int64_t lease_ms)
 {
     (void)topic;
     (void)lease_ms;
+    mem_store_fail_claim(store, WEIR_ECONN);
     return false;
 }
 
