@@ -357,7 +357,7 @@ static int ask_sentinel(const struct weir__redis_url *url,
     const char *words[] = {"SENTINEL", "get-master-addr-by-name", url->service,
                            NULL};
     struct weir__redis_url own;
-    struct weir__probe *probe;
+    struct weir__probe *probe = NULL;
     const char *text;
     int rc;
 
