@@ -175,7 +175,7 @@ def the_list_of_topics_is_at_one_node(place):
 def a_user_who_may_not_ask_for_the_map_is_told_so(place):
     cluster, topics = three(place)
     for node in cluster.nodes:
-        node.log_in("-cluster|slots")
+        node.log_in("-cluster")
     url = cluster.nodes[0].url_of("w:pw")
     place.ok("add", topics[0], "--redis", url)
     place.weir("add", topics[1], "--redis", url).expect_complaint(

@@ -13,12 +13,14 @@ from resp import Client
 class Offsets(threading.Thread):
     """Notes what a primary has told its replica, until it dies."""
 
-    def __init__(self, primary):
+    def __init__(self, primary, replica):
         super().__init__(daemon=True)
         self.primary, self.said = primary, []
         self.start()
         eventually(lambda: self.said, "it says something")
-        time.sleep(0.1)  # its replica hears that
+        eventually(lambda: number(ask(replica, "INFO", "replication"),
+                                  "master_repl_offset") >= self.said[0][1],
+                   "its replica hears that")
 
     def run(self):
         client = Client(self.primary.path)

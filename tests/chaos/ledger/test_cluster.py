@@ -227,7 +227,7 @@ def a_killed_primary_loses_nothing(place):
     traffic = served(place, cluster, rate=1000)
     old = cluster.owner(traffic.slot)
     replica = cluster.replica_of(old)
-    offsets = Offsets(old)
+    offsets = Offsets(old, replica)
     cut_off(old, replica)
     known = added(replica, traffic.topic)
     time.sleep(0.1)

@@ -57,7 +57,7 @@ class Storm:
         topic = self.some_topic()
         primary = self.owner(topic)
         replica = self.cluster.replica_of(primary)
-        offsets = Offsets(primary)
+        offsets = Offsets(primary, replica)
         primary.kill()
         killed = now_ms()
         self.cluster.await_promoted(primary, topic.slot)
