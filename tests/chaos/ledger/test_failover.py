@@ -79,17 +79,19 @@ def judge(ledger, producer, gaps, what):
     account = ledger.close(what)
     expect_true(sum(gap[2] for gap in gaps) > 0, "something was forgotten")
     expect(0, account.counts["never added"])
+    given = {}  # the largest token, until a server was gone
+    for *_, gone in gaps:
+        given[gone] = max(run.token for runs in account.runs.values()
+                          for run in runs if run.start <= gone)
     for before, after in account.repeated:
         expect_true(any(begin <= before.start <= end
                         for begin, end, _, _ in gaps),
                     "%s ran twice, at %d and %d, and its claim was known"
                     % (before.job, before.start, after.start))
         gone = max(gap[3] for gap in gaps if gap[3] <= after.start)
-        given = max(run.token for runs in account.runs.values()
-                    for run in runs if run.start <= gone)
-        expect_true(max(before.token, after.token) > given,
+        expect_true(max(before.token, after.token) > given[gone],
                     "%s: tokens %d and %d, and %d had been given"
-                    % (before.job, before.token, after.token, given))
+                    % (before.job, before.token, after.token, given[gone]))
 
 
 @test
