@@ -264,7 +264,7 @@ static bool hear_nothing(struct weir__store_topic *topic, int64_t lease_ms)
 /* It would run although somebody else may have it by now. */
 TEST(what_waits_behind_a_pending_run_goes_back_where_renewals_are_not_heard)
 {
-    struct weir__store_ops deaf;
+    static struct weir__store_ops deaf; /* closed with the reactor */
 
     open_pending("1s", 1);
     add_many(2);

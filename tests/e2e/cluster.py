@@ -15,6 +15,7 @@ from resp import Client, ReplyError
 SLOTS = 16384
 NODE_TIMEOUT_MS = 2000
 FAILOVER_S = 6  # after 5 s servers give one up
+ELECTION_S = 4 * NODE_TIMEOUT_MS / 1000  # between two elections of a replica
 
 # Arguments of nodes that are known by a name; Redis 6.2 knows addresses only.
 NAMES = ("--cluster-announce-hostname", "localhost",
@@ -65,6 +66,7 @@ class Node(Server):
 
     def __init__(self, place, name, *args):
         self.is_paused = self.is_gone = False
+        self.may_be_elected = 0  # from then on, by time.monotonic()
         super().__init__(
             place, "--cluster-enabled", "yes", "--cluster-node-timeout",
             str(NODE_TIMEOUT_MS), "--cluster-allow-replica-migration", "no",
@@ -226,9 +228,11 @@ class Cluster:
 
     def fail_over(self, replica):
         """By command: the primary lives on. What servers give up is begun
-        again."""
-        primary = replica.primary_id()
-        expect_true(primary is not None, "it is a replica")
+        again. A primary pauses its clients from the command on, so none is
+        given before the replica may be elected once more ("Failover attempt
+        expired" in its log, clusterHandleSlaveFailover)."""
+        expect_true(replica.primary_id() is not None, "it is a replica")
+        time.sleep(max(0, replica.may_be_elected - time.monotonic()))
         again = time.monotonic()
         while not (replica.primary_id() is None and self.is_well() and
                    any(port == replica.port
@@ -236,6 +240,7 @@ class Cluster:
             if time.monotonic() >= again and replica.is_connected():
                 ask(replica, "CLUSTER", "FAILOVER")
                 again = time.monotonic() + FAILOVER_S
+                replica.may_be_elected = time.monotonic() + ELECTION_S
             time.sleep(0.01)
 
     # slots
