@@ -3,65 +3,34 @@
 /* weir-bench scale: what a job costs as backlog, topics, workers and bodies
  * grow. */
 
-#include "bench/load.h"
-#include "core/error.h"
+#include "bench/backlog.h"
 
 #include <stdio.h>
 
-#define HOUR_MS       INT64_C(3600000)
-#define BYTES_IN_ALL  (INT64_C(256) * 1024 * 1024)
-#define FIRST_BACKLOG INT64_C(1000000000) /* ids no fresh job has */
+#define HOUR_MS      INT64_C(3600000)
+#define BYTES_IN_ALL (INT64_C(256) * 1024 * 1024)
 
-enum { SLOW_US = 5000 };
-
-static const enum bench_figure columns[] = {BENCH_enqueue_per_s,
-                                            BENCH_drain_per_s,
-                                            BENCH_end_to_end_per_s,
-                                            BENCH_server_us_per_job,
-                                            BENCH_client_us_per_job,
-                                            BENCH_server_bytes_per_job,
-                                            BENCH_slow_commands,
-                                            BENCH_worker_rss_mb,
-                                            BENCH_lost,
-                                            BENCH_duplicated};
+static const enum bench_figure columns[] = {
+    BENCH_enqueue_per_s,     BENCH_drain_per_s,
+    BENCH_end_to_end_per_s,  BENCH_server_us_per_job,
+    BENCH_client_us_per_job, BENCH_server_bytes_per_job,
+    BENCH_slow_commands,     BENCH_slowest_ms,
+    BENCH_worker_rss_mb,     BENCH_lost,
+    BENCH_duplicated};
 
 struct step {
     struct bench_load load, backlog; /* backlog.jobs is 0: none */
     char topic[BENCH_TOPIC_CAP];     /* of the backlog */
-    bool only_adds;
 };
 
-static int watch_slow(struct bench *bench, struct weir_error *err)
-{
-    char command[60];
-
-    (void)snprintf(command, sizeof(command),
-                   "CONFIG SET slowlog-log-slower-than %d", SLOW_US);
-    if (bench_server_ask(&bench->server, command) < 0 ||
-        bench_server_ask(&bench->server, "SLOWLOG RESET") < 0)
-        return weir__error_set(err, WEIR_ESERVER,
-                               "the server keeps no SLOWLOG for us");
-    return WEIR_OK;
-}
-
-/* Put the backlog there, and look what it takes. */
 static int prepare(struct bench *bench, const void *arg, struct bench_row *row,
                    struct weir_error *err)
 {
-    struct bench_row ignored = *row;
     const struct step *step = arg;
-    int64_t before = bench_server_info(&bench->server, "memory", "used_memory");
-    int64_t due_ns, after;
-    int rc = watch_slow(bench, err);
 
-    if (rc < 0 || step->backlog.jobs == 0)
-        return rc;
-    rc = bench_load_fill(bench, &step->backlog, step->topic, &ignored, &due_ns,
-                         err);
-    after = bench_server_info(&bench->server, "memory", "used_memory");
-    row->figure[BENCH_server_bytes_per_job] =
-        (double)(after - before) / (double)step->backlog.jobs;
-    return rc;
+    if (step->backlog.jobs == 0)
+        return WEIR_OK;
+    return bench_backlog_put(bench, &step->backlog, step->topic, row, err);
 }
 
 static int measure_one(struct bench *bench, const struct step *step,
@@ -74,8 +43,6 @@ static int measure_one(struct bench *bench, const struct step *step,
 
     if (rc < 0)
         return rc;
-    if (step->only_adds)
-        return bench_load_fill(bench, load, step->topic, row, &due_ns, err);
     if (step->backlog.jobs > 0)
         return bench_load_flow(bench, load, step->topic, row, err);
     rc = bench_load_fill(bench, load, fresh, row, &due_ns, err);
@@ -94,9 +61,10 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
     int rc;
 
     load.id_base = load.jobs * bench->progress.step; /* new ids each time */
-    rc = measure_one(bench, step, &load, row, err);
-    row->figure[BENCH_slow_commands] =
-        (double)bench_server_ask(&bench->server, "SLOWLOG LEN");
+    rc = bench_slow_begin(bench, err);
+    if (rc == WEIR_OK)
+        rc = measure_one(bench, step, &load, row, err);
+    bench_slow_count(bench, row);
     return rc;
 }
 
@@ -120,29 +88,21 @@ static int measure(struct bench *bench, struct step *step, const char *words,
 
 /* --- what grows ------------------------------------------------------- */
 
-static int backlogs(struct bench *bench, bool only_adds, struct weir_error *err)
+static int backlogs(struct bench *bench, struct weir_error *err)
 {
     static const int64_t counts[] = {1000, 1000000, 10000000};
     int rc = WEIR_OK;
 
     for (size_t i = 0; i < 3 && rc == WEIR_OK; i++) {
         struct step step = {.load = bench_load_of(bench),
-                            .backlog = bench_load_of(bench),
-                            .only_adds = only_adds};
+                            .backlog = bench_load_of(bench)};
 
         if (counts[i] > bench->options.backlog)
             return WEIR_OK;
         step.backlog.jobs = counts[i];
         step.backlog.delay_ms = HOUR_MS;
-        step.backlog.id_base = FIRST_BACKLOG;
-        if (only_adds) {
-            step.backlog.spread_ms = 24 * HOUR_MS;
-            step.load.delay_ms = HOUR_MS;
-            step.load.spread_ms = 24 * HOUR_MS;
-        }
-        rc = measure(bench, &step,
-                     only_adds ? "scattered adds, pending" : "backlog",
-                     counts[i], err);
+        step.backlog.id_base = BENCH_BACKLOG_IDS;
+        rc = measure(bench, &step, "backlog", counts[i], err);
     }
     return rc;
 }
@@ -196,10 +156,8 @@ static int run(struct bench *bench, struct weir_error *err)
 {
     int rc;
 
-    bench->progress.steps = 18 * (int)bench->options.repeat;
-    rc = backlogs(bench, false, err);
-    if (rc == WEIR_OK)
-        rc = backlogs(bench, true, err);
+    bench->progress.steps = 15 * (int)bench->options.repeat;
+    rc = backlogs(bench, err);
     if (rc == WEIR_OK)
         rc = topics(bench, err);
     if (rc == WEIR_OK)
@@ -212,11 +170,10 @@ const struct bench_case bench_case_scale = {
     .summary = "what a job costs as backlog, topics, workers, bodies grow",
     .details =
         "One thing grows at a time: jobs scheduled in the same topic (1,000, "
-        "1 and 10 million, as far as --backlog allows; with one due time, and "
-        "for the scattered adds each with its own within 24 h), topics that "
-        "are served and empty (--topics), worker processes, bytes of a body. "
-        "Bytes/job is the server's memory for the backlog; over 5 ms counts "
-        "commands in its SLOWLOG. 10 million jobs take about 4 GB.",
+        "1 and 10 million, as far as --backlog allows), topics that are served "
+        "and empty (--topics), worker processes, bytes of a body. Bytes/job is "
+        "the server's memory for the backlog; over 5 ms counts commands in its "
+        "SLOWLOG while jobs were measured. 10 million jobs take about 3 GB.",
     .example = "weir-bench scale --backlog 10000000 --repeat 3",
     .flags = BENCH_FLAG_BACKLOG | BENCH_FLAG_TOPICS,
     .fallback = {.jobs = 200000,

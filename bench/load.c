@@ -109,6 +109,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .has_groups = load->kind->has_groups,
         .delay_ms =
             load->kind->delay == BENCH_DELAY_OF_JOB ? load->delay_ms : 0,
+        .from_ms = load->from_ms,
         .spread_ms = load->spread_ms,
         .id_base = load->id_base,
         .lease_ms = load->lease_ms,

@@ -12,7 +12,7 @@ struct bench_load {
     const struct bench_kind *kind;
     const char *lock, *parking, *auto_ack; /* as in struct bench_row */
     int64_t jobs, payload_bytes, batch, consumers, concurrency;
-    int64_t delay_ms, spread_ms, lease_ms, idle_topics, id_base;
+    int64_t delay_ms, from_ms, spread_ms, lease_ms, idle_topics, id_base;
     /* Of a flow. */
     int64_t per_s; /* > 0: so many are added in a second, not as many as go */
     int64_t producers;                 /* 0: one */

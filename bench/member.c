@@ -348,10 +348,24 @@ static const char *topic_of(const struct bench_role *role, int64_t number)
                : role->spread->topics[bench_spread_of(role->spread, number)];
 }
 
+static void say_due(struct member *self, struct weir_new_job *job)
+{
+    const struct bench_role *role = self->role;
+    int64_t more =
+        role->spread_ms > 0
+            ? (int64_t)(next_random(self) % (uint64_t)role->spread_ms)
+            : 0;
+
+    if (role->from_ms > 0)
+        job->at_ms = role->from_ms + more;
+    else
+        job->delay_ms = role->delay_ms + more;
+}
+
 /* False: not now, too much waits to be sent. */
 static bool add_one(struct member *self)
 {
-    struct weir_new_job job = {.delay_ms = self->role->delay_ms};
+    struct weir_new_job job = {0};
     char id[BENCH_ID_CAP], group[BENCH_GROUP_CAP];
     int64_t number =
         self->role->is_hot ? INT32_MAX : self->role->first + self->sent;
@@ -365,9 +379,7 @@ static bool add_one(struct member *self)
         write_group(self, group, number);
         job.group = group;
     }
-    if (self->role->spread_ms > 0)
-        job.delay_ms +=
-            (int64_t)(next_random(self) % (uint64_t)self->role->spread_ms);
+    say_due(self, &job);
     bench_body_number(&self->body, number);
     job.body = (struct weir_slice){self->body.bytes, self->body.len};
     rc = weir_reactor_add(self->weir, topic_of(self->role, number), &job,

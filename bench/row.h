@@ -41,6 +41,7 @@ struct json_object;
     X(worker_cpu_percent, "worker %", 3, MEDIAN)      \
     X(server_bytes_per_job, "bytes/job", 0, MEDIAN)   \
     X(slow_commands, "over 5 ms", 0, WORST)           \
+    X(slowest_ms, "slowest ms", 1, WORST)             \
     X(worker_rss_mb, "worker MB", 1, MEDIAN)          \
     X(killed_at, "killed at", 0, MEDIAN)              \
     X(recovered_ms, "recovered ms", 0, MEDIAN)        \

@@ -85,6 +85,9 @@ int64_t bench_server_info(struct bench_server *server, const char *section,
  * answer as a number, the length of an array, or -1. */
 int64_t bench_server_ask(struct bench_server *server, const char *command);
 
+/* The longest command in the SLOWLOG of all nodes; NAN: there is none. */
+double bench_server_slowest_ms(struct bench_server *server);
+
 /* How far the clock of the first node is ahead of ours in us. */
 int64_t bench_server_clock_ahead_us(struct bench_server *server);
 

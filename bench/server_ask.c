@@ -167,6 +167,34 @@ int64_t bench_server_ask(struct bench_server *server, const char *command)
     return sum;
 }
 
+/* An entry is its number, its time, and how long it took in us, first. */
+static long long slowest_us(const redisReply *log)
+{
+    long long most = -1;
+
+    for (size_t i = 0; i < log->elements; i++) {
+        const redisReply *entry = log->element[i];
+
+        if (entry->elements > 2 && entry->element[2]->integer > most)
+            most = entry->element[2]->integer;
+    }
+    return most;
+}
+
+double bench_server_slowest_ms(struct bench_server *server)
+{
+    long long most = -1;
+
+    for (int i = 0; i < server->node_count; i++) {
+        redisReply *log = ask(server->control[i], "SLOWLOG GET 10000");
+        long long us = log != NULL ? slowest_us(log) : -1;
+
+        most = us > most ? us : most;
+        freeReplyObject(log);
+    }
+    return most < 0 ? (double)NAN : (double)most / 1000;
+}
+
 int64_t bench_server_clock_ahead_us(struct bench_server *server)
 {
     int64_t best_ns = INT64_MAX, ahead = 0;

@@ -97,6 +97,7 @@ struct bench_role {
     int64_t per_s;     /* > 0: so many in a second, not as many as go */
     bool is_hot;       /* adds to ten groups hot-N, with no number, for ever */
     int64_t delay_ms;  /* of every job */
+    int64_t from_ms;   /* > 0: time of the server, in place of the delay */
     int64_t spread_ms; /* and so much more at random */
     int64_t pause_ms;  /* > 0: one by one, each so long after the
                                    one before was handled */

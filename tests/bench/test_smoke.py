@@ -21,7 +21,8 @@ FIELDS = """
     server_us_per_job client_us_per_job lost duplicated p50_ms p90_ms p99_ms
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
-         "scale", "crash", "groups", "handlers", "follow", "cluster"]
+         "scattered", "scale", "crash", "groups", "handlers", "follow",
+         "cluster"]
 
 
 def environment(place):
@@ -272,11 +273,34 @@ def idle_counts_commands_and_time(place):
 
 
 @test
+def scattered_jobs_are_added_become_due_and_are_overdue(place):
+    found = rows(place, "scattered", "--jobs", "500", "--backlog", "1000",
+                 "--window", "100ms")
+    expect([("add, 1000 pending", 500), ("due, 100000/s for 100 ms", 10000),
+            ("due, 20000/s for 100 ms", 2000), ("due, 2000/s for 100 ms", 200),
+            ("overdue, 1000 within 100 ms", 1000)],
+           [(row["label"], row["jobs"]) for row in found])
+    adds, *due, overdue = found
+    expect(1000, adds["backlog"])
+    expect_true(adds["enqueue_per_s"] > 0, "a rate")
+    expect_true(adds["server_bytes_per_job"] > 100, "what is pending has bytes")
+    for row in *due, overdue:
+        nothing_lost(row)
+        expect_true(row["drain_server_us"] > 0, row["label"])
+        expect_true(row["drain_per_s"] > 0, row["label"])
+    for row in due:
+        expect((row["jobs"], 0), (row["measured"], row["early"]))
+        expect_true(0 <= row["p50_ms"] <= row["p99_ms"] <= row["max_ms"],
+                    "they rise")
+        expect_true(row["drain_per_s"] < row["jobs"] * 10 * 1.1,
+                    "the last one is due at the end of the window")
+
+
+@test
 def scale_grows_one_thing_at_a_time(place):
     found = rows(place, "scale", "--jobs", "500", "--backlog", "1000",
                  "--topics", "100")
-    expect(["backlog 1000", "scattered adds, pending 1000", "topics 1",
-            "topics 100", "workers 1", "workers 2", "workers 4", "workers 8",
+    expect(["backlog 1000", "topics 1", "topics 100", "workers 1", "workers 2", "workers 4", "workers 8",
             "body bytes 16", "body bytes 100", "body bytes 1024",
             "body bytes 8192", "body bytes 65536"],
            [row["label"] for row in found])
