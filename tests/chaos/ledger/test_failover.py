@@ -84,11 +84,10 @@ def judge(ledger, producer, gaps, what):
         given[gone] = max(run.token for runs in account.runs.values()
                           for run in runs if run.start <= gone)
     for before, after in account.repeated:
-        expect_true(any(begin <= before.start <= end
-                        for begin, end, _, _ in gaps),
-                    "%s ran twice, at %d and %d, and its claim was known"
+        gone = next((gap[3] for gap in gaps
+                     if gap[0] <= before.start <= gap[1]), None)
+        expect_true(gone, "%s ran twice, at %d and %d, and its claim was known"
                     % (before.job, before.start, after.start))
-        gone = max(gap[3] for gap in gaps if gap[3] <= after.start)
         expect_true(max(before.token, after.token) > given[gone],
                     "%s: tokens %d and %d, and %d had been given"
                     % (before.job, before.token, after.token, given[gone]))
