@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { PAUSE_MS = 4, PER_MS = 1000000 };
+enum { SHORT_MS = 4, LONG_MS = 50, FEWER = 10, PER_MS = 1000000 };
 
 static const enum bench_figure columns[] = {BENCH_p50_ms,
                                             BENCH_p90_ms,
@@ -18,6 +18,11 @@ static const enum bench_figure columns[] = {BENCH_p50_ms,
                                             BENCH_early,
                                             BENCH_lost,
                                             BENCH_duplicated};
+
+struct wake {
+    struct bench_load load;
+    int64_t pause_ms;
+};
 
 static int watch(struct bench *bench, struct bench_team *team,
                  const struct bench_wait *wait, struct bench_row *row,
@@ -41,9 +46,10 @@ static int watch(struct bench *bench, struct bench_team *team,
 }
 
 static int run_team(struct bench *bench, struct bench_team *team,
-                    const struct bench_load *load, struct bench_row *row,
+                    const struct wake *wake, struct bench_row *row,
                     struct weir_error *err)
 {
+    const struct bench_load *load = &wake->load;
     char topic[BENCH_TOPIC_CAP];
     struct bench_wait wait = {
         .topic = topic, .kind = load->kind->name, .jobs = load->jobs};
@@ -58,7 +64,7 @@ static int run_team(struct bench *bench, struct bench_team *team,
     rc = bench_team_join(team, &role, err);
     role.handles = role.handles_at_once = false;
     role.adds = true;
-    role.pause_ms = PAUSE_MS;
+    role.pause_ms = wake->pause_ms;
     if (rc >= 0)
         rc = bench_team_join(team, &role, err);
     return rc < 0 ? rc : watch(bench, team, &wait, row, err);
@@ -67,13 +73,13 @@ static int run_team(struct bench *bench, struct bench_team *team,
 static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
                   struct weir_error *err)
 {
-    const struct bench_load *load = arg;
+    const struct wake *wake = arg;
     struct bench_team team;
-    int rc = bench_team_init(&team, load->jobs, true, err);
+    int rc = bench_team_init(&team, wake->load.jobs, true, err);
 
     if (rc < 0)
         return rc;
-    rc = run_team(bench, &team, load, row, err);
+    rc = run_team(bench, &team, wake, row, err);
     if (rc == WEIR_OK)
         rc = bench_stamps_read(&team, PER_MS, row, err);
     if (rc == WEIR_OK)
@@ -82,28 +88,50 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
     return rc;
 }
 
-static int run(struct bench *bench, struct weir_error *err)
+static int report(struct bench *bench, int64_t jobs, int64_t pause_ms,
+                  struct weir_error *err)
 {
-    struct bench_load load = bench_load_of(bench);
-    struct bench_plan plan = {.fn = repeat, .arg = &load};
+    struct wake wake = {.load = bench_load_of(bench), .pause_ms = pause_ms};
+    struct bench_plan plan = {.fn = repeat, .arg = &wake};
     struct bench_row row;
 
-    bench->progress.steps = (int)bench->options.repeat;
+    wake.load.jobs = jobs;
     bench_row_label(bench, &row, "wake");
     row.batch = 1;
-    (void)snprintf(row.label, sizeof(row.label), "%s, %s", row.kind,
-                   row.transport);
+    row.jobs = jobs;
+    (void)snprintf(row.label, sizeof(row.label), "%s, %s, each %lld ms",
+                   row.kind, row.transport, (long long)pause_ms);
     return bench_row_report(bench, &row, &plan, err);
+}
+
+static int run(struct bench *bench, struct weir_error *err)
+{
+    struct bench_server_options *server = &bench->options.server;
+    bool has_both = server->redis == NULL && !server->tcp;
+    int64_t jobs = bench->options.jobs;
+    int rc;
+
+    bench->progress.steps = (has_both ? 3 : 2) * (int)bench->options.repeat;
+    rc = report(bench, jobs, SHORT_MS, err);
+    if (rc == WEIR_OK)
+        rc = report(bench, jobs < FEWER ? 1 : jobs / FEWER, LONG_MS, err);
+    if (rc < 0 || !has_both)
+        return rc;
+    server->tcp = true;
+    return report(bench, jobs, SHORT_MS, err);
 }
 
 const struct bench_case bench_case_wake = {
     .name = "wake",
     .summary = "one job for an idle worker: from the add to the handler",
     .details =
-        "A producer adds a job 2 to 6 ms after the one before was handled; "
-        "the time is from the call that adds to the begin of the handler in "
-        "another process, on the monotonic clock that both share. Server us "
-        "has what happens in the pauses, too.",
+        "A producer adds a job 2 to 6 ms after the one before was handled, and "
+        "in the second row 25 to 75 ms after that, a tenth as many. With a "
+        "private server on a unix socket the third row is as the first, over "
+        "TCP. The time is from the call that adds to the begin of the handler "
+        "in another "
+        "process, on the monotonic clock that both share. Server us has what "
+        "happens in the pauses, too.",
     .example = "weir-bench wake --jobs 2000",
     .flags = BENCH_FLAG_KIND,
     .fallback = {.jobs = 1000,

@@ -191,11 +191,18 @@ def lateness_is_unloaded_first_and_never_early(place):
 
 @test
 def wake_times_every_job(place):
-    row, = rows(place, "wake", "--jobs", "50")
-    nothing_lost(row)
-    expect(50, row["measured"])
-    expect(0, row["early"])
-    expect_true(row["p50_ms"] > 0, "it takes some time")
+    found = rows(place, "wake", "--jobs", "50")
+    expect([("delay, unix, each 4 ms", 50), ("delay, unix, each 50 ms", 5),
+            ("delay, tcp, each 4 ms", 50)],
+           [(row["label"], row["jobs"]) for row in found])
+    found += rows(place, "wake", "--jobs", "1", "--transport", "tcp")
+    expect(["delay, tcp, each 4 ms", "delay, tcp, each 50 ms"],
+           [row["label"] for row in found[3:]])
+    for row in found:
+        nothing_lost(row)
+        expect(row["jobs"], row["measured"])
+        expect(0, row["early"])
+        expect_true(row["p50_ms"] > 0, "it takes some time")
 
 
 @test
