@@ -43,11 +43,9 @@ const size_t bench_variant_count =
     sizeof(bench_variants) / sizeof(bench_variants[0]);
 
 const char *const bench_handler_names[] = {
-    [BENCH_HANDLER_SYNC] = "sync",
-    [BENCH_HANDLER_PENDING] = "pending",
-    [BENCH_HANDLER_RANDOM] = "random",
-    [BENCH_HANDLER_BLOCKING] = "blocking",
-    NULL,
+    [BENCH_HANDLER_SYNC] = "sync",     [BENCH_HANDLER_PENDING] = "pending",
+    [BENCH_HANDLER_RANDOM] = "random", [BENCH_HANDLER_BLOCKING] = "blocking",
+    [BENCH_HANDLER_TIMER] = "timer",   NULL,
 };
 
 const struct bench_kind *bench_kind_find(const char *name)

@@ -3,19 +3,19 @@
 /* weir-bench handlers: what it costs that a handler finishes its jobs later, or
  * that threads call it. */
 
+#include "bench/later.h"
 #include "bench/load.h"
 #include "core/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HANDLERS = 4 };
+enum { HANDLERS = 5 };
 
 static const enum bench_figure columns[] = {
-    BENCH_drain_per_s,       BENCH_drain_of_sync,
-    BENCH_end_to_end_per_s,  BENCH_end_to_end_of_sync,
-    BENCH_server_us_per_job, BENCH_client_us_per_job,
-    BENCH_worker_rss_mb,     BENCH_lost,
+    BENCH_drain_per_s,       BENCH_drain_of_sync,      BENCH_drain_of_limit,
+    BENCH_end_to_end_per_s,  BENCH_end_to_end_of_sync, BENCH_server_us_per_job,
+    BENCH_client_us_per_job, BENCH_worker_rss_mb,      BENCH_lost,
     BENCH_duplicated};
 
 /* The repeats of the handlers, those of one in a row. */
@@ -40,8 +40,16 @@ static void label(const struct bench *bench, struct bench_row *row,
                    row->handler);
 }
 
-static void compare(const struct rounds *rounds, size_t at)
+/* A job is pending for a millisecond, `concurrency` of them at once. */
+static double limit_per_s(const struct bench *bench)
 {
+    return (double)bench->options.concurrency * 1e9 / BENCH_LATER_NS;
+}
+
+static void compare(const struct bench *bench, const struct rounds *rounds,
+                    size_t at)
+{
+    double *timer = row_of(rounds, BENCH_HANDLER_TIMER, at)->figure;
     const double *sync = row_of(rounds, BENCH_HANDLER_SYNC, at)->figure;
 
     for (size_t i = 0; i < HANDLERS; i++) {
@@ -52,6 +60,7 @@ static void compare(const struct rounds *rounds, size_t at)
         figure[BENCH_end_to_end_of_sync] =
             figure[BENCH_end_to_end_per_s] / sync[BENCH_end_to_end_per_s];
     }
+    timer[BENCH_drain_of_limit] = timer[BENCH_drain_per_s] / limit_per_s(bench);
 }
 
 /* All of them one after the other, on the same server: what changes on the
@@ -73,7 +82,7 @@ static int go_round(struct bench *bench, const struct rounds *rounds, size_t at,
             rc = bench_load_run(bench, &load, row, err);
     }
     if (rc == WEIR_OK)
-        compare(rounds, at);
+        compare(bench, rounds, at);
     return rc;
 }
 
@@ -130,13 +139,15 @@ const struct bench_case bench_case_handlers = {
     .name = "handlers",
     .summary = "handlers that return, are pending, block",
     .details =
-        "The same jobs with four handlers that do nothing: sync returns its "
+        "The same jobs with handlers that do nothing: sync returns its "
         "verdict, pending completes all jobs of a turn of the loop in the "
         "next one (--concurrency: how many may be), random half of them in any "
         "order, as answers come that take their time, blocking is called by 8 "
-        "threads. Each repeat has all four; of sync, after the drain and after "
-        "the figure end to end, is the ratio to sync in the same repeat. The "
-        "rows are printed at the end.",
+        "threads, timer completes each job 1 ms after it began: of limit is "
+        "its drain as a share of --concurrency jobs a millisecond. Each repeat "
+        "has all of them; of sync, after the drain and after the figure end to "
+        "end, is the ratio to sync in the same repeat. The rows are printed at "
+        "the end.",
     .example = "weir-bench handlers --ids made --repeat 3",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_CONSUMERS | BENCH_FLAG_ONE_PROCESS |
              BENCH_FLAG_CONCURRENCY,

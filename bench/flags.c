@@ -40,8 +40,8 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
     [HANDLER] = {"handler", "HOW",
                  "what the handler is: sync, pending (finished in\n"
                  "the next turn of the loop), random (half of those\n"
-                 "that are pending, in any order) or blocking (called\n"
-                 "by threads)",
+                 "that are pending, in any order), blocking (called\n"
+                 "by threads) or timer (finished after 1 ms)",
                  BENCH_FLAG_HANDLER},
     [CONCURRENCY] = {"concurrency", "N",
                      "jobs of a worker that may be pending at once,\n"

@@ -161,6 +161,7 @@ static weir_run_fn handler_of(const struct member *self)
     switch (self->role->handler) {
     case BENCH_HANDLER_PENDING:
     case BENCH_HANDLER_RANDOM:
+    case BENCH_HANDLER_TIMER:
         return handle_later;
     case BENCH_HANDLER_BLOCKING:
         return handle_blocking;
@@ -581,10 +582,11 @@ void bench_member_run(const struct bench_role *role, struct bench_arena *arena,
     (void)mallopt(M_TRIM_THRESHOLD, 32 << 20);
 #endif
     init_watchers(&self, orders);
-    bench_later_init(&self.later, self.loop,
-                     role->handler == BENCH_HANDLER_RANDOM);
-    if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
-        weir_reactor_declare(self.weir, role->topic, role->kind, &err) < 0) {
+    if (!bench_later_init(&self.later, self.loop, role->handler)) {
+        fail(&self, "cannot make a timer");
+    } else if (weir_reactor_open(&options, &self.weir, &err) < 0 ||
+               weir_reactor_declare(self.weir, role->topic, role->kind, &err) <
+                   0) {
         fail(&self, err.text);
     } else {
         weir_reactor_on_idle(self.weir, on_idle, &self);

@@ -54,6 +54,7 @@ struct json_object;
     X(killed, "killed", 0, WORST)                     \
     X(ran_dropped, "ran, dropped", 0, WORST)          \
     X(drain_of_sync, "of sync", 2, MEDIAN)            \
+    X(drain_of_limit, "of limit", 2, MEDIAN)          \
     X(end_to_end_of_sync, "of sync", 2, MEDIAN)       \
     X(cost_ratio, "x one server", 2, MEDIAN)          \
     X(load_ratio, "x its load", 2, MEDIAN)            \

@@ -62,9 +62,10 @@ enum bench_stamps {
 /* How a handler finishes its jobs. */
 enum bench_handler {
     BENCH_HANDLER_SYNC,
-    BENCH_HANDLER_PENDING, /* in the next turn of the loop */
-    BENCH_HANDLER_RANDOM,  /* half of what is pending in each turn */
-    BENCH_HANDLER_BLOCKING /* threads call it */
+    BENCH_HANDLER_PENDING,  /* in the next turn of the loop */
+    BENCH_HANDLER_RANDOM,   /* half of what is pending in each turn */
+    BENCH_HANDLER_BLOCKING, /* threads call it */
+    BENCH_HANDLER_TIMER     /* a millisecond later */
 };
 
 /* Topics that jobs go to in turn, `batch` of them each, by their numbers. */

@@ -23,6 +23,7 @@ FIELDS = """
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
          "scattered", "scale", "crash", "groups", "handlers", "follow",
          "cluster"]
+HANDLERS = ["sync", "pending", "random", "blocking", "timer"]
 
 
 def environment(place):
@@ -108,7 +109,7 @@ def throughput_measures_kinds_without_delays(place):
 
 @test
 def throughput_knows_handlers_that_finish_later(place):
-    for how in ("sync", "pending", "random", "blocking"):
+    for how in HANDLERS:
         row, = rows(place, "throughput", "--jobs", "1000", "--handler", how)
         nothing_lost(row)
         expect(how, row["handler"])
@@ -120,9 +121,10 @@ def handlers_compares_each_with_the_one_that_returns(place):
     for kind in ("delay", "list", "stream", "bounded", "concurrent"):
         found = rows(place, "handlers", "--jobs", "1000", "--kind", kind,
                      "--concurrency", "100")
-        expect([(kind, how) for how in
-                ("sync", "pending", "random", "blocking")],
+        expect([(kind, how) for how in HANDLERS],
                [(row["kind"], row["handler"]) for row in found])
+        limit = found[-1]["drain_per_s"] / 100000
+        expect_true(abs(found[-1]["drain_of_limit"] - limit) < 0.01, "a share")
         for row in found:
             nothing_lost(row)
             expect(100, row["concurrency"])
@@ -488,7 +490,7 @@ def mistakes_are_one_sentence(place):
     refused(place, "wake", "me", words=["me"])
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
     refused(place, "throughput", "--handler", "slow",
-            words=["--handler", "sync, pending, random or blocking"])
+            words=["--handler", "random, blocking or timer"])
     refused(place, "handlers", "--handler", "sync",
             words=["takes no --handler"])
     refused(place, "throughput", "--one-process", "--consumers", "2",
