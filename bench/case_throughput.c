@@ -9,11 +9,10 @@
 #include <stdio.h>
 
 static const enum bench_figure columns[] = {
-    BENCH_enqueue_per_s,     BENCH_drain_per_s,
-    BENCH_end_to_end_per_s,  BENCH_floor_share,
-    BENCH_server_us_per_job, BENCH_floor_ratio,
-    BENCH_client_us_per_job, BENCH_drain_server_us,
-    BENCH_worker_rss_mb,     BENCH_lost,
+    BENCH_enqueue_per_s,     BENCH_drain_per_s,       BENCH_end_to_end_per_s,
+    BENCH_floor_share,       BENCH_server_us_per_job, BENCH_floor_ratio,
+    BENCH_client_us_per_job, BENCH_drain_server_us,   BENCH_worker_rss_mb,
+    BENCH_producer_rss_mb,   BENCH_turn_ms,           BENCH_lost,
     BENCH_duplicated};
 
 /* An element through a list and out again, many at a time. */
@@ -84,7 +83,8 @@ const struct bench_case bench_case_throughput = {
         "producer and --consumers workers (processes each). Server us and "
         "client us are CPU time for each job with both at once; of floor and "
         "x floor compare with the raw server's variadic RPUSH and LPOP in the "
-        "same run. Lost and duplicated count job numbers.",
+        "same run. Turn ms is the longest turn of a loop then. Lost and "
+        "duplicated count job numbers.",
     .example = "weir-bench throughput --jobs 1000000 --batch 64 --json",
     .flags = BENCH_FLAG_KIND | BENCH_FLAG_DELAY | BENCH_FLAG_ONE_PROCESS |
              BENCH_FLAG_CONSUMERS | BENCH_FLAG_HANDLER,

@@ -117,6 +117,7 @@ struct bench_role bench_load_role(const struct bench *bench,
         .handler = load->handler,
         .concurrency = load->concurrency,
         .per_s = load->per_s,
+        .in_flight = load->in_flight,
         .spread = load->spread,
         .stamps = load->by == NULL ? BENCH_STAMP_NONE : BENCH_STAMP_WAKE,
     };
@@ -434,15 +435,19 @@ static int flow(struct bench *bench, struct bench_team *team,
     return bench_load_balance(bench, team, wait, row, err);
 }
 
+/* The first member works, the last one adds. */
 static int end_flow(struct bench_team *team, int64_t jobs,
                     struct bench_row *row, struct weir_error *err)
 {
+    const struct bench_member *member = team->arena->member;
     int rc = bench_team_stop(team, err);
 
     row->figure[BENCH_client_us_per_job] =
         (double)bench_team_cpu_ns(team) / 1000 / (double)jobs;
-    row->figure[BENCH_worker_rss_mb] =
-        (double)team->arena->member[0].rss_kib / 1024;
+    row->figure[BENCH_worker_rss_mb] = (double)member[0].rss_kib / 1024;
+    row->figure[BENCH_producer_rss_mb] =
+        (double)member[team->count - 1].rss_kib / 1024;
+    row->figure[BENCH_turn_ms] = (double)bench_team_turn_ns(team) / NS_PER_MS;
     return rc;
 }
 

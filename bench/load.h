@@ -15,6 +15,7 @@ struct bench_load {
     int64_t delay_ms, from_ms, spread_ms, lease_ms, idle_topics, id_base;
     /* Of a flow. */
     int64_t per_s; /* > 0: so many are added in a second, not as many as go */
+    int64_t in_flight;                 /* as in struct bench_role */
     int64_t producers;                 /* 0: one */
     const struct bench_spread *spread; /* in place of the topic; or NULL */
     double *node_us; /* gets the CPU time of each node; or NULL */
@@ -50,8 +51,9 @@ int bench_load_drain(struct bench *bench, const struct bench_load *load,
                      struct weir_error *err);
 
 /* Add and handle at once, the workers running throughout: end_to_end_per_s,
- * elapsed_ms, server_us_per_job, client_us_per_job, lost, duplicated, and
- * p50_ms to max_ms from that verdict on. */
+ * elapsed_ms, server_us_per_job, client_us_per_job, worker_rss_mb,
+ * producer_rss_mb, turn_ms, lost, duplicated, and p50_ms to max_ms from that
+ * verdict on. */
 int bench_load_flow(struct bench *bench, const struct bench_load *load,
                     const char *topic, struct bench_row *row,
                     struct weir_error *err);

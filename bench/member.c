@@ -6,6 +6,7 @@
 #include "bench/later.h"
 #include "bench/say.h"
 #include "bench/team.h"
+#include "bench/turns.h"
 #include "core/error.h"
 
 #include <ev.h>
@@ -30,6 +31,7 @@ struct member {
     ev_io orders;
     ev_idle producer;
     ev_timer pacer;
+    struct bench_turns turns;
     int64_t sent, acknowledged;
     int64_t begun_cpu_ns;
     /* Runs of each topic of a spread, and how many when it last ran out. */
@@ -37,16 +39,6 @@ struct member {
     uint64_t random;
     bool is_connected;
 };
-
-static int64_t cpu_ns(void)
-{
-    struct rusage usage = {0};
-
-    (void)getrusage(RUSAGE_SELF, &usage); /* cannot fail for ourselves */
-    return ((int64_t)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-               INT64_C(1000000000) +
-           ((int64_t)usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
-}
 
 static void fail(struct member *self, const char *text)
 {
@@ -291,15 +283,17 @@ static void serve_idle(struct member *self)
 static void all_added(struct member *self)
 {
     self->out->added_ns = bench_now_ns();
-    self->out->add_cpu_ns = cpu_ns() - self->begun_cpu_ns;
+    self->out->add_cpu_ns = bench_cpu_ns() - self->begun_cpu_ns;
     atomic_store(&self->out->state, BENCH_DONE);
 }
 
-/* How many jobs a producer has that are not acknowledged. */
+/* How many jobs a producer may have that are not acknowledged. */
 static int64_t window_of(const struct bench_role *role)
 {
     int64_t jobs = role->batch * WINDOW_BATCHES;
 
+    if (role->in_flight > 0)
+        return role->in_flight;
     return jobs < WINDOW_JOBS ? WINDOW_JOBS : jobs;
 }
 
@@ -450,9 +444,10 @@ static void pour(struct ev_loop *loop, ev_timer *watcher, int events)
 
 static void go(struct member *self)
 {
-    self->begun_cpu_ns = cpu_ns();
+    self->begun_cpu_ns = bench_cpu_ns();
     self->out->begun_ns = bench_now_ns();
     atomic_store(&self->out->state, BENCH_RUNNING);
+    bench_turns_begin(&self->turns, self->loop, &self->out->turn_ns);
     if (self->role->handles && !self->role->handles_at_once)
         (void)serve_all(self);
     if (!self->role->adds)
@@ -490,9 +485,10 @@ static void obey(struct member *self, char order)
         (void)serve(self, self->role->backlog_topic, handle_backlog);
         return;
     case BENCH_STOP:
-        self->out->cpu_ns = cpu_ns() - self->begun_cpu_ns;
+        self->out->cpu_ns = bench_cpu_ns() - self->begun_cpu_ns;
         ev_idle_stop(self->loop, &self->producer);
         ev_timer_stop(self->loop, &self->pacer);
+        bench_turns_end(&self->turns, self->loop);
         weir_reactor_stop(self->weir, on_stopped, self);
         return;
     default:

@@ -43,6 +43,8 @@ struct json_object;
     X(slow_commands, "over 5 ms", 0, WORST)           \
     X(slowest_ms, "slowest ms", 1, WORST)             \
     X(worker_rss_mb, "worker MB", 1, MEDIAN)          \
+    X(producer_rss_mb, "producer MB", 1, MEDIAN)      \
+    X(turn_ms, "turn ms", 2, MEDIAN)                  \
     X(killed_at, "killed at", 0, MEDIAN)              \
     X(recovered_ms, "recovered ms", 0, MEDIAN)        \
     X(dropped_overflow, "overflow", 0, WORST)         \

@@ -210,6 +210,16 @@ int64_t bench_team_cpu_ns(const struct bench_team *team)
     return sum;
 }
 
+int64_t bench_team_turn_ns(const struct bench_team *team)
+{
+    int64_t longest = 0;
+
+    for (int i = 0; i < team->count; i++)
+        if (team->arena->member[i].turn_ns > longest)
+            longest = team->arena->member[i].turn_ns;
+    return longest;
+}
+
 bool bench_team_settled(const struct bench_team *team, int64_t *ret_ns)
 {
     int64_t latest = 0;

@@ -36,6 +36,7 @@ struct bench_member {
     int64_t begun_ns, added_ns; /* order to go; the last add acknowledged */
     int64_t cpu_ns;             /* from the order to go to that to stop */
     int64_t add_cpu_ns;         /* from the order to go to `added_ns` */
+    int64_t turn_ns; /* the longest turn of its loop between these two */
     int64_t rss_kib;
     char error[200];
 };
@@ -90,6 +91,8 @@ struct bench_role {
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
     int64_t batch;     /* jobs in a turn of the loop */
+    int64_t in_flight; /* how many may be unanswered; 0: 32 batches, 1,024 at
+                          least */
     int64_t id_base;   /* the number of the first id */
     bool makes_ids;    /* weir does */
     bool has_groups;   /* as those of bounded topics */
@@ -153,6 +156,9 @@ int bench_team_state(const struct bench_team *team, int who);
 int64_t bench_team_handled(const struct bench_team *team);
 int64_t bench_team_fresh(const struct bench_team *team);
 int64_t bench_team_cpu_ns(const struct bench_team *team);
+
+/* The longest turn of anybody's loop. */
+int64_t bench_team_turn_ns(const struct bench_team *team);
 
 /* True when every live member has settled whatever it handled; then
  * `*ret_ns` is the moment at which the last of them had. */

@@ -79,7 +79,8 @@ def throughput_gives_rates_costs_and_a_share_of_the_floor(place):
     nothing_lost(row)
     for name in ("enqueue_per_s", "drain_per_s", "end_to_end_per_s",
                  "elapsed_ms", "server_us_per_job", "client_us_per_job",
-                 "floor_share", "floor_ratio"):
+                 "floor_share", "floor_ratio", "worker_rss_mb",
+                 "producer_rss_mb", "turn_ms"):
         expect_true(row[name] > 0, name)
     expect(("delay", 2, 2000, 64, 33, "caller", "unix", "none"),
            tuple(row[name] for name in (
@@ -309,14 +310,19 @@ def scattered_jobs_are_added_become_due_and_are_overdue(place):
 def scale_grows_one_thing_at_a_time(place):
     found = rows(place, "scale", "--jobs", "500", "--backlog", "1000",
                  "--topics", "100")
-    expect(["backlog 1000", "topics 1", "topics 100", "workers 1", "workers 2", "workers 4", "workers 8",
+    expect(["backlog 1000", "tables grown, backlog 1000", "topics 1",
+            "topics 100", "busy topics 1", "busy topics 4", "busy topics 16",
+            "busy topics 64",
+            "workers 1", "workers 2", "workers 4", "workers 8",
             "body bytes 16", "body bytes 100", "body bytes 1024",
             "body bytes 8192", "body bytes 65536"],
            [row["label"] for row in found])
-    expect_true(found[0]["server_bytes_per_job"] > 0, "a backlog takes memory")
+    for row in found[:2]:
+        expect_true(row["server_bytes_per_job"] > 0, "a backlog takes memory")
     for row in found:
-        if row["lost"] is not None:
-            nothing_lost(row)
+        nothing_lost(row)
+        for name in "worker_rss_mb", "producer_rss_mb", "turn_ms":
+            expect_true(row[name] > 0, "%s of %s" % (name, row["label"]))
 
 
 @test
