@@ -20,8 +20,10 @@ struct weir__script {
 
 /* weir__script_<name>, one for each file. */
 extern const struct weir__script weir__script_delay_add;
+extern const struct weir__script weir__script_delay_add_one;
 extern const struct weir__script weir__script_delay_claim;
 extern const struct weir__script weir__script_delay_settle;
+extern const struct weir__script weir__script_delay_settle_one;
 extern const struct weir__script weir__script_delay_renew;
 extern const struct weir__script weir__script_delay_slot;
 extern const struct weir__script weir__script_delay_stats;

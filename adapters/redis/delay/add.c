@@ -20,7 +20,8 @@ enum {
     SCATTERED_COST = 4, /* of a slot that is a node of its own */
     SPARES = 8,         /* lists of jobs kept for the next ones */
     CALL_PACKS = 250,   /* keeps the list of keys short */
-    CALLS_AHEAD = 2     /* on their way while less than a full call waits */
+    CALLS_AHEAD = 2,    /* on their way while less than a full call waits */
+    LONE_BYTES = 4096   /* of a pack that comes with its call: Lua hashes it */
 };
 
 struct add_call {
@@ -216,14 +217,13 @@ static void finish(struct add_call *call, int code)
 
 /* --- sending ------------------------------------------------------------ */
 
-static void write_call(struct weir__buf *buf, const struct add_call *call)
+/* What both scripts are told first. */
+static void write_head(struct weir__buf *buf, const struct add_call *call,
+                       const struct weir__script *script, size_t args)
 {
     const struct weir__delay_topic *topic = call->adds->topic;
-    const struct weir__items *items = &call->adds->items;
-    struct weir__buf *when = &topic->shared->scratch[0];
 
-    weir__resp_eval(buf, &weir__script_delay_add, 5 + call->planned_count,
-                    4 + 3 * call->planned_count);
+    weir__resp_eval(buf, script, 5 + call->planned_count, 4 + args);
     weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
     for (size_t i = 0; i < call->planned_count; i++)
         weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
@@ -231,18 +231,52 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
     weir__resp_str(buf, "delay");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
                           call->number);
+}
+
+static void write_when(struct weir__buf *buf, const struct add_call *call,
+                       const struct weir__planned_pack *planned)
+{
+    const struct weir__items *items = &call->adds->items;
+    struct weir__buf *when = &call->adds->topic->shared->scratch[0];
+    uint64_t group = items->list[planned->first].group;
+
+    weir__buf_reset(when);
+    weir__planned_pack_when(when, items, planned,
+                            (group & WEIR__GROUP_ABSOLUTE) != 0);
+    weir__resp_bytes(buf, weir__buf_slice(when));
+    buf->failed = buf->failed || when->failed;
+}
+
+static void write_call(struct weir__buf *buf, const struct add_call *call)
+{
+    write_head(buf, call, &weir__script_delay_add, 3 * call->planned_count);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
-        uint64_t group = items->list[planned->first].group;
 
-        weir__buf_reset(when);
-        weir__planned_pack_when(when, items, planned,
-                                (group & WEIR__GROUP_ABSOLUTE) != 0);
         weir__resp_int(buf, (int64_t)planned->count);
         weir__resp_int(buf, (int64_t)planned->size.header_len);
-        weir__resp_bytes(buf, weir__buf_slice(when));
-        buf->failed = buf->failed || when->failed;
+        write_when(buf, call, planned);
     }
+}
+
+/* One job, whose pack comes as an argument of a script for just that. */
+static bool is_lone(const struct add_call *call)
+{
+    return call->planned_count == 1 && call->planned_packs[0].count == 1 &&
+           call->planned_packs[0].size.len <= LONE_BYTES;
+}
+
+static void write_lone_call(struct weir__buf *buf, const struct add_call *call)
+{
+    const struct weir__items *items = &call->adds->items;
+    const struct weir__planned_pack *planned = &call->planned_packs[0];
+
+    write_head(buf, call, &weir__script_delay_add_one, 3);
+    write_when(buf, call, planned);
+    weir__resp_bytes(buf, weir__item_id(items, &items->list[planned->first]));
+    weir__resp_begin(buf, planned->size.len);
+    weir__planned_pack_write(buf, items, planned);
+    weir__resp_end(buf);
 }
 
 enum { FLAGS = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY };
@@ -254,6 +288,12 @@ static void send_call(struct add_call *call, unsigned flags)
     struct weir__delay_topic *topic = call->adds->topic;
     struct weir__buf bytes = {0};
 
+    if (is_lone(call)) {
+        write_lone_call(&bytes, call);
+        weir__place_send(topic->base.place, &bytes, &weir__script_delay_add_one,
+                         flags, &call->request);
+        return;
+    }
     for (size_t i = 0; i < call->planned_count; i++) {
         (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
                                        &call->adds->items,

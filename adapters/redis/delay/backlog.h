@@ -23,9 +23,10 @@ struct weir__settle_out {
     size_t pack_at, pack_len; /* in the copy of what stages it */
 };
 
-/* One call of the settle script. */
+/* One call of a settle script. */
 struct weir__settle {
     struct weir__request request; /* first */
+    const struct weir__script *script;
     struct weir__delay_topic *topic;
     struct weir__settle *next; /* in the backlog */
     size_t verdicts;

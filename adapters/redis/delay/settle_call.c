@@ -5,6 +5,7 @@
 
 #include "adapters/redis/store/outbox.h"
 #include "core/assert.h"
+#include "core/text.h"
 
 enum {
     FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
@@ -372,8 +373,44 @@ static void write_keys(struct weir__buf *buf,
         weir__prefix_key(buf, prefix, "relay");
 }
 
-void weir__settle_call_write(struct weir__buf *buf,
-                             const struct weir__settle_call *call)
+/* One run that is done, of a node that is its slot: the server has a script for
+ * just that. */
+static bool is_lone(const struct weir__settle_call *call)
+{
+    const struct weir__claimed_node *node = call->first;
+    const struct weir__delay_lease *done =
+        call->is_last ? call->topic->done : NULL;
+
+    return call->nodes == 1 && call->back_nodes == 0 && node->size == 1 &&
+           node->verdicts == 1 && node->endings == 0 &&
+           pack_of(node)->pack.count > 0 && /* else nothing is known of it */
+           (done == NULL || (done == node->lease && done->next_done == NULL));
+}
+
+static void write_lone(struct weir__buf *buf,
+                       const struct weir__settle_call *call)
+{
+    const struct weir__prefix *prefix = &call->topic->base.prefix;
+    const struct weir__claimed_node *node = call->first;
+    const struct weir__fetched *fetched = pack_of(node);
+    struct weir_slice id = {0};
+
+    if (fetched->batch->ids != NULL)
+        id = fetched->batch->ids[node->lo];
+    weir__resp_eval(buf, &weir__script_delay_settle_one, 5, 6);
+    weir__prefix_keys(buf, prefix, "run lease ids meta");
+    weir__prefix_pack(buf, prefix, node->name);
+    weir__resp_bytes(buf, weir__slice_of(node->name, sizeof(node->name)));
+    weir__resp_int(buf, (int64_t)node->lease->base.token);
+    weir__resp_int(buf, (int64_t)node->lo);
+    weir__resp_bytes(buf, id);
+    weir__resp_int(buf, (int64_t)fetched->pack.count);
+    weir__resp_int(buf, call->is_last && call->topic->done != NULL);
+}
+
+/* Any call. */
+static void write_full(struct weir__buf *buf,
+                       const struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
     struct weir__buf *lists = topic->shared->scratch;
@@ -393,6 +430,18 @@ void weir__settle_call_write(struct weir__buf *buf,
     }
     weir__resp_int(buf, topic->max_dead);
     weir__resp_str(buf, "0");
+}
+
+const struct weir__script *
+weir__settle_call_write(struct weir__buf *buf,
+                        const struct weir__settle_call *call)
+{
+    if (is_lone(call)) {
+        write_lone(buf, call);
+        return &weir__script_delay_settle_one;
+    }
+    write_full(buf, call);
+    return &weir__script_delay_settle;
 }
 
 void weir__settle_call_leave_out(struct weir__buf *buf)

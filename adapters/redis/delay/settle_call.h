@@ -60,9 +60,11 @@ bool weir__settle_call_plan(struct weir__settle_call *call);
 /* It will not be sent, planned or not: its leases run out. */
 void weir__settle_call_forgo(const struct weir__settle_call *call);
 
-/* Write the call: all or nothing, where one of its new packs is not there. */
-void weir__settle_call_write(struct weir__buf *buf,
-                             const struct weir__settle_call *call);
+/* Write the call: all or nothing, where one of its new packs is not there.
+ * Returns the script that it calls. */
+const struct weir__script *
+weir__settle_call_write(struct weir__buf *buf,
+                        const struct weir__settle_call *call);
 
 /* Have a call that was written settle the others in that case. */
 void weir__settle_call_leave_out(struct weir__buf *buf);

@@ -50,7 +50,7 @@ static void send_copy(struct weir__settle *settle, size_t index,
     weir__buf_append(&bytes, copy->ptr, copy->len);
     bytes.failed = bytes.failed || copy->failed;
     weir__place_send(settle->topic->base.place, &bytes,
-                     request == NULL ? NULL : &weir__script_delay_settle,
+                     request == NULL ? NULL : settle->script,
                      WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
 }
 
@@ -61,8 +61,7 @@ void weir__settle_send(struct weir__settle *settle)
     settle->topic->settles_out++;
     if (settle->packs == 0) {
         weir__place_send(settle->topic->base.place, &settle->copies[0],
-                         &weir__script_delay_settle,
-                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
+                         settle->script, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY,
                          &settle->request);
         return;
     }
@@ -319,7 +318,8 @@ static bool write_copies(struct weir__settle *settle,
     (void)weir__topic_register(&call->topic->base);
     for (size_t i = 0; i < settle->packs; i++)
         write_stage(settle, call, i);
-    weir__settle_call_write(&settle->copies[settle->packs], call);
+    settle->script =
+        weir__settle_call_write(&settle->copies[settle->packs], call);
     for (size_t i = 0; i <= settle->packs; i++)
         failed = failed || settle->copies[i].failed;
     return !failed;

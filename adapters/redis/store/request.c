@@ -134,7 +134,8 @@ static bool was_lost(const struct weir__script *script,
 static bool is_refused(const struct weir__script *script,
                        const struct redisReply *reply, size_t elements)
 {
-    bool is_add = script == &weir__script_delay_add;
+    bool is_add = script == &weir__script_delay_add ||
+                  script == &weir__script_delay_add_one;
     int64_t number;
 
     if (!is_add && script != &weir__script_bounded_add)

@@ -18,9 +18,10 @@ from server import Client, Refused, Server
 from tap import Tap
 
 # Those of delay topics; all of them have to be called.
-DELAY = set("""delay/add delay/claim delay/forget delay/purge delay/recall
-    delay/renew delay/requeue delay/settle delay/slot delay/start
-    delay/stats store/lateness store/pause store/set""".split())
+DELAY = set("""delay/add delay/add_one delay/claim delay/forget delay/purge
+    delay/recall delay/renew delay/requeue delay/settle delay/settle_one
+    delay/slot delay/start delay/stats store/lateness store/pause
+    store/set""".split())
 CALLS_EACH = 5  # different calls of each script that are looked at
 
 # Before a script's text: its command number %d fails.
@@ -262,6 +263,6 @@ def what_a_server_refuses_in_a_script_leaves_no_half_state(place):
     expect(set(), DELAY - set(examiner.seen), "scripts never called")
     expect(0, sum(examiner.doubled.values()), "jobs were twice")
     expect(set(), {name for name, count in examiner.missing.items() if count} -
-           {"delay/add", "delay/claim", "delay/settle",
+           {"delay/add", "delay/add_one", "delay/claim", "delay/settle",
             "delay/slot"}, "jobs were nowhere")
     expect_true(min(examiner.refusals.values()) > 10, "calls were refused")

@@ -157,6 +157,7 @@ struct add_call {
     const char *kind;
     unsigned call_slot;
     long long number; /* calls of a call slot are numbered upwards, from 1 */
+    bool is_lone;     /* one job, whose pack comes with the call */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };

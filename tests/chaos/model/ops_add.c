@@ -38,13 +38,42 @@ static struct pack *new_pack(struct run *run)
     return pack;
 }
 
+static void write_when(struct caller *caller, const struct pack *pack)
+{
+    struct weir__buf when = {0};
+
+    run_when(pack, &when);
+    call_bytes(caller, &when);
+    weir__buf_fini(&when);
+}
+
+static void write_packs(struct caller *caller, const struct add_call *call)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        call_int(caller, call->packs[i]->count);
+        call_int(caller, call->packs[i]->header_len);
+        write_when(caller, call->packs[i]);
+    }
+}
+
+static void write_lone(struct run *run, struct pack *pack)
+{
+    char id[24] = "";
+
+    write_when(&run->caller, pack);
+    if (pack->has_ids)
+        id_text(pack->jobs[0].id, id);
+    call_str(&run->caller, id);
+    run_bring(run, pack);
+}
+
 static void send_add(struct run *run, const struct add_call *call)
 {
     struct caller *caller = &run->caller;
-    struct weir__buf when = {0};
     char call_slot[16];
 
-    call_script(caller, SCRIPT_ADD, 5 + call->count, 4 + 3 * call->count);
+    call_script(caller, call->is_lone ? SCRIPT_ADD_ONE : SCRIPT_ADD,
+                5 + call->count, 4 + 3 * call->count);
     call_keys(caller, "wait ids meta idle seen");
     for (size_t i = 0; i < call->count; i++)
         call_pack_key(caller, call->packs[i]->number);
@@ -53,14 +82,11 @@ static void send_add(struct run *run, const struct add_call *call)
     (void)snprintf(call_slot, sizeof(call_slot), "s%u", call->call_slot);
     call_str(caller, call_slot);
     call_int(caller, call->number);
-    for (size_t i = 0; i < call->count; i++) {
-        call_int(caller, call->packs[i]->count);
-        call_int(caller, call->packs[i]->header_len);
-        run_when(call->packs[i], &when);
-        call_bytes(caller, &when);
-    }
+    if (call->is_lone)
+        write_lone(run, call->packs[0]);
+    else
+        write_packs(caller, call);
     call_queue(caller);
-    weir__buf_fini(&when);
     model_add(&run->model, call, &run->wanted);
     run_check(run);
     run_check_woken(run);
@@ -85,10 +111,13 @@ void op_add(struct run *run)
     static const size_t counts[] = {1, 1, 1, 2, 3, 8};
     struct add_call call = {.kind = "delay", .count = PICK(run, counts)};
 
-    for (size_t i = 0; i < call.count; i++) {
+    for (size_t i = 0; i < call.count; i++)
         call.packs[i] = new_pack(run);
+    call.is_lone = call.count == 1 && call.packs[0]->count == 1 &&
+                   (call.packs[0]->form == 'r' || call.packs[0]->form == 'a') &&
+                   chance(run, 60);
+    for (size_t i = 0; i < call.count && !call.is_lone; i++)
         run_stage(run, call.packs[i]);
-    }
     run_add(run, &call);
 }
 
@@ -98,7 +127,7 @@ void op_add_again(struct run *run)
     struct add_call *call = chance(run, 20)
                                 ? &run->late_add
                                 : &run->adds[pick(run, ADD_CALL_SLOTS)];
-    bool is_staged = chance(run, 70);
+    bool is_staged = !call->is_lone && chance(run, 70);
 
     for (size_t i = 0; i < call->count && is_staged; i++)
         run_stage(run, call->packs[i]);

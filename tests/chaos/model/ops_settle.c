@@ -180,7 +180,38 @@ static void count_refused(struct run *run)
         run->refused_seen += text[i] == ' ';
 }
 
-void run_settle(struct run *run, struct settle_call *call)
+/* One run that is done, whose node is that slot. */
+static bool is_lone(const struct settle_call *call)
+{
+    return call->entries == 1 &&
+           call->entry[0].node.lo == call->entry[0].node.hi &&
+           call->moves + call->outs + call->ends + call->backs == 0 &&
+           (call->closed == 0 ||
+            (call->closed == 1 && call->close[0] == call->entry[0].token));
+}
+
+static void write_lone(struct run *run, const struct settle_call *call)
+{
+    const struct entry *entry = &call->entry[0];
+    const struct pack *pack = run->model.packs[entry->node.pack - 1];
+    struct caller *caller = &run->caller;
+    char name[SEQ_LEN + 5], id[24] = "";
+
+    node_text(entry->node, name);
+    if (pack->has_ids)
+        id_text(job_id(&pack->jobs[entry->node.lo]), id);
+    call_script(caller, SCRIPT_SETTLE_ONE, 5, 6);
+    call_keys(caller, "run lease ids meta");
+    call_pack_key(caller, entry->node.pack);
+    call_str(caller, name);
+    call_int(caller, (int64_t)entry->token);
+    call_int(caller, entry->node.lo);
+    call_str(caller, id);
+    call_int(caller, pack->count);
+    call_int(caller, (int64_t)call->closed);
+}
+
+static void write_full(struct run *run, const struct settle_call *call)
 {
     struct caller *caller = &run->caller;
     struct pack_keys keys = {.count = 0};
@@ -200,7 +231,15 @@ void run_settle(struct run *run, struct settle_call *call)
         weir__buf_fini(&lists[i]);
     }
     call_int(caller, call->most_dead);
-    call_queue(caller);
+}
+
+void run_settle(struct run *run, struct settle_call *call)
+{
+    if (is_lone(call) && chance(run, 60))
+        write_lone(run, call);
+    else
+        write_full(run, call);
+    call_queue(&run->caller);
     model_settle(&run->model, call, &run->wanted);
     count_refused(run);
     run_check(run);

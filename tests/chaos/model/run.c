@@ -268,6 +268,17 @@ void run_stage(struct run *run, struct pack *pack)
     run_stage_in(run, 't', pack);
 }
 
+void run_bring(struct run *run, struct pack *pack)
+{
+    struct weir__buf bytes = {0};
+
+    write_pack(pack, &bytes, &pack->header_len);
+    call_bytes(&run->caller, &bytes);
+    weir__buf_fini(&bytes);
+    if (!pack->is_in_use)
+        pack->is_staged = true;
+}
+
 void run_hold(struct run *run, struct node node, uint64_t token)
 {
     enum { MOST = 2500, LESS = 1500 };

@@ -73,6 +73,8 @@ void run_pass(struct run *run, int64_t us);
 
 /* A new pack's bytes go to the server, unless it is in use there. */
 void run_stage(struct run *run, struct pack *pack);
+/* As an argument of the call. */
+void run_bring(struct run *run, struct pack *pack);
 void run_stage_out(struct run *run, struct pack *pack);
 void run_stage_in(struct run *run, char topic, struct pack *pack);
 

@@ -14,8 +14,10 @@
 
 static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_ADD] = &weir__script_delay_add,
+    [SCRIPT_ADD_ONE] = &weir__script_delay_add_one,
     [SCRIPT_CLAIM] = &weir__script_delay_claim,
     [SCRIPT_SETTLE] = &weir__script_delay_settle,
+    [SCRIPT_SETTLE_ONE] = &weir__script_delay_settle_one,
     [SCRIPT_RENEW] = &weir__script_delay_renew,
     [SCRIPT_SLOT] = &weir__script_delay_slot,
     [SCRIPT_STATS] = &weir__script_delay_stats,

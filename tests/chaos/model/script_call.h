@@ -22,8 +22,10 @@ struct redisReply;
 
 enum script {
     SCRIPT_ADD,
+    SCRIPT_ADD_ONE,
     SCRIPT_CLAIM,
     SCRIPT_SETTLE,
+    SCRIPT_SETTLE_ONE,
     SCRIPT_RENEW,
     SCRIPT_SLOT,
     SCRIPT_STATS,

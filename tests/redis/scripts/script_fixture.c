@@ -248,6 +248,29 @@ const char *script_add(char letter, const char *ids, const char *when)
     return script_add_staged(letter, when, strlen(when));
 }
 
+const char *script_add_one(char letter, const char *id, const char *when)
+{
+    struct weir__buf buf = {0};
+    const char *answer;
+    char number[24];
+    size_t count;
+
+    (void)build(&buf, id[0] == '\0' ? "1" : id, &count);
+    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    script_begin(&weir__script_delay_add_one, "wait ids meta idle seen");
+    script_pack_key(letter);
+    script_arg("t");
+    script_arg("delay");
+    script_arg("call_slot");
+    script_arg(number);
+    script_arg(when);
+    script_arg(id);
+    script_arg_bytes(buf.ptr, buf.len);
+    answer = script_call();
+    weir__buf_fini(&buf);
+    return answer;
+}
+
 /* --- claims ------------------------------------------------------------- */
 
 char script_token[24];
@@ -461,6 +484,26 @@ const char *script_settle_all(const char *node)
     script_settle_node(node, NULL, 0);
     script_settle_close();
     return script_settle(node[0], 0, "10");
+}
+
+const char *script_settle_one(const char *node, const char *id,
+                              const char *slots)
+{
+    char name[17] = {0}, slot[8];
+
+    memset(name, node[0], 12);
+    memcpy(name + 12, node + 1, 4);
+    (void)snprintf(slot, sizeof(slot), "%d",
+                   (node[1] - '0') * 16 + node[2] - '0');
+    script_begin(&weir__script_delay_settle_one, "run lease ids meta");
+    script_pack_key(node[0]);
+    script_arg(name);
+    script_arg(script_token);
+    script_arg(slot);
+    script_arg(id);
+    script_arg(slots);
+    script_arg("1");
+    return script_call();
 }
 
 const char *script_slot(const char *op, const char *id, const char *place,

@@ -43,6 +43,8 @@ void script_stage_block(char letter, size_t count, struct weir_slice block);
 extern long long script_number; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
+/* A job that comes alone; id "": weir made it. */
+const char *script_add_one(char letter, const char *id, const char *when);
 /* As script_add_staged, by an outbox. */
 const char *script_send_on(char letter);
 
@@ -75,6 +77,9 @@ void script_settle_follow(size_t key, const char *slots, size_t count,
 const char *script_settle_packs(char letter, const char *moved,
                                 const char *most_dead);
 const char *script_settle_all(const char *node);
+/* A run of one slot is done alone, and its claim ends if nothing is left. */
+const char *script_settle_one(const char *node, const char *id,
+                              const char *slots);
 
 /* The state that the slot script answers; `number`: the slot, or "". */
 const char *script_slot(const char *op, const char *id, const char *place,
