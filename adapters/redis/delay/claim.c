@@ -278,9 +278,9 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 6, 7);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 7, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "wait run lease ids meta idle");
+                      "wait run lease ids meta idle held");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));

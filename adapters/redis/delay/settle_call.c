@@ -8,8 +8,8 @@
 #include "core/text.h"
 
 enum {
-    FIRST_PACK_KEY = 9, /* behind the eight keys of the topic */
-    KINDS = 16,         /* of endings: those below */
+    FIRST_PACK_KEY = 10, /* behind the nine keys of the topic */
+    KINDS = 16,          /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
     KIND_FOLLOW = 2, /* to 5: with made ids, at times of the server */
@@ -360,7 +360,8 @@ static void write_keys(struct weir__buf *buf,
                     FIRST_PACK_KEY - 1 + call->packs + call->planned_count +
                         has_relay,
                     ARGS);
-    weir__prefix_keys(buf, prefix, "run lease ids meta wait dead rec idle");
+    weir__prefix_keys(buf, prefix,
+                      "run lease ids meta wait dead rec idle held");
     for (const struct weir__claimed_node *node = call->first; node != call->end;
          node = node->next)
         if (slots_of(node) > 0 && pack_of(node)->key == key) { /* its first */
@@ -397,8 +398,8 @@ static void write_lone(struct weir__buf *buf,
 
     if (fetched->batch->ids != NULL)
         id = fetched->batch->ids[node->lo];
-    weir__resp_eval(buf, &weir__script_delay_settle_one, 5, 6);
-    weir__prefix_keys(buf, prefix, "run lease ids meta");
+    weir__resp_eval(buf, &weir__script_delay_settle_one, 6, 6);
+    weir__prefix_keys(buf, prefix, "run lease ids meta held");
     weir__prefix_pack(buf, prefix, node->name);
     weir__resp_bytes(buf, weir__slice_of(node->name, sizeof(node->name)));
     weir__resp_int(buf, (int64_t)node->lease->base.token);

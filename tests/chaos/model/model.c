@@ -36,6 +36,8 @@ void model_fini(struct model *model)
     free(model->packs);
     free(model->live);
     free(model->dead);
+    for (size_t i = 0; i < model->lease_count; i++)
+        text_free(&model->leases[i].held);
     free(model->leases);
     for (size_t i = 0; i < ADD_CALL_SLOTS; i++)
         text_free(&model->call_slots[i].refusals);
@@ -287,8 +289,10 @@ void model_lease_end(struct model *model, uint64_t token)
 {
     struct lease *lease = model_lease(model, token);
 
-    if (lease != NULL)
-        *lease = model->leases[--model->lease_count];
+    if (lease == NULL)
+        return;
+    text_free(&lease->held);
+    *lease = model->leases[--model->lease_count];
 }
 
 static bool is_under(const struct job *job, int64_t token)
@@ -320,7 +324,8 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
             struct job *job = &nodes[i]->pack->jobs[slot];
 
             job->state = WAITS;
-            job->due_ms = model_now_ms(model);
+            if (job->due_ms > model_now_ms(model)) /* the clock went back */
+                job->due_ms = model_now_ms(model);
             if (is_crash)
                 suspect(model, job);
             job->is_started = false;

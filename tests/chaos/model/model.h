@@ -51,7 +51,7 @@ struct job {
     int64_t ms;       /* when it is due, as the call said it */
     enum state state; /* what follows is for those not GONE */
     unsigned lo, hi;  /* the node it lies in */
-    int64_t due_ms;   /* WAITS */
+    int64_t due_ms;   /* its own, also while it runs */
     uint64_t token;   /* RUNS */
     unsigned ended;   /* leases that count */
     bool is_started;  /* RUNS: its start was noted */
@@ -79,6 +79,7 @@ struct dead {
 struct lease {
     uint64_t token;
     int64_t deadline_ms;
+    struct text held; /* "NODE@DUE " for each node of its claim */
 };
 
 struct worker {

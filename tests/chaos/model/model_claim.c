@@ -164,6 +164,7 @@ struct taking {
     uint64_t jobs;
     struct node *nodes; /* taken */
     struct text text;   /* their names and scores */
+    struct text held;   /* their names and due times */
     size_t count;
 };
 
@@ -182,6 +183,7 @@ static void take_node(struct taking *taking, const struct job *first)
     text_str(&taking->text, name);
     text_str(&taking->text, " ");
     text_int(&taking->text, first->due_ms * 256 + 2 * first->ended);
+    text_format(&taking->held, "%s@%lld ", name, (long long)first->due_ms);
     taking->nodes[taking->count++] = node;
 }
 
@@ -227,7 +229,7 @@ static bool take_next(struct taking *taking, struct job *first, unsigned room)
     return true;
 }
 
-static void run_under(struct model *model, const struct taking *taking,
+static void run_under(struct model *model, struct taking *taking,
                       int64_t deadline_ms)
 {
     uint64_t token = (uint64_t)model->count.claimed + taking->jobs;
@@ -241,7 +243,9 @@ static void run_under(struct model *model, const struct taking *taking,
     model->count.claimed = (long long)token;
     model->leases = list_room(model->leases, model->lease_count,
                               &model->lease_cap, sizeof(struct lease));
-    model->leases[model->lease_count++] = (struct lease){token, deadline_ms};
+    model->leases[model->lease_count++] =
+        (struct lease){token, deadline_ms, taking->held};
+    taking->held = (struct text){0}; /* the lease has it */
 }
 
 /* When a job is due. */

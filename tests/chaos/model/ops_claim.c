@@ -18,8 +18,8 @@ void run_claim(struct run *run, const struct claim_call *call)
     uint64_t token;
     size_t count;
 
-    call_script(caller, SCRIPT_CLAIM, 6, 7);
-    call_keys(caller, "wait run lease ids meta idle");
+    call_script(caller, SCRIPT_CLAIM, 7, 7);
+    call_keys(caller, "wait run lease ids meta idle held");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
     call_int(caller, call->most_nodes);

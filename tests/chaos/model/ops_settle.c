@@ -7,7 +7,7 @@
 
 /* Settling: verdicts on nodes that are held, and on some that are lost. */
 
-enum { FIRST_PACK_KEY = 9 }; /* behind the topic's keys */
+enum { FIRST_PACK_KEY = 10 }; /* behind the topic's keys */
 
 /* --- writing ------------------------------------------------------------ */
 
@@ -159,9 +159,9 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
                        const struct pack_keys *keys)
 {
     call_script(caller, SCRIPT_SETTLE,
-                8 + keys->count + call->moves + call->outs + (call->outs > 0),
+                9 + keys->count + call->moves + call->outs + (call->outs > 0),
                 7);
-    call_keys(caller, "run lease ids meta wait dead rec idle");
+    call_keys(caller, "run lease ids meta wait dead rec idle held");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
     for (size_t i = 0; i < call->moves; i++)
@@ -200,8 +200,8 @@ static void write_lone(struct run *run, const struct settle_call *call)
     node_text(entry->node, name);
     if (pack->has_ids)
         id_text(job_id(&pack->jobs[entry->node.lo]), id);
-    call_script(caller, SCRIPT_SETTLE_ONE, 5, 6);
-    call_keys(caller, "run lease ids meta");
+    call_script(caller, SCRIPT_SETTLE_ONE, 6, 6);
+    call_keys(caller, "run lease ids meta held");
     call_pack_key(caller, entry->node.pack);
     call_str(caller, name);
     call_int(caller, (int64_t)entry->token);

@@ -70,6 +70,17 @@ static void compare(struct run *run, const char *what, struct lines *wanted,
     text_free(&two);
 }
 
+static void add_pairs(struct lines *lines, const redisReply *reply,
+                      bool skips_zero)
+{
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        const char *value = reply->element[i + 1]->str;
+
+        if (!skips_zero || strcmp(value, "0") != 0)
+            add_line(lines, reply->element[i]->str, value);
+    }
+}
+
 /* Fields and values of a hash, or members and scores of a sorted set. Counters
  * that are zero are as good as none. */
 static void read_lines(struct run *run, const char *key, bool is_hash,
@@ -86,12 +97,7 @@ static void read_lines(struct run *run, const char *key, bool is_hash,
     }
     call_queue(&run->caller);
     reply = call_reply(&run->caller);
-    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
-        const char *value = reply->element[i + 1]->str;
-
-        if (!skips_zero || strcmp(value, "0") != 0)
-            add_line(ret_lines, reply->element[i]->str, value);
-    }
+    add_pairs(ret_lines, reply, skips_zero);
     freeReplyObject(reply);
 }
 
@@ -167,6 +173,42 @@ static void check_leases(struct run *run)
         if (model->live[i]->state == RUNS &&
             model_lease(model, model->live[i]->token) == NULL)
             run_differs(run, "a running job", "a lease", "none");
+}
+
+/* Token, "NODE@DUE NODE@DUE ", token, ... */
+static const char held_script[] =
+    "local out, all = {}, redis.call('HGETALL', KEYS[1]) "
+    "for i = 1, #all, 2 do "
+    "  local text, flat = '', cmsgpack.unpack(all[i + 1]) "
+    "  for j = 1, #flat, 2 do "
+    "    text = text .. string.format('%s@%.0f ', flat[j], flat[j + 1]) "
+    "  end "
+    "  out[i], out[i + 1] = all[i], text "
+    "end "
+    "return out";
+
+/* Each lease has what its claim took, and nothing else is held. */
+static void check_held(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines wanted = {0}, got = {0};
+    redisReply *reply;
+    char token[24];
+
+    for (size_t i = 0; i < model->lease_count; i++) {
+        (void)snprintf(token, sizeof(token), "%llu",
+                       (unsigned long long)model->leases[i].token);
+        add_line(&wanted, token, text_of(&model->leases[i].held));
+    }
+    call_command(&run->caller, "EVAL", 3);
+    call_str(&run->caller, held_script);
+    call_int(&run->caller, 1);
+    call_keys(&run->caller, "held");
+    call_queue(&run->caller);
+    reply = call_reply(&run->caller);
+    add_pairs(&got, reply, false);
+    freeReplyObject(reply);
+    compare(run, "what claims hold", &wanted, &got);
 }
 
 static void check_idle(struct run *run)
@@ -388,6 +430,7 @@ void walk_tables(struct run *run)
     check_index(run);
     check_dead(run);
     check_leases(run);
+    check_held(run);
     check_idle(run);
     check_started(run);
     check_meta(run);

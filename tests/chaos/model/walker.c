@@ -250,7 +250,8 @@ static void check_keys(struct run *run)
     static const char known[] =
         " weir:{t}:wait weir:{t}:run weir:{t}:lease weir:{t}:ids weir:{t}:meta "
         "weir:{t}:dead weir:{t}:rec weir:{t}:idle weir:{t}:late "
-        "weir:{t}:started weir:{t}:seen weir:{t}:options weir:{t}:relay clock ";
+        "weir:{t}:started weir:{t}:seen weir:{t}:options weir:{t}:relay "
+        "weir:{t}:held clock ";
     redisReply *keys = read_keys(run, "*");
 
     for (size_t i = 0; i < keys->elements; i++) {

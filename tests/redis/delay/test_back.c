@@ -112,6 +112,26 @@ TEST(what_goes_back_keeps_its_due_time)
     world_close();
 }
 
+TEST(what_a_dead_worker_held_keeps_its_due_time)
+{
+    struct host *host, *other;
+    int64_t due_ms;
+
+    host = host_open("w");
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(1, host_claim(host, 1, LEASE_LONG_MS));
+    due_ms = host->runs->due_ms;
+    EXPECT_INT(0, redis_int(proc, "EVAL %s 1 weir:{t}:lease",
+                            "return redis.call('ZADD', KEYS[1], 1, "
+                            "redis.call('ZRANGE', KEYS[1], 0, 0)[1])"));
+    other = host_open("other");
+    AWAIT(host_claim(other, 1, LEASE_LONG_MS) == 1);
+    EXPECT_INT(due_ms, other->runs->due_ms);
+    EXPECT_TRUE(other->runs->late_us > 0);
+    world_close();
+}
+
 /* The next handler holds the loop. */
 TEST(the_keeper_renews_what_waits_for_room)
 {

@@ -8,7 +8,7 @@
 #include "adapters/redis/pack.h"
 #include "core/text.h"
 
-enum { ARGS_MAX = 64 };
+enum { ARGS_MAX = 64, FIRST_PACK_KEY = 10 /* of a settle call */ };
 
 struct redis_proc *script_proc;
 static redisContext *server;
@@ -281,7 +281,8 @@ const char *script_claim(const char *room, const char *lease_ms)
     static char nodes[2048];
     size_t len = 0;
 
-    script_begin(&weir__script_delay_claim, "wait run lease ids meta idle");
+    script_begin(&weir__script_delay_claim,
+                 "wait run lease ids meta idle held");
     script_arg(room);
     script_arg(lease_ms);
     script_arg("1000");
@@ -329,7 +330,7 @@ void script_settle_node(const char *node, const void *slots, size_t slot_count)
 
     memset(name, node[0], 12);
     memcpy(name + 12, node + 1, 4);
-    weir__pack_uint(&nodes_arg, 9);
+    weir__pack_uint(&nodes_arg, FIRST_PACK_KEY);
     weir__pack_str(&nodes_arg, name, 16);
     weir__pack_uint(&nodes_arg, strtoull(script_token, NULL, 10));
     weir__pack_uint(&nodes_arg, strtoul(script_header, NULL, 10));
@@ -376,7 +377,7 @@ const char *script_settle_packs(char letter, const char *moved,
     weir__buf_append(&moves, moves_arg.ptr, moves_arg.len);
     lists[2] = list_slice(&moves);
     script_begin(&weir__script_delay_settle,
-                 "run lease ids meta wait dead rec idle");
+                 "run lease ids meta wait dead rec idle held");
     script_pack_key(letter);
     for (size_t i = 0; moved[i] != '\0'; i++)
         script_pack_key(moved[i]);
@@ -428,7 +429,7 @@ void script_settle_close(void)
 static void add_pack(size_t key, unsigned form, const char *slots, size_t count,
                      size_t header_len)
 {
-    weir__pack_uint(&moves_arg, 10 + key);
+    weir__pack_uint(&moves_arg, FIRST_PACK_KEY + 1 + key);
     weir__pack_uint(&moves_arg, count);
     weir__pack_uint(&moves_arg, header_len);
     weir__pack_str(&moves_arg, "r0", 2);
@@ -495,7 +496,7 @@ const char *script_settle_one(const char *node, const char *id,
     memcpy(name + 12, node + 1, 4);
     (void)snprintf(slot, sizeof(slot), "%d",
                    (node[1] - '0') * 16 + node[2] - '0');
-    script_begin(&weir__script_delay_settle_one, "run lease ids meta");
+    script_begin(&weir__script_delay_settle_one, "run lease ids meta held");
     script_pack_key(node[0]);
     script_arg(name);
     script_arg(script_token);

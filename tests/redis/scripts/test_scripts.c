@@ -216,7 +216,7 @@ TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
     EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
     EXPECT_INT(0, script_stat("ready"));
     EXPECT_INT(0, script_stat("dropped"));
-    script_begin(&weir__script_delay_purge, "wait run lease ids meta p:");
+    script_begin(&weir__script_delay_purge, "wait run lease ids meta held p:");
     script_arg("~0000000000000001");
     EXPECT_STR("-1", script_call());
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
@@ -261,6 +261,68 @@ TEST(a_part_of_a_node_goes_back_and_the_rest_stays_under_its_token)
     EXPECT_STR("5", redis_text(script_proc, "ZSCORE weir:{t}:wait %s0203",
                                "aaaaaaaaaaaa"));
     EXPECT_STR("a0203+0", script_claim("4", "9000"));
+}
+
+static const char *due_of(const char *node)
+{
+    return redis_text(script_proc, "ZSCORE weir:{t}:wait %s", node);
+}
+
+TEST(what_a_lease_that_ran_out_gives_back_is_due_when_it_was)
+{
+    (void)script_add('a', "4", "r0");
+    (void)script_add('b', "1", "r0");
+    (void)script_text("ZADD weir:{t}:wait 5 aaaaaaaaaaaa0003");
+    (void)script_text("ZADD weir:{t}:wait 7 bbbbbbbbbbbb0000");
+    EXPECT_STR("a0003+0 b0000+0", script_crash("9"));
+    script_settle_begin();
+    script_settle_node("a0003", "\1", 1);
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_STR("", script_claim("0", "9000"));
+    EXPECT_STR("5.0078125", due_of("aaaaaaaaaaaa0000"));
+    EXPECT_STR("5.0078125", due_of("aaaaaaaaaaaa0203"));
+    EXPECT_STR("7.0078125", due_of("bbbbbbbbbbbb0000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:held"));
+    while (script_stat("exact") == 0)
+        continue;
+    EXPECT_INT(4, script_stat("ready"));
+}
+
+TEST(a_lease_ends_with_what_was_noted_of_it)
+{
+    (void)script_add('a', "2", "r0");
+    EXPECT_STR("a0001+0", script_claim("9", "9000"));
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:held"));
+    EXPECT_STR("2", script_settle_all("a0001"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:held"));
+    (void)script_add('b', "2", "r0");
+    EXPECT_STR("b0001+0", script_claim("9", "9000"));
+    script_begin(&weir__script_delay_purge, "wait run lease ids meta held");
+    script_pack_key('b');
+    script_arg("bbbbbbbbbbbb0001");
+    EXPECT_STR("2", script_call());
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:held"));
+}
+
+/* What somebody else wrote there, or nothing. */
+TEST(jobs_come_back_though_nobody_knows_when_they_were_due)
+{
+    static const char *const spoils[] = {
+        "DEL weir:{t}:held",
+        "SET weir:{t}:held x",
+        "EVAL %s 1 weir:{t}:held",
+    };
+
+    for (size_t i = 0; i < sizeof(spoils) / sizeof(spoils[0]); i++) {
+        (void)script_text("FLUSHALL");
+        (void)script_add('a', "1", "r0");
+        EXPECT_STR("a0000+0", script_crash("1"));
+        (void)redis_text(script_proc, spoils[i],
+                         "local t = redis.call('HKEYS', KEYS[1])[1] "
+                         "return redis.call('HSET', KEYS[1], t, "
+                         "cmsgpack.pack({ 'x', 1, 2, 'aaaaaaaaaaaa0000' }))");
+        EXPECT_STR("a0000+1", script_claim("1", "9000"));
+    }
 }
 
 TEST(counts_follow_every_transition)

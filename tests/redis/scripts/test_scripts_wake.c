@@ -22,7 +22,8 @@ static redisContext *listen_as(const char *worker)
 static const char *claim_as(const char *worker, const char *room,
                             const char *flags)
 {
-    script_begin(&weir__script_delay_claim, "wait run lease ids meta idle");
+    script_begin(&weir__script_delay_claim,
+                 "wait run lease ids meta idle held");
     script_arg(room);
     script_arg("9000");
     script_arg("1000");

@@ -6,8 +6,8 @@
 -- A source names one slot of one of the nodes: (node - 1) * 256 + slot, nodes
 -- counted from 1. All lists are msgpack, flat, or '' when empty.
 --
--- KEYS  run lease ids meta wait dead rec idle, old packs..., new packs...; then
---       relay where a new pack is for another topic
+-- KEYS  run lease ids meta wait dead rec idle held, old packs..., new packs...;
+--       then relay where a new pack is for another topic
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node
@@ -36,11 +36,12 @@
 --#include node
 --#include number
 --#include suspect
+--#include held
 --#include due
 --#include outbox
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
-local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
+local run, lease, ids, meta, wait, dead, rec, idle, held = unpack(KEYS, 1, 9)
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
@@ -99,7 +100,7 @@ local function pack_of(key, header_len)
   else
     local _, _, last, gone = byte(header, 1, 4)
     pack = { gone = gone, was = gone, last = last }
-    if header_len > 8 then pack.names = table_of(header, 8) end
+    if header_len > 8 then pack.names = table_of(sub(header, 9)) end
   end
   packs[key] = pack
   return pack
@@ -321,7 +322,10 @@ if #back > 0 then
 end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
-  if left == 0 then call('ZREM', lease, digits(token)) end
+  if left == 0 then
+    call('ZREM', lease, digits(token))
+    forget_held(held, digits(token))
+  end
 end
 
 local entries, first, duplicates = {}, nil, 0

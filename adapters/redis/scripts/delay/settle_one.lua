@@ -2,12 +2,12 @@
 -- settle_one: what settle.lua does for one run that is done, where its node is
 -- that one slot. It makes no function, as add_one.lua has it.
 --
--- KEYS  run lease ids meta pack
+-- KEYS  run lease ids meta held pack
 -- ARGV  node, token, slot, id ('': it is not in the index), slots of the pack,
 --       1: the claim ends if nothing is left of it
 -- Reply as of settle
 local call = redis.call
-local run, lease, ids, meta, key = unpack(KEYS)
+local run, lease, ids, meta, held, key = unpack(KEYS)
 local node, token, slot, id, slots, closes = unpack(ARGV)
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
@@ -34,5 +34,6 @@ if closes == '1' and
    call('ZCOUNT', run, token,
         string.format('(%.0f', tonumber(token) + 1)) == 0 then
   call('ZREM', lease, token)
+  redis.pcall('HDEL', held, token) -- held.lua
 end
 return reply

@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: MIT
+-- While a claim is leased `held` has for its token when its nodes were due, as
+-- msgpack: { node, due ms, node, due ms, ... }. What comes back is one of these
+-- nodes or a part of one. It tells when jobs are late and too old, nothing else
+-- depends on it: where the key is of another type it is done without.
+local function note_held(held, token, nodes)
+  redis.pcall('HSET', held, token, cmsgpack.pack(nodes))
+end
+
+local function forget_held(held, token) redis.pcall('HDEL', held, token) end
+
+-- A function that says when a node of this claim was due: `now` where nothing
+-- tells it.
+local function read_held(held, token, now)
+  local bytes = redis.pcall('HGET', held, token)
+  local flat = type(bytes) == 'string' and table_of(bytes) or {}
+  local by_pack = {}
+  for i = 1, #flat - 1, 2 do
+    local name, due = flat[i], tonumber(flat[i + 1])
+    local lo, hi = node_bounds(type(name) == 'string' and name or '')
+    if lo and due then
+      local seq = sub(name, 1, 12)
+      by_pack[seq] = by_pack[seq] or {}
+      table.insert(by_pack[seq], { lo, hi, min(bounded_score(due), now) })
+    end
+  end
+  return function(name, lo, hi)
+    for _, node in ipairs(by_pack[sub(name, 1, 12)] or {}) do
+      if node[1] <= lo and hi <= node[2] then return node[3] end
+    end
+    return now
+  end
+end
