@@ -100,7 +100,7 @@ local function pack_of(key, header_len)
   else
     local _, _, last, gone = byte(header, 1, 4)
     pack = { gone = gone, was = gone, last = last }
-    if header_len > 8 then pack.names = table_of(sub(header, 9)) end
+    if header_len > 8 then pack.names = table_of(header, 8) end
   end
   packs[key] = pack
   return pack

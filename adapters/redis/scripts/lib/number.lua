@@ -27,9 +27,10 @@ local function digits(number)
   return string.format('%.0f', number)
 end
 
--- What msgpack bytes hold as a table; an empty one where they hold none.
-local function table_of(bytes)
-  local is_sound, value = pcall(cmsgpack.unpack, bytes)
+-- What msgpack bytes hold as a table, `from` so many on; an empty one where
+-- they hold none.
+local function table_of(bytes, from)
+  local is_sound, _, value = pcall(cmsgpack.unpack_one, bytes, from or 0)
   return is_sound and type(value) == 'table' and value or {}
 end
 
