@@ -123,7 +123,9 @@ static struct pack *draft_pack(struct run *run, const struct list *list,
     struct pack *pack = model_pack_new(&run->model, list->count, has_ids);
 
     for (unsigned slot = 0; slot < list->count && has_ids; slot++)
-        pack->jobs[slot].id = (struct id){0, pick(run, USERS)};
+        pack->jobs[slot].id = slot > 0 && chance(run, 10)
+                                  ? pack->jobs[slot - 1].id
+                                  : (struct id){0, pick(run, USERS)};
     set_times(run, pack);
     run_fill(run, pack);
     return pack;
