@@ -7,7 +7,11 @@
 
 /* Commands: how one is made, ends, and leaves a connection for another one. */
 
-enum { MAX_SPARES = 1024 };
+enum {
+    MAX_SPARES = 1024,
+    CALL_NS = 64 * 1000, /* that a small call of a script takes */
+    CALLS_AHEAD = 3      /* beside those that an answer's way takes */
+};
 
 /* --- making and ending ---------------------------------------------------- */
 
@@ -41,6 +45,21 @@ void weir__conn_request_free(struct weir__conn *conn,
     conn->spares++;
 }
 
+void weir__conn_book(struct weir__conn *conn,
+                     const struct weir__command *request)
+{
+    conn->queued_bytes += weir__request_cost(request);
+    conn->queued_calls += request->script != NULL;
+}
+
+static void unbook(struct weir__conn *conn, const struct weir__command *request)
+{
+    WEIR_ASSERT(conn->queued_bytes >= weir__request_cost(request));
+    conn->queued_bytes -= weir__request_cost(request);
+    WEIR_ASSERT(conn->queued_calls >= (request->script != NULL));
+    conn->queued_calls -= request->script != NULL;
+}
+
 void weir__conn_finish(struct weir__conn *conn, struct weir__command *request,
                        int code, const redisReply *reply)
 {
@@ -49,8 +68,7 @@ void weir__conn_finish(struct weir__conn *conn, struct weir__command *request,
     if (request->is_replay) {
         weir__conn_replay_answered(conn, request, reply);
     } else {
-        WEIR_ASSERT(conn->queued_bytes >= weir__request_cost(request));
-        conn->queued_bytes -= weir__request_cost(request);
+        unbook(conn, request);
     }
     conn->answered = &request->bytes;
     if (request->fn != NULL)
@@ -127,6 +145,25 @@ int weir__conn_make(struct weir__conn *conn, struct weir__sequence *sequence,
     return WEIR_OK;
 }
 
+/* --- how busy the server is ----------------------------------------------- */
+
+void weir__conn_note_answer(struct weir__conn *conn)
+{
+    int64_t ns = conn->now_ns - conn->alone_ns;
+
+    if (conn->alone_ns != 0 && (conn->answer_ns == 0 || ns < conn->answer_ns))
+        conn->answer_ns = ns;
+    conn->alone_ns = 0;
+}
+
+bool weir__conn_is_busy(const struct weir__conn *conn)
+{
+    size_t ahead = CALLS_AHEAD + (size_t)(conn->answer_ns / CALL_NS);
+
+    return weir__conn_is_ready(conn) && conn->answer_ns != 0 &&
+           conn->queued_calls >= ahead;
+}
+
 /* --- moving --------------------------------------------------------------- */
 
 /* Each list of a connection has the commands of a sequence by their numbers. */
@@ -138,8 +175,7 @@ void weir__conn_let_go(struct weir__conn *conn,
         weir__conn_replay_leave(conn, request);
         return;
     }
-    WEIR_ASSERT(conn->queued_bytes >= weir__request_cost(request));
-    conn->queued_bytes -= weir__request_cost(request);
+    unbook(conn, request);
 }
 
 /* What is bound to the connection is no news for the sequence any more. */
@@ -226,7 +262,7 @@ static void count(struct weir__conn *conn, const struct weir__command *request)
         conn->replay_bytes += weir__request_cost(request);
         conn->replay_left++;
     } else {
-        conn->queued_bytes += weir__request_cost(request);
+        weir__conn_book(conn, request);
     }
 }
 

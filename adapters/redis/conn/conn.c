@@ -115,7 +115,7 @@ int weir__conn_send_in(struct weir__conn *conn, struct weir__sequence *sequence,
 
     if (rc != WEIR_OK)
         return rc;
-    conn->queued_bytes += weir__request_cost(request);
+    weir__conn_book(conn, request);
     weir__request_append(&conn->waiting, request);
     weir__conn_arm_patience(conn);
     return WEIR_OK;

@@ -242,6 +242,10 @@ void weir__conn_flush(struct weir__conn *conn);
 /* Bytes of the commands that wait or are not answered yet. */
 size_t weir__conn_queued(const struct weir__conn *conn);
 
+/* So many calls of scripts wait or are not answered yet that the server has
+ * enough to do until an answer has come here: what is sent now waits there. */
+bool weir__conn_is_busy(const struct weir__conn *conn);
+
 /* Commands handed to the socket since open, the handshakes' included; for tests
  * and statistics. */
 uint64_t weir__conn_sent(const struct weir__conn *conn);

@@ -124,6 +124,9 @@ struct weir__conn {
     unsigned attempts; /* since the connection was last stable */
     uint64_t random;
     int64_t now_ms; /* monotonic, as of the last look */
+    int64_t now_ns;
+    int64_t alone_ns;  /* when a command was sent alone; 0: it is answered */
+    int64_t answer_ns; /* the fastest answer to such a one; 0: none came */
     int64_t ready_ms;
     int64_t down_ms; /* since when there is no stable connection */
 
@@ -140,6 +143,7 @@ struct weir__conn {
     struct weir__command *spare;
     size_t spares;
     size_t queued_bytes; /* of all requests but those that are replays */
+    size_t queued_calls; /* of these, that run a script */
     size_t replay_bytes; /* of those */
     size_t replay_left;  /* not answered again yet */
     bool takes_replays;  /* this connection answered one of them */
@@ -298,6 +302,14 @@ void weir__conn_replay_prune(struct weir__conn *conn);
 void weir__conn_replay_begin(struct weir__conn *conn);
 
 /* --- conn/command.c ------------------------------------------------------- */
+
+/* A reply came. What is queued at the server says nothing of how long the way
+ * there and back takes, so it is noted of a command that was sent alone. */
+void weir__conn_note_answer(struct weir__conn *conn);
+
+/* A request that is no replay counts here from now on. */
+void weir__conn_book(struct weir__conn *conn,
+                     const struct weir__command *request);
 
 /* A request that is on no list, and was not acknowledged or is replayed, counts
  * here no longer. */

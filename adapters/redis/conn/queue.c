@@ -29,7 +29,8 @@ struct weir__conn *weir__conn_of(void *arg)
 
 void weir__conn_look_at_clock(struct weir__conn *conn)
 {
-    conn->now_ms = weir__monotonic_ms();
+    conn->now_ns = weir__monotonic_ns();
+    conn->now_ms = conn->now_ns / 1000000;
 }
 
 void weir__conn_arm(struct weir__conn *conn, ev_timer *timer, int64_t ms)
@@ -120,6 +121,7 @@ bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)
         return false;
     }
     conn->guard.outstanding--;
+    weir__conn_note_answer(conn);
     if (conn->is_draining && conn->guard.outstanding == 0)
         weir__conn_arm(conn, &conn->soon, 0);
     return conn->state != WEIR__CONN_CLOSED;
@@ -245,6 +247,10 @@ bool weir__conn_hand(struct weir__conn *conn, struct weir_slice bytes,
                                    bytes.len) != REDIS_OK) {
         weir__conn_note_lost(conn, WEIR_ECONN, "hiredis takes no command");
         return false;
+    }
+    if (conn->guard.outstanding == 0) {
+        weir__conn_look_at_clock(conn);
+        conn->alone_ns = conn->now_ns;
     }
     conn->guard.outstanding++;
     conn->sent_total++;
@@ -405,6 +411,7 @@ void weir__conn_queue_lost(struct weir__conn *conn)
     struct weir__command_list again = conn->again, replaying = conn->replaying;
     struct weir__command *request;
 
+    conn->answer_ns = 0;
     if (conn->guard.refusal == WEIR__REFUSAL_TOO_LARGE &&
         conn->sent.first != NULL)
         conn->sent.first->is_too_large = true;
@@ -556,7 +563,8 @@ void weir__conn_drop_context(struct weir__conn *conn)
 static void destroy(struct weir__conn *conn)
 {
     WEIR_ASSERT(conn->depth == 0);
-    WEIR_ASSERT(conn->queued_bytes == 0 && conn->replay_bytes == 0);
+    WEIR_ASSERT(conn->queued_bytes == 0 && conn->queued_calls == 0);
+    WEIR_ASSERT(conn->replay_bytes == 0);
     weir__conn_drop_context(conn);
     queue_fini(conn);
     conn->magic = 0;

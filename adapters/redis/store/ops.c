@@ -126,6 +126,8 @@ static void topic_settle(struct weir__store_topic *topic, struct weir__run *run)
     struct weir__keeper *keeper = topic->store->keeper;
     bool was_in = weir__keeper_shut(keeper);
 
+    /* The next suspect starts at once: this one is not to be under way then. */
+    topic->is_urgent = topic->is_urgent || run->is_suspect;
     topic->kind->settle(topic, run);
     weir__keeper_reopen(keeper, was_in);
 }

@@ -146,8 +146,9 @@ void weir__topic_mark(struct weir__store_topic *topic)
     if (topic->is_dirty)
         return;
     topic->is_dirty = true;
-    topic->next_dirty = topic->store->dirty;
-    topic->store->dirty = topic;
+    topic->next_dirty = NULL;
+    *topic->store->dirty_end = topic;
+    topic->store->dirty_end = &topic->next_dirty;
 }
 
 void weir__topic_calm(struct weir__store_topic *topic)
@@ -205,25 +206,55 @@ int weir__claimed_check(const struct weir__claimed *claimed, size_t room)
 
 /* --- flush and close ---------------------------------------------------- */
 
-void weir__redis_flush(struct weir__store *port)
+/* The server has enough to do. What the topic has to say goes on gathering, so
+ * that it is said in fewer calls; an answer flushes it. */
+static bool is_put_off(const struct weir__store_topic *topic)
 {
-    struct weir__redis *store = (struct weir__redis *)port; /* first member */
+    return !topic->is_urgent &&
+           weir__conn_is_busy(topic->place->server->commands);
+}
+
+/* The first of those that are dirty; none is any more. */
+static struct weir__store_topic *take_dirty(struct weir__redis *store)
+{
     struct weir__store_topic *topic = store->dirty;
 
     store->dirty = NULL;
-    while (topic != NULL) {
-        struct weir__store_topic *next = topic->next_dirty;
+    store->dirty_end = &store->dirty;
+    return topic;
+}
 
+/* Returns how many topics were put off. */
+static size_t flush_topics(struct weir__redis *store)
+{
+    struct weir__store_topic *topic = take_dirty(store), *next;
+    size_t count = 0;
+
+    for (; topic != NULL; topic = next) {
+        next = topic->next_dirty;
         topic->is_dirty = false;
+        if (is_put_off(topic)) {
+            weir__topic_mark(topic);
+            count++;
+            continue;
+        }
+        topic->is_urgent = false;
         weir__topic_log_losses(topic, false);
         topic->kind->flush(topic);
-        topic = next;
     }
+    return count;
+}
+
+void weir__redis_flush(struct weir__store *port)
+{
+    struct weir__redis *store = (struct weir__redis *)port; /* first member */
+    size_t put_off = flush_topics(store);
+
     for (size_t i = 0; i < WEIR__KINDS; i++)
         if (store->shared[i] != NULL && weir__kinds[i]->flush_shared != NULL)
             weir__kinds[i]->flush_shared(store->shared[i]);
     weir__link_flush(store);
-    if (store->dirty != NULL) /* there was no memory for a part of it */
+    if (store->dirty != NULL && put_off == 0) /* no memory for a part of it */
         weir__redis_flush_again(store);
 }
 
@@ -327,6 +358,7 @@ int weir__redis_open(const struct weir__redis_options *options,
     memcpy(store->worker, options->worker, strlen(options->worker) + 1);
     store->options.worker = store->worker;
     store->connections = 1; /* so that 0 is none */
+    store->dirty_end = &store->dirty;
     weir__redis_requests_init(store);
     rc = weir__redis_connect(store);
     if (rc != WEIR_OK) {

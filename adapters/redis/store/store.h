@@ -63,6 +63,7 @@ struct weir__store_topic {
     struct weir__store_topic *next_in_bucket;
     struct weir__store_topic *next_dirty; /* has something to flush */
     bool is_dirty;
+    bool is_urgent; /* it does not wait until the server has less to do */
     char name[WEIR_MAX_TOPIC + 1];
     struct weir__prefix prefix;
     const struct weir__options *options; /* as it is served */
@@ -172,7 +173,7 @@ struct weir__redis {
     int64_t register_ns; /* none of them is told again before */
     struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
     struct weir__store_topic *found; /* the last one by its name, or NULL */
-    struct weir__store_topic *dirty;
+    struct weir__store_topic *dirty, **dirty_end; /* oldest first */
     struct weir__shared *shared[WEIR__KINDS]; /* NULL: no topic of the kind */
 
     /* Names of packs: none before the first connection, which tells the number

@@ -7,6 +7,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "adapters/redis/conn/private.h"
 #include "adapters/redis/resp.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/redis/conn/conn_fixture.h"
@@ -232,6 +233,27 @@ TEST(a_connection_may_be_closed_at_once)
     fixture_close(f);
     weir__conn_close(NULL);
     EXPECT_INT(0, f->readies + f->losses);
+}
+
+/* What stands behind others at the server says nothing of the way there. */
+TEST(of_answers_the_fastest_to_a_command_sent_alone_is_noted)
+{
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_TRUE(f->conn->answer_ns > 0);
+    f->conn->answer_ns = INT64_MAX;
+    fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_TRUE(f->conn->answer_ns < INT64_MAX);
+    f->conn->answer_ns = 1;
+    fixture_send(f, WEIR__SEND_ONCE, 2, "PING", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == 2);
+    EXPECT_INT(1, f->conn->answer_ns);
+    redis_restart(redis);
+    FIXTURE_WAIT(f, f->readies == 2);
+    EXPECT_TRUE(f->conn->answer_ns > 1);
 }
 
 /* --- subscribing --------------------------------------------------------- */

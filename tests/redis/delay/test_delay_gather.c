@@ -156,12 +156,11 @@ TEST(adds_that_gather_are_refused_by_a_full_server)
     EXPECT_INT(codes[0], stored(host));
 }
 
-TEST(adds_gather_in_many_topics)
-{
-    static struct weir__store_topic *topics[TOPICS];
-    struct host *host = open_one();
+static struct weir__store_topic *topics[TOPICS];
 
-    for (int i = 0; i < TOPICS; i++) {
+static void open_topics(struct host *host, int count)
+{
+    for (int i = 0; i < count; i++) {
         char name[16];
         struct weir__store_topic_options options = {0};
 
@@ -170,6 +169,76 @@ TEST(adds_gather_in_many_topics)
         EXPECT_INT(WEIR_OK, host->store->ops->topic_open(host->store, &options,
                                                          &topics[i]));
     }
+}
+
+static struct weir__conn *commands_of(struct host *host)
+{
+    struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
+
+    return base->servers->commands;
+}
+
+/* In turns, each with a job of each of some topics. */
+static void add_round(struct host *host, int from, int to, int count)
+{
+    for (int i = from; i < to; i++) {
+        add(host, topics[i % count], i);
+        if (i % count == count - 1)
+            host->store->ops->flush(host->store);
+    }
+}
+
+/* A few calls keep the server busy; what the others have to say is said in one
+ * call each when there is room. */
+TEST(topics_gather_while_the_server_has_enough_to_do)
+{
+    enum { COUNT = 50, WARM = 100, ALL = 5050 };
+    struct host *host = open_one();
+    struct weir__conn *commands = commands_of(host);
+    uint64_t sent;
+
+    open_topics(host, COUNT);
+    add_round(host, 1, WARM, COUNT);
+    AWAIT(answered == WARM);
+    commands->answer_ns = 1; /* the server is near */
+    sent = weir__conn_sent(commands);
+    redis_kill(proc, SIGSTOP);
+    add_round(host, WARM, ALL, COUNT);
+    EXPECT_TRUE(weir__conn_is_busy(commands));
+    EXPECT_TRUE(weir__conn_sent(commands) - sent < COUNT);
+    redis_kill(proc, SIGCONT);
+    AWAIT(answered == ALL);
+    expect_once(ALL);
+    EXPECT_INT(ALL, codes[0]);
+    EXPECT_TRUE(weir__conn_sent(commands) - sent < 30 * COUNT);
+    EXPECT_TRUE(!weir__conn_is_busy(commands));
+}
+
+/* Where an answer takes its time so many more calls are on their way. */
+TEST(topics_do_not_wait_for_a_server_that_is_far)
+{
+    enum { COUNT = 50, WARM = 100, ALL = 150 };
+    struct host *host = open_one();
+
+    open_topics(host, COUNT);
+    add_round(host, 1, WARM, COUNT);
+    AWAIT(answered == WARM);
+    commands_of(host)->answer_ns = 10 * 1000 * 1000;
+    redis_kill(proc, SIGSTOP);
+    add_round(host, WARM, ALL, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        EXPECT_TRUE(!topics[i]->is_dirty);
+    redis_kill(proc, SIGCONT);
+    AWAIT(answered == ALL);
+    expect_once(ALL);
+}
+
+TEST(adds_gather_in_many_topics)
+{
+    struct host *host = open_one();
+
+    open_topics(host, TOPICS);
     for (int i = 1; i < 10001; i++) {
         add(host, topics[i % TOPICS], i);
         if (i % TOPICS == 0)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include <stdio.h>
 
+#include "adapters/redis/conn/private.h"
+#include "adapters/redis/delay/private.h"
 #include "core/text.h"
 #include "tests/redis/store/store_fixture.h"
 
@@ -71,6 +74,31 @@ TEST(the_first_worker_that_dies_blames_none_of_its_jobs)
         expect_run(run, 0, 1);
     EXPECT_INT(3, host_list(other, WEIR_JOB_RUNNING, 10));
     EXPECT_INT(1, other->info.counters.crashes);
+}
+
+/* The next one starts at once, and a worker that dies then had only that. */
+TEST(the_verdict_of_a_suspect_waits_for_no_other_call)
+{
+    open_with_suspects();
+    struct host *host = worker_with("w1", 3);
+    const struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
+    const struct weir__delay_topic *topic =
+        (struct weir__delay_topic *)host->topic; /* likewise */
+    struct weir__run *run = host_take(host);
+
+    EXPECT_INT(WEIR_OK, host_start(host, run));
+    base->servers->commands->answer_ns = 1; /* the server is near */
+    redis_kill(proc, SIGSTOP);
+    for (int i = 0; i < 5; i++)
+        host_ask_purge(host, WEIR__PURGE_DEAD);
+    EXPECT_TRUE(weir__conn_is_busy(base->servers->commands));
+    host_settle(host, run, WEIR__OUTCOME_DONE);
+    host->store->ops->flush(host->store);
+    EXPECT_INT(1, topic->settles_out);
+    redis_kill(proc, SIGCONT);
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
 }
 
 TEST(of_suspects_only_those_that_were_started_are_blamed)
