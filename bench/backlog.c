@@ -24,6 +24,8 @@ int bench_slow_begin(struct bench *bench, struct weir_error *err)
 {
     struct bench_server *server = &bench->server;
 
+    if (!server->is_own)
+        return WEIR_OK;
     if (bench_server_ask(server, "CONFIG SET slowlog-log-slower-than 5000") <
             0 ||
         bench_server_ask(server, "CONFIG SET slowlog-max-len 10000") < 0 ||
@@ -35,6 +37,8 @@ int bench_slow_begin(struct bench *bench, struct weir_error *err)
 
 void bench_slow_count(struct bench *bench, struct bench_row *row)
 {
+    if (!bench->server.is_own)
+        return;
     row->figure[BENCH_slow_commands] =
         (double)bench_server_ask(&bench->server, "SLOWLOG LEN");
     row->figure[BENCH_slowest_ms] = bench_server_slowest_ms(&bench->server);

@@ -16,11 +16,12 @@ int bench_backlog_put(struct bench *bench, const struct bench_load *load,
                       const char *topic, struct bench_row *row,
                       struct weir_error *err);
 
-/* Count commands of 5 ms and more from now on. WEIR_ESERVER: the server does
- * not. */
+/* Count commands of 5 ms and more from now on. Somebody else's server keeps its
+ * SLOWLOG as it is. WEIR_ESERVER: ours has none. */
 int bench_slow_begin(struct bench *bench, struct weir_error *err);
 
-/* How many there were, and the longest: slow_commands, slowest_ms. */
+/* How many there were, and the longest: slow_commands, slowest_ms. Nothing where
+ * the server is somebody else's. */
 void bench_slow_count(struct bench *bench, struct bench_row *row);
 
 #endif

@@ -393,9 +393,14 @@ def somebody_elses_server_is_left_as_it_was(place):
         done = bench(place, case, "--jobs", "500", "--repeat", "1",
                      "--redis", "unix://" + path)
         expect(0, done.returncode, done.stderr)
+    for row in rows(place, "scattered", "--jobs", "100", "--backlog", "100",
+                    "--window", "20ms", "--redis", "unix://" + path):
+        expect(None, row.get("slow_commands"))
     redis = Redis(path)
     redis.send("KEYS *bench*")
     expect("*0", redis.line())
+    redis.send("CONFIG GET slowlog-log-slower-than")
+    expect(["*2", "10000"], [redis.line() for _ in range(5)][::4])
     redis.close()
     expect("scheduled", place.ok("show", "mine", "1")["state"])
     expect(["mine"], place.ok("topic", "list")["topics"])
