@@ -20,8 +20,8 @@ int bench_backlog_put(struct bench *bench, const struct bench_load *load,
  * SLOWLOG as it is. WEIR_ESERVER: ours has none. */
 int bench_slow_begin(struct bench *bench, struct weir_error *err);
 
-/* How many there were, and the longest: slow_commands, slowest_ms. Nothing where
- * the server is somebody else's. */
+/* How many there were, and the longest: slow_commands, slowest_ms. Nothing
+ * where the server is somebody else's. */
 void bench_slow_count(struct bench *bench, struct bench_row *row);
 
 #endif
