@@ -27,7 +27,7 @@ struct weir__cluster {
     struct weir__redis *store;
     struct weir__cluster_map *map; /* NULL: it is no cluster */
     size_t seed;  /* host of the url where the first server is */
-    size_t tried; /* the last one that another server tried */
+    size_t tried; /* candidates so far, while no server answers */
     bool wants_map;
     bool is_asking;                 /* the one asked last has not answered */
     bool is_told;                   /* that answers are wrong */
@@ -53,16 +53,26 @@ struct weir__cluster_map *weir__cluster_map_of(const struct weir__redis *store)
 
 /* --- servers -------------------------------------------------------------- */
 
+/* NULL: there is no connection to it. */
+static struct weir__server *find_server(const struct weir__redis *store,
+                                        const struct weir__redis_host *host)
+{
+    struct weir__server *server = store->servers;
+
+    while (server != NULL && !weir__endpoint_equal(&server->host, host))
+        server = server->next;
+    return server;
+}
+
+/* Connected to now if it was not; NULL: out of memory. */
 static struct weir__server *server_at(struct weir__redis *store,
                                       const struct weir__redis_host *host)
 {
-    struct weir__server **at = &store->servers;
+    struct weir__server *server = find_server(store, host);
 
-    while (*at != NULL && !weir__endpoint_equal(&(*at)->host, host))
-        at = &(*at)->next;
-    if (*at != NULL)
-        return *at;
-    return weir__link_open(store, host) == WEIR_OK ? *at : NULL;
+    if (server == NULL && weir__link_open(store, host) == WEIR_OK)
+        server = find_server(store, host);
+    return server;
 }
 
 static const struct weir__redis_host *
@@ -197,13 +207,23 @@ static bool take_map(struct weir__server *server,
 
 /* --- asking --------------------------------------------------------------- */
 
+static bool is_silent(const struct weir__server *server)
+{
+    return weir__conn_owed_ms(server->commands) >= SILENT_MS;
+}
+
+static bool may_answer(const struct weir__server *server)
+{
+    return weir__conn_is_ready(server->commands) && !is_silent(server);
+}
+
 /* In turn, beginning behind the one that was asked last. */
 static struct weir__server *next_to_ask(const struct weir__cluster *cluster)
 {
     struct weir__server *first = cluster->store->servers;
     struct weir__server *server = cluster->asked, *second_choice = NULL;
 
-    if (cluster->named != NULL && weir__conn_is_ready(cluster->named->commands))
+    if (cluster->named != NULL && may_answer(cluster->named))
         return cluster->named;
     for (size_t turns = 0; turns < 2;) {
         server = server == NULL ? first : server->next;
@@ -211,7 +231,7 @@ static struct weir__server *next_to_ask(const struct weir__cluster *cluster)
             turns++;
             continue;
         }
-        if (!weir__conn_is_ready(server->commands))
+        if (!may_answer(server))
             continue;
         if (server != cluster->not_asked)
             return server;
@@ -225,7 +245,7 @@ static bool is_waiting(const struct weir__cluster *cluster)
 {
     const struct weir__redis *store = cluster->store;
 
-    if (cluster->named != NULL && weir__conn_is_ready(cluster->named->commands))
+    if (cluster->named != NULL && may_answer(cluster->named))
         return true;
     for (const struct weir__place *place = store->moving; place != NULL;
          place = place->next_moving)
@@ -263,16 +283,35 @@ static void on_map(int code, const struct redisReply *reply, void *arg)
     weir__cluster_tick_soon(cluster->store);
 }
 
-/* Nobody who is known answers: the hosts that were given may know others. */
-static void try_seed(struct weir__cluster *cluster)
+/* Nodes of the map, and behind them the hosts that were given, but for the one
+ * where the first server is. NULL: there is no `nth`. */
+static const struct weir__redis_host *
+candidate(const struct weir__cluster *cluster, size_t nth)
 {
     const struct weir__redis_url *url = &cluster->store->url;
+    size_t nodes =
+        cluster->map == NULL ? 0 : weir__cluster_map_count(cluster->map);
+
+    if (nth < nodes)
+        return &weir__cluster_map_node(cluster->map, nth)->host;
+    nth -= nodes;
+    nth += nth >= cluster->seed;
+    return nth < url->host_count ? &url->hosts[nth] : NULL;
+}
+
+/* No server that there is a connection to answers: another one may. */
+static void try_another(struct weir__cluster *cluster)
+{
+    const struct weir__redis_host *host;
 
     cluster->asked_ns = weir__redis_now_ns(cluster->store);
     cluster->gap_ms = FAILED_GAP_MS;
-    cluster->tried = (cluster->tried + 1) % url->host_count;
-    if (cluster->tried != cluster->seed) /* where the first server is */
-        (void)server_at(cluster->store, &url->hosts[cluster->tried]);
+    while ((host = candidate(cluster, cluster->tried++)) != NULL)
+        if (find_server(cluster->store, host) == NULL) {
+            (void)server_at(cluster->store, host);
+            return;
+        }
+    cluster->tried = 0;
 }
 
 static void ask(struct weir__cluster *cluster)
@@ -289,7 +328,7 @@ static void ask(struct weir__cluster *cluster)
         cluster->not_asked = cluster->asked;
     server = next_to_ask(cluster);
     if (server == NULL) {
-        try_seed(cluster);
+        try_another(cluster);
         return;
     }
     weir__resp_command(&bytes, 2);

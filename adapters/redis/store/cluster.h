@@ -10,7 +10,8 @@
  * leaves a server that is there for one that says itself that it has the slot.
  * The address that was given stays connected: it is there to be asked when all
  * others are gone. Where it has several hosts they are tried in turn until one
- * tells the map, and again when no server that is known answers. */
+ * tells the map. When no server that there is a connection to answers within
+ * 1 s, the other nodes of the map are tried in turn, and then the hosts. */
 
 #include "adapters/redis/cluster/redirect.h"
 #include "adapters/redis/store/place.h"
