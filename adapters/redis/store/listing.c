@@ -27,6 +27,17 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name)
     add_to_list(store, name, NULL);
 }
 
+static void tell_listed(struct weir__listing *listing)
+{
+    struct weir__request *request;
+
+    listing->is_done = true;
+    while ((request = listing->waiting) != NULL) {
+        listing->waiting = request->next;
+        weir__redis_fail(request, WEIR_OK);
+    }
+}
+
 /* However it ended: whoever waits need not. */
 static void on_listed(struct weir__request *request, int code,
                       const struct redisReply *reply)
@@ -36,7 +47,7 @@ static void on_listed(struct weir__request *request, int code,
     (void)code;
     (void)reply;
     listing->is_asked = false;
-    listing->is_done = true;
+    tell_listed(listing);
     weir__topic_mark(listing->topic);
 }
 
@@ -82,8 +93,29 @@ bool weir__topic_register(struct weir__store_topic *topic)
     if (topic->listing.is_done || list->server == topic->place->server)
         return true; /* or in front of whatever comes */
     if (now_ns - topic->listing.asked_ns >= LISTED_NS)
-        topic->listing.is_done = true;
+        tell_listed(&topic->listing);
     else
         weir__topic_mark(topic);
     return topic->listing.is_done;
+}
+
+void weir__topic_await_listed(struct weir__store_topic *topic,
+                              struct weir__request *request)
+{
+    struct weir__request **end = &topic->listing.waiting;
+
+    if (weir__topic_register(topic)) {
+        request->done(request, WEIR_OK, NULL);
+        return;
+    }
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = request;
+    request->next = NULL;
+}
+
+void weir__topic_flush_listed(struct weir__store_topic *topic)
+{
+    if (topic->listing.waiting != NULL)
+        (void)weir__topic_register(topic); /* which tells them */
 }

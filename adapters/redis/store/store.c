@@ -240,6 +240,7 @@ static size_t flush_topics(struct weir__redis *store)
         }
         topic->is_urgent = false;
         weir__topic_log_losses(topic, false);
+        weir__topic_flush_listed(topic);
         topic->kind->flush(topic);
     }
     return count;

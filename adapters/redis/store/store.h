@@ -77,6 +77,7 @@ struct weir__store_topic {
         int64_t asked_ns;
         bool is_asked;
         bool is_done; /* it is there, or was waited for long enough */
+        struct weir__request *waiting; /* for that, in their order */
     } listing;
 
     int64_t revision;  /* of the stored options that the user knows */
@@ -243,7 +244,7 @@ enum weir__replayed weir__redis_judge(const struct weir__script *script,
                                       const struct redisReply *reply,
                                       size_t elements);
 
-/* Have the request done with an error code, a little later. */
+/* Have the request done a little later, with this code and without a reply. */
 void weir__redis_fail(struct weir__request *request, int code);
 
 /* Have a turn of the loop, and a flush with it, though nothing else comes. */
@@ -298,7 +299,15 @@ void weir__redis_number_by_chance(struct weir__redis *store);
  * the answer to its first job, and nobody would know of the topic. */
 bool weir__topic_register(struct weir__store_topic *topic);
 
-/* The same, each time, of a topic that need not be open. */
+/* The request, which was answered, made the topic: it is done with WEIR_OK as
+ * soon as the list has the topic. Outside of ops. */
+void weir__topic_await_listed(struct weir__store_topic *topic,
+                              struct weir__request *request);
+
+/* With each flush of the topic: what waits so does not wait for ever. */
+void weir__topic_flush_listed(struct weir__store_topic *topic);
+
+/* Add to the list, each time, a topic that need not be open. */
 void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 
 /* --- store/names.c: names, call slots, and what is logged ----------------- */

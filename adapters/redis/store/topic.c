@@ -48,6 +48,22 @@ static int call_new(struct weir__store_topic *topic,
 
 /* --- pause and set ------------------------------------------------------ */
 
+static void end_change(struct call *call, int code, const char *text)
+{
+    if (call->fn.code != NULL)
+        call->fn.code(code, text, call->arg);
+    weir__mem_free(call);
+}
+
+static void on_change_listed(struct weir__request *request, int code,
+                             const struct redisReply *reply)
+{
+    (void)reply; /* it was read */
+    end_change((struct call *)request /* its first member */, code,
+               weir_error_text(code));
+}
+
+/* A topic that came into being by this is listed before it is told. */
 static void on_changed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -72,11 +88,12 @@ static void on_changed(struct weir__request *request, int code,
                        (const char *)kind.ptr);
         text = kept;
     }
-    if (text == NULL)
-        text = weir_error_text(code);
-    if (call->fn.code != NULL)
-        call->fn.code(code, text, call->arg);
-    weir__mem_free(call);
+    if (code == WEIR_OK) {
+        request->done = on_change_listed;
+        weir__topic_await_listed(call->topic, request);
+    } else {
+        end_change(call, code, text != NULL ? text : weir_error_text(code));
+    }
 }
 
 int weir__topic_pause(struct weir__store_topic *topic, bool is_paused,

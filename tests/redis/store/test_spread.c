@@ -222,6 +222,38 @@ TEST(a_job_is_answered_when_its_topic_is_listed)
     EXPECT_INT(1, spread_int(listing, "SISMEMBER weir:topics %s", topic->name));
 }
 
+TEST(a_topic_that_is_paused_or_set_first_is_listed_when_it_is_answered)
+{
+    const struct weir__store_topic *topic;
+    struct host *host;
+    int listing;
+
+    spread_start(NULL);
+    listing = listing_node();
+    EXPECT_TRUE(listing != 0); /* at the first one we are already */
+    host = host_open("w1");
+    topic = spread_open(host, 0, 0);
+    EXPECT_INT(WEIR_OK, host_pause(host, true));
+    EXPECT_INT(1, spread_int(listing, "SISMEMBER weir:topics %s", topic->name));
+    host = host_open("w2");
+    topic = spread_open(host, 0, 1);
+    EXPECT_INT(WEIR_OK, host_set(host, "retry", "1s"));
+    EXPECT_INT(1, spread_int(listing, "SISMEMBER weir:topics %s", topic->name));
+}
+
+TEST(a_topic_is_set_where_the_list_of_topics_is_away)
+{
+    struct host *host;
+
+    spread_start(NULL);
+    EXPECT_TRUE(listing_node() != 0);
+    cluster_kill(spread, listing_node());
+    host = host_open("w1");
+    (void)spread_open(host, 0, 0);
+    EXPECT_INT(WEIR_OK, host_set(host, "retry", "1s"));
+    EXPECT_INT(WEIR_OK, host_pause(host, true));
+}
+
 TEST(a_job_is_taken_where_the_list_of_topics_is_away)
 {
     struct host *host;
