@@ -179,6 +179,24 @@ static bool is_denial(const char *text)
     return class == WEIR__ERROR_DENIED || class == WEIR__ERROR_NOAUTH;
 }
 
+/* As many as there is room for. Those that differ in parentheses alone, as a
+ * connection that was closed and then refused, are one. */
+static void note_reason(struct weir__client *client, const char *text)
+{
+    size_t len = strlen(client->reasons);
+    char head[sizeof(client->connection)];
+    char *details;
+
+    copy_text(head, sizeof(head), text);
+    details = strstr(head, " (");
+    if (details != NULL)
+        *details = '\0';
+    if (strstr(client->reasons, head) == NULL &&
+        strlen(text) + sizeof("; ") <= sizeof(client->reasons) - len)
+        (void)snprintf(client->reasons + len, sizeof(client->reasons) - len,
+                       "%s%s", len == 0 ? "" : "; ", text); /* fits */
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -186,6 +204,7 @@ static void on_connection(int code, const char *text, void *arg)
     client->connection_code = code;
     if (code != WEIR_OK) {
         copy_text(client->connection, sizeof(client->connection), text);
+        note_reason(client, text);
         if (!client->was_connected && code == WEIR_ESERVER && is_denial(text))
             weir__client_finish(client, WEIR_ECONN);
         if (!client->was_connected && code == WEIR_ENOTFOUND)

@@ -30,6 +30,7 @@ struct weir__client {
     void *on_signal_arg;
     int connection_code;  /* what on_connection said last */
     char connection[480]; /* what was wrong with the connection last */
+    char reasons[800];    /* what was wrong since this was cleared */
     char refusal[240];    /* the last warning or error logged since wait */
     weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
     const char *topic;    /* weir__client_know's */

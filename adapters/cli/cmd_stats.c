@@ -427,9 +427,14 @@ static void print_text(const struct report *report)
 /* Once while it is so. */
 static void tell_away(struct report *report)
 {
+    struct weir__client *client = &report->client;
+
     if (report->away > report->told_away)
         weir__complain("stats: %zu of %zu topics cannot be reached: %s",
-                       report->away, report->count, report->client.connection);
+                       report->away, report->count,
+                       client->reasons[0] != '\0' ? client->reasons
+                                                  : client->connection);
+    client->reasons[0] = '\0';
     report->told_away = report->away;
 }
 

@@ -138,7 +138,13 @@ def what_no_node_serves_is_a_sentence_and_exit_5(place):
     for report in reports:
         code, out, err = ends(report)
         expect(5, code, err)
+        expect(1, len(err.splitlines()), err)
         expect_in("weir: stats: 3 of 4 topics cannot be reached: ", err)
+        for reason in (moves % (slot_of(opened), opened),
+                       no_node % (slot_of(unserved), unserved),
+                       "port %d, which has topic %s, is away ("
+                       % (dead.port, away)):
+            expect_in(reason, err)
     found = {topic["topic"]: topic for topic in json.loads(out)["topics"]}
     expect(1, found[served]["ready"])
     expect({"topic": away, "away": True}, found[away])
