@@ -4,7 +4,9 @@
 
 #include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
+#include "adapters/cli/counters.h"
 #include "adapters/cli/doctor.h"
+#include "adapters/cli/kind_questions.h"
 #include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/services.h"
@@ -37,6 +39,7 @@ _Static_assert((int)WEIR__TOPIC_OPTIONS < WEIR_MAX_OPTIONS,
 
 static const double DRAIN_S = 30.0; /* where no file says otherwise */
 static const double HURRY_S = 3.0;  /* for the server, at the end */
+static const double KINDS_S = 3.0;  /* for all topics' servers, at the start */
 
 static const struct weir__flag flags[] = {
     [HANDLE] = {"handle", "TOPIC=PLUGIN[?k=v&...]",
@@ -76,10 +79,13 @@ struct run {
     struct weir__services services;
     /* By flags, of every topic: "name=value"; NULL ends them. */
     char *said[TOPIC_FLAGS + 1];
+    struct weir__kind_questions kinds; /* of the services, in their order */
+    struct ev_timer kinds_limit;
     struct weir__watch watch;
     struct weir__notify notify;
     struct ev_timer drain, hurry;
     double drain_s;
+    bool is_serving; /* what is known later is served then */
     bool is_stopping, is_hurrying;
     enum weir__exit exit_code; /* when the wait ends well */
     struct weir__log log;
@@ -282,12 +288,19 @@ static enum weir__exit serve_one(struct run *run,
     }
 }
 
+/* Topics whose server is away are served when it answers. */
 static enum weir__exit serve(struct run *run)
 {
     enum weir__exit rc = WEIR__EXIT_NONE;
 
+    run->is_serving = true;
     for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
-        rc = serve_one(run, &run->services.list[i]);
+        if (run->kinds.list[i].is_known)
+            rc = serve_one(run, &run->services.list[i]);
+        else
+            weir__log(&run->log, WEIR_LEVEL_WARN,
+                      "%s is served when its server answers",
+                      run->services.list[i].topic);
     return rc;
 }
 
@@ -307,40 +320,15 @@ static void close_signals(struct run *run)
     ev_timer_stop(run->client.loop, &run->hurry);
 }
 
-/* The stored kind counts; a worker does not change it. */
-static enum weir__exit know_kind(struct run *run,
-                                 const struct weir__service *service)
+/* Once all kinds are known: of a topic taken for another kind nothing is
+ * seen. */
+static enum weir__exit watch_topics(struct run *run)
 {
-    const struct weir__config_topic *section = service->section;
-    struct weir__client *client = &run->client;
-    enum weir__exit rc;
-
-    rc = weir__client_know(client, service->topic);
-    if (rc != WEIR__EXIT_NONE || client->kind[0] == '\0' || section == NULL ||
-        section->values.kind[0] == '\0' ||
-        strcmp(section->values.kind, client->kind) == 0)
-        return rc;
-    weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
-                   "%s",
-                   run->services.path, section->said[WEIR__TOPIC_kind].line,
-                   service->topic, client->kind, section->values.kind);
-    return WEIR__EXIT_USAGE;
-}
-
-static enum weir__exit know_kinds(struct run *run)
-{
-    enum weir__exit rc = WEIR__EXIT_NONE;
-
-    for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
-        rc = know_kind(run, &run->services.list[i]);
-    return rc;
-}
-
-static bool watch_topics(struct run *run)
-{
+    if (run->args->value[UNTIL_EMPTY] == NULL || run->kinds.unknown > 0)
+        return WEIR__EXIT_NONE;
     if (weir__watch_init(&run->watch, run->services.count) < 0) {
         weir__complain("out of memory");
-        return false;
+        return WEIR__EXIT_FAILED;
     }
     run->watch.loop = run->client.loop;
     run->watch.reactor = run->client.reactor;
@@ -349,7 +337,95 @@ static bool watch_topics(struct run *run)
     for (size_t i = 0; i < run->services.count; i++)
         run->watch.topics[i].topic = run->services.list[i].topic;
     weir__watch_start(&run->watch);
-    return true;
+    return WEIR__EXIT_NONE;
+}
+
+/* --- kinds ------------------------------------------------------------ */
+
+/* The stored kind counts; a worker does not change it. */
+static enum weir__exit take_kind(const struct run *run,
+                                 const struct weir__service *service,
+                                 const char *kind)
+{
+    const struct weir__config_topic *section = service->section;
+    struct weir_error err = {0};
+    int rc =
+        weir_reactor_declare(run->client.reactor, service->topic, kind, &err);
+
+    if (rc != WEIR_OK) {
+        weir__complain("topic \"%s\": %s", service->topic, err.text);
+        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
+    }
+    if (section == NULL || section->values.kind[0] == '\0' ||
+        strcmp(section->values.kind, kind) == 0)
+        return WEIR__EXIT_NONE;
+    weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
+                   "%s",
+                   run->services.path, section->said[WEIR__TOPIC_kind].line,
+                   service->topic, kind, section->values.kind);
+    return WEIR__EXIT_USAGE;
+}
+
+static void on_kind(size_t at, int code, const char *kind, void *arg)
+{
+    struct run *run = arg;
+    const struct weir__service *service = &run->services.list[at];
+    enum weir__exit rc = WEIR__EXIT_NONE;
+
+    if (run->is_stopping || run->exit_code != WEIR__EXIT_DONE)
+        return; /* it is over */
+    if (code != WEIR_OK)
+        rc = weir__client_exit(&run->client, code, "kind");
+    else if (kind != NULL)
+        rc = take_kind(run, service, kind);
+    if (rc == WEIR__EXIT_NONE && run->is_serving)
+        rc = serve_one(run, service);
+    if (rc == WEIR__EXIT_NONE && run->is_serving)
+        rc = watch_topics(run);
+    if (rc != WEIR__EXIT_NONE && run->is_serving) {
+        stop(run, rc);
+        return;
+    }
+    if (rc != WEIR__EXIT_NONE)
+        run->exit_code = rc;
+    if (!run->is_serving && (rc != WEIR__EXIT_NONE || run->kinds.unknown == 0))
+        weir__client_finish(&run->client, WEIR_OK);
+}
+
+static void on_kinds_limit(struct ev_loop *loop, struct ev_timer *timer,
+                           int events)
+{
+    struct run *run = timer->data;
+
+    (void)loop;
+    (void)events;
+    weir__client_finish(&run->client, WEIR_OK);
+}
+
+/* All are asked at once: what is wrong with one of them is said before any is
+ * served, unless its server is away for longer. */
+static enum weir__exit know_kinds(struct run *run)
+{
+    struct weir__client *client = &run->client;
+
+    if (weir__kind_questions_init(&run->kinds, run->services.count) < 0) {
+        weir__complain("out of memory");
+        return WEIR__EXIT_FAILED;
+    }
+    run->kinds.loop = client->loop;
+    run->kinds.reactor = client->reactor;
+    run->kinds.told = on_kind;
+    run->kinds.arg = run;
+    for (size_t i = 0; i < run->services.count; i++)
+        run->kinds.list[i].topic = run->services.list[i].topic;
+    ev_timer_init(&run->kinds_limit, on_kinds_limit, KINDS_S, 0.0);
+    run->kinds_limit.data = run;
+    ev_now_update(client->loop);
+    ev_timer_start(client->loop, &run->kinds_limit);
+    weir__kind_questions_ask(&run->kinds);
+    (void)weir__client_wait(client); /* or a signal ended it */
+    ev_timer_stop(client->loop, &run->kinds_limit);
+    return run->exit_code == WEIR__EXIT_DONE ? WEIR__EXIT_NONE : run->exit_code;
 }
 
 static bool may_evict(const struct run *run)
@@ -361,7 +437,7 @@ static bool may_evict(const struct run *run)
 }
 
 /* With an open client. */
-static enum weir__exit work(struct run *run, bool until_empty)
+static enum weir__exit work(struct run *run)
 {
     int code = weir__client_connect(&run->client);
     bool is_cluster = false;
@@ -380,10 +456,10 @@ static enum weir__exit work(struct run *run, bool until_empty)
         return run->exit_code;
     if (rc == WEIR__EXIT_NONE)
         rc = serve(run);
+    if (rc == WEIR__EXIT_NONE)
+        rc = watch_topics(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
-    if (until_empty && !watch_topics(run))
-        return WEIR__EXIT_FAILED;
     weir__notify_ready(&run->notify, run->client.loop);
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
@@ -392,53 +468,11 @@ static enum weir__exit work(struct run *run, bool until_empty)
     return run->exit_code;
 }
 
-/* What handlers counted, as "TOPIC counters: sent=12 retried=3", in as many
- * lines as it takes. */
-enum { LINE_CAP = 400 }; /* with its topic it fits into a line of the log */
-
-struct line {
-    const struct weir__log *log;
-    const char *topic;
-    char text[LINE_CAP];
-    size_t len;
-};
-
-static void log_line(struct line *line)
-{
-    if (line->len > 0)
-        weir__log(line->log, WEIR_LEVEL_INFO, "%s counters:%s", line->topic,
-                  line->text);
-    line->len = 0;
-}
-
-static void add_to_line(const char *name, uint64_t value, void *arg)
-{
-    struct line *line = arg;
-    char item[80];
-    size_t len;
-
-    if (name == NULL) {
-        log_line(line);
-        return;
-    }
-    len = (size_t)snprintf(item, sizeof(item), " %s=%" PRIu64, name,
-                           value); /* fits: 1 + 40 + 1 + 20 */
-    if (line->len + len >= sizeof(line->text))
-        log_line(line);
-    memcpy(line->text + line->len, item, len + 1);
-    line->len += len;
-}
-
 static void log_counters(const struct run *run)
 {
-    for (size_t i = 0; i < run->services.count; i++) {
-        const char *topic = run->services.list[i].topic;
-        struct line line = {.log = &run->log, .topic = topic};
-
-        /* Where it is not served there is nothing to say. */
-        (void)!weir_reactor_counters(run->client.reactor, topic, add_to_line,
-                                     &line);
-    }
+    for (size_t i = 0; i < run->services.count; i++)
+        weir__counters_log(run->client.reactor, run->services.list[i].topic,
+                           &run->log);
 }
 
 static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
@@ -449,12 +483,13 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
     if (rc != WEIR__EXIT_NONE)
         return rc;
     listen_to_signals(run);
-    rc = work(run, run->args->value[UNTIL_EMPTY] != NULL);
+    rc = work(run);
     close_signals(run);
     log_counters(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);
+    weir__kind_questions_fini(&run->kinds);
     weir__client_close(&run->client);
     return rc;
 }

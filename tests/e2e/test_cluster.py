@@ -7,8 +7,8 @@ import itertools
 import json
 
 from cluster import Cluster, ask, slot_of
-from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, eventually, expect, expect_in,
-                 expect_true, stop_cleanly, test)
+from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, end_cleanly,
+                 eventually, expect, expect_in, expect_true, stop_cleanly, test)
 from redis_server import Server, free_port, use_good_plugins
 
 shared = Place()
@@ -175,6 +175,48 @@ def the_list_of_topics_is_at_one_node(place):
     cluster.await_well()
     place.add(cluster.topic(other), "c")
     expect([cluster.topic(other)], place.ok("topic", "list")["topics"])
+
+
+def without_one(place):
+    """A cluster whose third node is away, without which the others serve."""
+    cluster = Cluster(place, args=("--cluster-require-full-coverage", "no",
+                                   "--appendonly", "yes"))
+    use_good_plugins(place)
+    topics = [cluster.topic(node) for node in cluster.nodes]
+    place.ok("topic", "set", topics[2], "kind=list")
+    for topic in topics:
+        place.ok("add", topic)
+    cluster.nodes[2].kill()
+    place.env["WEIR_REDIS"] = cluster.url()
+    return cluster, topics
+
+
+@test
+def a_worker_begins_with_the_topics_whose_nodes_are_there(place):
+    cluster, topics = without_one(place)
+    worker = place.start("run", "--until-empty", *(
+        word for topic in topics for word in ("--handle", place.echo(topic))))
+    await_line(worker, "%s is served when its server answers" % topics[2])
+    eventually(lambda: len(place.lines("out")) == 2, "those of the others run")
+    cluster.nodes[2].start()
+    end_cleanly(worker)
+    expect(sorted(topics), sorted(job["topic"] for job in place.lines("out")))
+
+
+@test
+def what_is_wrong_with_a_topic_whose_node_was_away_ends_a_worker(place):
+    cluster, topics = without_one(place)
+    config = place.write("weir.conf", """topic %s { handler = echo }
+        topic %s { handler = echo kind = bounded }
+        """ % (topics[0], topics[2]))
+    worker = place.start("run", "--config", config)
+    await_line(worker, "serving " + topics[0])
+    cluster.nodes[2].start()
+    code, _, err = ends(worker)
+    expect(2, code, err)
+    expect_in("weir.conf:2: kind: topic \"%s\" is stored as one of kind list, "
+              "not bounded" % topics[2], err)
+    place.expect_stats(topics[0], running=0)
 
 
 @test
