@@ -6,7 +6,7 @@ import atexit
 import itertools
 import json
 
-from cluster import Cluster, ask, slot_of
+from cluster import Cluster, Fake, ask, slot_of
 from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, end_cleanly,
                  eventually, expect, expect_in, expect_true, stop_cleanly, test)
 from redis_server import Server, free_port, use_good_plugins
@@ -52,6 +52,20 @@ def a_seed_that_is_away_is_passed_over(place):
     expect(2, len(place.lines("out")))
     expect_in("no connection to redis://127.0.0.1:", result.err)
     expect_in("connected to " + url_of(cluster.nodes[0].port), result.err)
+
+
+@test
+def a_seed_that_stands_still_is_passed_over_after_a_second(place):
+    cluster, topics = three(place)
+    still = Fake()
+    still.is_silent = True
+    place.env["WEIR_REDIS"] = url_of(still.port, cluster.nodes[1].port)
+    place.add_many(topics[0], 1)
+    result = place.drain(place.echo(topics[0]))
+    expect(1, len(place.lines("out")))
+    expect_in("no connection to redis://127.0.0.1:%d (no answer to the "
+              "handshake within 1000 ms)" % still.port, result.err)
+    still.close()
 
 
 @test

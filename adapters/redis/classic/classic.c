@@ -366,6 +366,14 @@ static void connected(struct weir__store_topic *topic)
         poll_topic(weir__classic_topic_of(topic));
 }
 
+static void look(struct weir__store_topic *base)
+{
+    const struct weir__classic_topic *topic = weir__classic_topic_of(base);
+
+    for (size_t i = 0; i < topic->consumer_count; i++)
+        weir__place_look_beside(base->place, topic->consumers[i]->conn);
+}
+
 static void woken(struct weir__store_topic *base)
 {
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
@@ -443,12 +451,13 @@ static void shared_init(struct weir__shared *base)
         .shared_size = sizeof(struct weir__classic),                           \
         .shared_init = shared_init, .topic_init = topic_init,                  \
         .topic_fini = topic_fini, .listen = listen, .connected = connected,    \
-        .woken = woken, .flush = flush, .flush_shared = flush_shared,          \
-        .followed = followed, .fail_adds = weir__classic_fail_adds,            \
-        .claim = claim, .settle = weir__classic_settle, .stop = stop,          \
-        .unsettled = unsettled, .renew = renew, .is_unleased = is_unleased,    \
-        .add = weir__classic_add, .purge = weir__classic_purge,                \
-        .list = weir__classic_list, .stats = weir__topic_stats,                \
+        .look = look, .woken = woken, .flush = flush,                          \
+        .flush_shared = flush_shared, .followed = followed,                    \
+        .fail_adds = weir__classic_fail_adds, .claim = claim,                  \
+        .settle = weir__classic_settle, .stop = stop, .unsettled = unsettled,  \
+        .renew = renew, .is_unleased = is_unleased, .add = weir__classic_add,  \
+        .purge = weir__classic_purge, .list = weir__classic_list,              \
+        .stats = weir__topic_stats,                                            \
         .stats_script = &weir__script_classic_stats,                           \
         .stats_keys = "fifo parked meta", .stats_key_count = 3,                \
         .counted = weir__classic_counted,                                      \

@@ -95,6 +95,12 @@ void weir__conn_close(struct weir__conn *conn)
 
 /* --- using ---------------------------------------------------------------- */
 
+bool weir__conn_is_at(const struct weir__conn *conn, const char *host,
+                      uint16_t port)
+{
+    return conn->port == port && strcmp(conn->host, host) == 0;
+}
+
 int64_t weir__conn_owed_ms(const struct weir__conn *conn)
 {
     return conn->sent.first == NULL

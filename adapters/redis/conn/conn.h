@@ -177,6 +177,10 @@ void weir__conn_set_wait(struct weir__conn *conn, int64_t wait_ms);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
 
+/* It is connected to that host, or connects to it now. */
+bool weir__conn_is_at(const struct weir__conn *conn, const char *host,
+                      uint16_t port);
+
 /* How long, in ms, the oldest command that was sent has had no answer; 0: none
  * has to come. */
 int64_t weir__conn_owed_ms(const struct weir__conn *conn);

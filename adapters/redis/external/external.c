@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapters/redis/external/private.h"
+#include "adapters/redis/store/cluster.h"
 #include "core/assert.h"
 
 /* The rules of list and stream topics as two tables, and the life of one. */
@@ -56,6 +57,22 @@ static void fail_adds(struct weir__store_topic *topic, int code)
 static void woken(struct weir__store_topic *topic)
 {
     (void)topic;
+}
+
+/* A claim that another node owed came to nothing, and nobody else wakes. Of one
+ * server the user is told that it is back. */
+static void connected(struct weir__store_topic *topic)
+{
+    if (topic->user != NULL && weir__cluster_is_one(topic->store))
+        topic->store->events.wake(topic->user);
+}
+
+static void look(struct weir__store_topic *base)
+{
+    struct weir__external_topic *topic = weir__external_topic_of(base);
+
+    if (topic->waits != NULL)
+        weir__place_look_beside(base->place, topic->waits);
 }
 
 /* A claim under other options took nothing and waited for them. */
@@ -138,24 +155,24 @@ static void flush(struct weir__store_topic *base)
 }
 
 /* What differs is how an entry is taken, waited for and added. */
-#define EXTERNAL_KIND(kind_name)                                        \
-    {                                                                   \
-        .name = (kind_name),                                            \
-        .topic_size = sizeof(struct weir__external_topic),              \
-        .shared_size = sizeof(struct weir__external),                   \
-        .shared_fini = shared_fini, .topic_init = topic_init,           \
-        .topic_fini = topic_fini, .serve = serve, .listen = listen,     \
-        .woken = woken, .flush = flush, .followed = followed,           \
-        .fail_adds = fail_adds, .closing = closing,                     \
-        .settle = weir__external_settle, .start = weir__external_start, \
-        .renew = weir__external_renew, .is_unleased = is_unleased,      \
-        .add = weir__external_add, .requeue = weir__external_requeue,   \
-        .purge = weir__external_purge, .forget = weir__external_forget, \
-        .dead = weir__external_dead, .list = weir__external_list,       \
-        .stats = weir__external_stats,                                  \
-        .undeliverable = &weir__script_external_undeliverable,          \
-        .undeliverable_keys = "meta dead held past relay",              \
-        .write_undeliverable = weir__external_write_undeliverable,      \
+#define EXTERNAL_KIND(kind_name)                                              \
+    {                                                                         \
+        .name = (kind_name),                                                  \
+        .topic_size = sizeof(struct weir__external_topic),                    \
+        .shared_size = sizeof(struct weir__external),                         \
+        .shared_fini = shared_fini, .topic_init = topic_init,                 \
+        .topic_fini = topic_fini, .serve = serve, .listen = listen,           \
+        .connected = connected, .look = look, .woken = woken, .flush = flush, \
+        .followed = followed, .fail_adds = fail_adds, .closing = closing,     \
+        .settle = weir__external_settle, .start = weir__external_start,       \
+        .renew = weir__external_renew, .is_unleased = is_unleased,            \
+        .add = weir__external_add, .requeue = weir__external_requeue,         \
+        .purge = weir__external_purge, .forget = weir__external_forget,       \
+        .dead = weir__external_dead, .list = weir__external_list,             \
+        .stats = weir__external_stats,                                        \
+        .undeliverable = &weir__script_external_undeliverable,                \
+        .undeliverable_keys = "meta dead held past relay",                    \
+        .write_undeliverable = weir__external_write_undeliverable,            \
     }
 
 const struct weir__kind weir__list_kind = EXTERNAL_KIND("list");

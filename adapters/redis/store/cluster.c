@@ -8,7 +8,7 @@
 #include "adapters/redis/cluster/map.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/store/confirm.h"
-#include "adapters/redis/store/store.h"
+#include "adapters/redis/store/kind.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -519,6 +519,14 @@ static struct weir__server *silent_server(const struct weir__redis *store)
     return silent;
 }
 
+static void look_at_topics(struct weir__redis *store)
+{
+    for (struct weir__store_topic *topic = store->topics; topic != NULL;
+         topic = topic->next)
+        if (topic->kind->look != NULL)
+            topic->kind->look(topic);
+}
+
 /* One that is cut off, or stands still, says nothing of who replaced it. */
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
@@ -538,6 +546,7 @@ static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
         cluster->not_asked = silent;
     if (silent != NULL || is_time)
         want_map(cluster);
+    look_at_topics(cluster->store);
     arm(timer, loop, SILENT_MS);
 }
 

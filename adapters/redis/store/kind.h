@@ -44,6 +44,9 @@ struct weir__kind {
     void (*listen)(struct weir__store_topic *topic);
     /* Connected, for the first time or again. */
     void (*connected)(struct weir__store_topic *topic);
+    /* Each second in a cluster: weir__place_look_beside for each connection
+     * beside the topic's place. */
+    void (*look)(struct weir__store_topic *topic);
     /* Somebody wakes a topic that has a user. NULL: tell the user. */
     void (*woken)(struct weir__store_topic *topic);
     /* Before that: a pack of this name is there (WEIR__SEQ_LEN bytes). */

@@ -297,7 +297,7 @@ static int open_commands(struct weir__server *server)
     if (may_be_cluster(store))
         conn.on_slots = weir__cluster_slots;
     if (has_seeds(store))
-        conn.connect_ms = SEED_MS;
+        conn.connect_ms = conn.handshake_ms = SEED_MS;
     if (!store->url.is_sentinel) {
         conn.on_redirect = weir__place_redirected;
         conn.on_drained = weir__place_drained;

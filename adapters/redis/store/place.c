@@ -14,7 +14,7 @@ enum {
     PROBE_MIN_MS = 20,
     PROBE_MAX_MS = 100,
     APART_MS = 10,     /* probes of all places together */
-    UNHEARD_MS = 1000, /* of a probe: then it goes to who has the slot now */
+    UNHEARD_MS = 1000, /* an answer is not waited for any more */
     TELL_MS = 1000,    /* what is held for longer is worth a line */
     CIRCLE_MS = 100,   /* who is sent on again so soon goes round in one */
     AGAIN_MS = 60000,  /* repeats are recognised for so long */
@@ -406,15 +406,6 @@ static void end_probe(struct weir__place *place)
     settle(place, place->server);
 }
 
-/* Since it was last settled, or the probe was sent. */
-static bool is_unheard(const struct weir__place *place, int64_t now_ns)
-{
-    int64_t from_ns =
-        place->probe_ns > place->since_ns ? place->probe_ns : place->since_ns;
-
-    return now_ns - from_ns >= UNHEARD_MS * MS_NS;
-}
-
 static void tick(struct weir__place *place)
 {
     int64_t now_ns = weir__redis_now_ns(place->store);
@@ -424,13 +415,14 @@ static void tick(struct weir__place *place)
         tell_held(place);
     give_up(place);
     if (place->sequence.on_way > 0) {
-        if (is_unheard(place, now_ns))
+        if (weir__conn_owed_ms(place->server->commands) >= UNHEARD_MS)
             weir__cluster_abandon(place->server);
         return;
     }
     if (place->state == WEIR__PLACE_HELD && now_ns >= place->probe_ns)
         probe(place);
-    else if (place->state == WEIR__PLACE_PROBING && is_unheard(place, now_ns))
+    else if (place->state == WEIR__PLACE_PROBING &&
+             now_ns - place->probe_ns >= UNHEARD_MS * MS_NS)
         end_probe(place);
 }
 
@@ -452,6 +444,16 @@ bool weir__places_tick(struct weir__redis *store)
             *at = place->next_moving;
     }
     return store->moving != NULL;
+}
+
+void weir__place_look_beside(const struct weir__place *place,
+                             struct weir__conn *conn)
+{
+    const struct weir__redis_host *host = weir__cluster_host_of(place->server);
+
+    if (is_at_server(place) && weir__conn_owed_ms(conn) >= UNHEARD_MS &&
+        !weir__conn_is_at(conn, host->name, host->port))
+        weir__conn_abandon(conn, "its topic is at another server");
 }
 
 /* --- sending -------------------------------------------------------------- */

@@ -77,7 +77,7 @@ struct weir__place {
     size_t held_bytes;              /* of both */
     int64_t left_ns;                /* when it last left a server; 0: never */
     int64_t since_ns;               /* not settled */
-    int64_t probe_ns;               /* when to probe */
+    int64_t probe_ns;               /* when to probe, or when that began */
     /* PROBING: nothing was held, what is sent next is the probe. */
     bool is_open;
     bool is_told;     /* that it waits */
@@ -119,6 +119,12 @@ bool weir__place_is_up(const struct weir__place *place);
 
 /* Bytes of the commands that wait for its server or its answers. */
 size_t weir__place_queued(const struct weir__place *place);
+
+/* A connection of weir__link_beside_place that has had no answer for 1 s from
+ * another server than the place's is closed, and finds this one. Nobody else
+ * tells it where the other server stands still. */
+void weir__place_look_beside(const struct weir__place *place,
+                             struct weir__conn *conn);
 
 /* --- for store/cluster.c and store/link.c --------------------------------- */
 

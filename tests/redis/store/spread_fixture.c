@@ -22,8 +22,14 @@ void spread_start(const struct cluster_options *options)
 
 struct weir__store_topic *spread_open(struct host *host, int node, int nth)
 {
+    return spread_open_kind(host, "delay", node, nth);
+}
+
+struct weir__store_topic *spread_open_kind(struct host *host, const char *kind,
+                                           int node, int nth)
+{
     char name[WEIR_MAX_TOPIC + 1];
-    struct weir__store_topic_options options = {.kind = "delay",
+    struct weir__store_topic_options options = {.kind = kind,
                                                 .served = &host->served};
 
     cluster_topic(spread, node, nth, name);

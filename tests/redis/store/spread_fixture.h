@@ -19,6 +19,10 @@ void spread_start(const struct cluster_options *options);
  * it beside those that it has, and works with it. */
 struct weir__store_topic *spread_open(struct host *host, int node, int nth);
 
+/* The same of another kind. */
+struct weir__store_topic *spread_open_kind(struct host *host, const char *kind,
+                                           int node, int nth);
+
 /* What a node answers. */
 #define spread_text(node, ...) \
     redis_text(cluster_node(spread, node), __VA_ARGS__)

@@ -268,6 +268,47 @@ TEST(a_job_is_taken_where_the_list_of_topics_is_away)
     EXPECT_INT(0, host->refused);
 }
 
+static void add_one(struct host *host)
+{
+    int added = host->added;
+
+    host_add(host, NULL, 0);
+    AWAIT(host->added > added);
+}
+
+/* Nobody tells a connection that waits at such a server. */
+TEST(who_waits_at_a_server_that_stands_still_waits_at_the_one_that_took_over)
+{
+    static const char *const kinds[] = {"list", "stream", "sync", "concurrent"};
+    static const struct cluster_options options = {.replicas = 1};
+    struct weir__store_topic *topics[4];
+    struct host *host;
+    int wakes;
+
+    spread_start(&options);
+    host = host_open("w1");
+    for (int i = 0; i < 4; i++) {
+        topics[i] = spread_open_kind(host, kinds[i], 0, i);
+        add_one(host);
+        AWAIT(host_claim(host, 1, LEASE_LONG_MS) == 1);
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        host_await_settled(host);
+        if (i < 2)
+            EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
+    }
+    cluster_pause(spread, 0);
+    (void)host_stats(host);
+    for (int i = 0; i < 4; i++) {
+        host->topic = topics[i];
+        wakes = host->wakes;
+        add_one(host);
+        if (i < 2)
+            AWAIT(host->wakes > wakes);
+        AWAIT(host_claim(host, 1, LEASE_LONG_MS) == 1);
+    }
+    EXPECT_CONTAINS("its topic is at another server", world_log);
+}
+
 static bool has_clients(int node)
 {
     return strstr(spread_text(node, "CLIENT LIST"), "name=w1") != NULL;
