@@ -14,7 +14,7 @@ from resp import Client, ReplyError
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 2000
-FAILOVER_S = 6  # after 5 s servers give one up
+GIVEN_UP_S = 5  # so long servers try to hand over, and clients wait
 ELECTION_S = 4 * NODE_TIMEOUT_MS / 1000  # between two elections of a replica
 
 # Arguments of nodes that are known by a name; Redis 6.2 knows addresses only.
@@ -66,7 +66,7 @@ class Node(Server):
 
     def __init__(self, place, name, *args):
         self.is_paused = self.is_gone = False
-        self.may_be_elected = 0  # from then on, by time.monotonic()
+        self.may_be_elected = 0  # from then on, by time.time()
         super().__init__(
             place, "--cluster-enabled", "yes", "--cluster-node-timeout",
             str(NODE_TIMEOUT_MS), "--cluster-allow-replica-migration", "no",
@@ -228,20 +228,23 @@ class Cluster:
 
     def fail_over(self, replica):
         """By command: the primary lives on. What servers give up is begun
-        again. A primary pauses its clients from the command on, so none is
-        given before the replica may be elected once more ("Failover attempt
-        expired" in its log, clusterHandleSlaveFailover)."""
+        again; returns when these were, as (begin, end) in ms since 1970. A
+        primary pauses its clients from the command on, so none is given before
+        the replica may be elected once more ("Failover attempt expired" in its
+        log, clusterHandleSlaveFailover)."""
         expect_true(replica.primary_id() is not None, "it is a replica")
-        time.sleep(max(0, replica.may_be_elected - time.monotonic()))
-        again = time.monotonic()
+        begun = []
         while not (replica.primary_id() is None and self.is_well() and
                    any(port == replica.port
                        for _, _, port in self.agrees() or ())):
-            if time.monotonic() >= again and replica.is_connected():
+            if time.time() >= replica.may_be_elected and \
+                    replica.is_connected():
+                begun.append(time.time())
                 ask(replica, "CLUSTER", "FAILOVER")
-                again = time.monotonic() + FAILOVER_S
-                replica.may_be_elected = time.monotonic() + ELECTION_S
+                replica.may_be_elected = begun[-1] + ELECTION_S
             time.sleep(0.01)
+        return [(int(at * 1000), int((at + GIVEN_UP_S) * 1000))
+                for at in begun[:-1]]
 
     # slots
 

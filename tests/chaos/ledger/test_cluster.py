@@ -81,6 +81,7 @@ def a_topic_of_many_ids_moves_with_a_short_pause(place):
     expect_true(pause_ms - open_ms < PAUSE_MS, "it goes on soon")
     place.expect_stats(topic, scheduled=IDS, ready=0)
     stop_cleanly(worker)
+    place.ok("purge", topic, "--yes")  # nodes would copy them for long
     cluster.set("cluster-node-timeout", NODE_TIMEOUT_MS)
 
 
@@ -108,12 +109,17 @@ def a_slot_that_is_left_open_is_waited_for(place):
 def a_primary_that_hands_over_loses_and_repeats_nothing(place):
     cluster = use(place)
     traffic = served(place, cluster)
+    given_up = []  # meanwhile servers let clients wait
     for _ in range(HANDOVERS):
-        cluster.fail_over(cluster.replica_of(cluster.owner(traffic.slot)))
+        given_up += cluster.fail_over(
+            cluster.replica_of(cluster.owner(traffic.slot)))
         traffic.goes_on("the failover")
     traffic.expect_each_once()
-    expect_true(longest_pause_ms(traffic.topics[0].runs()) < PAUSE_MS,
-                "it goes on soon")
+    pause_ms = longest_pause_ms(traffic.topics[0].runs(), given_up)
+    print("%d of %d handovers were given up by servers, the longest pause of "
+          "the others: %d ms" % (len(given_up), HANDOVERS + len(given_up),
+                                 pause_ms))
+    expect_true(pause_ms < PAUSE_MS, "it goes on soon")
 
 
 @test
@@ -125,7 +131,9 @@ def a_primary_that_stands_still_is_left(place):
     old.pause()
     cluster.await_promoted(old, traffic.slot)
     promoted = now_ms()
-    traffic.goes_on("the failover")
+    for t in traffic.topics:
+        traffic.goes_on("the failover", [t])
+        print(t.name, now_ms() - begin)
     print("taken over after %d ms, all topics go on after %d ms"
           % (promoted - begin, now_ms() - begin))
     old.resume()

@@ -18,10 +18,13 @@ KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 LEASE_MS = 5000
 
 
-def longest_pause_ms(runs):
-    """Between starts."""
+def longest_pause_ms(runs, excused=()):
+    """Between starts. Time from `begin` to `end` of what is excused does not
+    count."""
     starts = sorted(run.start for run in runs)
-    return max(b - a for a, b in zip(starts, starts[1:]))
+    return max(b - a - sum(max(0, min(b, end) - max(a, begin))
+                           for begin, end in excused)
+               for a, b in zip(starts, starts[1:]))
 
 
 class Topic:
