@@ -147,3 +147,30 @@ bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
     *ret_slot = (unsigned)(high * 16 + low);
     return true;
 }
+
+/* --- tables of mixed packs ------------------------------------------------ */
+
+enum { TIME_BYTES = 6, SLOT_BYTES = 4 };
+
+static int64_t read_le(const uint8_t *ptr, size_t len)
+{
+    uint64_t value = 0;
+
+    for (size_t i = len; i > 0; i--)
+        value = value << 8 | ptr[i - 1];
+    return (int64_t)value;
+}
+
+size_t weir__table_len(size_t slots)
+{
+    return 2 * TIME_BYTES + SLOT_BYTES * slots;
+}
+
+int64_t weir__table_due_ms(const uint8_t *table, size_t slot)
+{
+    int64_t added_ms = read_le(table, TIME_BYTES);
+    int64_t due_ms = read_le(table + TIME_BYTES, TIME_BYTES) +
+                     read_le(table + weir__table_len(slot), SLOT_BYTES);
+
+    return due_ms < added_ms ? added_ms : due_ms;
+}

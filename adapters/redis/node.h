@@ -47,4 +47,11 @@ void weir__made_id(const char *seq, unsigned slot,
 bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
                         unsigned *ret_slot);
 
+/* --- tables of mixed packs ------------------------------------------------ */
+
+/* When the slots of a mixed pack are due (scripts/lib/mixed.lua): bytes of a
+ * table for so many slots, and the server time that it has for one. */
+size_t weir__table_len(size_t slots);
+int64_t weir__table_due_ms(const uint8_t *table, size_t slot);
+
 #endif

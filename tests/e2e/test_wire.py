@@ -9,7 +9,7 @@ import re
 import wire_producer
 from e2e import (BUILD, ROOT, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
-from wire_producer import Weir, pack, record
+from wire_producer import Weir, pack, record, rising
 
 
 def open_wire(place, **options):
@@ -125,6 +125,22 @@ def an_id_that_no_job_can_have_is_refused_and_its_neighbours_run(place):
         expect("malformed", job["reason"])
         expect_true(re.fullmatch("~[-0-9A-Z_a-z]{12}01", job["id"]), job)
     expect(16, place.stats("t")["done_total"])
+
+
+@test
+def jobs_whose_times_rise_share_a_pack(place):
+    wire = open_wire(place)
+    now = wire.stats("other")["time"]
+    times = [now, now + 3600000, now + 7200000]
+    _, added, refused, _ = wire.add("t", [record(i) for i in range(3)],
+                                    rising(b"t", times), ["a", "b", "c"])
+    expect((3, []), (added, refused))
+    expect(1, wire.redis.zcard(wire.key("t", b"wait")))
+    expect(("scheduled", times[2]), wire.look("t", "c")[:2])
+    expect(("scheduled", times[1]), wire.look("t", "b", "delete")[:2])
+    expect(("scheduled", times[2]), wire.look("t", "c", "delete")[:2])
+    expect(1, wire.stats("t")["waiting"])
+    expect(["a"], [line["id"] for line in run_all(place)])
 
 
 @test

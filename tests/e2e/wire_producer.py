@@ -32,6 +32,12 @@ def pack(records, ids=None):
     return head + table + b"".join(records), header_len
 
 
+def rising(form, times):
+    """When jobs are due whose delays or times rise."""
+    return form + times[0].to_bytes(6, "little") + b"".join(
+        (time - times[0]).to_bytes(4, "little") for time in times)
+
+
 def record_in(data, slot):
     """The record in a slot of a pack, decoded."""
     if data[:2] != b"W1":
@@ -99,11 +105,12 @@ class Weir:
         data, header_len = pack(jobs, ids)
         key = self.key(topic, b"p:" + name)
         keys = self.keys(topic, b"wait", b"ids", b"meta", b"idle", b"seen")
+        last = self.keys(topic, b"due") if when[:1] in (b"s", b"t") else []
         args = [topic, "delay", self.first_name + b"0", number, len(jobs),
                 header_len, when]
 
         def send():
-            answer = self.run("add", keys + [key], args, (key, data))
+            answer = self.run("add", keys + [key] + last, args, (key, data))
             if len(answer) % 2 == 0:
                 answer = answer[:-1]
             return answer[0], answer[2::2]
@@ -123,7 +130,7 @@ class Weir:
         data = self.redis.get(pack_key)
         dead = self.redis.hget(self.key(topic, b"rec"), job_id)
         keys = self.keys(topic, b"wait", b"run", b"ids", b"meta")
-        keys += [pack_key] + self.keys(topic, b"dead", b"rec")
+        keys += [pack_key] + self.keys(topic, b"dead", b"rec", b"idle", b"due")
         answer = self.run("slot", keys, [verb, job_id, place, slot])
         if answer[0] == b"moved":
             return self.look(topic, job_id, verb)
@@ -134,6 +141,6 @@ class Weir:
         return answer[0].decode(), answer[1], found
 
     def stats(self, topic):
-        answer = self.run("stats", self.keys(topic, b"wait", b"meta", b"dead"),
-                          [1000])
+        keys = self.keys(topic, b"wait", b"meta", b"dead", b"relay", b"due")
+        answer = self.run("stats", keys, [1000])
         return dict(zip([name.decode() for name in answer[::2]], answer[1::2]))

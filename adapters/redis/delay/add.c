@@ -17,11 +17,10 @@ enum {
     /* Bytes that wait in all topics, sent or not: well below what the
      * connection takes, which then never refuses a part of a call. */
     UNANSWERED_MAX = 32 * 1024 * 1024,
-    SCATTERED_COST = 4, /* of a slot that is a node of its own */
-    SPARES = 8,         /* lists of jobs kept for the next ones */
-    CALL_PACKS = 250,   /* keeps the list of keys short */
-    CALLS_AHEAD = 2,    /* on their way while less than a full call waits */
-    LONE_BYTES = 4096   /* of a pack that comes with its call: Lua hashes it */
+    SPARES = 8,       /* lists of jobs kept for the next ones */
+    CALL_PACKS = 250, /* keeps the list of keys short */
+    CALLS_AHEAD = 2,  /* on their way while less than a full call waits */
+    LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
 };
 
 struct add_call {
@@ -109,8 +108,9 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
 
     if (item == NULL)
         return false;
-    item->ms = job->at_ms != 0 ? job->at_ms : job->delay_ms;
-    item->group = (job->at_ms != 0 ? WEIR__GROUP_ABSOLUTE : 0u) +
+    item->is_absolute = job->at_ms != 0;
+    item->ms = item->is_absolute ? job->at_ms : job->delay_ms;
+    item->group = (item->is_absolute ? WEIR__GROUP_ABSOLUTE : 0u) +
                   (job->id.len == 0 ? WEIR__GROUP_MADE : 0u) +
                   (job->durability << WEIR__GROUP_DURABILITY);
     item->body_len = (uint32_t)job->record->body.len;
@@ -222,11 +222,16 @@ static void write_head(struct weir__buf *buf, const struct add_call *call,
                        const struct weir__script *script, size_t args)
 {
     const struct weir__delay_topic *topic = call->adds->topic;
+    bool has_mixed = false;
 
-    weir__resp_eval(buf, script, 5 + call->planned_count, 4 + args);
+    for (size_t i = 0; i < call->planned_count; i++)
+        has_mixed = has_mixed || call->planned_packs[i].is_mixed;
+    weir__resp_eval(buf, script, 5 + call->planned_count + has_mixed, 4 + args);
     weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
     for (size_t i = 0; i < call->planned_count; i++)
         weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
+    if (has_mixed)
+        weir__prefix_key(buf, &topic->base.prefix, "due");
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
@@ -238,11 +243,9 @@ static void write_when(struct weir__buf *buf, const struct add_call *call,
 {
     const struct weir__items *items = &call->adds->items;
     struct weir__buf *when = &call->adds->topic->shared->scratch[0];
-    uint64_t group = items->list[planned->first].group;
 
     weir__buf_reset(when);
-    weir__planned_pack_when(when, items, planned,
-                            (group & WEIR__GROUP_ABSOLUTE) != 0);
+    weir__planned_pack_when(when, items, planned);
     weir__resp_bytes(buf, weir__buf_slice(when));
     buf->failed = buf->failed || when->failed;
 }
@@ -535,16 +538,14 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
            adds->items.list[first].group >> WEIR__GROUP_DURABILITY ==
                durability) {
         struct weir__planned_pack planned;
-        size_t cost;
 
         weir__planned_pack_plan(&adds->items, first, end, &planned);
-        cost = planned.count * (planned.is_scattered ? SCATTERED_COST : 1);
-        if (slots + cost > WEIR__SLOTS_PER_CALL)
+        if (slots + planned.count > WEIR__SLOTS_PER_CALL)
             break;
         weir__topic_next_seq(&adds->topic->base, planned.seq);
         if (!weir__planned_packs_push(&shared->planned_packs, &planned))
             return false;
-        slots += cost;
+        slots += planned.count;
         first += planned.count;
     }
     return true;
@@ -572,11 +573,8 @@ static void send_items(struct weir__adds *adds, size_t end)
 /* More may come before those on their way are answered; the answer flushes. */
 static bool gathers(const struct weir__delay_topic *topic)
 {
-    size_t slots = topic->adds->items.count;
-
-    if (topic->adds->is_uneven)
-        slots *= SCATTERED_COST;
-    return topic->add_calls >= CALLS_AHEAD && slots < WEIR__SLOTS_PER_CALL;
+    return topic->add_calls >= CALLS_AHEAD &&
+           topic->adds->items.count < WEIR__SLOTS_PER_CALL;
 }
 
 void weir__delay_flush_adds(struct weir__delay_topic *topic)
@@ -589,6 +587,7 @@ void weir__delay_flush_adds(struct weir__delay_topic *topic)
         gathers(topic) || !weir__adds_check(topic->adds, codes))
         return;
     adds = take_adds(topic);
+    adds->items.now_ms = weir__topic_server_ms(&topic->base);
     end = weir__adds_arrange(adds, codes);
     send_items(adds, end);
     if (adds->next == adds->items.count) {

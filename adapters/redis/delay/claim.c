@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay/backlog.h"
+#include "core/assert.h"
 #include "core/mem.h"
 
 /* Claiming: one call of the claim script, whose reply names nodes, then one
@@ -33,25 +34,69 @@ static void report(struct weir__delay_topic *topic,
 
 /* --- reading the reply -------------------------------------------------- */
 
+/* A time that only somebody else can have written is moved to a bound. */
+static int64_t bounded_ms(int64_t due_ms)
+{
+    return due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
+}
+
+int64_t weir__claimed_due_ms(const struct weir__claimed_node *node,
+                             uint32_t slot)
+{
+    WEIR_ASSERT(slot - node->lo < node->size);
+    if (node->table == NULL)
+        return node->due_ms;
+    return bounded_ms(weir__table_due_ms(node->table, slot - node->lo));
+}
+
+/* Due time and state as one number. */
+static bool read_score(struct weir__claimed_node *node, int64_t score)
+{
+    if (score < 0)
+        return false;
+    node->is_mixed = score >= WEIR__MIXED_MS * WEIR__NODE_STATES;
+    if (node->is_mixed)
+        score -= WEIR__MIXED_MS * WEIR__NODE_STATES;
+    node->due_ms = bounded_ms(score / WEIR__NODE_STATES);
+    node->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
+    return true;
+}
+
+/* Its state, then the part of the pack's table that is of its slots, which goes
+ * behind the packs. */
+static bool read_table(struct weir__delay_lease *lease,
+                       struct weir__claimed_node *node, struct weir_slice told)
+{
+    if (told.len != 1 + weir__table_len(node->size))
+        return false;
+    node->is_mixed = true;
+    node->ended = told.ptr[0] / 2;
+    memcpy(lease->tables_end, told.ptr + 1, told.len - 1);
+    node->table = lease->tables_end;
+    lease->tables_end += told.len - 1;
+    node->due_ms = weir__claimed_due_ms(node, node->lo);
+    return true;
+}
+
 static bool read_node(struct weir__delay_lease *lease,
                       const struct redisReply *reply, size_t index)
 {
     struct weir__claimed_node *node = &lease->nodes[index];
-    struct weir_slice name;
-    int64_t score, due_ms;
+    struct weir_slice name, told;
+    int64_t score;
     unsigned lo, hi;
 
     if (!weir__reply_str(reply, HEAD + 2 * index, &name) ||
-        !weir__reply_int(reply, HEAD + 2 * index + 1, &score) || score < 0 ||
         weir__node_read(name, &lo, &hi) != WEIR_OK)
         return false;
     memcpy(node->name, name.ptr, sizeof(node->name));
     node->lo = lo;
     node->size = hi - lo + 1;
-    /* A time that only somebody else can have written is moved to a bound. */
-    due_ms = score / WEIR__NODE_STATES;
-    node->due_ms = due_ms < WEIR__DUE_MAX_MS ? due_ms : WEIR__DUE_MAX_MS;
-    node->ended = (uint32_t)(score % WEIR__NODE_STATES / 2);
+    if (!(weir__reply_int(reply, HEAD + 2 * index + 1, &score)
+              ? read_score(node, score)
+              : weir__reply_str(reply, HEAD + 2 * index + 1, &told) &&
+                    read_table(lease, node, told)))
+        return false;
     node->lease = lease;
     lease->jobs += node->size;
     return node->ended == 0 || node->size == 1; /* suspects come one by one */
@@ -94,11 +139,11 @@ static void number_packs(struct weir__delay_lease *lease)
 }
 
 static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
-                                           size_t nodes)
+                                           size_t nodes, size_t tables)
 {
     struct weir__delay_lease *lease =
         weir__mem_new(sizeof(*lease) + nodes * sizeof(lease->nodes[0]) +
-                      nodes * sizeof(lease->packs[0]));
+                      nodes * sizeof(lease->packs[0]) + tables);
 
     if (lease == NULL)
         return NULL;
@@ -106,8 +151,21 @@ static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
     lease->request.done = weir__lease_fetched;
     lease->node_count = nodes;
     lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
+    lease->tables_end = (uint8_t *)(lease->packs + nodes);
     weir__lease_begin(&lease->base, &topic->base);
     return lease;
+}
+
+/* Bytes of the tables in the reply, a bit more. */
+static size_t tables_len(const struct redisReply *reply, size_t nodes)
+{
+    struct weir_slice told;
+    size_t len = 0;
+
+    for (size_t i = 0; i < nodes; i++)
+        if (weir__reply_str(reply, HEAD + 2 * i + 1, &told))
+            len += told.len;
+    return len;
 }
 
 /* NULL when out of memory or not an answer of the script. */
@@ -117,9 +175,10 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
                                             size_t jobs)
 {
     size_t nodes = ((size_t)reply->elements - HEAD) / 2;
-    struct weir__delay_lease *lease = nodes == 0 || nodes > WEIR__SLOTS_PER_CALL
-                                          ? NULL
-                                          : lease_new(topic, nodes);
+    struct weir__delay_lease *lease =
+        nodes == 0 || nodes > WEIR__SLOTS_PER_CALL
+            ? NULL
+            : lease_new(topic, nodes, tables_len(reply, nodes));
     bool is_sound = true;
 
     if (lease == NULL)
@@ -278,9 +337,9 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 7, 7);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 8, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "wait run lease ids meta idle held");
+                      "wait run lease ids meta idle held due");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));

@@ -210,7 +210,8 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
     const struct weir__delay_lease *lease = node->lease;
     bool has_id =
         pack != NULL && batch->ids != NULL && batch->ids[slot].len > 0;
-    int64_t late_us = lease->time_us - node->due_ms * 1000;
+    int64_t due_ms = weir__claimed_due_ms(node, slot);
+    int64_t late_us = lease->time_us - due_ms * 1000;
     int rc = WEIR_EMALFORMED;
 
     *run = (struct weir__run){
@@ -220,7 +221,7 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         .node = (uint32_t)(node - lease->nodes),
         .slot = slot,
         .token = lease->base.token,
-        .due_ms = node->due_ms,
+        .due_ms = due_ms,
         .late_us = late_us < 0 ? 0 : late_us,
         .claimed_ns = lease->claimed_ns,
         .is_suspect = node->ended > 0,
@@ -332,6 +333,48 @@ static void open_pack(struct weir__delay_lease *lease, size_t index,
         take_bytes(fetched->batch, &fetched->pack);
 }
 
+/* --- order ---------------------------------------------------------------- */
+
+/* Of equal due times those of `one` first. */
+static struct weir__run *merge(struct weir__run *one, struct weir__run *other)
+{
+    struct weir__run *first = NULL, **end = &first;
+
+    while (one != NULL && other != NULL) {
+        struct weir__run **next = other->due_ms < one->due_ms ? &other : &one;
+
+        *end = *next;
+        end = &(*end)->next;
+        *next = *end;
+    }
+    *end = one != NULL ? one : other;
+    return first;
+}
+
+static struct weir__run *sort(struct weir__run *first, size_t count)
+{
+    struct weir__run *last = first, *rest;
+
+    if (count < 2)
+        return first;
+    for (size_t i = 1; i < count / 2; i++)
+        last = last->next;
+    rest = last->next;
+    last->next = NULL;
+    return merge(sort(first, count / 2), sort(rest, count - count / 2));
+}
+
+/* Slots of mixed packs are due in turns. */
+static void bring_in_order(struct arrival *arrival)
+{
+    const struct weir__run *run = arrival->first;
+
+    while (run != NULL && run->next != NULL && run->due_ms <= run->next->due_ms)
+        run = run->next;
+    if (run != NULL && run->next != NULL)
+        arrival->first = sort(arrival->first, arrival->count);
+}
+
 /* Nodes in the order in which they were claimed: oldest first. */
 static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
 {
@@ -347,6 +390,7 @@ static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
             weir__delay_drop(lease->topic, node);
         has_dropped = has_dropped || fetched->is_gone;
     }
+    bring_in_order(arrival);
     lease->out = arrival->count;
     if (lease->out == 0 && has_dropped)
         weir__delay_lease_done(lease);

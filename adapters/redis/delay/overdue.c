@@ -94,6 +94,7 @@ static void prepare_lease(struct weir__overdue *overdue,
     copy->nodes[0] = (struct weir__claimed_node){
         .size = node->size,
         .lo = node->lo,
+        .is_mixed = node->is_mixed,
         .lease = copy,
     };
     memcpy(copy->nodes[0].name, node->name, sizeof(node->name));

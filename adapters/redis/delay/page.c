@@ -25,6 +25,12 @@ struct weir_slice weir__page_name(const struct weir__pages *pages, size_t index)
     return weir__slice_of(pages->names.ptr + member->at, member->len);
 }
 
+void weir__pages_fini(struct weir__pages *pages)
+{
+    weir__buf_fini(&pages->names);
+    weir__buf_fini(&pages->tables);
+}
+
 static void send_command(struct weir__pages *pages, struct weir__buf *bytes,
                          void (*done)(struct weir__request *, int,
                                       const struct redisReply *))
@@ -98,19 +104,32 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
                        double score)
 {
     struct weir__member *member = &pages->members[pages->count];
-    unsigned lo, hi;
+    unsigned lo = 0, hi = 0;
 
     if (pages->state != WEIR_JOB_DEAD &&
         (weir__node_read(name, &lo, &hi) != WEIR_OK ||
          !weir__seq_is_sound((const char *)name.ptr)))
         return; /* none of ours */
-    member->at = pages->names.len;
-    member->len = name.len;
+    *member = (struct weir__member){.at = pages->names.len, .len = name.len};
+    if (score >= (double)WEIR__MIXED_MS && pages->state != WEIR_JOB_DEAD &&
+        pages->state != WEIR_JOB_RUNNING) {
+        score -= (double)WEIR__MIXED_MS;
+        member->has_table = hi > lo;
+    }
     member->ms = (int64_t)score;
     member->crashes =
         (uint32_t)((score - (double)member->ms) * WEIR__NODE_STATES) / 2;
     weir__buf_append(&pages->names, name.ptr, name.len);
     pages->count++;
+}
+
+/* Behind what is ready now: of plain packs, then of mixed ones. */
+static bool is_beyond(const struct weir__pages *pages, double score)
+{
+    if (!pages->is_bounded)
+        return false;
+    return (int64_t)score >
+           pages->now_ms + (pages->in_mixed ? WEIR__MIXED_MS : 0);
 }
 
 static void read_members(struct weir__pages *pages,
@@ -125,13 +144,68 @@ static void read_members(struct weir__pages *pages,
         i += 2;
         pages->rank++;
         ms = weir__score_read((const char *)score.ptr);
-        if (pages->is_bounded && (int64_t)ms > pages->now_ms) {
+        if (is_beyond(pages, ms)) {
             pages->is_last = true;
             return;
         }
         add_member(pages, name, ms);
     }
     pages->is_last = i / 2 < pages->wanted;
+}
+
+/* --- tables --------------------------------------------------------------- */
+
+static void on_tables(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__pages *pages = (struct weir__pages *)request; /* its first */
+    struct weir_slice table;
+    size_t next = 0;
+    unsigned lo, hi;
+
+    if (!is_answer(pages, code, reply, REDIS_REPLY_ARRAY))
+        return;
+    for (size_t i = 0; i < pages->count; i++) {
+        struct weir__member *member = &pages->members[i];
+
+        if (!member->has_table)
+            continue;
+        member->has_table =
+            weir__reply_str(reply, next++, &table) &&
+            weir__node_read(weir__page_name(pages, i), &lo, &hi) == WEIR_OK &&
+            table.len >= weir__table_len(hi + 1);
+        member->table = pages->tables.len;
+        if (member->has_table)
+            weir__buf_append(&pages->tables, table.ptr, table.len);
+    }
+    if (pages->tables.failed)
+        pages->end(pages, WEIR_ENOMEM);
+    else
+        weir__pages_fetch(pages);
+}
+
+static size_t tables_wanted(const struct weir__pages *pages)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < pages->count; i++)
+        count += pages->members[i].has_table;
+    return count;
+}
+
+static void request_tables(struct weir__pages *pages)
+{
+    struct weir__buf bytes = {0};
+
+    weir__buf_reset(&pages->tables);
+    weir__prefix_command(&bytes, &pages->topic->base.prefix,
+                         2 + tables_wanted(pages), "HMGET", "due");
+    for (size_t i = 0; i < pages->count; i++)
+        if (pages->members[i].has_table)
+            weir__resp_bytes(
+                &bytes,
+                weir__slice_of(weir__page_name(pages, i).ptr, WEIR__SEQ_LEN));
+    send_command(pages, &bytes, on_tables);
 }
 
 static void on_members(struct weir__request *request, int code,
@@ -146,8 +220,20 @@ static void on_members(struct weir__request *request, int code,
         pages->end(pages, WEIR_ENOMEM);
     else if (pages->count == 0)
         weir__pages_next(pages);
+    else if (tables_wanted(pages) > 0)
+        request_tables(pages);
     else
         weir__pages_fetch(pages);
+}
+
+static void request_rank(struct weir__pages *pages, int64_t bound);
+
+/* Where those of mixed packs begin. */
+static void begin_mixed(struct weir__pages *pages)
+{
+    pages->in_mixed = true;
+    pages->is_last = false;
+    request_rank(pages, WEIR__MIXED_MS);
 }
 
 void weir__pages_next(struct weir__pages *pages)
@@ -160,6 +246,11 @@ void weir__pages_next(struct weir__pages *pages)
     };
     struct weir__buf bytes = {0};
 
+    if (pages->is_last && pages->left > 0 && !pages->in_mixed &&
+        pages->state == WEIR_JOB_READY) {
+        begin_mixed(pages);
+        return;
+    }
     if (pages->is_last || pages->left == 0) {
         pages->end(pages, WEIR_OK);
         return;
@@ -188,18 +279,18 @@ static void on_rank(struct weir__request *request, int code,
     weir__pages_next(pages);
 }
 
-/* Scheduled begins where ready ends. */
-static void request_rank(struct weir__pages *pages)
+/* Behind what is below a score. */
+static void request_rank(struct weir__pages *pages, int64_t bound)
 {
     struct weir__buf bytes = {0};
-    char bound[32];
-    int len = snprintf(bound, sizeof(bound), "(%" PRId64, pages->now_ms + 1);
+    char text[32];
+    int len = snprintf(text, sizeof(text), "(%" PRId64, bound);
 
-    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(bound));
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(text));
     weir__prefix_command(&bytes, &pages->topic->base.prefix, 4, "ZCOUNT",
                          "wait");
     weir__resp_str(&bytes, "-inf");
-    weir__resp_str(&bytes, bound);
+    weir__resp_str(&bytes, text);
     send_command(pages, &bytes, on_rank);
 }
 
@@ -212,8 +303,8 @@ static void on_time(struct weir__request *request, int code,
         return;
     if (!weir__reply_clock(reply, &pages->now_ms))
         pages->end(pages, WEIR_ESERVER);
-    else if (pages->state == WEIR_JOB_SCHEDULED)
-        request_rank(pages);
+    else if (pages->state == WEIR_JOB_SCHEDULED) /* where ready ends */
+        request_rank(pages, pages->now_ms + 1);
     else
         weir__pages_next(pages);
 }
@@ -258,8 +349,23 @@ static void end_list(struct weir__pages *pages, int code)
     struct listing *listing = (struct listing *)pages; /* its first member */
 
     listing->fn(code, NULL, listing->arg);
-    weir__buf_fini(&pages->names);
+    weir__pages_fini(pages);
     weir__mem_free(listing);
+}
+
+static int64_t due_ms_of(const struct weir__pages *pages,
+                         const struct weir__member *node, size_t slot)
+{
+    return !node->has_table
+               ? node->ms
+               : weir__table_due_ms(pages->tables.ptr + node->table, slot);
+}
+
+/* Of a mixed pack's node some slots may be ready and others not. */
+static bool is_in_state(const struct weir__pages *pages, int64_t due_ms)
+{
+    return pages->state == WEIR_JOB_RUNNING ||
+           (pages->state == WEIR_JOB_READY) == (due_ms <= pages->now_ms);
 }
 
 static void show_slot(const struct listing *listing,
@@ -271,7 +377,9 @@ static void show_slot(const struct listing *listing,
     struct weir_job_info info = {
         .id = id,
         .state = pages->state,
-        .due_ms = pages->state == WEIR_JOB_RUNNING ? -1 : node->ms,
+        .due_ms = pages->state == WEIR_JOB_RUNNING
+                      ? -1
+                      : due_ms_of(pages, node, slot),
     };
     char made[WEIR__MADE_ID_LEN + 1];
 
@@ -300,10 +408,14 @@ static void show_node(struct listing *listing, size_t index,
     if (pack.has_ids)
         weir__pack_ids(&pack, ids);
     for (size_t slot = lo; slot <= hi && slot < pack.count; slot++) {
+        const struct weir__member *node = &pages->members[index];
+
         if (pages->left == 0)
             return;
+        if (!is_in_state(pages, due_ms_of(pages, node, slot)))
+            continue;
         pages->left--;
-        show_slot(listing, &pages->members[index], &pack, slot, ids[slot]);
+        show_slot(listing, node, &pack, slot, ids[slot]);
     }
 }
 

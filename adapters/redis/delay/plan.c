@@ -15,6 +15,8 @@ enum {
     PACK_BYTES = 256 * 1024, /* a larger job goes alone */
     JOB_OVERHEAD = 8,        /* offset and head of the id, about */
     SCATTERED_MAX = 16,
+    MIXED_MAX = 64,
+    SPAN_PART = 4,        /* of its first delay a larger one may span */
     STRING_OVERHEAD = 16, /* what the server puts around a string, about */
     PACK_OVERHEAD = 160,  /* what a pack costs it besides its bytes, about */
     TRIMMED_MIN = 64,     /* mean bytes of a job */
@@ -167,19 +169,39 @@ void weir__items_find_duplicates(struct weir__items *items)
 
 /* --- planned packs -------------------------------------------------------- */
 
+static size_t most_scattered(const struct weir__item *one)
+{
+    return one->away == NULL ? MIXED_MAX : SCATTERED_MAX;
+}
+
+/* Whether `item` may be in a pack with `one`, `count` behind it, as due times
+ * go. */
+static bool are_near(const struct weir__items *items,
+                     const struct weir__item *one, size_t count)
+{
+    int64_t from_ms = one->is_absolute ? items->now_ms : 0;
+    int64_t first = one->ms - from_ms, span = one[count].ms - one->ms;
+
+    if (span > UINT32_MAX || (count > 0 && one[count].ms < one[count - 1].ms))
+        return false;
+    return count < SCATTERED_MAX || span <= first / SPAN_PART ||
+           first + span <= 0;
+}
+
 /* How many items from `first` on fit into one pack; those must be of the same
  * group and, if `is_equal`, due at the same time. */
 static size_t fitting(const struct weir__items *items, size_t first, size_t end,
                       bool is_equal)
 {
     const struct weir__item *one = &items->list[first];
-    size_t bytes = 0, most = is_equal ? WEIR__SLOTS_MAX : SCATTERED_MAX;
+    size_t bytes = 0, most = is_equal ? WEIR__SLOTS_MAX : most_scattered(one);
     size_t count = 0;
 
     while (first + count < end && count < most) {
         const struct weir__item *item = &one[count];
 
-        if (item->group != one->group || (is_equal && item->ms != one->ms))
+        if (item->group != one->group ||
+            (is_equal ? item->ms != one->ms : !are_near(items, one, count)))
             break;
         bytes += item->id_len + item->record_len + JOB_OVERHEAD;
         if (count > 0 && bytes > PACK_BYTES)
@@ -245,7 +267,9 @@ static void trim(const struct weir__items *items, size_t end,
                  struct weir__planned_pack *planned)
 {
     size_t len = planned->size.len + STRING_OVERHEAD, below, above, count;
-    size_t most = planned->is_scattered ? SCATTERED_MAX : WEIR__SLOTS_MAX;
+    size_t most = planned->is_scattered
+                      ? most_scattered(&items->list[planned->first])
+                      : WEIR__SLOTS_MAX;
 
     if (len < TRIMMED_MIN * most || planned->count < most)
         return;
@@ -271,6 +295,7 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
     if (planned.count < mixed) {
         planned.count = mixed;
         planned.is_scattered = true;
+        planned.is_mixed = items->list[first].away == NULL;
     }
     planned.has_ids = items->list[first].id_len > 0;
     measure(items, &planned);
@@ -342,8 +367,7 @@ void weir__planned_pack_tell(struct weir__buf *list,
 {
     struct weir__buf when = {0};
 
-    weir__planned_pack_when(&when, items, planned,
-                            items->list[planned->first].is_absolute);
+    weir__planned_pack_when(&when, items, planned);
     weir__pack_uint(list, key);
     weir__pack_uint(list, planned->count);
     weir__pack_uint(list, planned->size.header_len);
@@ -352,16 +376,32 @@ void weir__planned_pack_tell(struct weir__buf *list,
     weir__buf_fini(&when);
 }
 
+static void append_le(struct weir__buf *buf, size_t len, uint64_t value)
+{
+    uint8_t bytes[8];
+
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    weir__buf_append(buf, bytes, len);
+}
+
 void weir__planned_pack_when(struct weir__buf *buf,
                              const struct weir__items *items,
-                             const struct weir__planned_pack *planned,
-                             bool is_absolute)
+                             const struct weir__planned_pack *planned)
 {
     const struct weir__item *first = &items->list[planned->first];
+    bool is_absolute = first->is_absolute;
     char text[32];
     int len;
 
     WEIR_ASSERT(first->ms >= 0);
+    if (planned->is_mixed) {
+        weir__buf_append(buf, is_absolute ? "t" : "s", 1);
+        append_le(buf, 6, (uint64_t)first->ms);
+        for (size_t i = 0; i < planned->count; i++)
+            append_le(buf, 4, (uint64_t)(first[i].ms - first->ms));
+        return;
+    }
     if (planned->is_scattered) {
         weir__buf_append(buf, is_absolute ? "q" : "p", 1);
         weir__pack_array(buf, planned->count);

@@ -3,9 +3,12 @@
 #define WEIR_DELAY_PLAN_H
 
 /* Which jobs share a pack: new ones, and those that a verdict writes back. Jobs
- * that are due together share packs of up to 256 jobs; where due times differ,
- * up to 16, since each slot is a node of its own then and a large pack would be
- * fetched once for each of them. Knows no connection. */
+ * that are due together share packs of up to 256 jobs. Where due times differ,
+ * a pack has up to 64 in their order, as it is fetched again while they become
+ * due; but a pack stays as long as its last job, so up to 16 where that waits
+ * more than a quarter longer than the first one. For other topics it has up to
+ * 16 as well: older workers may be the ones that send it on, and know no mixed
+ * packs. Knows no connection. */
 
 #include <weir/weir.h>
 
@@ -35,7 +38,7 @@ struct weir__item {
     struct weir__claimed_node *node; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
-    bool is_absolute;               /* a follow-up's ms is a server time */
+    bool is_absolute;               /* ms is a server time */
     struct weir__delay_topic *away; /* the topic of a follow-up or a dead job;
                                        NULL: this one */
 };
@@ -45,6 +48,7 @@ struct weir__items {
     struct weir__item *list;
     size_t count, cap;
     struct weir__buf bytes;
+    int64_t now_ms; /* server time when packs are planned, about */
 };
 
 void weir__items_fini(struct weir__items *items);
@@ -74,7 +78,8 @@ struct weir_slice weir__item_record(const struct weir__items *items,
 struct weir__planned_pack {
     size_t first, count;
     bool has_ids;
-    bool is_scattered; /* each slot has its own due time */
+    bool is_scattered; /* due times differ */
+    bool is_mixed;     /* and the scripts keep them in a table (mixed.lua) */
     bool is_elsewhere; /* another call has it by now */
     struct weir__pack_size size;
     char seq[WEIR__SEQ_LEN];
@@ -126,8 +131,7 @@ void weir__planned_pack_tell(struct weir__buf *list,
 /* Append when its slots are due, as the scripts read it. */
 void weir__planned_pack_when(struct weir__buf *buf,
                              const struct weir__items *items,
-                             const struct weir__planned_pack *planned,
-                             bool is_absolute);
+                             const struct weir__planned_pack *planned);
 
 /* False when out of memory. */
 bool weir__planned_packs_push(struct weir__planned_packs *planned_packs,

@@ -48,20 +48,27 @@ enum {
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
+/* What is on top of a due time in `wait` where the pack is mixed: its slots are
+ * due one after the other (scripts/lib/mixed.lua). */
+#define WEIR__MIXED_MS (INT64_C(1) << 45)
+
 /* One claimed node. */
 struct weir__claimed_node {
     struct weir__request start; /* of a suspect: its node has one slot */
     struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
-    uint32_t size;     /* slots */
-    uint32_t lo;       /* first slot */
-    uint32_t pack;     /* index into its lease's packs */
-    uint32_t ended;    /* leases that count and are not in the record yet */
-    int64_t due_ms;    /* server time */
-    uint32_t verdicts; /* collected since the last flush */
-    uint32_t backs;    /* likewise: runs that go back unstarted */
-    uint32_t endings;  /* of these what is written somewhere else */
-    size_t bytes;      /* of that, about */
+    uint32_t size;        /* slots */
+    uint32_t lo;          /* first slot */
+    uint32_t pack;        /* index into its lease's packs */
+    uint32_t ended;       /* leases that count and are not in the record yet */
+    int64_t due_ms;       /* server time; of its first slot */
+    bool is_mixed;        /* its pack is */
+    const uint8_t *table; /* of its slots, in its lease; NULL: all are due
+                             then */
+    uint32_t verdicts;    /* collected since the last flush */
+    uint32_t backs;       /* likewise: runs that go back unstarted */
+    uint32_t endings;     /* of these what is written somewhere else */
+    size_t bytes;         /* of that, about */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those of the verdicts, one bit each */
     uint64_t back[4];  /* those of the runs that go back */
@@ -113,7 +120,8 @@ struct weir__delay_lease {
     size_t out;      /* runs that core has */
     size_t node_count;
     size_t pack_count;
-    struct weir__fetched *packs; /* behind the nodes */
+    struct weir__fetched *packs; /* behind the nodes; then their tables */
+    uint8_t *tables_end;         /* of what is used of them */
     struct weir__claimed_node nodes[];
 };
 
@@ -217,6 +225,10 @@ void weir__delay_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- delay/claim.c -------------------------------------------------------- */
 
+/* When a slot of the node was due, server time. */
+int64_t weir__claimed_due_ms(const struct weir__claimed_node *node,
+                             uint32_t slot);
+
 void weir__delay_flush_claim(struct weir__delay_topic *topic);
 
 /* --- delay/fetch.c -------------------------------------------------------- */
@@ -284,8 +296,10 @@ enum { WEIR__PAGE = 256 };
 
 /* A node, or a dead job. */
 struct weir__member {
-    size_t at, len;   /* its name, in those of the page */
-    int64_t ms;       /* server time: due, or of death; in `run` a token */
+    size_t at, len; /* its name, in those of the page */
+    int64_t ms;     /* server time: due, or of death; in `run` a token */
+    size_t table;   /* of a mixed pack: where it begins in the page's tables */
+    bool has_table;
     uint32_t crashes; /* of a node: leases that count and are not in records */
 };
 
@@ -309,7 +323,8 @@ struct weir__pages {
     size_t wanted;  /* members of this page */
     size_t count;   /* that came */
     bool is_last;
-    struct weir__buf names;
+    bool in_mixed; /* of what is ready those of mixed packs come last */
+    struct weir__buf names, tables;
     struct weir__member members[WEIR__PAGE];
 };
 
@@ -322,6 +337,9 @@ void weir__pages_fetch(struct weir__pages *pages);
 
 struct weir_slice weir__page_name(const struct weir__pages *pages,
                                   size_t index);
+
+/* With the memory of its pages. */
+void weir__pages_fini(struct weir__pages *pages);
 double weir__score_read(const char *text);
 
 int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,

@@ -34,7 +34,7 @@ static void finish(struct weir__pages *pages, int code)
         code = WEIR_ENOTFOUND;
     requeue->fn(code, requeue->count, requeue->arg);
     weir__items_fini(&requeue->items);
-    weir__buf_fini(&pages->names);
+    weir__pages_fini(pages);
     weir__mem_free(requeue);
 }
 

@@ -182,6 +182,7 @@ static struct weir__claimed_node *part_for(struct weir__claimed_node *node,
     part->size = node->size;
     part->lo = node->lo;
     part->due_ms = node->due_ms;
+    part->is_mixed = node->is_mixed;
     part->pack = node->pack;
     part->lease = node->lease;
     part->part = part; /* tells it from a claimed node */

@@ -8,7 +8,8 @@
 #include "core/text.h"
 
 enum {
-    FIRST_PACK_KEY = 10, /* behind the nine keys of the topic */
+    FIRST_PACK_KEY = 11, /* behind the ten keys of the topic */
+    OF_MIXED = 65536,    /* added to a node's key */
     KINDS = 16,          /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
@@ -237,7 +238,7 @@ static void write_nodes(struct weir__buf *list,
 
         if (slots_of(node) == 0)
             continue;
-        weir__pack_uint(list, fetched->key);
+        weir__pack_uint(list, fetched->key + (node->is_mixed ? OF_MIXED : 0));
         weir__pack_str(list, node->name, sizeof(node->name));
         weir__pack_uint(list, node->lease->base.token);
         weir__pack_uint(list, fetched->batch == NULL
@@ -259,7 +260,9 @@ static void write_back(struct weir__buf *list,
             continue;
         weir__pack_str(list, node->name, sizeof(node->name));
         weir__pack_uint(list, node->lease->base.token);
-        weir__pack_uint(list, (uint64_t)node->due_ms);
+        weir__pack_uint(
+            list,
+            (uint64_t)(node->due_ms + (node->is_mixed ? WEIR__MIXED_MS : 0)));
         write_slots(list, node, node->back, node->backs);
     }
 }
@@ -361,7 +364,7 @@ static void write_keys(struct weir__buf *buf,
                         has_relay,
                     ARGS);
     weir__prefix_keys(buf, prefix,
-                      "run lease ids meta wait dead rec idle held");
+                      "run lease ids meta wait dead rec idle held due");
     for (const struct weir__claimed_node *node = call->first; node != call->end;
          node = node->next)
         if (slots_of(node) > 0 && pack_of(node)->key == key) { /* its first */
@@ -398,9 +401,11 @@ static void write_lone(struct weir__buf *buf,
 
     if (fetched->batch->ids != NULL)
         id = fetched->batch->ids[node->lo];
-    weir__resp_eval(buf, &weir__script_delay_settle_one, 6, 6);
+    weir__resp_eval(buf, &weir__script_delay_settle_one, 6 + node->is_mixed, 6);
     weir__prefix_keys(buf, prefix, "run lease ids meta held");
     weir__prefix_pack(buf, prefix, node->name);
+    if (node->is_mixed)
+        weir__prefix_key(buf, prefix, "due");
     weir__resp_bytes(buf, weir__slice_of(node->name, sizeof(node->name)));
     weir__resp_int(buf, (int64_t)node->lease->base.token);
     weir__resp_int(buf, (int64_t)node->lo);

@@ -389,6 +389,7 @@ static void send_all(struct weir__delay_topic *topic)
 
     if (node == NULL && topic->done == NULL)
         return;
+    topic->endings.now_ms = weir__topic_server_ms(&topic->base);
     weir__settle_call_sort_endings(topic, node);
     do {
         struct weir__settle_call call = weir__settle_call_nodes(topic, node);

@@ -8,5 +8,7 @@
 
 extern const struct fault faults[];
 extern const size_t fault_count;
+extern const struct fault mixed_faults[];
+extern const size_t mixed_fault_count;
 
 #endif

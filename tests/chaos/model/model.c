@@ -24,7 +24,7 @@ void *list_room(void *list, size_t count, size_t *cap, size_t size)
 
 void model_init(struct model *model, int64_t now_us)
 {
-    *model = (struct model){.now_us = now_us, .mark = -1};
+    *model = (struct model){.now_us = now_us, .mark = -1, .mixed_mark = -1};
     for (size_t i = 0; i < MINUTES; i++)
         model->late[i].minute = -1;
 }
@@ -155,20 +155,29 @@ static void enter_job(struct model *model, struct job *job)
 
 int64_t model_due_ms(const struct model *model, const struct job *job)
 {
-    bool is_delay = job->pack->form == 'r' || job->pack->form == 'p';
     int64_t now_ms = model_now_ms(model);
-    int64_t due_ms = is_delay ? now_ms + job->ms : job->ms;
+    int64_t due_ms = has_delays(job->pack) ? now_ms + job->ms : job->ms;
 
     return due_ms < now_ms ? now_ms : due_ms;
+}
+
+bool model_takes_mixed(const struct model *model)
+{
+    return model->mixed > 0 || !model->is_old;
 }
 
 void model_enter(struct model *model, struct pack *pack, const bool *refused,
                  int64_t *first_ms)
 {
-    bool is_one_time = pack->form == 'r' || pack->form == 'a';
+    bool is_one_node;
 
+    pack->is_mixed = is_rising(pack) && model_takes_mixed(model);
+    model->mixed_packs += pack->is_mixed;
+    is_one_node = is_one_time(pack) || pack->is_mixed;
     pack->is_staged = false;
     pack->is_in_use = true;
+    pack->added_ms = model_now_ms(model);
+    pack->first_ms = pack->jobs[0].ms + (has_delays(pack) ? pack->added_ms : 0);
     for (unsigned slot = 0; slot < pack->count; slot++) {
         struct job *job = &pack->jobs[slot];
 
@@ -178,10 +187,10 @@ void model_enter(struct model *model, struct pack *pack, const bool *refused,
         job->due_ms = model_due_ms(model, job);
         if (job->due_ms < *first_ms)
             *first_ms = job->due_ms;
-        job->lo = is_one_time ? 0 : slot;
-        job->hi = is_one_time ? pack->count - 1 : slot;
+        job->lo = is_one_node ? 0 : slot;
+        job->hi = is_one_node ? pack->count - 1 : slot;
     }
-    if (is_one_time)
+    if (is_one_node)
         model_split(pack, 0, pack->count - 1, refused);
 }
 
@@ -233,6 +242,48 @@ void model_split(struct pack *pack, unsigned lo, unsigned hi,
         pack->jobs[slot].lo = lo;
         pack->jobs[slot].hi = hi;
     }
+}
+
+int64_t model_mark(const struct model *model, const struct pack *pack)
+{
+    return pack->is_mixed ? model->mixed_mark : model->mark;
+}
+
+void model_split_at_mark(const struct model *model, struct pack *pack,
+                         unsigned lo, unsigned hi)
+{
+    bool fates[SLOTS] = {false};
+
+    for (unsigned slot = lo; slot <= hi; slot++)
+        fates[slot] = pack->jobs[slot].due_ms <= model_mark(model, pack);
+    model_split(pack, lo, hi, fates);
+}
+
+void add_little(struct text *text, uint64_t number, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++) {
+        const uint8_t byte = (uint8_t)(number >> 8 * i);
+
+        text_add(text, &byte, 1);
+    }
+}
+
+void times_text(const struct pack *pack, unsigned lo, unsigned hi,
+                int64_t first_ms, struct text *ret_text)
+{
+    add_little(ret_text, (uint64_t)(first_ms - pack->lead_ms), 6);
+    for (unsigned slot = lo; slot <= hi; slot++)
+        add_little(ret_text,
+                   (uint64_t)(pack->jobs[slot].ms - pack->jobs[0].ms) +
+                       pack->lead_ms,
+                   4);
+}
+
+void table_text(const struct pack *pack, unsigned lo, unsigned hi,
+                struct text *ret_text)
+{
+    add_little(ret_text, (uint64_t)pack->added_ms, 6);
+    times_text(pack, lo, hi, pack->first_ms, ret_text);
 }
 
 /* Of two waiting or two running jobs: by score, then by name. */
@@ -319,18 +370,23 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
     if (count > most)
         count = most;
     *ret_jobs = 0;
-    for (size_t i = 0; i < count; i++)
-        for (unsigned slot = nodes[i]->lo; slot <= nodes[i]->hi; slot++) {
+    for (size_t i = 0; i < count; i++) {
+        unsigned lo = nodes[i]->lo, hi = nodes[i]->hi;
+        bool is_one_due = !nodes[i]->pack->is_mixed || nodes[i]->is_single;
+
+        for (unsigned slot = lo; slot <= hi; slot++) {
             struct job *job = &nodes[i]->pack->jobs[slot];
 
             job->state = WAITS;
-            if (job->due_ms > model_now_ms(model)) /* the clock went back */
-                job->due_ms = model_now_ms(model);
+            if (is_one_due && job->due_ms > model_now_ms(model))
+                job->due_ms = model_now_ms(model); /* the clock went back */
             if (is_crash)
                 suspect(model, job);
             job->is_started = false;
             *ret_jobs += 1;
         }
+        model_split_at_mark(model, nodes[i]->pack, lo, hi);
+    }
     free(nodes);
     model->count.returned += *ret_jobs;
     return count;

@@ -29,6 +29,10 @@ enum {
     SEQ_LEN = 12
 };
 
+/* Above the due times of nodes of mixed packs, where claims of versions that do
+ * not know these packs never look. */
+#define MIXED_SCORE (INT64_C(1) << 45)
+
 /* `pack` 0: "u<number>", chosen by the caller; else the id that weir makes for
  * slot `number` of that pack. */
 struct id {
@@ -55,6 +59,7 @@ struct job {
     uint64_t token;   /* RUNS */
     unsigned ended;   /* leases that count */
     bool is_started;  /* RUNS: its start was noted */
+    bool is_single;   /* RUNS: it was claimed as a node of its own */
     bool is_indexed;  /* `ids` points here */
     size_t at;        /* place in the list of all */
 };
@@ -64,9 +69,12 @@ struct pack {
     unsigned count, live;
     unsigned header_len;
     bool has_ids;
-    bool is_staged; /* on the server, for a while */
-    bool is_in_use; /* on the server, for good */
-    char form;      /* of `when`: r a p q */
+    bool is_staged;   /* on the server, for a while */
+    bool is_in_use;   /* on the server, for good */
+    bool is_mixed;    /* has a table of due times there */
+    char form;        /* of `when`: r a p q s t */
+    unsigned lead_ms; /* s t: how far its base is before the first job */
+    int64_t added_ms, first_ms; /* when, and what slot 0 was due then */
     struct job jobs[];
 };
 
@@ -120,6 +128,10 @@ struct model {
     int64_t now_us;
     bool exists, is_paused;
     int64_t mark;          /* -1: none */
+    int64_t mixed_mark;    /* the same of nodes of mixed packs */
+    int mixed;             /* 1: workers know such packs; 2: there are some */
+    bool is_old;           /* workers claimed who do not know them */
+    long long mixed_packs; /* so far */
     long long max_pending; /* 0: no bound */
     long long revision;    /* of the stored options */
     unsigned server;       /* that gave out jobs last; 0: none said so */
@@ -343,6 +355,36 @@ enum { MOST_EXPIRED = 256, MOST_ENDED = 127 };
 void model_enter(struct model *model, struct pack *pack, const bool *refused,
                  int64_t *first_ms);
 
+/* Its call said due times in rising order, which slots of a node may have. */
+static inline bool is_rising(const struct pack *pack)
+{
+    return pack->form == 's' || pack->form == 't';
+}
+
+/* All slots have one due time. */
+static inline bool is_one_time(const struct pack *pack)
+{
+    return pack->form == 'r' || pack->form == 'a';
+}
+
+/* The times of `when` are delays. */
+static inline bool has_delays(const struct pack *pack)
+{
+    return pack->form == 'r' || pack->form == 'p' || pack->form == 's';
+}
+
+/* The base of a mixed pack whose first job is due at `first_ms`, and what slots
+ * lo..hi have more. */
+void times_text(const struct pack *pack, unsigned lo, unsigned hi,
+                int64_t first_ms, struct text *ret_text);
+
+/* What the server keeps of them: behind the time of the add. */
+void table_text(const struct pack *pack, unsigned lo, unsigned hi,
+                struct text *ret_text);
+
+/* Little endian. */
+void add_little(struct text *text, uint64_t number, unsigned bytes);
+
 /* When a job of a pack is due that enters now. */
 int64_t model_due_ms(const struct model *model, const struct job *job);
 
@@ -379,6 +421,16 @@ bool model_runs_under(const struct model *model, uint64_t token);
 
 /* The oldest first. */
 void model_sort_dead(struct model *model);
+
+/* Workers know mixed packs, or none was here yet. */
+bool model_takes_mixed(const struct model *model);
+
+/* Up to when `ready` counts the jobs of a pack. */
+int64_t model_mark(const struct model *model, const struct pack *pack);
+
+/* The node does not lie across that. */
+void model_split_at_mark(const struct model *model, struct pack *pack,
+                         unsigned lo, unsigned hi);
 
 /* Give back at most `most` nodes of a token; returns how many nodes. After a
  * crash its jobs are suspects, or what suspects had started counts. */

@@ -159,12 +159,17 @@ static int64_t meet_server(struct model *model, const struct claim_call *call)
 
 /* --- the claim ---------------------------------------------------------- */
 
+enum { MOST_MIXED = 200, MOST_PUT_BACK = 200, SHORTLY_MS = 1000 };
+
 struct taking {
+    int64_t now_ms;
     unsigned room; /* left */
     uint64_t jobs;
-    struct node *nodes; /* taken */
-    struct text text;   /* their names and scores */
-    struct text held;   /* their names and due times */
+    size_t put_back;     /* nodes */
+    int64_t put_back_ms; /* the first due time of those; INT64_MAX: none */
+    struct node *nodes;  /* taken */
+    struct text text;    /* their names and scores */
+    struct text held;    /* their names and due times */
     size_t count;
 };
 
@@ -176,13 +181,18 @@ static bool is_due(const struct job *job, int64_t now_ms)
 static void take_node(struct taking *taking, const struct job *first)
 {
     struct node node = {first->pack->number, first->lo, first->hi};
+    int64_t mixed_score = first->pack->is_mixed ? MIXED_SCORE : 0;
     char name[SEQ_LEN + 5];
 
     node_text(node, name);
-    text_str(&taking->text, " ");
-    text_str(&taking->text, name);
-    text_str(&taking->text, " ");
-    text_int(&taking->text, first->due_ms * 256 + 2 * first->ended);
+    text_format(&taking->text, " %s ", name);
+    if (first->pack->is_mixed && node.lo < node.hi) {
+        add_little(&taking->text, 2 * first->ended, 1);
+        table_text(first->pack, node.lo, node.hi, &taking->text);
+    } else {
+        text_int(&taking->text,
+                 (mixed_score + first->due_ms) * 256 + 2 * first->ended);
+    }
     text_format(&taking->held, "%s@%lld ", name, (long long)first->due_ms);
     taking->nodes[taking->count++] = node;
 }
@@ -194,7 +204,7 @@ static void take(struct taking *taking, struct job *first, unsigned count,
 {
     struct pack *pack = first->pack;
     bool fates[SLOTS] = {false};
-    unsigned lo = first->lo, end = lo + count;
+    unsigned lo = first->lo, end = lo + count, old_end = first->hi + 1;
 
     memset(fates + lo, true, count);
     model_split(pack, lo, first->hi, fates);
@@ -204,23 +214,46 @@ static void take(struct taking *taking, struct job *first, unsigned count,
         if (as_singles)
             job->lo = job->hi = slot;
         job->state = RUNS;
+        job->is_single = job->lo == job->hi;
         if (slot == job->lo)
             take_node(taking, job);
     }
+    for (unsigned slot = end; slot < old_end; slot++)
+        taking->put_back += pack->jobs[slot].lo == slot;
+    if (end < old_end && pack->is_mixed &&
+        pack->jobs[end].due_ms < taking->put_back_ms)
+        taking->put_back_ms = pack->jobs[end].due_ms;
     taking->room -= count;
     taking->jobs += count;
 }
 
-/* False when the rest of the room is too small to split the next node. */
+/* How many slots of a node may be taken: those that are due, but none that is
+ * less than half as late as the first one, beyond a second. */
+static unsigned ripe_slots(const struct taking *taking, const struct job *first)
+{
+    int64_t late_ms = taking->now_ms - first->due_ms;
+    int64_t last_ms = taking->now_ms - (late_ms > SHORTLY_MS ? late_ms / 2 : 0);
+    unsigned slot = first->lo;
+
+    while (slot <= first->hi && first->pack->jobs[slot].due_ms <= last_ms)
+        slot++;
+    return slot - first->lo;
+}
+
+/* False when the rest of the room is too small to split the next node, or what
+ * is put back comes first. */
 static bool take_next(struct taking *taking, struct job *first, unsigned room)
 {
     unsigned size = first->hi - first->lo + 1;
-    unsigned fitting = size < taking->room ? size : taking->room;
+    unsigned ripe = ripe_slots(taking, first);
+    unsigned fitting = ripe < taking->room ? ripe : taking->room;
     bool is_suspect = first->ended > 0;
 
-    if (taking->room == 0)
+    if (taking->room == 0 || first->due_ms > taking->put_back_ms ||
+        taking->put_back > MOST_PUT_BACK)
         return false;
-    if (!is_suspect && fitting < size && taking->jobs * 2 >= room)
+    if ((!is_suspect || first->pack->is_mixed) && fitting < ripe &&
+        taking->jobs * 2 >= room)
         return false;
     if (size == 1 || !is_suspect)
         take(taking, first, fitting, false);
@@ -320,13 +353,38 @@ static void say_taken(const struct model *model, const struct taking *taking,
     text_str(answer, ")");
 }
 
+/* Of plain and of mixed packs so many nodes are looked at. What is due behind
+ * the last of them waits where there may be more. */
+static size_t look_at(struct taking *taking, struct job **due, size_t count,
+                      const struct claim_call *call)
+{
+    size_t most[] = {call->room < call->most_nodes ? call->room
+                                                   : call->most_nodes,
+                     MOST_MIXED};
+    size_t seen = 0;
+
+    if (most[true] > most[false])
+        most[true] = most[false];
+    for (size_t i = 0; i < count; i++) {
+        size_t *left = &most[due[i]->pack->is_mixed];
+
+        if (*left == 0)
+            continue;
+        due[seen++] = due[i];
+        if (--*left == 0 && due[i]->due_ms < taking->put_back_ms)
+            taking->put_back_ms = due[i]->due_ms;
+    }
+    return seen;
+}
+
 static void take_due(struct model *model, const struct claim_call *call,
                      struct taking *taking)
 {
     size_t count;
     struct job **due = model_nodes(model, is_due, model_now_ms(model), &count);
 
-    for (size_t i = 0; i < count && i < call->most_nodes; i++)
+    count = look_at(taking, due, count, call);
+    for (size_t i = 0; i < count; i++)
         if (!take_next(taking, due[i], call->room))
             break;
     free(due);
@@ -338,7 +396,10 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
                      struct text *answer, struct node *ret_nodes,
                      size_t *ret_count)
 {
-    struct taking taking = {.room = call->room, .nodes = ret_nodes};
+    struct taking taking = {.now_ms = model_now_ms(model),
+                            .room = call->room,
+                            .put_back_ms = INT64_MAX,
+                            .nodes = ret_nodes};
     int64_t next, grace_ms;
 
     *ret_count = 0;
@@ -359,6 +420,8 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     take_due(model, call, &taking);
     next = next_ms(model, grace_ms);
     note_idle(model, call, taking.jobs, next);
+    if (model->mixed == 0)
+        model->mixed = 1;
     say_taken(model, &taking, next, answer);
     text_free(&taking.text);
     *ret_count = taking.count;

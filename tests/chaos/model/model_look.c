@@ -115,46 +115,63 @@ void model_slot(struct model *model, const struct slot_call *call,
         change(model, call, job, answer);
 }
 
+enum { MOST_MARKED = 400 }; /* nodes of mixed packs in a call */
+
 /* --- stats -------------------------------------------------------------- */
 
 static bool is_past_mark(const struct job *job, int64_t mark)
 {
-    return job->state == WAITS && job->due_ms > mark;
+    return job->state == WAITS && !job->pack->is_mixed && job->due_ms > mark;
 }
 
-/* Move the mark, which says up to when `ready` counts: to the last millisecond
- * that is over, or as far as `most` nodes go. True when it is all. */
-static bool move_mark(struct model *model, size_t most)
+static bool is_past_mixed_mark(const struct job *job, int64_t mark)
+{
+    return job->state == WAITS && job->pack->is_mixed && job->due_ms > mark;
+}
+
+/* Move a mark, which says up to when `ready` counts: to the last millisecond
+ * that is over, or as far as `most` nodes go. No node lies across it then. True
+ * when it is all. */
+static bool move_mark(struct model *model, bool is_mixed, size_t most)
 {
     int64_t now_ms = model_now_ms(model) - 1, stop;
+    int64_t *mark = is_mixed ? &model->mixed_mark : &model->mark;
     struct job **nodes;
     size_t count, due = 0;
 
-    if (!model->exists || now_ms <= model->mark)
+    if (!model->exists || now_ms <= *mark || (is_mixed && model->mixed < 2))
         return true;
-    nodes = model_nodes(model, is_past_mark, model->mark, &count);
+    nodes = model_nodes(model, is_mixed ? is_past_mixed_mark : is_past_mark,
+                        *mark, &count);
     while (due < count && nodes[due]->due_ms <= now_ms)
         due++;
     stop = due >= most ? nodes[most - 1]->due_ms - 1 : now_ms;
-    if (due >= most && stop <= model->mark)
+    if (due >= most && stop <= *mark)
         stop = nodes[most - 1]->due_ms;
+    *mark = stop;
+    for (size_t i = 0; i < due && nodes[i]->due_ms <= stop; i++)
+        model_split_at_mark(model, nodes[i]->pack, nodes[i]->lo, nodes[i]->hi);
     free(nodes);
-    model->mark = stop;
     return due < most;
 }
 
 void model_stats(struct model *model, size_t most_nodes, struct text *answer)
 {
-    bool is_complete = move_mark(model, most_nodes);
+    bool is_complete = move_mark(model, false, most_nodes);
     const struct counters *count = &model->count;
     long long waiting = 0, ready = 0, running = 0;
 
+    if (most_nodes > MOST_MARKED)
+        most_nodes = MOST_MARKED;
+    if (!move_mark(model, true, most_nodes))
+        is_complete = false;
     for (size_t i = 0; i < model->live_count; i++) {
         const struct job *job = model->live[i];
 
         running += job->state == RUNS;
         waiting += job->state == WAITS;
-        ready += job->state == WAITS && job->due_ms <= model->mark;
+        ready +=
+            job->state == WAITS && job->due_ms <= model_mark(model, job->pack);
     }
     text_format(answer,
                 "(time %lld kind %s paused %d waiting %lld ready %lld "

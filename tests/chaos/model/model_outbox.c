@@ -12,21 +12,17 @@
 static int64_t due_in(const struct model *model, const struct pack *pack,
                       unsigned slot)
 {
-    bool is_one = pack->form == 'r' || pack->form == 'a';
-    bool is_delay = pack->form == 'r' || pack->form == 'p';
-
-    return pack->jobs[is_one ? 0 : slot].ms +
-           (is_delay ? model_now_ms(model) : 0);
+    return pack->jobs[is_one_time(pack) ? 0 : slot].ms +
+           (has_delays(pack) ? model_now_ms(model) : 0);
 }
 
 static void say_when(const struct out *out, struct text *ret_when)
 {
     const struct job *jobs = out->pack->jobs;
-    bool is_one = out->pack->form == 'r' || out->pack->form == 'a';
     struct weir__buf list = {0};
 
     text_clear(ret_when);
-    if (is_one) {
+    if (is_one_time(out->pack)) {
         text_format(ret_when, "a%lld", (long long)jobs[0].due_ms);
         return;
     }

@@ -108,6 +108,7 @@ void model_add(struct model *model, const struct add_call *call,
     struct call_slot *call_slot = &model->call_slots[call->call_slot];
     int64_t first_ms = INT64_MAX;
     long long added = 0;
+    bool is_mixed = false;
 
     if (is_repeat(model, call, answer))
         return;
@@ -117,6 +118,9 @@ void model_add(struct model *model, const struct add_call *call,
     }
     model->exists = true;
     call_slot->number = call->number;
+    for (size_t i = 0; i < call->count; i++)
+        is_mixed = is_mixed || is_rising(call->packs[i]);
+    is_mixed = is_mixed && model_takes_mixed(model);
     text_clear(&call_slot->refusals);
     for (size_t i = 0; i < call->count; i++) {
         struct pack *pack = call->packs[i];
@@ -129,6 +133,8 @@ void model_add(struct model *model, const struct add_call *call,
             added += add_pack(model, pack, i, &call_slot->refusals, &first_ms);
     }
     model->count.added += added;
+    if (is_mixed && added > 0)
+        model->mixed = 2;
     model->lone = call->count == 1 ? call->packs[0]->number : 0;
     if (added > 0)
         model_wake(model, first_ms);
@@ -285,6 +291,8 @@ static long long move_pack(struct model *model, const struct settle_call *call,
     if (moved == 0)
         return duplicates;
     model_enter(model, move->pack, refused, first_ms);
+    if (move->pack->is_mixed)
+        model->mixed = 2;
     if (move->is_new)
         model->count.added += moved;
     else if (move->is_retry)
@@ -379,8 +387,8 @@ static bool all_are_staged(const struct settle_call *call)
 }
 
 /* The node that the job runs in goes back, as far as it is wanted. */
-static long long back_node(struct pack *pack, const struct job *first,
-                           const struct back *back)
+static long long back_node(const struct model *model, struct pack *pack,
+                           const struct job *first, const struct back *back)
 {
     unsigned lo = first->lo, hi = first->hi;
     bool goes[SLOTS] = {false};
@@ -395,10 +403,14 @@ static long long back_node(struct pack *pack, const struct job *first,
         if (!goes[slot])
             continue;
         job->state = WAITS;
-        job->due_ms = back->due_ms;
+        if (!pack->is_mixed || back->node.lo == back->node.hi)
+            job->due_ms = back->due_ms;
         job->is_started = false;
         count++;
     }
+    for (unsigned slot = lo; slot <= hi; slot = pack->jobs[slot].hi + 1)
+        if (goes[slot])
+            model_split_at_mark(model, pack, slot, pack->jobs[slot].hi);
     return count;
 }
 
@@ -415,7 +427,7 @@ static void take_backs(struct model *model, const struct settle_call *call,
 
             if (job->state == RUNS && job->token == back->token &&
                 (back->is_whole || back->slots[slot]))
-                count += back_node(pack, job, back);
+                count += back_node(model, pack, job, back);
         }
         model->count.returned += count;
         if (count > 0 && back->due_ms < *first_ms)

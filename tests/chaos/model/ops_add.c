@@ -1,19 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/chaos/model/run.h"
 
 /* Adding. */
 
+static int by_number(const void *left, const void *right)
+{
+    const unsigned *one = left, *two = right;
+
+    return (*one > *two) - (*one < *two);
+}
+
+void run_set_rising(struct run *run, struct pack *pack, unsigned span_ms)
+{
+    static const unsigned delays[] = {0, 0, 10, 700};
+    static const unsigned leads[] = {0, 0, 0, 1, 5000};
+    unsigned steps[SLOTS];
+    int64_t first_ms = PICK(run, delays);
+
+    pack->form = chance(run, 50) ? 's' : 't';
+    if (pack->form == 't')
+        first_ms += model_now_ms(&run->model) - (chance(run, 30) ? 1500 : 0);
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        steps[slot] = pick(run, span_ms + 1);
+    qsort(steps, pack->count, sizeof(steps[0]), by_number);
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        pack->jobs[slot].ms = first_ms + steps[slot];
+    pack->lead_ms = PICK(run, leads);
+    if (pack->lead_ms > pack->jobs[0].ms) /* times are not below 0 */
+        pack->lead_ms = 0;
+}
+
 /* What a call says about when jobs are due. */
 static void set_times(struct run *run, struct pack *pack, char form)
 {
     static const int64_t delays[] = {0, 0, 0, 50, 100, 1000, 3000, 60000};
+    static const unsigned spans[] = {0, 1, 5, 50, 1000, 4000, 20000};
     bool is_one = form == 'r' || form == 'a';
     bool is_absolute = form == 'a' || form == 'q';
     int64_t ms = 0;
 
     pack->form = form;
+    if (is_rising(pack)) {
+        run_set_rising(run, pack, PICK(run, spans));
+        return;
+    }
     for (unsigned slot = 0; slot < pack->count; slot++) {
         if (slot == 0 || !is_one)
             ms = chance(run, 30) ? pick(run, 3000) : PICK(run, delays);
@@ -26,7 +59,7 @@ static void set_times(struct run *run, struct pack *pack, char form)
 static struct pack *new_pack(struct run *run)
 {
     static const unsigned sizes[] = {1, 1, 1, 2, 3, 5, 8, 13, 16, 17, 40};
-    static const char forms[] = {'r', 'r', 'r', 'a', 'p', 'q'};
+    static const char forms[] = {'r', 'r', 'a', 'p', 'q', 's', 's', 's', 's'};
     bool is_large = run->model.live_count < 500 && chance(run, 6);
     unsigned count = is_large ? 1 + pick(run, SLOTS) : PICK(run, sizes);
     struct pack *pack = model_pack_new(&run->model, count, chance(run, 65));
@@ -73,10 +106,12 @@ static void send_add(struct run *run, const struct add_call *call)
     char call_slot[16];
 
     call_script(caller, call->is_lone ? SCRIPT_ADD_ONE : SCRIPT_ADD,
-                5 + call->count, 4 + 3 * call->count);
+                5 + call->count + !call->is_lone, 4 + 3 * call->count);
     call_keys(caller, "wait ids meta idle seen");
     for (size_t i = 0; i < call->count; i++)
         call_pack_key(caller, call->packs[i]->number);
+    if (!call->is_lone)
+        call_keys(caller, "due");
     call_str(caller, "t");
     call_str(caller, call->kind);
     (void)snprintf(call_slot, sizeof(call_slot), "s%u", call->call_slot);

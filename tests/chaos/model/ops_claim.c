@@ -9,6 +9,26 @@
 static const char *const workers[WORKERS] = {"w0", "w1", "w2",
                                              "w3", "w4", "w5"};
 
+/* No job is overtaken by one that is less than half as late, but for what is
+ * late by less than a second. */
+static void check_order(const struct run *run, uint64_t token)
+{
+    const struct model *model = &run->model;
+    int64_t now_ms = model_now_ms(model), taken_ms = now_ms, left_ms = 0;
+
+    for (size_t i = 0; i < model->live_count; i++) {
+        const struct job *job = model->live[i];
+        int64_t late_ms = now_ms - job->due_ms;
+
+        if (job->state == WAITS && late_ms > left_ms)
+            left_ms = late_ms;
+        if (job->state == RUNS && job->token == token && late_ms < taken_ms)
+            taken_ms = late_ms;
+    }
+    if (left_ms > 1000 && left_ms > 2 * taken_ms + 1)
+        run_differs(run, "the order", "the latest first", "others before");
+}
+
 void run_claim(struct run *run, const struct claim_call *call)
 {
     struct node nodes[CALL_NODES];
@@ -18,8 +38,8 @@ void run_claim(struct run *run, const struct claim_call *call)
     uint64_t token;
     size_t count;
 
-    call_script(caller, SCRIPT_CLAIM, 7, 7);
-    call_keys(caller, "wait run lease ids meta idle held");
+    call_script(caller, SCRIPT_CLAIM, 8, 7);
+    call_keys(caller, "wait run lease ids meta idle held due");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
     call_int(caller, call->most_nodes);
@@ -36,6 +56,8 @@ void run_claim(struct run *run, const struct claim_call *call)
     token = model_claim(&run->model, call, &run->wanted, nodes, &count);
     run_check(run);
     run_check_woken(run);
+    if (token != 0)
+        check_order(run, token);
     for (size_t i = 0; i < count; i++)
         run_hold(run, nodes[i], token);
 }

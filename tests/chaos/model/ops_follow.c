@@ -107,11 +107,11 @@ static void set_times(struct run *run, struct pack *pack)
 
     pack->form = PICK(run, forms);
     for (unsigned slot = 0; slot < pack->count; slot++) {
-        bool is_one = pack->form == 'r' || pack->form == 'a';
+        bool is_new = slot == 0 || !is_one_time(pack);
 
-        if (slot == 0 || !is_one)
+        if (is_new)
             ms = pick(run, 2000);
-        if ((slot == 0 || !is_one) && (pack->form == 'a' || pack->form == 'q'))
+        if (is_new && !has_delays(pack))
             ms += model_now_ms(&run->model) - 500;
         pack->jobs[slot].ms = ms;
     }

@@ -18,13 +18,13 @@ void run_slot(struct run *run, const struct slot_call *call)
     seq_text(call->place, seq);
     if (call->slot != BY_INDEX)
         (void)snprintf(slot, sizeof(slot), "%d", call->slot);
-    call_script(caller, SCRIPT_SLOT, 8, call->verb == RESCHEDULE ? 6 : 4);
+    call_script(caller, SCRIPT_SLOT, 9, call->verb == RESCHEDULE ? 6 : 4);
     call_keys(caller, "wait run ids meta");
     if (call->place == 0)
         call_keys(caller, "p:");
     else
         call_pack_key(caller, call->place);
-    call_keys(caller, "dead rec idle");
+    call_keys(caller, "dead rec idle due");
     call_str(caller, verbs[call->verb]);
     call_str(caller, id);
     call_str(caller, call->place == 0 ? "D" : seq);
@@ -139,8 +139,8 @@ void op_stats(struct run *run)
     static const unsigned limits[] = {1000, 1000, 20, 3, 1};
     unsigned limit = PICK(run, limits);
 
-    call_script(&run->caller, SCRIPT_STATS, 4, 1);
-    call_keys(&run->caller, "wait meta dead relay");
+    call_script(&run->caller, SCRIPT_STATS, 5, 1);
+    call_keys(&run->caller, "wait meta dead relay due");
     call_int(&run->caller, limit);
     call_queue(&run->caller);
     model_stats(&run->model, limit, &run->wanted);

@@ -117,8 +117,8 @@ void op_purge(struct run *run)
             nodes[count++] = read[i];
     if (count == 0)
         return;
-    call_script(&run->caller, SCRIPT_PURGE, 6 + count, count);
-    call_keys(&run->caller, "wait run lease ids meta held");
+    call_script(&run->caller, SCRIPT_PURGE, 7 + count, count);
+    call_keys(&run->caller, "wait run lease ids meta held due");
     for (size_t i = 0; i < count; i++)
         call_pack_key(&run->caller, nodes[i].pack);
     for (size_t i = 0; i < count; i++) {

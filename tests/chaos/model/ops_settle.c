@@ -7,7 +7,7 @@
 
 /* Settling: verdicts on nodes that are held, and on some that are lost. */
 
-enum { FIRST_PACK_KEY = 10 }; /* behind the topic's keys */
+enum { FIRST_PACK_KEY = 11, OF_MIXED = 65536 }; /* behind the topic's keys */
 
 /* --- writing ------------------------------------------------------------ */
 
@@ -32,6 +32,7 @@ static void write_nodes(struct run *run, const struct settle_call *call,
     weir__pack_array(list, 5 * call->entries);
     for (size_t i = 0; i < call->entries; i++) {
         const struct entry *entry = &call->entry[i];
+        const struct pack *pack = run->model.packs[entry->node.pack - 1];
         uint8_t slots[SLOTS];
         char name[SEQ_LEN + 5];
         size_t count = 0;
@@ -40,22 +41,25 @@ static void write_nodes(struct run *run, const struct settle_call *call,
             if (!entry->is_whole && entry->slots[slot])
                 slots[count++] = (uint8_t)slot;
         node_text(entry->node, name);
-        weir__pack_uint(list, key_of(keys, entry->node.pack));
+        weir__pack_uint(list, key_of(keys, entry->node.pack) +
+                                  (pack->is_mixed ? OF_MIXED : 0));
         weir__pack_str(list, name, strlen(name));
         weir__pack_uint(list, entry->token);
-        weir__pack_uint(list,
-                        run->model.packs[entry->node.pack - 1]->header_len);
+        weir__pack_uint(list, pack->header_len);
         weir__pack_str(list, slots, count);
     }
 }
 
-static void write_back(const struct settle_call *call, struct weir__buf *list)
+static void write_back(const struct run *run, const struct settle_call *call,
+                       struct weir__buf *list)
 {
     if (call->backs == 0)
         return;
     weir__pack_array(list, 4 * call->backs);
     for (size_t i = 0; i < call->backs; i++) {
         const struct back *back = &call->back[i];
+        int64_t mixed_score =
+            run->model.packs[back->node.pack - 1]->is_mixed ? MIXED_SCORE : 0;
         uint8_t slots[SLOTS];
         char name[SEQ_LEN + 5];
         size_t count = 0;
@@ -66,7 +70,7 @@ static void write_back(const struct settle_call *call, struct weir__buf *list)
         node_text(back->node, name);
         weir__pack_str(list, name, strlen(name));
         weir__pack_uint(list, back->token);
-        weir__pack_uint(list, (uint64_t)back->due_ms);
+        weir__pack_uint(list, (uint64_t)(mixed_score + back->due_ms));
         weir__pack_str(list, slots, count);
     }
 }
@@ -159,9 +163,9 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
                        const struct pack_keys *keys)
 {
     call_script(caller, SCRIPT_SETTLE,
-                9 + keys->count + call->moves + call->outs + (call->outs > 0),
+                10 + keys->count + call->moves + call->outs + (call->outs > 0),
                 7);
-    call_keys(caller, "run lease ids meta wait dead rec idle held");
+    call_keys(caller, "run lease ids meta wait dead rec idle held due");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
     for (size_t i = 0; i < call->moves; i++)
@@ -200,9 +204,11 @@ static void write_lone(struct run *run, const struct settle_call *call)
     node_text(entry->node, name);
     if (pack->has_ids)
         id_text(job_id(&pack->jobs[entry->node.lo]), id);
-    call_script(caller, SCRIPT_SETTLE_ONE, 6, 6);
+    call_script(caller, SCRIPT_SETTLE_ONE, 6 + pack->is_mixed, 6);
     call_keys(caller, "run lease ids meta held");
     call_pack_key(caller, entry->node.pack);
+    if (pack->is_mixed)
+        call_keys(caller, "due");
     call_str(caller, name);
     call_int(caller, (int64_t)entry->token);
     call_int(caller, entry->node.lo);
@@ -220,7 +226,7 @@ static void write_full(struct run *run, const struct settle_call *call)
 
     write_nodes(run, call, &keys, &lists[0]);
     new_packs = FIRST_PACK_KEY + keys.count;
-    write_back(call, &lists[1]);
+    write_back(run, call, &lists[1]);
     write_closed(call, &lists[2]);
     write_moves(call, new_packs, &lists[3]);
     write_ends(call, &lists[4]);
@@ -356,6 +362,7 @@ static size_t draft_move(struct draft *draft, const struct source *sources,
                          size_t most)
 {
     static const int64_t delays[] = {0, 50, 500, 2000, 60000};
+    static const char forms[] = {'r', 'r', 'p', 's'};
     struct run *run = draft->run;
     struct move *move = &draft->call->move[draft->call->moves++];
     unsigned count = most > SLOTS ? SLOTS : (unsigned)most;
@@ -366,7 +373,7 @@ static size_t draft_move(struct draft *draft, const struct source *sources,
     delay = PICK(run, delays);
     move->is_retry = chance(run, 60);
     move->pack = model_pack_new(&run->model, count, true);
-    move->pack->form = chance(run, 70) ? 'r' : 'p';
+    move->pack->form = PICK(run, forms);
     for (unsigned slot = 0; slot < count; slot++) {
         struct job *job = &move->pack->jobs[slot];
 
@@ -374,6 +381,8 @@ static size_t draft_move(struct draft *draft, const struct source *sources,
         job->id = job_id(job_at(draft, sources[slot]));
         job->ms = move->pack->form == 'r' ? delay : pick(run, 2000);
     }
+    if (is_rising(move->pack))
+        run_set_rising(run, move->pack, 2000);
     run_fill(run, move->pack);
     return count;
 }

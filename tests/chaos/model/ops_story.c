@@ -100,21 +100,30 @@ void op_duplicates(struct run *run)
 }
 
 /* So many single nodes under one lease that a call does not give them all
- * back: it is released, runs out, or is kept. */
+ * back: it is released, runs out, or is kept. Those of mixed packs are single
+ * ones from when they are suspects. */
 void op_large_lease(struct run *run)
 {
     struct add_call call = {.kind = "delay", .count = 3};
     unsigned kind = pick(run, 3);
+    bool are_mixed = chance(run, 50);
 
     for (size_t i = 0; i < call.count; i++) {
         struct pack *pack = model_pack_new(&run->model, SLOTS, false);
 
         pack->form = 'p';
+        if (are_mixed)
+            run_set_rising(run, pack, 500);
         run_fill(run, pack);
         run_stage(run, pack);
         call.packs[i] = pack;
     }
     run_add(run, &call);
+    if (are_mixed) {
+        run_pass(run, 2000000);
+        claim_most(run, 1);
+        run_pass(run, 2000);
+    }
     claim_most(run, kind == 0 ? 1 : 30000);
     if (run->held_count == 0)
         return;
@@ -122,6 +131,57 @@ void op_large_lease(struct run *run)
         run_pass(run, 2000);
     else if (kind == 1)
         run_release(run, run->held[run->held_count - 1].token);
+}
+
+/* The mark comes to lie within a node that was claimed in the same millisecond,
+ * and the node comes back. */
+void op_back_at_mark(struct run *run)
+{
+    struct add_call call = {.kind = "delay", .count = 1};
+    struct pack *pack = model_pack_new(&run->model, 1 + pick(run, 20), false);
+
+    pack->form = 's';
+    for (unsigned slot = 0; slot < pack->count; slot++)
+        pack->jobs[slot].ms = 1 + (slot >= pack->count / 2);
+    run_fill(run, pack);
+    run_stage(run, pack);
+    call.packs[0] = pack;
+    run_add(run, &call);
+    run_pass(run, 2000);
+    claim_most(run, 1);
+    op_stats(run);
+    if (run->held_count == 0)
+        return;
+    if (chance(run, 50))
+        run_release(run, run->held[run->held_count - 1].token);
+    run_pass(run, 2000);
+    claim_most(run, 30000);
+}
+
+/* Packs of which one job each is due: what a claim puts back is bounded. */
+void op_many_split(struct run *run)
+{
+    enum { CALLS = 6, JOBS = 64 };
+
+    for (int i = 0; i < CALLS; i++) {
+        struct add_call call = {.kind = "delay", .count = CALL_PACKS};
+
+        for (size_t at = 0; at < call.count; at++) {
+            struct pack *pack = model_pack_new(&run->model, JOBS, false);
+
+            pack->form = 's';
+            for (unsigned slot = 1; slot < JOBS; slot++)
+                pack->jobs[slot].ms = 1000 + slot;
+            run_fill(run, pack);
+            run_stage(run, pack);
+            call.packs[at] = pack;
+        }
+        run_add(run, &call);
+    }
+    claim_most(run, 30000);
+    claim_most(run, 30000);
+    run_pass(run, 1020000);
+    claim_most(run, 30000);
 }
 
 /* The node claimed last, if it is a single job. */

@@ -34,6 +34,8 @@ static const struct operation {
     {"duplicates", op_duplicates, 5, true},
     {"large lease", op_large_lease, 5, true},
     {"many crashes", op_many_crashes, 3, true},
+    {"back at the mark", op_back_at_mark, 8, true},
+    {"many split", op_many_split, 1, true},
     {"start", op_start, 60, false},
     {"start twice", op_start_twice, 5, false},
     {"recall", op_recall, 10, false},
@@ -193,10 +195,18 @@ void run_fill(struct run *run, struct pack *pack)
 
 void run_when(const struct pack *pack, struct weir__buf *ret_buf)
 {
+    struct text times = {0};
     char text[32];
 
     weir__buf_reset(ret_buf);
-    if (pack->form == 'r' || pack->form == 'a') {
+    if (is_rising(pack)) {
+        text_add(&times, &pack->form, 1);
+        times_text(pack, 0, pack->count - 1, pack->jobs[0].ms, &times);
+        weir__buf_append(ret_buf, times.ptr, times.len);
+        text_free(&times);
+        return;
+    }
+    if (is_one_time(pack)) {
         (void)snprintf(text, sizeof(text), "%c%lld", pack->form,
                        (long long)pack->jobs[0].ms);
         weir__buf_append(ret_buf, text, strlen(text));
@@ -314,6 +324,26 @@ static struct settle_call *settle_new(void)
     return call;
 }
 
+/* Workers of a version without mixed packs claimed here, and gave it back. */
+static void claim_as_before(struct run *run)
+{
+    static const char script[] =
+        "redis.call('HSET', KEYS[2], 'kind', 'delay', 'claimed', 5, "
+        "'returned', 5) "
+        "return redis.call('HSET', KEYS[1], '!', string.rep('-', 65))";
+    struct model *model = &run->model;
+
+    model->exists = model->is_old = true;
+    model->count.claimed = model->count.returned = 5;
+    call_command(&run->caller, "EVAL", 4);
+    call_str(&run->caller, script);
+    call_int(&run->caller, 2);
+    call_keys(&run->caller, "ids meta");
+    call_queue(&run->caller);
+    text_str(&run->wanted, "1");
+    run_check(run);
+}
+
 static void start(struct run *run, const struct redis_proc *proc)
 {
     model_init(&run->model, INT64_C(1700000000123456));
@@ -327,6 +357,8 @@ static void start(struct run *run, const struct redis_proc *proc)
         run_differs(run, "the listener", "a connection", "none");
     freeReplyObject(redisCommand(run->listener, "SUBSCRIBE nobody"));
     run_set_clock(run);
+    if (run->options->seed % 2 == 1)
+        claim_as_before(run);
 }
 
 static void finish(struct run *run)
@@ -368,12 +400,15 @@ void run_all(const struct run_options *options, const struct redis_proc *proc)
     run.operation = "drain";
     run_send_all(&run);
     run_drain(&run);
-    printf("  seed %llu: %ld operations, %lld walks; %lld jobs, %lld nodes, "
-           "%lld verdicts, %lld refused; %lld retried, %lld snoozed, "
-           "%lld failed, %lld crashed, %lld woken\n",
-           (unsigned long long)options->seed, options->operations, run.walks,
-           run.model.count.added, run.nodes_seen, run.model.count.settled,
-           run.refused_seen, run.model.count.retried, run.model.count.snoozed,
-           run.model.count.failed, run.model.count.crashed, run.woken_seen);
+    printf(
+        "  seed %llu: %ld operations, %lld walks; %lld jobs, %lld mixed packs, "
+        "%lld nodes, "
+        "%lld verdicts, %lld refused; %lld retried, %lld snoozed, "
+        "%lld failed, %lld crashed, %lld woken\n",
+        (unsigned long long)options->seed, options->operations, run.walks,
+        run.model.count.added, run.model.mixed_packs, run.nodes_seen,
+        run.model.count.settled, run.refused_seen, run.model.count.retried,
+        run.model.count.snoozed, run.model.count.failed,
+        run.model.count.crashed, run.woken_seen);
     finish(&run);
 }

@@ -78,6 +78,10 @@ void run_bring(struct run *run, struct pack *pack);
 void run_stage_out(struct run *run, struct pack *pack);
 void run_stage_in(struct run *run, char topic, struct pack *pack);
 
+/* Times in rising order, as mixed packs have them: delays up to `span_ms`, or
+ * times of the server; the first may be past. */
+void run_set_rising(struct run *run, struct pack *pack, unsigned span_ms);
+
 /* What the server is to be sent for `when` of a pack. */
 void run_when(const struct pack *pack, struct weir__buf *ret_buf);
 
@@ -124,6 +128,8 @@ void op_add_dead(struct run *run);
 void op_duplicates(struct run *run);
 void op_large_lease(struct run *run);
 void op_many_crashes(struct run *run);
+void op_back_at_mark(struct run *run);
+void op_many_split(struct run *run);
 void op_renew(struct run *run);
 void op_release(struct run *run);
 void op_stats(struct run *run);

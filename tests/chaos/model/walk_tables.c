@@ -39,6 +39,18 @@ static void add_number(struct lines *lines, const char *field, long long value)
     add_line(lines, field, text);
 }
 
+/* In hexadecimal digits. */
+static void add_bytes(struct lines *lines, const char *field, const char *bytes,
+                      size_t len)
+{
+    struct text digits = {0};
+
+    for (size_t i = 0; i < len; i++)
+        text_format(&digits, "%02x", (unsigned char)bytes[i]);
+    add_line(lines, field, text_of(&digits));
+    text_free(&digits);
+}
+
 static int by_text(const void *left, const void *right)
 {
     return strcmp(*(char *const *)left, *(char *const *)right);
@@ -175,6 +187,38 @@ static void check_leases(struct run *run)
             run_differs(run, "a running job", "a lease", "none");
 }
 
+/* --- due times, what claims hold ---------------------------------------- */
+
+/* Each mixed pack that lives has its times. */
+static void check_due(struct run *run)
+{
+    const struct model *model = &run->model;
+    struct lines wanted = {0}, got = {0};
+    redisReply *reply;
+
+    for (size_t i = 0; i < model->pack_count; i++) {
+        const struct pack *pack = model->packs[i];
+        struct text table = {0};
+        char seq[SEQ_LEN + 1];
+
+        if (!pack->is_in_use || !pack->is_mixed)
+            continue;
+        seq_text(pack->number, seq);
+        table_text(pack, 0, pack->count - 1, &table);
+        add_bytes(&wanted, seq, table.ptr, table.len);
+        text_free(&table);
+    }
+    call_command(&run->caller, "HGETALL", 1);
+    call_keys(&run->caller, "due");
+    call_queue(&run->caller);
+    reply = call_reply(&run->caller);
+    for (size_t i = 0; i + 1 < reply->elements; i += 2)
+        add_bytes(&got, reply->element[i]->str, reply->element[i + 1]->str,
+                  (size_t)reply->element[i + 1]->len);
+    freeReplyObject(reply);
+    compare(run, "times of mixed packs", &wanted, &got);
+}
+
 /* Token, "NODE@DUE NODE@DUE ", token, ... */
 static const char held_script[] =
     "local out, all = {}, redis.call('HGETALL', KEYS[1]) "
@@ -293,13 +337,18 @@ static void check_meta(struct run *run)
     long long ready = 0;
 
     for (size_t i = 0; i < model->live_count; i++)
-        ready += model->live[i]->state == WAITS &&
-                 model->live[i]->due_ms <= model->mark;
+        ready +=
+            model->live[i]->state == WAITS &&
+            model->live[i]->due_ms <= model_mark(model, model->live[i]->pack);
     add_counters(&model->count, &wanted);
     if (ready != 0 && !run->options->clock_goes_back)
         add_number(&wanted, "ready", ready);
     if (model->mark >= 0)
         add_number(&wanted, "mark", model->mark);
+    if (model->mixed_mark >= 0)
+        add_number(&wanted, "mixed_mark", model->mixed_mark);
+    if (model->mixed > 0)
+        add_number(&wanted, "mixed", model->mixed);
     if (model->exists)
         add_line(&wanted, "kind", "delay");
     if (model->is_paused)
@@ -430,6 +479,7 @@ void walk_tables(struct run *run)
     check_index(run);
     check_dead(run);
     check_leases(run);
+    check_due(run);
     check_held(run);
     check_idle(run);
     check_started(run);

@@ -66,6 +66,17 @@ static struct pack *pack_named(const struct run *run, const char *name)
     return run->model.packs[number - 1];
 }
 
+/* What waits is due before the mark as a whole, or behind it. */
+static void check_mark(struct run *run, const struct job *first,
+                       const struct job *last, const char *name)
+{
+    int64_t mark = model_mark(&run->model, first->pack);
+
+    if (first->state == WAITS && first->due_ms <= mark && last->due_ms > mark &&
+        !run->options->clock_goes_back)
+        run_differs(run, "a node", "one side of the mark", name);
+}
+
 /* A node is of its pack's tree, and its jobs are there and have its score. */
 static size_t check_node(struct run *run, const redisReply *name,
                          const redisReply *score, enum state state)
@@ -74,6 +85,7 @@ static size_t check_node(struct run *run, const redisReply *name,
     struct pack *pack;
     double number = strtod(score->str, NULL), wanted;
     unsigned lo, hi;
+    int64_t last_ms = 0;
 
     if (weir__node_read(slice, &lo, &hi) != WEIR_OK)
         run_differs(run, "a node's name", "a name", name->str);
@@ -85,11 +97,18 @@ static size_t check_node(struct run *run, const redisReply *name,
 
         if (job->state != state || job->lo != lo || job->hi != hi)
             run_differs(run, "a node", "the jobs of the model", name->str);
-        wanted = (state == WAITS ? (double)job->due_ms : (double)job->token) +
-                 job->ended / 128.0 + job->is_started / 256.0;
+        wanted = (double)(state == WAITS ? pack->jobs[lo].due_ms
+                                         : (int64_t)job->token);
+        if (state == WAITS && pack->is_mixed)
+            wanted += MIXED_SCORE;
+        wanted += job->ended / 128.0 + job->is_started / 256.0;
         if (fabs(wanted - number) > 0.0001)
             run_differs(run, "a node's score", name->str, score->str);
+        if (job->due_ms < last_ms)
+            run_differs(run, "a node", "rising due times", name->str);
+        last_ms = job->due_ms;
     }
+    check_mark(run, &pack->jobs[lo], &pack->jobs[hi], name->str);
     return hi - lo + 1;
 }
 
@@ -251,7 +270,7 @@ static void check_keys(struct run *run)
         " weir:{t}:wait weir:{t}:run weir:{t}:lease weir:{t}:ids weir:{t}:meta "
         "weir:{t}:dead weir:{t}:rec weir:{t}:idle weir:{t}:late "
         "weir:{t}:started weir:{t}:seen weir:{t}:options weir:{t}:relay "
-        "weir:{t}:held clock ";
+        "weir:{t}:held weir:{t}:due clock ";
     redisReply *keys = read_keys(run, "*");
 
     for (size_t i = 0; i < keys->elements; i++) {

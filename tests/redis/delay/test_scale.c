@@ -88,9 +88,9 @@ TEST(a_job_that_waits_in_bulk_costs_at_most_240_bytes)
     expect_memory(BULK, 240);
 }
 
-TEST(a_job_that_waits_for_a_time_of_its_own_costs_at_most_370_bytes)
+TEST(a_job_that_waits_for_a_time_of_its_own_costs_at_most_250_bytes)
 {
-    expect_memory(SCATTERED, 370);
+    expect_memory(SCATTERED, 250);
 }
 
 /* --- no command takes long ---------------------------------------------- */

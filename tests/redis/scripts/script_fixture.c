@@ -8,7 +8,11 @@
 #include "adapters/redis/pack.h"
 #include "core/text.h"
 
-enum { ARGS_MAX = 64, FIRST_PACK_KEY = 10 /* of a settle call */ };
+enum {
+    ARGS_MAX = 64,
+    FIRST_PACK_KEY = 11 /* of a settle call */,
+    OF_MIXED = 65536
+};
 
 struct redis_proc *script_proc;
 static redisContext *server;
@@ -94,6 +98,15 @@ void script_pack_key(char letter)
 
     memset(name + 2, letter, 12);
     script_key(name);
+}
+
+/* Ended leases of a claimed node; what is told of several slots of a mixed pack
+ * begins with a byte for them. */
+static int ended_of(const redisReply *told)
+{
+    if (told->type == REDIS_REPLY_STRING)
+        return told->str[0] / 2;
+    return (int)(told->integer % 256 / 2);
 }
 
 static const char *element_text(const redisReply *one)
@@ -282,7 +295,7 @@ const char *script_claim(const char *room, const char *lease_ms)
     size_t len = 0;
 
     script_begin(&weir__script_delay_claim,
-                 "wait run lease ids meta idle held");
+                 "wait run lease ids meta idle held due");
     script_arg(room);
     script_arg(lease_ms);
     script_arg("1000");
@@ -298,7 +311,7 @@ const char *script_claim(const char *room, const char *lease_ms)
         len += (size_t)snprintf(
             nodes + len, sizeof(nodes) - len, "%s%.1s%s+%d", i == 5 ? "" : " ",
             script_reply->element[i]->str, script_reply->element[i]->str + 12,
-            (int)(script_reply->element[i + 1]->integer % 256 / 2));
+            ended_of(script_reply->element[i + 1]));
     return nodes;
 }
 
@@ -323,19 +336,30 @@ static size_t node_total, move_total;
 static bool leaves_out; /* jobs of packs that are not staged */
 static bool sends;      /* a pack is for another topic */
 
-/* Name one node: its letter and slots "0003", settled slots or "" for all. */
-void script_settle_node(const char *node, const void *slots, size_t slot_count)
+static void settle_node(uint64_t key, const char *node, const void *slots,
+                        size_t slot_count)
 {
     char name[17] = {0};
 
     memset(name, node[0], 12);
     memcpy(name + 12, node + 1, 4);
-    weir__pack_uint(&nodes_arg, FIRST_PACK_KEY);
+    weir__pack_uint(&nodes_arg, key);
     weir__pack_str(&nodes_arg, name, 16);
     weir__pack_uint(&nodes_arg, strtoull(script_token, NULL, 10));
     weir__pack_uint(&nodes_arg, strtoul(script_header, NULL, 10));
     weir__pack_str(&nodes_arg, slots, slot_count);
     node_total++;
+}
+
+/* Name one node: its letter and slots "0003", settled slots or "" for all. */
+void script_settle_node(const char *node, const void *slots, size_t slot_count)
+{
+    settle_node(FIRST_PACK_KEY, node, slots, slot_count);
+}
+
+void script_settle_mixed(const char *node, const void *slots, size_t slot_count)
+{
+    settle_node(OF_MIXED + FIRST_PACK_KEY, node, slots, slot_count);
 }
 
 /* The only node that goes back. */
@@ -377,7 +401,7 @@ const char *script_settle_packs(char letter, const char *moved,
     weir__buf_append(&moves, moves_arg.ptr, moves_arg.len);
     lists[2] = list_slice(&moves);
     script_begin(&weir__script_delay_settle,
-                 "run lease ids meta wait dead rec idle held");
+                 "run lease ids meta wait dead rec idle held due");
     script_pack_key(letter);
     for (size_t i = 0; moved[i] != '\0'; i++)
         script_pack_key(moved[i]);

@@ -57,6 +57,9 @@ const char *script_crash(const char *room);
 /* Verdicts on nodes of one pack. `slots`: those that are settled; none: all. */
 void script_settle_begin(void);
 void script_settle_node(const char *node, const void *slots, size_t slot_count);
+/* The same, of a mixed pack. */
+void script_settle_mixed(const char *node, const void *slots,
+                         size_t slot_count);
 void script_settle_back(const char *node, const void *slots, size_t slot_count,
                         int64_t due_ms);
 void script_settle_close(void);

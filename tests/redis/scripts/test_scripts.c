@@ -216,7 +216,8 @@ TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
     EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
     EXPECT_INT(0, script_stat("ready"));
     EXPECT_INT(0, script_stat("dropped"));
-    script_begin(&weir__script_delay_purge, "wait run lease ids meta held p:");
+    script_begin(&weir__script_delay_purge,
+                 "wait run lease ids meta held due p:");
     script_arg("~0000000000000001");
     EXPECT_STR("-1", script_call());
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
@@ -297,7 +298,7 @@ TEST(a_lease_ends_with_what_was_noted_of_it)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:held"));
     (void)script_add('b', "2", "r0");
     EXPECT_STR("b0001+0", script_claim("9", "9000"));
-    script_begin(&weir__script_delay_purge, "wait run lease ids meta held");
+    script_begin(&weir__script_delay_purge, "wait run lease ids meta held due");
     script_pack_key('b');
     script_arg("bbbbbbbbbbbb0001");
     EXPECT_STR("2", script_call());

@@ -45,7 +45,7 @@ static void add_ready(void)
 static const char *claim(void)
 {
     script_begin(&weir__script_delay_claim,
-                 "wait run lease ids meta idle held");
+                 "wait run lease ids meta idle held due");
     script_arg("1");
     script_arg("9000");
     script_arg("1000");
@@ -123,7 +123,7 @@ TEST(a_settle_that_ends_with_an_error_settles_nothing)
 
 static const char *purge(void)
 {
-    script_begin(&weir__script_delay_purge, "wait run lease ids meta held");
+    script_begin(&weir__script_delay_purge, "wait run lease ids meta held due");
     script_pack_key('a');
     script_arg("aaaaaaaaaaaa0001");
     return script_call();

@@ -23,7 +23,7 @@ static const char *claim_as(const char *worker, const char *room,
                             const char *flags)
 {
     script_begin(&weir__script_delay_claim,
-                 "wait run lease ids meta idle held");
+                 "wait run lease ids meta idle held due");
     script_arg(room);
     script_arg("9000");
     script_arg("1000");

@@ -5,7 +5,8 @@
 -- byte of a string that enters Lua, so bodies stay outside. PERSIST makes a
 -- pack permanent.
 --
--- KEYS  wait ids meta idle seen, pack...
+-- KEYS  wait ids meta idle seen, pack...; then due, without which no pack is
+--       mixed: its slots are added as nodes of their own
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
 --       length, when (due.lua). One more where an outbox sends one pack on:
 --       slots to leave out, one byte each. Such a pack comes whole where there
@@ -22,6 +23,7 @@
 --       where topic, kind or number are none: nothing was done.
 --#include node
 --#include number
+--#include mixed
 --#include due
 --#include wake
 --#include room
@@ -32,10 +34,13 @@ local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, call_slot, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local find = string.find
-local sent_on = ARGV[first_arg + 3 * (#KEYS - first_pack + 1)]
+local packs = min(#KEYS - first_pack + 1, floor((#ARGV - first_arg + 1) / 3))
+local last_pack = first_pack + packs - 1
+local due_key = KEYS[last_pack + 1]
+local sent_on = ARGV[first_arg + 3 * packs]
 
 local function unstage()
-  for index = first_pack, #KEYS do
+  for index = first_pack, last_pack do
     if call('PTTL', KEYS[index]) >= 0 then call('DEL', KEYS[index]) end
   end
 end
@@ -87,9 +92,22 @@ for i = 1, sent_on and #sent_on or 0 do
   end
 end
 
+-- The first of these times can be, and none is before the last one.
+local function is_rising(when, jobs)
+  if #when ~= 7 + 4 * jobs or number_at(when, 2, 6) >= 1e13 then
+    return false
+  end
+  local rest = { struct.unpack('<' .. string.rep('I4', jobs), when, 8) }
+  for i = 2, jobs do
+    if rest[i] < rest[i - 1] then return false end
+  end
+  return true
+end
+
 -- Is it what due.lua reads? Times are whole numbers that a score can hold.
 local function is_when(when, jobs)
   if #when < 15 and find(when, '^[ra]%-?%d+$') then return true end
+  if find(when, '^[st]') then return is_rising(when, jobs) end
   if not find(when, '^[pq]') then return false end
   local ok, times = pcall(cmsgpack.unpack, sub(when, 2))
   ok = ok and type(times) == 'table' and #times == jobs
@@ -193,8 +211,21 @@ local function refuse_rest(names, jobs, refused, count)
   return refused, count, full
 end
 
+-- Packs may be mixed where a worker that knows them has claimed from the topic,
+-- or nobody has: others would leave them to one that comes later.
+local tables, mixed
+for index = 0, packs - 1 do
+  local when = ARGV[first_arg + 3 * index + 2]
+  if due_key and not tables and find(when, '^[st]') then
+    mixed = call('HMGET', meta, 'mixed', 'claimed')
+    if not mixed[1] and mixed[2] then break end
+    tables = {}
+    call('HLEN', due_key) -- as types.lua says
+  end
+end
+
 local reply, added, entries, first = { 0 }, 0, {}, nil
-for index = 0, #KEYS - first_pack do
+for index = 0, packs - 1 do
   local key, arg = KEYS[first_pack + index], first_arg + 3 * index
   local jobs, header_len = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
   local seq, when = sub(key, -12), ARGV[arg + 2]
@@ -239,7 +270,7 @@ for index = 0, #KEYS - first_pack do
       call('DEL', key)
     else
       if count > 0 then call('SETRANGE', key, 3, char(count)) end
-      local due = enter(entries, seq, jobs, when, now, refused)
+      local due = enter(entries, seq, jobs, when, now, refused, tables)
       if not first or due < first then first = due end
       added = added + jobs - count
     end
@@ -253,8 +284,12 @@ end
 if added > 0 then
   reply[1] = added
   call_list('ZADD', wait, entries)
+  if tables then
+    call_list('HSET', due_key, tables)
+    if mixed[1] ~= '2' then call('HSET', meta, 'mixed', '2') end
+  end
   increment(meta, 'added', added)
-  local lone = #KEYS == first_pack and first <= now
+  local lone = packs == 1 and first <= now
   wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end
 if known[3] then reply[#reply + 1] = number_of(known[3]) end

@@ -6,13 +6,16 @@
 -- A source names one slot of one of the nodes: (node - 1) * 256 + slot, nodes
 -- counted from 1. All lists are msgpack, flat, or '' when empty.
 --
--- KEYS  run lease ids meta wait dead rec idle held, old packs..., new packs...;
---       then relay where a new pack is for another topic
+-- KEYS  run lease ids meta wait dead rec idle held due, old packs..., new
+--       packs...; then relay where a new pack is for another topic
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
---                slots: one byte for each slot, '' = all slots of the node
+--                slots: one byte for each slot, '' = all slots of the node.
+--                The key + OF_MIXED: the pack is mixed (mixed.lua)
 --       3 back   [ node, token, due ms, slots, ... ] what was not started: it
---                returns to `wait`, after the verdicts
+--                returns to `wait`, after the verdicts. Of a mixed pack the
+--                due time + MIXED; slots of a node that has several return as
+--                the table says
 --       4 closed [ token, ... ] claims that end if nothing is left of them
 --       5 moves  [ key, jobs, header length, when (due.lua), form, sources,
 --                target, ... ] new packs, staged as for add. Form 0: snoozes,
@@ -36,12 +39,14 @@
 --#include node
 --#include number
 --#include suspect
+--#include mixed
 --#include held
 --#include due
 --#include outbox
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
-local run, lease, ids, meta, wait, dead, rec, idle, held = unpack(KEYS, 1, 9)
+local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
+local held, due_key, OF_MIXED = KEYS[9], KEYS[10], 65536
 local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
@@ -91,9 +96,13 @@ local to_remove, to_keep, to_unindex = {}, {}, {}
 local packs = {}
 local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
-local function pack_of(key, header_len)
+local function pack_of(number, header_len)
+  local key = KEYS[number % OF_MIXED]
   local pack = packs[key]
-  if pack then return pack end
+  if pack then
+    pack.is_mixed = pack.is_mixed or number > OF_MIXED
+    return pack
+  end
   local header = call('GETRANGE', key, '0', digits(header_len - 1))
   if #header < 8 then
     pack = { gone = 0, was = 0, last = 0 }
@@ -102,6 +111,7 @@ local function pack_of(key, header_len)
     pack = { gone = gone, was = gone, last = last }
     if header_len > 8 then pack.names = table_of(header, 8) end
   end
+  pack.is_mixed = number > OF_MIXED
   packs[key] = pack
   return pack
 end
@@ -140,7 +150,7 @@ end
 -- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
   local at, base = index * 5 - 4, (index - 1) * 256
-  local pack, part = pack_of(KEYS[nodes[at]], nodes[at + 3]), parts[name]
+  local pack, part = pack_of(nodes[at], nodes[at + 3]), parts[name]
   local names, last, count = pack.names, #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id then -- the usual case
@@ -260,7 +270,7 @@ end
 if #back > 0 or #moves > 0 or #ends > 0 then
   --#include types
   needs_zsets(wait, lease, dead)
-  needs_hashes(ids, meta, rec)
+  needs_hashes(ids, meta, rec, due_key)
 end
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
@@ -268,6 +278,7 @@ call_list('HDEL', ids, to_unindex)
 for key, pack in pairs(packs) do
   if pack.gone > pack.last then
     call('DEL', key)
+    if pack.is_mixed then redis.pcall('HDEL', due_key, sub(key, -12)) end
   elseif pack.gone > pack.was then
     call('SETRANGE', key, '3', char(pack.gone))
   end
@@ -278,43 +289,61 @@ increment(meta, 'settled', settled)
 -- did not die with it.
 local returned, returned_due = 0, nil
 if #back > 0 then
+  local mark = call('HMGET', meta, 'mark', 'mixed_mark')
+  local mark_end, mixed_end = number_of(mark[1], -1) + 1,
+                              number_of(mark[2], -1) + 1
+  -- Returns how many are below the mark.
   local function give_back(list, name, under, due, slots)
-    local seq, wanted = sub(name, 1, 12), {}
+    local seq, wanted, below = sub(name, 1, 12), {}, 0
+    local lo, hi = node_bounds(name)
+    local region = due >= MIXED and MIXED or 0
+    due = due - region
+    local entry = region > 0 and lo < hi and
+                  read_table(call('HGET', due_key, seq), hi)
+    local is_ripe = due < (region > 0 and mixed_end or mark_end)
     for i = 1, #slots do wanted[byte(slots, i)] = true end
+    local function put(from, to, ended, stays, count)
+      if entry then
+        below = below + spread(list, entry, seq, from, to, stays, ended / 128,
+                               mixed_end)
+      else
+        carve(list, region + suspect_score(due, ended), seq, from, to, stays)
+        if is_ripe then below = below + count end
+      end
+      returned = returned + count
+    end
     local function descend(from, to)
-      local below = node_name(seq, from, to)
-      local score = call('ZSCORE', run, below)
+      local node = node_name(seq, from, to)
+      local score = call('ZSCORE', run, node)
       score = score and tonumber(score)
       if score and floor(score) == under then
-        local goes, stays = {}, {}
+        local goes, stays, count = {}, {}, 0
         for slot = from, to do
           local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
           list_of_slot[slot] = true
+          if list_of_slot == goes then count = count + 1 end
         end
-        if not next(goes) then return end
+        if count == 0 then return end
         local left = {}
-        local ended = suspicion(score)
-        carve(list, suspect_score(due, ended), seq, from, to, stays)
+        put(from, to, suspicion(score), stays, count)
         carve(left, score, seq, from, to, goes)
-        call('ZREM', run, below)
+        call('ZREM', run, node)
         call_list('ZADD', run, left)
-        for _ in pairs(goes) do returned = returned + 1 end
-        returned_due = min(returned_due or due, due)
+        returned_due = min(returned_due or math.huge, due)
       elseif from < to then
         local half = left_size(from, to)
         descend(from, from + half - 1)
         descend(from + half, to)
       end
     end
-    descend(node_bounds(name))
+    descend(lo, hi)
+    return below
   end
 
   local entries, early = {}, 0
-  local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
   for b = 1, #back, 4 do
-    local before = returned
-    give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3])
-    if back[b + 2] < mark_end then early = early + returned - before end
+    early = early +
+            give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3])
   end
   call_list('ZADD', wait, entries)
   increment(meta, 'returned', returned)
@@ -328,7 +357,7 @@ for _, token in ipairs(closed) do
   end
 end
 
-local entries, first, duplicates = {}, nil, 0
+local entries, tables, first, duplicates = {}, {}, nil, 0
 local COUNTERS = { [0] = 'snoozed', [1] = 'retried', [2] = 'added' }
 
 -- Jobs of this topic.
@@ -361,7 +390,7 @@ local function enter_pack(move)
   if gone then call('SETRANGE', move.key, '3', char(count)) end
   if #fields > 0 then call('HSET', ids, unpack(fields)) end
   increment(meta, COUNTERS[move.form], move.jobs - count)
-  local due = enter(entries, move.seq, move.jobs, move.when, now, gone)
+  local due = enter(entries, move.seq, move.jobs, move.when, now, gone, tables)
   first = min(first or due, due)
 end
 
@@ -376,6 +405,10 @@ for _, move in ipairs(moves) do
   end
 end
 call_list('ZADD', wait, entries)
+if tables[1] then
+  call_list('HSET', due_key, tables)
+  call('HSET', meta, 'mixed', '2')
+end
 
 local deaths, expired = {}, 0
 for e = 1, #ends, 3 do

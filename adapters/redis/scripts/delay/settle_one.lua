@@ -2,12 +2,12 @@
 -- settle_one: what settle.lua does for one run that is done, where its node is
 -- that one slot. It makes no function, as add_one.lua has it.
 --
--- KEYS  run lease ids meta held pack
+-- KEYS  run lease ids meta held pack; due where the pack is mixed (mixed.lua)
 -- ARGV  node, token, slot, id ('': it is not in the index), slots of the pack,
 --       1: the claim ends if nothing is left of it
 -- Reply as of settle
 local call = redis.call
-local run, lease, ids, meta, held, key = unpack(KEYS)
+local run, lease, ids, meta, held, key, due_key = unpack(KEYS)
 local node, token, slot, id, slots, closes = unpack(ARGV)
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
@@ -21,6 +21,9 @@ if score == token or
     call('SETRANGE', key, '3', string.char(gone + 1))
   else
     call('DEL', key)
+    if due_key then
+      redis.pcall('HDEL', due_key, string.sub(key, -12))
+    end
   end
   local settled = redis.pcall('HINCRBY', meta, 'settled', '1')
   if type(settled) ~= 'number' or

@@ -3,7 +3,8 @@
 -- due time while it waits. The caller has read where the index says that the
 -- job is, and names that pack.
 --
--- KEYS  wait run ids meta pack dead rec idle (the last only to reschedule)
+-- KEYS  wait run ids meta pack dead rec, idle (only to reschedule), due (only
+--       where mixed packs are met, mixed.lua)
 -- ARGV  show|delete|reschedule, id, place (12 characters, or D for dead), slot
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
@@ -11,16 +12,18 @@
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }; of a
 --       rescheduled job the state before and the new due time. An error where
---       that is no time of at most 13 digits, or the slot none: nothing was
---       done
+--       that is no time of at most 13 digits, the slot none, or the job waits
+--       in a mixed pack and `due` is not given: nothing was done
 --#include node
 --#include number
+--#include mixed
 --#include pack
 --#include suspect
 --#include wake
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, run, ids, meta, pack_key, dead, rec = unpack(KEYS)
+local due_key = KEYS[9]
 local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deletes, reschedules = verb == 'delete', verb == 'reschedule'
 local by_index = slot == ''
@@ -94,26 +97,38 @@ for _, candidate in ipairs(candidates) do
 end
 if not where then return { 'none' } end
 
-local number = bounded_score(score)
-local due = floor(number)
 local running = where == run
+local region = not running and tonumber(score) >= MIXED and MIXED or 0
+if region > 0 and not due_key then
+  return redis.error_reply('ERR the job is in a mixed pack: give the key ' ..
+                           'due behind idle')
+end
+local lo, hi = node_bounds(node)
+local entry = region > 0 and lo < hi and
+              read_table(call('HGET', due_key, seq), hi)
+local number = bounded_score(score - region)
+local due = entry and due_at(entry, found) or floor(number)
 local state = running and 'running' or due <= now and 'ready' or 'scheduled'
 local reply = { state, running and -1 or due, suspicion(number), found }
 if not deletes and not (reschedules and not running) then return reply end
 
 -- Take the slot out of its node; what is left of the node goes back.
-local entries = {}
-local lo, hi = node_bounds(node)
-local mark_end = number_of(call('HGET', meta, 'mark'), -1) + 1
-carve(entries, score, seq, lo, hi, { [found] = true })
+local entries, own = {}, { [found] = true }
+local marks = call('HMGET', meta, 'mark', 'mixed_mark')
+local mark_end = number_of(marks[region > 0 and 2 or 1], -1) + 1
+if entry then
+  spread(entries, entry, seq, lo, hi, own, number - floor(number), mark_end)
+else
+  carve(entries, score, seq, lo, hi, own)
+end
 call('ZREM', where, node)
-if not running and number < mark_end then
+if not running and due < mark_end then
   increment(meta, 'ready', -1)
 end
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
-  entries[#entries + 1] = at + number - due
+  entries[#entries + 1] = region + at + number - floor(number)
   entries[#entries + 1] = node_name(seq, found, found)
   call('ZADD', wait, unpack(entries))
   if at < mark_end then increment(meta, 'ready', 1) end
@@ -123,6 +138,6 @@ if reschedules then -- it stays a suspect
 end
 if #entries > 0 then call('ZADD', where, unpack(entries)) end
 if by_index then call('HDEL', ids, id) end
-note_gone(pack_key, pack, 1)
+note_gone(pack_key, pack, 1, due_key)
 increment(meta, running and 'delrun' or 'delwait', 1)
 return reply

@@ -2,10 +2,12 @@
 -- stats: counts of a topic. Nothing is counted by scanning, except `ready`:
 -- `mark` is the time up to which due nodes are counted in it, each node passes
 -- the mark once, and every transition of a node below it adjusts `ready`. One
--- call looks at a bounded number of nodes. Topics of other kinds keep something
--- else there, and are left as they are.
+-- call looks at a bounded number of nodes. `mixed_mark` is the same for mixed
+-- packs (mixed.lua), whose nodes are split where it lies between their slots.
+-- Topics of other kinds keep something else there, and are left as they are.
 --
--- KEYS  wait meta dead, and relay or nothing
+-- KEYS  wait meta dead, relay or nothing, due or nothing (then what is due of
+--       mixed packs is not counted as ready)
 -- ARGV  most nodes to look at
 -- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
@@ -13,53 +15,100 @@
 --         was set aside (number.lua)
 --#include node
 --#include number
+--#include mixed
 local time = call('TIME')
 -- The current millisecond is still being written to.
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1
-local wait, meta, dead, relay = unpack(KEYS)
+local wait, meta, dead, relay, due_key = unpack(KEYS)
 local most_nodes = tonumber(ARGV[1])
 
 local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
-                 'delrun', 'ready', 'mark', 'requeued' }
+                 'delrun', 'ready', 'mark', 'mixed_mark', 'requeued' }
 for i, value in ipairs(call('HMGET', meta, unpack(fields))) do
-  total[fields[i]] = number_of(value, fields[i] == 'mark' and -1 or 0)
+  local is_mark = string.find(fields[i], 'mark')
+  total[fields[i]] = number_of(value, is_mark and -1 or 0)
 end
-local options = call('HMGET', meta, 'kind', 'paused')
-
+local options = call('HMGET', meta, 'kind', 'paused', 'mixed')
 local complete, ready = 1, total.ready
-if options[1] == 'delay' and now > total.mark then
-  local from, stop = digits(total.mark + 1), now
-  local due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(now + 1),
+
+-- The nodes that are due and not below the mark, and up to which ms these are
+-- all; `region` is what their scores have on top.
+local function find_due(region, mark, most_nodes)
+  local from, stop = digits(region + mark + 1), now
+  local due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(region + now + 1),
                    'WITHSCORES', 'LIMIT', 0, most_nodes)
   if #due == 2 * most_nodes then -- up to the last ms that was seen whole
-    local last = floor(tonumber(due[#due]))
+    local last = floor(tonumber(due[#due]) - region)
     complete, stop = 0, last - 1
-    if stop <= total.mark then -- one ms holds more: take all of it
+    if stop <= mark then -- one ms holds more: take all of it
       stop = last
-      due = call('ZRANGEBYSCORE', wait, from, '(' .. digits(stop + 1),
-                 'WITHSCORES')
+      due = call('ZRANGEBYSCORE', wait, from,
+                 '(' .. digits(region + stop + 1), 'WITHSCORES')
     end
   end
-  local jobs, foreign = 0, {}
+  local nodes, foreign = {}, {}
   for i = 1, #due, 2 do
-    if tonumber(due[i + 1]) < stop + 1 then
-      local lo, hi = node_bounds(due[i])
-      if lo then
-        jobs = jobs + hi - lo + 1
-      else
-        foreign[#foreign + 1] = due[i]
-      end
+    local score = tonumber(due[i + 1]) - region
+    if score < stop + 1 then
+      local list = node_bounds(due[i]) and nodes or foreign
+      list[#list + 1] = due[i]
+      list[#list + 1] = list == nodes and score or nil
     end
   end
-  -- A server that is full or a replica keeps no mark, and tells all the same.
-  if type(redis.pcall('HSET', meta, 'mark', digits(stop))) == 'number' then
-    increment(meta, 'ready', jobs)
-    call_list('ZREM', wait, foreign)
-    set_aside = set_aside + #foreign
-  end
+  return nodes, stop, foreign
+end
+
+-- A server that is full or a replica keeps no mark, and tells all the same.
+local function keep_mark(field, stop, jobs, foreign)
   ready = ready + jobs
+  if type(redis.pcall('HSET', meta, field, digits(stop))) ~= 'number' then
+    return false
+  end
+  increment(meta, 'ready', jobs)
+  call_list('ZREM', wait, foreign)
+  set_aside = set_aside + #foreign
+  return true
+end
+
+if options[1] == 'delay' and now > total.mark then
+  local nodes, stop, foreign = find_due(0, total.mark, most_nodes)
+  local jobs = 0
+  for i = 1, #nodes, 2 do
+    local lo, hi = node_bounds(nodes[i])
+    jobs = jobs + hi - lo + 1
+  end
+  keep_mark('mark', stop, jobs, foreign)
+end
+
+local MOST_MIXED = 400 -- their tables are read
+local function pass_mixed()
+  local nodes, stop, foreign = find_due(MIXED, total.mixed_mark,
+                                        min(most_nodes, MOST_MIXED))
+  local jobs, names, parts, split = 0, {}, {}, {}
+  for i = 1, #nodes, 2 do names[#names + 1] = nodes[i] end
+  local tables = tables_of(due_key, names)
+  for i = 1, #nodes, 2 do
+    local name, score = nodes[i], nodes[i + 1]
+    local lo, hi = node_bounds(name)
+    local seq = sub(name, 1, 12)
+    local entry = lo < hi and read_table(tables[seq], hi)
+    if entry and due_at(entry, hi) > stop then
+      split[#split + 1] = name
+      jobs = jobs + spread(parts, entry, seq, lo, hi, nil, score - floor(score),
+                           stop + 1)
+    else
+      jobs = jobs + hi - lo + 1
+    end
+  end
+  if keep_mark('mixed_mark', stop, jobs, foreign) then
+    call_list('ZREM', wait, split)
+    call_list('ZADD', wait, parts)
+  end
+end
+if options[1] == 'delay' and options[3] == '2' and now > total.mixed_mark then
+  if due_key then pass_mixed() else complete = 0 end
 end
 
 local moved = total.retried + total.snoozed

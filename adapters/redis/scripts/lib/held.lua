@@ -9,8 +9,8 @@ end
 
 local function forget_held(held, token) redis.pcall('HDEL', held, token) end
 
--- A function that says when a node of this claim was due: `now` where nothing
--- tells it.
+-- A function that says when a node of this claim was due, `now` where nothing
+-- tells it, and whether it was claimed with others of its pack.
 local function read_held(held, token, now)
   local bytes = redis.pcall('HGET', held, token)
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
@@ -26,8 +26,10 @@ local function read_held(held, token, now)
   end
   return function(name, lo, hi)
     for _, node in ipairs(by_pack[sub(name, 1, 12)] or {}) do
-      if node[1] <= lo and hi <= node[2] then return node[3] end
+      if node[1] <= lo and hi <= node[2] then
+        return node[3], node[1] < node[2]
+      end
     end
-    return now
+    return now, lo < hi
   end
 end

@@ -21,7 +21,7 @@ end
 -- what fits into a long, which has 32 bits on some servers.
 local function digits(number)
   if number > -1e9 and number < 1e9 then return string.format('%d', number) end
-  if number > 0 and number < MOST_STORED then
+  if number > 0 and number < 2 * MOST_STORED then
     return string.format('%d%07d', number / 1e7, number % 1e7)
   end
   return string.format('%.0f', number)
