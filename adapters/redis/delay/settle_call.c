@@ -228,6 +228,32 @@ static void write_slots(struct weir__buf *list,
     weir__pack_str(list, slots, count);
 }
 
+/* Where the node is a small part of its pack the script is told its ids, and
+ * does not read all of the pack's. */
+static bool tells_ids(const struct weir__claimed_node *node)
+{
+    const struct weir__fetched *fetched = pack_of(node);
+
+    if (node->size * 2 > fetched->pack.count || fetched->batch == NULL ||
+        fetched->batch->ids == NULL)
+        return false;
+    for (uint32_t slot = node->lo; slot < node->lo + node->size; slot++)
+        if (fetched->batch->ids[slot].len == 0) /* the pack has it */
+            return false;
+    return true;
+}
+
+static void write_ids(struct weir__buf *list,
+                      const struct weir__claimed_node *node)
+{
+    const struct weir_slice *ids = pack_of(node)->batch->ids;
+
+    if (node->size > 1)
+        weir__pack_array(list, node->size);
+    for (uint32_t slot = node->lo; slot < node->lo + node->size; slot++)
+        weir__pack_str(list, ids[slot].ptr, ids[slot].len);
+}
+
 static void write_nodes(struct weir__buf *list,
                         const struct weir__settle_call *call)
 {
@@ -241,9 +267,12 @@ static void write_nodes(struct weir__buf *list,
         weir__pack_uint(list, fetched->key + (node->is_mixed ? OF_MIXED : 0));
         weir__pack_str(list, node->name, sizeof(node->name));
         weir__pack_uint(list, node->lease->base.token);
-        weir__pack_uint(list, fetched->batch == NULL
-                                  ? WEIR__PACK_HEAD
-                                  : fetched->batch->header_len);
+        if (tells_ids(node))
+            write_ids(list, node);
+        else
+            weir__pack_uint(list, fetched->batch == NULL
+                                      ? WEIR__PACK_HEAD
+                                      : fetched->batch->header_len);
         write_slots(list, node, node->slots, slots_of(node));
     }
 }

@@ -26,6 +26,26 @@ static size_t key_of(struct pack_keys *keys, uint32_t pack)
     return FIRST_PACK_KEY + keys->count - 1;
 }
 
+/* Of a small part of a pack perhaps its ids, else how long the header is. */
+static void write_header(struct run *run, struct node node,
+                         struct weir__buf *list)
+{
+    const struct pack *pack = run->model.packs[node.pack - 1];
+    unsigned size = node.hi - node.lo + 1;
+    char id[24];
+
+    if (!pack->has_ids || size * 2 > pack->count || chance(run, 30)) {
+        weir__pack_uint(list, pack->header_len);
+        return;
+    }
+    if (size > 1)
+        weir__pack_array(list, size);
+    for (unsigned slot = node.lo; slot <= node.hi; slot++) {
+        id_text(pack->jobs[slot].id, id);
+        weir__pack_str(list, id, strlen(id));
+    }
+}
+
 static void write_nodes(struct run *run, const struct settle_call *call,
                         struct pack_keys *keys, struct weir__buf *list)
 {
@@ -45,7 +65,7 @@ static void write_nodes(struct run *run, const struct settle_call *call,
                                   (pack->is_mixed ? OF_MIXED : 0));
         weir__pack_str(list, name, strlen(name));
         weir__pack_uint(list, entry->token);
-        weir__pack_uint(list, pack->header_len);
+        write_header(run, entry->node, list);
         weir__pack_str(list, slots, count);
     }
 }

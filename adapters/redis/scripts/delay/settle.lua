@@ -11,7 +11,9 @@
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node.
---                The key + OF_MIXED: the pack is mixed (mixed.lua)
+--                The key + OF_MIXED: the pack is mixed (mixed.lua). Where the
+--                node is a small part of its pack, in the place of the header
+--                length the ids of the node's slots, or the one
 --       3 back   [ node, token, due ms, slots, ... ] what was not started: it
 --                returns to `wait`, after the verdicts. Of a mixed pack the
 --                due time + MIXED; slots of a node that has several return as
@@ -96,24 +98,31 @@ local to_remove, to_keep, to_unindex = {}, {}, {}
 local packs = {}
 local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
-local function pack_of(number, header_len)
-  local key = KEYS[number % OF_MIXED]
-  local pack = packs[key]
-  if pack then
-    pack.is_mixed = pack.is_mixed or number > OF_MIXED
-    return pack
-  end
+local function read_pack(key, header_len)
   local header = call('GETRANGE', key, '0', digits(header_len - 1))
-  if #header < 8 then
-    pack = { gone = 0, was = 0, last = 0 }
-  else
-    local _, _, last, gone = byte(header, 1, 4)
-    pack = { gone = gone, was = gone, last = last }
-    if header_len > 8 then pack.names = table_of(header, 8) end
+  if #header < 8 then return { gone = 0, was = 0, last = 0 } end
+  local _, _, last, gone = byte(header, 1, 4)
+  local names = header_len > 8 and table_of(header, 8) or nil
+  return { gone = gone, was = gone, last = last, names = names }
+end
+
+-- The pack of a node, and the ids of its slots: nil where weir made them. With
+-- `told`, which is these ids or the length of the header.
+local function pack_of(name, number, told)
+  local key = KEYS[number % OF_MIXED]
+  local pack, has_told = packs[key], type(told) ~= 'number'
+  if not pack then
+    pack = read_pack(key, has_told and 8 or told)
+    packs[key] = pack
+  elseif not has_told and told > 8 and not pack.names then
+    pack.names = read_pack(key, told).names
   end
-  pack.is_mixed = number > OF_MIXED
-  packs[key] = pack
-  return pack
+  pack.is_mixed = pack.is_mixed or number > OF_MIXED
+  if not has_told then return pack, pack.names end
+  local names, lo = {}, node_bounds(name)
+  if type(told) == 'string' then told = { told } end
+  for i = 1, #told do names[lo + i] = told[i] end
+  return pack, names
 end
 
 local function refuse(index, slot)
@@ -150,8 +159,8 @@ end
 -- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
   local at, base = index * 5 - 4, (index - 1) * 256
-  local pack, part = pack_of(nodes[at], nodes[at + 3]), parts[name]
-  local names, last, count = pack.names, #to_unindex, 0
+  local pack, names = pack_of(nodes[at + 1], nodes[at], nodes[at + 3])
+  local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id then -- the usual case
     count = hi - lo + 1
