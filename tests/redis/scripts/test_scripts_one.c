@@ -112,6 +112,7 @@ TEST(a_lone_add_that_ends_with_an_error_leaves_no_job)
 TEST(a_lone_job_wakes_whoever_would_sleep_longest)
 {
     redisContext *heard = redisConnectUnix(redis_socket(script_proc));
+    void *reply;
 
     EXPECT_TRUE(heard != NULL && heard->err == 0);
     freeReplyObject(redisCommand(heard, "SUBSCRIBE weir:wake:w1"));
@@ -121,8 +122,9 @@ TEST(a_lone_job_wakes_whoever_would_sleep_longest)
     EXPECT_STR("w0 w1", script_text("ZRANGE weir:{t}:idle 0 -1"));
     EXPECT_STR("1", script_add_one('b', "y", "r0"));
     EXPECT_STR("w0", script_text("ZRANGE weir:{t}:idle 0 -1"));
-    EXPECT_INT(REDIS_OK, redisGetReply(heard, (void **)&script_reply));
-    EXPECT_STR("t bbbbbbbbbbbb", script_reply->element[2]->str);
+    EXPECT_INT(REDIS_OK, redisGetReply(heard, &reply));
+    EXPECT_STR("t bbbbbbbbbbbb", ((redisReply *)reply)->element[2]->str);
+    freeReplyObject(reply);
     redisFree(heard);
 }
 
