@@ -182,13 +182,16 @@ static void take_node(struct taking *taking, const struct job *first)
 {
     struct node node = {first->pack->number, first->lo, first->hi};
     int64_t mixed_score = first->pack->is_mixed ? MIXED_SCORE : 0;
+    struct text table = {0};
     char name[SEQ_LEN + 5];
 
     node_text(node, name);
     text_format(&taking->text, " %s ", name);
     if (first->pack->is_mixed && node.lo < node.hi) {
-        add_little(&taking->text, 2 * first->ended, 1);
-        table_text(first->pack, node.lo, node.hi, &taking->text);
+        add_little(&table, 2 * first->ended, 1);
+        table_text(first->pack, node.lo, node.hi, &table);
+        text_bytes(&taking->text, table.ptr, table.len);
+        text_free(&table);
     } else {
         text_int(&taking->text,
                  (mixed_score + first->due_ms) * 256 + 2 * first->ended);

@@ -54,17 +54,24 @@ static void describe(const struct model *model, const struct job *job,
                 job->slot);
 }
 
-static void take_apart(struct job *job)
+/* Its own node, and what is left of the one that it was in. */
+static void take_apart(const struct model *model, struct job *job)
 {
+    struct pack *pack = job->pack;
     bool fates[SLOTS] = {false};
+    unsigned slot = job->lo, hi = job->hi, next;
 
     fates[job->slot] = true;
-    model_split(job->pack, job->lo, job->hi, fates);
+    model_split(pack, slot, hi, fates);
+    for (; slot <= hi && job->state == WAITS; slot = next) {
+        next = pack->jobs[slot].hi + 1;
+        model_split_at_mark(model, pack, slot, next - 1);
+    }
 }
 
 static void reschedule(struct model *model, struct job *job, int64_t due_ms)
 {
-    take_apart(job);
+    take_apart(model, job);
     job->lo = job->hi = job->slot;
     job->due_ms = due_ms;
     model_wake(model, due_ms);
@@ -88,7 +95,7 @@ static void change(struct model *model, const struct slot_call *call,
         model->count.delrun++;
     else
         model->count.delwait++;
-    take_apart(job);
+    take_apart(model, job);
     model_drop(model, job);
 }
 

@@ -127,7 +127,7 @@ void model_record(struct model *model, struct settle_call *call,
         has_any = true;
         seq_text(out->pack->number, seq);
         text_format(answer, " -2 %s", seq);
-        text_add(answer, text_of(&out->entry), out->entry.len);
+        text_bytes(answer, text_of(&out->entry), out->entry.len);
     }
     if (has_any)
         text_format(answer, " -3 %lld", model->relaying);

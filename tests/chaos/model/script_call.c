@@ -219,7 +219,7 @@ void reply_text(const struct redisReply *reply, struct text *ret_text)
     default:
         if (reply->len == 0)
             text_str(ret_text, "''");
-        text_add(ret_text, reply->str, (size_t)reply->len);
+        text_bytes(ret_text, reply->str, (size_t)reply->len);
         break;
     }
 }

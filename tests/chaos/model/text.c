@@ -57,6 +57,17 @@ void text_str(struct text *text, const char *str)
     text_add(text, str, strlen(str));
 }
 
+void text_bytes(struct text *text, const void *bytes, size_t len)
+{
+    const unsigned char *from = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        if ((from[i] >= ' ' && from[i] <= '~') || from[i] == '\n')
+            text_add(text, from + i, 1);
+        else
+            text_format(text, "\\%02x", from[i]);
+}
+
 void text_int(struct text *text, long long value)
 {
     char digits[24];
