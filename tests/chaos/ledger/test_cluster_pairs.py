@@ -154,6 +154,28 @@ def jobs_for_another_topic_are_there_once_though_primaries_hand_over(place):
 
 
 @test
+def jobs_with_due_times_of_their_own_run_once_though_their_slot_moves(place):
+    cluster = use(place)
+    topic, _ = apart(cluster)
+    worker = place.work(place.handler("trace", topic, file=topic))
+    restless = Restless(cluster, topic)
+    place.ok("add", topic, "--jsonl", "-", stdin="\n".join(
+        '{"id":"%d","delay":"%dms"}' % (i, 500 + i * 3000 // JOBS)
+        for i in range(JOBS)))
+    eventually(lambda: len(place.lines(topic)) >= JOBS, "all ran")
+    restless.end()
+    eventually(lambda: place.stats(topic)["done_total"] == JOBS, "all are done")
+    stop_cleanly(worker)
+    lines = place.lines(topic)
+    expect(sorted(range(JOBS)), sorted(int(line["id"]) for line in lines))
+    expect_true(min(line["late_us"] for line in lines) >= 0, "none was early")
+    owner, key = cluster.owner(slot_of(topic)), "weir:{%s}:" % topic
+    expect(b"2", ask(owner, "HGET", key + "meta", "mixed"))
+    for name in ("wait", "run", "due", "held"):
+        expect(0, ask(owner, "EXISTS", key + name), name)
+
+
+@test
 def a_topic_that_is_paused_stays_so_though_its_slot_moves(place):
     cluster = use(place)
     topic, _ = apart(cluster)

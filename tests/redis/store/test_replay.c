@@ -109,6 +109,61 @@ TEST(a_job_runs_again_whose_claim_the_replica_had_not_heard_of)
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:wait weir:{t}:run"));
 }
 
+/* Twelve jobs of one pack, due one after the other. */
+static void add_scattered(struct host *host)
+{
+    char id[16];
+
+    for (int i = 0; i < 12; i++) {
+        (void)snprintf(id, sizeof(id), "job-%d", i);
+        host_add(host, id, 50 + 30 * (int64_t)i);
+    }
+    AWAIT(host->added == 12);
+    EXPECT_INT(1, redis_int(proc, "HLEN weir:{t}:due"));
+}
+
+TEST(jobs_with_due_times_of_their_own_are_there_when_a_replica_takes_over)
+{
+    uint8_t ran[12] = {0};
+    struct host *host;
+    size_t count = 0;
+
+    follow();
+    host = host_open("w1");
+    cut_off();
+    add_scattered(host);
+    take_over(host);
+    AWAIT(redis_int(proc, "HLEN weir:{t}:due") == 1);
+    while (count < 12) {
+        host_work_off(host, ran, 12);
+        count = 0;
+        for (size_t i = 0; i < 12; i++)
+            count += ran[i];
+    }
+    for (size_t i = 0; i < 12; i++)
+        EXPECT_INT(1, ran[i]);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:due weir:{t}:wait"));
+}
+
+TEST(verdicts_on_a_part_of_a_mixed_pack_count_when_a_replica_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    add_scattered(host);
+    for (size_t count = 0; count < 3;)
+        count += host_claim(host, 3 - count, 60000);
+    cut_off();
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+    take_over(host);
+    AWAIT(host_claim(host, 1, 60000) == 1);
+    EXPECT_STR("job-3", run_id(host->runs));
+    settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host->refused);
+}
+
 TEST(what_was_deleted_stays_so_when_a_replica_takes_over)
 {
     struct host *host;
