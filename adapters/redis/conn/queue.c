@@ -12,9 +12,9 @@
 #include "core/text.h"
 
 enum {
-    MAX_BUFFERED = 1024 * 1024, /* hiredis moves the rest on a partial write */
-    MAX_OUTSTANDING = 8192,     /* bounds what the server holds for us */
-    MAX_NOSCRIPTS = 3           /* then something else is wrong */
+    MAX_BUFFERED = 256 * 1024, /* hiredis moves the rest on a partial write */
+    MAX_OUTSTANDING = 8192,    /* bounds what the server holds for us */
+    MAX_NOSCRIPTS = 3          /* then something else is wrong */
 };
 
 /* --- clock and timers ----------------------------------------------------- */

@@ -11,15 +11,14 @@
  * calls of the add script for up to 1,024 jobs. A job alone leaves in its turn.
  * While calls are on their way jobs gather behind them, as Nagle's algorithm
  * has it (RFC 896): the faster they come the fuller the packs. They stay in
- * memory until all are answered, so that a pack can be staged again. */
+ * memory until all are answered, so that a pack can be staged again; of many
+ * only a part is written for the connection at a time. */
 
 enum {
-    /* Bytes that wait in all topics, sent or not: well below what the
-     * connection takes, which then never refuses a part of a call. */
-    UNANSWERED_MAX = 32 * 1024 * 1024,
-    SPARES = 8,       /* lists of jobs kept for the next ones */
     CALL_PACKS = 250, /* keeps the list of keys short */
     CALLS_AHEAD = 2,  /* on their way while less than a full call waits */
+    CALLS_MOST = 8,   /* on their way, or so many bytes: then the rest waits */
+    BYTES_MOST = 4 * 1024 * 1024,
     LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
 };
 
@@ -35,114 +34,6 @@ struct add_call {
     size_t planned_count;
     struct weir__planned_pack planned_packs[];
 };
-
-/* Its memory serves those that come next. */
-static void put_aside(struct weir__adds *adds)
-{
-    struct weir__delay *shared = adds->topic->shared;
-    struct weir__items items = adds->items;
-
-    if (shared->spare_count == SPARES) {
-        weir__items_fini(&items);
-        weir__mem_free(adds);
-        return;
-    }
-    weir__items_reset(&items);
-    *adds = (struct weir__adds){.items = items};
-    adds->next_spare = shared->spare_adds;
-    shared->spare_adds = adds;
-    shared->spare_count++;
-}
-
-static void adds_unref(struct weir__adds *adds)
-{
-    WEIR_ASSERT(adds->refs > 0);
-    adds->refs--;
-    if (adds->refs == 0)
-        put_aside(adds);
-}
-
-void weir__adds_fini(struct weir__delay *shared)
-{
-    while (shared->spare_adds != NULL) {
-        struct weir__adds *adds = shared->spare_adds;
-
-        shared->spare_adds = adds->next_spare;
-        weir__items_fini(&adds->items);
-        weir__mem_free(adds);
-    }
-}
-
-/* --- collecting --------------------------------------------------------- */
-
-/* What is being collected; NULL when out of memory. */
-static struct weir__adds *adds_of(struct weir__delay_topic *topic)
-{
-    struct weir__delay *shared = topic->shared;
-    struct weir__adds *adds = shared->spare_adds;
-
-    if (topic->adds != NULL)
-        return topic->adds;
-    if (adds != NULL) {
-        shared->spare_adds = adds->next_spare;
-        shared->spare_count--;
-    } else {
-        adds = weir__mem_new(sizeof(*adds));
-    }
-    if (adds == NULL)
-        return NULL;
-    adds->request.store = topic->base.store;
-    adds->topic = topic;
-    adds->refs = 1;
-    topic->adds = adds;
-    return adds;
-}
-
-/* Append the job's bytes; false when out of memory. */
-static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
-                    weir_added_fn fn, void *arg)
-{
-    struct weir__items *items = &adds->items;
-    size_t start = items->bytes.len;
-    struct weir__item *item = weir__items_append(items, job->id, job->record);
-
-    if (item == NULL)
-        return false;
-    item->is_absolute = job->at_ms != 0;
-    item->ms = item->is_absolute ? job->at_ms : job->delay_ms;
-    item->group = (item->is_absolute ? WEIR__GROUP_ABSOLUTE : 0u) +
-                  (job->id.len == 0 ? WEIR__GROUP_MADE : 0u) +
-                  (job->durability << WEIR__GROUP_DURABILITY);
-    item->body_len = (uint32_t)job->record->body.len;
-    item->fn = fn;
-    item->arg = arg;
-    adds->topic->shared->collected += items->bytes.len - start;
-    adds->has_durability = adds->has_durability || job->durability != 0;
-    adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;
-    adds->is_uneven = adds->is_uneven || item->ms != items->list[0].ms;
-    return true;
-}
-
-int weir__delay_add(struct weir__store_topic *base,
-                    const struct weir__new_job *job, weir_added_fn fn,
-                    void *arg)
-{
-    struct weir__delay_topic *topic = weir__delay_topic_of(base);
-    struct weir__delay *shared = topic->shared;
-    struct weir__adds *adds;
-
-    WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
-    WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
-    if (shared->collected + weir__place_queued(topic->base.place) +
-            shared->store->unconfirmed >
-        UNANSWERED_MAX)
-        return WEIR_EFULL;
-    adds = adds_of(topic);
-    if (adds == NULL || !collect(adds, job, fn, arg))
-        return WEIR_ENOMEM;
-    weir__topic_mark(&topic->base);
-    return WEIR_OK;
-}
 
 /* --- answering ---------------------------------------------------------- */
 
@@ -211,7 +102,7 @@ static void finish(struct add_call *call, int code)
 {
     (void)answer_call(call, code, false); /* none is */
     weir__call_slot_leave(call->adds->topic->base.store, call->call_slot);
-    adds_unref(call->adds);
+    weir__adds_unref(call->adds);
     weir__mem_free(call);
 }
 
@@ -337,9 +228,8 @@ static void prepare_confirm(struct add_call *call)
     confirm->call = call;
     confirm->done = on_confirmed;
     confirm->send_again = send_again;
+    /* Besides the bytes of its jobs, which count until it is done. */
     confirm->bytes = (call->end - call->first) * sizeof(*first);
-    for (size_t i = 0; i < call->planned_count; i++)
-        confirm->bytes += call->planned_packs[i].size.len;
 }
 
 /* Of planned packs that were named just now. NULL when out of memory. */
@@ -466,7 +356,7 @@ static void note_answer(struct weir__delay_topic *topic)
 {
     WEIR_ASSERT(topic->add_calls > 0);
     topic->add_calls--;
-    if (topic->adds != NULL)
+    if (topic->adds != NULL || topic->sending != NULL)
         weir__topic_mark(&topic->base);
 }
 
@@ -500,27 +390,36 @@ static void fail_adds(struct weir__request *request, int code,
     (void)reply; /* there is none */
     for (size_t at = adds->next; at < adds->items.count; at++)
         answer(adds, &adds->items.list[at], NULL, code);
-    adds_unref(adds);
+    weir__adds_unref(adds);
 }
 
+/* NULL: none are collected. */
 static struct weir__adds *take_adds(struct weir__delay_topic *topic)
 {
     struct weir__adds *adds = topic->adds;
 
-    topic->adds = NULL;
-    if (adds != NULL) {
-        WEIR_ASSERT(topic->shared->collected >= adds->items.bytes.len);
-        topic->shared->collected -= adds->items.bytes.len;
-    }
+    if (adds != NULL)
+        topic->adds = adds->next_adds;
+    if (topic->adds == NULL)
+        topic->last_adds = NULL;
     return adds;
 }
 
-void weir__delay_fail_adds(struct weir__store_topic *topic, int code)
+/* What callbacks add meanwhile is not among them. */
+void weir__delay_fail_adds(struct weir__store_topic *base, int code)
 {
-    struct weir__adds *adds = take_adds(weir__delay_topic_of(topic));
+    struct weir__delay_topic *topic = weir__delay_topic_of(base);
+    struct weir__adds *sending = topic->sending, *adds = topic->adds;
 
-    if (adds != NULL)
+    topic->sending = topic->adds = topic->last_adds = NULL;
+    if (sending != NULL)
+        fail_adds(&sending->request, code, NULL);
+    while (adds != NULL) {
+        struct weir__adds *next = adds->next_adds;
+
         fail_adds(&adds->request, code, NULL);
+        adds = next;
+    }
 }
 
 /* --- flushing ----------------------------------------------------------- */
@@ -551,49 +450,73 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
     return true;
 }
 
-/* Sends all items up to `end`; stops where memory runs out. */
-static void send_items(struct weir__adds *adds, size_t end)
+/* The next answer lets more go. */
+static bool is_ahead(const struct weir__delay_topic *topic)
+{
+    return topic->add_calls >= CALLS_MOST ||
+           (topic->add_calls > 0 &&
+            weir__place_queued(topic->base.place) >= BYTES_MOST);
+}
+
+/* False when out of memory. */
+static bool send_next(struct weir__adds *adds)
 {
     const struct weir__planned_packs *planned_packs =
         &adds->topic->shared->planned_packs;
+    struct add_call *call = NULL;
 
-    while (adds->next < end && plan_call(adds, adds->next, end)) {
-        struct add_call *call =
-            call_new(adds, planned_packs->list, planned_packs->count);
+    if (plan_call(adds, adds->next, adds->end))
+        call = call_new(adds, planned_packs->list, planned_packs->count);
+    if (call == NULL)
+        return false;
+    if (call->end == adds->end)
+        call->end = adds->items.count; /* the duplicates go with the last */
+    adds->next = call->end;
+    send_call(call, FLAGS);
+    return true;
+}
 
-        if (call == NULL)
-            return;
-        if (call->end == end)
-            call->end = adds->items.count; /* the duplicates go with the last */
-        adds->next = call->end;
-        send_call(call, FLAGS);
+/* As much of it as may be on its way. */
+static void send_part(struct weir__delay_topic *topic)
+{
+    struct weir__adds *adds = topic->sending;
+    bool has_memory = true;
+
+    while (adds->next < adds->end && has_memory && !is_ahead(topic))
+        has_memory = send_next(adds);
+    if (adds->next < adds->end && has_memory)
+        return;
+    topic->sending = NULL;
+    if (adds->next == adds->items.count) {
+        weir__adds_unref(adds);
+        return;
     }
+    adds->request.done = fail_adds;
+    weir__redis_fail(&adds->request, has_memory ? WEIR_OK : WEIR_ENOMEM);
 }
 
 /* More may come before those on their way are answered; the answer flushes. */
 static bool gathers(const struct weir__delay_topic *topic)
 {
     return topic->add_calls >= CALLS_AHEAD &&
-           topic->adds->items.count < WEIR__SLOTS_PER_CALL;
+           topic->adds->items.count < WEIR__SLOTS_PER_CALL &&
+           topic->adds == topic->last_adds;
 }
 
 void weir__delay_flush_adds(struct weir__delay_topic *topic)
 {
     int codes[2];
-    struct weir__adds *adds;
-    size_t end;
 
-    if (topic->adds == NULL || !weir__limits_known(&topic->base) ||
-        gathers(topic) || !weir__adds_check(topic->adds, codes))
+    if ((topic->adds == NULL && topic->sending == NULL) ||
+        !weir__limits_known(&topic->base))
         return;
-    adds = take_adds(topic);
-    adds->items.now_ms = weir__topic_server_ms(&topic->base);
-    end = weir__adds_arrange(adds, codes);
-    send_items(adds, end);
-    if (adds->next == adds->items.count) {
-        adds_unref(adds);
-        return;
+    if (topic->sending != NULL)
+        send_part(topic);
+    while (topic->sending == NULL && topic->adds != NULL && !is_ahead(topic) &&
+           !gathers(topic) && weir__adds_check(topic->adds, codes)) {
+        topic->sending = take_adds(topic);
+        topic->sending->items.now_ms = weir__topic_server_ms(&topic->base);
+        topic->sending->end = weir__adds_arrange(topic->sending, codes);
+        send_part(topic);
     }
-    adds->request.done = fail_adds;
-    weir__redis_fail(&adds->request, end == 0 ? WEIR_OK : WEIR_ENOMEM);
 }

@@ -62,7 +62,7 @@ static void topic_fini(struct weir__store_topic *base)
     while (base->leases != NULL)
         weir__delay_lease_free((struct weir__delay_lease *)base->leases);
     weir__items_fini(&topic->endings);
-    WEIR_ASSERT(topic->adds == NULL);
+    WEIR_ASSERT(topic->adds == NULL && topic->sending == NULL);
 }
 
 static void serve(struct weir__store_topic *base)
@@ -99,7 +99,7 @@ static void flush(struct weir__store_topic *base)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
-    if ((topic->adds != NULL || base->wants_claim) &&
+    if ((topic->adds != NULL || topic->sending != NULL || base->wants_claim) &&
         !weir__topic_register(base))
         return;
     weir__delay_flush_adds(topic);

@@ -12,9 +12,9 @@
  *           ^                                   |
  *           +------------- requeue ------------ dead
  *
- *   add      add.c collects jobs, of which plan.c makes packs, stores these and
- *            calls the script `add`, which puts a pack's root node into `wait`,
- *            scored by its due time.
+ *   add      collect.c collects jobs, of which plan.c makes packs; add.c
+ *            stores these and calls the script `add`, which puts a pack's root
+ *            node into `wait`, scored by its due time.
  *   claim    claim.c: the script moves due nodes from `wait` to `run`, under a
  *            token: struct weir__delay_lease. fetch.c gets their packs and
  *            makes runs of these for core.
@@ -139,8 +139,10 @@ struct weir__delay_topic {
     struct weir__relays outbox;
     int64_t limits_revision; /* of the stored options, as adds are told */
 
-    struct weir__adds *adds; /* being collected */
-    size_t add_calls;        /* on their way */
+    struct weir__adds *adds;      /* being collected, oldest first */
+    struct weir__adds *last_adds; /* NULL: none is */
+    struct weir__adds *sending;   /* of which a part waits for answers */
+    size_t add_calls;             /* on their way */
 
     struct weir__early_fetch *early; /* sent with the claim that is out */
     char early_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
@@ -168,7 +170,7 @@ struct weir__delay_topic {
 
 struct weir__delay {
     struct weir__redis *store; /* as in struct weir__shared */
-    size_t collected;          /* bytes of jobs that wait to be sent */
+    size_t collected;          /* bytes of jobs that are not answered yet */
     uint32_t topics_made;
     uint64_t random; /* of jitter */
 
@@ -186,9 +188,11 @@ struct weir__adds {
     struct weir__request request; /* fails those that no call could take */
     struct weir__delay_topic *topic;
     struct weir__adds *next_spare;
+    struct weir__adds *next_adds; /* of the topic */
     struct weir__items items;
     size_t refs;         /* the flush, and one for each call */
     size_t next;         /* the first that is in no call */
+    size_t end;          /* once arranged: those behind it have their codes */
     bool is_mixed;       /* of several groups */
     bool is_uneven;      /* not all due at the same time */
     bool has_durability; /* some say where they have to be */
@@ -211,14 +215,21 @@ bool weir__adds_check(const struct weir__adds *adds, int ret_codes[2]);
  * behind have their codes. */
 size_t weir__adds_arrange(struct weir__adds *adds, const int codes[2]);
 
-/* --- delay/add.c ---------------------------------------------------------- */
+/* --- delay/collect.c ------------------------------------------------------ */
 
 int weir__delay_add(struct weir__store_topic *topic,
                     const struct weir__new_job *job, weir_added_fn fn,
                     void *arg);
-void weir__delay_flush_adds(struct weir__delay_topic *topic);
 
+/* Its memory serves others after the last reference. */
+void weir__adds_unref(struct weir__adds *adds);
+
+/* Free what was kept for others. */
 void weir__adds_fini(struct weir__delay *shared);
+
+/* --- delay/add.c ---------------------------------------------------------- */
+
+void weir__delay_flush_adds(struct weir__delay_topic *topic);
 
 /* Answer what is collected with an error, now; only outside of ops. */
 void weir__delay_fail_adds(struct weir__store_topic *topic, int code);

@@ -209,7 +209,8 @@ typedef void (*weir_added_fn)(int code, const char *id, void *arg);
 
 /* Add a job. What is added in one turn of the loop travels together. `fn` may
  * be NULL. Errors: WEIR_EINVAL, WEIR_EMALFORMED (body), WEIR_ETOOBIG (body
- * above 16 MiB), WEIR_EFULL (too much is waiting to be sent), WEIR_ENOMEM. */
+ * above 16 MiB), WEIR_EFULL (32 MiB of jobs and commands wait for the server:
+ * go on when some are answered), WEIR_ENOMEM. */
 WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
                                               const char *topic,
                                               const struct weir_new_job *job,

@@ -28,18 +28,26 @@ static void on_added(int code, const char *id, void *arg)
     answered++;
 }
 
-static void add(struct host *host, struct weir__store_topic *topic, int number)
+static int add_body(struct host *host, struct weir__store_topic *topic,
+                    int number, struct weir_slice body)
 {
-    static const uint8_t seven[] = {7};
-    const struct weir__record record = {.body = {seven, 1}};
+    const struct weir__record record = {.body = body};
     char id[32];
     struct weir__new_job job = {.record = &record};
 
     (void)snprintf(id, sizeof(id), "job-%d", number);
     job.id = weir__slice_str(number % 3 == 0 ? "" : id);
     job.delay_ms = number % 7 == 0 ? 3600000 + number : 0;
-    EXPECT_INT(WEIR_OK, host->store->ops->add(topic, &job, on_added,
-                                              (void *)(uintptr_t)number));
+    return host->store->ops->add(topic, &job, on_added,
+                                 (void *)(uintptr_t)number);
+}
+
+static void add(struct host *host, struct weir__store_topic *topic, int number)
+{
+    static const uint8_t seven[] = {7};
+
+    EXPECT_INT(WEIR_OK,
+               add_body(host, topic, number, weir__slice_of(seven, 1)));
 }
 
 static void add_in_turns(struct host *host, int from, int to)
@@ -82,6 +90,36 @@ TEST(adds_that_gather_are_canceled_once)
     host_close(host);
     expect_once(3000);
     EXPECT_INT(2999, codes[-WEIR_ECANCELED]);
+}
+
+/* Of one list, and more than may be on its way at a time. */
+static void add_many(struct host *host, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        add(host, host->topic, i);
+}
+
+TEST(adds_that_were_sent_in_part_are_canceled_once)
+{
+    struct host *host = open_one();
+
+    add_many(host, 1, 10001);
+    host->store->ops->flush(host->store);
+    EXPECT_TRUE(((struct weir__delay_topic *)host->topic)->sending != NULL);
+    host_close(host);
+    expect_once(10001);
+    EXPECT_INT(10000, codes[-WEIR_ECANCELED]);
+}
+
+TEST(adds_that_were_sent_in_part_are_all_sent)
+{
+    struct host *host = open_one();
+
+    add_many(host, 1, 10001);
+    AWAIT(answered == 10001);
+    expect_once(10001);
+    EXPECT_INT(10001, codes[0]);
+    EXPECT_INT(10001, stored(host));
 }
 
 /* They wait for a connection as long as those that were sent. */
@@ -155,6 +193,99 @@ TEST(adds_that_gather_are_refused_by_a_full_server)
     EXPECT_INT(3000, codes[0] + codes[-WEIR_ESERVER]);
     EXPECT_INT(codes[0], stored(host));
 }
+
+/* --- large bodies --------------------------------------------------------- */
+
+enum { MIB = 1024 * 1024, BODY = MIB };
+
+/* As large as a body may be. */
+static uint8_t body[BODY] = {0xc6, 0, 0x0f, 0xff, 0xfb};
+
+/* Until it is full. Returns behind the last one that was taken. */
+static int fill(struct host *host, int number)
+{
+    while (add_body(host, host->topic, number, weir__slice_of(body, BODY)) ==
+           WEIR_OK)
+        number++;
+    return number;
+}
+
+static const struct weir__place *place_of(const struct host *host)
+{
+    return host->topic->place;
+}
+
+/* Of what is collected a part is written for the connection at a time, and all
+ * of it together is bounded. */
+TEST(large_bodies_leave_in_parts)
+{
+    struct host *host = open_one();
+    int count = fill(host, 1);
+
+    EXPECT_TRUE(count > 31 * MIB / BODY && count <= 33 * MIB / BODY);
+    host->store->ops->flush(host->store);
+    EXPECT_TRUE(weir__place_queued(place_of(host)) <= 6 * MIB);
+    while (answered < count) {
+        world_give_up_at = ev_time() + 30.;
+        world_turn();
+        EXPECT_TRUE(weir__place_queued(place_of(host)) <= 6 * MIB);
+    }
+    count = fill(host, count);
+    EXPECT_TRUE(count > 60 * MIB / BODY);
+    AWAIT(answered == count);
+    expect_once(count);
+    EXPECT_INT(count, codes[0]);
+    EXPECT_INT(count, stored(host));
+}
+
+TEST(large_bodies_are_canceled_once)
+{
+    struct host *host = open_one();
+    int count = fill(host, 1);
+
+    world_turn();
+    host_close(host);
+    expect_once(count);
+    EXPECT_INT(count, codes[0] + codes[-WEIR_ECANCELED]);
+    EXPECT_TRUE(codes[-WEIR_ECANCELED] > 0);
+}
+
+TEST(large_bodies_are_told_when_the_server_is_gone)
+{
+    struct host *host = open_one();
+    struct weir__redis *base =
+        (struct weir__redis *)host->store; /* its begin */
+    int count;
+
+    base->servers->commands->options.wait_ms = 2000;
+    redis_kill(proc, SIGSTOP);
+    count = fill(host, 1);
+    host->store->ops->flush(host->store);
+    redis_kill(proc, SIGKILL);
+    AWAIT(!host->is_up);
+    AWAIT(answered == count);
+    expect_once(count);
+    EXPECT_INT(1, codes[0]);
+}
+
+TEST(large_bodies_outlive_a_restart)
+{
+    static const char *const args[] = {"--appendfsync", "always", NULL};
+    static const struct redis_options aof = {.args = args, .appendonly = true};
+    (void)world_open(&aof);
+    struct host *host = open_one();
+    int count = fill(host, 1);
+
+    world_turn();
+    redis_kill(proc, SIGKILL);
+    redis_restart(proc);
+    AWAIT(answered == count);
+    expect_once(count);
+    EXPECT_INT(count, codes[0]);
+    EXPECT_INT(count, stored(host));
+}
+
+/* --- many topics ---------------------------------------------------------- */
 
 static struct weir__store_topic *topics[TOPICS];
 

@@ -361,15 +361,19 @@ TEST(jobs_that_wait_are_bounded)
     struct weir__record record = {.body = {body, sizeof(body)}};
     struct weir__new_job job = {.record = &record};
     struct host *host = open_stopped("delay");
-    int count = 0;
+    int count = 0, before;
 
-    for (world_give_up_at = ev_time() + 30.;
-         host->store->ops->add(host->topic, &job, host_added, host) == WEIR_OK;
-         world_turn())
-        count++;
+    do { /* what is on its way counts twice */
+        before = count;
+        for (world_give_up_at = ev_time() + 30.;
+             host->store->ops->add(host->topic, &job, host_added, host) ==
+             WEIR_OK;
+             world_turn())
+            count++;
+        AWAIT(count_of("added") == count);
+        turn_for(.1); /* all are acknowledged */
+    } while (count > before);
     EXPECT_TRUE(count >= 31 && count < 40);
-    AWAIT(count_of("added") == count);
-    turn_for(.1); /* all are acknowledged */
     EXPECT_INT(WEIR_EFULL,
                host->store->ops->add(host->topic, &job, host_added, host));
     redis_kill(replica, SIGCONT);
