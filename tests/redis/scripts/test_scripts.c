@@ -305,6 +305,26 @@ TEST(a_lease_ends_with_what_was_noted_of_it)
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:held"));
 }
 
+/* As where the call with the first one was sent again, and came last. */
+TEST(a_claim_that_outlives_its_jobs_ends_with_its_lease)
+{
+    (void)script_add('a', "2", "r0");
+    EXPECT_STR("a0001+0", script_crash("9"));
+    script_settle_begin();
+    script_settle_node("a0001", "\1", 1);
+    script_settle_close();
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    script_settle_begin();
+    script_settle_node("a0001", "\0", 1);
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:run"));
+    EXPECT_INT(2, redis_int(script_proc, "EXISTS weir:{t}:lease "
+                                         "weir:{t}:held"));
+    EXPECT_STR("", script_claim("9", "9000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:lease "
+                                         "weir:{t}:held"));
+}
+
 /* What somebody else wrote there, or nothing. */
 TEST(jobs_come_back_though_nobody_knows_when_they_were_due)
 {
