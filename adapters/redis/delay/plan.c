@@ -16,10 +16,11 @@ enum {
     JOB_OVERHEAD = 8,        /* offset and head of the id, about */
     SCATTERED_MAX = 16,
     MIXED_MAX = 64,
-    SPAN_PART = 4,        /* of its first delay a larger one may span */
-    STRING_OVERHEAD = 16, /* what the server puts around a string, about */
-    PACK_OVERHEAD = 160,  /* what a pack costs it besides its bytes, about */
-    TRIMMED_MIN = 64,     /* mean bytes of a job */
+    SPAN_PART = 4,           /* of its first delay a larger one may span */
+    MIXED_BYTES = 16 * 1024, /* that it may have */
+    STRING_OVERHEAD = 16,    /* what the server puts around a string, about */
+    PACK_OVERHEAD = 160,     /* what a pack costs it besides its bytes, about */
+    TRIMMED_MIN = 64,        /* mean bytes of a job */
     FIRST_CAP = 64,
     KEPT_BYTES = 1024 * 1024
 };
@@ -205,6 +206,8 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
             break;
         bytes += item->id_len + item->record_len + JOB_OVERHEAD;
         if (count > 0 && bytes > PACK_BYTES)
+            break;
+        if (!is_equal && count >= SCATTERED_MAX && bytes > MIXED_BYTES)
             break;
         count++;
     }

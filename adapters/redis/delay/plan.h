@@ -4,11 +4,11 @@
 
 /* Which jobs share a pack: new ones, and those that a verdict writes back. Jobs
  * that are due together share packs of up to 256 jobs. Where due times differ,
- * a pack has up to 64 in their order, as it is fetched again while they become
- * due; but a pack stays as long as its last job, so up to 16 where that waits
- * more than a quarter longer than the first one. For other topics it has up to
- * 16 as well: older workers may be the ones that send it on, and know no mixed
- * packs. Knows no connection. */
+ * a pack has up to 64 in their order. It is fetched again while they become
+ * due, so up to 16 where they have more than 16 KiB; it stays until its last
+ * job is gone, so up to 16 where that waits more than a quarter longer than the
+ * first one. For other topics it has up to 16 as well: older workers may be the
+ * ones that send it on, and know no mixed packs. Knows no connection. */
 
 #include <weir/weir.h>
 
