@@ -129,7 +129,7 @@ class Walk:
         return len(account.repeated)
 
     def expect_nothing_left(self, topic):
-        for key in ("run", "wait", "lease", "relay"):
+        for key in ("run", "wait", "lease", "relay", "due", "held"):
             expect(0, self.server.call("EXISTS", "weir:{%s}:%s"
                                        % (topic, key)), key)
         for key in self.server.call("KEYS", "weir:{%s}:[po]:*" % topic):

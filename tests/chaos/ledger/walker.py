@@ -27,7 +27,8 @@ return { packs, read('ZRANGE', 'wait', 0, -1, 'WITHSCORES'),
          read('ZRANGE', 'run', 0, -1, 'WITHSCORES'),
          read('ZRANGE', 'lease', 0, -1), read('HGETALL', 'ids'),
          read('ZRANGE', 'dead', 0, -1), read('HKEYS', 'rec'),
-         read('HGETALL', 'meta') }
+         read('HGETALL', 'meta'), read('HKEYS', 'held'),
+         read('HKEYS', 'due') }
 """
 
 
@@ -61,8 +62,8 @@ class Walk:
     """`client` reads raw. What is wrong is in `wrong`, as sentences."""
 
     def __init__(self, client, topic):
-        packs, wait, run, leases, ids, dead, rec, meta = client.call(
-            "EVAL", READ, "0", topic)
+        packs, wait, run, leases, ids, dead, rec, meta, held, due = \
+            client.call("EVAL", READ, "0", topic)
         self.wrong = []
         self.packs = {seq.decode(): Pack(ttl, head, names)
                       for seq, ttl, head, names in packs}
@@ -81,6 +82,8 @@ class Walk:
         self.look_at_ids({name.decode() for name in dead},
                          {name.decode() for name in rec})
         self.look_at_counters()
+        self.look_at_times({int(token) for token in held},
+                           {seq.decode() for seq in due})
 
     def expect(self, is_right, text, *args):
         if not is_right:
@@ -128,6 +131,12 @@ class Walk:
         at_rest = {name for name, place in self.ids.items() if place == "D"}
         self.expect(dead == rec == at_rest, "the dead: %s, %s, %s",
                     sorted(dead), sorted(rec), sorted(at_rest))
+
+    def look_at_times(self, held, due):
+        self.expect(held <= self.leases, "held without a lease: %s",
+                    sorted(held - self.leases))
+        self.expect(due <= set(self.packs), "times of packs that are gone: %s",
+                    sorted(due - set(self.packs)))
 
     def look_at_counters(self):
         meta = self.meta
