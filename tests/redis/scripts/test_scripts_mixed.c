@@ -346,6 +346,8 @@ static const char *claim_as_before(const char *lease_ms)
 
     (void)script_run(earlier_claim(), "wait run lease ids meta idle", args);
     EXPECT_INT(REDIS_REPLY_ARRAY, script_reply->type);
+    (void)snprintf(script_token, sizeof(script_token), "%lld",
+                   script_reply->element[1]->integer);
     nodes[0] = '\0';
     for (size_t i = 5; i < script_reply->elements; i += 2)
         len += (size_t)snprintf(nodes + len, sizeof(nodes) - len, "%s ",
@@ -375,6 +377,38 @@ TEST(what_an_earlier_worker_gives_back_of_a_mixed_pack_is_what_was_due)
     while (redis_int(script_proc, "ZCARD weir:{t}:run") > 0);
     EXPECT_STR("a0000+1 a0101+1", script_claim("9", "9000"));
     EXPECT_TRUE(waits_for("aaaaaaaaaaaa0203") >= 99);
+}
+
+/* The token of the last claim stays. */
+static const char *claim_nothing(void)
+{
+    char token[sizeof(script_token)];
+    const char *nodes;
+
+    memcpy(token, script_token, sizeof(token));
+    nodes = script_claim("9", "9000");
+    memcpy(script_token, token, sizeof(token));
+    return nodes;
+}
+
+TEST(tables_that_an_earlier_worker_left_go_when_nothing_waits_or_runs)
+{
+    EXPECT_STR("2", add_mixed('a', "2", (const unsigned[]){0, 0}, 2));
+    EXPECT_STR("a0001+0", script_crash("9"));
+    EXPECT_STR("aaaaaaaaaaaa0000 aaaaaaaaaaaa0101 ", claim_as_before("9000"));
+    script_settle_begin();
+    script_settle_node("a0000", "", 0);
+    script_settle_node("a0101", "", 0);
+    script_settle_close();
+    EXPECT_STR("2", script_settle('a', 0, "10"));
+    EXPECT_STR("2", add_mixed('b', "2", (const unsigned[]){0, 0}, 2));
+    EXPECT_STR("", script_claim("0", "9000"));
+    EXPECT_STR("b0001+0", script_claim("9", "9000"));
+    EXPECT_STR("", claim_nothing());
+    EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:due"));
+    EXPECT_STR("2", script_settle_all("b0001"));
+    EXPECT_STR("", script_claim("9", "9000"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:due"));
 }
 
 TEST(where_only_earlier_workers_claimed_no_pack_is_mixed)
