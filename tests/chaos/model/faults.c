@@ -227,6 +227,8 @@ const struct fault faults[] = {
      "call_list('ZADD', run, to_keep)", ""},
     {"settled ids stay in the index", SCRIPT_SETTLE,
      "call_list('HDEL', ids, to_unindex)", ""},
+    {"the ids of a whole node stay in the index", SCRIPT_SETTLE,
+     "redis.pcall('HDEL', ids, unpack(names, from, to))", "1"},
     {"the gone byte is forgotten", SCRIPT_SETTLE,
      "call('SETRANGE', key, '3', char(pack.gone))", ""},
     {"a pack that is used up stays", SCRIPT_SETTLE,

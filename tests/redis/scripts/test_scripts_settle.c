@@ -196,6 +196,16 @@ TEST(ids_that_were_written_over_do_not_stop_a_verdict)
     }
 }
 
+TEST(ids_beside_one_that_is_no_text_leave_the_index)
+{
+    (void)script_add('a', "x y", "r0");
+    EXPECT_STR("a0001+0", script_claim("10", "9000"));
+    write_ids('a', id_blocks[4]);
+    EXPECT_STR("2", script_settle_all("a0001"));
+    EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
+    EXPECT_INT(1, redis_int(script_proc, "HEXISTS weir:{t}:ids y"));
+}
+
 /* Its jobs come, and workers see what they are. */
 TEST(ids_that_were_written_over_do_not_stop_a_new_pack)
 {

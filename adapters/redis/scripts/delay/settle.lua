@@ -95,6 +95,7 @@ end
 -- First decide, without writing anything.
 local reply, settled, refused = { 0 }, 0, {}
 local to_remove, to_keep, to_unindex = {}, {}, {}
+local whole = {} -- of nodes that go with all of their ids
 local packs = {}
 local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
@@ -144,17 +145,6 @@ local function refuse_taken(index, lo, hi, slots)
   return rest
 end
 
--- An error where one of them is no text, which alone compares with text: a call
--- of type() for each job is 5 % of a settle.
-local function unindex_all(names, lo, hi)
-  local last = #to_unindex - lo + 1
-  for slot = lo, hi do
-    local id = names[slot + 1]
-    if id < '' then return end
-    to_unindex[last + slot] = id
-  end
-end
-
 -- lo..hi is in `run` under the right token: settle all of its slots, or those
 -- in `slots`, but for what an entry before this one settles.
 local function settle_node(index, name, lo, hi, slots, score)
@@ -164,15 +154,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id then -- the usual case
     count = hi - lo + 1
-    if names and not pcall(unindex_all, names, lo, hi) then
-      for slot = lo, hi do
-        local id = names[slot + 1]
-        if type(id) == 'string' then
-          last = last + 1
-          to_unindex[last] = id
-        end
-      end
-    end
+    if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
   else
     for slot = lo, hi do
       if slots and not slots[slot] then
@@ -283,6 +265,17 @@ if #back > 0 or #moves > 0 or #ends > 0 then
 end
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
+for _, node in ipairs(whole) do
+  local names, from, to = unpack(node)
+  local reply = redis.pcall('HDEL', ids, unpack(names, from, to))
+  if type(reply) ~= 'number' then -- some are no text
+    for i = from, to do
+      if type(names[i]) == 'string' then
+        to_unindex[#to_unindex + 1] = names[i]
+      end
+    end
+  end
+end
 call_list('HDEL', ids, to_unindex)
 for key, pack in pairs(packs) do
   if pack.gone > pack.last then
