@@ -164,6 +164,16 @@ bool weir__conn_is_busy(const struct weir__conn *conn)
            conn->queued_calls >= ahead;
 }
 
+int64_t weir__conn_take_work_ns(struct weir__conn *conn)
+{
+    int64_t ns = conn->waited_ns;
+
+    conn->waited_ns = -1;
+    if (ns < 0 || conn->answer_ns == 0)
+        return -1;
+    return ns < conn->answer_ns ? 0 : ns - conn->answer_ns;
+}
+
 /* --- moving --------------------------------------------------------------- */
 
 /* Each list of a connection has the commands of a sequence by their numbers. */

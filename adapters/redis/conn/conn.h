@@ -250,6 +250,11 @@ size_t weir__conn_queued(const struct weir__conn *conn);
  * enough to do until an answer has come here: what is sent now waits there. */
 bool weir__conn_is_busy(const struct weir__conn *conn);
 
+/* How long the server worked on what is read now, as far as the loop waited for
+ * it: since this connection sent or read something last, without the way there
+ * and back. -1: not known, or it was told of this read already. */
+int64_t weir__conn_take_work_ns(struct weir__conn *conn);
+
 /* Commands handed to the socket since open, the handshakes' included; for tests
  * and statistics. */
 uint64_t weir__conn_sent(const struct weir__conn *conn);

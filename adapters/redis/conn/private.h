@@ -127,6 +127,7 @@ struct weir__conn {
     int64_t now_ns;
     int64_t alone_ns;  /* when a command was sent alone; 0: it is answered */
     int64_t answer_ns; /* the fastest answer to such a one; 0: none came */
+    int64_t waited_ns; /* for what is being read; -1: that is told */
     int64_t ready_ms;
     int64_t down_ms; /* since when there is no stable connection */
 

@@ -404,8 +404,11 @@ static void watch_pushed(struct weir__conn *conn)
 
 static void read_replies(struct weir__conn *conn)
 {
+    int64_t before_ns = conn->now_ns;
+
     conn->reads++;
     weir__conn_look_at_clock(conn);
+    conn->waited_ns = conn->now_ns - before_ns;
     conn->is_in_hiredis = true;
     weir__glue_read(&conn->glue);
     conn->is_in_hiredis = false;

@@ -19,6 +19,8 @@ enum {
     CALLS_AHEAD = 2,  /* on their way while less than a full call waits */
     CALLS_MOST = 8,   /* on their way, or so many bytes: then the rest waits */
     BYTES_MOST = 4 * 1024 * 1024,
+    SLOTS_LEAST = WEIR__SLOTS_MAX, /* of a call: a pack */
+    CALL_NS = 1000 * 1000, /* that one should take: some take five times that */
     LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
 };
 
@@ -351,6 +353,21 @@ static int read_answer(struct add_call *call, const struct redisReply *reply)
     return WEIR_OK;
 }
 
+/* Small calls say nothing of what a slot costs. */
+static void note_work(const struct add_call *call)
+{
+    struct weir__delay_topic *topic = call->adds->topic;
+    int64_t ns = weir__conn_take_work_ns(topic->base.place->server->commands);
+    size_t slots = 0;
+
+    for (size_t i = 0; i < call->planned_count; i++)
+        slots += call->planned_packs[i].count;
+    if (slots < SLOTS_LEAST || ns < 0)
+        return;
+    topic->add_costs[topic->oldest_cost] = ns / (int64_t)slots;
+    topic->oldest_cost = (topic->oldest_cost + 1) % WEIR__ADD_COSTS;
+}
+
 /* Of a call, which leaves room for the next one. */
 static void note_answer(struct weir__delay_topic *topic)
 {
@@ -367,8 +384,10 @@ static void on_added(struct weir__request *request, int code,
     struct weir__delay_topic *topic = call->adds->topic;
 
     weir__topic_log_error(&topic->base, "add", code, reply);
-    if (code == WEIR_OK)
+    if (code == WEIR_OK) {
+        note_work(call);
         code = read_answer(call, reply);
+    }
     if (!call->is_again)
         note_answer(topic);
     if (code == WEIR_OK && call->confirm.durability != 0 &&
@@ -424,13 +443,28 @@ void weir__delay_fail_adds(struct weir__store_topic *base, int code)
 
 /* --- flushing ----------------------------------------------------------- */
 
+/* Of a call, by the fastest of the last ones: the larger the index of ids, the
+ * less of it is in caches, and the server does nothing else meanwhile. */
+static size_t most_slots(const struct weir__delay_topic *topic)
+{
+    int64_t least = topic->add_costs[0], most;
+
+    for (size_t i = 1; i < WEIR__ADD_COSTS; i++)
+        if (topic->add_costs[i] < least)
+            least = topic->add_costs[i];
+    most = least == 0 ? WEIR__SLOTS_PER_CALL : CALL_NS / least;
+    if (most < SLOTS_LEAST)
+        return SLOTS_LEAST;
+    return most > WEIR__SLOTS_PER_CALL ? WEIR__SLOTS_PER_CALL : (size_t)most;
+}
+
 /* Planned packs for one call, from item `first` on; false: no memory. */
 static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
 {
     struct weir__delay *shared = adds->topic->shared;
     uint64_t durability =
         adds->items.list[first].group >> WEIR__GROUP_DURABILITY;
-    size_t slots = 0;
+    size_t slots = 0, most = most_slots(adds->topic);
 
     shared->planned_packs.count = 0;
     while (first < end && shared->planned_packs.count < CALL_PACKS &&
@@ -439,7 +473,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         struct weir__planned_pack planned;
 
         weir__planned_pack_plan(&adds->items, first, end, &planned);
-        if (slots + planned.count > WEIR__SLOTS_PER_CALL)
+        if (slots + planned.count > most)
             break;
         weir__topic_next_seq(&adds->topic->base, planned.seq);
         if (!weir__planned_packs_push(&shared->planned_packs, &planned))
@@ -499,7 +533,7 @@ static void send_part(struct weir__delay_topic *topic)
 static bool gathers(const struct weir__delay_topic *topic)
 {
     return topic->add_calls >= CALLS_AHEAD &&
-           topic->adds->items.count < WEIR__SLOTS_PER_CALL &&
+           topic->adds->items.count < most_slots(topic) &&
            topic->adds == topic->last_adds;
 }
 

@@ -43,6 +43,7 @@ struct weir__delay;
 enum {
     WEIR__SLOTS_PER_CALL = 1024, /* most slots that one script call touches */
     WEIR__NODES_PER_CALL = 400,  /* most nodes: these cost more */
+    WEIR__ADD_COSTS = 4,         /* calls whose cost is kept */
     /* Of what one settle call writes, but for that of a single run. */
     WEIR__BYTES_PER_CALL = 4 * 1024 * 1024,
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
@@ -139,10 +140,13 @@ struct weir__delay_topic {
     struct weir__relays outbox;
     int64_t limits_revision; /* of the stored options, as adds are told */
 
-    struct weir__adds *adds;      /* being collected, oldest first */
-    struct weir__adds *last_adds; /* NULL: none is */
-    struct weir__adds *sending;   /* of which a part waits for answers */
-    size_t add_calls;             /* on their way */
+    struct weir__adds *adds;            /* being collected, oldest first */
+    struct weir__adds *last_adds;       /* NULL: none is */
+    struct weir__adds *sending;         /* of which a part waits for answers */
+    size_t add_calls;                   /* on their way */
+    int64_t add_costs[WEIR__ADD_COSTS]; /* ns that a slot of the last large ones
+                                           cost the server; 0: not known */
+    size_t oldest_cost;                 /* of these */
 
     struct weir__early_fetch *early; /* sent with the claim that is out */
     char early_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */

@@ -383,3 +383,47 @@ TEST(adds_gather_in_many_topics)
                                 "'KEYS', 'weir:{g*}:meta')) do n = n + "
                                 "redis.call('HGET', k, 'added') end return n"));
 }
+
+/* Of one list. Returns how many calls it took. */
+static uint64_t calls_for(struct host *host, int count)
+{
+    static const uint8_t seven[] = {7};
+    const struct weir__record record = {.body = weir__slice_of(seven, 1)};
+    uint64_t sent = weir__conn_sent(commands_of(host));
+    int packs = count / WEIR__SLOTS_MAX, first = answered;
+
+    for (int i = 0; i < count; i++) {
+        char id[32];
+        struct weir__new_job job = {.record = &record};
+
+        (void)snprintf(id, sizeof(id), "one-%d", first + i);
+        job.id = weir__slice_str(id);
+        EXPECT_INT(WEIR_OK, host->store->ops->add(
+                                host->topic, &job, on_added,
+                                (void *)(uintptr_t)((first + i) % MOST)));
+    }
+    AWAIT(answered == first + count);
+    return weir__conn_sent(commands_of(host)) - sent - (uint64_t)packs;
+}
+
+/* A busy machine makes some of them look slow. */
+static bool comes_to_calls(struct host *host, uint64_t wanted)
+{
+    for (int i = 0; i < 300; i++)
+        if (calls_for(host, 1024) == wanted)
+            return true;
+    return false;
+}
+
+/* An index of ids that the server goes through from its first one on. */
+TEST(calls_get_smaller_where_they_take_long)
+{
+    struct host *host = open_one();
+
+    EXPECT_TRUE(comes_to_calls(host, 1));
+    redis_text(proc, "DEL weir:{t}:ids");
+    redis_text(proc, "CONFIG SET hash-max-ziplist-entries 100000");
+    EXPECT_TRUE(comes_to_calls(host, 4));
+    redis_text(proc, "CONFIG SET hash-max-ziplist-entries 1");
+    EXPECT_TRUE(comes_to_calls(host, 1));
+}
