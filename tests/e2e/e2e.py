@@ -8,6 +8,7 @@ removed when the test is over. run.py runs the tests of a file and ends with
 "N passed, N failed".
 """
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -131,9 +132,9 @@ class Place:
         return result.json
 
     def handler(self, plugin, topic="t", **options):
-        """What --handle takes; the option `file` is a name in this place."""
-        if "file" in options:
-            options["file"] = self.path(options["file"])
+        """What --handle takes; `file` and `until` are names in this place."""
+        for name in {"file", "until"} & set(options):
+            options[name] = self.path(options[name])
         text = "&".join("%s=%s" % item for item in options.items())
         return "%s=%s%s%s" % (topic, plugin, "?" if text else "", text)
 
@@ -315,6 +316,14 @@ def kill(process):
     process.communicate(timeout=PATIENCE)
 
 
+together = [1]  # the last one: so many tests of the program run at once
+
+
+def run_together(count):
+    """So many at once, for tests that wait more than they work."""
+    together.append(count)
+
+
 def run_one(fn):
     place, is_good = Place(), False
     try:
@@ -330,7 +339,8 @@ def run_one(fn):
 
 def main(names):
     wanted = [fn for fn in tests if not names or fn.__name__ in names]
-    results = [run_one(fn) for fn in wanted]
+    with concurrent.futures.ThreadPoolExecutor(together[-1]) as pool:
+        results = list(pool.map(run_one, wanted))
     failed = results.count(False)
     print("%d passed, %d failed" % (len(results) - failed, failed))
     sys.exit(1 if failed or not results else 0)

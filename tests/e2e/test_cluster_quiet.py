@@ -8,11 +8,13 @@ import time
 
 from cluster import Cluster, ask, slot_of
 from e2e import (WEIR, Place, PATIENCE, eventually, expect, expect_true, kill,
-                 stop_cleanly, test)
+                 run_together, stop_cleanly, test)
 from monitor import Monitor
 from redis_server import use_good_plugins
 
 WINDOW_S = 5
+
+run_together(3)
 
 
 def start(place, *words):

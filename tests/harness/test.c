@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/test.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@ void test_register(struct test *test)
     last = &test->next;
 }
 
+static int at_once = 1, running, passed, failures;
 static void (*set_up)(void);
 static void (*at_end[AT_END_MAX])(void);
 static size_t at_end_count;
@@ -26,6 +26,11 @@ static size_t at_end_count;
 void test_setup(void (*fn)(void))
 {
     set_up = fn;
+}
+
+void test_together(int count)
+{
+    at_once = count;
 }
 
 static void failed(const char *file, int line)
@@ -109,33 +114,55 @@ void test_at_end(void (*fn)(void))
     at_end_count++;
 }
 
-/* Runs one test in a child of its own process group, so that whatever it
- * started dies with it. */
-static bool passes(const struct test *test)
+/* In a child of its own process group, so that whatever it started dies with
+ * it. */
+static void start(struct test *test)
 {
-    int status = 0;
-    pid_t pid;
-
     (void)fflush(stdout); /* or the child would print it again */
-    pid = fork();
-    if (pid == 0) {
-        (void)setpgid(0, 0); /* cannot fail for a fresh child */
-        (void)alarm(TEST_DEADLINE_S);
-        if (set_up != NULL)
-            set_up();
-        test->fn();
-        while (at_end_count > 0)
-            at_end[--at_end_count]();
-        exit(0);
+    test->pid = fork();
+    if (test->pid != 0)
+        return;
+    (void)setpgid(0, 0); /* cannot fail for a fresh child */
+    (void)alarm(TEST_DEADLINE_S);
+    if (set_up != NULL)
+        set_up();
+    test->fn();
+    while (at_end_count > 0)
+        at_end[--at_end_count]();
+    exit(0);
+}
+
+static struct test *test_of(pid_t pid)
+{
+    struct test *test = first;
+
+    while (test != NULL && test->pid != pid)
+        test = test->next;
+    return test;
+}
+
+/* Waits until one that runs is over, and counts it. */
+static void finish_one(void)
+{
+    struct test *test = NULL;
+    int status = 0;
+
+    while (test == NULL) {
+        pid_t pid = waitpid(-1, &status, 0);
+
+        test = pid > 0 ? test_of(pid) : NULL;
     }
-    if (pid < 0)
-        return false;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    (void)kill(-pid, SIGKILL); /* stragglers; usually there are none */
+    (void)kill(-test->pid, SIGKILL); /* stragglers; usually there are none */
+    test->pid = 0;
+    running--;
     if (WIFSIGNALED(status))
         printf("  ended by signal %d\n", WTERMSIG(status));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        passed++;
+        return;
+    }
+    failures++;
+    printf("FAILED %s\n", test->name);
 }
 
 static bool wanted(const struct test *test, int argc, char **argv)
@@ -148,18 +175,21 @@ static bool wanted(const struct test *test, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int passed = 0, failures = 0;
-
     for (struct test *test = first; test != NULL; test = test->next) {
         if (!wanted(test, argc, argv))
             continue;
-        if (passes(test)) {
-            passed++;
-        } else {
+        start(test);
+        if (test->pid < 0) {
             failures++;
-            printf("FAILED %s\n", test->name);
+            printf("FAILED %s: no process\n", test->name);
+            continue;
         }
+        running++;
+        if (running == at_once)
+            finish_one();
     }
+    while (running > 0)
+        finish_one();
     printf("%d passed, %d failed\n", passed, failures);
     return failures > 0 || passed == 0 ? 1 : 0;
 }

@@ -11,22 +11,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct test {
     const char *name;
     void (*fn)(void);
     struct test *next;
+    pid_t pid; /* 0: it does not run */
 };
 
 void test_register(struct test *test);
 
-#define TEST(test_name)                                                  \
-    static void test_name(void);                                         \
-    static struct test test_name##_test = {#test_name, test_name, NULL}; \
-    __attribute__((constructor)) static void test_name##_register(void)  \
-    {                                                                    \
-        test_register(&test_name##_test);                                \
-    }                                                                    \
+#define TEST(test_name)                                                     \
+    static void test_name(void);                                            \
+    static struct test test_name##_test = {#test_name, test_name, NULL, 0}; \
+    __attribute__((constructor)) static void test_name##_register(void)     \
+    {                                                                       \
+        test_register(&test_name##_test);                                   \
+    }                                                                       \
     static void test_name(void)
 
 /* `fn` runs first in each test of the program that has it in one of its files
@@ -37,6 +39,15 @@ void test_register(struct test *test);
         test_setup(fn);                                  \
     }
 void test_setup(void (*fn)(void));
+
+/* So many tests of the program run at once, for tests that wait more than they
+ * work. */
+#define TEST_TOGETHER(count)                                \
+    __attribute__((constructor)) static void together(void) \
+    {                                                       \
+        test_together(count);                               \
+    }
+void test_together(int count);
 
 /* What a fixture opened and the test left open: `fn` closes it, unless it is
  * closed. The last one first; a test that failed is just over. */

@@ -5,6 +5,8 @@
 
 #include "core/text.h"
 
+TEST_TOGETHER(3)
+
 struct cluster_proc *spread;
 
 void spread_start(const struct cluster_options *options)
