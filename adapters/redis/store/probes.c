@@ -324,6 +324,15 @@ static struct weir__probed *follow_moved(struct weir__probes *probes,
     return weir__probes_server(probes, redirect.slot);
 }
 
+/* It did not run: its slot moves, or nobody has it. */
+static bool is_put_off(const struct weir__probed *server,
+                       const redisReply *reply)
+{
+    return reply != NULL && reply->type == REDIS_REPLY_ERROR &&
+           weir__redirect_read(reply->str, &server->host).kind !=
+               WEIR__REDIRECT_NONE;
+}
+
 struct redisReply *weir__probes_ask(struct weir__probes *probes, uint16_t slot,
                                     const struct weir__probed *only,
                                     const struct weir__script *script,
@@ -336,10 +345,14 @@ struct redisReply *weir__probes_ask(struct weir__probes *probes, uint16_t slot,
         return NULL;
     reply = run_call(probes, server, script, command);
     other = follow_moved(probes, server, reply);
-    if (other == NULL || other == server || other->is_away)
+    if (other != NULL && other != server && !other->is_away) {
+        freeReplyObject(reply);
+        reply = run_call(probes, other, script, command);
+    }
+    if (!is_put_off(server, reply))
         return reply;
     freeReplyObject(reply);
-    return run_call(probes, other, script, command);
+    return NULL;
 }
 
 /* --- the map -------------------------------------------------------------- */
@@ -356,20 +369,37 @@ static bool take_map(struct weir__probes *probes,
     return probes->map != before;
 }
 
+/* One that there is a connection to, else any node. NULL: all are away. */
+static struct weir__probed *next_to_ask(struct weir__probes *probes)
+{
+    struct weir__probed *server = probes->servers;
+
+    while (server != NULL && (server->is_away || server->probe == NULL))
+        server = server->next;
+    for (size_t i = 0;
+         server == NULL && i < weir__cluster_map_count(probes->map); i++) {
+        server =
+            server_at(probes, &weir__cluster_map_node(probes->map, i)->host);
+        if (server != NULL && server->is_away)
+            server = NULL;
+    }
+    return server;
+}
+
 bool weir__probes_look(struct weir__probes *probes)
 {
     static const char text[] = "*2\r\n$7\r\nCLUSTER\r\n$5\r\nSLOTS\r\n";
     int64_t now_ns = weir__monotonic_ns();
-    struct weir__probed *server = probes->servers;
+    struct weir__probed *server;
     redisReply *reply;
     bool is_news;
 
-    while (server != NULL && (server->is_away || server->probe == NULL))
-        server = server->next;
-    if (probes->map == NULL || server == NULL ||
-        now_ns - probes->looked_ns < LOOK_MS * MS_NS)
+    if (probes->map == NULL || now_ns - probes->looked_ns < LOOK_MS * MS_NS)
         return false;
     probes->looked_ns = now_ns;
+    server = next_to_ask(probes);
+    if (server == NULL)
+        return false;
     reply = send_command(probes, server, weir__slice_str(text));
     if (reply == NULL)
         return false;

@@ -44,8 +44,9 @@ struct weir__probed *weir__probes_server(struct weir__probes *probes,
 
 /* Ask the server that has the slot: none that is away, or where `only` is not
  * NULL, that one alone. A script that the server does not know is loaded, MOVED
- * followed once. NULL: not asked, or no answer; then the server is away from
- * now on. The reply, maybe an error, is released with freeReplyObject. */
+ * followed once. NULL: not asked; no answer, then the server is away from now
+ * on; or the slot is at no server for now. The reply, maybe an error, is
+ * released with freeReplyObject. */
 struct redisReply *weir__probes_ask(struct weir__probes *probes, uint16_t slot,
                                     const struct weir__probed *only,
                                     const struct weir__script *script,

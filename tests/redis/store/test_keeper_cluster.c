@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
+#include "adapters/redis/store/keeper.h"
+#include "core/ladder.h"
 #include "core/lane.h"
+#include "core/text.h"
 #include "tests/redis/store/lease_fixture.h"
 #include "tests/redis/store/spread_fixture.h"
 
@@ -18,14 +22,15 @@ static struct weir__run *runs[TOPICS];
 static struct weir__options lane_options = {.timeout = 60000};
 static struct weir__lane lane = {.options = &lane_options};
 
-/* One job of each topic runs, and leases are renewed each 100 ms. */
-static void begin(int replicas)
+/* One job of each of so many topics runs, and leases are renewed each
+ * 100 ms. */
+static void begin_with(int count, int replicas)
 {
     const struct cluster_options options = {.replicas = replicas};
 
     spread_start(&options);
     host = host_open("w1");
-    for (int i = 0; i < TOPICS; i++) {
+    for (int i = 0; i < count; i++) {
         topics[i] = spread_open(host, i, 0);
         lease_look(host);
         host_add(host, NULL, 0);
@@ -35,12 +40,22 @@ static void begin(int replicas)
     }
 }
 
-static void enter(int node)
+static void begin(int replicas)
+{
+    begin_with(TOPICS, replicas);
+}
+
+static void enter_for(int node, int64_t timeout_ms)
 {
     runs[node]->lane = &lane;
     runs[node]->started_ns = world_clock(NULL);
     host->store->ops->enter(topics[node], runs[node],
-                            runs[node]->started_ns + INT64_C(60000000000));
+                            runs[node]->started_ns + timeout_ms * 1000000);
+}
+
+static void enter(int node)
+{
+    enter_for(node, 60000);
 }
 
 static void leave(int node)
@@ -145,4 +160,71 @@ TEST(leases_are_kept_where_their_slot_goes_while_the_loop_is_held)
     hold(2, now, 2);
     leave(0);
     settle_all();
+}
+
+/* Who has one topic knows the other nodes by the map alone. */
+TEST(the_lease_of_a_lone_topic_is_kept_where_its_slot_goes)
+{
+    int now;
+
+    begin_with(1, 1);
+    enter(0);
+    hold(0, 0, 1);
+    cluster_kill(spread, 0);
+    now = cluster_await_promoted(spread, 0, topics[0]->place->slot);
+    hold(0, now, 2);
+    leave(0);
+    host_settle(host, runs[0], WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(0, host->refused);
+}
+
+static void enter_overdue(void)
+{
+    EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
+                                           &lane_options.retry, NULL));
+    enter_for(0, 100);
+}
+
+/* The keeper settled the first topic's run there, and the loop hears of it. */
+static void leave_overdue(int node)
+{
+    struct weir__redis *store =
+        (struct weir__redis *)host->store; /* its begin */
+    int64_t until_ns = world_clock(NULL) + INT64_C(30000000000);
+
+    while (!weir__keeper_has_taken(store->keeper))
+        EXPECT_TRUE(world_clock(NULL) < until_ns);
+    EXPECT_STR(
+        "1", spread_text(node, "HGET weir:{%s}:meta retried", topics[0]->name));
+    EXPECT_TRUE(host->store->ops->leave(topics[0], runs[0]));
+    host_settle(host, runs[0], WEIR__OUTCOME_TAKEN);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(1, host->stats.scheduled);
+    EXPECT_INT(0, host->stats.running);
+}
+
+TEST(an_overdue_run_is_settled_at_the_server_that_took_over)
+{
+    begin_with(1, 1);
+    (void)spread_text(0, "SET weir:{%s}:x 1", topics[0]->name);
+    EXPECT_INT(1, spread_int(0, "WAIT 1 10000")); /* it knows of the claim */
+    cluster_kill(spread, 0);
+    enter_overdue();
+    leave_overdue(cluster_await_promoted(spread, 0, topics[0]->place->slot));
+}
+
+TEST(an_overdue_run_whose_slot_is_at_no_server_is_settled_when_it_is)
+{
+    uint16_t slot;
+
+    begin_with(1, 0);
+    slot = topics[0]->place->slot;
+    cluster_open_slot(spread, slot, 1);
+    enter_overdue();
+    while (strstr(spread_text(0, "INFO errorstats"), "_ASK") == NULL)
+        EXPECT_INT(0, host->refused); /* its keeper asks */
+    cluster_move_keys(spread, slot, 1);
+    cluster_close_slot(spread, slot, 1);
+    leave_overdue(1);
 }
