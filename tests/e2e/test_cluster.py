@@ -111,6 +111,23 @@ def a_cluster_has_one_database(place):
     expect_in("a cluster has no database 3", result.out)
 
 
+@test
+def nodes_may_have_addresses_of_ipv6(place):
+    cluster = Cluster(place, args=("--bind", "127.0.0.1", "::1",
+                                   "--cluster-announce-ip", "::1"))
+    use_good_plugins(place)
+    place.env["WEIR_REDIS"] = "redis://[::1]:%d" % cluster.nodes[0].port
+    topics = [cluster.topic(node) for node in cluster.nodes]
+    for topic in topics:
+        place.add(topic, "a")
+    result = place.drain(*(place.echo(topic) for topic in topics))
+    expect(3, len(place.lines("out")))
+    expect_in("connected to redis://[::1]:%d" % cluster.nodes[2].port,
+              result.err)
+    cluster.move_slot(slot_of(topics[0]), cluster.nodes[1])
+    place.add(topics[0], "b")
+
+
 # --- what it does not serve ---------------------------------------------------
 
 

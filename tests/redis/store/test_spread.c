@@ -205,6 +205,28 @@ TEST(adds_are_confirmed_where_their_slot_goes)
                spread_text(1, "HGET weir:{%s}:meta added", host->topic->name));
 }
 
+TEST(adds_are_confirmed_where_their_primary_hands_over)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    enum { REPLICA = SPREAD_NODES }; /* of the first node */
+    struct host *host;
+
+    spread_start(&options);
+    host = host_open("w1");
+    host_serve(host, "durability=replica");
+    (void)spread_open(host, 0, 0);
+    add_durable(host, "a", 0);
+    AWAIT(host->added == 1);
+    host_add(host, "b", 0);
+    world_turn(); /* it may be on its way, or be done */
+    cluster_fail_over(spread, REPLICA);
+    host_add(host, "c", 0);
+    AWAIT(host->added == 3 || host->failed > 0);
+    EXPECT_INT(0, host->failed);
+    EXPECT_STR("3", spread_text(REPLICA, "HGET weir:{%s}:meta added",
+                                host->topic->name));
+}
+
 /* A program may end with the answer to its first job. */
 TEST(a_job_is_answered_when_its_topic_is_listed)
 {
@@ -265,6 +287,45 @@ TEST(a_job_is_taken_where_the_list_of_topics_is_away)
     (void)spread_open(host, 0, 0);
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
+    EXPECT_INT(0, host->refused);
+}
+
+/* Of a topic where nothing is due: a job of somebody else's wakes the host,
+ * who takes it and is idle again. */
+static void wake_idle(struct host *host, struct host *other)
+{
+    int wakes = host->wakes;
+
+    host_add(other, NULL, 0);
+    AWAIT(host->wakes > wakes);
+    AWAIT(host_claim(host, 1, LEASE_LONG_MS) == 1);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
+}
+
+TEST(who_is_idle_is_woken_whichever_node_has_the_slot_by_then)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    struct host *host, *other;
+    uint16_t slot;
+
+    spread_start(&options);
+    host = host_open("w1");
+    other = host_open("w2");
+    slot = spread_open(host, 0, 0)->place->slot;
+    (void)spread_open(other, 0, 0);
+    other->store->ops->topic_listen(other->topic, NULL);
+    EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
+    wake_idle(host, other);
+    cluster_move_slot(spread, slot, 1);
+    wake_idle(host, other); /* by the node that had it */
+    wake_idle(host, other);
+    cluster_kill(spread, 1);
+    (void)cluster_await_promoted(spread, 1, slot);
+    (void)host_stats(host);
+    EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
+    wake_idle(host, other);
     EXPECT_INT(0, host->refused);
 }
 
