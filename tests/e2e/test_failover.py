@@ -252,13 +252,14 @@ def leases_are_kept_at_the_new_primary_while_a_handler_holds_the_loop(place):
 @test
 def a_worker_told_to_stop_in_a_failover_sends_its_verdict_before_it_ends(place):
     trio = Trio(place, down_ms=2000)
-    worker = place.work(place.handler("later", file="runs", after="4s"))
+    worker = place.work(place.handler("later", file="runs", until="end"))
     place.add("t", "1")
     eventually(lambda: "start 1" in text(place, "runs"), "it runs")
     place.add("t", "2", "--delay", "1h")
     trio.await_replicas()
     old = trio.primary()
     old.kill()
+    place.write("end", "")
     terminate(worker)
     end_cleanly(worker)
     expect("start 1\n", text(place, "runs"))
@@ -273,14 +274,15 @@ def a_worker_told_to_stop_without_a_primary_ends_and_loses_nothing(place):
     place.env["WEIR_REDIS"] = "redis+sentinel://127.0.0.1:%d/%s" % (
         fake.port, NAME)
     place.ok("topic", "set", "t", "lease=2s")
-    handler = place.handler("later", file="runs", after="1s")
+    handler = place.handler("later", file="runs", until="end")
     worker = place.start("run", "--config", place.write(
         "weir.conf", 'worker { drain = 3s }\n'
-        'topic t { handler = later  options = { "file=%s", "after=1s" } }\n'
-        % place.path("runs")))
+        'topic t { handler = later  options = { "file=%s", "until=%s" } }\n'
+        % (place.path("runs"), place.path("end"))))
     place.add("t", "1")
     eventually(lambda: "start 1" in text(place, "runs"), "it runs")
     server.kill()
+    place.write("end", "")
     terminate(worker)
     _, err = worker.communicate(timeout=60)
     expect(1, worker.returncode, err)

@@ -58,18 +58,17 @@ class Restless(threading.Thread):
 
 
 class Opened:
-    """A topic's slot, which is at no server for so long; with the first keys
-    somewhere else already."""
+    """A topic's slot, which is at no server for so long: the key that nearly
+    all scripts need is somewhere else already."""
 
     def __init__(self, cluster, topic):
         self.cluster, self.slot = cluster, slot_of(topic)
+        self.key = "weir:{%s}:meta" % topic
 
     def __enter__(self):
         self.to = self.cluster.next_to(self.slot)
         self.cluster.open_slot(self.slot, self.to)
-        keys = ask(self.cluster.owner(self.slot), "CLUSTER", "GETKEYSINSLOT",
-                   self.slot, 2)
-        self.cluster.move_keys(self.slot, self.to, keys[:1])
+        self.cluster.move_keys(self.slot, self.to, [self.key])
         return self
 
     def __exit__(self, kind, *_):
@@ -204,11 +203,12 @@ def a_topic_that_is_paused_stays_so_though_its_slot_moves(place):
 def a_worker_told_to_stop_while_a_slot_is_open_tells_its_verdicts(place):
     cluster = use(place)
     topic, _ = apart(cluster)
-    worker = place.work(place.handler("later", topic, file="out", after="1s"))
+    worker = place.work(place.handler("later", topic, file="out", until="end"))
     place.add(topic, "1")
     place.add(topic, "2", "--delay", "1h")
     eventually(lambda: "start 1" in text(place, "out"), "it runs")
     with Opened(cluster, topic):
+        place.write("end", "")
         terminate(worker)
         time.sleep(2)
         expect(None, worker.poll())
@@ -225,16 +225,17 @@ def a_worker_told_to_stop_ends_though_a_slot_stays_open(place):
     place.ok("topic", "set", topic, "lease=2s")
     worker = place.start("run", "--config", place.write(
         "weir.conf", 'worker { drain = 2s }\n'
-        'topic %s { handler = later  options = { "file=%s", "after=1s" } }\n'
-        % (topic, place.path("out"))))
+        'topic %s { handler = later  options = { "file=%s", "until=%s" } }\n'
+        % (topic, place.path("out"), place.path("end"))))
     place.add(topic, "1")
     eventually(lambda: "start 1" in text(place, "out"), "it runs")
     with Opened(cluster, topic):
+        place.write("end", "")
         terminate(worker)
         _, err = worker.communicate(timeout=60)
         expect(1, worker.returncode, err)
         expect_in("what is left runs again when its lease has ended", err)
-    worker = place.work(place.handler("later", topic, file="out", after="1s"))
+    worker = place.work(place.handler("later", topic, file="out", until="end"))
     eventually(lambda: place.stats(topic)["done_total"] == 1, "it is done")
     expect("start 1\nstart 1\n", text(place, "out"))
     stop_cleanly(worker)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* For tests: every run is pending. A thread finishes it after a while, or
- * nobody does (after=0ms). Starts and cancels are lines of a file:
+/* For tests: every run is pending. A thread finishes it after a while or when
+ * some file exists; without both options nobody does. Starts and cancels are
+ * lines of a file:
  *
  *     start 17
  *     cancel 17 timeout|stop|lost */
@@ -16,7 +17,7 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { FILE_NAME, AFTER, THREADS_MAX = 4096 };
+enum { FILE_NAME, AFTER, UNTIL, THREADS_MAX = 4096, LOOK_MS = 10 };
 
 static const struct weir_option options[] = {
     [FILE_NAME] = {.name = "file",
@@ -26,11 +27,16 @@ static const struct weir_option options[] = {
                .type = WEIR_OPTION_DURATION,
                .fallback = "0ms",
                .help = "When a run is finished; 0ms: never."},
+    [UNTIL] = {.name = "until",
+               .type = WEIR_OPTION_TEXT,
+               .fallback = "",
+               .help = "File; runs are finished when it exists."},
 };
 
 struct later {
     int fd;
     int64_t after_ms;
+    char *until; /* "": no file is waited for */
     pthread_t threads[THREADS_MAX];
     int count;
 };
@@ -39,7 +45,6 @@ struct later {
 struct wait {
     struct later *later;
     struct weir_handle handle;
-    int64_t ms;
 };
 
 static int open_later(const struct weir_open *open_args, void **ret_self)
@@ -48,6 +53,9 @@ static int open_later(const struct weir_open *open_args, void **ret_self)
 
     if (later == NULL)
         return WEIR_ENOMEM;
+    later->until = strdup(open_args->values[UNTIL].text);
+    if (later->until == NULL)
+        abort();
     later->fd = open(open_args->values[FILE_NAME].text,
                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     later->after_ms = open_args->values[AFTER].number;
@@ -85,13 +93,22 @@ static void on_cancel_unfinished(struct weir_job *job, enum weir_cancel why,
     free(wait);
 }
 
+static void sleep_ms(int64_t ms)
+{
+    struct timespec span = {.tv_sec = ms / 1000,
+                            .tv_nsec = ms % 1000 * 1000000};
+
+    (void)nanosleep(&span, NULL);
+}
+
 static void *finish(void *arg)
 {
     struct wait *wait = arg;
-    struct timespec span = {.tv_sec = wait->ms / 1000,
-                            .tv_nsec = wait->ms % 1000 * 1000000};
+    const struct later *later = wait->later;
 
-    (void)nanosleep(&span, NULL);
+    sleep_ms(later->after_ms);
+    while (later->until[0] != '\0' && access(later->until, F_OK) != 0)
+        sleep_ms(LOOK_MS);
     (void)weir_complete(wait->handle, WEIR_DONE, 0, NULL);
     free(wait);
     return NULL;
@@ -108,8 +125,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         abort();
     wait->later = later;
     wait->handle = weir_job_handle(job);
-    wait->ms = later->after_ms;
-    if (later->after_ms == 0) {
+    if (later->after_ms == 0 && later->until[0] == '\0') {
         weir_job_on_cancel(job, on_cancel_unfinished, wait);
         return WEIR_PENDING;
     }
@@ -127,6 +143,7 @@ static void close_later(void *self)
     for (int i = 0; i < later->count; i++)
         (void)pthread_join(later->threads[i], NULL);
     (void)close(later->fd);
+    free(later->until);
     free(later);
 }
 
