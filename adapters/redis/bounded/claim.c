@@ -452,7 +452,7 @@ static void write_claim(struct weir__buf *buf,
     size_t count = is_look || !is_fresh ? 0 : topic->offer_count;
     const uint8_t *at = topic->offers.ptr;
 
-    weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count,
+    weir__resp_eval(buf, &weir__script_bounded_claim, HEAD_KEYS + 2 * count + 1,
                     HEAD_ARGS + count);
     weir__prefix_keys(buf, &topic->base.prefix,
                       "rot hot lease out meta idle options "
@@ -463,6 +463,7 @@ static void write_claim(struct weir__buf *buf,
         weir__bounded_group_key(buf, topic, 'g', group);
         weir__bounded_group_key(buf, topic, 'l', group);
     }
+    weir__prefix_key(buf, &topic->base.prefix, "absent");
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
     weir__resp_int(buf, (int64_t)topic->base.claim.room);

@@ -217,7 +217,7 @@ static void send_purge(struct purge_request *purge,
     struct weir__buf bytes = {0};
     struct weir_slice group;
 
-    weir__resp_eval(&bytes, &weir__script_bounded_purge, 6 + 2 * count,
+    weir__resp_eval(&bytes, &weir__script_bounded_purge, 7 + 2 * count,
                     2 + count);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "rot hot lease out meta ttl");
@@ -225,6 +225,7 @@ static void send_purge(struct purge_request *purge,
         weir__bounded_group_key(&bytes, topic, 'g', group);
         weir__bounded_group_key(&bytes, topic, 'l', group);
     }
+    weir__prefix_key(&bytes, &topic->base.prefix, "absent");
     weir__resp_str(&bytes, "bounded");
     weir__resp_int(&bytes, PURGE_GROUPS);
     for (size_t i = 1; i <= count && weir__reply_str(names, i, &group); i++)

@@ -324,7 +324,7 @@ static void send_call(struct settle_call *call)
             flags = WEIR__SEND_AGAIN;
     }
     weir__resp_eval(&bytes, &weir__script_bounded_settle,
-                    HEAD_KEYS + 2 * call->count,
+                    HEAD_KEYS + 2 * call->count + 1,
                     1 + LOT_ARGS * call->count + back);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "rot hot lease out meta idle options ttl");
@@ -335,6 +335,7 @@ static void send_call(struct settle_call *call)
         weir__bounded_group_key(&bytes, topic, 'g', group);
         weir__bounded_group_key(&bytes, topic, 'l', group);
     }
+    weir__prefix_key(&bytes, &topic->base.prefix, "absent");
     weir__resp_str(&bytes, topic->base.name);
     for (const struct weir__bounded_lease *lease = call->first; lease != NULL;
          lease = lease->next_spent)

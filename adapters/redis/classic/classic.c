@@ -250,10 +250,10 @@ static void poll_topic(struct weir__classic_topic *topic)
     if (topic->is_polling || topic->is_foreign || shared->store->is_closed)
         return;
     (void)weir__topic_register(&topic->base);
-    weir__resp_eval(&bytes, &weir__script_classic_poll, 6,
+    weir__resp_eval(&bytes, &weir__script_classic_poll, 7,
                     5 + 2 * parking_count(topic));
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "fifo parked alive meta ids idle");
+                      "fifo parked alive meta ids idle absent");
     weir__resp_str(&bytes, topic->base.kind->name);
     weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));

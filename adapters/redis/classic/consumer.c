@@ -185,9 +185,9 @@ void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
     struct weir__buf bytes = {0};
 
     consumer->has_told_busy = topic->in_hand > 0;
-    weir__resp_eval(&bytes, &weir__script_classic_pop, 6, 7);
+    weir__resp_eval(&bytes, &weir__script_classic_pop, 7, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "fifo parked alive meta idle lock");
+                      "fifo parked alive meta idle lock absent");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));

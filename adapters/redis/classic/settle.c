@@ -38,9 +38,9 @@ static void begin_settle(struct weir__buf *buf,
 {
     const struct weir__classic_topic *topic = consumer->topic;
 
-    weir__resp_eval(buf, &weir__script_classic_settle, 6, 6);
+    weir__resp_eval(buf, &weir__script_classic_settle, 7, 6);
     weir__prefix_keys(buf, &topic->base.prefix,
-                      "fifo parked alive meta options idle");
+                      "fifo parked alive meta options idle absent");
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, consumer->message->is_parked ? consumer->owner : "");
     weir__resp_str(buf, what);

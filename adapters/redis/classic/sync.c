@@ -41,8 +41,9 @@ static void leave(struct weir__consumer *consumer, int64_t again_ns)
         return;
     }
     consumer->has_lock = false;
-    weir__resp_eval(&bytes, &weir__script_classic_unlock, 2, 2);
-    weir__prefix_keys(&bytes, &consumer->topic->base.prefix, "lock lockers");
+    weir__resp_eval(&bytes, &weir__script_classic_unlock, 3, 2);
+    weir__prefix_keys(&bytes, &consumer->topic->base.prefix,
+                      "lock lockers absent");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_str(&bytes, consumer->topic->base.name);
     weir__consumer_send(consumer, &bytes, &weir__script_classic_unlock,

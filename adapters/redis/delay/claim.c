@@ -337,9 +337,9 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 8, 7);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 9, 7);
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "wait run lease ids meta idle held due");
+                      "wait run lease ids meta idle held due absent");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
     weir__resp_int(&bytes, topic->base.claim.lease_ms);
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));

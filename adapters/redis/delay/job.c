@@ -231,14 +231,15 @@ static void request_slot(struct job_request *job)
     struct weir__buf bytes = {0};
 
     job->request.done = on_slot;
-    weir__resp_eval(&bytes, &weir__script_delay_slot, 9, 6);
+    weir__resp_eval(&bytes, &weir__script_delay_slot, 10, 6);
     weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
     if (strcmp(job->place, "D") == 0)
         weir__prefix_key(&bytes, &job->topic->base.prefix,
                          "p:"); /* no pack is looked at */
     else
         weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
-    weir__prefix_keys(&bytes, &job->topic->base.prefix, "dead rec idle due");
+    weir__prefix_keys(&bytes, &job->topic->base.prefix,
+                      "dead rec idle due absent");
     weir__resp_str(&bytes, verb_of(job));
     weir__resp_str(&bytes, job->id);
     weir__resp_str(&bytes, job->place);

@@ -136,13 +136,14 @@ static void send_nodes(struct purge *purge, const struct redisReply *reply,
 
     WEIR_ASSERT(count > 0 && count <= NODES);
     purge->request.done = on_purged;
-    weir__resp_eval(&bytes, &weir__script_delay_purge, 7 + count, count);
+    weir__resp_eval(&bytes, &weir__script_delay_purge, 8 + count, count);
     weir__prefix_keys(&bytes, prefix, "wait run lease ids meta held due");
     for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         if (weir__node_read(name, &lo, &hi) == WEIR_OK)
             weir__prefix_pack(&bytes, prefix, (const char *)name.ptr);
         else
             weir__prefix_key(&bytes, prefix, "p:"); /* none is looked at */
+    weir__prefix_key(&bytes, prefix, "absent");
     for (size_t i = 0; i < count && weir__reply_str(reply, i, &name); i++)
         weir__resp_bytes(&bytes, name);
     weir__place_send(purge->topic->base.place, &bytes,

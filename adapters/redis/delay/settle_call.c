@@ -388,10 +388,9 @@ static void write_keys(struct weir__buf *buf,
     bool has_relay = call->planned_count > call->moves;
     uint32_t key = FIRST_PACK_KEY;
 
-    weir__resp_eval(buf, &weir__script_delay_settle,
-                    FIRST_PACK_KEY - 1 + call->packs + call->planned_count +
-                        has_relay,
-                    ARGS);
+    weir__resp_eval(
+        buf, &weir__script_delay_settle,
+        FIRST_PACK_KEY + call->packs + call->planned_count + has_relay, ARGS);
     weir__prefix_keys(buf, prefix,
                       "run lease ids meta wait dead rec idle held due");
     for (const struct weir__claimed_node *node = call->first; node != call->end;
@@ -402,8 +401,7 @@ static void write_keys(struct weir__buf *buf,
         }
     for (size_t i = 0; i < call->planned_count; i++)
         weir__planned_pack_key(buf, prefix, &call->planned[i]);
-    if (has_relay)
-        weir__prefix_key(buf, prefix, "relay");
+    weir__prefix_keys(buf, prefix, has_relay ? "absent relay" : "absent");
 }
 
 /* One run that is done, of a node that is its slot: the server has a script for

@@ -276,10 +276,11 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_eval(bytes,
                     is_stream ? &weir__script_external_claim_stream
                               : &weir__script_external_claim_list,
-                    8, is_stream ? 10 : 7);
+                    9, is_stream ? 10 : 7);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
+    weir__prefix_key(bytes, &topic->base.prefix, "absent");
     weir__resp_str(bytes, is_stream ? "stream" : "list");
     weir__resp_int(bytes, (int64_t)room_of(topic));
     weir__resp_int(bytes, topic->base.claim.lease_ms);

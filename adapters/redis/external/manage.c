@@ -264,15 +264,17 @@ static void send_step(struct call *call)
     struct weir__buf bytes = {0};
 
     call->request.done = on_step;
-    weir__resp_eval(&bytes, call->script, is_purge ? 9 : 5, 2);
+    weir__resp_eval(&bytes, call->script, is_purge ? 10 : 6, 2);
     weir__prefix_keys(&bytes, &call->topic->base.prefix,
                       is_purge ? "meta wait run lease held past dead auto"
                                : "meta wait held past dead");
     if (is_purge) {
         weir__resp_str(&bytes, call->place.key);
+        weir__prefix_key(&bytes, &call->topic->base.prefix, "absent");
         weir__resp_str(&bytes, call->place.group);
         weir__resp_int(&bytes, call->what == WEIR__PURGE_DEAD);
     } else {
+        weir__prefix_key(&bytes, &call->topic->base.prefix, "absent");
         weir__resp_bytes(&bytes, weir__slice_of(call->id, call->id_len));
         weir__resp_int(&bytes, call->forgets);
     }

@@ -398,13 +398,12 @@ static void write_call(struct weir__buf *bytes,
     size_t packs = call->packs.count;
 
     weir__resp_eval(bytes, &weir__script_external_settle,
-                    KEYS + (packs > 0 ? packs + 1 : 0), 7);
+                    KEYS + packs + 1 + (packs > 0), 7);
     weir__prefix_keys(bytes, prefix, "meta wait run lease held past dead auto");
     weir__resp_str(bytes, weir__external_key(topic));
     for (size_t i = 0; i < packs; i++)
         weir__planned_pack_key(bytes, prefix, &call->packs.list[i]);
-    if (packs > 0)
-        weir__prefix_key(bytes, prefix, "relay");
+    weir__prefix_keys(bytes, prefix, packs > 0 ? "absent relay" : "absent");
     weir__resp_str(bytes, weir__external_group(topic));
     weir__resp_int(bytes, topic->base.options->after != 0);
     weir__resp_int(bytes, topic->base.options->max_dead);

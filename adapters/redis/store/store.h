@@ -338,7 +338,10 @@ void weir__prefix_init(struct weir__prefix *prefix,
 void weir__topic_name(struct weir__store_topic *topic, struct weir_slice name);
 
 /* Append a key, all of `names` separated by blanks, a pack's, that of a pack
- * for another topic. */
+ * for another topic. Nobody ever writes "absent": a script that may empty a key
+ * and need it once more has that key as well, behind those that it knows. A
+ * server refuses the script then while its slot moves. It would begin one whose
+ * keys are all there, and end it in the middle, at the key that is gone. */
 void weir__prefix_key(struct weir__buf *buf, const struct weir__prefix *prefix,
                       const char *name);
 void weir__prefix_keys(struct weir__buf *buf, const struct weir__prefix *prefix,

@@ -290,6 +290,43 @@ TEST(a_job_is_taken_where_the_list_of_topics_is_away)
     EXPECT_INT(0, host->refused);
 }
 
+/* All keys of a claim are there, and `wait` is emptied before some of it goes
+ * back. */
+TEST(a_claim_does_not_end_in_the_middle_while_its_slot_is_open)
+{
+    struct weir__claim claim = {1, LEASE_LONG_MS, 0, false};
+    const char *name;
+    struct host *host;
+    uint16_t slot;
+
+    spread_start(NULL);
+    host = host_open("w1");
+    slot = spread_open(host, 0, 0)->place->slot;
+    name = host->topic->name;
+    for (int i = 0; i < 4; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == 4);
+    EXPECT_INT(1, spread_int(0, "ZCARD weir:{%s}:wait", name));
+    for (const char *const *key =
+             (const char *const[]){
+                 "HSET weir:{%s}:ids x y", "HSET weir:{%s}:held x y",
+                 "HSET weir:{%s}:due x y", "ZADD weir:{%s}:run 1 x",
+                 "ZADD weir:{%s}:idle 1 x", "ZADD weir:{%s}:lease 9e14 1",
+                 NULL};
+         *key != NULL; key++)
+        EXPECT_INT(1, spread_int(0, *key, name));
+    cluster_open_slot(spread, slot, 1);
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    AWAIT(host->claims == 1 ||
+          strstr(spread_text(0, "INFO errorstats"), "_TRYAGAIN") != NULL);
+    cluster_move_keys(spread, slot, 1);
+    cluster_close_slot(spread, slot, 1);
+    AWAIT(host->claims == 1); /* it went to the old server */
+    claim_until(host, WEIR_OK);
+    (void)host_claim(host, 3, LEASE_LONG_MS);
+    EXPECT_INT(4, host->arrived);
+}
+
 /* Of a topic where nothing is due: a job of somebody else's wakes the host,
  * who takes it and is idle again. */
 static void wake_idle(struct host *host, struct host *other)

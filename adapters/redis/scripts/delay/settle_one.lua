@@ -11,6 +11,11 @@ local run, lease, ids, meta, held, key, due_key = unpack(KEYS)
 local node, token, slot, id, slots, closes = unpack(ARGV)
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
+-- Asked first: a key that this script empties cannot be asked while its slot
+-- moves to another node.
+local left = closes == '1' and
+             call('ZCOUNT', run, token,
+                  string.format('(%.0f', tonumber(token) + 1))
 -- That of a suspect has a fraction.
 if score == token or
    score and math.floor(tonumber(score)) == tonumber(token) then
@@ -33,9 +38,7 @@ if score == token or
   end
   reply = { 1 }
 end
-if closes == '1' and
-   call('ZCOUNT', run, token,
-        string.format('(%.0f', tonumber(token) + 1)) == 0 then
+if left == reply[1] then
   call('ZREM', lease, token)
   redis.pcall('HDEL', held, token) -- held.lua
 end
