@@ -6,11 +6,13 @@ import subprocess
 import threading
 import time
 
-from e2e import (end_cleanly, eventually, expect, expect_in, stop_cleanly,
-                 terminate, test)
+from e2e import (end_cleanly, eventually, expect, expect_in, run_together,
+                 stop_cleanly, terminate, test)
 from redis_server import Server, use_good_plugins
 from sentinel import (NAME, Fake, Trio, ask, calls, ids, pause, ran, resume,
                       role)
+
+run_together(3)
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 
