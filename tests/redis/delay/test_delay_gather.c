@@ -285,6 +285,45 @@ TEST(large_bodies_outlive_a_restart)
     EXPECT_INT(count, stored(host));
 }
 
+/* Those that are refused leave room for others. */
+static void expect_room(struct host *host, int count)
+{
+    int first = answered, ok = codes[0];
+
+    EXPECT_INT(first + count, fill(host, first));
+    AWAIT(answered == first + count);
+    expect_once(first + count);
+    EXPECT_INT(ok + count, codes[0]);
+    EXPECT_INT(codes[0], stored(host));
+}
+
+TEST(large_bodies_are_refused_where_as_many_wait_as_may)
+{
+    struct host *host = open_one();
+    int count;
+
+    EXPECT_INT(WEIR_OK, host_set(host, "max_pending", "10"));
+    count = fill(host, 1);
+    AWAIT(answered == count);
+    EXPECT_INT(10, codes[0]);
+    EXPECT_INT(count - 10, codes[-WEIR_EFULL]);
+    EXPECT_INT(WEIR_OK, host_set(host, "max_pending", "1000"));
+    expect_room(host, count - 1);
+}
+
+TEST(large_bodies_are_refused_by_a_full_server)
+{
+    struct host *host = open_one();
+    int count;
+
+    (void)redis_text(proc, "CONFIG SET maxmemory 1");
+    count = fill(host, 1);
+    AWAIT(answered == count);
+    EXPECT_INT(count - 1, codes[-WEIR_ESERVER]);
+    (void)redis_text(proc, "CONFIG SET maxmemory 0");
+    expect_room(host, count - 1);
+}
+
 /* --- many topics ---------------------------------------------------------- */
 
 static struct weir__store_topic *topics[TOPICS];
