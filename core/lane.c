@@ -283,6 +283,7 @@ void weir__lane_feed(struct weir__lane *lane)
         .lease_ms = weir__options_lease_ms(lane->options),
         .now_ns = reactor->now_ns,
         .has_jobs = weir__lane_held(lane) > lane->ran.count,
+        .takes_jobs = reactor->lane_count == 1 && weir__lane_held(lane) == 0,
     };
 
     if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))
@@ -435,14 +436,33 @@ static void on_settled(void *user, size_t count, size_t too_late)
 
 /* Wake-ups travel on a connection of their own and may overtake the answer to
  * the claim that registered this worker as idle: that answer is then stale. */
-static void on_wake(void *user)
+void weir__lane_come(struct weir__lane *lane)
 {
-    struct weir__lane *lane = user;
-
     if (lane->is_claiming)
         lane->is_woken = true;
     else
         weir__lane_wake(lane);
+}
+
+static void on_wake(void *user)
+{
+    weir__lane_come(user);
+}
+
+/* The lane claims in the turn in which it runs this one: more may be due, or it
+ * offers itself again. */
+static void on_handed(void *user, int64_t since_ns)
+{
+    struct weir__lane *lane = user;
+
+    lane->reactor->now_ns =
+        lane->reactor->options.clock(lane->reactor->options.clock_arg);
+    if (weir__lane_held(lane) == 0 || since_ns < lane->renewed_ns)
+        lane->renewed_ns = since_ns;
+    lane->coming++;
+    if (!weir__heap_has(&lane->renew_at.node))
+        arm_renewal(lane);
+    weir__lane_come(lane);
 }
 
 /* Runs that did not start go back as if they had never been claimed. */
@@ -467,6 +487,7 @@ struct weir__store_events weir__lane_events(void)
         .arrived = on_arrived,
         .settled = on_settled,
         .wake = on_wake,
+        .handed = on_handed,
         .started = weir__suspect_started,
         .lost = weir__lane_lost,
         .options = weir__lane_settings,

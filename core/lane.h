@@ -187,6 +187,8 @@ void weir__lane_expired(struct weir__lane_deadline *deadline);
 void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
+/* Claim soon: behind the answer where a claim is out. */
+void weir__lane_come(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
 void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);

@@ -125,6 +125,8 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         return rc;
     }
     lane->store->ops->topic_listen(lane->topic, lane);
+    if (reactor->lane_count == 1) /* it takes jobs as the only one no longer */
+        weir__lane_come(reactor->lanes);
     link_lane(lane, bucket_of(options->name));
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
     return WEIR_OK;

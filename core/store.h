@@ -63,6 +63,10 @@ struct weir__store_events {
     void (*settled)(void *user, size_t count, size_t refused);
     /* A hint: something became due earlier than expected. */
     void (*wake)(void *user);
+    /* One job came without a claim, under a lease that did not begin before
+     * `since_ns` (monotonic); one `arrived` follows. Only after a claim with
+     * `takes_jobs`, and once for each. */
+    void (*handed)(void *user, int64_t since_ns);
     /* The answer to `start`. WEIR_OK: run it now. WEIR_ENOTFOUND: it is
      * somebody else's by now, or deleted; its verdict would be refused. Others:
      * it could not be noted; its lease ends by itself. */
@@ -88,8 +92,10 @@ struct weir__claim {
     size_t room; /* most jobs wanted, up to 1,024; 0: only look whether the
                     topic is paused and its options changed */
     int64_t lease_ms;
-    int64_t now_ns; /* monotonic */
-    bool has_jobs;  /* others are in hand: the loop may be held by them */
+    int64_t now_ns;  /* monotonic */
+    bool has_jobs;   /* others are in hand: the loop may be held by them */
+    bool takes_jobs; /* nothing is in hand, of whatever topic: where nothing is
+                        due, the next job may be handed over when it comes */
 };
 
 /* A job to add. Slices are borrowed for the call. */

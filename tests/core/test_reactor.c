@@ -437,3 +437,98 @@ TEST(a_handler_that_halts_its_reactor_is_settled_and_the_last)
     (void)mem_store_answer(store);
     EXPECT_STR("gone", mem_store_job(store, "1")->state);
 }
+
+/* --- jobs that come without a claim --------------------------------------- */
+
+TEST(a_lane_with_nothing_in_hand_takes_jobs_one_after_the_other)
+{
+    size_t claims;
+
+    open_with_ladder("1s");
+    (void)settle_down();
+    for (int i = 1; i <= 3; i++) {
+        EXPECT_TRUE(mem_store_takes_jobs(store));
+        claims = mem_store_claims(store);
+        mem_store_hand_over(store, i == 1 ? "a" : i == 2 ? "b" : "c", 0);
+        (void)turn();
+        EXPECT_INT(i, runs);
+        EXPECT_INT(claims + 1, mem_store_claims(store));
+        (void)settle_down();
+    }
+    EXPECT_STR("gone", mem_store_job(store, "c")->state);
+    weir__reactor_check(reactor);
+}
+
+static enum weir_verdict pend(struct weir_job *job)
+{
+    (void)weir_job_handle(job); /* nobody completes it */
+    return WEIR_PENDING;
+}
+
+TEST(a_lane_with_a_job_in_hand_claims_and_takes_none)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    behaviour = pend;
+    mem_store_hand_over(store, "a", 0);
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+    EXPECT_TRUE(!mem_store_takes_jobs(store));
+    mem_store_add(store, "b", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_INT(2, runs);
+}
+
+TEST(a_job_that_is_handed_over_while_a_claim_is_out_runs)
+{
+    open_with_ladder("1s");
+    (void)turn(); /* the claim is out */
+    mem_store_hand_over(store, "a", 0);
+    (void)turn();
+    EXPECT_INT(1, runs);
+    (void)settle_down();
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+    EXPECT_TRUE(mem_store_takes_jobs(store));
+}
+
+TEST(the_lease_of_a_job_that_is_handed_over_is_renewed_in_time)
+{
+    int64_t lease_ms = weir__options_lease_ms(&weir__options_default);
+
+    open_with_ladder("1s");
+    (void)settle_down();
+    behaviour = pend;
+    mem_store_hand_over(store, "a", lease_ms / 2);
+    pass(3 * lease_ms);
+    EXPECT_INT(1, runs);
+    EXPECT_STR("running", mem_store_job(store, "a")->state);
+}
+
+TEST(lanes_of_two_topics_take_no_jobs)
+{
+    struct weir__lane_options lane = lane_options("1s");
+    struct mem_store *other = mem_store_new();
+
+    open_with_ladder("1s");
+    (void)settle_down();
+    EXPECT_TRUE(mem_store_takes_jobs(store));
+    mem_store_join(store, other);
+    lane.name = weir__slice_str("others");
+    EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &lane));
+    (void)settle_down();
+    EXPECT_TRUE(!mem_store_takes_jobs(store));
+    close_reactor();
+    mem_store_free(other);
+}
+
+TEST(a_lane_that_stops_gives_back_what_it_is_handed)
+{
+    open_with_ladder("1s");
+    (void)settle_down();
+    weir__reactor_stop(reactor, on_stopped, NULL);
+    mem_store_hand_over(store, "a", 0);
+    (void)settle_down();
+    EXPECT_INT(0, runs);
+    EXPECT_INT(1, stops);
+    EXPECT_STR("waiting", mem_store_job(store, "a")->state);
+}

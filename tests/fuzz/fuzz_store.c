@@ -296,7 +296,8 @@ static void settle_all(struct world *world)
 static void work(struct world *world, struct peer *peer, unsigned what)
 {
     const struct weir__store_ops *ops = world->store->ops;
-    struct weir__claim claim = {ROOM, 5000, clock_ns(NULL), false};
+    struct weir__claim claim = {
+        .room = ROOM, .lease_ms = 5000, .now_ns = clock_ns(NULL)};
     int quiet = 0;
 
     FUZZ_TRUE(ops->claim(world->topic, &claim) <= WEIR_OK);

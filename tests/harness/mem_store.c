@@ -459,6 +459,19 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
         weir__lane_events().wake(store->topic.user);
 }
 
+void mem_store_hand_over(struct mem_store *store, const char *id,
+                         int64_t age_ms)
+{
+    struct weir__run *first;
+    size_t count;
+
+    mem_store_add(store, id, 0, NULL, false);
+    first = take_due(store, &count);
+    weir__lane_events().handed(store->topic.user,
+                               mem_store_clock(store) - age_ms * 1000000);
+    weir__lane_events().arrived(store->topic.user, first, count, 0);
+}
+
 void mem_store_group(struct mem_store *store, const char *group)
 {
     copy(store->jobs[store->job_count - 1].group, sizeof(store->jobs[0].group),
@@ -492,13 +505,12 @@ void mem_store_suspect(struct mem_store *store, uint32_t blamed)
 
 void mem_store_lose(struct mem_store *store, const char *id)
 {
-    struct weir__store_events events = weir__lane_events();
     struct mem_job *job = find(store, weir__slice_str(id));
 
     WEIR_ASSERT(job != NULL && strcmp(job->state, "running") == 0);
     job->state = "waiting";
     job->due_ms = mem_store_now_ms(store) + 1000;
-    events.lost(store->topic.user, job->token);
+    weir__lane_events().lost(store->topic.user, job->token);
 }
 
 void mem_store_pause(struct mem_store *store, bool is_paused)
@@ -574,27 +586,15 @@ const struct mem_job *mem_store_job(struct mem_store *store, const char *id)
     return find(store, weir__slice_str(id));
 }
 
-size_t mem_store_claims(const struct mem_store *store)
-{
-    return store->claims;
-}
-
-size_t mem_store_starts(const struct mem_store *store)
-{
-    return store->starts;
-}
-
-size_t mem_store_flushed_renewals(const struct mem_store *store)
-{
-    return store->flushed_renewals;
-}
-
-size_t mem_store_renewals(const struct mem_store *store)
-{
-    return store->renewals;
-}
-
-size_t mem_store_largest_claim(const struct mem_store *store)
-{
-    return store->largest_claim;
-}
+#define GET(type, name, member)                          \
+    type mem_store_##name(const struct mem_store *store) \
+    {                                                    \
+        return store->member;                            \
+    }
+GET(size_t, claims, claims)
+GET(size_t, starts, starts)
+GET(size_t, flushed_renewals, flushed_renewals)
+GET(size_t, renewals, renewals)
+GET(size_t, largest_claim, largest_claim)
+GET(bool, takes_jobs, claim.takes_jobs)
+#undef GET

@@ -35,6 +35,12 @@ void mem_store_advance(struct mem_store *store, int64_t ms);
 void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
                    const char *retry, bool wakes);
 
+/* Add a job that is handed over at once, for an offer of that age; and does the
+ * last claim take such jobs? */
+void mem_store_hand_over(struct mem_store *store, const char *id,
+                         int64_t age_ms);
+bool mem_store_takes_jobs(const struct mem_store *store);
+
 /* The ttl of the job added last. */
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
 

@@ -3,6 +3,7 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/confirm.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -21,7 +22,9 @@ enum {
     BYTES_MOST = 4 * 1024 * 1024,
     SLOTS_LEAST = WEIR__SLOTS_MAX, /* of a call: a pack */
     CALL_NS = 1000 * 1000, /* that one should take: some take five times that */
-    LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
+    LONE_BYTES = 4096, /* of a pack that comes with its call: Lua hashes it */
+    KEYS = 5,          /* of the topic */
+    LONE_KEYS = 8      /* likewise, of a job that comes alone */
 };
 
 struct add_call {
@@ -112,15 +115,19 @@ static void finish(struct add_call *call, int code)
 
 /* What both scripts are told first. */
 static void write_head(struct weir__buf *buf, const struct add_call *call,
-                       const struct weir__script *script, size_t args)
+                       const struct weir__script *script, size_t keys,
+                       size_t args)
 {
     const struct weir__delay_topic *topic = call->adds->topic;
     bool has_mixed = false;
 
     for (size_t i = 0; i < call->planned_count; i++)
         has_mixed = has_mixed || call->planned_packs[i].is_mixed;
-    weir__resp_eval(buf, script, 5 + call->planned_count + has_mixed, 4 + args);
+    weir__resp_eval(buf, script, keys + call->planned_count + has_mixed,
+                    4 + args);
     weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
+    if (keys > KEYS)
+        weir__prefix_keys(buf, &topic->base.prefix, "run lease held");
     for (size_t i = 0; i < call->planned_count; i++)
         weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
     if (has_mixed)
@@ -145,7 +152,8 @@ static void write_when(struct weir__buf *buf, const struct add_call *call,
 
 static void write_call(struct weir__buf *buf, const struct add_call *call)
 {
-    write_head(buf, call, &weir__script_delay_add, 3 * call->planned_count);
+    write_head(buf, call, &weir__script_delay_add, KEYS,
+               3 * call->planned_count);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
 
@@ -162,17 +170,26 @@ static bool is_lone(const struct add_call *call)
            call->planned_packs[0].size.len <= LONE_BYTES;
 }
 
+/* All nodes of a cluster would hear of the job, body and all. */
+static bool hands_over(const struct add_call *call)
+{
+    return !weir__cluster_is_one(call->request.store);
+}
+
 static void write_lone_call(struct weir__buf *buf, const struct add_call *call)
 {
+    const struct weir__conn *commands =
+        call->adds->topic->base.place->server->commands;
     const struct weir__items *items = &call->adds->items;
     const struct weir__planned_pack *planned = &call->planned_packs[0];
 
-    write_head(buf, call, &weir__script_delay_add_one, 3);
+    write_head(buf, call, &weir__script_delay_add_one, LONE_KEYS, 4);
     write_when(buf, call, planned);
     weir__resp_bytes(buf, weir__item_id(items, &items->list[planned->first]));
     weir__resp_begin(buf, planned->size.len);
     weir__planned_pack_write(buf, items, planned);
     weir__resp_end(buf);
+    weir__resp_str(buf, hands_over(call) ? weir__conn_identity(commands) : "");
 }
 
 enum { FLAGS = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY };

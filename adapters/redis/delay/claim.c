@@ -138,8 +138,8 @@ static void number_packs(struct weir__delay_lease *lease)
     }
 }
 
-static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
-                                           size_t nodes, size_t tables)
+struct weir__delay_lease *weir__delay_lease_new(struct weir__delay_topic *topic,
+                                                size_t nodes, size_t tables)
 {
     struct weir__delay_lease *lease =
         weir__mem_new(sizeof(*lease) + nodes * sizeof(lease->nodes[0]) +
@@ -154,6 +154,19 @@ static struct weir__delay_lease *lease_new(struct weir__delay_topic *topic,
     lease->tables_end = (uint8_t *)(lease->packs + nodes);
     weir__lease_begin(&lease->base, &topic->base);
     return lease;
+}
+
+void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
+                               uint64_t token)
+{
+    struct weir__store_topic *topic = &lease->topic->base;
+
+    lease->time_us = time_us;
+    lease->base.token = token;
+    weir__claim_note_token(topic, token);
+    lease->claimed_ns = weir__redis_now_ns(topic->store);
+    lease->connection = topic->place->server->connection;
+    number_packs(lease);
 }
 
 /* Bytes of the tables in the reply, a bit more. */
@@ -178,7 +191,7 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
     struct weir__delay_lease *lease =
         nodes == 0 || nodes > WEIR__SLOTS_PER_CALL
             ? NULL
-            : lease_new(topic, nodes, tables_len(reply, nodes));
+            : weir__delay_lease_new(topic, nodes, tables_len(reply, nodes));
     bool is_sound = true;
 
     if (lease == NULL)
@@ -189,12 +202,7 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
         weir__delay_lease_free(lease);
         return NULL;
     }
-    lease->time_us = head->time_us;
-    lease->base.token = head->token;
-    weir__claim_note_token(&topic->base, head->token);
-    lease->claimed_ns = weir__redis_now_ns(topic->base.store);
-    lease->connection = topic->base.place->server->connection;
-    number_packs(lease);
+    weir__delay_lease_claimed(lease, head->time_us, head->token);
     return lease;
 }
 
@@ -266,6 +274,8 @@ static void on_claimed(struct weir__request *request, int code,
         claimed = (struct weir__claimed){.next_due_us = -1};
     claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
+    if (claimed.count > 0 || claimed.is_paused)
+        topic->offer_ns = 0;
     if (code == WEIR_OK && room > 0) /* else it asked for no job */
         topic->is_idle = claimed.count == 0 || claimed.will_wake;
     if (lease != NULL && topic->base.user == NULL) {
@@ -318,6 +328,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
     struct claim_request *claim;
+    int64_t offer;
 
     if (!topic->base.wants_claim)
         return;
@@ -337,7 +348,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 9, 7);
+    offer = weir__offer_begin(topic);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 9, 7 + (offer != 0));
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run lease ids meta idle held due absent");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
@@ -348,6 +360,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__claim_write_server(&bytes, &topic->base);
+    if (offer != 0)
+        weir__resp_int(&bytes, offer);
     weir__place_send(topic->base.place, &bytes, &weir__script_delay_claim,
                      WEIR__SEND_HERE, &claim->request);
     weir__early_fetch_send(topic);

@@ -152,6 +152,14 @@ struct weir__delay_topic {
     char early_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
     bool has_early;
 
+    int64_t offer_ns;    /* when the last claim that offered left; 0: none did,
+                            or it was taken */
+    bool is_stopped;     /* no claim offers any more */
+    bool is_withdrawing; /* until what was published before has come */
+    struct weir__withdrawal {
+        struct weir__request request;
+        struct weir__delay_topic *topic;
+    } withdrawal;
     bool has_recalled; /* what ran when this worker died */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
@@ -246,6 +254,34 @@ int64_t weir__claimed_due_ms(const struct weir__claimed_node *node,
 
 void weir__delay_flush_claim(struct weir__delay_topic *topic);
 
+/* Of so many nodes, which the caller fills in, and so many bytes of tables.
+ * NULL when out of memory. */
+struct weir__delay_lease *weir__delay_lease_new(struct weir__delay_topic *topic,
+                                                size_t nodes, size_t tables);
+
+/* The nodes are there: by a claim of this token, at this server time. */
+void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
+                               uint64_t token);
+
+/* --- delay/handover.c ----------------------------------------------------- */
+
+/* A worker with nothing in hand offers itself with a claim, and where nothing
+ * is due the next job that is added alone comes to it at once, under a lease
+ * (scripts/delay/add_one.lua). It runs where it comes for the last offer; what
+ * comes late goes back. */
+
+/* The number of the offer of a claim that is sent now; 0: it makes none. */
+int64_t weir__offer_begin(struct weir__delay_topic *topic);
+
+/* A job is handed over, or the offer is withdrawn. */
+void weir__delay_told(struct weir__store_topic *topic, struct weir_slice what);
+
+/* Take jobs no longer: what is on its way comes and goes back. */
+void weir__delay_stop(struct weir__store_topic *topic);
+
+/* With one more until that is done. */
+size_t weir__delay_unsettled(const struct weir__store_topic *topic);
+
 /* --- delay/fetch.c -------------------------------------------------------- */
 
 /* Ask for the packs of a lease. */
@@ -285,6 +321,9 @@ void weir__delay_recall(struct weir__delay_topic *topic);
 /* --- delay/settle.c ------------------------------------------------------- */
 
 void weir__delay_settle(struct weir__store_topic *topic, struct weir__run *run);
+
+/* Give back a node of one slot, which was not fetched. */
+void weir__delay_return(struct weir__claimed_node *node);
 
 /* Settle all slots of a node whose pack is lost. */
 void weir__delay_drop(struct weir__delay_topic *topic,

@@ -221,21 +221,23 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
     topic->base.unsettled++;
 }
 
-/* A run that was not started returns under its due time. */
-static void take_back(struct weir__delay_topic *topic,
-                      const struct weir__run *run,
-                      struct weir__claimed_node *whole)
+/* A job that was not started returns under its due time. */
+static void take_back(struct weir__delay_topic *topic, uint32_t slot,
+                      struct weir__claimed_node *node)
 {
-    struct weir__claimed_node *node = part_for(whole, run);
-
-    if (node == NULL)
-        return; /* its lease runs out */
     if (node->verdicts + node->backs == 0)
         touch(node);
-    node->back[run->slot >> 6] |= UINT64_C(1) << (run->slot & 63);
+    node->back[slot >> 6] |= UINT64_C(1) << (slot & 63);
     node->backs++;
     topic->touched_slots++;
     topic->base.unsettled++;
+}
+
+void weir__delay_return(struct weir__claimed_node *node)
+{
+    WEIR_ASSERT(node->size == 1 && node->lease->out == 0);
+    take_back(node->lease->topic, node->lo, node);
+    weir__delay_lease_done(node->lease);
 }
 
 void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
@@ -249,7 +251,9 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(run->outcome != WEIR__OUTCOME_NONE);
     WEIR_ASSERT(node->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
-        take_back(topic, run, node);
+        node = part_for(node, run);
+        if (node != NULL) /* else its lease runs out */
+            take_back(topic, run->slot, node);
     } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, node);
     }

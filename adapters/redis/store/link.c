@@ -187,7 +187,8 @@ static void on_wakes(int code, const char *text, void *arg)
             wake(topic);
 }
 
-/* A topic, and behind a blank the name of its new pack where there is one. */
+/* A topic, and behind a blank the name of its new pack where there is one, or
+ * what only its kind can read. */
 static void on_message(struct weir_slice payload, void *arg)
 {
     const uint8_t *blank =
@@ -195,12 +196,17 @@ static void on_message(struct weir_slice payload, void *arg)
     size_t len = blank == NULL ? payload.len : (size_t)(blank - payload.ptr);
     struct weir_slice name = {payload.ptr, len};
     bool has_pack = payload.len == len + 1 + WEIR__SEQ_LEN;
+    bool has_more = blank != NULL && !has_pack;
     const struct weir__server *server = arg;
     struct weir__store_topic *topic = weir__redis_find(server->store, name);
 
     for (; topic != NULL; topic = topic->next_in_bucket) {
-        if (topic->user == NULL ||
-            !weir__slice_equal(weir__slice_str(topic->name), name))
+        if (!weir__slice_equal(weir__slice_str(topic->name), name))
+            continue;
+        if (has_more && topic->kind->told != NULL)
+            topic->kind->told(topic,
+                              weir__slice_of(blank + 1, payload.len - len - 1));
+        if (has_more || topic->user == NULL)
             continue;
         if (has_pack && topic->kind->hinted != NULL)
             topic->kind->hinted(topic, (const char *)blank + 1);

@@ -139,6 +139,12 @@ struct model {
     int64_t grace_ms;      /* until when no lease ends; 0: they do */
     struct counters count;
     struct worker workers[WORKERS];
+    struct offer {
+        long long number; /* 0: none */
+        int worker;
+        int64_t lease_ms, us;
+    } offer;         /* the last one */
+    uint64_t handed; /* token of what the last add handed over; 0: nothing */
     struct start started[WORKERS]; /* the last one of each */
     struct minute late[MINUTES];
     struct call_slot call_slots[ADD_CALL_SLOTS];
@@ -171,6 +177,7 @@ struct add_call {
     unsigned call_slot;
     long long number; /* calls of a call slot are numbered upwards, from 1 */
     bool is_lone;     /* one job, whose pack comes with the call */
+    unsigned server;  /* of a lone one: its number; 0: it is not known */
     size_t count;
     struct pack *packs[CALL_PACKS];
 };
@@ -186,6 +193,7 @@ struct claim_call {
     bool is_registered, is_busy;
     unsigned server; /* its number as the worker knows it; 0: it does not */
     long long floor; /* largest token that it was given */
+    long long offer; /* its number; 0: it makes none */
 };
 
 /* `ret_nodes` has room for CALL_NODES. Returns the token, 0: nothing. */
@@ -437,6 +445,10 @@ void model_split_at_mark(const struct model *model, struct pack *pack,
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
                        bool is_crash, long long *ret_jobs);
 void model_wake(struct model *model, int64_t due_ms);
+
+/* Hand the only job of a call, which just entered, to who offered itself.
+ * False: it waits. */
+bool model_hand_over(struct model *model, const struct add_call *call);
 
 /* realloc that ends the test when there is no memory. */
 void *list_room(void *list, size_t count, size_t *cap, size_t size);

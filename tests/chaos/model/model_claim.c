@@ -395,6 +395,74 @@ static void take_due(struct model *model, const struct claim_call *call,
         run_under(model, taking, model_now_ms(model) + call->lease_ms);
 }
 
+/* --- handing over ------------------------------------------------------- */
+
+static void note_offer(struct model *model, const struct claim_call *call,
+                       bool is_offered)
+{
+    if (call->worker < 0)
+        return;
+    if (is_offered && call->offer != 0)
+        model->offer = (struct offer){call->offer, call->worker, call->lease_ms,
+                                      model->now_us};
+    else if (model->offer.worker == call->worker)
+        model->offer.number = 0;
+}
+
+/* It is what a claim would take first, and a claim would not meet a server. */
+static bool is_handed(const struct model *model, const struct add_call *call,
+                      const struct job *job)
+{
+    int64_t now_ms = model_now_ms(model);
+
+    if (model->offer.number == 0 || call->server == 0 ||
+        call->server != model->server || model->grace_ms > 0 ||
+        model->is_paused || job->due_ms > now_ms || model->count.claimed <= 0)
+        return false;
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i] != job && is_due(model->live[i], now_ms))
+            return false;
+    return true;
+}
+
+static void tell(struct model *model, const struct job *job)
+{
+    const struct offer *offer = &model->offer;
+    struct node node = {job->pack->number, 0, 0};
+    char name[SEQ_LEN + 5];
+
+    node_text(node, name);
+    text_format(&model->woken, "%d=%s %lld %lld %lld %lld %lld %lld %016x W1 ",
+                offer->worker, name, model->count.claimed,
+                (long long)job->due_ms, (long long)model->now_us,
+                (long long)model->now_us - offer->us, offer->number,
+                model->revision, model->server);
+}
+
+bool model_hand_over(struct model *model, const struct add_call *call)
+{
+    struct job *job = &call->packs[0]->jobs[0];
+    struct worker *worker = &model->workers[model->offer.worker];
+    struct taking taking = {.nodes = &(struct node){0}};
+
+    if (!is_handed(model, call, job))
+        return false;
+    if (!worker->is_subscribed) { /* the token is burnt */
+        model->count.claimed++;
+        model->count.returned++;
+        model->offer.number = 0;
+        return false;
+    }
+    take(&taking, job, 1, false);
+    run_under(model, &taking, model_now_ms(model) + model->offer.lease_ms);
+    text_free(&taking.text);
+    tell(model, job);
+    model->handed = job->token;
+    model->offer.number = 0;
+    worker->is_idle = false;
+    return true;
+}
+
 uint64_t model_claim(struct model *model, const struct claim_call *call,
                      struct text *answer, struct node *ret_nodes,
                      size_t *ret_count)
@@ -416,6 +484,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     if (model->is_paused) { /* asleep until it is resumed */
         if (call->worker >= 0)
             fall_asleep(&model->workers[call->worker], INT64_MIN, false);
+        note_offer(model, call, false);
         text_format(answer, "(%lld 0 -1 0 %lld)", (long long)model->now_us,
                     model->revision * 2 + 1);
         return 0;
@@ -423,6 +492,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     take_due(model, call, &taking);
     next = next_ms(model, grace_ms);
     note_idle(model, call, taking.jobs, next);
+    note_offer(model, call, taking.jobs == 0);
     if (model->mixed == 0)
         model->mixed = 1;
     say_taken(model, &taking, next, answer);

@@ -136,7 +136,8 @@ void model_add(struct model *model, const struct add_call *call,
     if (is_mixed && added > 0)
         model->mixed = 2;
     model->lone = call->count == 1 ? call->packs[0]->number : 0;
-    if (added > 0)
+    model->handed = 0;
+    if (added > 0 && !(call->is_lone && model_hand_over(model, call)))
         model_wake(model, first_ms);
     model->lone = 0;
     say_added(added, &call_slot->refusals, model->revision, answer);

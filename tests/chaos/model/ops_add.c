@@ -89,15 +89,19 @@ static void write_packs(struct caller *caller, const struct add_call *call)
     }
 }
 
-static void write_lone(struct run *run, struct pack *pack)
+static void write_lone(struct run *run, const struct add_call *call)
 {
-    char id[24] = "";
+    struct pack *pack = call->packs[0];
+    char id[24] = "", server[24] = "";
 
     write_when(&run->caller, pack);
     if (pack->has_ids)
         id_text(pack->jobs[0].id, id);
     call_str(&run->caller, id);
     run_bring(run, pack);
+    if (call->server > 0)
+        (void)snprintf(server, sizeof(server), "%016x", call->server);
+    call_str(&run->caller, server);
 }
 
 static void send_add(struct run *run, const struct add_call *call)
@@ -106,8 +110,11 @@ static void send_add(struct run *run, const struct add_call *call)
     char call_slot[16];
 
     call_script(caller, call->is_lone ? SCRIPT_ADD_ONE : SCRIPT_ADD,
-                5 + call->count + !call->is_lone, 4 + 3 * call->count);
+                call->is_lone ? 9 : 6 + call->count,
+                call->is_lone ? 8 : 4 + 3 * call->count);
     call_keys(caller, "wait ids meta idle seen");
+    if (call->is_lone)
+        call_keys(caller, "run lease held");
     for (size_t i = 0; i < call->count; i++)
         call_pack_key(caller, call->packs[i]->number);
     if (!call->is_lone)
@@ -118,13 +125,19 @@ static void send_add(struct run *run, const struct add_call *call)
     call_str(caller, call_slot);
     call_int(caller, call->number);
     if (call->is_lone)
-        write_lone(run, call->packs[0]);
+        write_lone(run, call);
     else
         write_packs(caller, call);
     call_queue(caller);
+    run->model.handed = 0;
     model_add(&run->model, call, &run->wanted);
     run_check(run);
     run_check_woken(run);
+    if (run->model.handed == 0)
+        return;
+    run_hold(run, (struct node){call->packs[0]->number, 0, 0},
+             run->model.handed);
+    run->handed_seen++;
 }
 
 /* From some call slot, with a number of its own. */
@@ -151,9 +164,65 @@ void op_add(struct run *run)
     call.is_lone = call.count == 1 && call.packs[0]->count == 1 &&
                    (call.packs[0]->form == 'r' || call.packs[0]->form == 'a') &&
                    chance(run, 60);
+    if (call.is_lone && chance(run, 90))
+        call.server = run->model.server;
     for (size_t i = 0; i < call.count && !call.is_lone; i++)
         run_stage(run, call.packs[i]);
     run_add(run, &call);
+}
+
+/* A job alone, which is due at once, mostly. */
+static void add_lone(struct run *run)
+{
+    struct add_call call = {.kind = "delay", .count = 1, .is_lone = true};
+    struct pack *pack = model_pack_new(&run->model, 1, chance(run, 65));
+
+    if (pack->has_ids)
+        pack->jobs[0].id = (struct id){0, pick(run, USERS)};
+    pack->form = 'r';
+    pack->jobs[0].ms = chance(run, 10) ? 5 : 0;
+    run_fill(run, pack);
+    call.packs[0] = pack;
+    if (chance(run, 95))
+        call.server = run->model.server;
+    run_add(run, &call);
+}
+
+/* A worker takes all that is due and offers itself; something may come in
+ * between. */
+void op_hand_over(struct run *run)
+{
+    struct claim_call claim = {.kind = "delay",
+                               .room = 1000,
+                               .most_nodes = 1000,
+                               .lease_ms = chance(run, 30) ? 200 : 30000,
+                               .server = run->model.server};
+
+    claim.worker = (int)pick(run, WORKERS);
+    for (int i = 0; i < 9 && !run->model.workers[claim.worker].is_subscribed;
+         i++)
+        claim.worker = (int)pick(run, WORKERS);
+    if (run->model.grace_ms > 0 && chance(run, 70))
+        run_pass(run, 5001000);
+    if (claim.server == 0)
+        claim.server = 1;
+    for (int i = 0; i < 5; i++) {
+        claim.offer = ++run->offers;
+        run_claim(run, &claim);
+    }
+    if (chance(run, 30))
+        run_pass(run, pick(run, 20000));
+    if (chance(run, 10))
+        op_pause(run);
+    if (chance(run, 10))
+        op_subscribe(run);
+    if (chance(run, 20))
+        op_claim(run);
+    add_lone(run);
+    if (chance(run, 30))
+        op_settle(run);
+    if (chance(run, 40))
+        add_lone(run);
 }
 
 /* The reply was lost, or a pack never came; whatever happened since. */

@@ -38,7 +38,7 @@ void run_claim(struct run *run, const struct claim_call *call)
     uint64_t token;
     size_t count;
 
-    call_script(caller, SCRIPT_CLAIM, 8, 7);
+    call_script(caller, SCRIPT_CLAIM, 8, 7 + (call->offer != 0));
     call_keys(caller, "wait run lease ids meta idle held due");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
@@ -52,6 +52,8 @@ void run_claim(struct run *run, const struct claim_call *call)
         (void)snprintf(server + len, sizeof(server) - (size_t)len, " %lld",
                        call->floor);
     call_str(caller, server);
+    if (call->offer != 0)
+        call_int(caller, call->offer);
     call_queue(caller);
     token = model_claim(&run->model, call, &run->wanted, nodes, &count);
     run_check(run);
@@ -89,6 +91,8 @@ void op_claim(struct run *run)
         call.floor = run->model.count.claimed - pick(run, 100);
     if (chance(run, 2))
         call.floor = run->model.count.claimed + pick(run, 1000);
+    if (chance(run, 50))
+        call.offer = ++run->offers;
     if (chance(run, 2) && run->model.exists)
         call.kind = "other";
     run_claim(run, &call);

@@ -20,6 +20,7 @@ static const struct operation {
     {"add", op_add, 210, true},
     {"add again", op_add_again, 12, true},
     {"add to another kind", op_add_other_kind, 4, false},
+    {"hand over", op_hand_over, 25, true},
     {"stage only", op_stage_only, 4, false},
     {"claim", op_claim, 230, false},
     {"settle", op_settle, 260, false},
@@ -113,18 +114,20 @@ void run_check(struct run *run)
 
 static const char *message_text(const char *message)
 {
-    static char text[SEQ_LEN + 2];
+    static char text[256];
 
     if (strcmp(message, "t") == 0)
         return "";
     if (strncmp(message, "t ", 2) != 0)
         return "?";
-    (void)snprintf(text, sizeof(text), ":%s", message + 2);
+    (void)snprintf(text, sizeof(text), "%c%s",
+                   strlen(message) == SEQ_LEN + 2 ? ':' : '=', message + 2);
     return text;
 }
 
-/* Appends "3 " for a message to worker 3, "3:SEQ " where it names a pack;
- * false: it was the PONG. */
+/* Appends "3 " for a message to worker 3, "3:SEQ " where it names a pack, and
+ * what else it says behind "3=", up to the slots of the pack; false: it was the
+ * PONG. */
 static bool read_message(struct run *run, struct text *woken)
 {
     static const char channel[] = "weir:wake:w";
@@ -404,11 +407,12 @@ void run_all(const struct run_options *options, const struct redis_proc *proc)
         "  seed %llu: %ld operations, %lld walks; %lld jobs, %lld mixed packs, "
         "%lld nodes, "
         "%lld verdicts, %lld refused; %lld retried, %lld snoozed, "
-        "%lld failed, %lld crashed, %lld woken\n",
+        "%lld failed, %lld crashed, %lld woken, "
+        "%lld handed over\n",
         (unsigned long long)options->seed, options->operations, run.walks,
         run.model.count.added, run.model.mixed_packs, run.nodes_seen,
         run.model.count.settled, run.refused_seen, run.model.count.retried,
         run.model.count.snoozed, run.model.count.failed,
-        run.model.count.crashed, run.woken_seen);
+        run.model.count.crashed, run.woken_seen, run.handed_seen);
     finish(&run);
 }

@@ -34,7 +34,7 @@ struct run {
     uint32_t bodies;                      /* records made so far */
     struct add_call adds[ADD_CALL_SLOTS]; /* the last of each; count 0: none */
     struct add_call late_add; /* one before the last of its call slot */
-    long long adds_made;
+    long long adds_made, offers;
     struct settle_call *settle, *last_settle; /* entries 0: none */
     struct settle_call *follow; /* its packs may be in the outbox */
     struct text wanted, got;
@@ -42,6 +42,7 @@ struct run {
     long step;
     size_t most_live; /* beyond, nothing is added; changes now and then */
     long long walks, jobs_seen, nodes_seen, refused_seen, woken_seen;
+    long long handed_seen;
 };
 
 /* Runs all operations and then empties the topic. */
@@ -111,6 +112,7 @@ void run_forget(struct run *run, size_t index);
 void op_add(struct run *run);
 void op_add_again(struct run *run);
 void op_add_other_kind(struct run *run);
+void op_hand_over(struct run *run);
 void op_stage_only(struct run *run);
 void op_claim(struct run *run);
 void op_start(struct run *run);

@@ -330,6 +330,18 @@ static void add_server(const struct model *model, struct lines *lines)
     add_number(lines, "met", model->met_ms);
 }
 
+static void add_offer(const struct model *model, struct lines *lines)
+{
+    const struct offer *offer = &model->offer;
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), "%lld %lld %lld w%d",
+                   (long long)offer->lease_ms, offer->number,
+                   (long long)offer->us, offer->worker);
+    if (offer->number != 0)
+        add_line(lines, "offer", text);
+}
+
 static void check_meta(struct run *run)
 {
     const struct model *model = &run->model;
@@ -357,6 +369,7 @@ static void check_meta(struct run *run)
         add_number(&wanted, "max_pending", model->max_pending);
     if (model->revision > 0)
         add_number(&wanted, "revision", model->revision);
+    add_offer(model, &wanted);
     add_server(model, &wanted);
     read_lines(run, "meta", true, true, &got);
     for (size_t i = 0; i < got.count && run->options->clock_goes_back; i++)

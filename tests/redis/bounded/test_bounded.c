@@ -372,7 +372,7 @@ TEST(hot_groups_take_no_more_than_their_share)
 /* Claim while the server is stopped for a while. Returns the rest in us. */
 static int64_t claim_late(struct host *host, size_t room)
 {
-    struct weir__claim claim = {room, 5000, 0, false};
+    struct weir__claim claim = {.room = room, .lease_ms = 5000};
     double until = ev_time() + .02;
     int claims = host->claims;
 

@@ -72,7 +72,7 @@ static void settle_all(struct host *host, int number)
 
 static void one_round(struct host *host, int number)
 {
-    struct weir__claim claim = {10, LEASE_MS, 0, false};
+    struct weir__claim claim = {.room = 10, .lease_ms = LEASE_MS};
     int claims = host->claims;
 
     oom_after(number);

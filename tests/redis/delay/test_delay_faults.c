@@ -285,7 +285,7 @@ TEST(a_restarted_server_goes_on_with_what_it_had)
 TEST(closing_with_work_in_flight_leaves_nothing_behind)
 {
     struct host *host = host_open("w1");
-    struct weir__claim claim = {100, 60000, 0, false};
+    struct weir__claim claim = {.room = 100, .lease_ms = 60000};
 
     host_add_numbered(host, 0, 600, 0);
     AWAIT(host->added == 600);
@@ -331,7 +331,7 @@ TEST(large_fetches_go_by_connections_of_their_own)
 
 TEST(a_fetch_whose_connection_breaks_goes_by_another)
 {
-    struct weir__claim claim = {1024, 60000, 0, false};
+    struct weir__claim claim = {.room = 1024, .lease_ms = 60000};
     struct host *host = host_open("w1");
     size_t first;
 
@@ -377,7 +377,7 @@ TEST(a_pack_that_is_gone_is_settled_away)
  * server, which never heard of the claim. */
 TEST(a_pack_that_another_server_lacks_is_not_told_as_lost)
 {
-    struct weir__claim claim = {10, 60000, 0, false};
+    struct weir__claim claim = {.room = 10, .lease_ms = 60000};
     struct host *host = host_open("w1");
 
     host_add_numbered(host, 0, 3, 0);

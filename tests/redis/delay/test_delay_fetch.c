@@ -90,7 +90,7 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
 {
     static uint8_t ran[20000];
     const int jobs = sizeof(ran);
-    struct weir__claim claim = {1024, 60000, 0, false};
+    struct weir__claim claim = {.room = 1024, .lease_ms = 60000};
 
     struct host *host = host_open("w1");
     host_add_numbered(host, 0, jobs, 0);
@@ -126,7 +126,7 @@ TEST(fetches_that_are_cut_all_the_time_lose_no_job)
  * fetch behind it. */
 static void claim_woken(struct host *one, struct host *other)
 {
-    struct weir__claim claim = {10, 60000, 0, false};
+    struct weir__claim claim = {.room = 10, .lease_ms = 60000};
     int wakes;
 
     AWAIT(one->wakes > 0);

@@ -127,7 +127,7 @@ static uint64_t done_count(struct host *host)
 
 TEST(jobs_survive_a_worker_without_memory)
 {
-    struct weir__claim claim = {100, 50, 0, false};
+    struct weir__claim claim = {.room = 100, .lease_ms = 50};
 
     struct host *host = host_open("w1");
     host_add_numbered(host, 0, 20, 0);

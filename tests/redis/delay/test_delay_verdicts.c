@@ -83,7 +83,7 @@ TEST(leases_are_renewed_while_their_last_verdicts_gather)
 /* It gives back what it finds under a lease that ended. */
 static void claim_behind_verdicts(struct host *host)
 {
-    const struct weir__claim claim = {10, 60000, 0, false};
+    const struct weir__claim claim = {.room = 10, .lease_ms = 60000};
     int claims = host->claims;
 
     EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));

@@ -38,7 +38,7 @@ static void push(bool is_stream)
 
 static void claim_and_settle(struct host *host, int number)
 {
-    struct weir__claim claim = {10, LEASE_MS, 0, false};
+    struct weir__claim claim = {.room = 10, .lease_ms = LEASE_MS};
     int claims = host->claims;
 
     oom_after(number);

@@ -261,6 +261,8 @@ const char *script_add(char letter, const char *ids, const char *when)
     return script_add_staged(letter, when, strlen(when));
 }
 
+const char *script_server = "";
+
 const char *script_add_one(char letter, const char *id, const char *when)
 {
     struct weir__buf buf = {0};
@@ -270,7 +272,8 @@ const char *script_add_one(char letter, const char *id, const char *when)
 
     (void)build(&buf, id[0] == '\0' ? "1" : id, &count);
     (void)snprintf(number, sizeof(number), "%lld", script_number++);
-    script_begin(&weir__script_delay_add_one, "wait ids meta idle seen");
+    script_begin(&weir__script_delay_add_one,
+                 "wait ids meta idle seen run lease held");
     script_pack_key(letter);
     script_arg("t");
     script_arg("delay");
@@ -279,6 +282,7 @@ const char *script_add_one(char letter, const char *id, const char *when)
     script_arg(when);
     script_arg(id);
     script_arg_bytes(buf.ptr, buf.len);
+    script_arg(script_server);
     answer = script_call();
     weir__buf_fini(&buf);
     return answer;

@@ -40,7 +40,8 @@ const char *script_run(const struct weir__script *script, const char *names,
 void script_stage(char letter, const char *ids);
 /* The same with these bytes as its id block. */
 void script_stage_block(char letter, size_t count, struct weir_slice block);
-extern long long script_number; /* of the next add; then it grows */
+extern const char *script_server; /* as a lone job's producer knows it; "" */
+extern long long script_number;   /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
 /* A job that comes alone; id "": weir made it. */

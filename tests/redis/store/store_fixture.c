@@ -142,6 +142,14 @@ static void on_wake(void *user)
     ((struct host *)user)->wakes++;
 }
 
+static void on_handed(void *user, int64_t since_ns)
+{
+    struct host *host = user;
+
+    host->handed++;
+    host->since_ns = since_ns;
+}
+
 static void on_started(void *user, struct weir__run *run, int code)
 {
     struct host *host = user;
@@ -226,8 +234,17 @@ struct host *host_open_as(const char *worker, const char *kind,
                           const char *const *said)
 {
     static const struct weir__store_events events = {
-        on_claimed, on_arrived, on_settled,    on_wake, on_started,
-        on_lost,    on_options, on_connection, NULL,    on_dropped};
+        .claimed = on_claimed,
+        .arrived = on_arrived,
+        .settled = on_settled,
+        .wake = on_wake,
+        .handed = on_handed,
+        .started = on_started,
+        .lost = on_lost,
+        .options = on_options,
+        .connection = on_connection,
+        .dropped = on_dropped,
+    };
     static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
@@ -304,7 +321,8 @@ void host_add(struct host *host, const char *id, int64_t delay_ms)
 
 size_t host_claim(struct host *host, size_t room, int64_t lease_ms)
 {
-    struct weir__claim claim = {room, lease_ms, 0, false};
+    struct weir__claim claim = {
+        .room = room, .lease_ms = lease_ms, .takes_jobs = host->takes_jobs};
     int claims = host->claims;
     size_t before = host->arrived + host->lost, arrived = host->arrived;
 

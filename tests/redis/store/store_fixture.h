@@ -26,6 +26,9 @@ struct host {
     size_t arrived, lost;
     size_t settled, refused;
     int wakes, starts, start_code;
+    bool takes_jobs;     /* its claims offer */
+    int handed;          /* jobs that came without a claim */
+    int64_t since_ns;    /* of the last one */
     uint64_t lost_token; /* the last one */
 
     int added, existing, failed; /* answers to adds */

@@ -4,9 +4,17 @@
 -- more on the memory of a script than on the commands: the usual way calls no
 -- function, and those for the rest are made when they are needed.
 --
--- KEYS  wait ids meta idle seen pack
+-- Where a worker offered itself (claim.lua) and the job is what a claim would
+-- take first, the worker is handed it: the job runs at once, under a lease, and
+-- the worker is told TOPIC NODE TOKEN DUE_MS TIME_US AGE_US NUMBER REVISION
+-- SERVER PACK, with blanks in between: the age and the number of its offer. An
+-- offer is good for one job. Where nobody hears of it the token is burnt, so
+-- that no claim has it again.
+--
+-- KEYS  wait ids meta idle seen run lease held pack
 -- ARGV  topic, kind, call slot, number, when (due.lua: r or a), id ('': weir
---       made it), pack
+--       made it), pack, which server answers (server.lua; '': nobody is
+--       handed it)
 -- Reply as of add
 local call = redis.call
 local function rare()
@@ -21,11 +29,12 @@ local function rare()
            wake_one = wake_one }
 end
 
-local wait, ids, meta, idle, seen, key = unpack(KEYS)
-local topic, kind, call_slot, number, when, id, pack = unpack(ARGV)
+local wait, ids, meta, idle, seen, run, lease, held, key = unpack(KEYS)
+local topic, kind, call_slot, number, when, id, pack, own = unpack(ARGV)
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
+local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'offer',
+                   'paused', 'server', 'claimed', 'mixed')
 local revision = known[3] and (tonumber(known[3]) or 0)
 if revision and not (revision > -2 ^ 45 and revision < 2 ^ 45) then
   revision = 0
@@ -69,21 +78,58 @@ else
 end
 if refused then return { 0, 0, refused, revision or nil } end
 
--- As digits() of number.lua has it.
-call('ZADD', wait, string.format('%d%07d', due / 1e7, due % 1e7), seq .. '0000')
 local added = redis.pcall('HINCRBY', meta, 'added', '1')
 if type(added) ~= 'number' or not (added > -2 ^ 45 and added < 2 ^ 45) then
   rare().increment(meta, 'added', 1)
 end
+
+local node, channel = seq .. '0000', string.match(wait, '^[^{]*') .. 'wake:'
+local lease_ms, offer, since, worker
+if known[4] and own ~= '' and known[6] == own and not known[5] and
+   due <= now and #(known[7] or '') < 14 and
+   string.find(known[7] or '', '^[1-9]%d*$') then
+  lease_ms, offer, since, worker = string.match(known[4],
+                                                '^(%d+) (%d+) (%d+) (.+)$')
+end
+if worker then
+  local head = call('ZRANGE', wait, '0', '0', 'WITHSCORES')
+  local mixed = known[8] == '2' and
+                call('ZRANGEBYSCORE', wait, '35184372088832',
+                     string.format('%.0f', 2 ^ 45 + now), 'LIMIT', '0', '1')
+  if tonumber(head[2] or 'inf') <= now or mixed and mixed[1] or
+     type(redis.pcall('ZCARD', run)) ~= 'number' or
+     type(redis.pcall('ZCARD', lease)) ~= 'number' then
+    worker = nil
+  end
+end
+if worker then
+  local time_us = time[1] * 1000000 + time[2]
+  local token = string.format('%.0f', call('HINCRBY', meta, 'claimed', '1'))
+  local told = string.format('%s %s %s %.0f %.0f %.0f %s %.0f %s ', topic, node,
+                             token, due, time_us, time_us - since, offer,
+                             revision or 0, own)
+  call('HDEL', meta, 'offer')
+  local received = redis.pcall('PUBLISH', channel .. worker, told .. pack)
+  if type(received) == 'number' and received > 0 then
+    call('ZADD', run, token, node)
+    call('ZADD', lease, string.format('%.0f', now + lease_ms), token)
+    redis.pcall('HSET', held, token, cmsgpack.pack({ node, due })) -- held.lua
+    redis.pcall('ZREM', idle, worker)
+    return { 1, revision or nil }
+  end
+  rare().increment(meta, 'returned', 1)
+end
+
+-- As digits() of number.lua has it.
+call('ZADD', wait, string.format('%d%07d', due / 1e7, due % 1e7), node)
 
 -- The worker that would sleep longest, where it has nothing in hand.
 local sleeper = redis.pcall('ZRANGE', idle, '-1', '-1', 'WITHSCORES')
 local at = tonumber(sleeper[2] or '-inf')
 local is_woken = false
 if at > due then
-  local channel = string.match(wait, '^[^{]*') .. 'wake:' .. sleeper[1]
   call('ZREM', idle, sleeper[1])
-  local received = redis.pcall('PUBLISH', channel,
+  local received = redis.pcall('PUBLISH', channel .. sleeper[1],
                                due > now and topic or topic .. ' ' .. seq)
   is_woken = type(received) == 'number' and received > 0
 end
