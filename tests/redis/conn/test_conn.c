@@ -256,6 +256,28 @@ TEST(of_answers_the_fastest_to_a_command_sent_alone_is_noted)
     EXPECT_TRUE(f->conn->answer_ns > 1);
 }
 
+static int64_t work_on_ping(int64_t way_ns)
+{
+    size_t before = f->replies;
+
+    fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
+    weir__conn_flush(f->conn);
+    FIXTURE_WAIT(f, f->replies == before + 1);
+    f->conn->answer_ns = way_ns;
+    return weir__conn_take_work_ns(f->conn);
+}
+
+/* Without the way there and back, which has to be known. */
+TEST(how_long_a_server_worked_is_told_once)
+{
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    EXPECT_TRUE(work_on_ping(1) > 0);
+    EXPECT_INT(-1, weir__conn_take_work_ns(f->conn));
+    EXPECT_INT(0, work_on_ping(INT64_MAX));
+    EXPECT_INT(-1, work_on_ping(0));
+}
+
 /* --- subscribing --------------------------------------------------------- */
 
 TEST(a_subscriber_gets_messages_also_after_a_restart)
