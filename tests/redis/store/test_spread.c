@@ -294,7 +294,7 @@ TEST(a_job_is_taken_where_the_list_of_topics_is_away)
  * back. */
 TEST(a_claim_does_not_end_in_the_middle_while_its_slot_is_open)
 {
-    struct weir__claim claim = {1, LEASE_LONG_MS, 0, false};
+    struct weir__claim claim = {.room = 1, .lease_ms = LEASE_LONG_MS};
     const char *name;
     struct host *host;
     uint16_t slot;
