@@ -242,8 +242,7 @@ const struct fault faults[] = {
     {"what was held outlives what is done alone", SCRIPT_SETTLE_ONE,
      "redis.pcall('HDEL', held, token)", ""},
     {"a lease ends with one of its runs", SCRIPT_SETTLE_ONE,
-     "string.format('(%.0f', tonumber(token) + 1)) == 0 then",
-     "string.format('(%.0f', tonumber(token) + 1)) >= 0 then"},
+     "if left == reply[1] then", "if left then"},
     /* --- settle --------------------------------------------------------- */
     {"a stale token settles", SCRIPT_SETTLE,
      "if score and floor(score) == token then\nsettle_node(index, name",
