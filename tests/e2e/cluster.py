@@ -98,6 +98,10 @@ class Node(Server):
         own = next(line for line in self.lines() if "myself" in line[2])
         return own[3] if "slave" in own[2] else None
 
+    def epoch_of(self, node):
+        """As this node knows it."""
+        return next(line[6] for line in self.lines() if line[0] == node.id)
+
     def is_connected(self):
         """Of a replica: to its primary."""
         return b"master_link_status:up" in ask(self, "INFO", "replication")
@@ -268,8 +272,13 @@ class Cluster:
                 return
 
     def close_slot(self, slot, to):
-        """Who gets it is told first: in between nobody lacks it."""
+        """Who gets it is told first: in between nobody lacks it. Its claim is to
+        be newer than that of who had it: where it has not heard of that one's
+        epoch yet it may be told off, and then each says that the other has the
+        slot, for ever."""
         source = eventually(lambda: self.owner(slot), "somebody has it")
+        eventually(lambda: to.epoch_of(source) == source.epoch_of(source),
+                   "the epoch is known")
         for node in to, source:
             ask(node, "CLUSTER", "SETSLOT", slot, "NODE", to.id)
         self.await_well()

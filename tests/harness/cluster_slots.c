@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -11,7 +12,13 @@
 
 /* Which slot a topic is in, and slots that move as redis-cli moves them. */
 
-enum { MIGRATE_MS = 5000, MIGRATE_KEYS = 100, NAMES_MAX = 1000000 };
+enum {
+    MIGRATE_MS = 5000,
+    MIGRATE_KEYS = 100,
+    NAMES_MAX = 1000000,
+    EPOCH_LOOKS = 3000,
+    LOOK_NS = 10000000
+};
 
 static _Noreturn void give_up(const char *what, const char *why)
 {
@@ -143,12 +150,45 @@ void cluster_move_key(struct cluster_proc *cluster, const char *key, int to)
     freeReplyObject(reply);
 }
 
+/* That of a node as one knows it; -1: not at all. */
+static long long epoch_of(struct cluster_proc *cluster, int at, int node)
+{
+    const char *id = cluster_id(cluster, node);
+    const char *line = redis_text(cluster_node(cluster, at), "CLUSTER NODES");
+    long long epoch;
+
+    while (line != NULL && strncmp(line, id, strlen(id)) != 0) {
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    if (line == NULL ||
+        sscanf(line, "%*s %*s %*s %*s %*s %*s %lld", &epoch) != 1)
+        return -1;
+    return epoch;
+}
+
+/* The claim of who gets a slot is to be newer than that of who had it. Where it
+ * has not heard of that one's epoch yet it may be told off, and then each says
+ * that the other has the slot, for ever. */
+static void await_epoch(struct cluster_proc *cluster, int to, int from)
+{
+    const struct timespec span = {.tv_nsec = LOOK_NS};
+    int looks = 0;
+
+    while (epoch_of(cluster, to, from) != epoch_of(cluster, from, from)) {
+        if (looks++ == EPOCH_LOOKS)
+            give_up("await_epoch", "it is not known");
+        (void)nanosleep(&span, NULL);
+    }
+}
+
 /* Who gets it is told first, then who had it: in between nobody lacks it. Who
  * heard of that before and has no other slot became a replica. */
 void cluster_close_slot(struct cluster_proc *cluster, uint16_t slot, int to)
 {
     int from = source_of(cluster, slot, to);
 
+    await_epoch(cluster, to, from);
     set_slot(cluster, to, slot, "NODE", to);
     set_slot_or(cluster, from, slot, "NODE", to, "SETSLOT only with masters");
     cluster_await(cluster);
