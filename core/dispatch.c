@@ -4,6 +4,7 @@
 #include "core/assert.h"
 #include "core/chaos.h"
 #include "core/mem.h"
+#include "core/outcome_log.h"
 #include "core/random.h"
 #include "core/verdict.h"
 
@@ -337,6 +338,9 @@ static void count(struct weir_totals *totals, const struct weir__run *run)
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
     count(&lane->reactor->totals, run);
+    if (run->outcome == WEIR__OUTCOME_RETRY ||
+        run->outcome == WEIR__OUTCOME_DEAD)
+        weir__lane_log_outcome(lane, run);
     weir__suspect_settled(run);
     lane->store->ops->settle(lane->topic, run);
 }

@@ -79,7 +79,7 @@ static enum weir_level level_of(enum weir_level level)
     return level > WEIR_LEVEL_ERROR ? WEIR_LEVEL_ERROR : level;
 }
 
-static bool is_wanted(const struct weir__log *log, enum weir_level level)
+bool weir__log_wants(const struct weir__log *log, enum weir_level level)
 {
     return log != NULL && log->fn != NULL && level >= log->level;
 }
@@ -90,7 +90,7 @@ void weir__log(const struct weir__log *log, enum weir_level level,
     char text[LINE_CAP];
     va_list args;
 
-    if (!is_wanted(log, level))
+    if (!weir__log_wants(log, level))
         return;
     va_start(args, format);
     make_line(text, sizeof(text), format, args);
@@ -109,7 +109,7 @@ void weir__log_job(const struct weir__log *log, enum weir_level level,
     size_t len = 0;
     va_list args;
 
-    if (!is_wanted(log, level))
+    if (!weir__log_wants(log, level))
         return;
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
         struct weir_slice part = before[i];

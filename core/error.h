@@ -21,6 +21,9 @@ struct weir__log {
     enum weir_level level; /* the least that is passed on */
 };
 
+/* Is a line of this level passed on? `log` may be NULL. */
+bool weir__log_wants(const struct weir__log *log, enum weir_level level);
+
 /* Log one line: lower case, subsystem first, what happens next. Lines are cut
  * at 511 bytes. */
 WEIR_PRINTF(3, 4)

@@ -5,6 +5,7 @@
 
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/outcome_log.h"
 
 void weir__run_push(struct weir__run_list *list, struct weir__run *run)
 {
@@ -250,7 +251,10 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
         weir__lane_time_out(lane);
         return;
     }
-    WEIR_ASSERT(deadline == &lane->renew_at);
+    if (deadline != &lane->renew_at) {
+        weir__lane_log_rest(lane);
+        return;
+    }
     if (weir__lane_held(lane) == 0 && ops->unsettled(lane->topic) == 0)
         return;
     weir__lane_give_back_stale(lane);
@@ -412,9 +416,11 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         run->lane = lane;
         run->is_crashed =
             run->is_suspect && run->blamed >= lane->options->max_crashes;
-        if (run->is_suspect && !run->is_crashed && !run->is_malformed)
+        if (run->is_suspect && !run->is_crashed && !run->is_malformed) {
+            if (run->blamed > 0)
+                weir__lane_log_crash(lane, run);
             weir__suspect_put_aside(run);
-        else
+        } else
             weir__run_push(&lane->ready, run);
     }
     if (lane->reactor->is_stopping)

@@ -135,6 +135,7 @@ struct weir__lane {
     int64_t late_at_ns;    /* when the next report may go */
 
     struct weir__handler_counters *counters; /* NULL until something counts */
+    struct weir__outcome_log *outcomes; /* NULL until there is such a line */
 };
 
 /* Lanes waiting for their turn; a plain queue. */

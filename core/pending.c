@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/assert.h"
 #include "core/lane.h"
+#include "core/mem.h"
 #include "core/text.h"
 #include "core/verdict.h"
+
+#include <string.h>
 
 /* Runs that finish later: from the handler's WEIR_PENDING until somebody
  * completes them, their timeout passes, or they are given up. */
@@ -89,22 +92,29 @@ static void end(struct weir__run *run, enum weir_verdict verdict)
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
+/* `name` is NULL where nobody gave the run up, or it is not known any more. */
+static void warn_late(struct weir__reactor *reactor, const char *name)
+{
+    reactor->totals.late++;
+    if (reactor->now_ns < reactor->late_warn_ns)
+        return;
+    reactor->late_warn_ns = reactor->now_ns + WEIR__WARN_NS;
+    weir__log(reactor->options.log, WEIR_LEVEL_WARN,
+              "%s%sa run was completed that is over (%s); %llu such "
+              "completions so far",
+              name == NULL ? "" : name, name == NULL ? "" : ": ",
+              name == NULL ? "twice, too late, or given up"
+                           : "too late, or given up",
+              (unsigned long long)reactor->totals.late);
+}
+
 static void note_late(struct weir__reactor *reactor, uint64_t ticket)
 {
-    int64_t now_ns = reactor->now_ns;
+    char *name = weir__ticket_shown(&reactor->tickets, ticket);
 
-    (void)weir__ticket_shown(&reactor->tickets, ticket); /* maybe an orphan */
-    if (ticket == reactor->canceling)
-        return; /* its cancel callback says that nothing else will come */
-    reactor->totals.late++;
-    if (now_ns < reactor->late_warn_ns)
-        return;
-    reactor->late_warn_ns = now_ns + WEIR__WARN_NS;
-    weir__log(
-        reactor->options.log, WEIR_LEVEL_WARN,
-        "a run was completed that is over (twice, too late, or given up); "
-        "%llu such completions so far",
-        (unsigned long long)reactor->totals.late);
+    if (ticket != reactor->canceling) /* its callback says: nothing will come */
+        warn_late(reactor, name);
+    weir__mem_free(name);
 }
 
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
@@ -132,6 +142,20 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 
 /* --- giving up ------------------------------------------------------------ */
 
+/* "TOPIC ID"; NULL when out of memory. */
+static char *name_of(const struct weir__run *run)
+{
+    size_t len = strlen(run->lane->name);
+    char *name = weir__mem_new(len + 1 + run->id.len + 1);
+
+    if (name == NULL)
+        return NULL;
+    memcpy(name, run->lane->name, len);
+    name[len] = ' ';
+    memcpy(name + len + 1, run->id.ptr, run->id.len);
+    return name;
+}
+
 /* What is completed from now on is late. Whoever has the handle may still do
  * it, which is remembered for so many. */
 static void orphan(struct weir__run *run)
@@ -139,7 +163,7 @@ static void orphan(struct weir__run *run)
     struct weir__reactor *reactor = run->lane->reactor;
 
     if (reactor->tickets.orphans < WEIR__ORPHANS_MAX) {
-        weir__ticket_orphan(&reactor->tickets, run->ticket);
+        weir__ticket_orphan(&reactor->tickets, run->ticket, name_of(run));
         run->ticket = 0;
         return;
     }

@@ -7,6 +7,7 @@
 #include "core/chain.h"
 #include "core/lane.h"
 #include "core/mem.h"
+#include "core/outcome_log.h"
 #include "core/text.h"
 
 struct weir__reactor *
@@ -31,6 +32,8 @@ void weir__reactor_free(struct weir__reactor *reactor)
         struct weir__lane *lane = reactor->lanes;
 
         reactor->lanes = lane->next;
+        weir__lane_log_rest(lane);
+        weir__mem_free(lane->outcomes);
         weir__mem_free(lane->late_counts);
         weir__mem_free(lane->counters);
         weir__batch_free(lane);
@@ -96,8 +99,8 @@ int weir__reactor_serve(struct weir__reactor *reactor,
         return WEIR_ECANCELED;
     if (find_lane(reactor, options->name) != NULL)
         return WEIR_EEXISTS;
-    /* Three deadlines a lane: with room for them arming cannot fail. */
-    rc = weir__heap_reserve(&reactor->deadlines, 3 * (reactor->lane_count + 1));
+    /* Four deadlines a lane: with room for them arming cannot fail. */
+    rc = weir__heap_reserve(&reactor->deadlines, 4 * (reactor->lane_count + 1));
     if (rc < 0)
         return rc;
     lane = weir__mem_new(sizeof(*lane));

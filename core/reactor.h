@@ -54,7 +54,10 @@ struct weir__reactor_options {
     struct weir__mailbox *mailbox; /* kept */
     struct weir__pool *pool; /* kept; NULL: handlers that block do it here */
     int64_t block_warn_ms;   /* name handlers that hold the loop longer */
-    const struct weir__log *log; /* kept */
+    const struct weir__log *log;         /* kept */
+    const struct weir__log *outcome_log; /* kept; of jobs that are retried or
+                                            end otherwise than done; NULL:
+                                            nothing is said of them */
 };
 
 /* NULL when out of memory. The store is attached afterwards. */

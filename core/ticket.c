@@ -83,33 +83,41 @@ void weir__ticket_drop(struct weir__tickets *tickets, uint64_t ticket)
     tickets->taken--;
 }
 
-void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket)
+void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket,
+                         char *name)
 {
     struct weir__ticket_place *place = &tickets->places[place_of(ticket)];
 
     WEIR_ASSERT(weir__ticket_find(tickets, ticket) != NULL);
+    WEIR_ASSERT(place->name == NULL);
     place->run = NULL;
     place->is_orphan = true;
+    place->name = name;
     tickets->taken--;
     tickets->orphans++;
 }
 
-bool weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket)
+char *weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket)
 {
-    const struct weir__ticket_place *place;
+    struct weir__ticket_place *place;
+    char *name;
 
     if (place_of(ticket) >= tickets->count)
-        return false;
+        return NULL;
     place = &tickets->places[place_of(ticket)];
     if (place->generation != generation_of(ticket) || !place->is_orphan)
-        return false;
+        return NULL;
+    name = place->name;
+    place->name = NULL;
     release(tickets, place_of(ticket));
     tickets->orphans--;
-    return true;
+    return name;
 }
 
 void weir__tickets_fini(struct weir__tickets *tickets)
 {
+    for (uint32_t i = 0; i < tickets->count; i++)
+        weir__mem_free(tickets->places[i].name);
     weir__mem_free(tickets->places);
     *tickets = (struct weir__tickets){0};
 }

@@ -15,6 +15,7 @@ struct weir__run;
 struct weir__ticket_place {
     struct weir__run *run; /* NULL: free, or an orphan */
     bool is_orphan;        /* its run is over, somebody still has the ticket */
+    char *name;            /* of an orphan's job; owned, may be NULL */
     uint32_t generation;   /* of the last ticket; 0: none yet */
     uint32_t next_free;    /* place + 1; 0: the last one */
 };
@@ -39,11 +40,14 @@ struct weir__run *weir__ticket_find(const struct weir__tickets *tickets,
 void weir__ticket_drop(struct weir__tickets *tickets, uint64_t ticket);
 
 /* Its run is over, but the ticket will still be shown, once. It finds nothing
- * from now on; the place is kept until weir__ticket_shown. */
-void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket);
+ * from now on; the place is kept until weir__ticket_shown. Takes `name`, which
+ * may be NULL. */
+void weir__ticket_orphan(struct weir__tickets *tickets, uint64_t ticket,
+                         char *name);
 
-/* A ticket that finds nothing was shown; true if it was an orphan. */
-bool weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket);
+/* A ticket that finds nothing was shown. The name of an orphan, to be freed by
+ * the caller; NULL: it is none, or has none. */
+char *weir__ticket_shown(struct weir__tickets *tickets, uint64_t ticket);
 
 void weir__tickets_fini(struct weir__tickets *tickets);
 

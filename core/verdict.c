@@ -19,27 +19,30 @@ static void count_failure(struct weir__run *run)
     run->record.error = weir__slice_str(run->reason);
 }
 
-/* A ladder that was checked when the job was added can still be unreadable if
- * something else wrote the record; the topic's then counts. */
-static int64_t ladder_delay_ms(const struct weir__run *run,
-                               const struct weir__ladder *ladder,
-                               uint32_t retry)
+const struct weir__ladder *weir__run_ladder(const struct weir__run *run,
+                                            const struct weir__ladder *ladder,
+                                            struct weir__ladder *own)
 {
-    struct weir__ladder own;
+    return run->record.retry.len > 0 &&
+                   weir__ladder_parse(run->record.retry, own, NULL) == WEIR_OK
+               ? own
+               : ladder;
+}
 
-    if (run->record.retry.len > 0 &&
-        weir__ladder_parse(run->record.retry, &own, NULL) == WEIR_OK)
-        return weir__ladder_delay_ms(&own, retry);
-    return weir__ladder_delay_ms(ladder, retry);
+uint32_t weir__run_retries(const struct weir__run *run)
+{
+    uint32_t attempt = run->record.counters.attempt;
+
+    return run->record.spent < attempt ? attempt - run->record.spent : 0;
 }
 
 static void decide_retry(struct weir__run *run,
                          const struct weir__ladder *ladder,
                          uint32_t jitter_percent, uint64_t random)
 {
-    uint32_t attempt = run->record.counters.attempt;
-    uint32_t spent = run->record.spent < attempt ? run->record.spent : attempt;
-    int64_t delay_ms = ladder_delay_ms(run, ladder, attempt - spent);
+    struct weir__ladder own;
+    int64_t delay_ms = weir__ladder_delay_ms(
+        weir__run_ladder(run, ladder, &own), weir__run_retries(run));
 
     count_failure(run);
     if (delay_ms < 0) {

@@ -11,11 +11,19 @@
 /* Decide the outcome of a run whose verdict is known: new counters, delay,
  * reason. `ladder` and `jitter_percent` are the topic's; the job's own ladder
  * beats it. `random` is any 64 random bits.
- *
- * Retries used so far are `record.counters.attempt` without those spent in
- * another topic, since each finished run
- * but a snooze raises it and only failing runs leave a job behind. */
+ */
 void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
                       uint32_t jitter_percent, uint64_t random);
+
+/* The ladder that the run's job brings, read into `own`; else `ladder`, also
+ * where something else than weir wrote the record and it cannot be read. */
+const struct weir__ladder *weir__run_ladder(const struct weir__run *run,
+                                            const struct weir__ladder *ladder,
+                                            struct weir__ladder *own);
+
+/* Retries used so far: attempts, since each finished run but a snooze is one
+ * and only failing runs leave a job behind, without those spent in another
+ * topic. */
+uint32_t weir__run_retries(const struct weir__run *run);
 
 #endif

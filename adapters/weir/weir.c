@@ -224,6 +224,7 @@ static int open_parts(struct weir_reactor *reactor,
         .clock = weir__driver_clock,
         .seed = reactor->seed,
         .log = &reactor->log,
+        .outcome_log = &reactor->log,
         .block_warn_ms = options->block_warn_ms == 0 ? BLOCK_WARN_MS
                                                      : options->block_warn_ms,
     };

@@ -12,7 +12,9 @@ struct mem_store *store;
 struct weir__reactor *reactor;
 struct weir__pool *pool;
 static struct weir__log log_to;
-char last_log[512];
+bool logs_outcomes;
+char last_log[512], logged[8192];
+enum weir_level log_level;
 int idles, stops;
 
 /* What the handler does, and what it saw. */
@@ -24,9 +26,13 @@ char order[400];
 
 static void on_log(enum weir_level level, const char *text, void *arg)
 {
-    (void)level;
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    size_t used = strlen(logged);
+
     (void)arg;
     (void)snprintf(last_log, sizeof(last_log), "%s", text);
+    (void)snprintf(logged + used, sizeof(logged) - used, "%s %s\n",
+                   names[level], text);
 }
 
 static enum weir_verdict handle(void *self, struct weir_job *job)
@@ -105,7 +111,7 @@ void open_reactor(const struct weir__lane_options *lane)
 
     test_at_end(close_reactor);
     store = mem_store_new();
-    log_to = (struct weir__log){.fn = on_log};
+    log_to = (struct weir__log){.fn = on_log, .level = log_level};
     options = (struct weir__reactor_options){
         .codec = &codec,
         .clock = mem_store_clock,
@@ -115,6 +121,7 @@ void open_reactor(const struct weir__lane_options *lane)
         .pool = pool,
         .block_warn_ms = 100,
         .log = &log_to,
+        .outcome_log = logs_outcomes ? &log_to : NULL,
     };
     reactor = weir__reactor_new(&options);
     EXPECT_TRUE(reactor != NULL);

@@ -13,7 +13,10 @@ extern struct mem_store *store;
 extern struct weir__reactor *reactor;
 extern struct weir__pool *pool; /* given to open_reactor; NULL at first */
 extern char last_log[512];
-extern int idles, stops; /* callbacks */
+extern char logged[8192];         /* all lines, each with its level in front */
+extern bool logs_outcomes;        /* likewise */
+extern enum weir_level log_level; /* given to open_reactor */
+extern int idles, stops;          /* callbacks */
 
 /* What the handler does (NULL: it is done), and what it saw. */
 extern enum weir_verdict (*behaviour)(struct weir_job *job);

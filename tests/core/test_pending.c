@@ -171,7 +171,7 @@ TEST(a_pending_run_times_out_as_a_retry)
     EXPECT_INT(1, mem_store_job(store, "j0")->counters.timeouts);
     EXPECT_INT(1, mem_store_job(store, "j0")->counters.failures);
     finish(0, WEIR_DONE);
-    EXPECT_CONTAINS("completed that is over", last_log);
+    EXPECT_CONTAINS("orders j0: a run was completed that is over", last_log);
     pass(1000);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
     EXPECT_INT(2, runs);

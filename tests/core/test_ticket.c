@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/mem.h"
 #include "core/run.h"
 #include "core/ticket.h"
 #include "tests/harness/oom.h"
@@ -62,21 +65,34 @@ TEST(the_table_grows)
     weir__tickets_fini(&tickets);
 }
 
+static char *name_of(const char *text)
+{
+    char *name = weir__mem_new(strlen(text) + 1);
+
+    EXPECT_TRUE(name != NULL);
+    memcpy(name, text, strlen(text));
+    return name;
+}
+
 TEST(an_orphan_is_kept_until_it_was_shown)
 {
+    char *name;
     struct weir__tickets tickets = {0};
     struct weir__run one, other;
     uint64_t first = weir__ticket_take(&tickets, &one);
     uint64_t second = weir__ticket_take(&tickets, &other);
 
-    weir__ticket_orphan(&tickets, first);
+    weir__ticket_orphan(&tickets, first, name_of("orders 1"));
     weir__tickets_check(&tickets);
     EXPECT_TRUE(weir__ticket_find(&tickets, first) == NULL);
-    EXPECT_TRUE(!weir__ticket_shown(&tickets, second));
+    EXPECT_TRUE(weir__ticket_shown(&tickets, second) == NULL);
     EXPECT_INT(1, tickets.orphans);
-    EXPECT_TRUE(weir__ticket_shown(&tickets, first));
-    EXPECT_TRUE(!weir__ticket_shown(&tickets, first));
+    name = weir__ticket_shown(&tickets, first);
+    EXPECT_STR("orders 1", name);
+    weir__mem_free(name);
+    EXPECT_TRUE(weir__ticket_shown(&tickets, first) == NULL);
     EXPECT_INT(0, tickets.orphans);
+    weir__ticket_orphan(&tickets, second, name_of("orders 2")); /* kept */
     weir__tickets_check(&tickets);
     weir__tickets_fini(&tickets);
 }

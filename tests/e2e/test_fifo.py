@@ -316,7 +316,7 @@ def a_message_that_fails_is_gone_and_counted(place):
     make(place, "kind=sync", "delay=0ms")
     fill(place, 1)
     result = place.drain("t=flaky?fail=9&verdict=fail")
-    expect_in("0: dropped, failed", result.err)
+    expect_in("0: dropped: failed at attempt 1", result.err)
     expect([0, 1, 0], count(place, "done_total", "failed_total", "scheduled"))
 
 

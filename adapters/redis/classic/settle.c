@@ -94,20 +94,6 @@ static void send_verdict(struct weir__consumer *consumer)
                         flags_of(consumer), on_settled);
 }
 
-/* Topics of these kinds keep no dead jobs: the log is all that is left. */
-static void log_end(const struct weir__classic_topic *topic,
-                    const struct weir__run *run)
-{
-    if (run->outcome == WEIR__OUTCOME_DEAD)
-        weir__log(topic->base.store->options.log, WEIR_LEVEL_INFO,
-                  "%s %.*s: dropped, %.*s%s%s", topic->base.name,
-                  (int)run->id.len, (const char *)run->id.ptr,
-                  (int)run->record.reason.len,
-                  (const char *)run->record.reason.ptr,
-                  run->reason == NULL ? "" : ": ",
-                  run->reason == NULL ? "" : run->reason);
-}
-
 void weir__classic_settle(struct weir__store_topic *base, struct weir__run *run)
 {
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
@@ -116,7 +102,6 @@ void weir__classic_settle(struct weir__store_topic *base, struct weir__run *run)
 
     WEIR_ASSERT(consumer->message == message);
     WEIR_ASSERT(consumer->state == WEIR__CONSUMER_OUT);
-    log_end(topic, run);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         weir__consumer_state(consumer, WEIR__CONSUMER_BACK);
         topic->has_backs = true;
