@@ -145,7 +145,7 @@ static bool read_duration(const char *text, int64_t *ret_value)
     if (weir__duration_parse(weir__slice_str(text), ret_value, NULL) == WEIR_OK)
         return true;
     *ret_value = INT64_MAX;
-    return has_unit(text, "ms s m h d ");
+    return has_unit(text, "ms s m h d w ");
 }
 
 /* Reads the quantity; names what is wrong with it. */
@@ -165,8 +165,8 @@ static bool read_quantity(const struct weir__option *option, const char *text,
         return read_size(text, ret_value);
     case WEIR__OPTION_DURATION:
         *ret_what = has_unit(text, " ")
-                        ? "has no unit (ms, s, m, h, d)"
-                        : "is not a duration (digits and ms, s, m, h or d)";
+                        ? "has no unit (ms, s, m, h, d, w)"
+                        : "is not a duration (digits and ms, s, m, h, d or w)";
         return read_duration(text, ret_value);
     case WEIR__OPTION_TEXT:
     case WEIR__OPTION_WORKER:

@@ -19,9 +19,11 @@ struct unit {
     int64_t factor;
 };
 
-/* Largest first: formatting takes the first that divides. */
+/* Largest first, as they are written; formatting takes the first that divides,
+ * behind weeks. */
 static const struct unit durations[] = {
-    {"d", DAY_MS}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+    {"w", 7 * DAY_MS}, {"d", DAY_MS}, {"h", 3600000},
+    {"m", 60000},      {"s", 1000},   {"ms", 1},
 };
 
 static const struct unit sizes[] = {
@@ -87,27 +89,45 @@ static size_t read_digits(struct weir_slice text, int64_t *ret_number)
     return i;
 }
 
-/* Digits and one of `units`; false when it is something else. A product that
- * does not fit becomes INT64_MAX. */
-static bool read_quantity(struct weir_slice text, const struct unit *units,
-                          size_t unit_count, int64_t *ret_quantity)
+/* Takes digits and one of `units` off `text` and adds what they say; false when
+ * something else is there. What does not fit becomes INT64_MAX. Returns the
+ * place behind the unit, where smaller ones are. */
+static size_t take_quantity(struct weir_slice *text, const struct unit *units,
+                            size_t unit_count, int64_t *quantity)
 {
-    int64_t number = 0;
-    size_t digits = read_digits(text, &number);
-    struct weir_slice rest;
+    int64_t number = 0, factor;
+    size_t len = read_digits(*text, &number), unit = 0;
+    struct weir_slice name = weir__slice_of(text->ptr + len, 0);
 
-    if (digits == 0)
-        return false;
-    rest = weir__slice_of(text.ptr + digits, text.len - digits);
-    for (size_t i = 0; i < unit_count; i++) {
-        if (!weir__slice_equal(rest, weir__slice_str(units[i].name)))
-            continue;
-        *ret_quantity = number > INT64_MAX / units[i].factor
-                            ? INT64_MAX
-                            : number * units[i].factor;
-        return true;
-    }
-    return false;
+    if (len == 0)
+        return 0;
+    while (len + name.len < text->len && !is_digit(name.ptr[name.len]))
+        name.len++;
+    while (unit < unit_count &&
+           !weir__slice_equal(name, weir__slice_str(units[unit].name)))
+        unit++;
+    if (unit == unit_count)
+        return 0;
+    factor = units[unit].factor;
+    WEIR_ASSERT(factor > 0 && *quantity >= 0);
+    number = number > INT64_MAX / factor ? INT64_MAX : number * factor;
+    *quantity = *quantity > INT64_MAX - number ? INT64_MAX : *quantity + number;
+    *text = weir__slice_of(name.ptr + name.len, text->len - len - name.len);
+    return unit + 1;
+}
+
+static bool read_duration(struct weir_slice text, int64_t *ret_ms)
+{
+    size_t first = 0, taken;
+    int64_t ms = 0;
+
+    do {
+        taken = take_quantity(&text, durations + first, DURATION_COUNT - first,
+                              &ms);
+        first += taken;
+    } while (taken > 0 && text.len > 0);
+    *ret_ms = ms;
+    return taken > 0;
 }
 
 int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
@@ -116,10 +136,10 @@ int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
     char quote[WEIR__TEXT_QUOTE_CAP];
     int64_t ms = 0;
 
-    if (!read_quantity(text, durations, DURATION_COUNT, &ms))
+    if (!read_duration(text, &ms))
         return weir__error_set(err, WEIR_EINVAL,
                                "\"%s\" is not a duration: write digits and one "
-                               "of ms, s, m, h, d, for example 15s",
+                               "of ms, s, m, h, d, w, for example 15s or 1h30m",
                                weir__text_quote(text, quote));
     if (ms > DURATION_MAX_MS)
         return weir__error_set(err, WEIR_EINVAL,
@@ -134,7 +154,7 @@ size_t weir__duration_format(int64_t ms, char buf[24])
     size_t unit = DURATION_COUNT - 1;
     int len;
 
-    for (size_t i = 0; ms != 0 && i < unit; i++)
+    for (size_t i = 1; ms != 0 && i < unit; i++)
         if (ms % durations[i].factor == 0)
             unit = i;
     len = snprintf(buf, 24, "%" PRId64 "%s", ms / durations[unit].factor,
@@ -147,9 +167,10 @@ int weir__size_parse(struct weir_slice text, int64_t *ret_bytes,
                      struct weir_error *err)
 {
     char quote[WEIR__TEXT_QUOTE_CAP];
+    struct weir_slice rest = text;
     int64_t bytes = 0;
 
-    if (!read_quantity(text, sizes, SIZE_COUNT, &bytes))
+    if (take_quantity(&rest, sizes, SIZE_COUNT, &bytes) == 0 || rest.len > 0)
         return weir__error_set(err, WEIR_EINVAL,
                                "\"%s\" is not a size: write digits, with KiB, "
                                "MiB or GiB behind them if you like",

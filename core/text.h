@@ -26,9 +26,10 @@ enum { WEIR__TEXT_QUOTE_CAP = 52 };
 const char *weir__text_quote(struct weir_slice text,
                              char buf[WEIR__TEXT_QUOTE_CAP]);
 
-/* A duration: digits and one of ms s m h d ("250ms", "15s", "0ms"), never a
- * bare number. WEIR_EINVAL with a sentence that quotes the text; overflow
- * beyond 3,650 d is an error too. `err` may be NULL. */
+/* A duration: digits and one of w d h m s ms ("250ms", "15s", "0ms"), or
+ * several of these from the largest on ("1h30m"), never a bare number.
+ * WEIR_EINVAL with a sentence that quotes the text; overflow beyond 3,650 d is
+ * an error too. `err` may be NULL. */
 int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
                          struct weir_error *err);
 

@@ -25,7 +25,7 @@ enum {
     LAST_CHANCE_MS = 1000,
     /* Of a line of the log that has output: its time and level, and with the
      * topic and id what is cut beyond. */
-    LOG_REST = 19,
+    LOG_REST = 31,
     LOG_MAX = 511,
     LINE_LEAST = 340 /* whatever the id */
 };

@@ -2,8 +2,6 @@
 #include "adapters/cli/blame.h"
 
 #include "adapters/cli/cli.h"
-#include "core/text.h"
-#include "core/visible.h"
 
 #include <dlfcn.h>
 #include <ev.h>
@@ -15,10 +13,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
+
+static const char here; /* in weir */
+static pid_t listener;  /* 0: none */
 
 static void *base_of(const void *code, const char **ret_name)
 {
@@ -44,7 +45,6 @@ static const void *code_of(int (*fn)(void))
  * outermost one is what called main. */
 static const char *called(void)
 {
-    static const char here;
     /* One that no sanitizer has a version of. */
     int (*const part_of_libc)(void) = getpagesize;
     void *frames[FRAMES_MAX];
@@ -76,40 +76,25 @@ static const char *text_of(int number)
 {
     switch (number) {
     case SIGSEGV:
-        return "Segmentation fault\n";
+        return "Segmentation fault";
     case SIGBUS:
-        return "Bus error\n";
+        return "Bus error";
     case SIGFPE:
-        return "Floating point exception\n";
+        return "Floating point exception";
     case SIGILL:
-        return "Illegal instruction\n";
+        return "Illegal instruction";
     default:
-        return "Aborted\n";
+        return "Aborted";
     }
-}
-
-static struct iovec part(const char *text)
-{
-    return (struct iovec){(void *)(uintptr_t)text, strlen(text)};
 }
 
 /* The signal's own effect comes when this returns. */
 static void on_fatal(int number)
 {
     const char *name = called();
-    struct weir_slice path =
-        weir__slice_str(name == NULL ? "the program" : name);
-    char shown[PATH_MAX];
-    size_t len = weir__visible_take(&path, shown, sizeof(shown));
-    const struct iovec parts[4] = {
-        part("weir: "),
-        {shown, len},
-        part(" crashed: "),
-        part(text_of(number)),
-    };
 
-    if (writev(STDERR_FILENO, parts, 4) < 0)
-        return; /* nobody listens */
+    weir__complain("%s crashed: %s", name == NULL ? "the program" : name,
+                   text_of(number));
     (void)raise(number);
 }
 
@@ -123,6 +108,28 @@ static void on_exit_called(void)
     weir__complain("%s ended the program by exit()", name);
     (void)fflush(NULL); /* what cannot be written is lost */
     _exit(WEIR__EXIT_FAILED);
+}
+
+/* Plugins find this one before the C library's, which no hook of its own tells
+ * of. Weir itself may end at any place, and children of a fork as they like. */
+WEIR_API _Noreturn void _exit(int code)
+{
+    const char *file = NULL;
+    const bool is_own =
+        base_of(__builtin_return_address(0), &file) == base_of(&here, &file);
+    const char *name = is_own || getpid() != listener ? NULL : called();
+
+    if (name != NULL) {
+        weir__complain("%s ended the program by _exit()", name);
+        code = WEIR__EXIT_FAILED;
+    }
+    for (;;)
+        (void)syscall(SYS_exit_group, code);
+}
+
+WEIR_API _Noreturn void _Exit(int code)
+{
+    _exit(code);
 }
 
 /* A handler without an end leaves no room on the stack to say so. */
@@ -142,6 +149,7 @@ void weir__blame_listen(void)
     struct sigaction act, old;
     void *frame;
 
+    listener = getpid();
     (void)backtrace(&frame, 1); /* what it loads is there by then */
     make_room();
     memset(&act, 0, sizeof(act));

@@ -37,6 +37,7 @@ struct weir__cli {
     bool json;
     enum weir_level log_level;
     bool has_log_level;    /* --log-level was given */
+    bool has_log_format;   /* --log-format was given */
     const char *worker;    /* name of a worker; NULL: made */
     int64_t block_warn_ms; /* of a worker; 0: the default */
     uint32_t threads;      /* likewise */
@@ -145,8 +146,16 @@ WEIR_PRINTF(1, 2) void weir__complain(const char *format, ...);
 WEIR_PRINTF(2, 3)
 void weir__note(const struct weir__cli *cli, const char *format, ...);
 
-/* One log line "HH:MM:SS.mmm level text" to stderr; a weir_log_fn. The level
- * is coloured on a terminal. */
+/* How lines on stderr look, those of mistakes and notes as well. */
+enum weir__log_format {
+    WEIR__LOG_TEXT, /* 2026-01-31T07:30:00.250Z level text */
+    WEIR__LOG_JSON  /* {"time":...,"level":...,"text":...} */
+};
+void weir__log_format(enum weir__log_format format);
+
+/* One log line to stderr; a weir_log_fn. The level is coloured on a terminal.
+ * Where stderr is systemd's journal, which has the time by itself, the level is
+ * the prefix <3> to <7> of sd-daemon(3). */
 void weir__log_line(enum weir_level level, const char *text, void *arg);
 
 #endif

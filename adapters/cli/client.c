@@ -118,8 +118,9 @@ static enum weir__exit use_private(struct weir__client *client)
         weir__complain("%s", err.text);
         return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_UNREACHABLE;
     }
-    weir__note(client->cli, "private redis-server in %s (%spid %ld)",
-               server.dir, started ? "started, " : "", (long)info.pid);
+    if (started)
+        weir__note(client->cli, "private redis-server in %s (started, pid %ld)",
+                   server.dir, (long)info.pid);
     client->is_private = true;
     (void)snprintf(client->socket, sizeof(client->socket), "unix://%s",
                    server.socket); /* fits */

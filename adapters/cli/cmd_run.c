@@ -515,6 +515,9 @@ static enum weir__exit run(const struct weir__cli *cli,
 
     keep_freed();
     weir__blame_listen();
+    if (cli->json && !cli->has_log_format)
+        weir__log_format(WEIR__LOG_JSON);
+    configured.has_log_format = cli->has_log_format || cli->json;
     rc = read_all(&run);
     if (rc == WEIR__EXIT_NONE) {
         weir__services_configure(&run.services, &configured, from);

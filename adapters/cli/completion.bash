@@ -47,6 +47,7 @@ _weir_topics() { # WEIR [--redis URL] [--data DIR]
 _weir_values() { # WEIR OPTION CURRENT
     case $2 in
     --log-level) compgen -W 'debug info warn error' -- "$3" ;;
+    --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
     --data) compgen -d -- "$3" ;;
     --config | --jsonl | --body-file) compgen -f -- "$3" ;;

@@ -12,8 +12,8 @@
 
 /* Global flags come behind the command's own in one getopt_long table; what it
  * returns is FIRST plus the position, so that no option looks like a letter. */
-enum { FIRST = 256, GLOBAL_COUNT = 6 };
-enum global { REDIS, DATA, JSON, LOG_LEVEL, HELP, VERSION };
+enum { FIRST = 256, GLOBAL_COUNT = 7 };
+enum global { REDIS, DATA, JSON, LOG_LEVEL, LOG_FORMAT, HELP, VERSION };
 
 const struct weir__flag weir__global_flags[] = {
     [REDIS] = {"redis", "URL",
@@ -30,6 +30,9 @@ const struct weir__flag weir__global_flags[] = {
     [LOG_LEVEL] = {"log-level", "LEVEL",
                    "least level that is told on stderr: debug, info,\n"
                    "warn or error (default: info)"},
+    [LOG_FORMAT] = {"log-format", "FORMAT",
+                    "what is told on stderr: text, or json, an object a\n"
+                    "line (default: text; json of run --json)"},
     [HELP] = {"help", NULL, "print this help"},
     [VERSION] = {"version", NULL, "print the version"},
 };
@@ -160,6 +163,19 @@ static enum weir__exit set_log_level(const char *text, struct weir__cli *cli)
     return WEIR__EXIT_USAGE;
 }
 
+static enum weir__exit set_log_format(const char *text, struct weir__cli *cli)
+{
+    const bool is_json = strcmp(text, "json") == 0;
+
+    if (!is_json && strcmp(text, "text") != 0) {
+        weir__complain("--log-format: \"%s\" is none of text, json", text);
+        return WEIR__EXIT_USAGE;
+    }
+    weir__log_format(is_json ? WEIR__LOG_JSON : WEIR__LOG_TEXT);
+    cli->has_log_format = true;
+    return WEIR__EXIT_NONE;
+}
+
 /* Everybody sees argv. */
 static enum weir__exit set_redis(char *text, struct weir__cli *cli)
 {
@@ -197,6 +213,8 @@ static enum weir__exit set_global(enum global flag, struct weir__cli *cli,
         return WEIR__EXIT_NONE;
     case LOG_LEVEL:
         return set_log_level(optarg, cli);
+    case LOG_FORMAT:
+        return set_log_format(optarg, cli);
     case HELP:
         early->help = true;
         return WEIR__EXIT_NONE;

@@ -1,37 +1,169 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Talk: sentences and log lines, all of it to stderr. */
+/* Talk: sentences and log lines, all of it to stderr, a line in one write:
+ * threads may log at once. Nothing here needs the heap or a lock, so that a
+ * handler of signals may talk as well. */
 
 #include "adapters/cli/cli.h"
+#include "adapters/cli/time.h"
 #include "core/text.h"
 #include "core/visible.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Foreign text behind a head of ours: one line in one write, as threads may log
- * at once. */
-static void write_line(const char *head, struct weir_slice text)
-{
-    char line[1280];
-    size_t used = 0;
+static const struct {
+    const char *name, *colour;
+    char priority; /* of the journal: sd-daemon(3) */
+} levels[] = {
+    [WEIR_LEVEL_DEBUG] = {"debug", "\033[2m", '7'},
+    [WEIR_LEVEL_INFO] = {"info", "\033[36m", '6'},
+    [WEIR_LEVEL_WARN] = {"warn", "\033[33m", '4'},
+    [WEIR_LEVEL_ERROR] = {"error", "\033[31m", '3'},
+};
 
-    for (; *head != '\0' && used < sizeof(line) / 2; head++)
-        line[used++] = *head;
-    used += weir__visible_take(&text, line + used, sizeof(line) - used - 1);
-    line[used++] = '\n';
-    (void)fwrite(line, 1, used, stderr);
+static enum weir__log_format line_format;
+
+void weir__log_format(enum weir__log_format format)
+{
+    line_format = format;
 }
 
-WEIR_PRINTF(1, 0)
-static void say(const char *format, va_list args)
+/* --- a line --------------------------------------------------------------- */
+
+struct line {
+    char bytes[3072];
+    size_t len;
+};
+
+/* What does not fit is left out; 8 bytes are kept for the end. */
+static void put(struct line *line, const char *text)
 {
+    size_t room = sizeof(line->bytes) - 8 - line->len;
+    size_t len = strlen(text);
+
+    len = len > room ? room : len;
+    memcpy(line->bytes + line->len, text, len);
+    line->len += len;
+}
+
+static void put_end(struct line *line, const char *text)
+{
+    size_t len = strlen(text);
+
+    memcpy(line->bytes + line->len, text, len);
+    line->len += len;
+}
+
+/* A character of JSON's: what core/visible.h shows needs no other escapes. */
+static void put_json(struct line *line, char c)
+{
+    const char escaped[] = {'\\', c, '\0'};
+
+    put(line, c == '"' || c == '\\' ? escaped : escaped + 1);
+}
+
+static void put_foreign(struct line *line, struct weir_slice text)
+{
+    char part[64];
+
+    while (text.len > 0) {
+        size_t len = weir__visible_take(&text, part, sizeof(part));
+
+        for (size_t i = 0; line_format == WEIR__LOG_JSON && i < len; i++)
+            put_json(line, part[i]);
+        if (line_format == WEIR__LOG_TEXT)
+            put(line, part);
+    }
+}
+
+static void put_now(struct line *line)
+{
+    struct timespec now = {0};
+    char text[32];
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    weir__time_print((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
+    put(line, text);
+}
+
+static void write_line(const struct line *line)
+{
+    if (write(STDERR_FILENO, line->bytes, line->len) < 0)
+        return; /* nobody listens */
+}
+
+/* --- its beginning -------------------------------------------------------- */
+
+/* $JOURNAL_STREAM names the device and inode of what the journal reads:
+ * systemd.exec(5). A child may have it with another stderr. */
+static bool is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    char own[48];
+    struct stat at;
+
+    if (stream == NULL || fstat(STDERR_FILENO, &at) < 0)
+        return false;
+    (void)snprintf(own, sizeof(own), "%llu:%llu", (unsigned long long)at.st_dev,
+                   (unsigned long long)at.st_ino); /* fits */
+    return strcmp(stream, own) == 0;
+}
+
+static void put_level(struct line *line, enum weir_level level)
+{
+    const bool is_terminal = isatty(STDERR_FILENO) == 1;
+
+    put(line, " ");
+    put(line, is_terminal ? levels[level].colour : "");
+    put(line, levels[level].name);
+    put(line, is_terminal ? "\033[0m " : " ");
+}
+
+/* Sentences have no time and level as text. */
+static void begin(struct line *line, enum weir_level level, bool is_sentence)
+{
+    const char priority[] = {'<', levels[level].priority, '>', '\0'};
+    const bool is_told = is_journal();
+
+    put(line, is_told ? priority : "");
+    if (line_format == WEIR__LOG_JSON) {
+        put(line, "{\"time\":\"");
+        put_now(line);
+        put(line, "\",\"level\":\"");
+        put(line, levels[level].name);
+        put(line, "\",\"text\":\"");
+    } else if (is_sentence) {
+        put(line, "weir: ");
+    } else if (!is_told) {
+        put_now(line);
+        put_level(line, level);
+    }
+}
+
+static void end(struct line *line)
+{
+    put_end(line, line_format == WEIR__LOG_JSON ? "\"}\n" : "\n");
+    write_line(line);
+}
+
+/* --- sentences and log lines ---------------------------------------------- */
+
+WEIR_PRINTF(2, 0)
+static void say(enum weir_level level, const char *format, va_list args)
+{
+    struct line line = {.len = 0};
     char raw[1024];
     int wanted = vsnprintf(raw, sizeof(raw), format, args);
 
-    write_line("weir: ", weir__visible_formatted(raw, sizeof(raw), wanted));
+    begin(&line, level, true);
+    put_foreign(&line, weir__visible_formatted(raw, sizeof(raw), wanted));
+    end(&line);
 }
 
 void weir__complain(const char *format, ...)
@@ -39,7 +171,7 @@ void weir__complain(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(format, args);
+    say(WEIR_LEVEL_ERROR, format, args);
     va_end(args);
 }
 
@@ -50,32 +182,16 @@ void weir__note(const struct weir__cli *cli, const char *format, ...)
     if (cli->log_level > WEIR_LEVEL_INFO)
         return;
     va_start(args, format);
-    say(format, args);
+    say(WEIR_LEVEL_INFO, format, args);
     va_end(args);
 }
 
 void weir__log_line(enum weir_level level, const char *text, void *arg)
 {
-    static const struct {
-        const char *name, *colour;
-    } levels[] = {
-        [WEIR_LEVEL_DEBUG] = {"debug", "\033[2m"},
-        [WEIR_LEVEL_INFO] = {"info", "\033[36m"},
-        [WEIR_LEVEL_WARN] = {"warn", "\033[33m"},
-        [WEIR_LEVEL_ERROR] = {"error", "\033[31m"},
-    };
-    bool is_terminal = isatty(STDERR_FILENO) == 1;
-    struct timespec now = {0};
-    struct tm local = {0};
-    char clock[16] = "", head[64];
+    struct line line = {.len = 0};
 
     (void)arg;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)localtime_r(&now.tv_sec, &local);
-    (void)strftime(clock, sizeof(clock), "%H:%M:%S", &local);
-    (void)snprintf(head, sizeof(head), "%s.%03ld %s%s%s ", clock,
-                   now.tv_nsec / 1000000,
-                   is_terminal ? levels[level].colour : "", levels[level].name,
-                   is_terminal ? "\033[0m" : ""); /* fits */
-    write_line(head, weir__slice_str(text));
+    begin(&line, level, false);
+    put_foreign(&line, weir__slice_str(text));
+    end(&line);
 }

@@ -501,6 +501,8 @@ void weir__services_configure(const struct weir__services *services,
         cli->data = config->data.value;
     if (!cli->has_log_level && config->log_level.line > 0)
         cli->log_level = (enum weir_level)config->log_level.value;
+    if (!cli->has_log_format && config->log_format.line > 0)
+        weir__log_format((enum weir__log_format)config->log_format.value);
     cli->worker = config->name.value;
     cli->block_warn_ms = config->block_warn.value;
     cli->threads = (uint32_t)config->threads.value;

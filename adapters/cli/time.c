@@ -144,17 +144,40 @@ int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
     return WEIR_OK;
 }
 
+/* Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+ * civil_from_days: what the C library has may wait for a lock. */
+static struct moment moment_of_day(int64_t days)
+{
+    int64_t shifted = days + 719468;
+    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
+    int64_t day_of_era = shifted - era * 146097;
+    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 -
+                           day_of_era / 146096) /
+                          365;
+    int64_t day_of_year =
+        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int64_t march_month = (5 * day_of_year + 2) / 153;
+    int64_t month = march_month < 10 ? march_month + 3 : march_month - 9;
+
+    return (struct moment){
+        .year = year_of_era + era * 400 + (month <= 2),
+        .month = month,
+        .day = day_of_year - (153 * march_month + 2) / 5 + 1,
+    };
+}
+
 void weir__time_print(int64_t ms, char buf[32])
 {
-    int64_t part = ms % 1000 < 0 ? ms % 1000 + 1000 : ms % 1000;
-    time_t seconds = (time_t)(ms / 1000 - (ms % 1000 < 0 ? 1 : 0));
-    struct tm utc;
-    char date[24];
+    const int64_t day_ms = INT64_C(86400000);
+    int64_t of_day = ms % day_ms < 0 ? ms % day_ms + day_ms : ms % day_ms;
+    struct moment day = moment_of_day(ms / day_ms - (ms % day_ms < 0));
 
-    if (gmtime_r(&seconds, &utc) == NULL || utc.tm_year + 1900 > 9999 ||
-        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc) == 0) {
+    if (day.year < 0 || day.year > 9999) {
         (void)snprintf(buf, 32, "?");
         return;
     }
-    (void)snprintf(buf, 32, "%s.%03dZ", date, (int)part);
+    (void)snprintf(buf, 32, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
+                   (int)day.year, (int)day.month, (int)day.day,
+                   (int)(of_day / 3600000), (int)(of_day / 60000 % 60),
+                   (int)(of_day / 1000 % 60), (int)(of_day % 1000)); /* fits */
 }

@@ -17,6 +17,7 @@
     X(worker, name, text, WORKER, 0, 0, 0, NULL)                              \
     X(worker, log_level, number, CHOICE, 0, 3, WEIR_LEVEL_INFO,               \
       "debug|info|warn|error")                                                \
+    X(worker, log_format, number, CHOICE, 0, 1, 0, "text|json")               \
     X(worker, drain, number, DURATION, 0, 7 * WEIR__DAY_MS,                   \
       30 * WEIR__SECOND_MS, NULL)                                             \
     X(worker, block_warn, number, DURATION, 1, WEIR__HOUR_MS, 100, NULL)      \

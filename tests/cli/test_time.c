@@ -82,6 +82,24 @@ TEST(what_is_no_rfc_3339_is_refused)
     refused(" 2026-01-31T08:30:00Z");
 }
 
+TEST(what_is_printed_is_read_as_the_same)
+{
+    /* Of years 0 to 9999, at all times of the day and year. */
+    const int64_t first = -62167219200000, last = 253402300799999;
+    int64_t read_ms = 0;
+    char buf[32];
+
+    for (int64_t ms = first; ms <= last; ms += 40123456789) {
+        weir__time_print(ms, buf);
+        EXPECT_INT(WEIR_OK, weir__time_parse(buf, &read_ms, NULL));
+        EXPECT_INT(ms, read_ms);
+    }
+    weir__time_print(first - 1, buf);
+    EXPECT_STR("?", buf);
+    weir__time_print(last + 1, buf);
+    EXPECT_STR("?", buf);
+}
+
 TEST(a_point_in_time_is_printed_in_utc)
 {
     char buf[32];

@@ -26,7 +26,7 @@ static const struct refusal names[] = {
      "group_ttl, linger, hot"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, drain, block_warn, threads, allow_eviction"},
+     "log_level, log_format, drain, block_warn, threads, allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",
@@ -221,12 +221,12 @@ static const struct refusal texts[] = {
      "option out"},
     {"topic a { retry = \"15s 3x\" }",
      "w.conf:1: retry ladder, step 2: \"3x\" is not a duration: write "
-     "digits and one of ms, s, m, h, d, for example 15s"},
+     "digits and one of ms, s, m, h, d, w, for example 15s or 1h30m"},
     {"topic a { retry = \"15s 366d\" }",
      "w.conf:1: retry ladder, step 2: \"366d\" is not within 1ms and 365d"},
     {"topic a { retry = 15 }",
      "w.conf:1: retry ladder, step 1: \"15\" is not a duration: write "
-     "digits and one of ms, s, m, h, d, for example 15s"},
+     "digits and one of ms, s, m, h, d, w, for example 15s or 1h30m"},
     {"topic a { retry = \" \" }",
      "w.conf:1: retry ladder is empty: write \"none\" for no retries, or "
      "steps such as 15s 3m"},
@@ -296,20 +296,20 @@ static const struct refusal numbers[] = {
     {"topic a { retry_jitter = % }",
      "w.conf:1: retry_jitter: \"%\" is not a percentage: write 0% to 50%"},
     {"topic a { timeout = 30 }", "w.conf:1: timeout: \"30\" has no unit "
-                                 "(ms, s, m, h, d): write 10ms to 7d"},
+                                 "(ms, s, m, h, d, w): write 10ms to 7d"},
     {"topic a { timeout = 30sec }",
      "w.conf:1: timeout: \"30sec\" is not a duration (digits and ms, s, m, "
-     "h or d): write 10ms to 7d"},
+     "h, d or w): write 10ms to 7d"},
     {"topic a { timeout = \"30 s\" }",
      "w.conf:1: timeout: \"30 s\" is not a duration (digits and ms, s, m, "
-     "h or d): write 10ms to 7d"},
+     "h, d or w): write 10ms to 7d"},
     {"topic a { timeout = none }",
      "w.conf:1: timeout: \"none\" is not a duration (digits and ms, s, m, "
-     "h or d): write 10ms to 7d"},
+     "h, d or w): write 10ms to 7d"},
     {"topic a { ttl = 4000d }", "w.conf:1: ttl: \"4000d\" is out of "
                                 "bounds: write 1ms to 3650d, or none"},
     {"topic a { ttl = 10 }", "w.conf:1: ttl: \"10\" has no unit (ms, s, m, "
-                             "h, d): write 1ms to 3650d, or none"},
+                             "h, d, w): write 1ms to 3650d, or none"},
     {"topic a { max_body = 1MB }",
      "w.conf:1: max_body: \"1MB\" is not a size: write 1 to 16MiB"},
     {"topic a { max_body = 99999999999999GiB }",
@@ -321,7 +321,7 @@ static const struct refusal numbers[] = {
      "w.conf:1: parking: \"two\" is none of these: write one of "
      "atomic|two-step"},
     {"topic a { delay = 3 }", "w.conf:1: delay: \"3\" has no unit (ms, s, m, "
-                              "h, d): write 0ms to 365d"},
+                              "h, d, w): write 0ms to 365d"},
     {"topic a { max_pending = 1KiB }",
      "w.conf:1: max_pending: \"1KiB\" is not a number of decimal digits: "
      "write 1 to 4294967295, or none"},
@@ -356,7 +356,7 @@ static const struct refusal many[] = {
      "w.conf:4: hot: \"y{\" is no pattern of groups: write a group or its "
      "beginning and *, and maybe :WEIGHT of 1 to 999, as in \"game-1\" or "
      "\"vip-*:4\"\n"
-     "w.conf:5: timeout: \"3\" has no unit (ms, s, m, h, d): write 10ms to "
+     "w.conf:5: timeout: \"3\" has no unit (ms, s, m, h, d, w): write 10ms to "
      "7d\n"
      "w.conf:5: there is no option \"wieght\" here: write weight\n"
      "w.conf:6: there is no = behind retry: write NAME = VALUE\n"
@@ -370,7 +370,8 @@ static const struct refusal many[] = {
      "w.conf:12: weir knows no \"server\": write one of redis, worker, topic\n"
      "w.conf:15: b is not expected here: write , between the texts of a list, "
      "and } behind them\n"
-     "w.conf:16: drain: \"1\" has no unit (ms, s, m, h, d): write 0ms to 7d\n"
+     "w.conf:16: drain: \"1\" has no unit (ms, s, m, h, d, w): write 0ms to "
+     "7d\n"
      "w.conf:18: topic a began on line 2 already: write all of it there"},
 };
 

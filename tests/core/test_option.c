@@ -90,11 +90,12 @@ TEST(quantities_are_written_with_their_unit)
     accepts("max_body", "1", 1);
     refuses("retry_jitter", "10%%",
             "retry_jitter: \"10%%\" is not a percentage: write 0% to 50%");
-    refuses("timeout", "30",
-            "timeout: \"30\" has no unit (ms, s, m, h, d): write 10ms to 7d");
+    refuses(
+        "timeout", "30",
+        "timeout: \"30\" has no unit (ms, s, m, h, d, w): write 10ms to 7d");
     refuses("timeout", "soon",
-            "timeout: \"soon\" is not a duration (digits and ms, s, m, h or "
-            "d): write 10ms to 7d");
+            "timeout: \"soon\" is not a duration (digits and ms, s, m, h, "
+            "d or w): write 10ms to 7d");
     refuses("max_body", "1MB",
             "max_body: \"1MB\" is not a size: write 1 to 16MiB");
     refuses("weight", "-1",
@@ -143,7 +144,7 @@ TEST(texts_are_checked_by_their_form)
             "key: \"\" says nothing: write a value, or leave the option out");
     refuses("retry", "15s 3x",
             "retry ladder, step 2: \"3x\" is not a duration: write digits and "
-            "one of ms, s, m, h, d, for example 15s");
+            "one of ms, s, m, h, d, w, for example 15s or 1h30m");
     refuses("on_dead", "a b",
             "on_dead: topic \"a b\" is not allowed at byte 2: use letters, "
             "digits and . _ : -");

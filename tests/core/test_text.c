@@ -24,16 +24,28 @@ TEST(durations_are_digits_and_a_unit)
     EXPECT_INT(7200000, duration("2h"));
     EXPECT_INT(86400000, duration("1d"));
     EXPECT_INT(3650 * 86400000LL, duration("3650d"));
+    EXPECT_INT(604800000, duration("1w"));
+}
+
+TEST(durations_may_have_several_units)
+{
+    EXPECT_INT(5400000, duration("1h30m"));
+    EXPECT_INT(90061001, duration("1d1h1m1s1ms"));
+    EXPECT_INT(14 * 86400000LL + 500, duration("2w500ms"));
+    EXPECT_INT(0, duration("0h0m"));
 }
 
 TEST(other_durations_are_refused_with_a_sentence_that_quotes_them)
 {
     static const char *const bad[] = {
-        "",      "15",   "15 s",         " 15s", "15s ",
-        "1.5s",  "s",    "-1s",          "+1s",  "15S",
-        "15sec", "1e3s", "1s1s",         "15ss", "ms",
-        "3651d", "...",  "99999999999d", "none", "0x1s",
-        "1M",    "1w",   "15\ts",        "0",    "9223372036854775808ms"};
+        "",     "15",           "15 s",   " 15s",
+        "15s ", "1.5s",         "s",      "-1s",
+        "+1s",  "15S",          "15sec",  "1e3s",
+        "1s1s", "15ss",         "ms",     "3651d",
+        "...",  "99999999999d", "none",   "0x1s",
+        "1M",   "1W",           "15\ts",  "1m1h",
+        "1h1h", "1h30",         "1h 30m", "3650d1ms",
+        "h1m",  "1hm",          "0",      "9223372036854775808ms"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct weir_error err = {0};
@@ -56,7 +68,7 @@ TEST(a_duration_without_a_unit_is_told_the_units)
 
     (void)weir__duration_parse(weir__slice_str("15"), &ms, &err);
     EXPECT_STR("\"15\" is not a duration: write digits and one of ms, s, m, h, "
-               "d, for example 15s",
+               "d, w, for example 15s or 1h30m",
                err.text);
     (void)weir__duration_parse(weir__slice_str("99999999999d"), &ms, &err);
     EXPECT_STR("duration \"99999999999d\" is longer than 3650d", err.text);

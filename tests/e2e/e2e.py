@@ -27,6 +27,7 @@ BUILD = os.environ.get("WEIR_BUILD", "build")
 WEIR = os.path.abspath(os.path.join(BUILD, "weir"))
 TEST_PLUGINS = os.path.abspath(os.path.join(BUILD, "tests", "plugins"))
 PATIENCE = 60.0  # seconds, for everything that ends by itself
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # of a log line
 
 tests = []
 
@@ -172,11 +173,11 @@ class Place:
         for process in running:
             expect(0, process.wait(PATIENCE))
 
-    def start(self, *args, stdin=None):
+    def start(self, *args, stdin=None, stderr=subprocess.PIPE):
         """weir in the background."""
         process = subprocess.Popen([WEIR, *args], text=True, env=self.env,
                                    stdin=stdin, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   stderr=stderr)
         self.started.append(process)
         return process
 

@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 
-from e2e import (PATIENCE, ROOT, TEST_PLUGINS, await_line, eventually, expect,
-                 expect_in, expect_true, signal_again, stop_cleanly, test)
+from e2e import (PATIENCE, ROOT, TEST_PLUGINS, await_line, eventually,
+                 expect, expect_in, expect_true, signal_again, stop_cleanly,
+                 test)
 
 HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
 ABORTED = -signal.SIGABRT
@@ -31,8 +32,10 @@ def a_plugin_that_ends_the_worker_is_named_and_loses_no_job(place):
     for how, code, what in (
             ("open_crash", ABORTED, "crashed: Aborted"),
             ("open_exit", 1, "ended the program by exit()"),
+            ("open_quit", 1, "ended the program by _exit()"),
             ("run_crash", ABORTED, "crashed: Aborted"),
-            ("run_exit", 1, "ended the program by exit()")):
+            ("run_exit", 1, "ended the program by exit()"),
+            ("run_quit", 1, "ended the program by _exit()")):
         expect_last(work(place, how), code, HOSTILE + " " + what)
     place.drain("t=echo")
     expect(1, place.stats("t")["done_total"])

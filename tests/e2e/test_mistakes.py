@@ -81,18 +81,18 @@ USAGE = [
      "bytes; at most 128 are allowed"),
     ("add t --delay 15",
      '--delay: "15" is not a duration: write digits and one of ms, s, m, '
-     "h, d, for example 15s"),
+     "h, d, w, for example 15s or 1h30m"),
     ("add t --delay -1s",
      '--delay: "-1s" is not a duration: write digits and one of ms, s, m, '
-     "h, d, for example 15s"),
+     "h, d, w, for example 15s or 1h30m"),
     ("add t --delay 3651d",
      '--delay: duration "3651d" is longer than 3650d'),
     ("add t --delay 1.5s",
      '--delay: "1.5s" is not a duration: write digits and one of ms, s, m, '
-     "h, d, for example 15s"),
+     "h, d, w, for example 15s or 1h30m"),
     ("add t --delay ''",
      '--delay: "" is not a duration: write digits and one of ms, s, m, h, '
-     "d, for example 15s"),
+     "d, w, for example 15s or 1h30m"),
     ("add t --at tomorrow",
      '--at: "tomorrow" is not a time; write it like 2026-01-31T08:30:00Z '
      "or 2026-01-31T08:30:00.250+01:00"),
@@ -124,10 +124,10 @@ USAGE = [
      "--body-file: cannot read /: Is a directory"),
     ("add t --retry 15",
      '--retry: step 1: "15" is not a duration: write digits and one of ms, '
-     "s, m, h, d, for example 15s"),
+     "s, m, h, d, w, for example 15s or 1h30m"),
     ("add t --retry '15s 3x'",
      '--retry: step 2: "3x" is not a duration: write digits and one of ms, '
-     "s, m, h, d, for example 15s"),
+     "s, m, h, d, w, for example 15s or 1h30m"),
     ("add t --retry ...",
      '--retry: "..." has no step to repeat'),
     ("add t --retry ''",
@@ -137,7 +137,7 @@ USAGE = [
      "--ttl: 0ms is out of bounds; it takes 1ms to 3650d"),
     ("add t --ttl 15",
      '--ttl: "15" is not a duration: write digits and one of ms, s, m, h, '
-     "d, for example 15s"),
+     "d, w, for example 15s or 1h30m"),
     ("add t --url {url2049}",
      "--url: 2049 bytes are more than 2048"),
     ("add t --jsonl /no/such/file",
@@ -176,7 +176,7 @@ USAGE = [
      "--help"),
     ("reschedule t 1 --delay 1",
      '--delay: "1" is not a duration: write digits and one of ms, s, m, h, '
-     "d, for example 15s"),
+     "d, w, for example 15s or 1h30m"),
     ("reschedule t 1 --delay 1s --at 2033-05-18T03:33:20Z",
      "--delay and --at exclude each other; give one"),
     ("reschedule t --delay 1s",
@@ -201,11 +201,11 @@ USAGE = [
      "all of them"),
     ("topic set t retry=1",
      'topic set: retry ladder, step 1: "1" is not a duration: write digits '
-     "and one of ms, s, m, h, d, for example 15s"),
+     "and one of ms, s, m, h, d, w, for example 15s or 1h30m"),
     ("topic set t concurrency=0",
      'topic set: concurrency: "0" is out of bounds: write 1 to 100000'),
     ("topic set t timeout=30",
-     'topic set: timeout: "30" has no unit (ms, s, m, h, d): write 10ms to '
+     'topic set: timeout: "30" has no unit (ms, s, m, h, d, w): write 10ms to '
      "7d"),
     ("topic set t kind=heap",
      'topic set: kind: "heap" is not a kind: write delay, list, '
@@ -275,7 +275,7 @@ USAGE = [
      "plugin {tests}/no_symbol.so: not a weir plugin of ABI 1: it exports "
      "no weir_plugin_1"),
     ("run --handle t=echo --lease 5",
-     '--lease: "5" has no unit (ms, s, m, h, d): write 300ms to 1h, or none'),
+     '--lease: "5" has no unit (ms, s, m, h, d, w): write 300ms to 1h, or none'),
     ("run --handle t=echo --lease 299ms",
      '--lease: "299ms" is out of bounds: write 300ms to 1h, or none'),
     ("run --handle t=echo --concurrency 0",
@@ -289,7 +289,7 @@ USAGE = [
      '--max-dead: "0" is out of bounds: write 1 to 4294967295'),
     ("run --handle t=echo --retry 15",
      '--retry ladder, step 1: "15" is not a duration: write digits and one of ms, '
-     "s, m, h, d, for example 15s"),
+     "s, m, h, d, w, for example 15s or 1h30m"),
     ("run --config /no/such/file",
      "/no/such/file: cannot be read (No such file or directory): name a "
      "readable file"),
@@ -362,7 +362,7 @@ FILES = [
      '3: options: plugin flaky: option "fail" wants a whole number from 0 '
      'to 1000000, got "x"'),
     ('topic "t" {\n  handler = echo\n  timeout = 30\n}',
-     '3: timeout: "30" has no unit (ms, s, m, h, d): write 10ms to 7d'),
+     '3: timeout: "30" has no unit (ms, s, m, h, d, w): write 10ms to 7d'),
     ('topic "t" {\n  handler = echo\n  lease = 1ms\n}',
      '3: lease: "1ms" is out of bounds: write 300ms to 1h, or none'),
     ('topic "t" {\n  handler = echo\n  concurrency = 0\n}',
@@ -372,7 +372,7 @@ FILES = [
      "100000"),
     ('topic "t" {\n  handler = echo\n  retry = "15s 3x"\n}',
      '3: retry ladder, step 2: "3x" is not a duration: write digits and '
-     "one of ms, s, m, h, d, for example 15s"),
+     "one of ms, s, m, h, d, w, for example 15s or 1h30m"),
     ('topic "t" {\n  handler = echo\n  retry_jitter = 51%\n}',
      '3: retry_jitter: "51%" is out of bounds: write 0% to 50%'),
     ('topic "t" {\n  handler = echo\n  kind = lisp\n}',

@@ -346,21 +346,6 @@ def a_signal_that_is_passed_on_twice_counts_once(place):
     expect(1, place.stats("t")["done_total"])
 
 
-@test
-def log_lines_carry_time_and_level(place):
-    result = place.drain(place.echo())
-    lines = [line for line in result.err.splitlines()
-             if "serving t with" in line]
-    expect(1, len(lines))
-    clock, level = lines[0].split()[:2]
-    expect([2, 5, 8, 12], [clock.index(":"), clock.index(":", 3),
-                           clock.index("."), len(clock)])
-    expect("info", level)
-    result = place.weir("run", "--until-empty", "--handle", place.echo(),
-                        "--log-level", "error")
-    expect([0, ""], [result.code, result.err])
-
-
 def count_commands(place, seconds):
     """What clients send, not what scripts call."""
     redis = Redis(os.path.join(place.data, "redis.sock"))

@@ -414,7 +414,7 @@ TEST(what_cannot_be_served_is_refused_with_a_sentence)
         &(struct weir_trial_options){
             .serve = {.run = done, .options = {"retry=soon"}}},
         "retry ladder, step 1: \"soon\" is not a duration: write "
-        "digits and one of ms, s, m, h, d, for example 15s");
+        "digits and one of ms, s, m, h, d, w, for example 15s or 1h30m");
     expect_refusal(
         &(struct weir_trial_options){.serve = {.plugin = "flaky.so"}},
         "plugin flaky.so: a path needs a slash, as in ./flaky.so");

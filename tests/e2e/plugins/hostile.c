@@ -19,8 +19,9 @@ static const struct weir_option options[] = {
         .name = "how",
         .type = WEIR_OPTION_CHOICE,
         .fallback = "well",
-        .choices = "well|open_crash|open_exit|open_bytes|run_crash|"
-                   "run_exit|close_crash|close_timer|verdict_77|verdict_minus|"
+        .choices = "well|open_crash|open_exit|open_bytes|open_quit|"
+                   "run_crash|run_exit|run_quit|close_crash|close_timer|"
+                   "verdict_77|verdict_minus|"
                    "verdict_each|log_bytes|watch_none|finish_early|spin|"
                    "leave_child",
     },
@@ -50,6 +51,8 @@ static int open_hostile(const struct weir_open *open, void **ret_self)
         abort();
     if (strcmp(how, "open_exit") == 0)
         exit(0);
+    if (strcmp(how, "open_quit") == 0)
+        _exit(0);
     if (strcmp(how, "open_bytes") == 0) {
         memset(open->error, '\033', open->error_cap);
         open->error[0] = '\n';
@@ -138,6 +141,8 @@ static enum weir_verdict run(void *self, struct weir_job *job)
 
     if (is(hostile, "run_crash"))
         abort();
+    if (is(hostile, "run_quit"))
+        _exit(0);
     if (is(hostile, "run_exit"))
         exit(0);
     if (is(hostile, "spin"))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""What weir run says on stderr, and how."""
+
+import json
+import os
+import re
+
+from e2e import (STAMP, eventually, expect, expect_in, expect_true,
+                 stop_cleanly, test)
+
+def drain(place, *flags, fail=9, **how):
+    return place.weir("run", "--handle", "t=flaky?fail=%d" % fail,
+                      "--until-empty", *flags, **how)
+
+
+def own_lines(result):
+    """Those of jobs, without their stamps and what the handler says."""
+    lines = [re.sub("^%s " % STAMP, "", line)
+             for line in result.err.splitlines()]
+    return [line for line in lines if re.match(r"\w+ t \d+: (retry|dead)", line)]
+
+
+@test
+def each_retry_and_each_death_is_a_line(place):
+    place.ok("topic", "set", "t", "retry=10ms 20ms")
+    place.add("t", "1")
+    expect(["info t 1: retry 1 of 2 in 10ms: flaky: attempt 1 of 9 that fail",
+            "info t 1: retry 2 of 2 in 20ms: flaky: attempt 2 of 9 that fail",
+            "warn t 1: dead: exhausted at attempt 3: flaky: attempt 3 of 9 "
+            "that fail"], own_lines(drain(place)))
+
+
+@test
+def what_is_done_is_no_line(place):
+    place.add("t", "1")
+    result = drain(place, fail=0)
+    expect([], own_lines(result))
+    for line in result.err.splitlines():
+        expect_true(re.match("%s info |weir: " % STAMP, line), line)
+
+
+@test
+def lines_of_many_jobs_are_counted(place):
+    place.ok("topic", "set", "t", "retry=none")
+    place.ok("add", "t", "--jsonl", "-", stdin="\n".join(
+        '{"id":"%d"}' % i for i in range(500)))
+    result = drain(place, "--log-level", "warn")
+    expect(10, len(own_lines(result)))
+    expect_in("warn t: 490 more deaths within a second", result.err)
+
+
+@test
+def lines_may_be_json(place):
+    place.ok("topic", "set", "t", "retry=none")
+    config = place.write("weir.conf", 'worker { log_format = json }\n'
+                         'topic t { handler = flaky  options = "fail=9" }\n')
+    for how in (["--handle", "t=flaky?fail=9", "--log-format", "json"],
+                ["--handle", "t=flaky?fail=9", "--json"],
+                ["--config", config]):
+        place.add("t", "1")
+        result = place.weir("run", "--until-empty", *how)
+        lines = [json.loads(line) for line in result.err.splitlines()]
+        for line in lines:
+            expect(["level", "text", "time"], sorted(line))
+            expect_true(re.fullmatch(STAMP, line["time"]), line["time"])
+        expect(["t 1: dead: exhausted at attempt 1: flaky: attempt 1 of 9 that "
+                "fail"], [line["text"] for line in lines
+                          if line["level"] == "warn"])
+        place.ok("purge", "t", "--yes")
+
+
+@test
+def a_flag_beats_the_file(place):
+    config = place.write("weir.conf", 'worker { log_format = json }\n'
+                         'topic t { handler = flaky }\n')
+    err = place.weir("run", "--until-empty", "--config", config,
+                     "--log-format", "text").err
+    expect_true(re.search("^%s info serving t" % STAMP, err, re.M), err)
+
+
+@test
+def mistakes_have_the_format_too(place):
+    err = place.weir("stats", "nosuch", "--log-format", "json").err
+    line = json.loads(err.splitlines()[-1])
+    expect("error", line["level"])
+    expect('there is no topic "nosuch"', line["text"])
+
+
+@test
+def an_unknown_format_is_a_mistake(place):
+    place.weir("stats", "--log-format", "xml").expect_complaint(
+        2, '--log-format: "xml" is none of text, json')
+
+
+@test
+def the_journal_gets_priorities_for_times(place):
+    place.ok("topic", "set", "t", "retry=none")
+    place.add("t", "1")
+    path = place.path("journal")
+    with open(path, "w") as journal:
+        at = os.fstat(journal.fileno())
+        place.env["JOURNAL_STREAM"] = "%d:%d" % (at.st_dev, at.st_ino)
+        worker = place.start("run", "--handle", "t=flaky?fail=9",
+                             stderr=journal)
+        eventually(lambda: place.stats("t")["dead"] == 1, "it is dead")
+        stop_cleanly(worker)
+    with open(path) as journal:
+        lines = journal.read().splitlines()
+    expect_in("<6>serving t with", "\n".join(lines))
+    expect_in("<4>t 1: dead: exhausted", "\n".join(lines))
+    for line in lines:
+        expect_true(re.match(r"<[3-7]>(?!\d{4}-)", line), line)
+
+
+@test
+def what_is_not_the_journal_gets_times(place):
+    place.env["JOURNAL_STREAM"] = "1:2"
+    err = drain(place).err
+    expect_true(re.search("^%s info serving t" % STAMP, err, re.M), err)
+
+
+@test
+def at_log_level_error_nothing_is_said_of_what_goes_well(place):
+    place.add("t", "1")
+    result = drain(place, "--log-level", "error", fail=0)
+    expect([0, ""], [result.code, result.err])
