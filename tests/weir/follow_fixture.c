@@ -11,7 +11,7 @@ int codes[80], code_count;
 static void log_line(enum weir_level level, const char *text, void *arg)
 {
     (void)arg;
-    if (level >= WEIR_LEVEL_WARN)
+    if (level >= WEIR_LEVEL_WARN && strstr(text, ": dead") == NULL)
         (void)snprintf(logged, sizeof(logged), "%s", text);
 }
 

@@ -8,7 +8,7 @@
 #include "tests/weir/host.h"
 
 extern char ran[400]; /* ids in the order of their runs, a blank behind each */
-extern char logged[400];
+extern char logged[400];          /* the last warning, but of deaths */
 extern int codes[80], code_count; /* what `follow` got */
 extern struct weir_stats last;
 

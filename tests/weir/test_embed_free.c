@@ -322,9 +322,30 @@ TEST(a_handler_of_many_jobs_may_free_the_reactor)
 {
     host_open(NULL);
     serve((struct weir_topic_options){.run_batch = run_many});
-    add_first(0);
+    add_first(50);
     await_free();
     EXPECT_INT(1, calls);
+}
+
+static void on_any(int code, const char *id, void *arg)
+{
+    (void)id;
+    (void)arg;
+    EXPECT_TRUE(code == WEIR_OK || code == WEIR_ECANCELED);
+    firsts++;
+}
+
+/* A job that is handed over may run before its add is answered. */
+TEST(a_handler_may_free_the_reactor_that_adds_its_job)
+{
+    const struct weir_new_job job = {.id = "a"};
+
+    host_open(NULL);
+    serve((struct weir_topic_options){.run_batch = run_many});
+    EXPECT_INT(WEIR_OK, weir_reactor_add(weir, "t", &job, on_any, NULL, NULL));
+    await_free();
+    EXPECT_INT(1, calls);
+    EXPECT_INT(1, firsts);
 }
 
 TEST(a_topic_that_ran_out_may_free_the_reactor)

@@ -204,7 +204,8 @@ struct weir_new_job {
  * WEIR_ESERVER, WEIR_ECANCELED. What was refused is told at once, also where
  * others that were added with it are to be confirmed; the latter are told
  * WEIR_EWEAK where the reactor is freed. `id` is NUL-terminated and borrowed;
- * when none was given it is the one weir made, or "" when it came to none. */
+ * when none was given it is the one weir made, or "" when it came to none. The
+ * job may have run by then, in this process, too. */
 typedef void (*weir_added_fn)(int code, const char *id, void *arg);
 
 /* Add a job. What is added in one turn of the loop travels together. `fn` may
