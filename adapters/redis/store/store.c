@@ -206,11 +206,16 @@ int weir__claimed_check(const struct weir__claimed *claimed, size_t room)
 
 /* --- flush and close ---------------------------------------------------- */
 
-/* The server has enough to do. What the topic has to say goes on gathering, so
- * that it is said in fewer calls; an answer flushes it. */
+/* The server has enough to do. What topics have to say goes on gathering, so
+ * that it is said in fewer calls; an answer flushes them. One that speaks alone
+ * has nobody to leave room for. */
 static bool is_put_off(const struct weir__store_topic *topic)
 {
+    const struct weir__redis *store = topic->store;
+
     return !topic->is_urgent &&
+           (topic != store->flushed || store->dirty != NULL ||
+            topic->next_dirty != NULL) &&
            weir__conn_is_busy(topic->place->server->commands);
 }
 
@@ -239,6 +244,7 @@ static size_t flush_topics(struct weir__redis *store)
             continue;
         }
         topic->is_urgent = false;
+        store->flushed = topic;
         weir__topic_log_losses(topic, false);
         weir__topic_flush_listed(topic);
         topic->kind->flush(topic);

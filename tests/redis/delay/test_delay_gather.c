@@ -385,6 +385,30 @@ TEST(topics_gather_while_the_server_has_enough_to_do)
     EXPECT_TRUE(!weir__conn_is_busy(commands));
 }
 
+/* It gathers by itself, and has nobody to leave room for. */
+TEST(a_topic_that_alone_has_something_to_say_does_not_wait)
+{
+    enum { WARM = 2, ALL = 5002 };
+    struct host *host = open_one();
+    struct weir__conn *commands = commands_of(host);
+
+    open_topics(host, 1);
+    add_round(host, 1, WARM, 1);
+    AWAIT(answered == WARM);
+    commands->answer_ns = 1; /* the server is near */
+    redis_kill(proc, SIGSTOP);
+    for (int i = WARM; i < ALL; i++)
+        add(host, topics[0], i);
+    host->store->ops->flush(host->store);
+    EXPECT_TRUE(weir__conn_is_busy(commands));
+    add(host, topics[0], ALL);
+    host->store->ops->flush(host->store);
+    EXPECT_TRUE(!topics[0]->is_dirty);
+    redis_kill(proc, SIGCONT);
+    AWAIT(answered == ALL + 1);
+    expect_once(ALL + 1);
+}
+
 /* Where an answer takes its time so many more calls are on their way. */
 TEST(topics_do_not_wait_for_a_server_that_is_far)
 {
