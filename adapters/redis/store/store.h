@@ -175,7 +175,7 @@ struct weir__redis {
     struct weir__store_topic *buckets[WEIR__TOPIC_BUCKETS];
     struct weir__store_topic *found; /* the last one by its name, or NULL */
     struct weir__store_topic *dirty, **dirty_end; /* oldest first */
-    const struct weir__store_topic *flushed;  /* the last one; may be gone */
+    const struct weir__store_topic *flushed;      /* the last one */
     struct weir__shared *shared[WEIR__KINDS]; /* NULL: no topic of the kind */
 
     /* Names of packs: none before the first connection, which tells the number

@@ -8,7 +8,7 @@
 -- what is to be done with them is done when they come back as candidates.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each candidate: its
---       list, the list of its leased batch
+--       list, the list of its leased batch; absent
 -- ARGV  topic, kind, room, lease ms (0: none), worker ('' = do not register as
 --       idle), 1 if it is registered and 2 more if it has jobs in hand, how
 --       many groups to offer, bounds of this worker ('': none), which server

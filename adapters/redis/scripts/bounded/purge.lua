@@ -2,7 +2,7 @@
 -- purge: delete whole groups, and name the next ones.
 --
 -- KEYS  rot hot lease out meta ttl, then for each group: its list, the list of
---       its leased batch
+--       its leased batch; absent
 -- ARGV  kind, most groups to name, groups
 -- Reply { deleted events, groups..., and what was set aside, if anything
 --         (number.lua) }; { -1 } when there is no such topic, or

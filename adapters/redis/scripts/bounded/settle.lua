@@ -3,7 +3,7 @@
 -- gone, what is left goes back to the head of its group.
 --
 -- KEYS  rot hot lease out meta idle options ttl, then for each batch: the list
---       of its group, its own
+--       of its group, its own; absent
 -- ARGV  topic, then for each batch: group, token, 1 if it has a lease, ms until
 --       the group's next turn, events that are done, failed, too old, retried,
 --       snoozed, all, -1 (every event goes back as it was) or how many go back,

@@ -2,7 +2,7 @@
 -- poll: what a worker asks each second. Its consumers that hold parked
 -- messages live on; what dead ones held goes back to the head.
 --
--- KEYS  fifo parked alive meta ids idle
+-- KEYS  fifo parked alive meta ids idle absent
 -- ARGV  kind, worker, lease ms, own delay in ms (-1: none), which server
 --       answers (server.lua), then index and name of each consumer that holds
 --       a parked message

@@ -2,7 +2,7 @@
 -- pop: take the message at the head, and park it in the same step where
 -- that is wanted. A worker that finds nothing is registered as idle.
 --
--- KEYS  fifo parked alive meta idle lock
+-- KEYS  fifo parked alive meta idle lock absent
 -- ARGV  consumer, worker, lease ms, what to do with it: park (until it is
 --       settled), done (it counts as done) or none (it is parked later),
 --       1 if the consumer must hold the lock, 1 if the worker has messages in

@@ -2,7 +2,7 @@
 -- settle: what becomes of a message that was taken. One that was parked
 -- must still be; others were counted as done when they were taken.
 --
--- KEYS  fifo parked alive meta options idle
+-- KEYS  fifo parked alive meta options idle absent
 -- ARGV  topic, consumer ('' = not parked), what: done, retry or snooze (to the
 --       tail, due anew), back (to the head as it is), fail or expire (gone);
 --       own delay in ms (-1: none), id, record; of back: '', message

@@ -2,7 +2,7 @@
 -- unlock: release the lock if it is still the consumer's, and wake one of
 -- the workers that wait for it.
 --
--- KEYS  lock lockers
+-- KEYS  lock lockers absent
 -- ARGV  consumer, topic
 -- Reply { 1 }, or { 0 } when the lock was lost before
 local call = redis.call

@@ -7,7 +7,7 @@
 -- counted from 1. All lists are msgpack, flat, or '' when empty.
 --
 -- KEYS  run lease ids meta wait dead rec idle held due, old packs..., new
---       packs...; then relay where a new pack is for another topic
+--       packs..., absent; then relay where a new pack is for another topic
 -- ARGV  1 topic
 --       2 nodes  [ key, node, token, header length, slots, ... ]
 --                slots: one byte for each slot, '' = all slots of the node.

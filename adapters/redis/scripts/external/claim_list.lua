@@ -4,7 +4,7 @@
 -- until it is settled; with auto-ack it is gone, only how many are out is kept.
 -- One that is too large to be given is kept even so, with the dead.
 --
--- KEYS  meta wait run lease held past auto, the list
+-- KEYS  meta wait run lease held past auto, the list, absent
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the list if it is not the topic's, 1
 --       for auto-ack, which server answers (server.lua)

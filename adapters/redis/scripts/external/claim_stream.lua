@@ -4,7 +4,7 @@
 -- then what consumers of the group left behind that look dead. All workers are
 -- one consumer: which of them has what is in `run`.
 --
--- KEYS  meta wait run lease held past auto, the stream
+-- KEYS  meta wait run lease held past auto, the stream, absent
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the stream if it is not the topic's,
 --       group, consumer, where a new group starts, claim_idle in ms, which

@@ -2,7 +2,7 @@
 -- purge: delete what is in a topic that is a list or a stream. A stream
 -- keeps its entries, other groups may read them: this group goes past them.
 --
--- KEYS  meta wait run lease held past dead auto, the list or stream
+-- KEYS  meta wait run lease held past dead auto, the list or stream, absent
 -- ARGV  group ('': a list), '1' for the dead only
 -- Reply { kind ('' = no such topic), entries deleted, 1 if there is more }
 --#include lag

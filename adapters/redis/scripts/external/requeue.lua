@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- requeue: dead entries become ready again, or are forgotten.
 --
--- KEYS  meta wait held past dead
+-- KEYS  meta wait held past dead absent
 -- ARGV  id ('': the 500 oldest), '1' to forget it
 -- Reply { kind ('' = no such topic), entries, 1 if there may be more }
 --#include types

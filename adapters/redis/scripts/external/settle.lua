@@ -3,8 +3,8 @@
 -- Each counts only while its entry is under its token, so repeating a call
 -- changes nothing. All lists are msgpack, flat, or '' when empty.
 --
--- KEYS  meta wait run lease held past dead auto, the list or stream; where
---       entries go to other topics packs..., relay
+-- KEYS  meta wait run lease held past dead auto, the list or stream,
+--       packs... for other topics, absent; then relay where there are such
 -- ARGV  1 group ('': a list), 2 '1': delete entries of the stream when done
 --       3 most dead entries
 --       4 done   [ token, id, ... ]
