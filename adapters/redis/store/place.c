@@ -257,6 +257,8 @@ void weir__place_leave(struct weir__place *place)
 {
     if (place->state == WEIR__PLACE_HELD)
         return; /* the next probe goes there */
+    if (place->state == WEIR__PLACE_PROBING && !place->server->is_away)
+        return; /* the answer comes first */
     enter(place, WEIR__PLACE_LEAVING);
     if (place->sequence.on_way == 0)
         move_on(place);

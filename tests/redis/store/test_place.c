@@ -139,6 +139,25 @@ TEST(nodes_that_name_each_other_are_asked_slowly)
     EXPECT_CONTAINS("MOVED", place_held);
 }
 
+/* A map that came between had it sent again at once, twice as often. */
+TEST(a_probe_is_answered_before_its_place_leaves)
+{
+    static const struct resp_rule rules[] = {
+        {.words = "SAY a", .times = 1, .bytes = TRYAGAIN}, {.words = "SAY a"}};
+
+    nodes_prepare();
+    node_run(0, 0, rules, 2);
+    store_open(0, 0);
+    say("a", WEIR__SEND_AGAIN);
+    AWAIT(place()->state == WEIR__PLACE_PROBING);
+    weir__place_leave(place());
+    EXPECT_INT(WEIR__PLACE_PROBING, place()->state);
+    place()->server->is_away = true;
+    weir__place_leave(place());
+    EXPECT_INT(WEIR__PLACE_LEAVING, place()->state);
+    AWAIT(strlen(said(0)) == 2);
+}
+
 TEST(a_node_that_names_itself_is_asked_slowly)
 {
     struct resp_rule rules[1] = {{.words = "SAY", .times = 5}};
