@@ -415,12 +415,12 @@ static void tick(struct weir__place *place)
     if (!place->is_told && place->state != WEIR__PLACE_LEAVING &&
         place->why[0] != '\0' && now_ns - place->since_ns >= TELL_MS * MS_NS)
         tell_held(place);
-    give_up(place);
-    if (place->sequence.on_way > 0) {
+    if (place->sequence.on_way > 0) { /* it ends before what waits here */
         if (weir__conn_owed_ms(place->server->commands) >= UNHEARD_MS)
             weir__cluster_abandon(place->server);
         return;
     }
+    give_up(place);
     if (place->state == WEIR__PLACE_HELD && now_ns >= place->probe_ns)
         probe(place);
     else if (place->state == WEIR__PLACE_PROBING &&

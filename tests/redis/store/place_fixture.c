@@ -13,6 +13,7 @@ enum { RULES_MAX = 30, TEXT_MAX = 160 };
 
 struct weir__redis *store;
 char place_log[8192], place_held[256], answers[4096];
+int64_t place_ahead_ms;
 double place_give_up_at;
 int new_owner = 1;
 int64_t place_wait_ms;
@@ -152,7 +153,7 @@ static void on_held(const char *text, void *arg)
 static int64_t clock_ns(void *arg)
 {
     (void)arg;
-    return weir__monotonic_ns();
+    return weir__monotonic_ns() + place_ahead_ms * 1000000;
 }
 
 void store_close(void)

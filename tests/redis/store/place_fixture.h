@@ -23,6 +23,8 @@ enum { REPLAY = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY };
 extern struct weir__redis *store; /* NULL: not open */
 extern char place_log[8192];      /* what was logged, one line each */
 extern char place_held[256];      /* what the event `held` told last */
+extern int64_t place_ahead_ms;    /* the store's clock, before that of its
+                                     connections */
 
 /* Peers with ports, which do not answer yet. */
 void nodes_prepare(void);

@@ -239,6 +239,25 @@ TEST(what_waits_for_a_cluster_that_is_down_waits_so_long)
     EXPECT_TRUE(heard(0, "SAY") <= 3 + 15 + 3);
 }
 
+enum { PATIENCE_MS = 60000 };
+
+TEST(what_waited_too_long_ends_behind_the_probe_that_is_on_its_way)
+{
+    static const struct resp_rule rules[] = {
+        {.words = "SAY", .bytes = TRYAGAIN}};
+
+    nodes_prepare();
+    node_run(0, 0, rules, 1);
+    store_open(0, PATIENCE_MS);
+    say("abc", WEIR__SEND_AGAIN);
+    AWAIT(place()->state == WEIR__PLACE_PROBING);
+    place_ahead_ms = 2 * PATIENCE_MS;
+    EXPECT_TRUE(weir__places_tick(store));
+    EXPECT_STR("", answers);
+    AWAIT(strlen(answers) == 6);
+    EXPECT_STR("a-b-c-", answers);
+}
+
 TEST(what_is_sent_long_after_a_place_began_to_wait_waits_as_long)
 {
     static const struct resp_range none = {SLOT + 1, 16383, NULL, 1};
