@@ -109,14 +109,38 @@ def the_example_of_blocking_ends_when_it_is_given_up(place):
 
 
 @test
+def the_example_of_many_jobs_has_them_in_one_call(place):
+    path = compile_plugin(place, blocks("c")[5], "totals")
+    for cents in (250, 199, 1):
+        place.add("sale", str(cents), "--body", '{"cents":%d}' % cents)
+    place.add("sale", "none")
+    expect_in("4 jobs, 450 cents", place.drain("sale=" + path).err)
+    expect([3, 1], [place.stats("sale")[name] for name in ("done_total",
+                                                           "dead")])
+
+
+@test
+def the_example_in_cpp_lets_no_exception_out(place):
+    place.write("shout.cc", blocks("cpp")[0])
+    shell(place, "${CXX:-c++} ${CFLAGS-} -std=c++11 -Wall -Wextra -Werror "
+                 "-shared -fPIC -I %s/core/include -o shout.so shout.cc" % ROOT)
+    path = place.path("shout.so")
+    loud = place.weir("plugin", "try", path, "--body", '{"text":"ahoy"}')
+    expect(0, loud.code, loud.err)
+    expect_in("AHOY", loud.err)
+    expect(11, place.weir("plugin", "try", path, "--body", "{}").code)
+
+
+@test
 def the_example_of_an_archive_makes_a_row(place):
     name, text = re.search(r"In\n`(\S+)`:\n\n```conf\n(.*?)```", page(),
                            re.S).groups()
     place.write(name, text)
-    out = shell(place, blocks("sh")[7])
+    out = shell(place, blocks("sh")[9])
     expect_in("order.close|42|failed|flaky: attempt 1 of 1 that fail|1", out)
 
 
 @test
 def nothing_on_the_page_is_left_out(place):
-    expect([8, 5, 1], [len(blocks(name)) for name in ("sh", "c", "conf")])
+    expect([10, 6, 1, 1],
+           [len(blocks(name)) for name in ("sh", "c", "cpp", "conf")])
