@@ -2,6 +2,9 @@
 # headers, programs, plugins, and how others find them.
 include(CMakePackageConfigHelpers)
 
+# Components are the Debian packages; `cmake --install` installs all.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME weir)
+
 # --- the library -------------------------------------------------------------
 # Programs of ours link core and adapters as they are; what is installed is the
 # same objects as one library, of which the shared one shows <weir/*.h> only.
@@ -38,16 +41,19 @@ target_include_directories(weir_plugin_headers INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 install(TARGETS weir_shared weir_plugin_headers EXPORT weirTargets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT lib NAMELINK_COMPONENT dev)
+install(TARGETS weir_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT dev)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/weir
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 
 # --- programs and plugins ----------------------------------------------------
 install(TARGETS weir weir-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 get_property(plugins GLOBAL PROPERTY WEIR_PLUGINS)
 install(TARGETS ${plugins}
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir/plugins)
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weir/plugins
+    COMPONENT plugins)
 install(FILES adapters/cli/completion.bash RENAME weir
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 
@@ -65,7 +71,7 @@ foreach(name weir weir-plugin)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in
         ${CMAKE_BINARY_DIR}/lib/pkgconfig/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/lib/pkgconfig/${name}.pc
-        DESTINATION ${pc_dir})
+        DESTINATION ${pc_dir} COMPONENT dev)
 endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
@@ -78,8 +84,9 @@ configure_package_config_file(cmake/weirConfig.cmake.in
     INSTALL_DESTINATION ${package_dir} PATH_VARS plugin_dir)
 install(FILES ${CMAKE_BINARY_DIR}/packaging/weirConfig.cmake
         ${package_build_dir}/weirConfigVersion.cmake
-    DESTINATION ${package_dir})
-install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${package_dir})
+    DESTINATION ${package_dir} COMPONENT dev)
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${package_dir}
+    COMPONENT dev)
 
 # The same for this build tree, so that `weir plugin new` builds against it.
 set(plugin_dir plugins)
@@ -115,26 +122,62 @@ install(FILES ${CMAKE_BINARY_DIR}/scripts/delay/add.lua
     DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/deploy.md docs/embedding.md docs/guarantees.md docs/kinds.md
-        docs/operating.md docs/packs.md docs/performance.md docs/plugins.md
-        docs/scale.md docs/wire.md
+        docs/limits.md docs/operating.md docs/packs.md docs/performance.md
+        docs/plugins.md docs/scale.md docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml"
     PATTERN "*.conf" PATTERN "*.awk")
 
-# --- the Debian package --------------------------------------------------------
+# --- the Debian packages -------------------------------------------------------
+# An installation below another prefix has the sample among the examples.
+install(CODE "if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\" AND
+        NOT EXISTS \"\$ENV{DESTDIR}/etc/weir/weir.conf\")
+    file(INSTALL \"${PROJECT_SOURCE_DIR}/docs/examples/weir.conf\"
+        DESTINATION /etc/weir)
+endif()")
+file(WRITE ${CMAKE_BINARY_DIR}/packaging/conffiles "/etc/weir/weir.conf\n")
+
 set(CPACK_PACKAGE_NAME weir)
 set(CPACK_PACKAGE_CONTACT "weir maintainers <maintainers@weir.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY
     "job reactor: holds jobs back and lets them through on time")
-set(CPACK_PACKAGE_DESCRIPTION
-    "A library, a command and plugins for C programs that keep delayed jobs in
- Redis or Valkey.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL weir lib dev plugins)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "redis-server | valkey-server")
+
+set(about "weir keeps delayed jobs in Redis or Valkey and runs their handlers, in
+C programs or in a worker of its own, on time and at least once. ")
+set(CPACK_COMPONENT_WEIR_DESCRIPTION "${about}This package
+has the command, a worker as a service, and the pages.")
+set(CPACK_DEBIAN_WEIR_PACKAGE_NAME weir)
+set(CPACK_DEBIAN_WEIR_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_WEIR_PACKAGE_CONTROL_EXTRA
+    ${CMAKE_BINARY_DIR}/packaging/conffiles)
+set(CPACK_DEBIAN_WEIR_PACKAGE_RECOMMENDS
+    "weir-plugins, redis-server | valkey-server")
+set(CPACK_DEBIAN_WEIR_PACKAGE_SUGGESTS libweir-dev)
+
+set(CPACK_COMPONENT_LIB_DESCRIPTION "${about}This package
+has the library that programs are linked with.")
+set(CPACK_DEBIAN_LIB_PACKAGE_NAME libweir${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
+
+set(CPACK_COMPONENT_DEV_DESCRIPTION "${about}This package
+has what plugins and programs with weir inside are built with.")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libweir-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+    "libweir${PROJECT_VERSION_MAJOR} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "weir, libev-dev")
+
+set(CPACK_COMPONENT_PLUGINS_DESCRIPTION "${about}This package
+has handlers: archive, echo, exec, flaky, notify.")
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_NAME weir-plugins)
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PLUGINS_PACKAGE_ENHANCES weir)
 include(CPack)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Makes the Debian package as docs/operating.md says, in a clean Debian of which
+# Makes the Debian packages as docs/operating.md says, in a clean Debian of which
 # only a clone of this tree and a network are known, and uses it in another one,
-# by the commands of the pages that the package brings. `./run package` runs it:
+# by the commands of the pages that they bring. `./run package` runs it:
 # it wants root, debootstrap and some minutes. DIR keeps the clean system for
 # the next time.
 set -euo pipefail
@@ -38,7 +38,7 @@ fresh() { # NAME
 
 make_debian "$suite" "$dir/base"
 
-# --- making the package --------------------------------------------------------
+# --- making the packages -------------------------------------------------------
 fresh builder
 git clone -q --no-hardlinks . "$dir/builder/root/weir"
 inside "$dir/builder" '
@@ -48,13 +48,13 @@ inside "$dir/builder" '
     cd build && cpack -G DEB
 ' >"$dir/build.log" 2>&1 || {
     tail -n 30 "$dir/build.log"
-    printf 'the package was not made, see %s\n' "$dir/build.log"
+    printf 'the packages were not made, see %s\n' "$dir/build.log"
     exit 1
 }
 
-# --- using it --------------------------------------------------------------------
+# --- using them ------------------------------------------------------------------
 fresh user
-cp "$dir"/builder/root/weir/build/weir_*.deb "$dir/user/root/"
+cp "$dir"/builder/root/weir/build/*.deb "$dir/user/root/"
 cat >"$dir/user/root/blocks" <<'END'
 # The fenced commands of PAGE whose number is in FROM..TO, to be run as written.
 blocks() { # PAGE FROM TO
@@ -68,7 +68,9 @@ END
 
 check 'apt installs it with what it needs' user '
     apt-get -qq update
-    apt-get -qq -o Dpkg::Use-Pty=0 install /root/weir_*.deb
+    apt-get -qq -o Dpkg::Use-Pty=0 install /root/weir_*.deb \
+        /root/weir-plugins_*.deb
+    ! dpkg-query -W libweir0 libweir-dev
     weir --version
     weir-bench --version
 ' 'Setting up weir' 'weir 0.' 'weir-bench 0.'
@@ -83,6 +85,7 @@ check 'each bundled plugin loads' user '
     for name in archive echo exec flaky notify; do weir plugin info $name; done
 ' 'name     archive' 'name     exec' 'name     notify'
 check 'what the manual says a plugin needs is enough' user '
+    apt-get -qq -o Dpkg::Use-Pty=0 install /root/libweir*.deb
     . /root/blocks
     mkdir tutorial && cd tutorial
     eval "$(grep -o "apt install [a-z0-9 -]*" \
@@ -154,7 +157,8 @@ check 'systemd takes the units' user '
         /usr/lib/systemd/system/weir.service | tail -n 1
 ' 'Overall exposure level'
 check 'purging it leaves nothing' user '
-    apt-get -qq -o Dpkg::Use-Pty=0 purge weir
+    test -e /etc/weir/weir.conf
+    apt-get -qq -o Dpkg::Use-Pty=0 purge weir weir-plugins libweir-dev libweir0
     ! dpkg-query -W weir
     rm -rf /var/cache/man # man keeps what it showed
     find / -xdev \( -path /proc -o -path /root -o -path /sys \) -prune \
@@ -164,4 +168,4 @@ check 'purging it leaves nothing' user '
 '
 
 [ "$failed" = 0 ] || exit 1
-printf 'the package is %s\n' "$dir"/builder/root/weir/build/weir_*.deb
+printf 'a package is %s\n' "$dir"/builder/root/weir/build/*.deb

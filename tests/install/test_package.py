@@ -10,12 +10,13 @@ from prefix import blocks, shell, use, write
 
 
 def pack(place):
+    """The packages by their names."""
     done = subprocess.run(["cpack", "-G", "DEB", "-B", place.path("out")],
                           cwd=BUILD, text=True, capture_output=True,
                           env=place.env, timeout=PATIENCE * 3)
     expect(0, done.returncode, done.stdout + done.stderr)
-    (package,) = glob.glob(place.path("out/*.deb"))
-    return package
+    return {os.path.basename(path).split("_")[0]: path
+            for path in glob.glob(place.path("out/*.deb"))}
 
 
 def smoke(place):
@@ -33,35 +34,64 @@ def smoke(place):
 
 
 @test
-def a_package_names_what_it_needs(place):
-    out = shell(place, "dpkg-deb --info " + pack(place))
-    for part in ("Package: weir\n", "Version: 0.1.0", "libev4", "libhiredis",
-                 "libjson-c", "libsqlite3-0",
-                 "Recommends: redis-server"):
-        expect_in(part, out)
+def packages_name_what_they_need(place):
+    packages = pack(place)
+    for name, parts in {
+            "weir": ("Version: 0.1.0", "libev4", "libhiredis", "libjson-c",
+                     "Recommends: weir-plugins, redis-server",
+                     "Suggests: libweir-dev"),
+            "libweir0": ("libev4", "libhiredis", "libjson-c"),
+            "libweir-dev": ("Depends: libweir0 (= 0.1.0)",),
+            "weir-plugins": ("libsqlite3-0", "libcurl", "Enhances: weir"),
+    }.items():
+        out = shell(place, "dpkg-deb --info " + packages.pop(name))
+        for part in ("Package: %s\n" % name, *parts):
+            expect_in(part, out)
+        expect(name in ("libweir-dev", "weir-plugins"), "libev4" not in out)
+    expect({}, packages)
 
 
 @test
-def a_package_is_installed_and_passes_its_smoke_test(place):
-    package = pack(place)
+def the_file_of_the_service_is_kept_as_it_was_changed(place):
+    control = shell(place, "dpkg-deb --ctrl-tarfile %s | tar -xO ./conffiles"
+                    % pack(place)["weir"])
+    expect("/etc/weir/weir.conf\n", control)
+
+
+def dpkg(place, words):
+    return shell(place, "dpkg --root=%s --force-not-root --force-depends "
+                        "--force-script-chrootless --log=/dev/null %s"
+                 % (place.path("root"), words))
+
+
+@test
+def packages_are_installed_and_pass_their_smoke_test(place):
+    packages = pack(place)
     root = place.path("root")
     os.makedirs(root + "/var/lib/dpkg/info")
     os.makedirs(root + "/var/lib/dpkg/updates")
     write(place, "root/var/lib/dpkg/status", "")
-    # Its needs are met by the system that the test runs on.
-    out = shell(place, "dpkg --root=%s --force-not-root --force-depends "
-                       "--force-script-chrootless --log=/dev/null -i %s"
-                % (root, package))
-    expect_in("Setting up weir", out)
+    # Their needs are met by the system that the test runs on.
+    out = dpkg(place, "-i " + " ".join(packages.values()))
+    for name in packages:
+        expect_in("Setting up %s (" % name, out)
     use(place, root + "/usr")
     smoke(place)
-    listing = shell(place, "dpkg --root=%s -L weir" % root)
-    for path in ("/usr/lib/libweir.so.0", "/usr/bin/weir",
-                 "/usr/lib/systemd/system/weir.service"):
-        expect_in(path, listing)
+    for name, path in (("weir", "/usr/bin/weir"),
+                       ("weir", "/usr/lib/systemd/system/weir.service"),
+                       ("weir", "/etc/weir/weir.conf"),
+                       ("weir", "/usr/share/man/man1/weir.1"),
+                       ("weir", "/usr/share/bash-completion/completions/weir"),
+                       ("libweir0", "/usr/lib/libweir.so.0"),
+                       ("libweir-dev", "/usr/lib/libweir.so"),
+                       ("libweir-dev", "/usr/include/weir/plugin.h"),
+                       ("weir-plugins", "/usr/lib/weir/plugins/echo.so")):
+        expect_in(path + "\n", dpkg(place, "-L " + name))
     with open(root + "/usr/lib/systemd/system/weir.service") as file:
         expect_in("ExecStart=/usr/bin/weir run", file.read())
-    shell(place, "dpkg --root=%s --force-not-root --force-script-chrootless "
-                 "--log=/dev/null -r weir"
-          % root)
+    checked = subprocess.run(["weir", "check", "--config",
+                              root + "/etc/weir/weir.conf"], env=place.env,
+                             text=True, capture_output=True)
+    expect_in("no topic", checked.stderr)
+    dpkg(place, "-r " + " ".join(packages))
     expect_true(not os.path.exists(root + "/usr/bin/weir"), "it is gone")
