@@ -144,10 +144,19 @@ static int report(const struct drain *drain)
     return lost == 0 && drain->twice == 0 ? 0 : 1;
 }
 
+/* Among it that no server answers: weir tries again until one does. */
+static void say(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    fprintf(stderr, "drain: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     struct drain drain = {.loop = ev_default_loop(0), .jobs = 100000};
-    struct weir_options options = {.loop = drain.loop};
+    struct weir_options options = {
+        .loop = drain.loop, .log = say, .log_level = WEIR_LEVEL_WARN};
     struct weir_error err;
 
     if (argc < 2) {

@@ -22,11 +22,24 @@ static enum weir_verdict close_order(void *self, struct weir_job *job)
     return WEIR_DONE;
 }
 
+/* Among it that no server answers: weir tries again until one does. */
+static void say(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    fprintf(stderr, "embed: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     struct ev_loop *loop = ev_default_loop(0);
     struct weir_reactor *weir = NULL;
-    struct weir_options options = {.loop = loop, .redis_url = argv[argc - 1]};
+    struct weir_options options = {
+        .loop = loop,
+        .redis_url = argv[argc - 1],
+        .log = say,
+        .log_level = WEIR_LEVEL_WARN,
+    };
     struct weir_topic_options topic = {.run = close_order, .self = &weir};
     struct weir_new_job job = {.delay_ms = 1000};
     struct weir_error err = {0};

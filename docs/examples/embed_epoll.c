@@ -103,9 +103,18 @@ static int open_loop(struct host *host)
     return watch(host, host->signals);
 }
 
+/* Among it that no server answers: weir tries again until one does. */
+static void say(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    fprintf(stderr, "embed_epoll: %s\n", text);
+}
+
 static int open_weir(struct host *host, const char *url, struct weir_error *err)
 {
-    struct weir_options options = {.redis_url = url};
+    struct weir_options options = {
+        .redis_url = url, .log = say, .log_level = WEIR_LEVEL_WARN};
     struct weir_topic_options topic = {.run = run, .self = host};
     struct weir_new_job job = {.delay_ms = 1000};
     struct weir_new_jobs jobs = {"order.close", &job, 1, on_added, host};

@@ -88,10 +88,19 @@ static void on_signal(struct ev_loop *loop, ev_signal *watcher, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
+/* Among it that no server answers: weir tries again until one does. */
+static void say(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    fprintf(stderr, "handover: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     struct ev_loop *loop = ev_default_loop(0);
-    struct weir_options options = {.loop = loop};
+    struct weir_options options = {
+        .loop = loop, .log = say, .log_level = WEIR_LEVEL_WARN};
     struct weir_reactor *reactor;
     struct weir_error err;
     ev_signal term;
@@ -112,6 +121,7 @@ int main(int argc, char **argv)
     }
     ev_signal_init(&term, on_signal, SIGTERM);
     ev_signal_start(loop, &term);
+    fprintf(stderr, "handover: waits for requests, until SIGTERM\n");
     ev_run(loop, 0);
     weir_reactor_free(reactor);
     return 0;

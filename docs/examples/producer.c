@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/thread.h>
 
 enum { BATCH = 1000 };
@@ -75,9 +76,18 @@ static int send_lines(struct weir_thread *weir, const char *topic,
     return send_batch(weir, &jobs, err); /* also those before a wrong line */
 }
 
+/* Among it that no server answers: weir tries again until one does. */
+static void say(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    (void)arg;
+    fprintf(stderr, "producer: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
-    struct weir_options options = {.redis_url = argv[1]};
+    struct weir_options options = {
+        .redis_url = argv[1], .log = say, .log_level = WEIR_LEVEL_WARN};
     struct weir_thread *weir = NULL;
     struct counts counts = {0};
     struct weir_error err = {0};
@@ -86,6 +96,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: producer URL TOPIC < lines\n");
         return 2;
     }
+    if (isatty(STDIN_FILENO))
+        fprintf(stderr, "producer: a JSON body a line; ctrl-D ends\n");
     if (weir_thread_open(&options, &weir, &err) == WEIR_OK &&
         weir_thread_start(weir, &err) == WEIR_OK)
         (void)send_lines(weir, argv[2], &counts, &err);

@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, PATIENCE, ROOT, expect, expect_true, test
+from e2e import (BUILD, PATIENCE, ROOT, await_line, expect, expect_true,
+                 test)
 
 
 def page():
@@ -60,6 +61,19 @@ def the_examples_compile_as_the_page_says(place):
         shell(place, "${CC:-cc} -std=c11 -Wall -Wextra -Werror -c "
                      "-I %s/core/include -o %s.o %s"
               % (ROOT, name, os.path.join(examples, name)))
+
+
+@test
+def an_example_that_waits_for_a_server_says_so(place):
+    for name, *words in (("embed",), ("embed_epoll",), ("drain",),
+                         ("producer", "t"), ("handover", place.dir)):
+        program = subprocess.Popen(
+            [os.path.join(BUILD, "examples", name), "redis://127.0.0.1:1",
+             *words], text=True, stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        place.started.append(program)
+        await_line(program, name + ": redis: no connection to")
+        program.kill()
 
 
 @test
