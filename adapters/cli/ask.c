@@ -58,6 +58,8 @@ void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg)
     else
         ask->is_short_of_memory = !print_json(ask, job);
     ask->count += ask->is_short_of_memory ? 0 : 1;
+    if (ferror(stdout) != 0)
+        weir__client_finish(&ask->client, WEIR_OK); /* nobody gets the rest */
 }
 
 enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code)

@@ -110,6 +110,7 @@ struct weir__command {
     X(resume)             \
     X(purge)              \
     X(stats)              \
+    X(topics)             \
     X(topic_list)         \
     X(topic_show)         \
     X(topic_set)          \
@@ -120,19 +121,37 @@ struct weir__command {
     X(plugin_try)         \
     X(plugin_new)         \
     X(server_status)      \
-    X(server_stop)
+    X(server_stop)        \
+    X(help)
 
 #define WEIR__DECLARE(name) extern const struct weir__command weir__cmd_##name;
 WEIR__COMMANDS(WEIR__DECLARE)
 
-/* Find the command in argv, parse its options, run it. */
-enum weir__exit weir__cli_main(const struct weir__command *const *commands,
-                               size_t count, int argc, char **argv);
+extern const struct weir__command *const weir__commands[];
+extern const size_t weir__command_count;
+
+/* Find the command in argv, parse its options, run it. Where nobody reads
+ * stdout any more the process ends by SIGPIPE, as other programs do. */
+enum weir__exit weir__cli_main(int argc, char **argv);
+
+/* Whether the reader of stdout is gone: what is printed reaches nobody. */
+bool weir__is_unread(void);
+
+/* End as a program does that writes to a pipe without a reader. */
+_Noreturn void weir__end_unread(void);
+
+/* The command of this name; NULL: there is none. */
+const struct weir__command *weir__command_find(const char *name);
+
+/* Whether commands of two words begin with `word`. */
+bool weir__is_group(const char *word);
+
+/* Say that there is no such command, and which one is meant. */
+enum weir__exit weir__command_refuse(const char *name);
 
 /* The text of `weir --help`, of a group ("dead") and of one command. */
-void weir__help_all(const struct weir__command *const *commands, size_t count);
-void weir__help_group(const struct weir__command *const *commands, size_t count,
-                      const char *group);
+void weir__help_all(void);
+void weir__help_group(const char *group);
 void weir__help_command(const struct weir__command *command);
 
 /* Data: to stdout. All that stands in it may be foreign, so nothing is a line

@@ -257,6 +257,8 @@ static enum weir__exit wait_for(const struct try *try, pid_t child, int pipe)
     is_told = read(pipe, &byte, 1) == 1;
     if (WIFEXITED(status) && is_told)
         return (enum weir__exit)WEXITSTATUS(status);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && is_told)
+        weir__end_unread();
     if (WIFEXITED(status)) {
         weir__complain("plugin %s: it ended the program with exit code %d",
                        try->path, WEXITSTATUS(status));

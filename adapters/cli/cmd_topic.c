@@ -149,15 +149,30 @@ static enum weir__exit print_names(struct weir__ask *ask)
                : WEIR__EXIT_DONE;
 }
 
+#define NAMES_DETAILS \
+    "In byte order, one a line. With --json: {\"topics\":[NAME,...]}."
+#define NAMES_EXITS                                        \
+    "0 listed, also when there are none, 2 wrong usage,\n" \
+    "  5 server unreachable"
+
+const struct weir__command weir__cmd_topics = {
+    .name = "topics",
+    .operands = "",
+    .summary = "List the names of the topics, as topic list does",
+    .details = NAMES_DETAILS,
+    .example = "weir topics",
+    .exits = NAMES_EXITS,
+    .ask = ask_names,
+    .print = print_names,
+};
+
 const struct weir__command weir__cmd_topic_list = {
     .name = "topic list",
     .operands = "",
     .summary = "List the names of the topics",
-    .details =
-        "In byte order, one a line. With --json: {\"topics\":[NAME,...]}.",
+    .details = NAMES_DETAILS,
     .example = "weir topic list",
-    .exits = "0 listed, also when there are none, 2 wrong usage,\n"
-             "  5 server unreachable",
+    .exits = NAMES_EXITS,
     .ask = ask_names,
     .print = print_names,
 };

@@ -60,7 +60,7 @@ _weir_settings() { # WEIR
         sed -n '/^options of topics/,/^$/s/^  \([a-z_]*\) .*/\1=/p'
 }
 
-_weir_operands() { # WEIR COMMAND POSITION CURRENT
+_weir_operands() { # WEIR COMMAND POSITION CURRENT [PREVIOUS]
     local usage
     # shellcheck disable=SC2086
     usage=$("$1" $2 --help 2>/dev/null | head -n 1)
@@ -68,13 +68,14 @@ _weir_operands() { # WEIR COMMAND POSITION CURRENT
     "0 "*TOPIC*) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$4" ;;
     [1-9]*OPTION=VALUE*) compgen -W "$(_weir_settings "$1")" -- "$4" ;;
     "0 "*F.so*) compgen -f -- "$4" ;;
+    [01]*COMMAND*) compgen -W "$(_weir_commands "$1" "${5-}")" -- "$4" ;;
     esac
 }
 
 _weir() {
     local weir=$1 line=${COMP_LINE:0:COMP_POINT}
     local -a words _weir_server=()
-    local current options command='' group='' last='' cut i
+    local current options command='' group='' last='' operand='' cut i
     local -i operands=0
 
     # Words by blanks only: readline also breaks them at : and =.
@@ -103,6 +104,7 @@ _weir() {
             fi
         else
             operands+=1
+            operand=${words[i]}
         fi
     done
 
@@ -118,7 +120,7 @@ _weir() {
         )
     else
         mapfile -t COMPREPLY < <(
-            _weir_operands "$weir" "$command" "$operands" "$current"
+            _weir_operands "$weir" "$command" "$operands" "$current" "$operand"
         )
     fi
 

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-struct table {
-    const struct weir__command *const *commands;
-    size_t count;
-};
+#define POINT_TO(name) &weir__cmd_##name,
+const struct weir__command *const weir__commands[] = {WEIR__COMMANDS(POINT_TO)};
+const size_t weir__command_count =
+    sizeof(weir__commands) / sizeof(weir__commands[0]);
 
 /* Length of a command's first word, "dead" of "dead list". */
 static size_t first_word(const char *name)
@@ -22,12 +22,12 @@ static size_t first_word(const char *name)
     return strcspn(name, " ");
 }
 
-static bool is_group(struct table table, const char *word)
+bool weir__is_group(const char *word)
 {
     size_t len = strlen(word);
 
-    for (size_t i = 0; i < table.count; i++) {
-        const char *name = table.commands[i]->name;
+    for (size_t i = 0; i < weir__command_count; i++) {
+        const char *name = weir__commands[i]->name;
 
         if (name[first_word(name)] == ' ' && first_word(name) == len &&
             strncmp(name, word, len) == 0)
@@ -36,16 +36,11 @@ static bool is_group(struct table table, const char *word)
     return false;
 }
 
-static const struct weir__command *find(struct table table, const char *group,
-                                        const char *word)
+const struct weir__command *weir__command_find(const char *name)
 {
-    char name[64];
-
-    (void)snprintf(name, sizeof(name), "%s%s%s", group,
-                   group[0] != '\0' ? " " : "", word); /* a cut one fails */
-    for (size_t i = 0; i < table.count; i++) {
-        if (strcmp(table.commands[i]->name, name) == 0)
-            return table.commands[i];
+    for (size_t i = 0; i < weir__command_count; i++) {
+        if (strcmp(weir__commands[i]->name, name) == 0)
+            return weir__commands[i];
     }
     return NULL;
 }
@@ -56,35 +51,32 @@ static const char *command_name(const void *names, size_t i)
     return ((const struct weir__command *const *)names)[i]->name;
 }
 
-static enum weir__exit refuse_command(struct table table, const char *text)
+enum weir__exit weir__command_refuse(const char *name)
 {
     const char *near =
-        weir__nearest(text, table.commands, table.count, command_name);
+        weir__nearest(name, weir__commands, weir__command_count, command_name);
 
     if (near != NULL)
-        weir__complain("unknown command \"%s\"; did you mean %s?", text, near);
+        weir__complain("unknown command \"%s\"; did you mean %s?", name, near);
     else
-        weir__complain("unknown command \"%s\"; see weir --help", text);
+        weir__complain("unknown command \"%s\"; see weir --help", name);
     return WEIR__EXIT_USAGE;
 }
 
-/* A group without a command that is one of its own. */
-static enum weir__exit group_only(struct table table, const char *group,
-                                  const char *word)
+/* A group without a command that is one of its own: `name` has its words. */
+static enum weir__exit group_only(const char *group, const char *word,
+                                  const char *name)
 {
-    char text[64];
-
     if (word != NULL &&
         (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-        weir__help_group(table.commands, table.count, group);
+        weir__help_group(group);
         return WEIR__EXIT_DONE;
     }
     if (word == NULL || word[0] == '-') {
         weir__complain("%s needs a command; see weir %s --help", group, group);
         return WEIR__EXIT_USAGE;
     }
-    (void)snprintf(text, sizeof(text), "%s %s", group, word); /* cut */
-    return refuse_command(table, text);
+    return weir__command_refuse(name);
 }
 
 static enum weir__exit print_version(void)
@@ -116,28 +108,29 @@ static enum weir__exit run_command(const struct weir__line *line,
     return rc;
 }
 
-static enum weir__exit dispatch(struct table table, int argc, char **argv,
-                                struct weir__cli *cli)
+static enum weir__exit dispatch(int argc, char **argv, struct weir__cli *cli)
 {
     struct weir__line line = {NULL, argc, argv};
     const char *word = argv[0];
+    char name[64];
 
-    if (is_group(table, word)) {
-        line.command = argc > 1 ? find(table, word, argv[1]) : NULL;
+    if (weir__is_group(word)) {
+        (void)snprintf(name, sizeof(name), "%s %s", word,
+                       argc > 1 ? argv[1] : ""); /* a cut one is none */
+        line.command = weir__command_find(name);
         if (line.command == NULL)
-            return group_only(table, word, argc > 1 ? argv[1] : NULL);
+            return group_only(word, argc > 1 ? argv[1] : NULL, name);
         line.argc--;
         line.argv++;
         return run_command(&line, cli);
     }
-    line.command = find(table, "", word);
+    line.command = strchr(word, ' ') == NULL ? weir__command_find(word) : NULL;
     if (line.command == NULL)
-        return refuse_command(table, word);
+        return weir__command_refuse(word);
     return run_command(&line, cli);
 }
 
-static enum weir__exit choose(struct table table, int argc, char **argv,
-                              struct weir__cli *cli)
+static enum weir__exit choose(int argc, char **argv, struct weir__cli *cli)
 {
     struct weir__early early;
     enum weir__exit rc;
@@ -149,27 +142,26 @@ static enum weir__exit choose(struct table table, int argc, char **argv,
     if (early.version)
         return print_version();
     if (early.help) {
-        weir__help_all(table.commands, table.count);
+        weir__help_all();
         return WEIR__EXIT_DONE;
     }
     if (early.next >= argc) {
         weir__complain("a command is missing; see weir --help");
         return WEIR__EXIT_USAGE;
     }
-    return dispatch(table, argc - early.next, argv + early.next, cli);
+    return dispatch(argc - early.next, argv + early.next, cli);
 }
 
-enum weir__exit weir__cli_main(const struct weir__command *const *commands,
-                               size_t count, int argc, char **argv)
+enum weir__exit weir__cli_main(int argc, char **argv)
 {
     struct weir__cli cli = {0};
-    enum weir__exit rc =
-        choose((struct table){commands, count}, argc, argv, &cli);
+    enum weir__exit rc = choose(argc, argv, &cli);
 
     weir__mem_free(cli.own_redis);
-    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        weir__complain("cannot write to stdout: %s", strerror(errno));
-        return rc == WEIR__EXIT_DONE ? WEIR__EXIT_FAILED : rc;
-    }
-    return rc;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return rc;
+    if (weir__is_unread())
+        weir__end_unread();
+    weir__complain("cannot write to stdout: %s", strerror(errno));
+    return rc == WEIR__EXIT_DONE ? WEIR__EXIT_FAILED : rc;
 }

@@ -42,13 +42,13 @@ static void print_summary(const struct weir__command *command)
     (void)printf("  %-16s %s\n", command->name, command->summary);
 }
 
-void weir__help_all(const struct weir__command *const *commands, size_t count)
+void weir__help_all(void)
 {
     (void)printf("usage: weir COMMAND [operands] [options]\n\n"
                  "weir holds jobs back and lets them through on time.\n\n"
                  "commands (weir COMMAND --help tells more):\n");
-    for (size_t i = 0; i < count; i++)
-        print_summary(commands[i]);
+    for (size_t i = 0; i < weir__command_count; i++)
+        print_summary(weir__commands[i]);
     (void)printf("\noptions of every command:\n");
     print_flags(weir__global_flags, weir__global_flag_count);
     (void)printf(
@@ -59,17 +59,18 @@ void weir__help_all(const struct weir__command *const *commands, size_t count)
         "  4 exists already, 5 server unreachable\n");
 }
 
-void weir__help_group(const struct weir__command *const *commands, size_t count,
-                      const char *group)
+void weir__help_group(const char *group)
 {
     size_t len = strlen(group);
 
     (void)printf("usage: weir %s COMMAND [operands] [options]\n\ncommands:\n",
                  group);
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(commands[i]->name, group, len) == 0 &&
-            commands[i]->name[len] == ' ')
-            print_summary(commands[i]);
+    for (size_t i = 0; i < weir__command_count; i++) {
+        const struct weir__command *command = weir__commands[i];
+
+        if (strncmp(command->name, group, len) == 0 &&
+            command->name[len] == ' ')
+            print_summary(command);
     }
 }
 
@@ -104,3 +105,41 @@ void weir__help_command(const struct weir__command *command)
     (void)printf("\nexample:\n  %s\n\nexit codes:\n  %s\n", command->example,
                  command->exits);
 }
+
+/* --- weir help ------------------------------------------------------------ */
+
+static enum weir__exit run(const struct weir__cli *cli,
+                           const struct weir__args *args)
+{
+    const struct weir__command *command;
+    char name[64] = "";
+
+    (void)cli;
+    for (size_t i = 0; i < args->operand_count; i++) {
+        size_t len = strlen(name);
+
+        (void)snprintf(name + len, sizeof(name) - len, "%s%s", i > 0 ? " " : "",
+                       args->operand[i]); /* cut */
+    }
+    command = weir__command_find(name);
+    if (args->operand_count == 0)
+        weir__help_all();
+    else if (command != NULL)
+        weir__help_command(command);
+    else if (weir__is_group(name))
+        weir__help_group(name);
+    else
+        return weir__command_refuse(name);
+    return WEIR__EXIT_DONE;
+}
+
+const struct weir__command weir__cmd_help = {
+    .name = "help",
+    .operands = "[COMMAND]...",
+    .summary = "Tell about a command, or list all",
+    .details = "The same as weir COMMAND --help and weir --help. Needs no "
+               "server.",
+    .example = "weir help dead list",
+    .exits = "0 printed, 2 wrong usage, or no such command",
+    .run = run,
+};

@@ -10,10 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POINT_TO(name) &weir__cmd_##name,
-static const struct weir__command *const commands[] = {
-    WEIR__COMMANDS(POINT_TO)};
-
 /* A stream that came closed would be the number of the next socket, and output
  * would go to the server. What takes its place refuses as a closed one does. */
 static void occupy_streams(void)
@@ -34,6 +30,5 @@ int main(int argc, char **argv)
     memset(&ignore, 0, sizeof(ignore));
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for SIGPIPE */
-    return (int)weir__cli_main(commands, sizeof(commands) / sizeof(commands[0]),
-                               argc, argv);
+    return (int)weir__cli_main(argc, argv);
 }

@@ -33,8 +33,8 @@ const struct weir__flag weir__global_flags[] = {
     [LOG_FORMAT] = {"log-format", "FORMAT",
                     "what is told on stderr: text, or json, an object a\n"
                     "line (default: text; json of run --json)"},
-    [HELP] = {"help", NULL, "print this help"},
-    [VERSION] = {"version", NULL, "print the version"},
+    [HELP] = {"help", NULL, "print this help; -h for short"},
+    [VERSION] = {"version", NULL, "print the version; -v for short"},
 };
 const size_t weir__global_flag_count = GLOBAL_COUNT;
 
@@ -290,6 +290,8 @@ static enum weir__exit scan(const struct weir__line *line, const char *letters,
             break;
         if (result == 'h')
             early->help = true;
+        else if (result == 'v')
+            early->version = true;
         else if (result == '?' || result == ':')
             rc = refuse(&parse, result, line->argv);
         else if (flag < (int)parse.own_count)
@@ -309,7 +311,7 @@ enum weir__exit weir__options_global(int argc, char **argv,
     const struct weir__line line = {NULL, argc, argv};
 
     *ret_early = (struct weir__early){false, false, argc};
-    return scan(&line, "+:h", cli, NULL, ret_early);
+    return scan(&line, "+:hv", cli, NULL, ret_early);
 }
 
 enum weir__exit weir__options_command(const struct weir__line *line,
@@ -326,7 +328,7 @@ enum weir__exit weir__options_command(const struct weir__line *line,
         weir__complain("out of memory");
         return WEIR__EXIT_FAILED;
     }
-    rc = scan(line, ":h", cli, &args, &early);
+    rc = scan(line, ":hv", cli, &args, &early);
     args.operand = (const char *const *)(line->argv + optind);
     args.operand_count = (size_t)(line->argc - optind);
     if (rc == WEIR__EXIT_NONE && !early.help && !early.version)

@@ -11,8 +11,11 @@
 #include "core/text.h"
 #include "core/visible.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 void weir__print_text(struct weir_slice text)
 {
@@ -73,4 +76,26 @@ bool weir__print_json(const char *before, struct json_object *object)
     }
     weir__buf_fini(&escaped);
     return is_good;
+}
+
+bool weir__is_unread(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+_Noreturn void weir__end_unread(void)
+{
+    struct sigaction act;
+    sigset_t pipe_only;
+
+    memset(&act, 0, sizeof(act));
+    act.sa_handler = SIG_DFL;
+    (void)sigaction(SIGPIPE, &act, NULL); /* cannot fail for SIGPIPE */
+    (void)sigemptyset(&pipe_only);
+    (void)sigaddset(&pipe_only, SIGPIPE);
+    (void)sigprocmask(SIG_UNBLOCK, &pipe_only, NULL);
+    (void)raise(SIGPIPE);
+    _exit(WEIR__EXIT_FAILED); /* not reached */
 }

@@ -26,6 +26,7 @@ def complete(place, line):
 @test
 def commands_are_completed(place):
     expect(["add"], complete(place, "weir ad"))
+    expect(["topic", "topics"], complete(place, "weir top"))
     expect(["reschedule", "resume", "run"], complete(place, "weir r"))
     for name in ("dead", "list", "purge", "topic", "check"):
         expect_in(name, complete(place, "weir "))
@@ -36,6 +37,8 @@ def commands_of_a_group_are_completed(place):
     expect(["list", "purge", "requeue"], complete(place, "weir dead "))
     expect(["set", "show"], complete(place, "weir topic s"))
     expect(["list"], complete(place, "weir --log-level warn topic l"))
+    expect(["requeue"], complete(place, "weir help dead r"))
+    expect(["show"], complete(place, "weir help sh"))
 
 
 @test

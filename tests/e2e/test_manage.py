@@ -152,8 +152,9 @@ def unknown_topics_and_ids_are_exit_3(place):
 def topics_are_listed_in_byte_order(place):
     for topic in ("b", "a", "C"):
         place.add(topic, "1", "--delay", "1h")
-    expect({"topics": ["C", "a", "b"]}, place.ok("topic", "list"))
-    expect("C\na\nb\n", place.weir("topic", "list").out)
+    for verb in (["topic", "list"], ["topics"]):
+        expect({"topics": ["C", "a", "b"]}, place.ok(*verb))
+        expect("C\na\nb\n", place.weir(*verb).out)
 
 
 @test
@@ -304,6 +305,5 @@ def watching_ends_when_nobody_reads(place):
     watch = place.start("stats", "--watch")
     watch.stdout.readline()
     watch.stdout.close()
-    expect(1, watch.wait(PATIENCE))
-    expect_in("cannot write to stdout", watch.stderr.read())
+    expect([-signal.SIGPIPE, ""], [watch.wait(PATIENCE), watch.stderr.read()])
     watch.stdout = None

@@ -8,7 +8,7 @@ from e2e import TEST_PLUGINS, expect, expect_in, expect_true, test
 
 COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
             "reschedule", "pause", "resume", "purge", "stats", "topic list",
-            "topic show", "topic set", "dead list", "dead requeue",
+            "topics", "topic show", "topic set", "dead list", "dead requeue",
             "dead purge", "plugin info", "server status", "server stop"]
 
 
@@ -19,7 +19,9 @@ def refused(place, *args, words=(), stdin=None):
 
 @test
 def the_version_is_printed(place):
-    expect("weir 0.1.0\n", place.weir("--version").out)
+    for args in (["--version"], ["-v"], ["list", "t", "-v"],
+                 ["dead", "list", "-v"]):
+        expect("weir 0.1.0\n", place.weir(*args).out, args)
 
 
 @test
@@ -42,6 +44,16 @@ def help_of_every_command_has_options_an_example_and_exit_codes(place):
             expect_in(part, result.out)
         expect_true(max(map(len, result.out.splitlines())) <= 80,
                     "help of %s is at most 80 columns wide" % command)
+
+
+@test
+def help_tells_what_the_option_tells(place):
+    for words in ([], ["list"], ["dead"], ["dead", "list"], ["help"]):
+        option, verb = place.weir(*words, "--help"), place.weir("help", *words)
+        expect([0, option.out, ""], [verb.code, verb.out, verb.err], words)
+    refused(place, "help", "lsit", words=['"lsit"', "did you mean list?"])
+    refused(place, "help", "dead", "lst", words=["did you mean dead list?"])
+    refused(place, "help", "list", "t", words=['"list t"'])
 
 
 @test
