@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { NAME_MAX_LEN = 32, FAR = 1000 };
+enum { NAME_MAX_LEN = 40, FAR = 1000 };
 
 static size_t least(size_t one, size_t other)
 {

@@ -62,6 +62,19 @@ void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg)
         weir__client_finish(&ask->client, WEIR_OK); /* nobody gets the rest */
 }
 
+void weir__ask_new_topic(struct weir__ask *ask)
+{
+    if (ask->client.kind[0] == '\0')
+        weir__topics_near(&ask->client, ask->topic, ask->near);
+}
+
+void weir__ask_note_new(const struct weir__ask *ask)
+{
+    if (ask->near[0] != '\0')
+        weir__note(ask->client.cli, "topic \"%s\" is new; did you mean \"%s\"?",
+                   ask->topic, ask->near);
+}
+
 enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code)
 {
     bool is_none = code == WEIR_OK && ask->count == 0;
@@ -152,47 +165,4 @@ enum weir__exit weir__ask(const struct weir__command *command,
     if (ask.job.body.len > 0)
         weir_body_free(ask.job.body);
     return rc;
-}
-
-/* --- topics ------------------------------------------------------------- */
-
-static int keep(struct weir__topics *topics, const char *topic)
-{
-    void *names;
-
-    if ((topics->count & (topics->count - 1)) == 0) { /* full: a power of two */
-        names = weir__mem_grow(topics->names, 2 * topics->count + 1,
-                               sizeof(topics->names[0]));
-        if (names == NULL)
-            return WEIR_ENOMEM;
-        topics->names = names;
-    }
-    (void)snprintf(topics->names[topics->count++], sizeof(topics->names[0]),
-                   "%s", topic); /* fits */
-    return WEIR_OK;
-}
-
-static void on_topic(int code, const char *topic, void *arg)
-{
-    struct weir__topics *topics = arg;
-
-    if (topic == NULL)
-        weir__client_finish(topics->client,
-                            code == WEIR_OK ? topics->rc : code);
-    else if (topics->rc == WEIR_OK)
-        topics->rc = keep(topics, topic);
-}
-
-int weir__topics_ask(struct weir__client *client,
-                     struct weir__topics *ret_topics)
-{
-    *ret_topics = (struct weir__topics){.client = client};
-    return weir_reactor_topics(client->reactor, on_topic, ret_topics);
-}
-
-void weir__topics_fini(struct weir__topics *topics)
-{
-    weir__mem_free(topics->names);
-    topics->names = NULL;
-    topics->count = 0;
 }

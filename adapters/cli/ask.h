@@ -16,14 +16,7 @@
  * once may be gigabytes. */
 
 #include "adapters/cli/client.h"
-
-/* The names of the topics on the server. */
-struct weir__topics {
-    struct weir__client *client;
-    char (*names)[WEIR_MAX_TOPIC + 1]; /* owned; in byte order */
-    size_t count;
-    int rc; /* WEIR_OK while `names` holds all of them */
-};
+#include "adapters/cli/topics.h"
 
 struct weir__ask {
     struct weir__client client;
@@ -38,10 +31,11 @@ struct weir__ask {
     int64_t due_ms;
     char kind[32];
     bool is_paused;
-    struct json_object *options; /* put at the end */
-    struct weir__topics topics;  /* likewise */
-    uint64_t count;              /* in the answer; of a list: printed */
-    char text[480];              /* an id, or why it was refused */
+    struct json_object *options;   /* put at the end */
+    struct weir__topics topics;    /* likewise */
+    uint64_t count;                /* in the answer; of a list: printed */
+    char text[480];                /* an id, or why it was refused */
+    char near[WEIR_MAX_TOPIC + 1]; /* to the name of a topic that is new */
 
     /* Of a list. */
     size_t limit; /* more are not printed */
@@ -59,15 +53,13 @@ void weir__ask_on_code(int code, const char *text, void *arg);
 void weir__ask_on_count(int code, uint64_t count, void *arg);
 void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg);
 
+/* Remember which name is near where the topic does not exist yet, and tell it
+ * when the topic was made. The former BLOCKS. */
+void weir__ask_new_topic(struct weir__ask *ask);
+void weir__ask_note_new(const struct weir__ask *ask);
+
 /* Behind the last weir__ask_on_job: close what was printed, say what went
  * wrong. */
 enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code);
-
-/* Ask for the names, and wait with weir__client_wait; released with
- * weir__topics_fini in any case. WEIR_ENOMEM; what the request came to. */
-int weir__topics_ask(struct weir__client *client,
-                     struct weir__topics *ret_topics);
-
-void weir__topics_fini(struct weir__topics *topics);
 
 #endif

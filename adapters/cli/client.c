@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/client.h"
 
+#include "adapters/cli/topics.h"
+
 #include "adapters/cli/options.h"
 #include "adapters/redis/conn/error.h"
 #include "adapters/redis/url.h"
@@ -465,12 +467,18 @@ static void on_topic(int code, const struct weir_stats *stats, void *arg)
 enum weir__exit weir__client_not_found(struct weir__client *client,
                                        const char *topic, const char *id)
 {
+    char near[WEIR_MAX_TOPIC + 1];
     int rc = weir_reactor_stats(client->reactor, topic, on_topic, client);
 
     if (rc == WEIR_OK)
         rc = weir__client_wait(client);
     if (rc == WEIR_ENOTFOUND) {
-        weir__complain("there is no topic \"%s\"", topic);
+        weir__topics_near(client, topic, near);
+        if (near[0] != '\0')
+            weir__complain("there is no topic \"%s\"; did you mean \"%s\"?",
+                           topic, near);
+        else
+            weir__complain("there is no topic \"%s\"", topic);
         return WEIR__EXIT_NOT_FOUND;
     }
     if (rc < 0)

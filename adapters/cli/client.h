@@ -101,9 +101,9 @@ enum weir__exit weir__client_know(struct weir__client *client,
 enum weir__exit weir__client_exit(struct weir__client *client, int code,
                                   const char *doing);
 
-/* After WEIR_ENOTFOUND: say whether it is the topic that does not exist, or in
- * it `id`. With `id` NULL only the topic is looked at, and nothing is said when
- * it exists. BLOCKS. */
+/* After WEIR_ENOTFOUND: say whether it is the topic that does not exist, and
+ * which one may be meant, or in it `id`. With `id` NULL only the topic is
+ * looked at, and nothing is said when it exists. BLOCKS. */
 enum weir__exit weir__client_not_found(struct weir__client *client,
                                        const char *topic, const char *id);
 

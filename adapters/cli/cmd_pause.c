@@ -7,6 +7,12 @@
 
 static int ask_pause(struct weir__ask *ask)
 {
+    int rc = weir__client_ask_kind(&ask->client, ask->topic);
+
+    if (rc == WEIR_ENOTFOUND)
+        weir__ask_new_topic(ask);
+    else if (rc < 0)
+        return rc;
     return weir_reactor_pause(ask->client.reactor, ask->topic, true,
                               weir__ask_on_code, ask);
 }
@@ -35,6 +41,7 @@ static enum weir__exit print(struct weir__ask *ask)
 {
     bool is_paused = ask->command == &weir__cmd_pause;
 
+    weir__ask_note_new(ask);
     if (ask->client.cli->json)
         return weir__print_object(
             WEIR__OBJECT(weir__field_str("topic", ask->topic),

@@ -96,9 +96,11 @@ static bool check_set(struct weir__ask *ask)
 static int ask_set(struct weir__ask *ask)
 {
     struct weir_error err = {0};
-    int rc =
-        weir_reactor_set(ask->client.reactor, ask->topic,
-                         ask->args->operand + 1, weir__ask_on_code, ask, &err);
+    int rc;
+
+    weir__ask_new_topic(ask);
+    rc = weir_reactor_set(ask->client.reactor, ask->topic,
+                          ask->args->operand + 1, weir__ask_on_code, ask, &err);
 
     if (rc == WEIR_OK) {
         rc = weir__client_wait(&ask->client);
@@ -112,6 +114,18 @@ static int ask_set(struct weir__ask *ask)
     }
     (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
     return rc == WEIR_OK ? ask_show(ask) : rc;
+}
+
+static enum weir__exit print_set(struct weir__ask *ask)
+{
+    const char *before = ask->client.kind;
+
+    weir__ask_note_new(ask);
+    if (before[0] != '\0' && strcmp(before, ask->kind) != 0)
+        weir__note(ask->client.cli,
+                   "topic \"%s\" was of kind %s: its totals begin again",
+                   ask->topic, before);
+    return print_shown(ask);
 }
 
 static enum weir__exit refuse_set(struct weir__ask *ask, int code)
@@ -209,5 +223,5 @@ const struct weir__command weir__cmd_topic_set = {
     .check = check_set,
     .ask = ask_set,
     .refuse = refuse_set,
-    .print = print_shown,
+    .print = print_set,
 };

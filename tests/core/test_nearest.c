@@ -3,7 +3,9 @@
 
 #include "tests/harness/test.h"
 
-static const char *const names[] = {"add", "delay", "retry", "list", "last"};
+static const char *const names[] = {
+    "add",  "delay", "retry",
+    "list", "last",  "order.of.forty.letters.as.a.topic.has.it"};
 
 static const char *name_at(const void *list, size_t i)
 {
@@ -12,7 +14,7 @@ static const char *name_at(const void *list, size_t i)
 
 static const char *nearest(const char *text)
 {
-    const char *name = weir__nearest(text, names, 5, name_at);
+    const char *name = weir__nearest(text, names, 6, name_at);
 
     return name != NULL ? name : "none";
 }
@@ -26,6 +28,12 @@ TEST(a_letter_of_three_may_be_wrong)
     EXPECT_STR("none", nearest("rtr"));
     EXPECT_STR("none", nearest("xylophone"));
     EXPECT_STR("none", nearest(""));
+}
+
+TEST(a_name_as_long_as_a_topic_may_have_a_slip)
+{
+    EXPECT_STR("order.of.forty.letters.as.a.topic.has.it",
+               nearest("order.of.fourty.letters.as.a.topic.has.i"));
 }
 
 TEST(of_equally_near_names_the_first_is_taken)

@@ -149,6 +149,40 @@ def unknown_topics_and_ids_are_exit_3(place):
 
 
 @test
+def an_unknown_topic_suggests_the_nearest(place):
+    place.add("order.close", "1", "--delay", "1h")
+    place.ok("topic", "set", "order.done", "weight=1")
+    for line in (("list", "order.clsoe"), ("show", "order.clos", "1"),
+                 ("stats", "orderclose"), ("stats", "oder.close", "--watch"),
+                 ("resume", "order.clos"), ("purge", "order.clos", "--yes"),
+                 ("delete", "order.clos", "1"), ("topic", "show", "order.clos"),
+                 ("dead", "list", "order.clos"),
+                 ("dead", "requeue", "order.clos", "--all"),
+                 ("reschedule", "order.clos", "1", "--delay", "1s")):
+        place.weir(*line).expect_complaint(
+            3, 'there is no topic "o', '; did you mean "order.close"?')
+    result = place.weir("list", "invoice").expect_complaint(3, '"invoice"')
+    expect_true("mean" not in result.err, "nothing is near: " + result.err)
+    expect([], place.ok("list", "order.done"), "without jobs, and known")
+    expect([], place.weir("list", "order.done").sentences)
+
+
+@test
+def a_new_topic_says_which_one_may_be_meant(place):
+    place.add("order.close", "1", "--delay", "1h")
+    place.ok("topic", "set", "order.close", "weight=2")
+    for line in (("pause", "order.clos"),
+                 ("topic", "set", "order.clse", "weight=1")):
+        wanted = ('weir: topic "%s" is new; did you mean "order.close"?'
+                  % (line[1] if line[0] == "pause" else line[2]))
+        for sentences in ([wanted], []):  # then it is new no more
+            result = place.weir(*line)
+            expect([0, sentences], [result.code, result.sentences])
+    expect([], place.weir("pause", "order.close").sentences)
+    expect([], place.weir("pause", "invoice").sentences)
+
+
+@test
 def topics_are_listed_in_byte_order(place):
     for topic in ("b", "a", "C"):
         place.add(topic, "1", "--delay", "1h")
@@ -187,8 +221,12 @@ def a_topic_that_changes_its_kind_begins_again(place):
              "consumers=2", "parking=two-step")
     place.add_many("t", 3)
     place.drain("t=echo")
-    stored = place.ok("topic", "set", "t", "kind=delay")
-    expect({"kind": "delay", "weight": "3"}, stored["options"])
+    changed = place.weir("topic", "set", "t", "kind=delay")
+    expect(['weir: topic "t" was of kind concurrent: its totals begin again'],
+           changed.sentences)
+    stored = place.weir("topic", "set", "t", "kind=delay", "--json")
+    expect([], stored.sentences)
+    expect({"kind": "delay", "weight": "3"}, stored.json["options"])
     place.expect_stats("t", scheduled=0, ready=0, running=0, added_total=0,
                        done_total=0)
     place.add("t", "1")
