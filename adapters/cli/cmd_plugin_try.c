@@ -23,7 +23,7 @@
 enum { OPTION, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 
 #define TIMEOUT_MS INT64_C(30000)
-#define GRACE_MS   INT64_C(500) /* a pending run is given up by then */
+#define GRACE_MS   INT64_C(3000) /* a pending run is given up by then */
 
 static const struct weir__flag flags[] = {
     [OPTION] = {"option", "K=V", "an option of the plugin; may be repeated"},
