@@ -32,6 +32,7 @@ def spread(place):
 @test
 def each_primary_is_looked_at(place):
     cluster = Cluster(place, replicas=1)
+    cluster.set("cluster-node-timeout", 60000)  # nobody is replaced
     one, other = cluster.nodes[:2]
     topic = cluster.topic(other)
     place.add(topic, "a")

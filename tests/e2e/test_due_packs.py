@@ -112,13 +112,14 @@ def each_job_keeps_its_due_time_when_a_worker_is_killed(place):
 
 @test
 def a_ttl_counts_from_the_own_due_time_when_a_worker_is_killed(place):
-    wanted = add_pack(place, ',"ttl":"900ms"')
+    wanted = add_pack(place, ',"ttl":"4s"')
     time.sleep(0.2)
-    victim = trace(place, "--concurrency", "1", "--prefetch", str(COUNT),
-                   name="held", verdict="hold")
+    lease = ("--lease", "5s")
+    victim = trace(place, *lease, "--concurrency", "1", "--prefetch",
+                   str(COUNT), name="held", verdict="hold")
     eventually(lambda: place.lines("held"), "one runs")
     kill(victim)
-    place.drain(place.echo(), flags=LEASE)
+    place.drain(place.echo(), flags=lease)
     started = len(place.lines("out"))
     place.expect_stats("t", done_total=started,
                        expired_total=len(wanted) - started)

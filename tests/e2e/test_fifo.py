@@ -322,7 +322,7 @@ def a_message_that_fails_is_gone_and_counted(place):
 
 @test
 def messages_beyond_max_pending_and_max_body_are_refused(place):
-    make(place, "kind=sync", "max_pending=2", "max_body=100")
+    make(place, "kind=sync", "delay=1h", "max_pending=2", "max_body=100")
     fill(place, 1)
     big = json.dumps("x" * 200)
     place.weir("add", "t", "--body", big).expect_complaint(2, "max_body")

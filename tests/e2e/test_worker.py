@@ -47,7 +47,7 @@ def no_job_starts_before_its_due_time_on_the_clock(place):
 @test
 def jobs_run_in_the_order_of_their_due_times(place):
     base = datetime.datetime.now(datetime.timezone.utc)
-    for job_id, seconds in (("c", 2.4), ("a", 2), ("b", 2.2)):
+    for job_id, seconds in (("c", 6.4), ("a", 6), ("b", 6.2)):
         due = base + datetime.timedelta(seconds=seconds)
         place.add("t", job_id, "--at", due.strftime("%Y-%m-%dT%H:%M:%S.") +
                   "%03dZ" % (due.microsecond // 1000))
