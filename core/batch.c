@@ -102,7 +102,11 @@ static bool call(struct weir__lane *lane, struct weir_job *const *jobs,
     if (ops->enter != NULL)
         ops->enter(lane->topic, first,
                    first->started_ns + lane->options->timeout * WEIR__MS_NS);
+    lane->reactor->calling_count = count;
+    lane->reactor->calling = first;
     verdict = lane->run_batch(lane->self, jobs, count, verdicts);
+    lane->reactor->calling = NULL;
+    lane->reactor->calling_count = 1;
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, first);
     weir__lane_took(lane, first, count, is_taken || verdict == WEIR_PENDING);

@@ -171,9 +171,11 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     if (ops->enter != NULL)
         ops->enter(lane->topic, run,
                    run->started_ns + lane->options->timeout * WEIR__MS_NS);
+    lane->reactor->calling = run;
     WEIR__STEP("run");
     verdict = lane->run(lane->self, &run->job);
     WEIR__STEP("ran");
+    lane->reactor->calling = NULL;
     if (ops->leave != NULL)
         is_taken = ops->leave(lane->topic, run);
     weir__lane_took(lane, run, 1, is_taken || verdict == WEIR_PENDING);
@@ -345,13 +347,25 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
     lane->store->ops->settle(lane->topic, run);
 }
 
+static void flush(struct weir__lane *lane)
+{
+    int rc;
+
+    if (lane->flush == NULL)
+        return;
+    lane->reactor->flushing = lane;
+    rc = lane->flush(lane->self);
+    lane->reactor->flushing = NULL;
+    if (rc != 0)
+        flush_failed(lane);
+}
+
 static void finish_lane(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
     struct weir__run *run;
 
-    if (lane->flush != NULL && lane->flush(lane->self) != 0)
-        flush_failed(lane);
+    flush(lane);
     for (;;) {
         run = weir__run_pop(&lane->ran);
         if (run == NULL)

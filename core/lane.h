@@ -169,6 +169,10 @@ struct weir__reactor {
     bool is_awaiting_thread_runs; /* a lane with ready runs waits for some */
     bool has_lost_track;          /* of handles: more orphans than are kept */
     uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
+    /* What is on the stack, for weir__reactor_current. */
+    const struct weir__run *volatile calling; /* the first one; or NULL */
+    volatile size_t calling_count;            /* of a batch; else 1 */
+    const struct weir__lane *volatile flushing;
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;

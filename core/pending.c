@@ -171,6 +171,17 @@ static void orphan(struct weir__run *run)
     weir__run_drop_ticket(run);
 }
 
+/* Maybe by a handler that frees the reactor or gives its runs back. */
+static void call_cancel(struct weir__run *run, enum weir_cancel why)
+{
+    struct weir__reactor *reactor = run->lane->reactor;
+    const struct weir__run *caller = reactor->calling;
+
+    reactor->calling = run;
+    run->cancel(&run->job, why, run->cancel_arg);
+    reactor->calling = caller;
+}
+
 /* The callback may complete other runs, add jobs, free the reactor. */
 static void cancel(struct weir__run *run, enum weir_cancel why)
 {
@@ -184,7 +195,7 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
         orphan(run);
     }
     if (run->cancel != NULL)
-        run->cancel(&run->job, why, run->cancel_arg);
+        call_cancel(run, why);
     run->cancel = NULL;
     reactor->canceling = 0;
 }

@@ -19,6 +19,7 @@ weir__reactor_new(const struct weir__reactor_options *options)
         return NULL;
     reactor->options = *options;
     reactor->random = options->seed;
+    reactor->calling_count = 1;
     reactor->now_ns = options->clock(options->clock_arg);
     return reactor;
 }

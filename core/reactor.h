@@ -137,6 +137,11 @@ int weir__reactor_counters(const struct weir__reactor *reactor,
                            struct weir_slice topic, weir_counter_fn fn,
                            void *arg);
 
+/* Whose handler the loop's thread is in; false: none. May be called by a
+ * handler of a signal, on that thread. */
+bool weir__reactor_current(const struct weir__reactor *reactor,
+                           struct weir_current *ret_current);
+
 /* Assert every invariant of lanes and counts. */
 void weir__reactor_check(const struct weir__reactor *reactor);
 

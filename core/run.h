@@ -23,6 +23,7 @@
 struct weir__thread_run;
 struct weir__lane;
 struct weir__log;
+struct weir_current;
 
 enum weir__outcome {
     WEIR__OUTCOME_NONE,  /* not decided yet */
@@ -105,6 +106,11 @@ void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy);
  * called from another thread, as before. */
 void weir__run_log_holding(const struct weir__run *run,
                            const struct weir__log *log, int64_t now_ns);
+
+/* Fill *ret_current with what the run is; false: it is none (memory that was
+ * written over). Calls nothing that a handler of a signal must not call. */
+bool weir__run_current(const struct weir__run *run,
+                       struct weir_current *ret_current);
 
 /* The run behind a handler's job; asserts that it is one. */
 struct weir__run *weir__run_of(const struct weir_job *job);

@@ -15,11 +15,13 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <weir/weir.h>
 
 enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
 
 static const char here; /* in weir */
 static pid_t listener;  /* 0: none */
+static const struct weir_reactor *volatile worker;
 
 static void *base_of(const void *code, const char **ret_name)
 {
@@ -76,25 +78,58 @@ static const char *text_of(int number)
 {
     switch (number) {
     case SIGSEGV:
-        return "Segmentation fault";
+        return ": Segmentation fault";
     case SIGBUS:
-        return "Bus error";
+        return ": Bus error";
     case SIGFPE:
-        return "Floating point exception";
+        return ": Floating point exception";
     case SIGILL:
-        return "Illegal instruction";
+        return ": Illegal instruction";
     default:
-        return "Aborted";
+        return ": Aborted";
     }
+}
+
+/* "TOPIC ID: " and `what`, as a line of the log. */
+static void log_end(const struct weir_current *at, const char *what)
+{
+    char text[PATH_MAX + 512], others[48] = "";
+
+    if (at->others > 0)
+        (void)snprintf(others, sizeof(others), " and %zu more",
+                       at->others); /* fits */
+    (void)snprintf(text, sizeof(text), "%s%s%s%s%s%s", at->topic,
+                   at->id[0] == '\0' ? "" : " ", at->id, others,
+                   at->topic[0] == '\0' ? "" : ": ", what); /* fits */
+    weir__log_line(WEIR_LEVEL_ERROR, text, NULL);
+}
+
+/* Who did it, and what. NULL: the stack names nobody but weir, or nothing; then
+ * what runs does. */
+static void tell(const char *name, const char *did, const char *how)
+{
+    struct weir_current at = {.handler = NULL};
+    char what[PATH_MAX + 128];
+
+    if (worker != NULL)
+        (void)weir_reactor_current(worker, &at); /* or it stays empty */
+    if (name == NULL && at.handler != NULL)
+        (void)snprintf(what, sizeof(what), "the program %s within plugin %s%s",
+                       did, at.handler, how); /* cut to fit */
+    else
+        (void)snprintf(what, sizeof(what), "%s %s%s",
+                       name == NULL ? "the program" : name, did,
+                       how); /* cut to fit */
+    if (worker == NULL)
+        weir__complain("%s", what);
+    else
+        log_end(&at, what);
 }
 
 /* The signal's own effect comes when this returns. */
 static void on_fatal(int number)
 {
-    const char *name = called();
-
-    weir__complain("%s crashed: %s", name == NULL ? "the program" : name,
-                   text_of(number));
+    tell(called(), "crashed", text_of(number));
     (void)raise(number);
 }
 
@@ -105,7 +140,7 @@ static void on_exit_called(void)
 
     if (name == NULL)
         return;
-    weir__complain("%s ended the program by exit()", name);
+    tell(name, "ended the program by exit()", "");
     (void)fflush(NULL); /* what cannot be written is lost */
     _exit(WEIR__EXIT_FAILED);
 }
@@ -120,7 +155,7 @@ WEIR_API _Noreturn void _exit(int code)
     const char *name = is_own || getpid() != listener ? NULL : called();
 
     if (name != NULL) {
-        weir__complain("%s ended the program by _exit()", name);
+        tell(name, "ended the program by _exit()", "");
         code = WEIR__EXIT_FAILED;
     }
     for (;;)
@@ -141,6 +176,11 @@ static void make_room(void)
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack.ss_sp != MAP_FAILED)
         (void)sigaltstack(&stack, NULL); /* then it has none */
+}
+
+void weir__blame_worker(const struct weir_reactor *reactor)
+{
+    worker = reactor;
 }
 
 void weir__blame_listen(void)

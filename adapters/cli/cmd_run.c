@@ -482,11 +482,13 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
 
     if (rc != WEIR__EXIT_NONE)
         return rc;
+    weir__blame_worker(run->client.reactor);
     listen_to_signals(run);
     rc = work(run);
     close_signals(run);
     log_counters(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
+    weir__blame_worker(NULL);
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);
     weir__kind_questions_fini(&run->kinds);

@@ -159,6 +159,12 @@ bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
     return is_here;
 }
 
+bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox)
+{
+    return !mailbox->has_thread ||
+           pthread_equal(mailbox->thread, pthread_self()) != 0;
+}
+
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox)
 {
     pthread_t self = pthread_self();

@@ -33,6 +33,10 @@ struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
 /* Whether the calling thread runs the loop; from any. */
 bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
 
+/* The same for handlers of signals, which cannot wait for a lock; true as well
+ * where no thread has run the loop yet. */
+bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox);
+
 /* The calling thread runs the loop from now on. */
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
 

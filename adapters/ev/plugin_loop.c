@@ -4,6 +4,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <weir/weir.h>
 
 #include "adapters/ev/driver.h"
@@ -73,19 +74,33 @@ static void link_out(struct node *node)
         node->next->link = node->link;
 }
 
+static void begin_call(struct loop *loop)
+{
+    (*loop->options.depth)++;
+    if (loop->options.calling != NULL)
+        *loop->options.calling = &loop->port;
+}
+
+static void end_call(struct loop *loop)
+{
+    if (loop->options.calling != NULL)
+        *loop->options.calling = NULL;
+    (*loop->options.depth)--;
+}
+
 /* --- timers --------------------------------------------------------------- */
 
 /* The callback may free the timer. */
 static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
 {
     const struct timer *timer = watcher->data;
-    int *depth = loop_of(timer->port.loop)->options.depth;
+    struct loop *loop = loop_of(timer->port.loop);
 
     (void)ev;
     (void)events;
-    (*depth)++;
+    begin_call(loop);
     timer->fn(timer->arg);
-    (*depth)--;
+    end_call(loop);
 }
 
 static struct weir_timer *timer_new(struct weir_loop *port, weir_timer_fn fn,
@@ -134,7 +149,7 @@ static void timer_free(struct weir_timer *port)
 static void on_watch(struct ev_loop *ev, ev_io *watcher, int events)
 {
     const struct watch *watch = watcher->data;
-    int *depth = loop_of(watch->port.loop)->options.depth;
+    struct loop *loop = loop_of(watch->port.loop);
     unsigned seen = 0;
 
     (void)ev;
@@ -142,9 +157,9 @@ static void on_watch(struct ev_loop *ev, ev_io *watcher, int events)
         seen |= WEIR_FD_READ;
     if ((events & EV_WRITE) != 0)
         seen |= WEIR_FD_WRITE;
-    (*depth)++;
+    begin_call(loop);
     watch->fn(watcher->fd, seen, watch->arg);
-    (*depth)--;
+    end_call(loop);
 }
 
 /* libev would end the process for a number that is no descriptor. */
@@ -246,6 +261,15 @@ int weir__ev_loop_open(const struct weir__ev_loop_options *options,
                    options->topic); /* fits */
     *ret_loop = &loop->port;
     return WEIR_OK;
+}
+
+void weir__ev_loop_current(const struct weir_loop *port,
+                           struct weir_current *ret_current)
+{
+    const struct loop *loop = (const struct loop *)port; /* its first member */
+
+    *ret_current = (struct weir_current){.handler = loop->options.plugin};
+    memcpy(ret_current->topic, loop->topic, sizeof(loop->topic));
 }
 
 /* Nodes come after a port, which is what is given to the functions above. */

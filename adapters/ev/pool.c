@@ -4,6 +4,7 @@
 #include <ev.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <weir/base.h>
 
@@ -26,11 +27,18 @@ struct line {
     char text[];
 };
 
+struct thread {
+    struct weir__ev_pool *pool;
+    pthread_t id;           /* the loop's, to join it */
+    _Atomic pthread_t self; /* the same, by itself; 0: has not begun */
+    const struct weir__run *volatile calling; /* what it runs; its own */
+};
+
 struct weir__ev_pool {
     struct weir__pool port; /* first */
     struct weir__ev_pool_options options;
     struct ev_async arrived;
-    pthread_t *threads; /* `started` of them */
+    struct thread *threads; /* `started` of them */
     uint32_t started;
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t work;  /* a run waits, or the pool closes */
@@ -146,10 +154,12 @@ static struct weir__thread_run *await_work(struct weir__ev_pool *pool)
 
 static void *work(void *arg)
 {
-    struct weir__ev_pool *pool = arg;
+    struct thread *thread = arg;
+    struct weir__ev_pool *pool = thread->pool;
     struct weir__thread_run *thread_run;
     bool wakes;
 
+    atomic_store(&thread->self, pthread_self());
     lock(pool);
     for (;;) {
         thread_run = await_work(pool);
@@ -160,7 +170,9 @@ static void *work(void *arg)
         unlock(pool);
         if (wakes)
             wake_one(pool);
+        thread->calling = &thread_run->run;
         weir__thread_run_do(thread_run);
+        thread->calling = NULL;
         lock(pool);
         push(&pool->done, thread_run);
         wake_loop(pool);
@@ -172,11 +184,13 @@ static void *work(void *arg)
 /* The new thread must not see a signal before it blocks them. */
 static int start_thread(struct weir__ev_pool *pool)
 {
+    struct thread *thread = &pool->threads[pool->started];
     sigset_t before;
     int rc;
 
+    thread->pool = pool;
     weir__ev_signals_block(&before);
-    rc = pthread_create(&pool->threads[pool->started], NULL, work, pool);
+    rc = pthread_create(&thread->id, NULL, work, thread);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0)
         pool->started++;
@@ -359,6 +373,24 @@ struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool)
     return &pool->port;
 }
 
+/* Places that no thread has begun in are as good as those of others. */
+bool weir__ev_pool_current(const struct weir__ev_pool *pool,
+                           struct weir_current *ret_current)
+{
+    const pthread_t self = pthread_self();
+
+    for (uint32_t i = 0; i < pool->port.threads; i++) {
+        const struct thread *thread = &pool->threads[i];
+        const struct weir__run *run;
+
+        if (atomic_load(&thread->self) != self)
+            continue;
+        run = thread->calling;
+        return run != NULL && weir__run_current(run, ret_current);
+    }
+    return false;
+}
+
 static void free_all(struct queue *queue)
 {
     for (;;) {
@@ -381,7 +413,7 @@ void weir__ev_pool_close(struct weir__ev_pool *pool)
     (void)pthread_cond_broadcast(&pool->work); /* cannot fail */
     unlock(pool);
     for (uint32_t i = 0; i < pool->started; i++)
-        (void)pthread_join(pool->threads[i], NULL); /* ours, joined once */
+        (void)pthread_join(pool->threads[i].id, NULL); /* ours, joined once */
     ev_async_stop(pool->options.loop, &pool->arrived);
     done = take_done(pool);
     free_all(&done);

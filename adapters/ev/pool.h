@@ -30,6 +30,11 @@ int weir__ev_pool_open(const struct weir__ev_pool_options *options,
 /* What core knows of the pool. */
 struct weir__pool *weir__ev_pool_port(struct weir__ev_pool *pool);
 
+/* What the calling thread runs, where it is one of the pool's; false: nothing,
+ * or it is none. May be called by a handler of a signal. */
+bool weir__ev_pool_current(const struct weir__ev_pool *pool,
+                           struct weir_current *ret_current);
+
 /* Begin no further thread run and BLOCK until the threads are done with theirs.
  * Their verdicts are dropped. NULL is fine. */
 void weir__ev_pool_close(struct weir__ev_pool *pool);

@@ -4,9 +4,9 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
- * add.c and manage.c (jobs and topics) and thread.c (a thread of its own);
- * trial.c shares a part. These and the command line are the only files that
- * name several adapters. */
+ * add.c and manage.c (jobs and topics), current.c (what runs) and thread.c (a
+ * thread of its own); trial.c shares a part. These and the command line are the
+ * only files that name several adapters. */
 
 #include <weir/weir.h>
 
@@ -43,6 +43,9 @@ struct weir_reactor {
     struct weir__store *store;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;
+    /* Of the instance that is opened or closed, or whose timer or descriptor
+     * calls; NULL. */
+    const struct weir_loop *volatile calling;
     weir_drop_fn drop_fn;
     void *drop_arg;
     size_t held;   /* handles, while it is being freed */
@@ -76,8 +79,9 @@ int weir__facade_lane(const char *topic,
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
-/* Close the instance and free it; NULL is fine. */
-void weir__facade_close_plugin(struct weir__bound_plugin *bound);
+/* Close the instance and free it. */
+void weir__facade_close_plugin(struct weir_reactor *reactor,
+                               struct weir__bound_plugin *bound);
 
 /* When a job is to run: a delay, or a time of the server's where that is not 0.
  * WEIR_EINVAL with a sentence; `err` may be NULL. */

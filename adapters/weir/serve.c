@@ -38,11 +38,12 @@ int weir__facade_lane(const char *topic,
     return rc;
 }
 
-void weir__facade_close_plugin(struct weir__bound_plugin *bound)
+void weir__facade_close_plugin(struct weir_reactor *reactor,
+                               struct weir__bound_plugin *bound)
 {
-    if (bound == NULL)
-        return;
+    reactor->calling = bound->loop;
     weir__instance_close(&bound->instance);
+    reactor->calling = NULL;
     weir__ev_loop_close(bound->loop);
     weir__mem_free(bound);
 }
@@ -68,6 +69,7 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
         .topic = topic,
         .log = &reactor->log,
         .depth = &reactor->depth,
+        .calling = &reactor->calling,
     };
     struct weir__instance_options instance = {
         .topic = topic,
@@ -85,7 +87,10 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     if (rc < 0)
         return weir__error_code(err, rc);
     instance.loop = bound->loop;
-    return weir__instance_open(&bound->file, &instance, &bound->instance, err);
+    reactor->calling = bound->loop;
+    rc = weir__instance_open(&bound->file, &instance, &bound->instance, err);
+    reactor->calling = NULL;
+    return rc;
 }
 
 /* Exactly one of function, plugin and table. */
@@ -152,7 +157,7 @@ static int serve_plugin(struct weir_reactor *reactor,
     reactor->plugins = bound;
     return WEIR_OK;
 fail:
-    weir__facade_close_plugin(bound);
+    weir__facade_close_plugin(reactor, bound);
     return rc;
 }
 

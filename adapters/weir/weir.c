@@ -258,6 +258,7 @@ static void destroy(void *arg)
         reactor->held = weir__reactor_drop_pending(reactor->core);
     }
     weir__ev_pool_close(reactor->pool); /* its threads look at the core */
+    reactor->pool = NULL;
     if (reactor->store != NULL)
         reactor->store->ops->close(reactor->store);
     weir__reactor_free(reactor->core);
@@ -267,7 +268,7 @@ static void destroy(void *arg)
         struct weir__bound_plugin *bound = reactor->plugins;
 
         reactor->plugins = bound->next;
-        weir__facade_close_plugin(bound);
+        weir__facade_close_plugin(reactor, bound);
     }
     weir__mailbox_close(reactor->mailbox, reactor->held);
     weir__tls_free(reactor->url.tls);

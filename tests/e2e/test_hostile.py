@@ -3,11 +3,12 @@
 and no job is lost to it."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 
-from e2e import (PATIENCE, ROOT, TEST_PLUGINS, await_line, eventually,
+from e2e import (PATIENCE, ROOT, STAMP, TEST_PLUGINS, await_line, eventually,
                  expect, expect_in, expect_true, signal_again, stop_cleanly,
                  test)
 
@@ -21,22 +22,23 @@ def work(place, how, env=None):
                       "--until-empty", env=env)
 
 
-def expect_last(result, code, sentence):
-    expect((code, "weir: " + sentence),
-           (result.code, result.err.splitlines()[-1]))
+def expect_last(result, code, line):
+    """Its last line without the time."""
+    last = re.sub("^%s " % STAMP, "", result.err.splitlines()[-1])
+    expect((code, line), (result.code, last))
 
 
 @test
 def a_plugin_that_ends_the_worker_is_named_and_loses_no_job(place):
     place.add("t", "1")
-    for how, code, what in (
-            ("open_crash", ABORTED, "crashed: Aborted"),
-            ("open_exit", 1, "ended the program by exit()"),
-            ("open_quit", 1, "ended the program by _exit()"),
-            ("run_crash", ABORTED, "crashed: Aborted"),
-            ("run_exit", 1, "ended the program by exit()"),
-            ("run_quit", 1, "ended the program by _exit()")):
-        expect_last(work(place, how), code, HOSTILE + " " + what)
+    for how, code, line in (
+            ("open_crash", ABORTED, "t: %s crashed: Aborted"),
+            ("open_exit", 1, "t: %s ended the program by exit()"),
+            ("open_quit", 1, "t: %s ended the program by _exit()"),
+            ("run_crash", ABORTED, "t 1: %s crashed: Aborted"),
+            ("run_exit", 1, "t 1: %s ended the program by exit()"),
+            ("run_quit", 1, "t 1: %s ended the program by _exit()")):
+        expect_last(work(place, how), code, "error " + line % HOSTILE)
     place.drain("t=echo")
     expect(1, place.stats("t")["done_total"])
 
@@ -45,7 +47,7 @@ def a_plugin_that_ends_the_worker_is_named_and_loses_no_job(place):
 def one_that_crashes_when_it_is_closed_has_settled_its_jobs(place):
     place.add("t", "1")
     expect_last(work(place, "close_crash"), ABORTED,
-                HOSTILE + " crashed: Aborted")
+                "error t: %s crashed: Aborted" % HOSTILE)
     expect(1, place.stats("t")["done_total"])
 
 

@@ -401,6 +401,23 @@ struct weir_totals {
     uint64_t unanswered; /* now: verdicts on their way to the server */
 };
 
+/* What of a handler runs. */
+struct weir_current {
+    char topic[WEIR_MAX_TOPIC + 1];
+    char id[WEIR_MAX_ID + 1]; /* "" where no job has the stack: an instance is
+                                 opened, flushed or closed, or one of its timers
+                                 or descriptors calls */
+    size_t others;            /* jobs that the same call has, beside that one */
+    const char *handler; /* name of its plugin; borrowed; NULL: a function */
+};
+
+/* For programs that name the culprit when they crash: what runs on the thread
+ * that calls this, on behalf of the reactor, be it the loop's or one of those
+ * of handlers that block. False: nothing. May be called by a handler of a
+ * signal, at any moment until weir_reactor_free returned. */
+WEIR_API bool weir_reactor_current(const struct weir_reactor *reactor,
+                                   struct weir_current *ret_current);
+
 /* Cheap: a host may ask often. On the loop's thread. */
 WEIR_API void weir_reactor_totals(const struct weir_reactor *reactor,
                                   struct weir_totals *ret_totals);
