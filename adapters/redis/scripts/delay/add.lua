@@ -94,7 +94,7 @@ end
 
 -- The first of these times can be, and none is before the last one.
 local function is_rising(when, jobs)
-  if #when ~= 7 + 4 * jobs or number_at(when, 2, 6) >= 1e13 then
+  if #when ~= 7 + 4 * jobs or number_at(when, 2) >= 1e13 then
     return false
   end
   local rest = { struct.unpack('<' .. string.rep('I4', jobs), when, 8) }

@@ -95,7 +95,7 @@ end
 -- First decide, without writing anything.
 local reply, settled, refused = { 0 }, 0, {}
 local to_remove, to_keep, to_unindex = {}, {}, {}
-local whole = {} -- of nodes that go with all of their ids
+local FEW, whole = 8, {} -- larger nodes that go with all of their ids
 local packs = {}
 local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
@@ -152,7 +152,8 @@ local function settle_node(index, name, lo, hi, slots, score)
   local pack, names = pack_of(nodes[at + 1], nodes[at], nodes[at + 3])
   local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
-  if not slots and not part and not keeps_id then -- the usual case
+  if not slots and not part and not keeps_id and
+     hi - lo >= FEW then -- the usual case
     count = hi - lo + 1
     if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
   else

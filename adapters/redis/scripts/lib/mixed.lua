@@ -12,21 +12,23 @@
 -- `mark`, and no node lies across it.
 local MIXED = 2 ^ 45
 
-local function number_at(bytes, at, size)
-  local b0, b1, b2, b3, b4, b5 = byte(bytes, at, at + size - 1)
-  local number = b0 + b1 * 256 + b2 * 65536 + b3 * 16777216
-  return size == 4 and number or number + b4 * 4294967296 + b5 * 1099511627776
+-- One of 6 bytes.
+local function number_at(bytes, at)
+  local low, high = struct.unpack('<I4I2', bytes, at)
+  return low + high * 4294967296
 end
 
 -- Nil where it has none for slot `hi`.
 local function read_table(bytes, hi)
   if not bytes or #bytes < 16 + 4 * hi then return nil end
-  return { bytes = bytes, from = number_at(bytes, 1, 6),
-           base = number_at(bytes, 7, 6) }
+  return { bytes = bytes, from = number_at(bytes, 1),
+           base = number_at(bytes, 7) }
 end
 
 local function due_at(entry, slot)
-  local due = entry.base + number_at(entry.bytes, 13 + 4 * slot, 4)
+  local at = 13 + 4 * slot
+  local b0, b1, b2, b3 = byte(entry.bytes, at, at + 3)
+  local due = entry.base + b0 + b1 * 256 + b2 * 65536 + b3 * 16777216
   return due < entry.from and entry.from or due
 end
 
@@ -35,7 +37,7 @@ local function count_before(entry, lo, hi, limit)
   local first, step = lo, 1
   while first + step - 1 <= hi and
         due_at(entry, first + step - 1) < limit do
-    first, step = first + step, step * 2
+    first, step = first + step, first + step - lo
   end
   local last = min(first + step - 1, hi + 1)
   while first < last do
