@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
-enum { GROUPS = 1000, HOT_GROUPS = 10 };
+enum { GROUPS = 1000, HOT_GROUPS = 10, TURN_BYTES = 1024 * 1024 };
 enum { WINDOW_BATCHES = 32, WINDOW_JOBS = 1024, IDLE_NAME = 64 };
 
 struct member {
@@ -386,17 +386,21 @@ static bool add_one(struct member *self)
     return rc == WEIR_OK;
 }
 
-/* A batch each turn, several in flight. */
+/* A batch each turn, or 1 MiB of bodies, several in flight. What is refused
+ * waits for answers. */
 static void produce(struct ev_loop *loop, ev_idle *watcher, int events)
 {
     struct member *self = watcher->data;
+    const struct bench_role *role = self->role;
+    int64_t most = TURN_BYTES / role->payload_bytes, in_flight;
+    bool has_room = true;
 
     (void)events;
-    for (int64_t i = 0; i < self->role->batch; i++)
-        if (self->sent == self->role->jobs || !add_one(self))
-            break;
-    if (self->sent == self->role->jobs ||
-        self->sent - self->acknowledged > window_of(self->role))
+    for (int64_t i = 0; i < role->batch && i < most && has_room; i++)
+        has_room = self->sent < role->jobs && add_one(self);
+    in_flight = self->sent - self->acknowledged;
+    if (self->sent == role->jobs || in_flight > window_of(role) ||
+        (!has_room && in_flight > 0))
         ev_idle_stop(loop, watcher);
 }
 
