@@ -17,7 +17,9 @@ enum {
     DENIED_MS = 5000, /* somebody has to change something; up to twice */
     LATE_MS = 250,    /* between looks at an overdue reply */
     GRACE_MS = 1000,  /* for one whose bytes are there */
-    URL_TEXT_MAX = 480
+    URL_TEXT_MAX = 480,
+    LARGE = 32 * 1024, /* string: more than that has come of it */
+    PARTS_MOST = 8     /* of one, read in a turn of the loop */
 };
 
 /* Bit n of an entry: the state may become n. */
@@ -402,6 +404,30 @@ static void watch_pushed(struct weir__conn *conn)
     conn->pushed = number;
 }
 
+static size_t unparsed(const struct weir__conn *conn)
+{
+    const redisReader *reader = conn->context->c.reader;
+
+    return reader->len - reader->pos;
+}
+
+/* What hiredis reads at a time, 16 KiB. True: a large string has begun, and
+ * more of it may be there. */
+static bool read_part(struct weir__conn *conn)
+{
+    size_t before = unparsed(conn);
+
+    conn->is_in_hiredis = true;
+    weir__glue_read(&conn->glue);
+    conn->is_in_hiredis = false;
+    if (conn->context == NULL)
+        return false;
+    if (!weir__reply_guard_admits_rest(&conn->guard, conn->context->c.reader))
+        note_refusal(conn);
+    return conn->lost_code == WEIR_OK && conn->state != WEIR__CONN_CLOSED &&
+           unparsed(conn) > before && unparsed(conn) >= LARGE;
+}
+
 static void read_replies(struct weir__conn *conn)
 {
     int64_t before_ns = conn->now_ns;
@@ -409,14 +435,10 @@ static void read_replies(struct weir__conn *conn)
     conn->reads++;
     weir__conn_look_at_clock(conn);
     conn->waited_ns = conn->now_ns - before_ns;
-    conn->is_in_hiredis = true;
-    weir__glue_read(&conn->glue);
-    conn->is_in_hiredis = false;
-    if (conn->context == NULL)
-        return;
-    if (!weir__reply_guard_admits_rest(&conn->guard, conn->context->c.reader))
-        note_refusal(conn);
-    watch_pushed(conn);
+    for (int i = 0; i < PARTS_MOST && read_part(conn); i++)
+        ;
+    if (conn->context != NULL)
+        watch_pushed(conn);
 }
 
 static void on_ready(bool is_writable, void *arg)

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
+#include "adapters/redis/conn/private.h"
 #include "tests/harness/memory.h"
 #include "tests/harness/resp_peer.h"
 #include "tests/redis/conn/conn_fixture.h"
@@ -239,6 +241,40 @@ TEST(half_an_answer_that_nobody_asked_for_is_given_up)
     const struct resp_rule rule = {.command = 1, .bytes = "+PONG\r\n-ERR "};
 
     expect_given_up(NULL, &rule, "no end of a message within 300 ms");
+}
+
+/* --- in large parts ------------------------------------------------------- */
+
+static void await_in_socket(int bytes)
+{
+    double give_up_at = ev_time() + 60.;
+    int there = 0;
+
+    while (there < bytes) {
+        EXPECT_TRUE(ev_time() < give_up_at);
+        (void)poll(NULL, 0, 1);
+        EXPECT_INT(0, ioctl(f->conn->context->c.fd, FIONREAD, &there));
+    }
+}
+
+/* 16 KiB twice, then 128 KiB of what is known to be large, then the rest. */
+TEST(a_large_answer_that_is_there_is_read_in_few_turns)
+{
+    char *text = text_of("$196608\r\n", 196608);
+    const struct resp_rule rule = {.command = 2, .bytes = text};
+    uint64_t before;
+
+    start(&rule);
+    fixture_open(f);
+    FIXTURE_WAIT(f, f->readies == 1);
+    before = f->conn->reads;
+    fixture_send(f, WEIR__SEND_ONCE, 1, "GET", "k", NULL);
+    weir__conn_flush(f->conn);
+    await_in_socket((int)strlen(text));
+    FIXTURE_WAIT(f, f->replies == 1);
+    EXPECT_INT(WEIR_OK, f->reply[0].code);
+    EXPECT_INT(4, f->conn->reads - before);
+    free(text);
 }
 
 /* --- in time, but read late ----------------------------------------------- */
