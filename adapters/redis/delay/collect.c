@@ -10,8 +10,8 @@ enum {
      * that wait, in all topics: well below what the connection takes, which
      * then never refuses a part of a call. */
     UNANSWERED_MAX = 32 * 1024 * 1024,
-    SPARES = 8,             /* lists of jobs kept for the next ones */
-    FULL_BYTES = 512 * 1024 /* of a list: more go into another one */
+    SPARES = 8,              /* lists of jobs kept for the next ones */
+    FULL_BYTES = 1920 * 1024 /* of a list: what follows is in another call */
 };
 
 /* Its memory serves those that come next. */

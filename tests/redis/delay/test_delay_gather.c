@@ -238,6 +238,20 @@ TEST(large_bodies_leave_in_parts)
     EXPECT_INT(count, stored(host));
 }
 
+TEST(large_bodies_share_calls)
+{
+    struct host *host = open_one();
+    const struct weir__conn *commands = host->topic->place->server->commands;
+
+    for (int i = 0; i < 28; i++)
+        EXPECT_INT(WEIR_OK, add_body(host, host->topic, 1 + 3 * i,
+                                     weir__slice_of(body, 64 * 1024)));
+    host->store->ops->flush(host->store);
+    EXPECT_INT(1, commands->queued_calls);
+    AWAIT(answered == 29);
+    EXPECT_INT(29, stored(host));
+}
+
 TEST(large_bodies_are_canceled_once)
 {
     struct host *host = open_one();
