@@ -49,6 +49,11 @@ _weir_values() { # WEIR OPTION CURRENT
     --log-level) compgen -W 'debug info warn error' -- "$3" ;;
     --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
+    --sort)
+        compgen -W 'topic kind scheduled ready running dead relaying done
+                    retried failed expired crashed dropped p50 p99 rate' \
+            -- "$3"
+        ;;
     --data) compgen -d -- "$3" ;;
     --config | --jsonl | --body-file) compgen -f -- "$3" ;;
     esac

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMES = 2 };
+enum { NAMES = 2, GAP = 2 };
 
 void weir__row_put(struct weir__row *row, const char *format, ...)
 {
@@ -61,20 +61,58 @@ void weir__table_set(struct weir__table *table, size_t at,
     }
 }
 
+size_t weir__table_width(const struct weir__table *table)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < table->columns; i++)
+        if (!table->is_hidden[i])
+            width += (width > 0 ? GAP : 0) + table->widest[i];
+    return width;
+}
+
+/* A name that is the last cell has no blanks behind it. */
 static void print_row(const struct weir__table *table, size_t row)
 {
-    for (size_t i = 0; i < table->columns; i++) {
+    size_t last = 0;
+
+    for (size_t i = 0; i < table->columns; i++)
+        last = table->is_hidden[i] ? last : i;
+    for (size_t i = 0; i <= last; i++) {
         int wide = (int)table->widest[i];
 
-        weir__print("%s%*s", i > 0 ? "  " : "", i < NAMES ? -wide : wide,
+        if (table->is_hidden[i])
+            continue;
+        weir__print("%*s%*s", i > 0 ? GAP : 0, "",
+                    i >= NAMES  ? wide
+                    : i == last ? 0
+                                : -wide,
                     cell(table, row, i));
     }
     (void)printf("\n");
 }
 
-void weir__table_print(const struct weir__table *table)
+static bool is_set(const struct weir__table *table, size_t row)
 {
+    return cell(table, row, 0)[0] != '\0';
+}
+
+void weir__table_print(const struct weir__table *table, size_t lines)
+{
+    size_t count = 0, printed = 0;
+
     for (size_t row = 0; row < table->rows; row++)
-        if (cell(table, row, 0)[0] != '\0')
-            print_row(table, row);
+        count += is_set(table, row) ? 1 : 0;
+    if (lines == 0 || lines > count)
+        lines = count;
+    for (size_t row = 0; row < table->rows; row++) {
+        if (!is_set(table, row))
+            continue;
+        if (printed + 1 == lines && lines < count)
+            break;
+        print_row(table, row);
+        printed++;
+    }
+    if (printed < count)
+        (void)printf("and %zu more\n", count - printed);
 }

@@ -26,6 +26,7 @@ struct weir__table {
     size_t columns, rows;
     size_t widest[WEIR__TABLE_COLUMNS]; /* cell of each, in bytes */
     char (*cells)[WEIR__TABLE_CELL];    /* owned */
+    bool is_hidden[WEIR__TABLE_COLUMNS];
 };
 
 /* WEIR_ENOMEM: then nothing is to be released. */
@@ -38,8 +39,12 @@ void weir__table_fini(struct weir__table *table);
 void weir__table_set(struct weir__table *table, size_t at,
                      const struct weir__row *row);
 
+/* Of a line, without the columns that are hidden. */
+size_t weir__table_width(const struct weir__table *table);
+
 /* The rows that were set; their first two cells are names, the others numbers.
- */
-void weir__table_print(const struct weir__table *table);
+ * On `lines` at most, 0: as many as it takes; the last one says then how many
+ * rows are missing. */
+void weir__table_print(const struct weir__table *table, size_t lines);
 
 #endif

@@ -45,7 +45,7 @@ def commands_of_a_group_are_completed(place):
 def options_of_the_command_are_completed(place):
     expect(["--json", "--jsonl"], complete(place, "weir add t --js"))
     expect(["--state"], complete(place, "weir list --st"))
-    expect(["--watch"], complete(place, "weir stats --w"))
+    expect(["--watch", "--wide"], complete(place, "weir stats --w"))
     expect(["--data"], complete(place, "weir --da"))
     expect_in("--until-empty", complete(place, "weir run --"))
 
@@ -54,6 +54,7 @@ def options_of_the_command_are_completed(place):
 def values_of_options_are_completed(place):
     expect(["debug"], complete(place, "weir stats --log-level d"))
     expect(["ready", "running"], complete(place, "weir list t --state r"))
+    expect(["p50", "p99"], complete(place, "weir stats --sort p"))
     open(place.path("weir.conf"), "w").close()
     expect(["weir.conf"], complete(place, "weir check --config we"))
 

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Managing jobs and topics: list, reschedule, pause, resume, purge, dead
-requeue and purge, topic list, show and set, stats --watch."""
+requeue and purge, topic list, show and set."""
 
-import json
 import os
-import pty
-import select
-import signal
 
-from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, stop_cleanly, test)
+from e2e import (Redis, eventually, expect, expect_in, expect_true,
+                 stop_cleanly, test)
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -290,58 +286,3 @@ def a_topic_with_jobs_says_why_it_keeps_its_kind(place):
     expect(["weir: topic set: t: the topic holds jobs and stays of kind delay: "
             "let it run empty, or purge it"], result.sentences)
     expect("delay", place.ok("topic", "show", "t")["kind"])
-
-
-@test
-def watched_stats_are_a_block_each_second_when_piped(place):
-    place.add("t", "1")
-    watch = place.start("stats", "--watch")
-    lines = [watch.stdout.readline() for _ in range(3)]
-    expect_in("RATE", lines[0])
-    expect("-", lines[1].split()[-1])
-    expect("\n", lines[2])
-    place.drain("t=echo")
-    rates = []
-    while not any(rates) and len(rates) < 60:
-        lines = [watch.stdout.readline() for _ in range(3)]
-        rates.append(float(lines[1].split()[-1][:-2]))
-    expect_true(rates[-1] > 0, "a rate: " + lines[1])
-    watch.send_signal(signal.SIGINT)
-    out, err = watch.communicate(timeout=PATIENCE)
-    expect(0, watch.returncode, err)
-
-
-@test
-def watched_stats_as_json_are_an_object_a_line(place):
-    place.add("t", "1", "--delay", "1h")
-    watch = place.start("stats", "t", "--watch", "--json")
-    rates = [json.loads(watch.stdout.readline())["topics"][0]["rate"]
-             for _ in range(2)]
-    expect([None, 0.0], rates)
-    stop_cleanly(watch)
-
-
-@test
-def watched_stats_are_redrawn_on_a_terminal(place):
-    place.add("t", "1", "--delay", "1h")
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(WEIR, [WEIR, "stats", "--watch"], place.env)
-    shown = b""
-    while shown.count(b"\033[H\033[J") < 2:
-        ready, _, _ = select.select([terminal], [], [], PATIENCE)
-        expect_true(ready, "something is drawn")
-        shown += os.read(terminal, 4096)
-    os.kill(pid, signal.SIGINT)
-    expect(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    os.close(terminal)
-
-
-@test
-def watching_ends_when_nobody_reads(place):
-    place.add("t", "1", "--delay", "1h")
-    watch = place.start("stats", "--watch")
-    watch.stdout.readline()
-    watch.stdout.close()
-    expect([-signal.SIGPIPE, ""], [watch.wait(PATIENCE), watch.stderr.read()])
-    watch.stdout = None

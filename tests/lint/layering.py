@@ -43,7 +43,7 @@ THIRD_PARTY = {
     r"json-c/.*|json\.h": {"cli", "json"},
     r"dlfcn\.h": {"cli", "dl"},
     r"(elf|link)\.h": {"dl"},
-    r"(execinfo|sys/auxv)\.h": {"cli"},
+    r"(execinfo|sys/auxv|sys/ioctl)\.h": {"cli"},
 }
 
 # What a plugin may include of other people's, by its source.

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""weir stats: which columns and topics it shows, in which order, and how it
+watches: line by line, or on a terminal, which it leaves as it was."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
+                 stop_cleanly, test)
+
+LONG = "a.topic.whose.name.has.forty.characters."
+OPENED, FRAME = b"\033[?1049h\033[?25l\033[?7l", b"\033[H\033[J"
+CLOSED = b"\033[?7h\033[?25h\033[?1049l"
+
+
+def table(result):
+    """Rows of cells, titles first."""
+    expect(0, result.code, result.err)
+    return [line.split() for line in result.out.splitlines()]
+
+
+def column(result, title):
+    rows = table(result)
+    return [row[rows[0].index(title)] for row in rows[1:]]
+
+
+class Terminal:
+    """weir on a terminal of its own."""
+
+    def __init__(self, place, *args, lines=24, width=80, term="xterm"):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ,
+                        struct.pack("HHHH", lines, width, 0, 0))
+            os.execve(WEIR, [WEIR, *args], {**place.env, "TERM": term})
+        self.shown = b""
+
+    def read(self):
+        """False when it is over."""
+        ready, _, _ = select.select([self.fd], [], [], PATIENCE)
+        expect_true(ready, "something is drawn behind %r" % self.shown)
+        try:
+            more = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.shown += more
+        return more != b""
+
+    def frame(self, wanted=b""):
+        """Wait for a frame with `wanted` that is complete; its lines."""
+        while True:
+            frames = self.shown.split(FRAME)
+            for frame in frames[1:-1]:
+                if wanted in frame:
+                    return frame.decode().split("\r\n")
+            expect_true(self.read(), "%r before the end" % wanted)
+
+    def end(self):
+        """[exit code, what stood on the alternate screen, what behind it]."""
+        while self.read():
+            pass
+        os.close(self.fd)
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        expect(1, self.shown.count(OPENED), "alternate screens")
+        expect(1, self.shown.count(CLOSED), "ends of it")
+        within, behind = self.shown.split(OPENED)[1].split(CLOSED)
+        return [code, within, behind]
+
+
+@test
+def columns_that_are_zero_everywhere_are_left_out(place):
+    place.add("t", "1")
+    place.add("u", "1", "--delay", "1h")
+    stats = place.weir("stats")
+    expect([["TOPIC", "KIND", "SCHEDULED", "READY"], ["t", "delay", "0", "1"],
+            ["u", "delay", "1", "0"]], table(stats))
+    expect([], stats.sentences)
+    expect([["TOPIC", "KIND", "READY"], ["t", "delay", "1"]],
+           table(place.weir("stats", "t")))
+    titles, row = table(place.weir("stats", "t", "--wide"))
+    expect(["SCHEDULED", "READY", "RUNNING", "DEAD", "RELAYING", "DONE",
+            "RETRIED", "FAILED", "EXPIRED", "CRASHED", "DROPPED", "P50",
+            "P99"], titles[2:])
+    expect(["0", "1"] + ["0"] * 9 + ["-", "-"], row[2:])
+    place.ok("topic", "set", "empty", "kind=list")
+    expect("TOPIC  KIND\nempty  list\n", place.weir("stats", "empty").out)
+
+
+def fill(place, topic):
+    """One of them in each of ten columns."""
+    place.add(topic, "1")
+    place.drain(topic + "=echo")
+    place.add(topic, "2", "--retry", "1ms")
+    place.drain(topic + "=flaky?fail=9")
+    place.add(topic, "3")
+    place.add(topic, "4", "--delay", "1h")
+
+
+@test
+def a_table_that_is_too_wide_names_what_it_leaves_out(place):
+    fill(place, LONG)
+    stats = place.weir("stats")
+    expect_true(max(map(len, stats.out.splitlines())) <= 80, stats.out)
+    for title in ("READY", "SCHEDULED", "DEAD"):
+        expect(["1"], column(stats, title))
+    (sentence,) = stats.sentences
+    expect_in("weir: there is no room for: p50, p99, ", sentence)
+    expect_in("; --wide shows all", sentence)
+    wide = place.weir("stats", "--wide")
+    expect([], wide.sentences)
+    expect(["1"], column(wide, "RETRIED"))
+    sorted_by = place.weir("stats", "--sort", "p99")
+    expect_in("P99", sorted_by.out)
+    expect_true(max(map(len, sorted_by.out.splitlines())) <= 80, sorted_by.out)
+
+
+@test
+def topics_are_sorted_by_a_column(place):
+    for topic, count in (("a", 1), ("b", 3), ("c", 3), ("d", 2)):
+        place.add_lines(topic, count)
+    place.ok("topic", "set", "e", "kind=list")
+    place.ok("topic", "set", "f", "kind=bounded")
+    for name, wanted in (("ready", "bcdaef"), ("topic", "abcdef"),
+                         ("kind", "fabcde"), ("dead", "abcdef")):
+        expect(list(wanted), column(place.weir("stats", "--sort", name),
+                                    "TOPIC"), name)
+        expect(list(wanted), [one["topic"] for one in
+                              place.ok("stats", "--sort", name)["topics"]])
+    place.weir("stats", "--sort", "redy").expect_complaint(
+        2, '"redy"', "did you mean ready?")
+    place.weir("stats", "--sort", "xylophone").expect_complaint(
+        2, "weir stats --help")
+    place.weir("stats", "--sort", "rate").expect_complaint(2, "--watch")
+
+
+@test
+def a_pattern_chooses_topics(place):
+    for topic in ("order.close", "order.notify", "invoice", "order"):
+        place.add(topic, "1", "--delay", "1h")
+    for pattern, wanted in (("order.*", ["order.close", "order.notify"]),
+                            ("*o*", ["invoice", "order", "order.close",
+                                     "order.notify"]),
+                            ("[io]*e", ["invoice", "order.close"]),
+                            ("orde?", ["order"])):
+        expect(wanted, column(place.weir("stats", pattern), "TOPIC"), pattern)
+        expect(wanted, [one["topic"] for one in
+                        place.ok("stats", pattern)["topics"]])
+    for pattern in ("x*", "order.?"):
+        place.weir("stats", pattern).expect_complaint(
+            3, 'no topic that matches "%s"' % pattern)
+    watch = place.start("stats", "new.*", "--watch", "--json")
+    expect([], json.loads(watch.stdout.readline())["topics"])
+    place.add("new.one", "1")
+    eventually(lambda: json.loads(watch.stdout.readline())["topics"],
+               "one that comes later is shown")
+    stop_cleanly(watch)
+
+
+@test
+def watched_stats_are_a_block_each_second_when_piped(place):
+    place.add("t", "1")
+    watch = place.start("stats", "--watch")
+    lines = [watch.stdout.readline() for _ in range(3)]
+    expect_in("RATE", lines[0])
+    expect("-", lines[1].split()[-1])
+    expect("\n", lines[2])
+    place.drain("t=echo")
+    rates = []
+    while not any(rates) and len(rates) < 60:
+        lines = [watch.stdout.readline() for _ in range(3)]
+        rates.append(float(lines[1].split()[-1][:-2]))
+    expect_true(rates[-1] > 0, "a rate: " + lines[1])
+    watch.send_signal(signal.SIGINT)
+    out, err = watch.communicate(timeout=PATIENCE)
+    expect(0, watch.returncode, err)
+
+
+@test
+def watched_stats_as_json_are_an_object_a_line(place):
+    place.add("t", "1", "--delay", "1h")
+    watch = place.start("stats", "t", "--watch", "--json")
+    rates = [json.loads(watch.stdout.readline())["topics"][0]["rate"]
+             for _ in range(2)]
+    expect([None, 0.0], rates)
+    stop_cleanly(watch)
+
+
+@test
+def watching_ends_when_nobody_reads(place):
+    place.add("t", "1", "--delay", "1h")
+    watch = place.start("stats", "--watch")
+    watch.stdout.readline()
+    watch.stdout.close()
+    expect([-signal.SIGPIPE, ""], [watch.wait(PATIENCE), watch.stderr.read()])
+    watch.stdout = None
+
+
+@test
+def watched_stats_leave_the_terminal_as_it_was(place):
+    place.add("t", "1", "--delay", "1h")
+    for number in signal.SIGINT, signal.SIGTERM:
+        terminal = Terminal(place, "stats", "--watch")
+        terminal.frame(b"t ")
+        terminal.frame(b"0/s")
+        os.kill(terminal.pid, number)
+        code, within, behind = terminal.end()
+        expect([0, b""], [code, behind])
+        expect_true(within.count(FRAME) >= 2, "it is redrawn")
+
+
+@test
+def watched_stats_say_on_the_former_screen_that_the_server_is_lost(place):
+    place.add("t", "1", "--delay", "1h")
+    terminal = Terminal(place, "stats", "--watch")
+    terminal.frame(b"t ")
+    place.weir("server", "stop")
+    code, _, behind = terminal.end()
+    expect(5, code)
+    expect(1, behind.count(b"weir: "), behind)
+    expect_in(b"weir: cannot reach the private redis-server", behind)
+
+
+@test
+def watched_stats_fit_the_terminal(place):
+    for i in range(20):
+        place.add("t%02d" % i, "1", "--delay", "1h")
+    fill(place, LONG)
+    redis = place.redis()
+    redis.send("SET weir:{wrong}:meta x")
+    redis.line()
+    redis.send("SADD weir:topics wrong")
+    redis.line()
+    redis.close()
+    terminal = Terminal(place, "stats", "--watch", lines=10, width=90)
+    lines = terminal.frame(b"t02")
+    expect(9, len(lines), lines)  # of which the last has no end
+    expect_true(max(map(len, lines)) <= 90, lines)
+    expect([LONG, "t00"], [line.split()[0] for line in lines[1:3]])
+    expect("and 15 more", lines[7])
+    expect_in("1 of 22 topics cannot be read", lines[8])
+    os.kill(terminal.pid, signal.SIGTERM)
+    expect(b"", terminal.end()[2])
+
+
+@test
+def a_terminal_that_can_do_nothing_gets_blocks(place):
+    place.add("t", "1", "--delay", "1h")
+    terminal = Terminal(place, "stats", "--watch", term="dumb")
+    while terminal.shown.count(b"TOPIC") < 2:
+        expect_true(terminal.read(), "it goes on")
+    expect_true(b"\033" not in terminal.shown, terminal.shown)
+    os.kill(terminal.pid, signal.SIGTERM)
+    os.waitpid(terminal.pid, 0)
+    os.close(terminal.fd)
