@@ -94,13 +94,15 @@ def a_replica_that_is_named_is_asked_again_until_it_is_a_primary(place):
 
 
 def commands_in_each_second(fakes, server, seconds=5):
-    """Sentinels and the server got so many from the one process."""
+    """Sentinels and the server got so many from the one process, by how long
+    that second was."""
     counts = []
     for _ in range(seconds):
         begin, before = time.monotonic(), total(server)
         time.sleep(1)
-        counts.append(sum(one.heard_since(begin) for one in fakes) +
-                      total(server) - before)
+        count = sum(one.heard_since(begin) for one in fakes) + \
+            total(server) - before
+        counts.append(count / (time.monotonic() - begin))
     return counts
 
 
