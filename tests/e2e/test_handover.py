@@ -6,7 +6,10 @@ again where it may have run."""
 import os
 import signal
 
-from e2e import (eventually, expect, expect_true, kill, stop_cleanly, test)
+from cluster import ask, share
+from e2e import (PATIENCE, eventually, expect, expect_true, kill, stop_cleanly,
+                 test)
+from redis_server import Server
 from resp import Client
 
 LEASE = ("--lease", "1s")
@@ -31,6 +34,11 @@ def await_offer(redis):
 def work(place, name="out", flags=(), **options):
     return place.work(place.handler("trace", file=name, **options),
                       flags=(*LEASE, *flags))
+
+
+def open_gate(path):
+    with open(path, "w", encoding="ascii") as gate:
+        gate.write("1")
 
 
 def ran(place, name="out"):
@@ -107,6 +115,43 @@ def a_worker_that_slept_longer_than_the_lease_does_not_start_the_job(place):
 
 
 @test
+def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
+    worker, redis = offering(place)
+    for job in ("a", "b"):  # the second offer comes with the verdict
+        place.add("t", job)
+        eventually(lambda: job in ran(place), "it ran")
+        await_offer(redis)
+    kill(worker)
+    eventually(lambda: not redis("PUBSUB", "CHANNELS", "weir:wake:*"),
+               "nobody listens")
+    place.add("t", "c")
+    expect(1, int(redis("ZCARD", "weir:{t}:wait")), "it waits")
+    other = work(place, "other")
+    await_ran(place, "c", name="other")
+    stop_cleanly(other)
+    place.expect_stats("t", done_total=3, crashed_total=0)
+
+
+@test
+def a_verdict_offers_nobody_once_the_topic_is_paused(place):
+    gate = place.path("gate")
+    os.mkfifo(gate)
+    worker, redis = offering(place, gate=gate)
+    place.add("t", "a")
+    await_ran(place, "a")
+    place.ok("pause", "t")
+    open_gate(gate)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")
+    expect(None, redis("HGET", META, "offer"))
+    place.add("t", "b")
+    place.ok("resume", "t")
+    await_ran(place, "a", "b")
+    open_gate(gate)
+    stop_cleanly(worker)
+    place.expect_stats("t", done_total=2, crashed_total=0)
+
+
+@test
 def workers_that_end_while_jobs_come_lose_none(place):
     for number in range(12):
         worker = work(place)
@@ -165,4 +210,55 @@ def handed_jobs_are_retried_die_and_are_found_like_others(place):
     place.add("t", "a")
     eventually(lambda: place.stats("t")["dead"] == 1, "it died")
     expect("dead", place.ok("show", "t", "a")["state"])
+    stop_cleanly(worker)
+
+
+# beside other features
+
+
+@test
+def jobs_are_handed_over_within_their_project(place):
+    server = Server(place)
+    redis, workers = Client(server.path), []
+    for prefix in ("one", "two"):
+        place.env["WEIR_REDIS"] = server.url + "?prefix=" + prefix
+        workers.append(work(place, prefix))
+        eventually(lambda: redis("HGET", prefix + ":{t}:meta", "offer"),
+                   "a worker offers itself")
+    for prefix in ("one", "two"):
+        place.env["WEIR_REDIS"] = server.url + "?prefix=" + prefix
+        place.add("t", prefix)
+        await_ran(place, prefix, name=prefix)
+    for worker in workers:
+        stop_cleanly(worker)
+    expect([], redis("KEYS", "weir:*"))
+
+
+@test
+def a_job_that_a_replica_is_to_have_is_handed_over_at_once(place):
+    server = Server(place)
+    place.env["WEIR_REDIS"] = server.url
+    worker, redis = work(place), Client(server.path)
+    await_offer(redis)
+    add = place.start("add", "t", "--id", "a", "--durability", "replica")
+    await_ran(place, "a")  # it runs though no replica has it
+    replica = Server(place, "--replicaof", "127.0.0.1", str(server.port),
+                     name="replica")
+    expect(0, add.wait(PATIENCE), add)
+    expect(1, Client(replica.path)("HEXISTS", META, "added"))
+    stop_cleanly(worker)
+
+
+@test
+def nothing_is_handed_over_in_a_cluster(place):
+    cluster = share(place)
+    topic = cluster.topic(cluster.nodes[0], name="lone")
+    worker = place.work(place.handler("trace", topic, file="out"), flags=LEASE)
+    for number in range(3):
+        eventually(lambda: ask(cluster.nodes[0], "ZCARD",
+                               "weir:{%s}:idle" % topic) == 1, "it sleeps")
+        place.add(topic, str(number))
+        await_ran(place, *map(str, range(number + 1)))
+        expect(None, ask(cluster.nodes[0], "HGET", "weir:{%s}:meta" % topic,
+                         "offer"))
     stop_cleanly(worker)

@@ -35,6 +35,7 @@ struct weir__settle {
     bool is_second;     /* leaves out what is not staged */
     bool is_unsure;     /* it may have recorded what is open of `outs` */
     bool is_in_backlog; /* or was */
+    bool offers;        /* the worker: the first answer is that to a claim */
     size_t cost;        /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;

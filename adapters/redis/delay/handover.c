@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/redis/delay/private.h"
+#include "adapters/redis/delay/backlog.h"
 #include "adapters/redis/store/cluster.h"
 #include "core/text.h"
 
@@ -29,6 +29,37 @@ int64_t weir__offer_begin(struct weir__delay_topic *topic)
         !weir__cluster_is_one(base->store))
         topic->offer_ns = weir__redis_now_ns(base->store);
     return topic->offer_ns;
+}
+
+/* A wake-up that named a pack is followed at once. */
+int64_t weir__offer_renew(struct weir__delay_topic *topic)
+{
+    if (!topic->base.wants_claim || topic->has_early ||
+        weir__backlog_is_crowded(topic) ||
+        weir__backlog_claim(topic) != WEIR__CLAIM_GO)
+        return 0;
+    weir__relays_look(&topic->outbox);
+    return weir__offer_begin(topic);
+}
+
+/* Of a server that refused the call it is asked by a claim as well. */
+void weir__offer_answered(struct weir__delay_topic *topic, int code,
+                          const struct redisReply *reply)
+{
+    struct weir__claimed claimed = {.next_due_us = -1};
+
+    claimed.code = code == WEIR_ESERVER ? WEIR_OK : code;
+    if (claimed.code == WEIR_OK &&
+        (!weir__reply_int(reply, 1, &claimed.next_due_us) ||
+         claimed.next_due_us < -1))
+        claimed.next_due_us = 0;
+    claimed.will_wake = claimed.next_due_us != 0;
+    if (claimed.code == WEIR_OK)
+        topic->is_idle = claimed.will_wake;
+    if (!claimed.will_wake)
+        topic->offer_ns = 0;
+    if (topic->base.user != NULL)
+        topic->base.store->events.claimed(topic->base.user, &claimed);
 }
 
 /* --- the message ---------------------------------------------------------- */
@@ -90,11 +121,12 @@ static struct weir__delay_lease *make_lease(struct weir__delay_topic *topic,
     node->due_ms = handed->due_ms;
     node->lease = lease;
     lease->jobs = 1;
+    lease->is_handed = true;
     weir__delay_lease_claimed(lease, handed->time_us, (uint64_t)handed->token);
     return lease;
 }
 
-/* Since when it may have been leased at the earliest, monotonic: the claim was
+/* Since when it may have been leased at the earliest, monotonic: the call was
  * sent before the server's clock showed the time of the offer. */
 static int64_t since_ns(const struct weir__delay_topic *topic,
                         const struct handed *handed)

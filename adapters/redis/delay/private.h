@@ -118,6 +118,7 @@ struct weir__delay_lease {
     uint64_t connection; /* of the server, that brought it */
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
+    bool is_handed;  /* its job came without a claim */
     size_t out;      /* runs that core has */
     size_t node_count;
     size_t pack_count;
@@ -265,13 +266,22 @@ void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
 
 /* --- delay/handover.c ----------------------------------------------------- */
 
-/* A worker with nothing in hand offers itself with a claim, and where nothing
- * is due the next job that is added alone comes to it at once, under a lease
- * (scripts/delay/add_one.lua). It runs where it comes for the last offer; what
- * comes late goes back. */
+/* A worker with nothing in hand offers itself with a claim, or with the verdict
+ * on a job that it was handed, and where nothing is due the next job that is
+ * added alone comes to it at once, under a lease (scripts/delay/add_one.lua).
+ * It runs where it comes for the last offer; what comes late goes back. */
 
 /* The number of the offer of a claim that is sent now; 0: it makes none. */
 int64_t weir__offer_begin(struct weir__delay_topic *topic);
+
+/* The same of a settle call that is sent in place of the claim that the topic
+ * wants, by which the worker would be offered as well. */
+int64_t weir__offer_renew(struct weir__delay_topic *topic);
+
+/* That call was answered: so is the claim. Where there is something to claim
+ * the answer is that there is more at once. */
+void weir__offer_answered(struct weir__delay_topic *topic, int code,
+                          const struct redisReply *reply);
 
 /* A job is handed over, or the offer is withdrawn. */
 void weir__delay_told(struct weir__store_topic *topic, struct weir_slice what);

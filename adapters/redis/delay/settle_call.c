@@ -23,7 +23,10 @@ enum {
 #define GROUP_NUMBERS ((uint64_t)KINDS)
 
 /* Lists of a call, in the order of the script's arguments. */
-enum { NODES, BACK, CLOSED, MOVES, ENDS, LISTS, ARGS = LISTS + 3 };
+enum { NODES, BACK, CLOSED, MOVES, ENDINGS, LISTS, ARGS = LISTS + 3 };
+
+/* Of a lone call: what becomes of its claim. */
+enum { ENDS = 1, ENDS_AND_OFFERS = 2 };
 
 /* --- putting together ------------------------------------------------- */
 
@@ -418,27 +421,57 @@ static bool is_lone(const struct weir__settle_call *call)
            (done == NULL || (done == node->lease && done->next_done == NULL));
 }
 
+void weir__settle_call_offer(struct weir__settle_call *call)
+{
+    const struct weir__delay_topic *topic = call->topic;
+
+    if (is_lone(call) && topic->done != NULL && call->first == topic->touched &&
+        call->first->lease->is_handed)
+        call->offer = weir__offer_renew(call->topic);
+}
+
+static void write_offer(struct weir__buf *buf,
+                        const struct weir__settle_call *call)
+{
+    const struct weir__store_topic *base = &call->topic->base;
+
+    weir__resp_int(buf, base->claim.lease_ms);
+    weir__resp_int(buf, call->offer);
+    weir__resp_str(buf, base->place->server->worker);
+    weir__claim_write_server(buf, base);
+    weir__resp_int(buf, ENDS_AND_OFFERS);
+}
+
 static void write_lone(struct weir__buf *buf,
                        const struct weir__settle_call *call)
 {
     const struct weir__prefix *prefix = &call->topic->base.prefix;
     const struct weir__claimed_node *node = call->first;
     const struct weir__fetched *fetched = pack_of(node);
+    bool offers = call->offer != 0;
     struct weir_slice id = {0};
 
     if (fetched->batch->ids != NULL)
         id = fetched->batch->ids[node->lo];
-    weir__resp_eval(buf, &weir__script_delay_settle_one, 6 + node->is_mixed, 6);
+    weir__resp_eval(buf, &weir__script_delay_settle_one,
+                    6 + node->is_mixed + (offers ? 2u : 0u),
+                    6 + (offers ? 4u : 0u));
     weir__prefix_keys(buf, prefix, "run lease ids meta held");
     weir__prefix_pack(buf, prefix, node->name);
     if (node->is_mixed)
         weir__prefix_key(buf, prefix, "due");
+    if (offers)
+        weir__prefix_keys(buf, prefix, "wait idle");
     weir__resp_bytes(buf, weir__slice_of(node->name, sizeof(node->name)));
     weir__resp_int(buf, (int64_t)node->lease->base.token);
     weir__resp_int(buf, (int64_t)node->lo);
     weir__resp_bytes(buf, id);
     weir__resp_int(buf, (int64_t)fetched->pack.count);
-    weir__resp_int(buf, call->is_last && call->topic->done != NULL);
+    if (offers)
+        write_offer(buf, call);
+    else
+        weir__resp_int(buf,
+                       call->is_last && call->topic->done != NULL ? ENDS : 0);
 }
 
 /* Any call. */
@@ -454,7 +487,7 @@ static void write_full(struct weir__buf *buf,
     write_back(&lists[BACK], call);
     write_closed(&lists[CLOSED], call);
     write_moves(&lists[MOVES], call);
-    write_ends(&lists[ENDS], call);
+    write_ends(&lists[ENDINGS], call);
     write_keys(buf, call);
     weir__resp_str(buf, topic->base.name);
     for (size_t i = 0; i < LISTS; i++) {
@@ -485,4 +518,13 @@ void weir__settle_call_leave_out(struct weir__buf *buf)
     WEIR_ASSERT(!buf->failed && buf->len > 3);
     WEIR_ASSERT(memcmp(last, zero, 3) == 0 || memcmp(last, one, 3) == 0);
     *last = '1';
+}
+
+void weir__settle_call_offer_nothing(struct weir__buf *buf)
+{
+    uint8_t *last = buf->ptr + buf->len - 3;
+
+    WEIR_ASSERT(!buf->failed && buf->len > 3);
+    WEIR_ASSERT(*last == '0' + ENDS_AND_OFFERS);
+    *last = '0' + ENDS;
 }

@@ -39,6 +39,7 @@ struct weir__settle_call {
     const struct weir__planned_pack *planned;
     size_t planned_count, moves;
     bool is_last;
+    int64_t offer; /* number of the one that it makes; 0: it makes none */
 };
 
 /* Order the topic's endings by the call that will take them. */
@@ -57,6 +58,10 @@ void weir__settle_call_endings(struct weir__settle_call *call, size_t first);
 /* Name the new packs of the call. False: no memory. */
 bool weir__settle_call_plan(struct weir__settle_call *call);
 
+/* Where it is all that this flush says of a job that was handed over, it offers
+ * the worker again, in place of the claim that is to come behind it. */
+void weir__settle_call_offer(struct weir__settle_call *call);
+
 /* It will not be sent, planned or not: its leases run out. */
 void weir__settle_call_forgo(const struct weir__settle_call *call);
 
@@ -68,5 +73,8 @@ weir__settle_call_write(struct weir__buf *buf,
 
 /* Have a call that was written settle the others in that case. */
 void weir__settle_call_leave_out(struct weir__buf *buf);
+
+/* Have one that was written with an offer make none. */
+void weir__settle_call_offer_nothing(struct weir__buf *buf);
 
 #endif

@@ -77,6 +77,9 @@ void weir__settle_leave_out(struct weir__settle *settle)
     settle->is_second = true;
     if (settle->packs > 0)
         weir__settle_call_leave_out(call);
+    if (settle->offers)
+        weir__settle_call_offer_nothing(call);
+    settle->offers = false;
 }
 
 /* --- replies ------------------------------------------------------------ */
@@ -269,6 +272,8 @@ static void on_settled(struct weir__request *request, int code,
 
     WEIR_ASSERT(topic->settles_out > 0);
     topic->settles_out--;
+    if (settle->offers)
+        weir__offer_answered(topic, code, reply);
     settle->is_unsure =
         code == WEIR_EUNKNOWN || (settle->is_unsure && code != WEIR_OK);
     if (topic->touched != NULL || topic->done != NULL)
@@ -363,15 +368,18 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
         return NULL;
     }
     take_leases(settle, call);
+    settle->offers = call->offer != 0;
+    topic->base.wants_claim = topic->base.wants_claim && !settle->offers;
     return settle;
 }
 
 static void send_call(struct weir__settle_call *call)
 {
     struct weir__delay_topic *topic = call->topic;
-    struct weir__settle *settle =
-        weir__settle_call_plan(call) ? settle_new(call) : NULL;
+    struct weir__settle *settle;
 
+    weir__settle_call_offer(call);
+    settle = weir__settle_call_plan(call) ? settle_new(call) : NULL;
     if (settle == NULL)
         weir__settle_call_forgo(call);
     else if (weir__backlog_is_crowded(topic))

@@ -276,6 +276,8 @@ struct settle_call {
     struct end end[CALL_SLOTS];
     struct back back[CALL_NODES];
     uint64_t close[CALL_NODES];
+    struct claim_call offers; /* with what its worker offers itself; `offer` 0:
+                                 it does not */
 };
 
 void model_settle(struct model *model, struct settle_call *call,
@@ -449,6 +451,10 @@ void model_wake(struct model *model, int64_t due_ms);
 /* Hand the only job of a call, which just entered, to who offered itself.
  * False: it waits. */
 bool model_hand_over(struct model *model, const struct add_call *call);
+
+/* The worker offers itself with a verdict, unless a claim would do more. */
+void model_offer(struct model *model, const struct claim_call *call,
+                 struct text *answer);
 
 /* realloc that ends the test when there is no memory. */
 void *list_room(void *list, size_t count, size_t *cap, size_t size);

@@ -463,6 +463,24 @@ bool model_hand_over(struct model *model, const struct add_call *call)
     return true;
 }
 
+void model_offer(struct model *model, const struct claim_call *call,
+                 struct text *answer)
+{
+    int64_t next = next_ms(model, 0);
+    bool is_due = next != INT64_MAX && next * 1000 <= model->now_us;
+
+    if (is_due || model->is_paused || model->grace_ms > 0 ||
+        call->server == 0 || call->server != model->server) {
+        text_str(answer, " 0");
+        return;
+    }
+    fall_asleep(&model->workers[call->worker], next, false);
+    note_offer(model, call, true);
+    text_format(answer, " %lld",
+                next == INT64_MAX ? -1
+                                  : (long long)(next * 1000 - model->now_us));
+}
+
 uint64_t model_claim(struct model *model, const struct claim_call *call,
                      struct text *answer, struct node *ret_nodes,
                      size_t *ret_count)

@@ -469,6 +469,8 @@ void model_settle(struct model *model, struct settle_call *call,
     if (duplicates > 0)
         text_format(answer, " -1 %lld", duplicates);
     model_record(model, call, answer);
+    if (call->offers.offer != 0 && deciding.settled > 0)
+        model_offer(model, &call->offers, answer);
     text_str(answer, ")");
     text_free(&deciding.refusals);
 }

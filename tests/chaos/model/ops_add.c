@@ -221,8 +221,14 @@ void op_hand_over(struct run *run)
     add_lone(run);
     if (chance(run, 30))
         op_settle(run);
-    if (chance(run, 40))
+    for (int i = 0; i < 3 && chance(run, 60); i++) {
+        if (chance(run, 20))
+            op_pause(run);
+        op_finish(run);
+        if (chance(run, 20))
+            run_pass(run, pick(run, 20000));
         add_lone(run);
+    }
 }
 
 /* The reply was lost, or a pack never came; whatever happened since. */

@@ -29,6 +29,18 @@ static void check_order(const struct run *run, uint64_t token)
         run_differs(run, "the order", "the latest first", "others before");
 }
 
+void run_offer(struct run *run, const struct claim_call *call)
+{
+    char server[24] = "";
+
+    if (call->server > 0)
+        (void)snprintf(server, sizeof(server), "%016x", call->server);
+    call_int(&run->caller, call->lease_ms);
+    call_int(&run->caller, call->offer);
+    call_str(&run->caller, workers[call->worker]);
+    call_str(&run->caller, server);
+}
+
 void run_claim(struct run *run, const struct claim_call *call)
 {
     struct node nodes[CALL_NODES];

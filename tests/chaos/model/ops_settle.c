@@ -220,21 +220,28 @@ static void write_lone(struct run *run, const struct settle_call *call)
     const struct pack *pack = run->model.packs[entry->node.pack - 1];
     struct caller *caller = &run->caller;
     char name[SEQ_LEN + 5], id[24] = "";
+    bool offers = call->offers.offer != 0;
 
     node_text(entry->node, name);
     if (pack->has_ids)
         id_text(job_id(&pack->jobs[entry->node.lo]), id);
-    call_script(caller, SCRIPT_SETTLE_ONE, 6 + pack->is_mixed, 6);
+    call_script(caller, SCRIPT_SETTLE_ONE,
+                6 + pack->is_mixed + (offers ? 2u : 0u),
+                6 + (offers ? 4u : 0u));
     call_keys(caller, "run lease ids meta held");
     call_pack_key(caller, entry->node.pack);
     if (pack->is_mixed)
         call_keys(caller, "due");
+    if (offers)
+        call_keys(caller, "wait idle");
     call_str(caller, name);
     call_int(caller, (int64_t)entry->token);
     call_int(caller, entry->node.lo);
     call_str(caller, id);
     call_int(caller, pack->count);
-    call_int(caller, (int64_t)call->closed);
+    if (offers)
+        run_offer(run, &call->offers);
+    call_int(caller, offers ? 2 : (int64_t)call->closed);
 }
 
 static void write_full(struct run *run, const struct settle_call *call)
@@ -259,9 +266,26 @@ static void write_full(struct run *run, const struct settle_call *call)
     call_int(caller, call->most_dead);
 }
 
+/* Of a job that was handed over, which is alone in its pack. */
+static void draft_offer(struct run *run, struct settle_call *call)
+{
+    struct claim_call *offers = &call->offers;
+
+    *offers = (struct claim_call){0};
+    if (!is_lone(call) || call->closed == 0 ||
+        run->model.packs[call->entry[0].node.pack - 1]->is_mixed ||
+        !chance(run, 50))
+        return;
+    offers->worker = (int)pick(run, WORKERS);
+    offers->lease_ms = chance(run, 30) ? 200 : 30000;
+    offers->server = chance(run, 95) ? run->model.server : 7;
+    offers->offer = ++run->offers;
+}
+
 void run_settle(struct run *run, struct settle_call *call)
 {
-    if (is_lone(call) && chance(run, 60))
+    draft_offer(run, call);
+    if (call->offers.offer != 0 || (is_lone(call) && chance(run, 60)))
         write_lone(run, call);
     else
         write_full(run, call);
@@ -464,6 +488,26 @@ void op_settle(struct run *run)
     }
     if (chance(run, 70))
         forget_whole(run, call);
+}
+
+/* What was claimed last, or handed over, is done. */
+void op_finish(struct run *run)
+{
+    struct settle_call *call = run->last_settle;
+
+    if (run->held_count == 0)
+        return;
+    run->last_settle = run->settle;
+    run->settle = call;
+    call->moves = call->ends = call->backs = 0;
+    call->entries = call->closed = 1;
+    call->entry[0] =
+        (struct entry){.node = run->held[run->held_count - 1].node,
+                       .token = run->held[run->held_count - 1].token,
+                       .is_whole = true};
+    call->close[0] = call->entry[0].token;
+    run_settle(run, call);
+    forget_whole(run, call);
 }
 
 /* A repeat that comes late, other calls were in between. */

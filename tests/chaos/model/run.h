@@ -101,6 +101,9 @@ void run_release(struct run *run, uint64_t token);
 void run_slot(struct run *run, const struct slot_call *call);
 void run_settle(struct run *run, struct settle_call *call);
 
+/* Write how the worker of a settle call offers itself. */
+void run_offer(struct run *run, const struct claim_call *call);
+
 /* Send on what is in the outbox. */
 void run_send_all(struct run *run);
 
@@ -119,6 +122,7 @@ void op_start(struct run *run);
 void op_recall(struct run *run);
 void op_start_twice(struct run *run);
 void op_settle(struct run *run);
+void op_finish(struct run *run);
 void op_settle_again(struct run *run);
 void op_follow(struct run *run);
 void op_slot(struct run *run);

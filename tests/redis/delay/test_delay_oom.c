@@ -333,3 +333,95 @@ TEST(a_start_is_answered_whatever_fails)
     EXPECT_TRUE(failures > 0);
     host_settle_all(host, WEIR__OUTCOME_DONE);
 }
+
+/* --- jobs that are handed over -------------------------------------------- */
+
+enum { HANDED = 40 };
+
+/* What its connection for wake-ups had to tell has come. */
+static void await_told(struct host *host)
+{
+    int wakes = host->wakes;
+
+    AWAIT(redis_int(proc, "PUBLISH weir:wake:w1 t") == 1);
+    AWAIT(host->wakes > wakes);
+}
+
+/* `host` has offered itself, and is about to be handed a job of `other`. */
+static void hand_over(struct host *host, struct host *other)
+{
+    double give_up_at = ev_time() + 30.;
+    int added = other->added + 1;
+
+    AWAIT(host->is_up && other->is_up);
+    host_add(other, NULL, 3600000); /* from now on names can be made */
+    AWAIT(other->added == added);
+    await_told(host);
+    EXPECT_INT(0, host_claim(host, 10, 60000));
+    host_add(other, NULL, 0);
+    other->store->ops->flush(other->store);
+    while (redis_int(proc, "EXISTS weir:{t}:run") == 0) {
+        EXPECT_TRUE(ev_time() < give_up_at);
+        ev_sleep(1e-3);
+    }
+}
+
+/* It is done, and the worker claims in the same turn. */
+static void finish_without_memory(struct host *host, int n)
+{
+    struct weir__claim claim = {
+        .room = 10, .lease_ms = 60000, .takes_jobs = true};
+    int claims = host->claims;
+
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    oom_after(n);
+    host->store->ops->flush(host->store);
+    oom_off();
+    AWAIT(host->claims > claims);
+    host_await_settled(host);
+}
+
+/* Also what is under a lease that nobody keeps. */
+static void work_off_all(struct host *host)
+{
+    AWAIT(host->is_up);
+    (void)redis_text(proc, "EVAL %s 1 weir:{t}:lease",
+                     "for _, token in ipairs(redis.call('ZRANGE', KEYS[1], 0, "
+                     "-1)) do redis.call('ZADD', KEYS[1], 1, token) end");
+    while (host_claim(host, 10, 60000) > 0) {
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        host_await_settled(host);
+    }
+}
+
+TEST(a_job_that_is_handed_over_runs_or_comes_back_whatever_fails)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    int ran = 0, refused = 0;
+
+    one->takes_jobs = true;
+    for (int n = 0; n < HANDED; n++) {
+        hand_over(one, other);
+        oom_after(n);
+        world_give_up_at = ev_time() + 30.;
+        for (int i = 0; i < OOM_TURNS; i++)
+            world_turn();
+        oom_off();
+        AWAIT(other->added + other->failed == 2 * (n + 1));
+        await_told(one);
+        if (one->runs != NULL) {
+            size_t before = one->refused;
+
+            finish_without_memory(one, ran);
+            refused += one->refused > before;
+            ran++;
+        }
+        work_off_all(other);
+    }
+    EXPECT_TRUE(0 < refused && refused < ran && ran < HANDED);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:lease "
+                                  "weir:{t}:held"));
+    EXPECT_INT(WEIR_OK, host_stats(other));
+    EXPECT_INT(HANDED, other->stats.done_total);
+}

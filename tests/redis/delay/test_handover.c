@@ -285,11 +285,12 @@ TEST(a_worker_with_jobs_in_hand_offers_itself_no_more)
 
 TEST(a_job_that_nobody_answers_for_comes_back_and_blames_nobody)
 {
-    offer(2000);
+    offer(60000);
     add("a");
     AWAIT(one->arrived == 1);
-    while (host_claim(other, 10, 60000) == 0)
-        ev_sleep(20000e-6);
+    EXPECT_INT(0, redis_int(proc, "ZADD weir:{t}:lease 1 %s",
+                            redis_text(proc, "ZRANGE weir:{t}:lease 0 0")));
+    EXPECT_INT(1, host_claim(other, 10, 60000));
     EXPECT_TRUE(other->runs->is_suspect);
     EXPECT_INT(0, other->runs->blamed);
 }
@@ -364,4 +365,178 @@ TEST(a_worker_that_hears_nothing_stops)
     stop();
     AWAIT(unsettled() == 0);
     EXPECT_INT(0, one->handed);
+}
+
+/* --- offers that come with a verdict -------------------------------------- */
+
+/* `one` runs "a", which it was handed. */
+static void run_one(void)
+{
+    offer(60000);
+    add("a");
+    AWAIT(one->arrived == 1);
+}
+
+/* It is done, and the worker claims in the same turn. Returns how many scripts
+ * that took. */
+static long long finish(void)
+{
+    long long before = redis_calls(proc, "evalsha");
+    size_t settled = one->settled + 1;
+
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host_claim(one, 10, 60000));
+    AWAIT(one->settled == settled);
+    EXPECT_INT(0, one->refused);
+    return redis_calls(proc, "evalsha") - before;
+}
+
+TEST(a_verdict_on_a_job_that_was_handed_over_offers_the_worker_again)
+{
+    run_one();
+    for (int i = 1; i <= 5; i++) {
+        EXPECT_INT(1, finish());
+        EXPECT_INT(i + 1, one->claims);
+        EXPECT_INT(-1, one->claimed.next_due_us);
+        add("b");
+        AWAIT(one->arrived == (size_t)i + 1);
+    }
+    EXPECT_INT(6, one->handed);
+    EXPECT_INT(1, finish());
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:wait weir:{t}:run "
+                                  "weir:{t}:lease weir:{t}:held"));
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(6, one->stats.done_total);
+}
+
+TEST(a_worker_that_offered_itself_with_a_verdict_is_woken_like_others)
+{
+    int wakes;
+
+    run_one();
+    EXPECT_INT(1, finish());
+    wakes = one->wakes;
+    host_add(other, "b", 0);
+    host_add(other, "c", 0);
+    AWAIT(other->added == 3 && one->wakes == wakes + 1);
+    EXPECT_INT(2, host_claim(one, 10, 60000));
+    EXPECT_INT(1, one->handed);
+}
+
+TEST(a_verdict_offers_nobody_where_more_is_due)
+{
+    run_one();
+    add("b");
+    EXPECT_INT(1, finish());
+    EXPECT_INT(0, one->claimed.next_due_us);
+    EXPECT_TRUE(!one->claimed.will_wake);
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+    EXPECT_INT(1, host_claim(one, 10, 60000));
+    EXPECT_STR("b", run_id(one->runs));
+    EXPECT_INT(2, finish()); /* as that one was claimed */
+    EXPECT_INT(1, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+}
+
+TEST(a_verdict_that_offers_tells_when_the_worker_is_to_come)
+{
+    run_one();
+    host_add(other, "b", 50000);
+    AWAIT(other->added == 2);
+    EXPECT_INT(1, finish());
+    EXPECT_TRUE(one->claimed.next_due_us > 10000000 &&
+                one->claimed.next_due_us <= 50000000);
+    EXPECT_TRUE(one->claimed.will_wake);
+}
+
+TEST(a_verdict_offers_nobody_while_the_topic_is_paused)
+{
+    run_one();
+    EXPECT_INT(WEIR_OK, host_pause(other, true));
+    EXPECT_INT(1, finish());
+    EXPECT_INT(0, one->claimed.next_due_us);
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+    EXPECT_INT(0, host_claim(one, 10, 60000));
+    EXPECT_TRUE(one->claimed.is_paused);
+}
+
+TEST(a_verdict_that_runs_the_job_again_offers_nobody)
+{
+    struct weir__run *run;
+
+    run_one();
+    run = host_take(one);
+    run->delay_ms = 0;
+    host_settle(one, run, WEIR__OUTCOME_RETRY);
+    EXPECT_INT(1, host_claim(one, 10, 60000));
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+}
+
+TEST(a_verdict_of_a_worker_with_other_jobs_offers_nobody)
+{
+    run_one();
+    one->takes_jobs = false;
+    EXPECT_INT(2, finish());
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+}
+
+TEST(a_verdict_of_a_worker_that_stops_offers_nobody)
+{
+    run_one();
+    stop();
+    AWAIT(unsettled() == 0);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run"));
+}
+
+TEST(a_worker_that_stops_behind_its_offer_withdraws_it)
+{
+    const struct weir__claim claim = {
+        .room = 10, .lease_ms = 60000, .takes_jobs = true};
+
+    run_one();
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    EXPECT_INT(WEIR_OK, one->store->ops->claim(one->topic, &claim));
+    one->store->ops->flush(one->store);
+    stop();
+    AWAIT(unsettled() == 0 && one->claims == 2);
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
+}
+
+TEST(a_verdict_that_is_sent_again_answers_the_claim_once)
+{
+    const struct weir__claim claim = {
+        .room = 10, .lease_ms = 60000, .takes_jobs = true};
+
+    run_one();
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    EXPECT_INT(WEIR_OK, one->store->ops->claim(one->topic, &claim));
+    EXPECT_INT(1, redis_int(proc, "CLIENT KILL TYPE normal SKIPME yes") > 0);
+    host_await_settled(one);
+    AWAIT(one->claims == 2);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:lease"));
+    AWAIT(one->is_up && other->is_up);
+    EXPECT_INT(0, host_claim(one, 10, 60000));
+    EXPECT_INT(WEIR_OK, host_stats(one));
+    EXPECT_INT(1, one->stats.done_total);
+}
+
+/* The call waits for the server and then offers nobody: the worker has claimed
+ * since. */
+TEST(a_verdict_that_the_server_refuses_first_offers_nobody_later)
+{
+    run_one();
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET min-replicas-to-write 1"));
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    EXPECT_INT(0, host_claim(one, 10, 60000));
+    EXPECT_INT(0, one->claimed.next_due_us);
+    EXPECT_INT(WEIR_OK, one->claimed.code);
+    EXPECT_INT(1, unsettled());
+    EXPECT_STR("OK", redis_text(proc, "CONFIG SET min-replicas-to-write 0"));
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run"));
+    EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:meta offer"));
 }

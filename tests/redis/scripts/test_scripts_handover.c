@@ -2,6 +2,7 @@
 #include "tests/redis/scripts/script_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A worker offers itself with its claim, and a lone job is handed to it. What
@@ -250,4 +251,184 @@ TEST(a_worker_offers_itself_on_a_full_server)
     (void)claim_as("w1", "0", "78");
     EXPECT_STR("OK", script_text("CONFIG SET maxmemory 0"));
     EXPECT_CONTAINS(" 78 ", stored_offer());
+}
+
+/* --- offers that come with a verdict -------------------------------------- */
+
+/* The job `letter` is done that was handed to w1, under this token; it offers
+ * itself as number 79. */
+static const char *done_as(char letter, const char *token, const char *own)
+{
+    char node[17] = {0};
+
+    memset(node, letter, 12);
+    memcpy(node + 12, "0000", 4);
+    script_begin(&weir__script_delay_settle_one, "run lease ids meta held");
+    script_pack_key(letter);
+    script_key("wait");
+    script_key("idle");
+    script_arg(node);
+    script_arg(token);
+    script_arg("0");
+    script_arg("");
+    script_arg("1");
+    script_arg("9000");
+    script_arg("79");
+    script_arg("w1");
+    script_arg(own);
+    script_arg("2");
+    return script_call();
+}
+
+static const char *done(char letter, const char *token)
+{
+    return done_as(letter, token, "0123456789abcdef");
+}
+
+/* `a` is handed to w1, under the token 42. */
+static void hand_over(void)
+{
+    offer();
+    hear("w1");
+    EXPECT_TRUE(is_handed('a'));
+}
+
+static void expect_nothing_runs(void)
+{
+    EXPECT_INT(0,
+               redis_int(script_proc, "EXISTS weir:{t}:run weir:{t}:lease "
+                                      "weir:{t}:held weir:{t}:p:aaaaaaaaaaaa"));
+    EXPECT_INT(1, script_stat("done"));
+    redisFree(heard);
+}
+
+TEST(who_is_done_with_a_job_offers_itself_again)
+{
+    hand_over();
+    EXPECT_STR("1 -1", done('a', "42"));
+    EXPECT_CONTAINS("9000 79 ", stored_offer());
+    EXPECT_STR("w1 inf", script_text("ZRANGE weir:{t}:idle 0 -1 WITHSCORES"));
+    expect_nothing_runs();
+    hear("w1");
+    EXPECT_TRUE(is_handed('b'));
+    EXPECT_STR("none", stored_offer());
+    redisFree(heard);
+}
+
+TEST(an_offer_with_a_verdict_tells_when_more_is_due)
+{
+    long long left_us = 0, due_ms;
+
+    hand_over();
+    EXPECT_STR("1", script_add_one('b', "b", "r50000"));
+    EXPECT_INT(1, sscanf(done('a', "42"), "1 %lld", &left_us));
+    EXPECT_TRUE(left_us > 20000000 && left_us <= 50000000);
+    due_ms = redis_int(script_proc, "EVAL %s 1 weir:{t}:wait",
+                       "return tonumber(redis.call('ZRANGE', KEYS[1], 0, 0, "
+                       "'WITHSCORES')[2])");
+    EXPECT_INT(due_ms,
+               strtoll(script_text("ZSCORE weir:{t}:idle w1"), NULL, 10));
+    EXPECT_CONTAINS(" 79 ", stored_offer());
+    expect_nothing_runs();
+}
+
+TEST(an_offer_with_a_verdict_tells_when_a_lease_ends)
+{
+    long long left_us = 0;
+
+    hand_over();
+    (void)script_text("ZADD weir:{t}:lease 9999999999999 7");
+    EXPECT_INT(1, sscanf(done('a', "42"), "1 %lld", &left_us));
+    EXPECT_TRUE(left_us > 1000000000);
+    EXPECT_STR("w1 10000000000000",
+               script_text("ZRANGE weir:{t}:idle 0 -1 WITHSCORES"));
+    redisFree(heard);
+}
+
+/* What a claim would do first, a claim does. */
+TEST(who_has_something_to_claim_offers_itself_with_no_verdict)
+{
+    static const char *const before[] = {
+        "ZADD weir:{t}:wait 5 bbbbbbbbbbbb0000",
+        "ZADD weir:{t}:lease 5 7",
+        "HSET weir:{t}:meta paused 1",
+        "HSET weir:{t}:meta server 1123456789abcdef",
+        "HDEL weir:{t}:meta server",
+        "SET weir:{t}:wait x",
+        "SET weir:{t}:idle x"};
+    static const char *const after[] = {
+        "DEL weir:{t}:wait",
+        "DEL weir:{t}:lease",
+        "HDEL weir:{t}:meta paused",
+        "HSET weir:{t}:meta server 0123456789abcdef",
+        "HSET weir:{t}:meta server 0123456789abcdef",
+        "DEL weir:{t}:wait",
+        "DEL weir:{t}:idle"};
+    char token[8];
+
+    hand_over();
+    for (int i = 0; i < 7; i++) {
+        (void)script_text(before[i]);
+        (void)snprintf(token, sizeof(token), "%d", 42 + i);
+        EXPECT_STR("1 0", done((char)('a' + i), token));
+        EXPECT_STR("none", stored_offer());
+        (void)script_text(after[i]);
+        EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:idle"));
+        (void)claim_as("w1", "0", "78");
+        EXPECT_TRUE(is_handed((char)('b' + i)));
+    }
+    EXPECT_STR("1 -1", done('h', "49"));
+    redisFree(heard);
+}
+
+TEST(who_has_something_of_a_mixed_pack_to_claim_claims_it)
+{
+    hand_over();
+    (void)script_text("HSET weir:{t}:meta mixed 2");
+    (void)script_text("ZADD weir:{t}:wait 35184372088837 bbbbbbbbbbbb0001");
+    EXPECT_STR("1 0", done('a', "42"));
+    EXPECT_STR("none", stored_offer());
+    (void)script_text("DEL weir:{t}:wait");
+    (void)claim_as("w1", "0", "78");
+    EXPECT_TRUE(is_handed('c'));
+    (void)script_text("ZADD weir:{t}:wait 45184372088832 bbbbbbbbbbbb0001");
+    EXPECT_CONTAINS("1 ", done('c', "43"));
+    EXPECT_STR("w1 10000000000000",
+               script_text("ZRANGE weir:{t}:idle 0 -1 WITHSCORES"));
+    EXPECT_CONTAINS(" 79 ", stored_offer());
+    redisFree(heard);
+}
+
+/* As of a call that is sent again: the worker may have a job by now. */
+TEST(a_verdict_that_is_refused_offers_nobody)
+{
+    hand_over();
+    EXPECT_STR("0 0 0", done('a', "41"));
+    EXPECT_STR("none", stored_offer());
+    EXPECT_STR("1 -1", done('a', "42"));
+    (void)script_text("HDEL weir:{t}:meta offer");
+    EXPECT_STR("0 0 0", done('a', "42"));
+    EXPECT_STR("none", stored_offer());
+    expect_nothing_runs();
+}
+
+TEST(a_verdict_adds_nobody_to_a_thousand_sleepers)
+{
+    hand_over();
+    (void)redis_int(script_proc, "EVAL %s 1 weir:{t}:idle",
+                    "for i = 1, 1000 do redis.call('ZADD', KEYS[1], 1, i) end "
+                    "return 1");
+    EXPECT_STR("1 0", done('a', "42"));
+    EXPECT_STR("none", stored_offer());
+    redisFree(heard);
+}
+
+TEST(a_worker_offers_itself_with_a_verdict_on_a_full_server)
+{
+    hand_over();
+    EXPECT_STR("OK", script_text("CONFIG SET maxmemory 1"));
+    EXPECT_STR("1 -1", done('a', "42"));
+    EXPECT_STR("OK", script_text("CONFIG SET maxmemory 0"));
+    EXPECT_CONTAINS(" 79 ", stored_offer());
+    redisFree(heard);
 }

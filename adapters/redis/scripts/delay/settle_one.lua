@@ -2,18 +2,28 @@
 -- settle_one: what settle.lua does for one run that is done, where its node is
 -- that one slot. It makes no function, as add_one.lua has it.
 --
--- KEYS  run lease ids meta held pack; due where the pack is mixed (mixed.lua)
--- ARGV  node, token, slot, id ('': it is not in the index), slots of the pack,
---       1: the claim ends if nothing is left of it
--- Reply as of settle
+-- A worker that was handed the job may offer itself again (claim.lua), unless
+-- there is something for it to claim.
+--
+-- KEYS  run lease ids meta held pack; due where the pack is mixed (mixed.lua),
+--       wait and idle where the worker offers itself
+-- ARGV  node, token, slot, id ('': it is not in the index), slots of the pack;
+--       lease ms, number, worker, which server answers (server.lua) where it
+--       offers itself; 1: the claim ends if nothing is left of it, 2: and the
+--       worker offers itself
+-- Reply as of settle; of a run that is done behind that, where its worker
+--       offers itself: us until there is more to do (0: now, it offers itself
+--       with a claim, -1: nothing waits)
 local call = redis.call
-local run, lease, ids, meta, held, key, due_key = unpack(KEYS)
-local node, token, slot, id, slots, closes = unpack(ARGV)
+local run, lease, ids, meta, held, key, wait, idle = unpack(KEYS)
+local node, token, slot, id, slots = unpack(ARGV)
+local ends = ARGV[#ARGV]
+local due_key = not idle and wait
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
 -- Asked first: a key that this script empties cannot be asked while its slot
 -- moves to another node.
-local left = closes == '1' and
+local left = ends ~= '0' and
              call('ZCOUNT', run, token,
                   string.format('(%.0f', tonumber(token) + 1))
 -- That of a suspect has a fraction.
@@ -41,5 +51,33 @@ end
 if left == reply[1] then
   call('ZREM', lease, token)
   redis.pcall('HDEL', held, token) -- held.lua
+end
+if ends ~= '2' or reply[1] == 0 then return reply end
+
+local lease_ms, number, worker, own = unpack(ARGV, 6, 9)
+local known = redis.pcall('HMGET', meta, 'paused', 'server', 'mixed')
+local head = redis.pcall('ZRANGE', wait, '0', '0', 'WITHSCORES')
+local expiry = call('ZRANGE', lease, '0', '0', 'WITHSCORES')
+local idlers = redis.pcall('ZCARD', idle)
+reply[2] = 0
+if known[1] or known[2] ~= own or head.err or type(idlers) ~= 'number' or
+   idlers >= 1000 then -- MOST_IDLE of wake.lua
+  return reply
+end
+local at = math.floor(tonumber(head[2] or 'inf'))
+if known[3] == '2' then
+  local mixed = call('ZRANGEBYSCORE', wait, '35184372088832', '+inf',
+                     'WITHSCORES', 'LIMIT', '0', '1')
+  at = math.min(at, math.floor(tonumber(mixed[2] or 'inf') - 2 ^ 45))
+end
+at = math.min(at, tonumber(expiry[2] or 'inf') + 1)
+local time = call('TIME')
+local time_us = time[1] * 1000000 + time[2]
+if at * 1000 > time_us then
+  call('ZADD', idle, at < math.huge and string.format('%.0f', at) or '+inf',
+       worker)
+  call('HSET', meta, 'offer', string.format('%s %s %.0f %s', lease_ms, number,
+                                            time_us, worker))
+  reply[2] = at < math.huge and math.min(at * 1000 - time_us, 2 ^ 53) or -1
 end
 return reply
