@@ -39,6 +39,19 @@ def sigterm_waits_for_pending_jobs(place):
 
 
 @test
+def sigterm_amid_large_bodies_loses_and_repeats_none(place):
+    body = "x" * 300000
+    place.add_lines("t", 40, '{"id":"%d","body":"' + body + '"}')
+    worker = place.work(later(place, "100ms"), flags=("--concurrency", "4"))
+    eventually(lambda: lines(place), "a job started")
+    stop_cleanly(worker)
+    place.expect_stats("t", done_total=len(lines(place)), running=0)
+    place.drain(later(place, "10ms"))
+    expect(sorted("start %d" % i for i in range(40)), sorted(lines(place)))
+    place.expect_stats("t", done_total=40, running=0, ready=0)
+
+
+@test
 def a_second_sigterm_gives_pending_jobs_back(place):
     place.add("t", "1")
     worker = place.work(later(place, "0ms"))

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/conn/private.h"
+#include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 #include "tests/redis/store/store_fixture.h"
 
@@ -66,6 +68,56 @@ TEST(adds_that_a_replica_had_not_heard_of_are_there_when_it_takes_over)
     for (size_t i = 0; i < 3000; i++)
         EXPECT_INT(1, ran[i]);
     EXPECT_CONTAINS("redis: replayed ", world_log);
+}
+
+/* Ids as of host_add_numbered. What is acknowledged is kept for long. */
+static void add_large(struct host *host, int count)
+{
+    static uint8_t mebibyte[1 << 20] = {0xc6, 0, 0x0f, 0xff, 0xfb};
+    struct weir__record record = {.body = {mebibyte, sizeof(mebibyte)}};
+    char id[16];
+
+    host->topic->place->server->commands->options.replay_ms = 60000;
+    for (int i = 0; i < count; i++) {
+        struct weir__new_job job = {.record = &record};
+
+        (void)snprintf(id, sizeof(id), "job-%d", i);
+        job.id = weir__slice_str(id);
+        EXPECT_INT(WEIR_OK,
+                   host->store->ops->add(host->topic, &job, host_added, host));
+    }
+    AWAIT(host->added == count);
+}
+
+TEST(large_bodies_that_a_replica_had_not_heard_of_are_there_when_it_takes_over)
+{
+    uint8_t ran[14] = {0};
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    cut_off();
+    add_large(host, 14);
+    take_over(host);
+    host_work_off(host, ran, 14);
+    for (size_t i = 0; i < 14; i++)
+        EXPECT_INT(1, ran[i]);
+}
+
+TEST(of_large_bodies_the_last_16_MiB_are_said_again)
+{
+    uint8_t ran[25] = {0};
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    cut_off();
+    add_large(host, 25);
+    take_over(host);
+    host_work_off(host, ran, 25);
+    for (size_t i = 0; i < 25; i++)
+        EXPECT_INT(i >= 25 - 15, ran[i]);
+    EXPECT_CONTAINS("had been acknowledged were not replayed", world_log);
 }
 
 TEST(verdicts_that_a_replica_had_not_heard_of_count_when_it_takes_over)
