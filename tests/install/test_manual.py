@@ -45,8 +45,8 @@ def items_of(text):
 
 def common_of(text):
     """Those in the page's list of options."""
-    return set(re.findall(r"^\.It Fl Fl ([a-z-]+)", text, re.M)) | \
-        set(re.findall(r"^\.It Fl Fl [a-z-]+ , Fl Fl ([a-z-]+)", text, re.M))
+    return {flag for line in re.findall(r"^\.It Fl Fl .*", text, re.M)
+            for flag in re.findall(r"Fl Fl ([a-z-]+)", line)}
 
 
 def compare(program, text):
