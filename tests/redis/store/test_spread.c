@@ -11,6 +11,8 @@
 /* One store, topics on several servers: what one server does is no matter to
  * topics of another one. */
 
+enum { HOUR_MS = 3600000 };
+
 /* Who has PREFIX:topics. */
 static int listing_node(void)
 {
@@ -79,7 +81,6 @@ static int64_t add_named(struct host *host)
 
 TEST(names_tell_the_time_of_the_server_and_do_not_go_back)
 {
-    enum { HOUR_MS = 3600000 };
     struct host *host;
     struct weir__store_topic *one, *other;
     int64_t before_ms, ahead_ms;
@@ -325,6 +326,35 @@ TEST(a_claim_does_not_end_in_the_middle_while_its_slot_is_open)
     claim_until(host, WEIR_OK);
     (void)host_claim(host, 3, LEASE_LONG_MS);
     EXPECT_INT(4, host->arrived);
+}
+
+/* All keys of stats are there, and the one node that waits is split where some
+ * of it is due. */
+TEST(stats_lose_nothing_while_their_slot_is_open)
+{
+    double until = ev_time() + 60.;
+    struct host *host;
+    const char *name;
+    uint16_t slot;
+
+    spread_start(NULL);
+    host = host_open("w1");
+    slot = spread_open(host, 0, 0)->place->slot;
+    name = host->topic->name;
+    host_add(host, NULL, 0);
+    host_add(host, NULL, HOUR_MS);
+    AWAIT(host->added == 2);
+    EXPECT_INT(1, spread_int(0, "ZCARD weir:{%s}:wait", name));
+    EXPECT_INT(1, spread_int(0, "ZADD weir:{%s}:dead 1 x", name));
+    EXPECT_INT(1, spread_int(0, "HSET weir:{%s}:relay x y", name));
+    EXPECT_INT(1, spread_int(0, "HSET weir:{%s}:late x y", name));
+    cluster_open_slot(spread, slot, 1);
+    do {
+        EXPECT_TRUE(ev_time() < until);
+        (void)host_stats(host);
+    } while (host->stats_code == WEIR_OK && host->stats.ready == 0);
+    EXPECT_INT(2, spread_int(0, "ZCARD weir:{%s}:wait", name));
+    EXPECT_INT(1, host->stats.ready);
 }
 
 /* Of a topic where nothing is due: a job of somebody else's wakes the host,

@@ -103,8 +103,10 @@ local function pass_mixed()
     end
   end
   if keep_mark('mixed_mark', stop, jobs, foreign) then
-    call_list('ZREM', wait, split)
+    -- In this order: a key that is emptied is not there any more for a script
+    -- while its slot moves to another node.
     call_list('ZADD', wait, parts)
+    call_list('ZREM', wait, split)
   end
 end
 if options[1] == 'delay' and options[3] == '2' and now > total.mixed_mark then
