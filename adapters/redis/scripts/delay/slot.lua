@@ -4,7 +4,7 @@
 -- job is, and names that pack.
 --
 -- KEYS  wait run ids meta pack dead rec, idle (only to reschedule), due (only
---       where mixed packs are met, mixed.lua)
+--       where mixed packs are met, mixed.lua), absent
 -- ARGV  show|delete|reschedule, id, place (12 characters, or D for dead), slot
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
