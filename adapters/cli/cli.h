@@ -165,6 +165,10 @@ WEIR_PRINTF(1, 2) void weir__complain(const char *format, ...);
 WEIR_PRINTF(2, 3)
 void weir__note(const struct weir__cli *cli, const char *format, ...);
 
+/* Whether words on this descriptor are coloured: on a terminal that can, where
+ * NO_COLOR is not set or empty. */
+bool weir__is_coloured(int fd);
+
 /* How lines on stderr look, those of mistakes and notes as well. */
 enum weir__log_format {
     WEIR__LOG_TEXT, /* 2026-01-31T07:30:00.250Z level text */

@@ -12,6 +12,7 @@
 #include "core/text.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { CONFIG, ACL };
 
@@ -193,12 +194,28 @@ static enum weir__exit print_json(const struct weir__doctor *doctor)
     return weir__print_object(array);
 }
 
+static void print_health(enum weir__health health)
+{
+    const bool is_coloured = weir__is_coloured(STDOUT_FILENO);
+
+    if (is_coloured && health == WEIR__HEALTH_OK)
+        (void)printf("\033[32m");
+    else if (is_coloured && health == WEIR__HEALTH_WARNING)
+        (void)printf("\033[33m");
+    else if (is_coloured)
+        (void)printf("\033[31m");
+    weir__print("%-7s", words[health]);
+    if (is_coloured)
+        (void)printf("\033[0m");
+}
+
 static void print_text(const struct weir__doctor *doctor)
 {
     for (size_t i = 0; i < doctor->count; i++) {
         const struct weir__finding *finding = &doctor->list[i];
 
-        weir__print("%-7s  %-11s  ", words[finding->health], finding->check);
+        print_health(finding->health);
+        weir__print("  %-11s  ", finding->check);
         if (finding->node[0] != '\0')
             weir__print("%s: ", finding->node);
         weir__print_text(weir__slice_str(finding->text));

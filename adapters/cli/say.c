@@ -115,14 +115,22 @@ static bool is_journal(void)
     return strcmp(stream, own) == 0;
 }
 
+bool weir__is_coloured(int fd)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(fd) == 1 && (none == NULL || none[0] == '\0') &&
+           (term == NULL || strcmp(term, "dumb") != 0);
+}
+
 static void put_level(struct line *line, enum weir_level level)
 {
-    const bool is_terminal = isatty(STDERR_FILENO) == 1;
+    const bool is_coloured = weir__is_coloured(STDERR_FILENO);
 
     put(line, " ");
-    put(line, is_terminal ? levels[level].colour : "");
+    put(line, is_coloured ? levels[level].colour : "");
     put(line, levels[level].name);
-    put(line, is_terminal ? "\033[0m " : " ");
+    put(line, is_coloured ? "\033[0m " : " ");
 }
 
 /* Sentences have no time and level as text. */

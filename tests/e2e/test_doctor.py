@@ -11,6 +11,7 @@ import time
 from e2e import (BUILD, TEST_PLUGINS, Redis, await_line, expect, expect_in,
                  expect_true, stop_cleanly, test)
 from redis_server import Server, use_good_plugins
+from terminal import Terminal
 
 GOOD = ("connection", "version", "replication", "cluster", "memory", "clients",
         "clock", "scripts", "rights", "files", "plugins")
@@ -367,3 +368,21 @@ def who_answers_without_measure_is_left(place):
         findings = examine(place, 5, "--redis", server.url)
         expect_finding(findings, "connection", "failed", server.url, why)
         expect_true("scripts" not in findings, "it is not asked for more")
+
+
+@test
+def what_is_found_is_coloured_on_a_terminal_alone(place):
+    use_good_plugins(place)
+    for args, env, is_coloured in (
+            ([], {}, True), ([], {"NO_COLOR": ""}, True),
+            ([], {"NO_COLOR": "1"}, False), ([], {"TERM": "dumb"}, False),
+            (["--json"], {}, False), (["--acl"], {}, False)):
+        terminal = Terminal(place, "doctor", *args, **env)
+        terminal.wait()
+        expect(is_coloured, b"\033[32mok     \033[0m  " in terminal.shown,
+               "green %r %r" % (args, env))
+        expect(is_coloured, b"\033" in terminal.shown, "%r %r" % (args, env))
+    expect_true("\033" not in place.weir("doctor").out, "none in a pipe")
+    terminal = Terminal(place, "doctor", "--redis", "redis://127.0.0.1:1")
+    expect(5, terminal.wait())
+    expect_in(b"\033[31mfailed \033[0m  connection ", terminal.shown)

@@ -2,17 +2,13 @@
 """weir stats: which columns and topics it shows, in which order, and how it
 watches: line by line, or on a terminal, which it leaves as it was."""
 
-import fcntl
 import json
 import os
-import pty
-import select
 import signal
-import struct
-import termios
 
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
+from terminal import Terminal
 
 LONG = "a.topic.whose.name.has.forty.characters."
 OPENED, FRAME = b"\033[?1049h\033[?25l\033[?7l", b"\033[H\033[J"
@@ -30,27 +26,11 @@ def column(result, title):
     return [row[rows[0].index(title)] for row in rows[1:]]
 
 
-class Terminal:
-    """weir on a terminal of its own."""
+class Watch(Terminal):
+    """weir stats --watch on a terminal."""
 
-    def __init__(self, place, *args, lines=24, width=80, term="xterm"):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(1, termios.TIOCSWINSZ,
-                        struct.pack("HHHH", lines, width, 0, 0))
-            os.execve(WEIR, [WEIR, *args], {**place.env, "TERM": term})
-        self.shown = b""
-
-    def read(self):
-        """False when it is over."""
-        ready, _, _ = select.select([self.fd], [], [], PATIENCE)
-        expect_true(ready, "something is drawn behind %r" % self.shown)
-        try:
-            more = os.read(self.fd, 65536)
-        except OSError:
-            return False
-        self.shown += more
-        return more != b""
+    def __init__(self, place, **how):
+        super().__init__(place, "stats", "--watch", **how)
 
     def frame(self, wanted=b""):
         """Wait for a frame with `wanted` that is complete; its lines."""
@@ -63,10 +43,7 @@ class Terminal:
 
     def end(self):
         """[exit code, what stood on the alternate screen, what behind it]."""
-        while self.read():
-            pass
-        os.close(self.fd)
-        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        code = self.wait()
         expect(1, self.shown.count(OPENED), "alternate screens")
         expect(1, self.shown.count(CLOSED), "ends of it")
         within, behind = self.shown.split(OPENED)[1].split(CLOSED)
@@ -205,7 +182,7 @@ def watching_ends_when_nobody_reads(place):
 def watched_stats_leave_the_terminal_as_it_was(place):
     place.add("t", "1", "--delay", "1h")
     for number in signal.SIGINT, signal.SIGTERM:
-        terminal = Terminal(place, "stats", "--watch")
+        terminal = Watch(place)
         terminal.frame(b"t ")
         terminal.frame(b"0/s")
         os.kill(terminal.pid, number)
@@ -217,7 +194,7 @@ def watched_stats_leave_the_terminal_as_it_was(place):
 @test
 def watched_stats_say_on_the_former_screen_that_the_server_is_lost(place):
     place.add("t", "1", "--delay", "1h")
-    terminal = Terminal(place, "stats", "--watch")
+    terminal = Watch(place)
     terminal.frame(b"t ")
     place.weir("server", "stop")
     code, _, behind = terminal.end()
@@ -237,7 +214,7 @@ def watched_stats_fit_the_terminal(place):
     redis.send("SADD weir:topics wrong")
     redis.line()
     redis.close()
-    terminal = Terminal(place, "stats", "--watch", lines=10, width=90)
+    terminal = Watch(place, lines=10, width=90)
     lines = terminal.frame(b"t02")
     expect(9, len(lines), lines)  # of which the last has no end
     expect_true(max(map(len, lines)) <= 90, lines)
@@ -251,10 +228,9 @@ def watched_stats_fit_the_terminal(place):
 @test
 def a_terminal_that_can_do_nothing_gets_blocks(place):
     place.add("t", "1", "--delay", "1h")
-    terminal = Terminal(place, "stats", "--watch", term="dumb")
+    terminal = Watch(place, TERM="dumb")
     while terminal.shown.count(b"TOPIC") < 2:
         expect_true(terminal.read(), "it goes on")
     expect_true(b"\033" not in terminal.shown, terminal.shown)
     os.kill(terminal.pid, signal.SIGTERM)
-    os.waitpid(terminal.pid, 0)
-    os.close(terminal.fd)
+    expect(0, terminal.wait())
