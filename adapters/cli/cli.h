@@ -117,6 +117,7 @@ struct weir__command {
     X(dead_list)          \
     X(dead_requeue)       \
     X(dead_purge)         \
+    X(plugin_list)        \
     X(plugin_info)        \
     X(plugin_try)         \
     X(plugin_new)         \

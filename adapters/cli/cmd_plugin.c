@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
-/* weir plugin info: what a plugin says about itself. */
+/* weir plugin info and list: what a plugin says about itself, and which there
+ * are. */
 
 #include "adapters/cli/blame.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/plugin_path.h"
 #include "adapters/dl/loader.h"
+#include "core/mem.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -176,6 +178,73 @@ static enum weir__exit run(const struct weir__cli *cli,
     }
     return weir__print_object(plugin_json(path, &file.copy));
 }
+
+/* --- plugin list --------------------------------------------------------- */
+
+struct listing {
+    struct json_object *array; /* with --json */
+    bool is_json;
+};
+
+static void list_one(struct listing *listing, const char *dir, const char *file)
+{
+    const char *slash = strchr(dir, '/') == NULL ? "./" : "";
+    char name[NAME_MAX + 1], path[2 * PATH_MAX];
+
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(file) - 3,
+                   file);                                            /* fits */
+    (void)snprintf(path, sizeof(path), "%s%s/%s", slash, dir, file); /* fits */
+    if (listing->is_json)
+        listing->array = weir__array_with(
+            listing->array,
+            WEIR__OBJECT(weir__field_text("name", weir__slice_str(name)),
+                         weir__field_text("file", weir__slice_str(path))));
+    else
+        weir__print("%-15s %s\n", name, path);
+}
+
+static bool list_dir(const char *path, void *arg)
+{
+    char *names[WEIR__PLUGINS_MAX];
+    DIR *dir = opendir(path);
+    size_t count;
+
+    if (dir == NULL)
+        return false; /* none there */
+    count = weir__plugin_names(dir, names);
+    for (size_t i = 0; i < count; i++) {
+        list_one(arg, path, names[i]);
+        weir__mem_free(names[i]);
+    }
+    (void)closedir(dir);
+    return false;
+}
+
+static enum weir__exit list(const struct weir__cli *cli,
+                            const struct weir__args *args)
+{
+    struct listing listing = {.is_json = cli->json};
+
+    (void)args;
+    if (cli->json)
+        listing.array = json_object_new_array();
+    (void)weir__plugin_dirs(NULL, list_dir, &listing);
+    return cli->json ? weir__print_object(
+                           WEIR__OBJECT(weir__field("plugins", listing.array)))
+                     : WEIR__EXIT_DONE;
+}
+
+const struct weir__command weir__cmd_plugin_list = {
+    .name = "plugin list",
+    .operands = "",
+    .summary = "List the plugins that are found by name",
+    .details = "A line for each: its name and its file; of a name that comes "
+               "twice the first is\ntaken. None is loaded. With --json: "
+               "{\"plugins\":[{\"name\",\"file\"}]}.",
+    .example = "weir plugin list",
+    .exits = "0 listed, also when there are none, 2 wrong usage",
+    .run = list,
+};
 
 const struct weir__command weir__cmd_plugin_info = {
     .name = "plugin info",

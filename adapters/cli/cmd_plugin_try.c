@@ -46,6 +46,8 @@ try {
     const struct weir__cli *cli;
     const struct weir__args *args;
     char path[PATH_MAX];
+    const char **options; /* of the plugin; owned, not what it points at */
+    size_t option_count;
     int64_t attempt;
     int64_t timeout_ms;
     int out; /* stdout, while the plugin's own output goes elsewhere; or -1 */
@@ -91,8 +93,8 @@ static struct weir_trial *open_trial(struct try *try)
         .serve =
             {
                 .plugin = try->path,
-                .plugin_options = try->args->all,
-                .plugin_option_count = try->args->all_count,
+                .plugin_options = try->options,
+                .plugin_option_count = try->option_count,
                 .options = {timeout},
             },
         .log = on_line,
@@ -325,20 +327,44 @@ static enum weir__exit run_apart(struct try *try)
     return rc;
 }
 
+/* Its file, and its options: those behind it, then those of --option. True:
+ * released by the caller. */
+static bool take_plugin(struct try *try, struct weir__handle *ret_handle)
+{
+    static const struct weir__plugin_places places = {.who = ""};
+    const struct weir__args *args = try->args;
+
+    if (!weir__handle_parse_plugin(args->operand[0], ret_handle) ||
+        !weir__plugin_find(ret_handle->plugin, &places, try->path))
+        return false;
+    try->options =
+        weir__mem_new((ret_handle->option_count + args->all_count + 1) *
+                      sizeof(*try->options));
+    if (try->options == NULL) {
+        weir__complain("out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < ret_handle->option_count; i++)
+        try->options[try->option_count++] = ret_handle->options[i];
+    for (size_t i = 0; i < args->all_count; i++)
+        try->options[try->option_count++] = args->all[i];
+    return true;
+}
+
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
     static const struct weir__bounds attempts = {1, 1000000, "1 to 1000000"};
     static const struct weir__bounds times = {10, INT64_C(7) * 24 * 3600 * 1000,
                                               "10ms to 7d"};
-    static const struct weir__plugin_places places = {.who = ""};
     struct try try = {
         .cli = cli, .args = args, .attempt = 1, .timeout_ms = TIMEOUT_MS};
     const char *const *value = args->value;
+    struct weir__handle handle = {0};
     struct weir_error err = {0};
+    enum weir__exit rc = WEIR__EXIT_USAGE;
 
-    if (!weir__plugin_find(args->operand[0], &places, try.path) ||
-        !weir__told(weir__value_number("--attempt", value[ATTEMPT], attempts,
+    if (!weir__told(weir__value_number("--attempt", value[ATTEMPT], attempts,
                                        &try.attempt, &err),
                     &err) ||
         !weir__told(weir__value_duration("--timeout", value[TIMEOUT], times,
@@ -347,8 +373,12 @@ static enum weir__exit run(const struct weir__cli *cli,
         !weir__told(weir__value_ladder("--retry", value[RETRY], &err), &err) ||
         (value[TOPIC] != NULL && !weir__operand_topic(value[TOPIC])) ||
         (value[ID] != NULL && !weir__operand_id(value[ID], true)))
-        return WEIR__EXIT_USAGE;
-    return run_apart(&try);
+        return rc;
+    if (take_plugin(&try, &handle))
+        rc = run_apart(&try);
+    weir__mem_free(try.options);
+    weir__handle_fini(&handle);
+    return rc;
 }
 
 const struct weir__command weir__cmd_plugin_try = {
@@ -356,14 +386,16 @@ const struct weir__command weir__cmd_plugin_try = {
     .operands = "F.so",
     WEIR__FLAGS(flags),
     .summary = "Run one job through a plugin, without a server",
-    .details = "F.so is a path or a name, as weir run takes it. "
-               "Prints the\nverdict, the delay until the next attempt, the "
-               "reason, how long it took, the\njobs that it adds, and what the "
-               "plugin counted; what it logs goes to stderr.\nWith --json: "
-               "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\",\n"
-               "\"time_ms\",\"counters\":{},\"follows\":[{\"topic\",\"id\","
-               "\"delay_ms\",\"body\"}],\n\"log\":[{\"level\",\"text\"}]}; "
-               "what the plugin itself prints then goes to stderr.",
+    .details =
+        "F.so is a path or a name, as weir run --handle takes it, and so "
+        "are options\nbehind it: F.so?k=v&k=v. Prints the\nverdict, the delay "
+        "until the next attempt, the "
+        "reason, how long it took, the\njobs that it adds, and what the "
+        "plugin counted; what it logs goes to stderr.\nWith --json: "
+        "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\",\n"
+        "\"time_ms\",\"counters\":{},\"follows\":[{\"topic\",\"id\","
+        "\"delay_ms\",\"body\"}],\n\"log\":[{\"level\",\"text\"}]}; "
+        "what the plugin itself prints then goes to stderr.",
     .example = "weir plugin try ./close_order.so --topic order.close "
                "--body '{\"order\":42}'",
     .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"

@@ -43,12 +43,26 @@ _weir_topics() { # WEIR [--redis URL] [--data DIR]
     "$weir" topic list "$@" --log-level error 2>/dev/null
 }
 
+# TOPIC=PLUGIN: topics, then plugins by name or file.
+_weir_handles() { # WEIR CURRENT
+    case $2 in
+    *=*/* | *=.* | *=~*) compgen -P "${2%%=*}=" -f -- "${2#*=}" ;;
+    *=*) compgen -P "${2%%=*}=" -W "$(_weir_plugins "$1")" -- "${2#*=}" ;;
+    *) compgen -S = -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$2" ;;
+    esac
+}
+
+_weir_plugins() { # WEIR
+    "$1" plugin list 2>/dev/null | sed 's/ .*//'
+}
+
 # What may stand behind an option that takes a value.
 _weir_values() { # WEIR OPTION CURRENT
     case $2 in
     --log-level) compgen -W 'debug info warn error' -- "$3" ;;
     --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
+    --handle) _weir_handles "$1" "$3" ;;
     --sort)
         compgen -W 'topic kind scheduled ready running dead relaying done
                     retried failed expired crashed dropped p50 p99 rate' \
@@ -72,13 +86,16 @@ _weir_operands() { # WEIR COMMAND POSITION CURRENT [PREVIOUS]
     case "$3 $usage" in
     "0 "*TOPIC*) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$4" ;;
     [1-9]*OPTION=VALUE*) compgen -W "$(_weir_settings "$1")" -- "$4" ;;
-    "0 "*F.so*) compgen -f -- "$4" ;;
+    "0 "*F.so*)
+        compgen -f -- "$4"
+        compgen -W "$(_weir_plugins "$1")" -- "$4"
+        ;;
     [01]*COMMAND*) compgen -W "$(_weir_commands "$1" "${5-}")" -- "$4" ;;
     esac
 }
 
 _weir() {
-    local weir=$1 line=${COMP_LINE:0:COMP_POINT}
+    local weir=${1/#\~\//$HOME/} line=${COMP_LINE:0:COMP_POINT}
     local -a words _weir_server=()
     local current options command='' group='' last='' operand='' cut i
     local -i operands=0

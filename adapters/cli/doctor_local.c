@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { FILES_FEW = 1024, PLUGINS_MAX = 256 };
+enum { FILES_FEW = 1024 };
 
 /* --- findings ------------------------------------------------------------ */
 
@@ -97,38 +97,6 @@ struct tour {
     size_t dirs; /* that are there */
 };
 
-static int by_name(const void *one, const void *other)
-{
-    return strcmp(*(char *const *)one, *(char *const *)other);
-}
-
-static char *copy_of(const char *text)
-{
-    char *copy = weir__mem_new(strlen(text) + 1);
-
-    if (copy != NULL)
-        memcpy(copy, text, strlen(text) + 1);
-    return copy;
-}
-
-/* Names that end in .so, sorted; how many. */
-static size_t read_names(DIR *dir, char *names[PLUGINS_MAX])
-{
-    const struct dirent *entry;
-    size_t count = 0;
-
-    while (count < PLUGINS_MAX && (entry = readdir(dir)) != NULL) {
-        size_t len = strlen(entry->d_name);
-
-        if (len <= 3 || strcmp(entry->d_name + len - 3, ".so") != 0)
-            continue;
-        names[count] = copy_of(entry->d_name);
-        count += names[count] != NULL;
-    }
-    qsort(names, count, sizeof(names[0]), by_name);
-    return count;
-}
-
 /* False with a finding of its own. */
 static bool check_plugin(struct weir__doctor *doctor, const char *dir,
                          const char *name)
@@ -160,8 +128,8 @@ static void refuse_dir(struct weir__doctor *doctor, const char *path)
 
 static void check_dir(struct weir__doctor *doctor, const char *path, DIR *dir)
 {
-    char *names[PLUGINS_MAX];
-    size_t count = read_names(dir, names), sound = 0;
+    char *names[WEIR__PLUGINS_MAX];
+    size_t count = weir__plugin_names(dir, names), sound = 0;
     char list[160] = "";
 
     for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The value of --handle. */
+/* The value of --handle, and a plugin with options where there is no topic. */
 
 #include "adapters/cli/options.h"
 #include "adapters/cli/plugin_path.h"
@@ -41,6 +41,28 @@ static size_t count_options(const char *text)
     return count;
 }
 
+static bool parse_option(char *text, const struct weir__handle *handle)
+{
+    const bool is_handle = handle->topic != NULL;
+    const char *who = is_handle ? "--handle: " : "";
+    char *value = strchr(text, '=');
+
+    if (value == NULL || value == text) {
+        weir__complain("%s\"%s\" is not an option; write "
+                       "%sPLUGIN?key=value&key=value",
+                       who, text, is_handle ? "TOPIC=" : "");
+        return false;
+    }
+    if (!decode(value)) {
+        weir__complain("%s\"%s\" has a %% that is not followed by "
+                       "two hexadecimal digits from 01 to ff; write %%25 for "
+                       "a %%",
+                       who, text);
+        return false;
+    }
+    return true;
+}
+
 /* Split "k=v&k=v" in place. */
 static bool parse_options(char *text, struct weir__handle *handle)
 {
@@ -52,56 +74,47 @@ static bool parse_options(char *text, struct weir__handle *handle)
     }
     while (text != NULL) {
         char *next = strchr(text, '&');
-        char *value;
 
         if (next != NULL)
             *next++ = '\0';
-        value = strchr(text, '=');
-        if (value == NULL || value == text) {
-            weir__complain("--handle: \"%s\" is not an option; write "
-                           "TOPIC=PLUGIN?key=value&key=value",
-                           text);
+        if (!parse_option(text, handle))
             return false;
-        }
-        if (!decode(value)) {
-            weir__complain(
-                "--handle: \"%s\" has a %% that is not followed by "
-                "two hexadecimal digits from 01 to ff; write %%25 for a "
-                "%%",
-                text);
-            return false;
-        }
         handle->options[handle->option_count++] = text;
         text = next;
     }
     return true;
 }
 
-static bool parse(const char *text, struct weir__handle *handle)
+static bool parse_plugin(char *plugin, struct weir__handle *handle)
 {
-    char *plugin = strchr(handle->text, '=');
-    char *options;
+    char *options = strchr(plugin, '?');
+
+    handle->plugin = plugin;
+    if (options != NULL)
+        *options++ = '\0';
+    return options == NULL || parse_options(options, handle);
+}
+
+static bool parse_handle(char *text, struct weir__handle *handle)
+{
+    char *plugin = strchr(text, '=');
 
     if (plugin == NULL) {
         weir__complain("--handle: \"%s\" has no =; write TOPIC=PLUGIN", text);
         return false;
     }
-    *plugin++ = '\0';
-    handle->topic = handle->text;
-    handle->plugin = plugin;
-    options = strchr(plugin, '?');
-    if (options != NULL)
-        *options++ = '\0';
-    if (*plugin == '\0') {
+    if (plugin[1] == '\0' || plugin[1] == '?') {
         weir__complain("--handle: \"%s\" names no plugin; write TOPIC=PLUGIN",
                        text);
         return false;
     }
-    return weir__operand_topic(handle->topic) &&
-           (options == NULL || parse_options(options, handle));
+    *plugin++ = '\0';
+    handle->topic = text;
+    return weir__operand_topic(text) && parse_plugin(plugin, handle);
 }
 
-bool weir__handle_parse(const char *text, struct weir__handle *ret_handle)
+static bool parse(const char *text, bool (*fn)(char *, struct weir__handle *),
+                  struct weir__handle *ret_handle)
 {
     struct weir__handle handle = {0};
     size_t len = strlen(text);
@@ -112,12 +125,23 @@ bool weir__handle_parse(const char *text, struct weir__handle *ret_handle)
         return false;
     }
     memcpy(handle.text, text, len + 1);
-    if (!parse(text, &handle)) {
+    if (!fn(handle.text, &handle)) {
         weir__handle_fini(&handle);
         return false;
     }
     *ret_handle = handle;
     return true;
+}
+
+bool weir__handle_parse(const char *text, struct weir__handle *ret_handle)
+{
+    return parse(text, parse_handle, ret_handle);
+}
+
+bool weir__handle_parse_plugin(const char *text,
+                               struct weir__handle *ret_handle)
+{
+    return parse(text, parse_plugin, ret_handle);
 }
 
 void weir__handle_fini(struct weir__handle *handle)

@@ -2,6 +2,7 @@
 #include "adapters/cli/plugin_path.h"
 
 #include "core/buf.h"
+#include "core/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +72,37 @@ bool weir__plugin_dirs(const struct weir__config_list *dirs,
     }
     return visit_beside_executable(fn, arg) ||
            visit(WEIR_PLUGIN_DIR, strlen(WEIR_PLUGIN_DIR), fn, arg);
+}
+
+static int by_name(const void *one, const void *other)
+{
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+static char *copy_of(const char *text)
+{
+    char *copy = weir__mem_new(strlen(text) + 1);
+
+    if (copy != NULL)
+        memcpy(copy, text, strlen(text) + 1);
+    return copy;
+}
+
+size_t weir__plugin_names(DIR *dir, char *ret_names[WEIR__PLUGINS_MAX])
+{
+    const struct dirent *entry;
+    size_t count = 0;
+
+    while (count < WEIR__PLUGINS_MAX && (entry = readdir(dir)) != NULL) {
+        size_t len = strlen(entry->d_name);
+
+        if (len <= 3 || strcmp(entry->d_name + len - 3, ".so") != 0)
+            continue;
+        ret_names[count] = copy_of(entry->d_name);
+        count += ret_names[count] != NULL;
+    }
+    qsort(ret_names, count, sizeof(ret_names[0]), by_name);
+    return count;
 }
 
 /* The places a name was looked for in, for the sentence. */

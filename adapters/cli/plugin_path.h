@@ -7,6 +7,7 @@
 #include "adapters/cli/cli.h"
 #include "adapters/config/config.h"
 
+#include <dirent.h>
 #include <limits.h>
 
 /* Each directory in which names are looked up, in order, whether it is there or
@@ -15,6 +16,11 @@
 typedef bool (*weir__plugin_dir_fn)(const char *dir, void *arg);
 bool weir__plugin_dirs(const struct weir__config_list *dirs,
                        weir__plugin_dir_fn fn, void *arg);
+
+enum { WEIR__PLUGINS_MAX = 256 }; /* of a directory that are looked at */
+
+/* Its files that end in .so, sorted, each owned by the caller, and how many. */
+size_t weir__plugin_names(DIR *dir, char *ret_names[WEIR__PLUGINS_MAX]);
 
 /* Where else plugins are looked for, and who asks. */
 struct weir__plugin_places {
@@ -32,8 +38,8 @@ bool weir__plugin_find(const char *name,
 
 /* TOPIC=PLUGIN[?key=value&...] in parts. */
 struct weir__handle {
-    char *text; /* owned; the others point into it */
-    const char *topic;
+    char *text;           /* owned; the others point into it */
+    const char *topic;    /* NULL where there is none */
     const char *plugin;   /* as written */
     const char **options; /* "key=value", percent-decoded; owned */
     size_t option_count;
@@ -42,6 +48,10 @@ struct weir__handle {
 /* Parse and check it, with a sentence where it is wrong. On true the caller
  * releases with weir__handle_fini. */
 bool weir__handle_parse(const char *text, struct weir__handle *ret_handle);
+
+/* The same of PLUGIN[?key=value&...]. */
+bool weir__handle_parse_plugin(const char *text,
+                               struct weir__handle *ret_handle);
 void weir__handle_fini(struct weir__handle *handle);
 
 #endif

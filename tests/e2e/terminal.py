@@ -14,9 +14,11 @@ from e2e import PATIENCE, WEIR, expect_true
 class Terminal:
     """weir there; `shown` is what it printed so far, both streams."""
 
-    def __init__(self, place, *args, lines=24, width=80, program=WEIR, **env):
+    def __init__(self, place, *args, lines=24, width=80, program=WEIR,
+                 cwd=".", **env):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            os.chdir(cwd)
             fcntl.ioctl(1, termios.TIOCSWINSZ,
                         struct.pack("HHHH", lines, width, 0, 0))
             os.execvpe(program, [program, *args],

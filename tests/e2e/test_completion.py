@@ -5,6 +5,7 @@ import os
 import subprocess
 
 from e2e import PATIENCE, ROOT, WEIR, expect, expect_in, expect_true, test
+from terminal import Terminal
 
 FILE = os.path.join(ROOT, "adapters", "cli", "completion.bash")
 SCRIPT = """
@@ -15,8 +16,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def complete(place, line):
-    done = subprocess.run(["bash", "-c", SCRIPT, "bash", FILE, line, WEIR],
+def complete(place, line, weir=WEIR):
+    done = subprocess.run(["bash", "-c", SCRIPT, "bash", FILE, line, weir],
                           env=place.env, cwd=place.dir, text=True,
                           capture_output=True, timeout=PATIENCE)
     expect([0, ""], [done.returncode, done.stderr])
@@ -86,6 +87,37 @@ def options_of_a_topic_are_completed(place):
            complete(place, "weir topic set t ret"))
     expect_in("kind=", complete(place, "weir topic set t weight=1 "))
     expect_in("max_pending=", complete(place, "weir topic set t "))
+
+
+@test
+def topics_and_plugins_are_completed_behind_handle(place):
+    place.add("order.close", "1", "--delay", "1h")
+    expect(["order.close="], complete(place, "weir run --handle or"))
+    expect(["minimal"], complete(place, "weir run --handle t=mini"))
+    expect(["echo"], complete(place, "weir run --handle t=ec"))
+    expect([], complete(place, "weir run --handle t=xylo"))
+    os.mkdir(place.path("dir"))
+    place.write("dir/mine.so", "")
+    expect(["./dir/mine.so"], complete(place, "weir run --handle t=./dir/mi"))
+    expect_in("minimal", complete(place, "weir plugin try mini"))
+    expect(["info"], complete(place, "weir plugin inf"))
+
+
+@test
+def a_weir_that_is_named_by_its_path_is_completed(place):
+    os.mkdir(place.path("build"))
+    os.symlink(WEIR, place.path("build/weir"))
+    place.env["HOME"] = place.dir
+    for name in ("build/weir", "./build/weir", "~/build/weir"):
+        expect(["check"], complete(place, name + " che", name))
+        bash = Terminal(place, "--norc", "--noprofile", "-i", program="bash",
+                        PS1="$ ", cwd=place.dir)
+        os.write(bash.fd, b"source %s\n%s che\t\n"
+                 % (FILE.encode(), name.encode()))
+        while b"check needs --config" not in bash.shown:
+            expect_true(bash.read(), "%r" % bash.shown)
+        os.write(bash.fd, b"exit\n")
+        bash.wait()
 
 
 @test

@@ -116,6 +116,36 @@ def what_the_plugin_counted_is_printed(place):
 
 
 @test
+def options_of_the_plugin_stand_behind_it_as_in_handle(place):
+    for plugin in ("flaky", os.path.join(BUILD, "plugins", "flaky.so")):
+        code, got = attempt(place, plugin + "?verdict=snooze&delay=3%6d")
+        expect((12, 180000), (code, got["delay_ms"]))
+        code, got = attempt(place, plugin + "?verdict=snooze", "--option",
+                            "delay=4m")
+        expect((12, 240000), (code, got["delay_ms"]))
+    for wrong, word in (("flaky?", '"" is not an option; write PLUGIN?key='),
+                        ("flaky?x", '"x" is not an option'),
+                        ("flaky?fail=%0", "hexadecimal"),
+                        ("flaky?nosuch=1", "nosuch"), ("?a=b", "no plugin")):
+        place.weir("plugin", "try", wrong).expect_complaint(2, word)
+
+
+@test
+def plugins_that_are_found_by_name_are_listed(place):
+    mine = place.path("mine")
+    os.mkdir(mine)
+    shutil.copy(os.path.join(BUILD, "plugins", "echo.so"), mine)
+    place.write("mine/notes.txt", "")
+    place.env["WEIR_PLUGIN_PATH"] = mine
+    listed = place.ok("plugin", "list")["plugins"]
+    expect({"name": "echo", "file": mine + "/echo.so"}, listed[0])
+    expect_in("flaky", [one["name"] for one in listed])
+    lines = place.weir("plugin", "list").out.splitlines()
+    expect(["echo", mine + "/echo.so"], lines[0].split())
+    expect(len(listed), len(lines))
+
+
+@test
 def a_plugin_that_crashes_meets_a_sentence(place):
     for where in ("open", "run"):
         result = place.weir("plugin", "try", "crashes", "--option",
