@@ -75,6 +75,19 @@ def every_command_works_over_tls(place):
 
 
 @test
+def large_bodies_go_over_tls(place):
+    server = TlsServer(place)
+    place.env["WEIR_REDIS"] = server.tls()
+    body = "".join(chr(97 + i % 26) for i in range(300000))
+    place.add_lines("t", 40, '{"id":"%d","body":"' + body + '"}')
+    place.drain(place.echo())
+    ran = place.lines("out")
+    expect(list(range(40)), sorted(int(line["id"]) for line in ran))
+    expect([], [line["id"] for line in ran if line["body"] != body])
+    place.expect_stats("t", done_total=40, running=0)
+
+
+@test
 def a_job_that_blocks_its_worker_keeps_its_lease_over_tls(place):
     server = TlsServer(place)
     place.env["WEIR_REDIS"] = server.tls()
