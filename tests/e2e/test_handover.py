@@ -257,8 +257,8 @@ def nothing_is_handed_over_in_a_cluster(place):
     for number in range(3):
         eventually(lambda: ask(cluster.nodes[0], "ZCARD",
                                "weir:{%s}:idle" % topic) == 1, "it sleeps")
-        place.add(topic, str(number))
-        await_ran(place, *map(str, range(number + 1)))
         expect(None, ask(cluster.nodes[0], "HGET", "weir:{%s}:meta" % topic,
                          "offer"))
+        place.add(topic, str(number))
+        await_ran(place, *map(str, range(number + 1)))
     stop_cleanly(worker)
