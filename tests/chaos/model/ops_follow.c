@@ -143,6 +143,8 @@ static void draft_move(struct run *run, struct settle_call *call,
     move->is_retry = !is_new;
     memcpy(move->sources, list->sources, sizeof(move->sources));
     move->pack = draft_pack(run, list, has_ids);
+    if (chance(run, 30))
+        run_set_rising(run, move->pack, 2000);
     for (unsigned slot = 0; slot < list->count && !is_new; slot++)
         move->pack->jobs[slot].id = source_id(run, call, list->sources[slot]);
 }
