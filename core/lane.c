@@ -440,6 +440,11 @@ static void on_settled(void *user, size_t count, size_t too_late)
         weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }
 
+static void on_evicted(void *user, size_t count)
+{
+    weir__lane_log_evicted(user, count);
+}
+
 /* Wake-ups travel on a connection of their own and may overtake the answer to
  * the claim that registered this worker as idle: that answer is then stale. */
 void weir__lane_come(struct weir__lane *lane)
@@ -497,5 +502,6 @@ struct weir__store_events weir__lane_events(void)
         .started = weir__suspect_started,
         .lost = weir__lane_lost,
         .options = weir__lane_settings,
+        .evicted = on_evicted,
     };
 }

@@ -14,7 +14,7 @@ enum { LINES_MAX = 10 }; /* of a kind, between two numbers */
 
 #define WINDOW_NS (1000 * WEIR__MS_NS)
 
-enum kind { RETRY, TIMEOUT, EXPIRY, DEATH, CRASH, KINDS };
+enum kind { RETRY, TIMEOUT, EXPIRY, DEATH, CRASH, DROP, EVICTION, KINDS };
 
 static const struct {
     const char *plural;
@@ -25,11 +25,14 @@ static const struct {
     [EXPIRY] = {"expired jobs", WEIR_LEVEL_INFO},
     [DEATH] = {"deaths", WEIR_LEVEL_WARN},
     [CRASH] = {"crashes", WEIR_LEVEL_WARN},
+    [DROP] = {"dropped events", WEIR_LEVEL_INFO},
+    [EVICTION] = {"evicted dead jobs", WEIR_LEVEL_WARN},
 };
 
 struct weir__outcome_log {
     struct weir__lane_deadline rest_at; /* in the heap while counts are kept */
-    uint64_t counts[KINDS];
+    unsigned lines[KINDS];
+    uint64_t rest[KINDS]; /* jobs that no line told of */
 };
 
 /* NULL: nobody reads such lines. */
@@ -41,8 +44,9 @@ static const struct weir__log *log_of(const struct weir__lane *lane,
     return weir__log_wants(log, kinds[kind].level) ? log : NULL;
 }
 
-/* May one more line of the kind be logged? Without memory: yes. */
-static bool counts_in(struct weir__lane *lane, enum kind kind)
+/* May one more line of the kind be logged, about `count` jobs? Without memory:
+ * yes. */
+static bool counts_in(struct weir__lane *lane, enum kind kind, uint64_t count)
 {
     struct weir__outcome_log *outcomes = lane->outcomes;
 
@@ -55,8 +59,12 @@ static bool counts_in(struct weir__lane *lane, enum kind kind)
     }
     if (!weir__heap_has(&outcomes->rest_at.node))
         weir__lane_arm(&outcomes->rest_at, lane->reactor->now_ns + WINDOW_NS);
-    outcomes->counts[kind]++;
-    return outcomes->counts[kind] <= LINES_MAX;
+    if (outcomes->lines[kind] == LINES_MAX) {
+        outcomes->rest[kind] += count;
+        return false;
+    }
+    outcomes->lines[kind]++;
+    return true;
 }
 
 void weir__lane_log_rest(struct weir__lane *lane)
@@ -64,12 +72,13 @@ void weir__lane_log_rest(struct weir__lane *lane)
     struct weir__outcome_log *outcomes = lane->outcomes;
 
     for (int kind = 0; outcomes != NULL && kind < KINDS; kind++) {
-        if (outcomes->counts[kind] > LINES_MAX)
+        if (outcomes->rest[kind] > 0)
             weir__log(log_of(lane, (enum kind)kind), kinds[kind].level,
                       "%s: %llu more %s within a second", lane->name,
-                      (unsigned long long)(outcomes->counts[kind] - LINES_MAX),
+                      (unsigned long long)outcomes->rest[kind],
                       kinds[kind].plural);
-        outcomes->counts[kind] = 0;
+        outcomes->lines[kind] = 0;
+        outcomes->rest[kind] = 0;
     }
 }
 
@@ -170,7 +179,7 @@ void weir__lane_log_outcome(struct weir__lane *lane,
     WEIR_ASSERT(run->lane == lane);
     WEIR_ASSERT(run->outcome == WEIR__OUTCOME_RETRY ||
                 run->outcome == WEIR__OUTCOME_DEAD);
-    if (log == NULL || !counts_in(lane, kind))
+    if (log == NULL || !counts_in(lane, kind, 1))
         return;
     if (run->outcome == WEIR__OUTCOME_RETRY)
         write_retry(lane, run, &line);
@@ -185,8 +194,41 @@ void weir__lane_log_crash(struct weir__lane *lane, const struct weir__run *run)
 {
     const struct weir__log *log = log_of(lane, CRASH);
 
-    if (log != NULL && counts_in(lane, CRASH))
+    if (log != NULL && counts_in(lane, CRASH, 1))
         weir__log_job(log, kinds[CRASH].level, lane->name, run->id,
                       "a worker ended while it ran (%u of %u)", run->blamed,
                       lane->options->max_crashes);
+}
+
+const char *weir_drop_name(enum weir_drop reason)
+{
+    static const char *const names[] = {"overflow", "age", "ttl"};
+
+    WEIR_ASSERT((unsigned)reason < sizeof(names) / sizeof(names[0]));
+    return names[reason];
+}
+
+void weir__lane_log_drop(struct weir__lane *lane,
+                         const struct weir__dropped *dropped)
+{
+    const struct weir__log *log = log_of(lane, DROP);
+
+    if (dropped->reason == WEIR_DROP_AGE)
+        return; /* each of them expired, and was a line */
+    if (log != NULL && counts_in(lane, DROP, dropped->count))
+        weir__log(log, kinds[DROP].level, "%s: group %.*s: %llu dropped: %s",
+                  lane->name, (int)dropped->group.len,
+                  (const char *)dropped->group.ptr,
+                  (unsigned long long)dropped->count,
+                  weir_drop_name(dropped->reason));
+}
+
+void weir__lane_log_evicted(struct weir__lane *lane, size_t count)
+{
+    const struct weir__log *log = log_of(lane, EVICTION);
+
+    if (log != NULL && counts_in(lane, EVICTION, count))
+        weir__log(log, kinds[EVICTION].level,
+                  "%s: %zu dead evicted: no more than max_dead (%lld) are kept",
+                  lane->name, count, (long long)lane->options->max_dead);
 }

@@ -50,10 +50,10 @@ static size_t bucket_of(struct weir_slice name)
     return weir__slice_hash(name) & (WEIR__NAME_BUCKETS - 1);
 }
 
-static const struct weir__lane *find_lane(const struct weir__reactor *reactor,
-                                          struct weir_slice name)
+static struct weir__lane *find_lane(const struct weir__reactor *reactor,
+                                    struct weir_slice name)
 {
-    const struct weir__lane *lane = reactor->names[bucket_of(name)];
+    struct weir__lane *lane = reactor->names[bucket_of(name)];
 
     while (lane != NULL &&
            !weir__slice_equal(weir__slice_str(lane->name), name))
@@ -173,6 +173,15 @@ void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         weir__lane_wake(lane);
+}
+
+void weir__reactor_dropped(struct weir__reactor *reactor,
+                           const struct weir__dropped *dropped)
+{
+    struct weir__lane *lane = find_lane(reactor, dropped->topic);
+
+    if (lane != NULL)
+        weir__lane_log_drop(lane, dropped);
 }
 
 static void flush_store(struct weir__reactor *reactor)

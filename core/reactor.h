@@ -107,6 +107,10 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
 /* The store's connection came up or went down. */
 void weir__reactor_connection(struct weir__reactor *reactor, bool is_up);
 
+/* Events of a topic were dropped; logged where it is served. */
+void weir__reactor_dropped(struct weir__reactor *reactor,
+                           const struct weir__dropped *dropped);
+
 /* Finish a pending run; on the loop thread. A ticket that finds none is counted
  * and logged. */
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,

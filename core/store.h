@@ -51,8 +51,8 @@ struct weir__dropped {
     uint64_t count;
 };
 
-/* All fields but `held` and `dropped` are required. `user` is what topic_open
- * was given. */
+/* All fields but `held`, `dropped` and `evicted` are required. `user` is what
+ * topic_open was given. */
 struct weir__store_events {
     void (*claimed)(void *user, const struct weir__claimed *claimed);
     /* `first` is a list of `count` runs, now core's; `lost` more were claimed
@@ -78,6 +78,8 @@ struct weir__store_events {
      * told of the change. */
     void (*options)(void *user, const struct weir__setting *settings,
                     size_t count);
+    /* A settle made room among the dead: the oldest `count` went. */
+    void (*evicted)(void *user, size_t count);
     /* For the store as a whole; `arg` is from the store's constructor. After
      * WEIR_OK every lane of it should claim anew. */
     void (*connection)(int code, const char *text, void *arg);

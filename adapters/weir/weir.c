@@ -155,6 +155,7 @@ static void on_dropped(const struct weir__dropped *dropped, void *arg)
     const struct weir_reactor *reactor = arg;
     char topic[WEIR_MAX_TOPIC + 1], group[WEIR_MAX_ID + 1];
 
+    weir__reactor_dropped(reactor->core, dropped);
     if (reactor->drop_fn == NULL)
         return;
     WEIR_ASSERT(dropped->topic.len < sizeof(topic));
@@ -172,14 +173,6 @@ void weir_reactor_on_drop(struct weir_reactor *reactor, weir_drop_fn fn,
 {
     reactor->drop_fn = fn;
     reactor->drop_arg = arg;
-}
-
-const char *weir_drop_name(enum weir_drop reason)
-{
-    static const char *const names[] = {"overflow", "age", "ttl"};
-
-    WEIR_ASSERT((unsigned)reason < sizeof(names) / sizeof(names[0]));
-    return names[reason];
 }
 
 static int open_store(struct weir_reactor *reactor)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/lane.h"
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
@@ -233,4 +234,66 @@ TEST(a_log_of_warnings_has_no_retries)
     logged[0] = '\0';
     pass(1001);
     expect_log("warn orders: 10 more deaths within a second\n");
+}
+
+static void evict(size_t count)
+{
+    weir__lane_events().evicted(reactor->lanes, count);
+}
+
+TEST(an_eviction_of_dead_jobs_is_a_line)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    put(&lane, WEIR__TOPIC_max_dead, "5");
+    open_lane(&lane);
+    evict(2);
+    expect_log("warn orders: 2 dead evicted: no more than max_dead (5) are "
+               "kept\n");
+}
+
+TEST(jobs_that_no_line_told_of_are_counted_and_not_lines)
+{
+    open_ladder("1s");
+    for (int i = 0; i < 12; i++)
+        evict(7);
+    EXPECT_INT(10, count("warn orders: 7 dead evicted"));
+    logged[0] = '\0';
+    pass(1001);
+    expect_log("warn orders: 14 more evicted dead jobs within a second\n");
+}
+
+static void drop(const char *topic, enum weir_drop reason)
+{
+    const struct weir__dropped dropped = {
+        .topic = weir__slice_str(topic),
+        .group = weir__slice_str("g1"),
+        .reason = reason,
+        .count = 3,
+    };
+
+    weir__reactor_dropped(reactor, &dropped);
+}
+
+TEST(events_dropped_from_a_group_are_a_line)
+{
+    open_ladder("1s");
+    drop("orders", WEIR_DROP_OVERFLOW);
+    expect_log("info orders: group g1: 3 dropped: overflow\n");
+    drop("orders", WEIR_DROP_TTL);
+    expect_log("info orders: group g1: 3 dropped: ttl\n");
+}
+
+TEST(those_that_were_too_old_were_lines_before)
+{
+    open_ladder("1s");
+    drop("orders", WEIR_DROP_AGE);
+    expect_log("");
+}
+
+TEST(drops_of_topics_that_others_serve_are_no_lines)
+{
+    open_ladder("1s");
+    drop("others", WEIR_DROP_OVERFLOW);
+    expect_log("");
 }

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import time
 
 from e2e import (STAMP, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
@@ -50,6 +51,36 @@ def lines_of_many_jobs_are_counted(place):
     lines = len(own_lines(result))
     expect(500, lines + sum(counted), result.err)
     expect_true(10 <= lines <= 100, "%d lines" % lines)  # ten a second
+
+
+def evicted(result):
+    return sum(int(n) for n in re.findall(
+        r" warn t: (\d+) dead evicted: no more than max_dead \(2\) are kept\n",
+        result.err))
+
+
+@test
+def dead_jobs_beyond_max_dead_are_lines(place):
+    place.ok("topic", "set", "t", "retry=none", "max_dead=2")
+    place.add_lines("t", 5)
+    expect(3, evicted(drain(place)))
+    expect(2, place.stats("t")["dead"])
+
+
+@test
+def those_of_a_stream_are_lines_too(place):
+    place.ok("topic", "set", "t", "kind=stream", "retry=none", "max_dead=2")
+    place.ok("add", "t", "--jsonl", "-", stdin='{"body":1}\n' * 5)
+    expect(3, evicted(drain(place)))
+    expect(2, place.stats("t")["dead"])
+
+
+@test
+def a_group_that_its_worker_drops_is_a_line(place):
+    place.ok("topic", "set", "t", "kind=bounded", "group_ttl=1s")
+    place.ok("add", "t", "--jsonl", "-", stdin='{"group":"g1","body":1}\n' * 3)
+    time.sleep(1.5)
+    expect_in(" info t: group g1: 3 dropped: ttl\n", drain(place).err)
 
 
 @test

@@ -86,7 +86,8 @@ void weir__settle_leave_out(struct weir__settle *settle)
 
 /* Behind the pairs of nodes and slots come those that begin below 0: -1, how
  * many jobs that runs added have ids that exist; -2, an entry of the outbox;
- * -3, how many that has. Returns where these begin. */
+ * -3, how many that has; -4, how many dead jobs went. Returns where these
+ * begin. */
 static size_t end_of_slots(const struct redisReply *reply)
 {
     size_t end = (size_t)reply->elements;
@@ -150,7 +151,7 @@ static void send_out(struct weir__settle *settle, struct weir_slice entry)
     }
 }
 
-/* What the reply says of jobs that runs add. */
+/* What the reply says of jobs that runs add, and of the dead. */
 static void note_rest(struct weir__settle *settle,
                       const struct redisReply *reply)
 {
@@ -168,6 +169,8 @@ static void note_rest(struct weir__settle *settle,
             continue;
         if (what == -1)
             note_duplicates(topic, number);
+        else if (what == -4)
+            weir__topic_evicted(&topic->base, number);
         else
             weir__relays_note_length(&topic->outbox, number);
     }

@@ -287,6 +287,16 @@ static void note_outbox(struct weir__external_call *call,
     weir__place_flush(call->topic->base.place);
 }
 
+static void note_evicted(const struct weir__external_topic *topic,
+                         const struct redisReply *reply)
+{
+    int64_t count;
+
+    if (reply->elements > 3 &&
+        weir__reply_int(reply, (size_t)reply->elements - 1, &count))
+        weir__topic_evicted(&topic->base, count);
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -310,8 +320,10 @@ static void on_settled(struct weir__request *request, int code,
     else if (code != WEIR_EUNKNOWN)
         leave_call_slots(call);
     weir__external_call_free(call);
-    if (code == WEIR_OK && settled >= 0)
+    if (code == WEIR_OK && settled >= 0) {
         weir__topic_log_refused(&topic->base, (size_t)refused);
+        note_evicted(topic, reply);
+    }
     weir__topic_settled(&topic->base, verdicts, (size_t)refused);
 }
 

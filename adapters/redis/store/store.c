@@ -170,6 +170,14 @@ void weir__topic_settled(struct weir__store_topic *topic, size_t count,
         topic->store->events.settled(topic->user, count, refused);
 }
 
+void weir__topic_evicted(const struct weir__store_topic *topic, int64_t count)
+{
+    const struct weir__store_events *events = &topic->store->events;
+
+    if (topic->user != NULL && events->evicted != NULL && count > 0)
+        events->evicted(topic->user, (size_t)count);
+}
+
 static void on_forgone(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {

@@ -223,6 +223,9 @@ void weir__topic_leave_idle(struct weir__store_topic *topic);
 void weir__topic_settled(struct weir__store_topic *topic, size_t count,
                          size_t refused);
 
+/* A settle was answered that so many dead jobs went for. Likewise. */
+void weir__topic_evicted(const struct weir__store_topic *topic, int64_t count);
+
 /* So many will not be answered: the same a little later. Also inside of ops. */
 void weir__topic_forgo(struct weir__store_topic *topic, size_t count);
 

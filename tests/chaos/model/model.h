@@ -403,8 +403,8 @@ bool model_is_out(const struct settle_call *call, struct source source);
 
 void model_die(struct model *model, struct id id, uint32_t body);
 
-/* Where more are dead than may be. */
-void model_drop_oldest(struct model *model, long long most);
+/* Where more are dead than may be. Returns how many went. */
+size_t model_drop_oldest(struct model *model, long long most);
 
 /* model_outbox.c: what a settle call has for other topics. */
 void model_record(struct model *model, struct settle_call *call,

@@ -154,7 +154,7 @@ void model_undeliverable(struct model *model, struct out *out,
         else
             model_die(model, made, job->body);
     }
-    model_drop_oldest(model, most_dead);
+    (void)model_drop_oldest(model, most_dead);
     model_sent(model, out);
     text_format(answer, "%u", out->count);
 }

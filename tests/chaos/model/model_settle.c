@@ -329,21 +329,23 @@ void model_die(struct model *model, struct id id, uint32_t body)
         (struct dead){id, model_now_ms(model), body};
 }
 
-void model_drop_oldest(struct model *model, long long most)
+size_t model_drop_oldest(struct model *model, long long most)
 {
     size_t over;
 
     if (model->dead_count <= (size_t)most)
-        return;
+        return 0;
     over = model->dead_count - (size_t)most;
     model_sort_dead(model);
     memmove(model->dead, model->dead + over,
             (model->dead_count - over) * sizeof(struct dead));
     model->dead_count -= over;
     model->count.dropped += (long long)over;
+    return over;
 }
 
-static void end_jobs(struct model *model, const struct settle_call *call)
+/* Returns how many dead jobs went. */
+static size_t end_jobs(struct model *model, const struct settle_call *call)
 {
     size_t before = model->dead_count;
 
@@ -359,8 +361,9 @@ static void end_jobs(struct model *model, const struct settle_call *call)
         model->count.failed++;
         model_die(model, end->id, end->body);
     }
-    if (model->dead_count > before)
-        model_drop_oldest(model, call->most_dead);
+    return model->dead_count > before
+               ? model_drop_oldest(model, call->most_dead)
+               : 0;
 }
 
 bool model_runs_under(const struct model *model, uint64_t token)
@@ -443,6 +446,7 @@ void model_settle(struct model *model, struct settle_call *call,
     bool is_new[CALL_PACKS];
     int64_t first_ms = INT64_MAX;
     long long duplicates = 0;
+    size_t evicted;
 
     if (!all_are_staged(call)) {
         text_str(answer, "(-1)");
@@ -461,7 +465,7 @@ void model_settle(struct model *model, struct settle_call *call,
     for (size_t i = 0; i < call->moves; i++)
         if (is_new[i])
             duplicates += move_pack(model, call, &call->move[i], &first_ms);
-    end_jobs(model, call);
+    evicted = end_jobs(model, call);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);
@@ -469,6 +473,8 @@ void model_settle(struct model *model, struct settle_call *call,
     if (duplicates > 0)
         text_format(answer, " -1 %lld", duplicates);
     model_record(model, call, answer);
+    if (evicted > 0)
+        text_format(answer, " -4 %zu", evicted);
     if (call->offers.offer != 0 && deciding.settled > 0)
         model_offer(model, &call->offers, answer);
     text_str(answer, ")");

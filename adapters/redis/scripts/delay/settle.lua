@@ -36,7 +36,7 @@
 --       name of another. With 256 added to the slot: left out, still under its
 --       token. Last come the pairs -1, n where the ids of n new jobs exist;
 --       -2, name and entry of each pack in the outbox; -3, how many entries
---       that has.
+--       that has; -4, how many dead jobs went.
 --       { -1 } a new pack was not staged: nothing was done.
 --#include node
 --#include number
@@ -427,16 +427,17 @@ for e = 1, #ends, 3 do
 end
 increment(meta, 'expired', expired)
 increment(meta, 'failed', #deaths / 2)
+local evicted = 0
 if #deaths > 0 then
   --#include dead
-  keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
+  evicted = keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
 end
 if returned_due then first = min(first or returned_due, returned_due) end
 if first then
   --#include wake
   wake_one(idle, topic, first)
 end
-local DUPLICATES, ENTRY, LENGTH = -1, -2, -3
+local DUPLICATES, ENTRY, LENGTH, EVICTED = -1, -2, -3, -4
 reply[1] = settled
 if duplicates > 0 then
   reply[#reply + 1] = DUPLICATES
@@ -449,5 +450,9 @@ end
 if #recorded > 0 then
   reply[#reply + 1] = LENGTH
   reply[#reply + 1] = outbox.length
+end
+if evicted > 0 then
+  reply[#reply + 1] = EVICTED
+  reply[#reply + 1] = evicted
 end
 return reply

@@ -15,8 +15,8 @@
 --       7 moves  packs (outbox.lua) of others, counted from 1, that become jobs
 --                of other topics
 -- Reply { settled, refused, how many entries the outbox has (0: none of these),
---         name and entry of each pack in it }; { -1 } a pack was not staged:
---       nothing was done
+--         name and entry of each pack in it, how many dead entries went where
+--         some did }; { -1 } a pack was not staged: nothing was done
 --#include node
 --#include number
 --#include due
@@ -169,5 +169,6 @@ for name, jobs in pairs(count) do
   increment(meta, name, jobs)
 end
 
-drop_oldest(meta, dead, tonumber(ARGV[3]), held, past)
+local evicted = drop_oldest(meta, dead, tonumber(ARGV[3]), held, past)
+if evicted > 0 then reply[#reply + 1] = evicted end
 return reply
