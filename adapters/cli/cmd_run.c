@@ -236,6 +236,18 @@ static void on_signal(int number, void *arg)
     hurry(run);
 }
 
+static void tell_dead(const struct run *run)
+{
+    for (size_t i = 0; i < run->watch.count; i++) {
+        const struct weir__watched *watched = &run->watch.topics[i];
+
+        if (watched->dead > 0)
+            weir__log(&run->log, WEIR_LEVEL_WARN,
+                      "%s: dead jobs: %" PRIu64 "; weir dead list %s has why",
+                      watched->topic, watched->dead, watched->topic);
+    }
+}
+
 static void on_empty(const struct weir__watched *left, void *arg)
 {
     struct run *run = arg;
@@ -244,6 +256,7 @@ static void on_empty(const struct weir__watched *left, void *arg)
         return;
     if (left == NULL) {
         weir__log(&run->log, WEIR_LEVEL_INFO, "nothing is left to run");
+        tell_dead(run);
         stop(run, WEIR__EXIT_DONE);
         return;
     }

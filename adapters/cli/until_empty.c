@@ -84,6 +84,7 @@ static void judge(struct weir__watched *watched, const struct weir_stats *stats)
     uint64_t waiting = stats->scheduled + stats->ready;
 
     watched->newer = stats->newer;
+    watched->dead = stats->dead;
     watched->is_at_rest =
         stats->newer > 0 || (stats->running == 0 && stats->relaying == 0 &&
                              (waiting == 0 || stats->paused));
@@ -104,6 +105,7 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
     watched->is_at_rest = code == WEIR_ENOTFOUND;
     watched->held_back = 0;
     watched->newer = 0;
+    watched->dead = 0;
     if (code == WEIR_OK)
         judge(watched, stats);
     else if (!watched->is_at_rest)

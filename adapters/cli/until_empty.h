@@ -25,6 +25,7 @@ struct weir__watched {
     bool is_at_rest;    /* the last answer: empty, paused, or all newer */
     uint64_t held_back; /* jobs of a paused topic at rest */
     uint64_t newer;     /* jobs that this version leaves alone */
+    uint64_t dead;      /* by the last answer */
 };
 
 struct weir__watch {

@@ -32,6 +32,18 @@ def each_retry_and_each_death_is_a_line(place):
 
 
 @test
+def dead_jobs_are_told_when_nothing_is_left(place):
+    place.ok("topic", "set", "t", "retry=none")
+    for job_id in "12":
+        place.add("t", job_id)
+    result = drain(place)
+    expect_in("info nothing is left to run\n", result.err)
+    expect_in("warn t: dead jobs: 2; weir dead list t has why\n", result.err)
+    place.ok("dead", "purge", "t", "--all")
+    expect_true("dead jobs" not in drain(place).err, "there are none")
+
+
+@test
 def what_is_done_is_no_line(place):
     place.add("t", "1")
     result = drain(place, fail=0)
@@ -98,8 +110,8 @@ def lines_may_be_json(place):
             expect(["level", "text", "time"], sorted(line))
             expect_true(re.fullmatch(STAMP, line["time"]), line["time"])
         expect(["t 1: dead: exhausted at attempt 1: flaky: attempt 1 of 9 that "
-                "fail"], [line["text"] for line in lines
-                          if line["level"] == "warn"])
+                "fail", "t: dead jobs: 1; weir dead list t has why"],
+               [line["text"] for line in lines if line["level"] == "warn"])
         place.ok("purge", "t", "--yes")
 
 
