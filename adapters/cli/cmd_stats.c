@@ -24,9 +24,9 @@ enum { PATIENCE_MS = 3000 };
 static const struct weir__flag flags[] = {
     [SORT] = {"sort", "COLUMN",
               "topic or kind, or the largest first: scheduled,\n"
-              "ready, running, dead, relaying, done, retried,\n"
-              "failed, expired, crashed, dropped, p50, p99, or\n"
-              "with --watch rate (default: topic)"},
+              "ready, oldest, running, dead, relaying, done,\n"
+              "retried, failed, expired, crashed, dropped, p50,\n"
+              "p99, or with --watch rate (default: topic)"},
     [WATCH] = {"watch", NULL,
                "again each second, with jobs done a second, until\n"
                "SIGINT"},
@@ -489,16 +489,18 @@ const struct weir__command weir__cmd_stats = {
     .details =
         "TOPIC may be a pattern as of file names: 'order.*'. Totals "
         "count since the topic\n"
-        "exists; p50 and p99 are lateness of the last 5 minutes. A "
-        "number with + is a\n"
-        "lower bound; relaying counts packs of jobs on their way to "
-        "other topics. With\n"
-        "--json: "
+        "exists; p50 and p99 are lateness of the last 5 minutes, "
+        "oldest is how long the\n"
+        "first of the ready jobs has been so, also where nobody serves "
+        "the topic (not of\n"
+        "bounded topics and lists). A number with + is a lower bound; "
+        "relaying counts\n"
+        "packs of jobs on their way to other topics. With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\",\"scheduled\",\"ready\",\n"
-        "\"ready_is_exact\",\"running\",\"dead\",\"relaying\","
-        "\"added_total\",\"done_total\",\n"
+        "\"ready_is_exact\",\"oldest_ms\",\"running\",\"dead\","
+        "\"relaying\",\"added_total\",\n\"done_total\","
         "\"retried_total\",\"failed_total\",\"expired_total\","
-        "\"crashed_total\",\"dropped_total\",\n"
+        "\"crashed_total\",\n\"dropped_total\","
         "\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of bounded "
         "topics also\n"
         "\"dropped\":{\"overflow\",\"age\",\"ttl\"}.\n"

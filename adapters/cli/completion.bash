@@ -64,8 +64,8 @@ _weir_values() { # WEIR OPTION CURRENT
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
     --handle) _weir_handles "$1" "$3" ;;
     --sort)
-        compgen -W 'topic kind scheduled ready running dead relaying done
-                    retried failed expired crashed dropped p50 p99 rate' \
+        compgen -W 'topic kind scheduled ready oldest running dead relaying
+                    done retried failed expired crashed dropped p50 p99 rate' \
             -- "$3"
         ;;
     --data) compgen -d -- "$3" ;;

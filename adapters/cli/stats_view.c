@@ -27,20 +27,21 @@ static const struct {
 #define AT(member) offsetof(struct weir_stats, member)
     {"topic", "TOPIC", TOPIC, 0, 0},
     {"kind", "KIND", KIND, 0, 0},
-    {"scheduled", "SCHEDULED", COUNT, 3, AT(scheduled)},
+    {"scheduled", "SCHEDULED", COUNT, 4, AT(scheduled)},
     {"ready", "READY", COUNT, 1, AT(ready)},
+    {"oldest", "OLDEST", LATENESS, 3, AT(oldest_us)},
     {"running", "RUNNING", COUNT, 2, AT(running)},
-    {"dead", "DEAD", COUNT, 4, AT(dead)},
-    {"relaying", "RELAYING", COUNT, 12, AT(relaying)},
-    {"done", "DONE", COUNT, 6, AT(done_total)},
-    {"retried", "RETRIED", COUNT, 8, AT(retried_total)},
-    {"failed", "FAILED", COUNT, 7, AT(failed_total)},
-    {"expired", "EXPIRED", COUNT, 11, AT(expired_total)},
-    {"crashed", "CRASHED", COUNT, 9, AT(crashed_total)},
-    {"dropped", "DROPPED", COUNT, 10, AT(dropped_total)},
-    {"p50", "P50", LATENESS, 14, AT(lateness_p50_us)},
-    {"p99", "P99", LATENESS, 13, AT(lateness_p99_us)},
-    {"rate", "RATE", RATE, 5, 0},
+    {"dead", "DEAD", COUNT, 5, AT(dead)},
+    {"relaying", "RELAYING", COUNT, 13, AT(relaying)},
+    {"done", "DONE", COUNT, 7, AT(done_total)},
+    {"retried", "RETRIED", COUNT, 9, AT(retried_total)},
+    {"failed", "FAILED", COUNT, 8, AT(failed_total)},
+    {"expired", "EXPIRED", COUNT, 12, AT(expired_total)},
+    {"crashed", "CRASHED", COUNT, 10, AT(crashed_total)},
+    {"dropped", "DROPPED", COUNT, 11, AT(dropped_total)},
+    {"p50", "P50", LATENESS, 15, AT(lateness_p50_us)},
+    {"p99", "P99", LATENESS, 14, AT(lateness_p99_us)},
+    {"rate", "RATE", RATE, 6, 0},
 #undef AT
 };
 
@@ -377,6 +378,7 @@ static struct json_object *row_json(const struct weir__stats_view *view,
                      weir__field_str("kind", row->kind),
                      weir__field_bool("paused", stats->paused),
                      weir__field_bool("ready_is_exact", stats->ready_is_exact),
+                     ms_field("oldest_ms", stats->oldest_us),
                      weir__field("lateness_ms", lateness_json(stats)));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         weir__object_put(

@@ -21,6 +21,13 @@ def table(result):
     return [line.split() for line in result.out.splitlines()]
 
 
+def steady(result):
+    """The same without ages."""
+    rows = table(result)
+    at = rows[0].index("OLDEST")
+    return [row[:at] + row[at + 1:] for row in rows]
+
+
 def column(result, title):
     rows = table(result)
     return [row[rows[0].index(title)] for row in rows[1:]]
@@ -56,17 +63,46 @@ def columns_that_are_zero_everywhere_are_left_out(place):
     place.add("u", "1", "--delay", "1h")
     stats = place.weir("stats")
     expect([["TOPIC", "KIND", "SCHEDULED", "READY"], ["t", "delay", "0", "1"],
-            ["u", "delay", "1", "0"]], table(stats))
+            ["u", "delay", "1", "0"]], steady(stats))
     expect([], stats.sentences)
     expect([["TOPIC", "KIND", "READY"], ["t", "delay", "1"]],
-           table(place.weir("stats", "t")))
-    titles, row = table(place.weir("stats", "t", "--wide"))
+           steady(place.weir("stats", "t")))
+    titles, row = steady(place.weir("stats", "t", "--wide"))
     expect(["SCHEDULED", "READY", "RUNNING", "DEAD", "RELAYING", "DONE",
             "RETRIED", "FAILED", "EXPIRED", "CRASHED", "DROPPED", "P50",
             "P99"], titles[2:])
     expect(["0", "1"] + ["0"] * 9 + ["-", "-"], row[2:])
     place.ok("topic", "set", "empty", "kind=list")
     expect("TOPIC  KIND\nempty  list\n", place.weir("stats", "empty").out)
+
+
+def oldest(place, topic):
+    return place.stats(topic)["oldest_ms"]
+
+
+@test
+def the_age_of_the_oldest_ready_job_needs_no_worker(place):
+    for topic, *options in (("kept",), ("entries", "kind=stream"),
+                            ("fifo", "kind=sync", "delay=0ms"),
+                            ("bounds", "kind=bounded"), ("raw", "kind=list")):
+        place.ok("topic", "set", topic, *(options or ["kind=delay"]))
+        place.ok("add", topic, "--jsonl", "-", stdin="".join(
+            '{"body":%d%s}\n' % (i, ',"group":"g"' * (topic == "bounds"))
+            for i in range(2)))
+    place.ok("add", "mixed", "--jsonl", "-", stdin='{"delay":"20ms"}\n'
+             '{"delay":"1h"}\n{"delay":"2h"}\n')
+    place.add("later", "1", "--delay", "1h")
+    for topic in ("kept", "entries", "fifo", "mixed"):
+        eventually(lambda: (oldest(place, topic) or 0) >= 300, topic)
+        expect_true(oldest(place, topic) < 60000, topic)
+    for topic in ("later", "bounds", "raw"):
+        expect(None, oldest(place, topic), topic)
+    rows = table(place.weir("stats", "kept", "--wide"))
+    expect_true(rows[1][rows[0].index("OLDEST")] != "-", repr(rows))
+    expect("mixed", column(place.weir("stats", "[lm]*", "--sort", "oldest"),
+                           "TOPIC")[0])
+    place.drain("kept=echo")
+    expect(None, oldest(place, "kept"))
 
 
 def fill(place, topic):

@@ -366,6 +366,9 @@ struct weir_stats {
     uint64_t newer;
     /* Packs of jobs on their way from here to other topics. */
     uint64_t relaying;
+    /* How long the first of the ready jobs has been ready; -1: none is, or the
+     * kind does not tell (`bounded`, and `list` but for retries). */
+    int64_t oldest_us;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

@@ -482,6 +482,8 @@ const struct fault faults[] = {
     {"the end of a pause wakes nobody", SCRIPT_PAUSE,
      "call('PUBLISH', channel, topic)", ""},
     /* --- statistics ----------------------------------------------------- */
+    {"the oldest of plain packs is not seen", SCRIPT_STATS,
+     "see_head(tonumber(call('ZRANGE', wait, 0, 0, 'WITHSCORES')[2]))", ""},
     {"the mark skips a millisecond", SCRIPT_STATS, "digits(region + mark + 1)",
      "digits(region + mark + 2)"},
     {"the mark runs ahead of what was seen", SCRIPT_STATS,

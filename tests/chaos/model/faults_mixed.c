@@ -29,6 +29,8 @@ const struct fault mixed_faults[] = {
      "back[#back + 1] = mixed_score(floor(score), state)"},
     {"a table counts for the pack behind its own", SCRIPT_CLAIM,
      "return tables[seq]", "return select(2, next(tables))"},
+    {"the oldest of mixed packs is not seen", SCRIPT_STATS,
+     "if head[2] then see_head", "if false then see_head"},
     {"jobs of a mixed pack start 30 ms early", SCRIPT_CLAIM,
      "latest(floor(score)) + 1)", "latest(floor(score)) + 30)"},
     {"the wrong part of a table is told", SCRIPT_CLAIM,

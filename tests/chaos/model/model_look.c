@@ -162,6 +162,17 @@ static bool move_mark(struct model *model, bool is_mixed, size_t most)
     return due < most;
 }
 
+/* For how long the first of those that are due has been so; -1: none is. */
+static long long oldest(const struct model *model)
+{
+    int64_t now_ms = model_now_ms(model), since_ms = now_ms;
+
+    for (size_t i = 0; i < model->live_count; i++)
+        if (model->live[i]->state == WAITS && model->live[i]->due_ms < since_ms)
+            since_ms = model->live[i]->due_ms;
+    return since_ms < now_ms ? now_ms - since_ms : -1;
+}
+
 void model_stats(struct model *model, size_t most_nodes, struct text *answer)
 {
     bool is_complete = move_mark(model, false, most_nodes);
@@ -182,10 +193,10 @@ void model_stats(struct model *model, size_t most_nodes, struct text *answer)
     }
     text_format(answer,
                 "(time %lld kind %s paused %d waiting %lld ready %lld "
-                "running %lld dead %zu relaying %lld exact %d",
+                "running %lld dead %zu relaying %lld exact %d oldest %lld",
                 (long long)model_now_ms(model), model->exists ? "delay" : "''",
                 model->is_paused, waiting, ready, running, model->dead_count,
-                model->relaying, is_complete);
+                model->relaying, is_complete, oldest(model));
     text_format(answer,
                 " added %lld done %lld retried %lld failed %lld expired %lld "
                 "crashed %lld dropped %lld)",

@@ -11,8 +11,9 @@
 -- ARGV  most nodes to look at
 -- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
---         (1 if ready is complete), totals; aside comes last where something
---         was set aside (number.lua)
+--         (1 if ready is complete), oldest (for how many ms the first that is
+--         ready has been so, -1: none is), totals; aside comes last where
+--         something was set aside (number.lua)
 --#include node
 --#include number
 --#include mixed
@@ -32,6 +33,19 @@ for i, value in ipairs(call('HMGET', meta, unpack(fields))) do
 end
 local options = call('HMGET', meta, 'kind', 'paused', 'mixed')
 local complete, ready = 1, total.ready
+
+local oldest = -1
+local function see_head(due)
+  if due and floor(due) <= now then
+    oldest = math.max(oldest, now + 1 - floor(due))
+  end
+end
+if options[1] == 'delay' then
+  see_head(tonumber(call('ZRANGE', wait, 0, 0, 'WITHSCORES')[2]))
+  local head = call('ZRANGEBYSCORE', wait, digits(MIXED), '+inf', 'WITHSCORES',
+                    'LIMIT', 0, 1)
+  if head[2] then see_head(head[2] - MIXED) end
+end
 
 -- The nodes that are due and not below the mark, and up to which ms these are
 -- all; `region` is what their scores have on top.
@@ -128,6 +142,7 @@ local reply = {
   'dead', call('ZCARD', dead),
   'relaying', relay and call('HLEN', relay) or 0,
   'exact', complete,
+  'oldest', oldest,
   'added', total.added,
   'done', done,
   'retried', total.retried,

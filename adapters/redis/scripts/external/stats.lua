@@ -17,8 +17,10 @@ for i, value in ipairs(call('HMGET', meta, unpack(names))) do
 end
 local options = call('HMGET', meta, 'kind', 'paused')
 
-local left, exact = external_left(source, ARGV[1])
+local left, exact, added = external_left(source, ARGV[1])
 local due = call('ZCOUNT', wait, '-inf', now)
+local head = call('ZRANGE', wait, 0, 0, 'WITHSCORES')[2]
+local since = math.min(added or math.huge, head and tonumber(head) or math.huge)
 local running = call('ZCARD', run)
 for _, jobs in ipairs(call('HVALS', auto)) do
   running = running + number_of(jobs)
@@ -33,6 +35,7 @@ return {
   'dead', call('ZCARD', dead),
   'relaying', call('HLEN', relay),
   'exact', exact,
+  'oldest', since <= now and now - math.floor(since) or -1,
   'added', count.taken + count.purged + left,
   'done', count.done,
   'retried', count.retried,
