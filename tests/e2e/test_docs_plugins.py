@@ -120,18 +120,6 @@ def the_example_of_many_jobs_has_them_in_one_call(place):
 
 
 @test
-def the_example_in_cpp_lets_no_exception_out(place):
-    place.write("shout.cc", blocks("cpp")[0])
-    shell(place, "${CXX:-c++} ${CFLAGS-} -std=c++11 -Wall -Wextra -Werror "
-                 "-shared -fPIC -I %s/core/include -o shout.so shout.cc" % ROOT)
-    path = place.path("shout.so")
-    loud = place.weir("plugin", "try", path, "--body", '{"text":"ahoy"}')
-    expect(0, loud.code, loud.err)
-    expect_in("AHOY", loud.err)
-    expect(11, place.weir("plugin", "try", path, "--body", "{}").code)
-
-
-@test
 def the_example_of_an_archive_makes_a_row(place):
     name, text = re.search(r"In\n`(\S+)`:\n\n```conf\n(.*?)```", page(),
                            re.S).groups()

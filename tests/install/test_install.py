@@ -241,6 +241,22 @@ def a_cpp_plugin_compiles_and_handles_a_job(place):
     expect_in("from C++", out)
 
 
+# Here, as the sanitizers of a C program do not bear a plugin's exceptions.
+@test
+def the_example_in_cpp_of_the_tutorial_lets_no_exception_out(place):
+    install(place)
+    page = ROOT + "/docs/plugins.md"
+    with open(page, encoding="utf-8") as file:
+        write(place, "shout.cc",
+              re.search(r"```cpp\n(.*?)```", file.read(), re.S).group(1))
+    (script,) = [block for block in blocks(page) if block.startswith("c++")]
+    expect_in("AHOY", shell(place, script.replace(
+        "-std=c++11", CXX_FLAGS, 1)))
+    expect_in("the body has no text",
+              shell(place, "weir plugin try ./shout.so --body '{}' || "
+                           "test $? = 11"))
+
+
 @test
 def a_cmake_project_finds_library_and_plugin_directory(place):
     prefix = install(place)
