@@ -8,7 +8,6 @@ import time
 
 from e2e import (STAMP, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
-from redis_server import Server
 
 def drain(place, *flags, fail=9, **how):
     return place.weir("run", "--handle", "t=flaky?fail=%d" % fail,
@@ -42,17 +41,6 @@ def dead_jobs_are_told_when_nothing_is_left(place):
     expect_in("warn t: dead jobs: 2; weir dead list t has why\n", result.err)
     place.ok("dead", "purge", "t", "--all")
     expect_true("dead jobs" not in drain(place).err, "there are none")
-
-
-@test
-def a_login_that_is_refused_is_told_once(place):
-    server = Server(place)
-    server.guard(place.ok("doctor", "--acl")["acl"])
-    place.env["WEIR_REDIS"] = server.url_of("weir:wrong")
-    result = drain(place)
-    expect(5, result.code)
-    expect(1, result.err.count(" error redis: "), result.err)
-    expect_in("denies us access (WRONGPASS", result.err)
 
 
 @test

@@ -229,25 +229,19 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
                      bound);
 }
 
-/* Failed attempts after the first one are not worth a warning each, nor what
- * the connection beside has said as well: of a login it says the same. */
+/* Failed attempts after the first one are not worth a warning each. */
 static void log_loss(const struct weir__conn *conn, bool was_ready,
                      int64_t backoff_ms)
 {
     char url[URL_TEXT_MAX];
-    bool is_beside = conn->options.is_beside;
-    bool is_quiet =
-        conn->is_denied
-            ? is_beside && !was_ready
-            : (is_beside && conn->guard.refusal == WEIR__REFUSAL_NONE) ||
-                  (!was_ready && conn->attempts > 1);
-    enum weir_level level = is_quiet          ? WEIR_LEVEL_DEBUG
-                            : conn->is_denied ? WEIR_LEVEL_ERROR
-                                              : WEIR_LEVEL_WARN;
+    bool is_quiet = (conn->options.is_beside &&
+                     conn->guard.refusal == WEIR__REFUSAL_NONE) ||
+                    (!was_ready && conn->attempts > 1);
+    enum weir_level level = is_quiet ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_WARN;
 
     print_url(conn, url);
     if (conn->is_denied)
-        weir__log(conn->options.log, level,
+        weir__log(conn->options.log, WEIR_LEVEL_ERROR,
                   "redis: %s denies us access (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
     else if (was_ready)
