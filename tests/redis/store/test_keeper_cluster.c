@@ -68,6 +68,13 @@ static int64_t kept_ns(int node)
     return host->store->ops->kept_ns(topics[node]);
 }
 
+/* Of the claim, before its primary is killed. */
+static void replica_hears(int node)
+{
+    (void)spread_text(node, "SET weir:{%s}:x 1", topics[node]->name);
+    EXPECT_INT(1, spread_int(node, "WAIT 1 60000"));
+}
+
 /* When the lease ends by the clock of the server that has it. */
 static int64_t end_at(int topic, int node)
 {
@@ -155,6 +162,7 @@ TEST(leases_are_kept_where_their_slot_goes_while_the_loop_is_held)
     hold(0, 1, 2);
     hold(1, 1, 1);
     slot = topics[2]->place->slot;
+    replica_hears(2);
     cluster_kill(spread, 2);
     now = cluster_await_promoted(spread, 2, slot);
     hold(2, now, 2);
@@ -170,6 +178,7 @@ TEST(the_lease_of_a_lone_topic_is_kept_where_its_slot_goes)
     begin_with(1, 1);
     enter(0);
     hold(0, 0, 1);
+    replica_hears(0);
     cluster_kill(spread, 0);
     now = cluster_await_promoted(spread, 0, topics[0]->place->slot);
     hold(0, now, 2);
@@ -207,8 +216,7 @@ static void leave_overdue(int node)
 TEST(an_overdue_run_is_settled_at_the_server_that_took_over)
 {
     begin_with(1, 1);
-    (void)spread_text(0, "SET weir:{%s}:x 1", topics[0]->name);
-    EXPECT_INT(1, spread_int(0, "WAIT 1 10000")); /* it knows of the claim */
+    replica_hears(0);
     cluster_kill(spread, 0);
     enter_overdue();
     leave_overdue(cluster_await_promoted(spread, 0, topics[0]->place->slot));
