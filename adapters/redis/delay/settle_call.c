@@ -451,6 +451,7 @@ static void write_lone(struct weir__buf *buf,
     bool offers = call->offer != 0;
     struct weir_slice id = {0};
 
+    WEIR_ASSERT(!offers || !node->is_mixed); /* what is handed over is alone */
     if (fetched->batch->ids != NULL)
         id = fetched->batch->ids[node->lo];
     weir__resp_eval(buf, &weir__script_delay_settle_one,

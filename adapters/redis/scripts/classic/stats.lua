@@ -10,13 +10,14 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local options = call('HMGET', meta, 'kind', 'paused')
 local ripe = ripe_count(fifo, now)
+local first = ripe > 0 and due_of(call('LINDEX', fifo, 0)) or 0
 local reply = {
   'time', now,
   'kind', options[1] or '',
   'paused', options[2] and 1 or 0,
   'waiting', call('LLEN', fifo),
   'ready', ripe,
-  'oldest', ripe > 0 and now - due_of(call('LINDEX', fifo, 0)) or -1,
+  'oldest', first > 0 and now - first or -1,
   'running', call('HLEN', parked),
 }
 local names = { 'added', 'done', 'retried', 'failed', 'expired', 'crashed' }
