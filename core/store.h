@@ -124,6 +124,14 @@ struct weir__reschedule {
     int64_t at_ms;    /* absolute server time */
 };
 
+/* What to list: jobs in one state. */
+struct weir__list {
+    enum weir_job_state state;
+    size_t limit;            /* most jobs */
+    struct weir_slice after; /* the `place` that this store gave to one of them;
+                                empty: from the first on */
+};
+
 /* What weir__store_ops.purge deletes. */
 enum weir__purge {
     WEIR__PURGE_ALL, /* every job in every state */
@@ -195,11 +203,10 @@ struct weir__store_ops {
     /* Delete a job if it is dead. */
     int (*forget)(struct weir__store_topic *topic, struct weir_slice id,
                   weir_count_fn fn, void *arg);
-    int (*dead)(struct weir__store_topic *topic, size_t limit, weir_show_fn fn,
-                void *arg);
-    /* Not for dead jobs. */
-    int (*list)(struct weir__store_topic *topic, enum weir_job_state state,
-                size_t limit, weir_show_fn fn, void *arg);
+    /* WEIR_EKIND also where dead jobs are asked for and not kept. A store that
+     * gives its jobs no `place` is given none; WEIR_EINVAL: it is none. */
+    int (*list)(struct weir__store_topic *topic, const struct weir__list *what,
+                weir_show_fn fn, void *arg);
     int (*pause)(struct weir__store_topic *topic, bool is_paused,
                  weir_code_fn fn, void *arg);
     /* Checked settings; an empty value removes one. */

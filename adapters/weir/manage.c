@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/weir/facade.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/assert.h"
@@ -65,12 +67,7 @@ int weir_reactor_delete(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_dead(struct weir_reactor *reactor, const char *topic,
                       size_t limit, weir_show_fn fn, void *arg)
 {
-    struct weir__store_topic *handle;
-    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
-
-    if (rc < 0)
-        return rc;
-    return reactor->store->ops->dead(handle, limit, fn, arg);
+    return weir_reactor_list(reactor, topic, WEIR_JOB_DEAD, limit, fn, arg);
 }
 
 int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
@@ -147,60 +144,119 @@ int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
 
 /* --- lists -------------------------------------------------------------- */
 
+/* A store that gives its jobs no places has numbers for them: STATE#COUNT, of
+ * jobs up to this one. */
 struct listing {
     struct weir_reactor *reactor;
     struct weir__store_topic *topic;
     int state;     /* being listed */
     bool is_every; /* and those behind it */
     size_t left;
+    size_t passed; /* to be left out of this state, by number */
+    size_t count;  /* came of this state */
     weir_show_fn fn;
     void *arg;
+    char place[32];
+    char after[WEIR_MAX_PLACE + 1]; /* the store's; "": from the first on */
 };
 
-static int list_state(struct listing *listing);
+static void on_listed(int code, const struct weir_job_info *job, void *arg);
+
+static int list_state(struct listing *listing)
+{
+    const struct weir__list what = {
+        .state = (enum weir_job_state)listing->state,
+        .limit = listing->left < SIZE_MAX - listing->passed
+                     ? listing->left + listing->passed
+                     : SIZE_MAX,
+        .after = weir__slice_str(listing->after),
+    };
+
+    if (listing->reactor->is_freed)
+        return WEIR_ECANCELED;
+    return listing->reactor->store->ops->list(listing->topic, &what, on_listed,
+                                              listing);
+}
+
+static void show_listed(struct listing *listing,
+                        const struct weir_job_info *job)
+{
+    struct weir_job_info numbered = *job;
+    int len;
+
+    listing->count++;
+    if (listing->count <= listing->passed)
+        return;
+    listing->left--;
+    if (job->place.len == 0) {
+        len = snprintf(listing->place, sizeof(listing->place), "%d#%zu",
+                       listing->state, listing->count);
+        numbered.place = weir__slice_of(listing->place, (size_t)len);
+    }
+    listing->fn(WEIR_OK, &numbered, listing->arg);
+}
+
+/* True: it goes on with the next state. */
+static bool list_next(struct listing *listing, int *ret_code)
+{
+    if (!listing->is_every || listing->left == 0 ||
+        listing->state == WEIR_JOB_DEAD)
+        return false;
+    listing->state++;
+    listing->passed = 0;
+    listing->count = 0;
+    listing->after[0] = '\0';
+    *ret_code = list_state(listing);
+    if (*ret_code == WEIR_EKIND)
+        *ret_code = WEIR_OK; /* topics of its kind keep no dead jobs */
+    else if (*ret_code == WEIR_OK)
+        return true;
+    return false;
+}
 
 static void on_listed(int code, const struct weir_job_info *job, void *arg)
 {
     struct listing *listing = arg;
 
     if (job != NULL) {
-        listing->left--;
-        listing->fn(code, job, listing->arg);
+        show_listed(listing, job);
         return;
     }
-    if (code == WEIR_OK && listing->is_every && listing->left > 0 &&
-        listing->state < WEIR_JOB_DEAD) {
-        listing->state++;
-        code = list_state(listing);
-        if (code == WEIR_OK)
-            return;
-        if (code == WEIR_EKIND)
-            code = WEIR_OK; /* topics of its kind keep no dead jobs */
-    }
+    if (code == WEIR_OK && list_next(listing, &code))
+        return;
     listing->fn(code, NULL, listing->arg);
     weir__mem_free(listing);
 }
 
-static int list_state(struct listing *listing)
+/* Whose state it is, and what of it is the store's. */
+static bool read_after(struct listing *listing, const char *after)
 {
-    const struct weir__store_ops *ops = listing->reactor->store->ops;
+    size_t len = strlen(after);
+    int state = after[0] - '0';
+    char *end;
 
-    if (listing->reactor->is_freed)
-        return WEIR_ECANCELED;
-    if (listing->state == WEIR_JOB_DEAD)
-        return ops->dead(listing->topic, listing->left, on_listed, listing);
-    return ops->list(listing->topic, (enum weir_job_state)listing->state,
-                     listing->left, on_listed, listing);
+    if (state < WEIR_JOB_SCHEDULED || state > WEIR_JOB_DEAD ||
+        len > WEIR_MAX_PLACE ||
+        (listing->state >= 0 && state != listing->state))
+        return false;
+    listing->state = state;
+    if (after[1] != '#') {
+        memcpy(listing->after, after, len + 1);
+        return true;
+    }
+    listing->passed = strtoul(after + 2, &end, 10);
+    return listing->passed > 0 && *end == '\0' && after[2] != '-';
 }
 
-int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
-                      int state, size_t limit, weir_show_fn fn, void *arg)
+int weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
+                           const struct weir_list *list, weir_show_fn fn,
+                           void *arg)
 {
     struct weir__store_topic *handle;
     struct listing *listing;
     int rc;
 
-    if (state < -1 || state > WEIR_JOB_DEAD)
+    if (list->state < -1 || list->state > WEIR_JOB_DEAD)
         return WEIR_EINVAL;
     rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
     if (rc < 0)
@@ -210,15 +266,28 @@ int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
         return WEIR_ENOMEM;
     listing->reactor = reactor;
     listing->topic = handle;
-    listing->is_every = state < 0;
-    listing->state = state < 0 ? WEIR_JOB_SCHEDULED : state;
-    listing->left = limit;
+    listing->is_every = list->state < 0;
+    listing->state = list->state;
+    listing->left = list->limit;
     listing->fn = fn;
     listing->arg = arg;
-    rc = list_state(listing);
+    if (list->after != NULL && !read_after(listing, list->after))
+        rc = WEIR_EINVAL;
+    if (listing->state < 0)
+        listing->state = WEIR_JOB_SCHEDULED;
+    if (rc == WEIR_OK)
+        rc = list_state(listing);
     if (rc < 0)
         weir__mem_free(listing);
     return rc;
+}
+
+int weir_reactor_list(struct weir_reactor *reactor, const char *topic,
+                      int state, size_t limit, weir_show_fn fn, void *arg)
+{
+    const struct weir_list list = {.state = state, .limit = limit};
+
+    return weir_reactor_list_from(reactor, topic, &list, fn, arg);
 }
 
 /* --- topics ------------------------------------------------------------- */

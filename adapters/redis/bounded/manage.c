@@ -169,7 +169,7 @@ static void on_listed(struct weir__request *request, int code,
 
 /* No event is scheduled: those of a group that waits are ready. */
 int weir__bounded_list(struct weir__store_topic *base,
-                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       const struct weir__list *what, weir_show_fn fn,
                        void *arg)
 {
     struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
@@ -180,8 +180,8 @@ int weir__bounded_list(struct weir__store_topic *base,
         return WEIR_ENOMEM;
     list->request.done = on_listed;
     list->topic = topic;
-    list->state = state;
-    list->left = limit;
+    list->state = what->state;
+    list->left = what->limit;
     list->fn = fn;
     list->arg = arg;
     send_page(list);

@@ -171,7 +171,7 @@ void weir__bounded_start(struct weir__store_topic *topic,
 /* --- bounded/manage.c ----------------------------------------------------- */
 
 int weir__bounded_list(struct weir__store_topic *topic,
-                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       const struct weir__list *what, weir_show_fn fn,
                        void *arg);
 int weir__bounded_purge(struct weir__store_topic *topic, enum weir__purge what,
                         weir_count_fn fn, void *arg);

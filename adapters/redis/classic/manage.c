@@ -87,7 +87,7 @@ static void on_list(struct weir__request *base, int code,
 }
 
 int weir__classic_list(struct weir__store_topic *base,
-                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       const struct weir__list *what, weir_show_fn fn,
                        void *arg)
 {
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
@@ -98,15 +98,16 @@ int weir__classic_list(struct weir__store_topic *base,
     if (request == NULL)
         return WEIR_ENOMEM;
     request->request.done = on_list;
-    request->state = state;
+    request->state = what->state;
     request->fn = fn;
     request->arg = arg;
     weir__resp_eval(&bytes, &weir__script_classic_list, 3, 2);
     weir__prefix_keys(&bytes, &topic->base.prefix, "fifo parked meta");
-    weir__resp_str(&bytes, weir_job_state_name(state));
-    weir__resp_int(&bytes, limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
+    weir__resp_str(&bytes, weir_job_state_name(what->state));
+    weir__resp_int(&bytes,
+                   what->limit > INT32_MAX ? INT32_MAX : (int64_t)what->limit);
     weir__place_send(topic->base.place, &bytes, &weir__script_classic_list,
-                     WEIR__SEND_AGAIN | weir__send_bodies(limit),
+                     WEIR__SEND_AGAIN | weir__send_bodies(what->limit),
                      &request->request);
     return WEIR_OK;
 }

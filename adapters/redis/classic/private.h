@@ -193,7 +193,7 @@ void weir__classic_flush_backs(struct weir__classic_topic *topic);
 
 void weir__classic_counted(struct weir__stats_request *stats);
 int weir__classic_list(struct weir__store_topic *topic,
-                       enum weir_job_state state, size_t limit, weir_show_fn fn,
+                       const struct weir__list *what, weir_show_fn fn,
                        void *arg);
 int weir__classic_purge(struct weir__store_topic *topic, enum weir__purge what,
                         weir_count_fn fn, void *arg);

@@ -201,7 +201,6 @@ const struct weir__kind weir__delay_kind = {
     .requeue = weir__delay_requeue,
     .purge = weir__delay_purge,
     .forget = weir__delay_forget,
-    .dead = weir__delay_dead,
     .list = weir__delay_list,
     .stats = delay_stats,
     .counted = weir__delay_counted,

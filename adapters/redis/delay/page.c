@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/redis/delay/private.h"
-#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
 /* Pages of jobs in one state, in the order of its sorted set: nodes and their
- * packs, or dead jobs and their records. Lists are made of them here;
+ * packs, or dead jobs and their records. delay/list.c shows them,
  * delay/requeue.c writes them anew. */
 
 enum {
@@ -100,6 +98,17 @@ double weir__score_read(const char *text)
     return score < 0 ? 0 : score < 9e15 ? score : 9e15;
 }
 
+bool weir__page_is_passed(const struct weir__pages *pages,
+                          const struct weir__member *node, unsigned slot)
+{
+    const struct weir__page_passed *passed = &pages->passed;
+
+    return passed->is_there && node->score <= passed->score &&
+           memcmp(pages->names.ptr + node->at, passed->seq, WEIR__SEQ_LEN) ==
+               0 &&
+           slot <= passed->slot;
+}
+
 static void add_member(struct weir__pages *pages, struct weir_slice name,
                        double score)
 {
@@ -110,7 +119,8 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
         (weir__node_read(name, &lo, &hi) != WEIR_OK ||
          !weir__seq_is_sound((const char *)name.ptr)))
         return; /* none of ours */
-    *member = (struct weir__member){.at = pages->names.len, .len = name.len};
+    *member = (struct weir__member){
+        .at = pages->names.len, .len = name.len, .score = score};
     if (score >= (double)WEIR__MIXED_MS && pages->state != WEIR_JOB_DEAD &&
         pages->state != WEIR_JOB_RUNNING) {
         score -= (double)WEIR__MIXED_MS;
@@ -120,34 +130,50 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
     member->crashes =
         (uint32_t)((score - (double)member->ms) * WEIR__NODE_STATES) / 2;
     weir__buf_append(&pages->names, name.ptr, name.len);
-    pages->count++;
+    if (pages->names.failed || !weir__page_is_passed(pages, member, hi))
+        pages->count++;
+    else
+        pages->names.len = member->at;
 }
 
-/* Behind what is ready now: of plain packs, then of mixed ones. */
+/* What is ready stands in plain packs up to the bound, then in mixed ones. */
 static bool is_beyond(const struct weir__pages *pages, double score)
 {
-    if (!pages->is_bounded)
-        return false;
-    return (int64_t)score >
-           pages->now_ms + (pages->in_mixed ? WEIR__MIXED_MS : 0);
+    return (double)(int64_t)score >
+           pages->bound + (pages->in_mixed ? (double)WEIR__MIXED_MS : 0);
+}
+
+void weir__page_place_behind(struct weir__page_place *place, double score,
+                             struct weir_slice name)
+{
+    bool is_cut = name.len > WEIR_MAX_ID; /* none of ours */
+
+    place->score = score;
+    place->len = is_cut ? WEIR_MAX_ID : name.len;
+    if (name.len > 0)
+        memcpy(place->name, name.ptr, place->len);
+    place->name[place->len++] = is_cut ? 0xff : 0;
 }
 
 static void read_members(struct weir__pages *pages,
                          const struct redisReply *reply)
 {
     struct weir_slice name, score;
-    size_t i = 0;
+    size_t i = 1;
     double ms;
 
+    if (pages->bound <= 0 && weir__reply_str(reply, 0, &score) && score.len > 0)
+        pages->bound = weir__score_read((const char *)score.ptr);
     while (pages->count < WEIR__PAGE && weir__reply_str(reply, i, &name) &&
            weir__reply_str(reply, i + 1, &score)) {
         i += 2;
-        pages->rank++;
         ms = weir__score_read((const char *)score.ptr);
         if (is_beyond(pages, ms)) {
             pages->is_last = true;
             return;
         }
+        weir__page_place_behind(&pages->place,
+                                strtod((const char *)score.ptr, NULL), name);
         add_member(pages, name, ms);
     }
     pages->is_last = i / 2 < pages->wanted;
@@ -226,17 +252,14 @@ static void on_members(struct weir__request *request, int code,
         weir__pages_fetch(pages);
 }
 
-static void request_rank(struct weir__pages *pages, int64_t bound);
-
-/* Where those of mixed packs begin. */
-static void begin_mixed(struct weir__pages *pages)
+/* From the first member that stands at a score, or above. */
+static void place_at(struct weir__pages *pages, int64_t score)
 {
-    pages->in_mixed = true;
-    pages->is_last = false;
-    request_rank(pages, WEIR__MIXED_MS);
+    pages->place.score = (double)score;
+    pages->place.len = 0;
 }
 
-void weir__pages_next(struct weir__pages *pages)
+static void request_page(struct weir__pages *pages)
 {
     static const char *const keys[] = {
         [WEIR_JOB_SCHEDULED] = "wait",
@@ -245,54 +268,39 @@ void weir__pages_next(struct weir__pages *pages)
         [WEIR_JOB_DEAD] = "dead",
     };
     struct weir__buf bytes = {0};
+    char score[32];
 
-    if (pages->is_last && pages->left > 0 && !pages->in_mixed &&
-        pages->state == WEIR_JOB_READY) {
-        begin_mixed(pages);
-        return;
-    }
-    if (pages->is_last || pages->left == 0) {
-        pages->end(pages, WEIR_OK);
-        return;
-    }
     pages->count = 0;
     weir__buf_reset(&pages->names);
     pages->wanted = pages->left < pages->most ? pages->left : pages->most;
-    weir__prefix_command(&bytes, &pages->topic->base.prefix, 5, "ZRANGE",
-                         keys[pages->state]);
-    weir__resp_int(&bytes, (int64_t)pages->rank);
-    weir__resp_int(&bytes, (int64_t)(pages->rank + pages->wanted) - 1);
-    weir__resp_str(&bytes, "WITHSCORES");
-    send_command(pages, &bytes, on_members);
+    (void)snprintf(score, sizeof(score), "%.17g",
+                   pages->place.score); /* fits */
+    weir__resp_eval(&bytes, &weir__script_delay_page, 1, 3);
+    weir__prefix_key(&bytes, &pages->topic->base.prefix, keys[pages->state]);
+    weir__resp_str(&bytes, score);
+    weir__resp_bytes(&bytes,
+                     weir__slice_of(pages->place.name, pages->place.len));
+    weir__resp_int(&bytes, (int64_t)pages->wanted);
+    pages->request.done = on_members;
+    weir__place_send(pages->topic->base.place, &bytes, &weir__script_delay_page,
+                     WEIR__SEND_AGAIN, &pages->request);
+}
+
+void weir__pages_next(struct weir__pages *pages)
+{
+    if (pages->is_last && pages->left > 0 && !pages->in_mixed &&
+        pages->state == WEIR_JOB_READY) {
+        pages->in_mixed = true;
+        pages->is_last = false;
+        place_at(pages, WEIR__MIXED_MS);
+    }
+    if (pages->is_last || pages->left == 0)
+        pages->end(pages, WEIR_OK);
+    else
+        request_page(pages);
 }
 
 /* --- where to begin ------------------------------------------------------- */
-
-static void on_rank(struct weir__request *request, int code,
-                    const struct redisReply *reply)
-{
-    struct weir__pages *pages = (struct weir__pages *)request; /* its first */
-
-    if (!is_answer(pages, code, reply, REDIS_REPLY_INTEGER))
-        return;
-    pages->rank = (size_t)reply->integer;
-    weir__pages_next(pages);
-}
-
-/* Behind what is below a score. */
-static void request_rank(struct weir__pages *pages, int64_t bound)
-{
-    struct weir__buf bytes = {0};
-    char text[32];
-    int len = snprintf(text, sizeof(text), "(%" PRId64, bound);
-
-    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(text));
-    weir__prefix_command(&bytes, &pages->topic->base.prefix, 4, "ZCOUNT",
-                         "wait");
-    weir__resp_str(&bytes, "-inf");
-    weir__resp_str(&bytes, text);
-    send_command(pages, &bytes, on_rank);
-}
 
 static void on_time(struct weir__request *request, int code,
                     const struct redisReply *reply)
@@ -301,12 +309,19 @@ static void on_time(struct weir__request *request, int code,
 
     if (!is_answer(pages, code, reply, REDIS_REPLY_ARRAY))
         return;
-    if (!weir__reply_clock(reply, &pages->now_ms))
+    if (!weir__reply_clock(reply, &pages->now_ms)) {
         pages->end(pages, WEIR_ESERVER);
-    else if (pages->state == WEIR_JOB_SCHEDULED) /* where ready ends */
-        request_rank(pages, pages->now_ms + 1);
-    else
-        weir__pages_next(pages);
+        return;
+    }
+    if (pages->bound <= 0 &&
+        (pages->state == WEIR_JOB_READY || pages->state == WEIR_JOB_DEAD))
+        pages->bound = (double)pages->now_ms;
+    if (!pages->is_placed)
+        place_at(pages,
+                 pages->state == WEIR_JOB_SCHEDULED ? pages->now_ms + 1 : 0);
+    pages->in_mixed = pages->state == WEIR_JOB_READY &&
+                      pages->place.score >= (double)WEIR__MIXED_MS;
+    weir__pages_next(pages);
 }
 
 static void on_exists(struct weir__request *request, int code,
@@ -334,147 +349,4 @@ void weir__pages_begin(struct weir__pages *pages)
     weir__prefix_command(&bytes, &pages->topic->base.prefix, 2, "EXISTS",
                          "meta");
     send_command(pages, &bytes, on_exists);
-}
-
-/* --- lists ---------------------------------------------------------------- */
-
-struct listing {
-    struct weir__pages pages; /* first */
-    weir_show_fn fn;
-    void *arg;
-};
-
-static void end_list(struct weir__pages *pages, int code)
-{
-    struct listing *listing = (struct listing *)pages; /* its first member */
-
-    listing->fn(code, NULL, listing->arg);
-    weir__pages_fini(pages);
-    weir__mem_free(listing);
-}
-
-static int64_t due_ms_of(const struct weir__pages *pages,
-                         const struct weir__member *node, size_t slot)
-{
-    return !node->has_table
-               ? node->ms
-               : weir__table_due_ms(pages->tables.ptr + node->table, slot);
-}
-
-/* Of a mixed pack's node some slots may be ready and others not. */
-static bool is_in_state(const struct weir__pages *pages, int64_t due_ms)
-{
-    return pages->state == WEIR_JOB_RUNNING ||
-           (pages->state == WEIR_JOB_READY) == (due_ms <= pages->now_ms);
-}
-
-static void show_slot(const struct listing *listing,
-                      const struct weir__member *node,
-                      const struct weir__pack *pack, size_t slot,
-                      struct weir_slice id)
-{
-    const struct weir__pages *pages = &listing->pages;
-    struct weir_job_info info = {
-        .id = id,
-        .state = pages->state,
-        .due_ms = pages->state == WEIR_JOB_RUNNING
-                      ? -1
-                      : due_ms_of(pages, node, slot),
-    };
-    char made[WEIR__MADE_ID_LEN + 1];
-
-    if (weir__job_read(weir__pack_record(pack, slot), &info) != WEIR_OK)
-        return; /* of a newer version: left alone */
-    info.counters.crashes += node->crashes;
-    if (id.len == 0) {
-        weir__made_id((const char *)pages->names.ptr + node->at, (unsigned)slot,
-                      made);
-        info.id = weir__slice_of(made, WEIR__MADE_ID_LEN);
-    }
-    listing->fn(WEIR_OK, &info, listing->arg);
-}
-
-static void show_node(struct listing *listing, size_t index,
-                      struct weir_slice bytes)
-{
-    struct weir_slice ids[WEIR__SLOTS_MAX] = {{0}};
-    struct weir__pages *pages = &listing->pages;
-    struct weir__pack pack;
-    unsigned lo, hi;
-
-    if (weir__pack_read(bytes, &pack) != WEIR_OK ||
-        weir__node_read(weir__page_name(pages, index), &lo, &hi) != WEIR_OK)
-        return;
-    if (pack.has_ids)
-        weir__pack_ids(&pack, ids);
-    for (size_t slot = lo; slot <= hi && slot < pack.count; slot++) {
-        const struct weir__member *node = &pages->members[index];
-
-        if (pages->left == 0)
-            return;
-        if (!is_in_state(pages, due_ms_of(pages, node, slot)))
-            continue;
-        pages->left--;
-        show_slot(listing, node, &pack, slot, ids[slot]);
-    }
-}
-
-static void show_dead(struct listing *listing, size_t index,
-                      struct weir_slice record)
-{
-    struct weir__pages *pages = &listing->pages;
-    struct weir_job_info info = {
-        .id = weir__page_name(pages, index),
-        .state = WEIR_JOB_DEAD,
-        .due_ms = pages->members[index].ms,
-    };
-
-    pages->left--;
-    if (!weir__id_is_sound(info.id))
-        info.id = weir__slice_str("unreadable");
-    if (weir__job_read(record, &info) != WEIR_OK)
-        info.reason = weir__slice_str("malformed");
-    listing->fn(WEIR_OK, &info, listing->arg);
-}
-
-static void show_page(struct weir__pages *pages,
-                      const struct redisReply *bodies)
-{
-    struct listing *listing = (struct listing *)pages; /* its first member */
-    struct weir_slice body;
-
-    for (size_t i = 0; i < pages->count; i++) {
-        if (!weir__reply_str(bodies, i, &body))
-            continue; /* it left in between */
-        if (pages->state == WEIR_JOB_DEAD)
-            show_dead(listing, i, body);
-        else
-            show_node(listing, i, body);
-    }
-    weir__pages_next(pages);
-}
-
-int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
-                     size_t limit, weir_show_fn fn, void *arg)
-{
-    struct listing *listing = weir__mem_new(sizeof(*listing));
-
-    if (listing == NULL)
-        return WEIR_ENOMEM;
-    listing->fn = fn;
-    listing->arg = arg;
-    listing->pages.topic = weir__delay_topic_of(topic);
-    listing->pages.state = state;
-    listing->pages.is_bounded = state == WEIR_JOB_READY;
-    listing->pages.left = limit;
-    listing->pages.read = show_page;
-    listing->pages.end = end_list;
-    weir__pages_begin(&listing->pages);
-    return WEIR_OK;
-}
-
-int weir__delay_dead(struct weir__store_topic *topic, size_t limit,
-                     weir_show_fn fn, void *arg)
-{
-    return weir__delay_list(topic, WEIR_JOB_DEAD, limit, fn, arg);
 }

@@ -358,11 +358,29 @@ struct weir__overdue *weir__overdue_new(void);
 
 enum { WEIR__PAGE = 256 };
 
+/* Where a page begins: at the first member of `score` whose bytes are not below
+ * `name`, or behind all of that score. */
+struct weir__page_place {
+    double score;
+    size_t len;
+    uint8_t name[WEIR_MAX_ID + 2];
+};
+
+/* Slots of a pack that are left out: those up to `slot` of nodes that stand
+ * at `score`. */
+struct weir__page_passed {
+    bool is_there;
+    double score;
+    char seq[WEIR__SEQ_LEN];
+    unsigned slot;
+};
+
 /* A node, or a dead job. */
 struct weir__member {
     size_t at, len; /* its name, in those of the page */
-    int64_t ms;     /* server time: due, or of death; in `run` a token */
-    size_t table;   /* of a mixed pack: where it begins in the page's tables */
+    double score;
+    int64_t ms;   /* server time: due, or of death; in `run` a token */
+    size_t table; /* of a mixed pack: where it begins in the page's tables */
     bool has_table;
     uint32_t crashes; /* of a node: leases that count and are not in records */
 };
@@ -373,8 +391,14 @@ struct weir__pages {
     struct weir__request request; /* first */
     struct weir__delay_topic *topic;
     enum weir_job_state state;
-    bool is_bounded; /* without what is later than the time when it began */
-    size_t left;     /* at most; the caller counts */
+    size_t left; /* at most; the caller counts */
+    /* What lies beyond is left out, in a mixed pack 2^45 above that. 0: beyond
+     * the time when it began, where that tells: else beyond what was last. */
+    double bound;
+    struct weir__page_place place; /* of the next page; `is_placed`: where to
+                                      begin, too */
+    bool is_placed;
+    struct weir__page_passed passed;
     /* A page is here, with the packs or records of its members; leads to
      * weir__pages_next. */
     void (*read)(struct weir__pages *pages, const struct redisReply *bodies);
@@ -382,7 +406,6 @@ struct weir__pages {
     void (*end)(struct weir__pages *pages, int code);
 
     int64_t now_ms; /* server time when it began */
-    size_t rank;    /* of the next page */
     size_t most;    /* of its members, by what the last ones brought */
     size_t wanted;  /* members of this page */
     size_t count;   /* that came */
@@ -402,14 +425,22 @@ void weir__pages_fetch(struct weir__pages *pages);
 struct weir_slice weir__page_name(const struct weir__pages *pages,
                                   size_t index);
 
+/* Whether a slot, and those in front of it, are passed over. */
+bool weir__page_is_passed(const struct weir__pages *pages,
+                          const struct weir__member *node, unsigned slot);
+
+/* Behind a member. */
+void weir__page_place_behind(struct weir__page_place *place, double score,
+                             struct weir_slice name);
+
 /* With the memory of its pages. */
 void weir__pages_fini(struct weir__pages *pages);
 double weir__score_read(const char *text);
 
-int weir__delay_list(struct weir__store_topic *topic, enum weir_job_state state,
-                     size_t limit, weir_show_fn fn, void *arg);
-int weir__delay_dead(struct weir__store_topic *topic, size_t limit,
-                     weir_show_fn fn, void *arg);
+/* --- delay/list.c --------------------------------------------------------- */
+
+int weir__delay_list(struct weir__store_topic *topic,
+                     const struct weir__list *what, weir_show_fn fn, void *arg);
 
 /* --- delay/requeue.c, delay/purge.c --------------------------------------- */
 

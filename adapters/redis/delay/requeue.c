@@ -14,7 +14,6 @@ struct requeue {
     void *arg;
     bool is_one;
     uint64_t count; /* requeued so far */
-    size_t skipped; /* unreadable, at the front of the dead */
     size_t out;     /* calls not answered yet */
     int code;
     struct weir__items items; /* those to requeue; `slot`: of the page */
@@ -42,7 +41,6 @@ static void finish(struct weir__pages *pages, int code)
 
 static void page_done(struct requeue *requeue)
 {
-    requeue->pages.rank = requeue->skipped; /* the others left */
     if (requeue->code != WEIR_OK)
         finish(&requeue->pages, requeue->code);
     else
@@ -163,7 +161,6 @@ static int read_records(struct requeue *requeue, const struct redisReply *reply)
             rc = renew_record(requeue, bytes, i);
         if (rc == WEIR_ENOMEM)
             return rc;
-        requeue->skipped += rc < 0;
     }
     return requeue->is_one ? rc : WEIR_OK;
 }
@@ -231,7 +228,6 @@ int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
     requeue->arg = arg;
     requeue->pages.topic = weir__delay_topic_of(topic);
     requeue->pages.state = WEIR_JOB_DEAD;
-    requeue->pages.is_bounded = true;
     requeue->pages.left = SIZE_MAX;
     requeue->pages.read = read_page;
     requeue->pages.end = finish;

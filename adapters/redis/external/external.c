@@ -168,8 +168,7 @@ static void flush(struct weir__store_topic *base)
         .renew = weir__external_renew, .is_unleased = is_unleased,            \
         .add = weir__external_add, .requeue = weir__external_requeue,         \
         .purge = weir__external_purge, .forget = weir__external_forget,       \
-        .dead = weir__external_dead, .list = weir__external_list,             \
-        .stats = weir__external_stats,                                        \
+        .list = weir__external_list, .stats = weir__external_stats,           \
         .undeliverable = &weir__script_external_undeliverable,                \
         .undeliverable_keys = "meta dead held past relay",                    \
         .write_undeliverable = weir__external_write_undeliverable,            \

@@ -232,25 +232,20 @@ static void send_list(struct call *call)
 }
 
 int weir__external_list(struct weir__store_topic *topic,
-                        enum weir_job_state state, size_t limit,
-                        weir_show_fn fn, void *arg)
+                        const struct weir__list *what, weir_show_fn fn,
+                        void *arg)
 {
     const struct call call = {
         .send = send_list,
         .shown = fn,
-        .state = state,
-        .limit =
-            limit < WEIR__EXTERNAL_LIST_MAX ? limit : WEIR__EXTERNAL_LIST_MAX,
+        .state = what->state,
+        .limit = what->limit < WEIR__EXTERNAL_LIST_MAX
+                     ? what->limit
+                     : WEIR__EXTERNAL_LIST_MAX,
         .arg = arg,
     };
 
     return begin(topic, &call);
-}
-
-int weir__external_dead(struct weir__store_topic *topic, size_t limit,
-                        weir_show_fn fn, void *arg)
-{
-    return weir__external_list(topic, WEIR_JOB_DEAD, limit, fn, arg);
 }
 
 /* --- counting and deleting ---------------------------------------------- */

@@ -182,10 +182,8 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
 int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                          void *arg);
 int weir__external_list(struct weir__store_topic *topic,
-                        enum weir_job_state state, size_t limit,
-                        weir_show_fn fn, void *arg);
-int weir__external_dead(struct weir__store_topic *topic, size_t limit,
-                        weir_show_fn fn, void *arg);
+                        const struct weir__list *what, weir_show_fn fn,
+                        void *arg);
 int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
                          weir_count_fn fn, void *arg);
 int weir__external_requeue(struct weir__store_topic *topic,

@@ -104,10 +104,8 @@ struct weir__kind {
                  weir_count_fn fn, void *arg);
     int (*forget)(struct weir__store_topic *topic, struct weir_slice id,
                   weir_count_fn fn, void *arg);
-    int (*dead)(struct weir__store_topic *topic, size_t limit, weir_show_fn fn,
-                void *arg);
-    int (*list)(struct weir__store_topic *topic, enum weir_job_state state,
-                size_t limit, weir_show_fn fn, void *arg);
+    int (*list)(struct weir__store_topic *topic, const struct weir__list *what,
+                weir_show_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
     /* What weir__topic_stats asks. */
     const struct weir__script *stats_script;

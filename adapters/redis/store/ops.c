@@ -237,19 +237,13 @@ static int topic_forget(struct weir__store_topic *topic, struct weir_slice id,
     return topic->kind->forget(topic, id, fn, arg);
 }
 
-static int topic_dead(struct weir__store_topic *topic, size_t limit,
-                      weir_show_fn fn, void *arg)
-{
-    REFUSE(topic, dead);
-    return topic->kind->dead(topic, limit, fn, arg);
-}
-
 static int topic_list(struct weir__store_topic *topic,
-                      enum weir_job_state state, size_t limit, weir_show_fn fn,
-                      void *arg)
+                      const struct weir__list *what, weir_show_fn fn, void *arg)
 {
     REFUSE(topic, list);
-    return topic->kind->list(topic, state, limit, fn, arg);
+    if (what->state == WEIR_JOB_DEAD)
+        REFUSE(topic, forget); /* none are kept */
+    return topic->kind->list(topic, what, fn, arg);
 }
 
 static int topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
@@ -281,7 +275,6 @@ const struct weir__store_ops weir__redis_ops = {
     .requeue = topic_requeue,
     .purge = topic_purge,
     .forget = topic_forget,
-    .dead = topic_dead,
     .list = topic_list,
     .stats = topic_stats,
     .pause = weir__topic_pause,

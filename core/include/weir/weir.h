@@ -325,7 +325,11 @@ struct weir_job_info {
     struct weir_slice error;  /* text of the last failed run; may be empty */
     struct weir_slice body;   /* msgpack */
     struct weir_slice group;  /* of a bounded topic's event; else empty */
+    struct weir_slice place;  /* of a list: where it goes on behind this job, as
+                                 text out of 0-9 A-Z a-z + - . , : # _ */
 };
+
+#define WEIR_MAX_PLACE 319 /* bytes */
 
 /* `job` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such job. */
 typedef void (*weir_show_fn)(int code, const struct weir_job_info *job,
@@ -479,12 +483,36 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_purge(struct weir_reactor *reactor,
 
 /* Jobs in one state, or in any when `state` is -1, each state in its order
  * (scheduled and ready by due time, running by token, dead by time of death),
- * at most `limit`; one call of `fn` each, then one with `job` NULL. A page of
- * the store at a time: what changes meanwhile may be missed or come twice. */
+ * at most `limit`; one call of `fn` each, then one with `job` NULL.
+ *
+ * A page of the store at a time. Of a `delay` topic, what keeps its state and
+ * due time meanwhile comes once, whatever else comes and goes; or twice where
+ * it was added together with jobs of other due times, of which some became due.
+ * What changes may be missed or come twice. It ends: what is to be due behind
+ * all that there was at the beginning is left out. Of other kinds what changes
+ * may also have others missed or come twice. */
 WEIR_API WEIR_MUST_CHECK int weir_reactor_list(struct weir_reactor *reactor,
                                                const char *topic, int state,
                                                size_t limit, weir_show_fn fn,
                                                void *arg);
+
+/* What to list. */
+struct weir_list {
+    int state;    /* enum weir_job_state; -1: any */
+    size_t limit; /* most jobs */
+    /* The place of a job that was listed: go on behind it, and behind its state
+     * with those that follow where `state` is -1. NULL: from the beginning. */
+    const char *after;
+};
+
+/* weir_reactor_list from a place on; nothing is kept between two calls. Of
+ * kinds other than `delay` jobs in front of it are read and left out, and of
+ * `list`, `stream`, `sync` and `concurrent` only the first are shown at all.
+ * WEIR_EINVAL also: `after` is none, or of another state. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
+                       const struct weir_list *list, weir_show_fn fn,
+                       void *arg);
 
 /* --- managing topics --------------------------------------------------- */
 

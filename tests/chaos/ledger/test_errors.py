@@ -18,10 +18,10 @@ from server import Client, Refused, Server
 from tap import Tap
 
 # Those of delay topics; all of them have to be called.
-DELAY = set("""delay/add delay/add_one delay/claim delay/forget delay/purge
-    delay/recall delay/renew delay/requeue delay/settle delay/settle_one
-    delay/slot delay/start delay/stats store/lateness store/pause
-    store/set""".split())
+DELAY = set("""delay/add delay/add_one delay/claim delay/forget delay/page
+    delay/purge delay/recall delay/renew delay/requeue delay/settle
+    delay/settle_one delay/slot delay/start delay/stats store/lateness
+    store/pause store/set""".split())
 CALLS_EACH = 5  # different calls of each script that are looked at
 
 # Before a script's text: its command number %d fails.

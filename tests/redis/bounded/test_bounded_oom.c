@@ -123,8 +123,10 @@ TEST(each_request_is_answered_once_or_refused)
         for (int i = 0; i < 100; i++)
             add(host, i);
         requests += ops->stats(host->topic, on_stats, NULL) == WEIR_OK;
-        requests += ops->list(host->topic, WEIR_JOB_READY, 50, on_listed,
-                              NULL) == WEIR_OK;
+        requests += ops->list(host->topic,
+                              &(const struct weir__list){
+                                  .state = WEIR_JOB_READY, .limit = 50},
+                              on_listed, NULL) == WEIR_OK;
         requests +=
             ops->purge(host->topic, WEIR__PURGE_ALL, on_count, NULL) == WEIR_OK;
         turns(3);

@@ -106,7 +106,10 @@ static int ask(struct host *host, enum request request)
     case FORGET:
         return ops->forget(topic, weir__slice_str("dead"), on_count, NULL);
     case LIST:
-        return ops->list(topic, WEIR_JOB_SCHEDULED, 10, on_shown, NULL);
+        return ops->list(topic,
+                         &(const struct weir__list){.state = WEIR_JOB_SCHEDULED,
+                                                    .limit = 10},
+                         on_shown, NULL);
     case PAUSE:
         return ops->pause(topic, false, on_code, NULL);
     case SET:
@@ -118,7 +121,10 @@ static int ask(struct host *host, enum request request)
     case SHOW_DEAD:
         return ops->show(topic, weir__slice_str("dead"), on_one, NULL);
     case LIST_DEAD:
-        return ops->dead(topic, 10, on_shown, NULL);
+        return ops->list(
+            topic,
+            &(const struct weir__list){.state = WEIR_JOB_DEAD, .limit = 10},
+            on_shown, NULL);
     case STATS:
         return ops->stats(topic, on_stats, NULL);
     case DELETE:

@@ -152,8 +152,10 @@ TEST(each_request_is_answered_once_or_refused)
         oom_after(number);
         requests += ops->add(host->topic, &job, on_added, NULL) == WEIR_OK;
         requests += ops->stats(host->topic, on_stats, NULL) == WEIR_OK;
-        requests += ops->list(host->topic, WEIR_JOB_READY, 9, on_shown, NULL) ==
-                    WEIR_OK;
+        requests += ops->list(host->topic,
+                              &(const struct weir__list){
+                                  .state = WEIR_JOB_READY, .limit = 9},
+                              on_shown, NULL) == WEIR_OK;
         requests += ops->requeue(host->topic, weir__slice_str(NULL), on_count,
                                  NULL) == WEIR_OK;
         requests +=

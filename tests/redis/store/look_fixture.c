@@ -69,13 +69,7 @@ int host_remove(struct host *host, const char *id)
 
 int host_dead(struct host *host, size_t limit)
 {
-    int before = host->shown;
-
-    host->is_listed = false;
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->dead(host->topic, limit, on_shown, host));
-    AWAIT(host->is_listed);
-    return host->show_code == WEIR_OK ? host->shown - before : host->show_code;
+    return host_list(host, WEIR_JOB_DEAD, limit);
 }
 
 static void on_count(int code, uint64_t count, void *arg)
@@ -149,11 +143,12 @@ int host_reschedule(struct host *host, const char *id, int64_t delay_ms,
 
 int host_list(struct host *host, enum weir_job_state state, size_t limit)
 {
+    const struct weir__list what = {.state = state, .limit = limit};
     int before = host->shown;
 
     host->is_listed = false;
-    EXPECT_INT(WEIR_OK, host->store->ops->list(host->topic, state, limit,
-                                               on_shown, host));
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->list(host->topic, &what, on_shown, host));
     AWAIT(host->is_listed);
     return host->show_code == WEIR_OK ? host->shown - before : host->show_code;
 }
