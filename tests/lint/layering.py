@@ -5,7 +5,7 @@
     plugins  -> <weir/plugin.h>, C library, the library they are made for
     examples -> <weir/...>, any library
     adapters -> core, their own folder, <weir/...>, the library they adapt;
-                those in adapters/weir and cli put the folders together
+                those in adapters/weir, cli and web put the folders together
     bench    -> bench, <weir/...>, a few parts of adapters and core, libraries
     core     -> core, <weir/...>, the part of the C library that only computes
 """
@@ -33,14 +33,14 @@ HANDLER_SEES = {"weir/base.h", "weir/loop.h", "weir/plugin.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
-    r"ev\.h": {"cli", "ev", "redis"},
+    r"ev\.h": {"cli", "ev", "redis", "web"},
     r"sys/timerfd\.h": {"ev"},
     r"hiredis/.*|hiredis\.h": {"redis", "server"},
     r"async\.h": {"redis"},
     r"openssl/.*": {"redis"},
     r"getopt\.h": {"cli"},
     r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
-    r"json-c/.*|json\.h": {"cli", "json"},
+    r"json-c/.*|json\.h": {"cli", "json", "web"},
     r"dlfcn\.h": {"cli", "dl"},
     r"(elf|link)\.h": {"dl"},
     r"(execinfo|sys/auxv|sys/ioctl)\.h": {"cli"},
@@ -113,7 +113,7 @@ def adapter(path, name, quoted):
         if name.startswith(("core/", f"adapters/{own}/")):
             return None
         if name.startswith("adapters/") and (
-                own in ("cli", "weir") or
+                own in ("cli", "web", "weir") or
                 name.split("/")[1] in ADAPTERS.get(own, ())):
             return None
         return f'adapters/{own} does not include "{name}"'
