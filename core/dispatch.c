@@ -102,42 +102,74 @@ static const char *handler_of(const struct weir__lane *lane)
     return lane->handler == NULL ? "the handler" : lane->handler;
 }
 
+/* What a line says of a run that holds the loop; `fields` are two. */
+static struct weir_log_line held_line(const struct weir__run *run,
+                                      int64_t held_ns,
+                                      struct weir_log_field *fields)
+{
+    fields[0] = (struct weir_log_field){"handler", handler_of(run->lane), 0};
+    fields[1] = (struct weir_log_field){"held_ms", NULL, held_ns / WEIR__MS_NS};
+    return (struct weir_log_line){
+        .level = WEIR_LEVEL_WARN,
+        .topic = run->lane->name,
+        .id = run->id,
+        .event = "held",
+        .fields = fields,
+        .field_count = 2,
+    };
+}
+
 /* Handlers must not hold the loop: one warning a second names one that does. */
 static void watch(const struct weir__run *run, int64_t ns)
 {
     struct weir__reactor *reactor = run->lane->reactor;
     int64_t most_ms = reactor->options.block_warn_ms;
+    struct weir_log_field fields[2];
+    struct weir_log_line about;
 
     if (most_ms == 0 || ns <= most_ms * WEIR__MS_NS ||
         reactor->now_ns < reactor->blocked_warn_ns)
         return;
     reactor->blocked_warn_ns = reactor->now_ns + WEIR__WARN_NS;
-    weir__log_job(run->lane->reactor->options.log, WEIR_LEVEL_WARN,
-                  run->lane->name, run->id,
-                  "%s held the loop for %lld ms, and nothing else could run "
-                  "(block_warn is %lld ms)",
-                  handler_of(run->lane), (long long)(ns / WEIR__MS_NS),
-                  (long long)most_ms);
+    about = held_line(run, ns, fields);
+    weir__log_about(reactor->options.log, &about,
+                    "%s held the loop for %lld ms, and nothing else could run "
+                    "(block_warn is %lld ms)",
+                    fields[0].text, (long long)fields[1].number,
+                    (long long)most_ms);
 }
 
 void weir__run_log_holding(const struct weir__run *run,
                            const struct weir__log *log, int64_t now_ns)
 {
-    weir__log_job(log, WEIR_LEVEL_WARN, run->lane->name, run->id,
-                  "%s has held the loop for %lld s, and nothing else runs",
-                  handler_of(run->lane),
-                  (long long)((now_ns - run->started_ns) / 1000000000));
+    struct weir_log_field fields[2];
+    const struct weir_log_line about =
+        held_line(run, now_ns - run->started_ns, fields);
+
+    weir__log_about(log, &about,
+                    "%s has held the loop for %lld s, and nothing else runs",
+                    fields[0].text, (long long)(fields[1].number / 1000));
 }
 
 /* The store settled it under its token while the handler held the loop. */
 void weir__run_taken(struct weir__run *run)
 {
-    weir__log_job(
-        run->lane->reactor->options.log, WEIR_LEVEL_WARN, run->lane->name,
-        run->id,
+    const struct weir_log_field timeout = {"timeout_ms", NULL,
+                                           run->lane->options->timeout};
+    const struct weir_log_line about = {
+        .level = WEIR_LEVEL_WARN,
+        .topic = run->lane->name,
+        .id = run->id,
+        .event = "timeout",
+        .fields = &timeout,
+        .field_count = 1,
+    };
+
+    weir__log_about(
+        run->lane->reactor->options.log, &about,
         "it ran longer than its timeout of %lld ms and was settled as timed "
         "out; its verdict is ignored",
-        (long long)run->lane->options->timeout);
+        (long long)timeout.number);
     run->lane->reactor->totals.timed_out++;
     weir__run_drop_ticket(run);
     run->outcome = WEIR__OUTCOME_TAKEN;

@@ -81,43 +81,84 @@ static enum weir_level level_of(enum weir_level level)
 
 bool weir__log_wants(const struct weir__log *log, enum weir_level level)
 {
-    return log != NULL && log->fn != NULL && level >= log->level;
+    return log != NULL && (log->fn != NULL || log->line_fn != NULL) &&
+           level >= log->level;
+}
+
+/* "TOPIC ID: ", "TOPIC: " or nothing; returns its length. */
+static size_t put_subject(const struct weir_log_line *about, char *text,
+                          size_t cap)
+{
+    const struct weir_slice parts[] = {
+        weir__slice_str(about->topic),
+        weir__slice_str(about->id.len > 0 ? " " : ""), about->id,
+        weir__slice_str(": ")};
+    size_t len = 0;
+
+    if (about->topic == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct weir_slice part = parts[i];
+
+        len += weir__visible_take(&part, text + len, cap - len);
+    }
+    return len;
+}
+
+WEIR_PRINTF(3, 0)
+static void pass_on(const struct weir__log *log,
+                    const struct weir_log_line *about, const char *format,
+                    va_list args)
+{
+    char text[LINE_CAP];
+    size_t len = put_subject(about, text, sizeof(text));
+    struct weir_log_line line = *about;
+
+    make_line(text + len, sizeof(text) - len, format, args);
+    line.level = level_of(about->level);
+    line.text = text;
+    if (log->line_fn != NULL)
+        log->line_fn(&line, log->arg);
+    else
+        log->fn(line.level, text, log->arg);
 }
 
 void weir__log(const struct weir__log *log, enum weir_level level,
                const char *format, ...)
 {
-    char text[LINE_CAP];
+    const struct weir_log_line about = {.level = level};
     va_list args;
 
     if (!weir__log_wants(log, level))
         return;
     va_start(args, format);
-    make_line(text, sizeof(text), format, args);
+    pass_on(log, &about, format, args);
     va_end(args);
-    log->fn(level_of(level), text, log->arg);
+}
+
+void weir__log_about(const struct weir__log *log,
+                     const struct weir_log_line *about, const char *format, ...)
+{
+    va_list args;
+
+    if (!weir__log_wants(log, about->level))
+        return;
+    va_start(args, format);
+    pass_on(log, about, format, args);
+    va_end(args);
 }
 
 void weir__log_job(const struct weir__log *log, enum weir_level level,
                    const char *topic, struct weir_slice id, const char *format,
                    ...)
 {
-    const struct weir_slice before[] = {weir__slice_str(topic),
-                                        weir__slice_str(" "), id,
-                                        weir__slice_str(": ")};
-    char text[LINE_CAP];
-    size_t len = 0;
+    const struct weir_log_line about = {
+        .level = level, .topic = topic, .id = id};
     va_list args;
 
     if (!weir__log_wants(log, level))
         return;
-    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
-        struct weir_slice part = before[i];
-
-        len += weir__visible_take(&part, text + len, sizeof(text) - len);
-    }
     va_start(args, format);
-    make_line(text + len, sizeof(text) - len, format, args);
+    pass_on(log, &about, format, args);
     va_end(args);
-    log->fn(level_of(level), text, log->arg);
 }

@@ -14,11 +14,13 @@ int weir__error_set(struct weir_error *err, int code, const char *format, ...);
 /* The same with what the code says by itself; nothing for WEIR_OK. */
 int weir__error_code(struct weir_error *err, int code);
 
-/* Where log lines go; `fn` may be NULL. Borrowed by all that log. */
+/* Where log lines go: to `line_fn`, else to `fn`; both may be NULL. Borrowed by
+ * all that log. */
 struct weir__log {
     weir_log_fn fn;
     void *arg;
     enum weir_level level; /* the least that is passed on */
+    weir_log_line_fn line_fn;
 };
 
 /* Is a line of this level passed on? `log` may be NULL. */
@@ -30,7 +32,14 @@ WEIR_PRINTF(3, 4)
 void weir__log(const struct weir__log *log, enum weir_level level,
                const char *format, ...);
 
-/* The same about a job: its topic and id come first. */
+/* The same about what `about` says: its topic and id come first. Its text is
+ * not used. */
+WEIR_PRINTF(3, 4)
+void weir__log_about(const struct weir__log *log,
+                     const struct weir_log_line *about, const char *format,
+                     ...);
+
+/* The same about a job, and no event. */
 WEIR_PRINTF(5, 6)
 void weir__log_job(const struct weir__log *log, enum weir_level level,
                    const char *topic, struct weir_slice id, const char *format,

@@ -92,20 +92,26 @@ static void end(struct weir__run *run, enum weir_verdict verdict)
         weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
-/* `name` is NULL where nobody gave the run up, or it is not known any more. */
+/* `name` is name_of's, or NULL where nobody gave the run up, or it is not known
+ * any more. */
 static void warn_late(struct weir__reactor *reactor, const char *name)
 {
+    struct weir_log_line about = {.level = WEIR_LEVEL_WARN, .event = "late"};
+
     reactor->totals.late++;
     if (reactor->now_ns < reactor->late_warn_ns)
         return;
     reactor->late_warn_ns = reactor->now_ns + WEIR__WARN_NS;
-    weir__log(reactor->options.log, WEIR_LEVEL_WARN,
-              "%s%sa run was completed that is over (%s); %llu such "
-              "completions so far",
-              name == NULL ? "" : name, name == NULL ? "" : ": ",
-              name == NULL ? "twice, too late, or given up"
-                           : "too late, or given up",
-              (unsigned long long)reactor->totals.late);
+    if (name != NULL) {
+        about.topic = name;
+        about.id = weir__slice_str(name + strlen(name) + 1);
+    }
+    weir__log_about(reactor->options.log, &about,
+                    "a run was completed that is over (%s); %llu such "
+                    "completions so far",
+                    name == NULL ? "twice, too late, or given up"
+                                 : "too late, or given up",
+                    (unsigned long long)reactor->totals.late);
 }
 
 static void note_late(struct weir__reactor *reactor, uint64_t ticket)
@@ -142,7 +148,7 @@ void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
 
 /* --- giving up ------------------------------------------------------------ */
 
-/* "TOPIC ID"; NULL when out of memory. */
+/* Topic, NUL, id, NUL; NULL when out of memory. */
 static char *name_of(const struct weir__run *run)
 {
     size_t len = strlen(run->lane->name);
@@ -151,7 +157,7 @@ static char *name_of(const struct weir__run *run)
     if (name == NULL)
         return NULL;
     memcpy(name, run->lane->name, len);
-    name[len] = ' ';
+    name[len] = '\0';
     memcpy(name + len + 1, run->id.ptr, run->id.len);
     return name;
 }

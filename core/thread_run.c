@@ -175,11 +175,17 @@ void weir__thread_run_forget(struct weir__run *run)
 static void note_too_late(struct weir__reactor *reactor,
                           const struct weir__thread_run *thread_run)
 {
+    const struct weir_log_line about = {
+        .level = WEIR_LEVEL_WARN,
+        .topic = thread_run->run.lane->name,
+        .id = thread_run->run.id,
+        .event = "late",
+    };
+
     reactor->totals.late++;
-    weir__log_job(reactor->options.log, WEIR_LEVEL_WARN,
-                  thread_run->run.lane->name, thread_run->run.id,
-                  "the handler came back when its run was over; its verdict is "
-                  "ignored");
+    weir__log_about(reactor->options.log, &about,
+                    "the handler came back when its run was over; its verdict "
+                    "is ignored");
 }
 
 void weir__reactor_returned(struct weir__reactor *reactor,

@@ -2,6 +2,7 @@
 #include "adapters/cli/blame.h"
 
 #include "adapters/cli/cli.h"
+#include "core/text.h"
 
 #include <dlfcn.h>
 #include <ev.h>
@@ -20,7 +21,8 @@
 enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
 
 static const char here; /* in weir */
-static pid_t listener;  /* 0: none */
+static const char crashed[] = "crashed", ended[] = "ended the program";
+static pid_t listener; /* 0: none */
 static const struct weir_reactor *volatile worker;
 
 static void *base_of(const void *code, const char **ret_name)
@@ -78,22 +80,44 @@ static const char *text_of(int number)
 {
     switch (number) {
     case SIGSEGV:
-        return ": Segmentation fault";
+        return "Segmentation fault";
     case SIGBUS:
-        return ": Bus error";
+        return "Bus error";
     case SIGFPE:
-        return ": Floating point exception";
+        return "Floating point exception";
     case SIGILL:
-        return ": Illegal instruction";
+        return "Illegal instruction";
     default:
-        return ": Aborted";
+        return "Aborted";
     }
 }
 
+/* What is said of the end, in parts. */
+struct end {
+    const char *name; /* the file; NULL: the stack names none */
+    const char *did, *how;
+};
+
 /* "TOPIC ID: " and `what`, as a line of the log. */
-static void log_end(const struct weir_current *at, const char *what)
+static void log_end(const struct weir_current *at, const struct end *end,
+                    const char *what)
 {
+    const char *plugin = end->name == NULL ? at->handler : end->name;
+    const struct weir_log_field fields[] = {
+        {"cause", end->how, 0},
+        {"others", NULL, (int64_t)at->others},
+        {"plugin", plugin, 0},
+    };
     char text[PATH_MAX + 512], others[48] = "";
+    const struct weir_log_line line = {
+        .level = WEIR_LEVEL_ERROR,
+        .text = text,
+        .topic = at->topic[0] == '\0' ? NULL : at->topic,
+        .id = weir__slice_str(at->id),
+        .event = "crash",
+        .fields = fields,
+        .field_count = plugin == NULL ? 2 : 3,
+    };
 
     if (at->others > 0)
         (void)snprintf(others, sizeof(others), " and %zu more",
@@ -101,35 +125,37 @@ static void log_end(const struct weir_current *at, const char *what)
     (void)snprintf(text, sizeof(text), "%s%s%s%s%s%s", at->topic,
                    at->id[0] == '\0' ? "" : " ", at->id, others,
                    at->topic[0] == '\0' ? "" : ": ", what); /* fits */
-    weir__log_line(WEIR_LEVEL_ERROR, text, NULL);
+    weir__log_line(&line, NULL);
 }
 
-/* Who did it, and what. NULL: the stack names nobody but weir, or nothing; then
- * what runs does. */
-static void tell(const char *name, const char *did, const char *how)
+/* Who did it, and what. Where the stack names nobody but weir, or nothing, what
+ * runs did it. */
+static void tell(const struct end *end)
 {
+    const char *separator = end->did == crashed ? ": " : " by ";
     struct weir_current at = {.handler = NULL};
     char what[PATH_MAX + 128];
 
     if (worker != NULL)
         (void)weir_reactor_current(worker, &at); /* or it stays empty */
-    if (name == NULL && at.handler != NULL)
-        (void)snprintf(what, sizeof(what), "the program %s within plugin %s%s",
-                       did, at.handler, how); /* cut to fit */
+    if (end->name == NULL && at.handler != NULL)
+        (void)snprintf(what, sizeof(what),
+                       "the program %s within plugin %s%s%s", end->did,
+                       at.handler, separator, end->how); /* cut */
     else
-        (void)snprintf(what, sizeof(what), "%s %s%s",
-                       name == NULL ? "the program" : name, did,
-                       how); /* cut to fit */
+        (void)snprintf(what, sizeof(what), "%s %s%s%s",
+                       end->name == NULL ? "the program" : end->name, end->did,
+                       separator, end->how); /* cut */
     if (worker == NULL)
         weir__complain("%s", what);
     else
-        log_end(&at, what);
+        log_end(&at, end, what);
 }
 
 /* The signal's own effect comes when this returns. */
 static void on_fatal(int number)
 {
-    tell(called(), "crashed", text_of(number));
+    tell(&(struct end){called(), crashed, text_of(number)});
     (void)raise(number);
 }
 
@@ -140,7 +166,7 @@ static void on_exit_called(void)
 
     if (name == NULL)
         return;
-    tell(name, "ended the program by exit()", "");
+    tell(&(struct end){name, ended, "exit()"});
     (void)fflush(NULL); /* what cannot be written is lost */
     _exit(WEIR__EXIT_FAILED);
 }
@@ -155,7 +181,7 @@ WEIR_API _Noreturn void _exit(int code)
     const char *name = is_own || getpid() != listener ? NULL : called();
 
     if (name != NULL) {
-        tell(name, "ended the program by _exit()", "");
+        tell(&(struct end){name, ended, "_exit()"});
         code = WEIR__EXIT_FAILED;
     }
     for (;;)

@@ -173,13 +173,13 @@ bool weir__is_coloured(int fd);
 /* How lines on stderr look, those of mistakes and notes as well. */
 enum weir__log_format {
     WEIR__LOG_TEXT, /* 2026-01-31T07:30:00.250Z level text */
-    WEIR__LOG_JSON  /* {"time":...,"level":...,"text":...} */
+    WEIR__LOG_JSON  /* {"time":...,"level":...,"text":...} and more */
 };
 void weir__log_format(enum weir__log_format format);
 
-/* One log line to stderr; a weir_log_fn. The level is coloured on a terminal.
- * Where stderr is systemd's journal, which has the time by itself, the level is
- * the prefix <3> to <7> of sd-daemon(3). */
-void weir__log_line(enum weir_level level, const char *text, void *arg);
+/* One log line to stderr, with its parts as JSON; a weir_log_line_fn. The level
+ * is coloured on a terminal. Where stderr is systemd's journal, which has the
+ * time by itself, the level is the prefix <3> to <7> of sd-daemon(3). */
+void weir__log_line(const struct weir_log_line *log_line, void *arg);
 
 #endif

@@ -229,24 +229,17 @@ static void on_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
     weir__client_finish(client, WEIR_ECONN);
 }
 
-static void on_log(enum weir_level level, const char *text, void *arg)
+static void on_log(const struct weir_log_line *line, void *arg)
 {
     struct weir__client *client = arg;
     bool is_debug = client->cli->log_level == WEIR_LEVEL_DEBUG;
 
-    if (level >= WEIR_LEVEL_WARN)
-        copy_text(client->refusal, sizeof(client->refusal), text);
-    if (client->log != NULL && level >= client->cli->log_level)
-        client->log(level, text, NULL);
+    if (line->level >= WEIR_LEVEL_WARN)
+        copy_text(client->refusal, sizeof(client->refusal), line->text);
+    if (client->log != NULL && line->level >= client->cli->log_level)
+        client->log(line, NULL);
     else if (client->log == NULL && (client->reactor == NULL || is_debug))
-        weir__log_line(level, text, NULL); /* what is said at each start */
-}
-
-/* On another thread: what this client keeps is not to be touched. */
-static void on_blocked(enum weir_level level, const char *text, void *arg)
-{
-    (void)arg;
-    weir__log_line(level, text, NULL);
+        weir__log_line(line, NULL); /* what is said at each start */
 }
 
 static enum weir__exit open_reactor(struct weir__client *client,
@@ -256,9 +249,10 @@ static enum weir__exit open_reactor(struct weir__client *client,
         .loop = client->loop,
         .redis_url = client->url,
         .name = client->cli->worker,
-        .log = on_log,
+        .log_line = on_log,
         .log_arg = client,
-        .blocked_log = client->log == NULL ? NULL : on_blocked,
+        /* On another thread, so that it touches nothing of this client's. */
+        .blocked_log_line = client->log == NULL ? NULL : weir__log_line,
         .log_level = client->cli->log_level,
         .request_timeout_ms = patience_ms,
         .on_connection = on_connection,
@@ -279,8 +273,8 @@ static enum weir__exit open_reactor(struct weir__client *client,
 }
 
 enum weir__exit weir__client_open(struct weir__client *client,
-                                  const struct weir__cli *cli, weir_log_fn log,
-                                  int64_t patience_ms)
+                                  const struct weir__cli *cli,
+                                  weir_log_line_fn log, int64_t patience_ms)
 {
     enum weir__exit rc = weir__client_find(client, cli);
 

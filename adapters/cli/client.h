@@ -32,7 +32,7 @@ struct weir__client {
     char connection[480]; /* what was wrong with the connection last */
     char reasons[800];    /* what was wrong since this was cleared */
     char refusal[240];    /* the last warning or error logged since wait */
-    weir_log_fn log;      /* NULL: one-shot command, lines are kept back */
+    weir_log_line_fn log; /* NULL: one-shot command, lines are kept back */
     const char *topic;    /* weir__client_know's */
     char kind[32];        /* of that topic; "": it does not exist */
     bool was_connected;   /* at least once */
@@ -67,8 +67,8 @@ enum weir__exit weir__client_find(struct weir__client *client,
  * WEIR__EXIT_NONE, or what to exit with: then nothing is to be closed.
  * BLOCKS while the private server starts. */
 enum weir__exit weir__client_open(struct weir__client *client,
-                                  const struct weir__cli *cli, weir_log_fn log,
-                                  int64_t patience_ms);
+                                  const struct weir__cli *cli,
+                                  weir_log_line_fn log, int64_t patience_ms);
 
 void weir__client_close(struct weir__client *client);
 

@@ -54,7 +54,8 @@ static enum weir__exit check(struct weir__services *services,
 {
     /* No --handle here; what the flags' table has first is the file. */
     const struct weir__args no_handles = {.operand = args->operand};
-    const struct weir__log log = {weir__log_line, NULL, cli->log_level};
+    const struct weir__log log = {.line_fn = weir__log_line,
+                                  .level = cli->log_level};
     struct weir__cli configured = *cli;
     char from[PATH_MAX];
     enum weir__exit rc =

@@ -81,7 +81,8 @@ static void on_line(enum weir_level level, const char *text, void *arg)
     const struct try *try = arg;
 
     if (!try->cli->json && level >= try->cli->log_level)
-        weir__log_line(level, text, NULL);
+        weir__log_line(&(struct weir_log_line){.level = level, .text = text},
+                       NULL);
 }
 
 static struct weir_trial *open_trial(struct try *try)

@@ -240,11 +240,20 @@ static void tell_dead(const struct run *run)
 {
     for (size_t i = 0; i < run->watch.count; i++) {
         const struct weir__watched *watched = &run->watch.topics[i];
+        const struct weir_log_field dead = {"count", NULL,
+                                            (int64_t)watched->dead};
+        const struct weir_log_line about = {
+            .level = WEIR_LEVEL_WARN,
+            .topic = watched->topic,
+            .event = "left_dead",
+            .fields = &dead,
+            .field_count = 1,
+        };
 
         if (watched->dead > 0)
-            weir__log(&run->log, WEIR_LEVEL_WARN,
-                      "%s: dead jobs: %" PRIu64 "; weir dead list %s has why",
-                      watched->topic, watched->dead, watched->topic);
+            weir__log_about(&run->log, &about,
+                            "dead jobs: %" PRIu64 "; weir dead list %s has why",
+                            watched->dead, watched->topic);
     }
 }
 
@@ -538,8 +547,8 @@ static enum weir__exit run(const struct weir__cli *cli,
         weir__services_configure(&run.services, &configured, from);
         if (run.services.config != NULL)
             run.drain_s = (double)run.services.config->drain.value / 1000.0;
-        run.log =
-            (struct weir__log){weir__log_line, NULL, configured.log_level};
+        run.log = (struct weir__log){.line_fn = weir__log_line,
+                                     .level = configured.log_level};
         weir__services_warn(&run.services, &run.log);
         rc = run_worker(&run, &configured);
     }

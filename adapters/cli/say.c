@@ -36,15 +36,17 @@ void weir__log_format(enum weir__log_format format)
 
 /* --- a line --------------------------------------------------------------- */
 
+enum { LINE_CAP = 6144, ROOM = LINE_CAP - 8 }; /* kept for the end */
+
 struct line {
-    char bytes[3072];
+    char bytes[LINE_CAP];
     size_t len;
 };
 
-/* What does not fit is left out; 8 bytes are kept for the end. */
+/* What does not fit is left out. */
 static void put(struct line *line, const char *text)
 {
-    size_t room = sizeof(line->bytes) - 8 - line->len;
+    size_t room = ROOM - line->len;
     size_t len = strlen(text);
 
     len = len > room ? room : len;
@@ -156,8 +158,57 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
 
 static void end(struct line *line)
 {
-    put_end(line, line_format == WEIR__LOG_JSON ? "\"}\n" : "\n");
+    put_end(line, line_format == WEIR__LOG_JSON ? "}\n" : "\n");
     write_line(line);
+}
+
+/* What is said, which ends the text. */
+static void put_text(struct line *line, struct weir_slice text)
+{
+    put_foreign(line, text);
+    put(line, line_format == WEIR__LOG_JSON ? "\"" : "");
+}
+
+/* One more member of the object; as a whole or not at all. */
+static void put_member(struct line *line, const char *name,
+                       struct weir_slice text)
+{
+    const size_t before = line->len;
+
+    put(line, ",\"");
+    put(line, name);
+    put(line, "\":\"");
+    put_foreign(line, text);
+    put(line, "\"");
+    if (line->len == ROOM)
+        line->len = before;
+}
+
+static void put_number(struct line *line, const char *name, int64_t number)
+{
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), ",\"%s\":%lld", name,
+                   (long long)number); /* fits */
+    put(line, line->len + strlen(text) < ROOM ? text : "");
+}
+
+static void put_parts(struct line *line, const struct weir_log_line *parts)
+{
+    if (parts->topic != NULL)
+        put_member(line, "topic", weir__slice_str(parts->topic));
+    if (parts->id.len > 0)
+        put_member(line, "id", parts->id);
+    if (parts->event != NULL)
+        put_member(line, "event", weir__slice_str(parts->event));
+    for (size_t i = 0; i < parts->field_count; i++) {
+        const struct weir_log_field *field = &parts->fields[i];
+
+        if (field->text != NULL)
+            put_member(line, field->name, weir__slice_str(field->text));
+        else
+            put_number(line, field->name, field->number);
+    }
 }
 
 /* --- sentences and log lines ---------------------------------------------- */
@@ -170,7 +221,7 @@ static void say(enum weir_level level, const char *format, va_list args)
     int wanted = vsnprintf(raw, sizeof(raw), format, args);
 
     begin(&line, level, true);
-    put_foreign(&line, weir__visible_formatted(raw, sizeof(raw), wanted));
+    put_text(&line, weir__visible_formatted(raw, sizeof(raw), wanted));
     end(&line);
 }
 
@@ -194,12 +245,14 @@ void weir__note(const struct weir__cli *cli, const char *format, ...)
     va_end(args);
 }
 
-void weir__log_line(enum weir_level level, const char *text, void *arg)
+void weir__log_line(const struct weir_log_line *log_line, void *arg)
 {
     struct line line = {.len = 0};
 
     (void)arg;
-    begin(&line, level, false);
-    put_foreign(&line, weir__slice_str(text));
+    begin(&line, log_line->level, false);
+    put_text(&line, weir__slice_str(log_line->text));
+    if (line_format == WEIR__LOG_JSON)
+        put_parts(&line, log_line);
     end(&line);
 }

@@ -355,7 +355,8 @@ int weir_trial_open(const struct weir_trial_options *options,
     if (trial == NULL)
         return weir__error_code(err, WEIR_ENOMEM);
     trial->start_ms = options->start_ms == 0 ? START_MS : options->start_ms;
-    trial->log = (struct weir__log){weir__trial_log, trial, WEIR_LEVEL_DEBUG};
+    trial->log = (struct weir__log){
+        .fn = weir__trial_log, .arg = trial, .level = WEIR_LEVEL_DEBUG};
     trial->on_line = options->log;
     trial->on_line_arg = options->log_arg;
     weir__trial_store_init(trial);

@@ -318,11 +318,13 @@ int weir_reactor_open(const struct weir_options *options,
         .fn = options->log,
         .arg = options->log_arg,
         .level = options->log_level,
+        .line_fn = options->log_line,
     };
     reactor->blocked_log = (struct weir__log){
         .fn = options->blocked_log,
         .arg = options->log_arg,
         .level = options->log_level,
+        .line_fn = options->blocked_log_line,
     };
     reactor->on_connection = options->on_connection;
     reactor->on_connection_arg = options->on_connection_arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/error.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,7 @@ struct heard {
     int count;
     enum weir_level level;
     char text[600];
+    struct weir_log_line line;
 };
 
 static void hear(enum weir_level level, const char *text, void *arg)
@@ -77,7 +79,8 @@ static void hear(enum weir_level level, const char *text, void *arg)
 TEST(only_lines_of_the_wanted_level_are_passed_on)
 {
     struct heard heard = {0};
-    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir__log log = {
+        .fn = hear, .arg = &heard, .level = WEIR_LEVEL_WARN};
 
     weir__log(&log, WEIR_LEVEL_INFO, "not this");
     EXPECT_INT(0, heard.count);
@@ -92,14 +95,15 @@ TEST(only_lines_of_the_wanted_level_are_passed_on)
 TEST(one_line_stays_one_line_and_tells_a_terminal_nothing)
 {
     struct heard heard = {0};
-    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir__log log = {
+        .fn = hear, .arg = &heard, .level = WEIR_LEVEL_WARN};
     struct weir_error err;
 
     weir__log(&log, WEIR_LEVEL_WARN, "%s", "a\nb\x1b[31mc\td\x7f\xc3\xa9");
     EXPECT_STR("a\\nb\\x1b[31mc\\td\\x7f\xc3\xa9", heard.text);
     weir__log_job(&log, WEIR_LEVEL_WARN, "t", (struct weir_slice){0}, "%s",
                   "\r\n");
-    EXPECT_STR("t : \\r\\n", heard.text);
+    EXPECT_STR("t: \\r\\n", heard.text);
     (void)weir__error_set(&err, WEIR_EINVAL, "%s", "x\ny");
     EXPECT_STR("x\\ny", err.text);
 }
@@ -109,7 +113,8 @@ TEST(an_id_that_is_longer_than_a_line_is_cut)
     static const size_t lens[] = {506, 507, 508, 509, 510, 2000};
     static char id[2000];
     struct heard heard = {0};
-    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir__log log = {
+        .fn = hear, .arg = &heard, .level = WEIR_LEVEL_WARN};
 
     memset(id, 'i', sizeof(id));
     for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
@@ -125,7 +130,8 @@ TEST(what_a_line_with_an_id_escapes_is_not_cut_in_half)
 {
     char text[600];
     struct heard heard = {0};
-    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir__log log = {
+        .fn = hear, .arg = &heard, .level = WEIR_LEVEL_WARN};
     struct weir_slice id = {(const uint8_t *)"\x1b\xe2\x80\xae", 4};
 
     for (size_t len = 480; len < 506; len++) {
@@ -141,7 +147,8 @@ TEST(what_a_line_with_an_id_escapes_is_not_cut_in_half)
 TEST(what_is_no_level_is_an_error)
 {
     struct heard heard = {0};
-    struct weir__log log = {hear, &heard, WEIR_LEVEL_WARN};
+    struct weir__log log = {
+        .fn = hear, .arg = &heard, .level = WEIR_LEVEL_WARN};
 
     weir__log(&log, (enum weir_level)99, "loud");
     EXPECT_INT(WEIR_LEVEL_ERROR, heard.level);
@@ -150,9 +157,45 @@ TEST(what_is_no_level_is_an_error)
     EXPECT_INT(WEIR_LEVEL_ERROR, heard.level);
 }
 
+static void take(const struct weir_log_line *line, void *arg)
+{
+    struct heard *heard = arg;
+
+    hear(line->level, line->text, arg);
+    heard->line = *line;
+}
+
+TEST(a_line_is_passed_on_in_parts_to_who_wants_them)
+{
+    const struct weir_log_field fields[] = {{"delay_ms", NULL, 10},
+                                            {"reason", "a\n", 0}};
+    const struct weir_log_line about = {.level = WEIR_LEVEL_WARN,
+                                        .topic = "t",
+                                        .id = weir__slice_str("42"),
+                                        .event = "retry",
+                                        .fields = fields,
+                                        .field_count = 2};
+    struct heard heard = {0};
+    struct weir__log log = {.fn = hear, .arg = &heard, .line_fn = take};
+
+    weir__log_about(&log, &about, "%s", "in 10ms: a\n");
+    EXPECT_INT(1, heard.count);
+    EXPECT_STR("t 42: in 10ms: a\\n", heard.text);
+    EXPECT_STR("retry", heard.line.event);
+    EXPECT_STR("t", heard.line.topic);
+    EXPECT_INT(2, heard.line.id.len);
+    EXPECT_TRUE(heard.line.fields == fields && heard.line.field_count == 2);
+    weir__log(&log, WEIR_LEVEL_INFO, "of nothing");
+    EXPECT_STR("of nothing", heard.text);
+    EXPECT_TRUE(heard.line.topic == NULL && heard.line.event == NULL);
+    log.line_fn = NULL;
+    weir__log_about(&log, &about, "gone");
+    EXPECT_STR("t 42: gone", heard.text);
+}
+
 TEST(nobody_listening_is_fine)
 {
-    struct weir__log log = {NULL, NULL, WEIR_LEVEL_DEBUG};
+    struct weir__log log = {.fn = NULL, .arg = NULL, .level = WEIR_LEVEL_DEBUG};
 
     weir__log(&log, WEIR_LEVEL_ERROR, "unheard");
     weir__log(NULL, WEIR_LEVEL_ERROR, "unheard");

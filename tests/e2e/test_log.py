@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What weir run says on stderr, and how."""
 
-import json
 import os
 import re
 import time
@@ -96,40 +95,12 @@ def a_group_that_its_worker_drops_is_a_line(place):
 
 
 @test
-def lines_may_be_json(place):
-    place.ok("topic", "set", "t", "retry=none")
-    config = place.write("weir.conf", 'worker { log_format = json }\n'
-                         'topic t { handler = flaky  options = "fail=9" }\n')
-    for how in (["--handle", "t=flaky?fail=9", "--log-format", "json"],
-                ["--handle", "t=flaky?fail=9", "--json"],
-                ["--config", config]):
-        place.add("t", "1")
-        result = place.weir("run", "--until-empty", *how)
-        lines = [json.loads(line) for line in result.err.splitlines()]
-        for line in lines:
-            expect(["level", "text", "time"], sorted(line))
-            expect_true(re.fullmatch(STAMP, line["time"]), line["time"])
-        expect(["t 1: dead: exhausted at attempt 1: flaky: attempt 1 of 9 that "
-                "fail", "t: dead jobs: 1; weir dead list t has why"],
-               [line["text"] for line in lines if line["level"] == "warn"])
-        place.ok("purge", "t", "--yes")
-
-
-@test
 def a_flag_beats_the_file(place):
     config = place.write("weir.conf", 'worker { log_format = json }\n'
                          'topic t { handler = flaky }\n')
     err = place.weir("run", "--until-empty", "--config", config,
                      "--log-format", "text").err
     expect_true(re.search("^%s info serving t" % STAMP, err, re.M), err)
-
-
-@test
-def mistakes_have_the_format_too(place):
-    err = place.weir("stats", "nosuch", "--log-format", "json").err
-    line = json.loads(err.splitlines()[-1])
-    expect("error", line["level"])
-    expect('there is no topic "nosuch"', line["text"])
 
 
 @test

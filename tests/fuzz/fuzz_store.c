@@ -329,7 +329,8 @@ static int open_store(struct world *world, const char *address, unsigned kind)
         .connection = on_connection,
         .dropped = on_dropped,
     };
-    static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_DEBUG};
+    static const struct weir__log log = {
+        .fn = on_log, .arg = NULL, .level = WEIR_LEVEL_DEBUG};
     struct weir__store_topic_options topic = {
         .name = weir__slice_str("t"),
         .kind = kinds[kind % KINDS],

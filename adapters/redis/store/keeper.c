@@ -321,7 +321,7 @@ static int64_t log_holding(struct weir__keeper *keeper, uint64_t number,
 
     if (number != keeper->seen)
         keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
-    if (log == NULL || log->fn == NULL)
+    if (!weir__log_wants(log, WEIR_LEVEL_WARN))
         return INT64_MAX;
     if (now_ns >= keeper->log_at_ns && go_behind(keeper, number)) {
         weir__run_log_holding(keeper->run, log, now_ns);

@@ -88,6 +88,29 @@ struct weir_error {
  * borrowed for the call. */
 typedef void (*weir_log_fn)(enum weir_level level, const char *text, void *arg);
 
+/* A part of what a line says: a text, or a number where `text` is NULL. */
+struct weir_log_field {
+    const char *name; /* "attempt", "delay_ms", ... */
+    const char *text;
+    int64_t number;
+};
+
+/* A log line with what it says in parts, for programs: docs/operating.md has
+ * the events and their fields. Made by weir, and grows at its end. What plugins
+ * and servers wrote stands in the parts as it is, control bytes too. */
+struct weir_log_line {
+    enum weir_level level;
+    const char *text;                    /* the whole of it, for a person */
+    const char *topic;                   /* NULL: about none */
+    struct weir_slice id;                /* of a job; empty: about none */
+    const char *event;                   /* "retry", "dead", ...; NULL: none */
+    const struct weir_log_field *fields; /* what the event has besides */
+    size_t field_count;
+};
+
+/* The same as weir_log_fn, in parts; all of `line` is borrowed for the call. */
+typedef void (*weir_log_line_fn)(const struct weir_log_line *line, void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -68,6 +68,10 @@ struct weir_options {
     /* Most threads for handlers that block, 1 to 256, or 0: 8. They are started
      * when they are needed. */
     uint32_t threads;
+    /* Get the lines of `log` and `blocked_log` in parts, on the same threads
+     * and with `log_arg`; those two are not called then. May be NULL. */
+    weir_log_line_fn log_line;
+    weir_log_line_fn blocked_log_line;
 };
 
 /* Open a reactor and begin to connect. Does not block: host names are looked up

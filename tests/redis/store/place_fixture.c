@@ -188,7 +188,8 @@ int store_try(int port, int64_t wait_ms)
 {
     static const struct weir__store_events events = {
         .connection = on_connection, .held = on_held};
-    static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
+    static const struct weir__log log = {
+        .fn = on_log, .arg = NULL, .level = WEIR_LEVEL_INFO};
     struct weir__redis_url url = {.host_count = 1};
     struct weir__redis_options options = {.url = &url,
                                           .worker = "w",

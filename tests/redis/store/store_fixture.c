@@ -245,7 +245,8 @@ struct host *host_open_as(const char *worker, const char *kind,
         .connection = on_connection,
         .dropped = on_dropped,
     };
-    static const struct weir__log log = {on_log, NULL, WEIR_LEVEL_INFO};
+    static const struct weir__log log = {
+        .fn = on_log, .arg = NULL, .level = WEIR_LEVEL_INFO};
     struct host *host = weir__mem_new(sizeof(*host));
     struct weir__redis_url url;
     struct weir__redis_options options = {.url = &url,
