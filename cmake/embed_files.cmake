@@ -1,18 +1,20 @@
-# Writes OUTPUT, a C file with the bytes of files as the table
-# weir__templates (adapters/cli/template.h).
-#   cmake -DFROM=DIR -DFILES=a,b -DOUTPUT=... -P embed_files.cmake
+# Writes OUTPUT, a C file with the bytes of files as a table of HEADER's:
+# rows {name, bytes, length} of struct STRUCT, ended by an empty one.
+#   cmake -DFROM=DIR -DFILES=a,b -DHEADER=... -DSTRUCT=... -DTABLE=...
+#         -DOUTPUT=... -P embed_files.cmake
 string(REPLACE "," ";" FILES "${FILES}")
 set(code "/* Made by cmake/embed_files.cmake. */\n")
-string(APPEND code "#include \"adapters/cli/template.h\"\n\n")
+string(APPEND code "#include \"${HEADER}\"\n\n")
 set(table "")
 set(number 0)
 foreach(name IN LISTS FILES)
     file(READ ${FROM}/${name} hex HEX)
-    string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+    string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${hex}")
     string(APPEND code "static const char file_${number}[] = {${bytes}0};\n")
-    string(APPEND table "    {\"${name}\", file_${number}},\n")
+    string(APPEND table
+        "    {\"${name}\", file_${number}, sizeof(file_${number}) - 1},\n")
     math(EXPR number "${number} + 1")
 endforeach()
-string(APPEND code "\nconst struct weir__template weir__templates[] = {\n"
-    "${table}    {0, 0}};\n")
+string(APPEND code "\nconst struct ${STRUCT} ${TABLE}[] = {\n"
+    "${table}    {0, 0, 0}};\n")
 file(WRITE ${OUTPUT} "${code}")

@@ -123,7 +123,7 @@ install(FILES ${CMAKE_BINARY_DIR}/scripts/delay/add.lua
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/deploy.md docs/embedding.md docs/guarantees.md docs/kinds.md
         docs/limits.md docs/operating.md docs/packs.md docs/performance.md
-        docs/plugins.md docs/scale.md docs/wire.md
+        docs/plugins.md docs/scale.md docs/web.md docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml"

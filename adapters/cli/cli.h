@@ -121,6 +121,7 @@ struct weir__command {
     X(plugin_info)        \
     X(plugin_try)         \
     X(plugin_new)         \
+    X(web)                \
     X(server_status)      \
     X(server_stop)        \
     X(help)

@@ -9,7 +9,8 @@ from e2e import TEST_PLUGINS, expect, expect_in, expect_true, test
 COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
             "reschedule", "pause", "resume", "purge", "stats", "topic list",
             "topics", "topic show", "topic set", "dead list", "dead requeue",
-            "dead purge", "plugin list", "plugin info", "server status", "server stop"]
+            "dead purge", "plugin list", "plugin info", "server status", "server stop",
+            "web"]
 
 
 def refused(place, *args, words=(), stdin=None):

@@ -33,7 +33,7 @@ HANDLER_SEES = {"weir/base.h", "weir/loop.h", "weir/plugin.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
-    r"ev\.h": {"cli", "ev", "redis", "web"},
+    r"ev\.h": {"cli", "ev", "http", "redis", "web"},
     r"sys/timerfd\.h": {"ev"},
     r"hiredis/.*|hiredis\.h": {"redis", "server"},
     r"async\.h": {"redis"},
@@ -42,6 +42,7 @@ THIRD_PARTY = {
     r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
     r"json-c/.*|json\.h": {"cli", "json", "web"},
     r"dlfcn\.h": {"cli", "dl"},
+    r"microhttpd\.h": {"http"},
     r"(elf|link)\.h": {"dl"},
     r"(execinfo|sys/auxv|sys/ioctl)\.h": {"cli"},
 }
@@ -237,6 +238,10 @@ CASES = {
     "an adapter includes another's library": (
         {"adapters/dl/loader.c": "#include <dlfcn.h>\n#include <ev.h>\n"},
         ["adapters/dl/loader.c:2: adapters/dl does not include <ev.h>"]),
+    "the server of the command in the library": (
+        {"adapters/weir/weir.c": "#include <microhttpd.h>\n"},
+        ["adapters/weir/weir.c:1: "
+         "adapters/weir does not include <microhttpd.h>"]),
     "a library nobody has heard of": (
         {"adapters/ev/driver.c": "#include <glib.h>\n"},
         ["adapters/ev/driver.c:1: <glib.h> is not a header that weir knows"]),

@@ -13,6 +13,8 @@ import lint
 LINES_GOOD, LINES_LIMIT = 40, 70
 PARAMETERS_GOOD, PARAMETERS_LIMIT = 5, 6
 FILE_LIMIT = 600
+# Functions whose parameters a library says.
+FOREIGN = {"adapters/http/server.c": {"on_request"}}
 
 # What the sources have today. A limit changes in one direction only: fewer
 # functions that another file can call, more assertions.
@@ -99,8 +101,9 @@ def check(tree, report):
         lengths.append(length)
         weigh(report, path, line, f"{name} has {length} lines", length,
               LINES_GOOD, LINES_LIMIT)
-        weigh(report, path, line, f"{name} has {parameters} parameters",
-              parameters, PARAMETERS_GOOD, PARAMETERS_LIMIT)
+        if name not in FOREIGN.get(path, ()):
+            weigh(report, path, line, f"{name} has {parameters} parameters",
+                  parameters, PARAMETERS_GOOD, PARAMETERS_LIMIT)
         if path.startswith(("core/", "adapters/")) and path.endswith(".c") \
                 and (is_static or name.startswith("weir__")):
             internal.append(is_static)

@@ -27,6 +27,9 @@ CORE_NEEDS_IN = {
     "mem.c.o": re.compile(r"calloc|free|malloc|realloc"),
 }
 
+# Of libraries that the command links and who embeds weir does without.
+COMMAND_ONLY = re.compile(r"MHD_\w+")
+
 PLUGIN_SYMBOL = "weir_plugin_1"
 LINKER_SYMBOLS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
 
@@ -59,6 +62,14 @@ def check_core_needs(tree, report):
             report.finding(path, 0, f"{member} wants {name}")
 
 
+def check_library_needs(tree, report):
+    for member, name, _ in symbols(tree.build / "adapters/libweir.a",
+                                   "--undefined-only"):
+        if COMMAND_ONLY.fullmatch(name):
+            report.finding("build/adapters/libweir.a", 0,
+                           f"{member} wants {name}")
+
+
 def check_state(tree, library, report):
     for member, name, section in symbols(tree.build / library):
         if MUTABLE.match(section) and not CONSTANT.match(section):
@@ -84,6 +95,7 @@ def check(tree, report):
         report.checked.add(f"build/{library}")
         check_state(tree, library, report)
     check_core_needs(tree, report)
+    check_library_needs(tree, report)
     for file in sorted((tree.build / "plugins").glob("*.so")):
         check_plugin(tree, file, report)
 
@@ -155,6 +167,10 @@ CASES = {
         "adapters", {"ev.c": "int zero;\n_Thread_local int own = 1;\n"},
         "adapters/libweir.a:0: ev.c.o has the variable own",
         "adapters/libweir.a:0: ev.c.o has the variable zero"),
+    "the library wants what is the command's": case(
+        "adapters", {"web.c": "int MHD_run(void *);\n"
+                              "int f(void) { return MHD_run(0); }\n"},
+        "adapters/libweir.a:0: web.c.o wants MHD_run"),
     "a plugin exports two": case(
         "plugins", {"echo.c": TABLE + "int helper(void) { return 1; }\n"},
         "plugins/echo.so:0: helper is exported as well"),

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What a route's function asks of a request, and how it answers. */
+
+#include "adapters/http/server.h"
+
+#include "core/assert.h"
+#include "core/mem.h"
+#include "core/text.h"
+#include "core/visible.h"
+
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *weir__http_part(const struct weir__http_request *request, size_t i)
+{
+    i += request->route_parts;
+    return i < request->target.part_count ? request->target.part[i] : NULL;
+}
+
+const char *weir__http_query(const struct weir__http_request *request,
+                             const char *name)
+{
+    return weir__target_field(&request->target, name);
+}
+
+struct weir_slice weir__http_body(const struct weir__http_request *request)
+{
+    return weir__buf_slice(&request->body);
+}
+
+const char *weir__http_header(const struct weir__http_request *request,
+                              const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+                                       name);
+}
+
+struct weir__caller
+weir__request_caller(const struct weir__http_request *request)
+{
+    return (struct weir__caller){
+        .host = weir__http_header(request, "Host"),
+        .origin = weir__http_header(request, "Origin"),
+        .fetch_site = weir__http_header(request, "Sec-Fetch-Site"),
+        .authorization = weir__http_header(request, "Authorization"),
+        .cookie = weir__http_header(request, "Cookie"),
+    };
+}
+
+bool weir__http_may_act(const struct weir__http_request *request)
+{
+    struct weir__caller caller = weir__request_caller(request);
+    const char *why;
+
+    /* a GET of the page says nothing of its origin */
+    caller.origin = NULL;
+    caller.fetch_site = "same-origin";
+    return weir__door_refuses(&request->http->door, &caller, WEIR__HTTP_ACT,
+                              &why) == 0;
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+void weir__http_answer(struct weir__http_request *request, unsigned int status,
+                       const char *type, struct weir__buf *buf)
+{
+    struct MHD_Response *response = weir__response_new(type, buf);
+
+    if (response != NULL &&
+        !weir__response_header(response, "Cache-Control", "no-store")) {
+        MHD_destroy_response(response);
+        response = NULL;
+    }
+    weir__request_answer(request, status, response);
+}
+
+/* The inside of a JSON string. */
+static void append_escaped(struct weir__buf *buf, struct weir_slice text)
+{
+    char part[64];
+
+    while (text.len > 0) {
+        size_t len = weir__visible_take(&text, part, sizeof(part));
+
+        for (size_t i = 0; i < len; i++) {
+            if (part[i] == '"' || part[i] == '\\')
+                weir__buf_append(buf, "\\", 1);
+            weir__buf_append(buf, part + i, 1);
+        }
+    }
+}
+
+void weir__http_refuse(struct weir__http_request *request, unsigned int status,
+                       const char *format, ...)
+{
+    struct weir__buf buf = {0};
+    char text[512];
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    weir__buf_append(&buf, "{\"error\": \"", 11);
+    append_escaped(&buf, weir__visible_formatted(text, sizeof(text), len));
+    weir__buf_append(&buf, "\"}\n", 3);
+    weir__http_answer(request, status, "application/json", &buf);
+}
+
+/* If-None-Match with this ETag, alone or in a list. */
+static bool has_it(const struct weir__http_request *request, const char *etag)
+{
+    const char *known = weir__http_header(request, "If-None-Match");
+
+    return known != NULL && strstr(known, etag) != NULL;
+}
+
+void weir__http_answer_shared(struct weir__http_request *request,
+                              struct weir__http_content *content)
+{
+    bool is_known = has_it(request, content->etag);
+
+    WEIR_ASSERT(!request->is_answered);
+    content->refs++;
+    request->content = content;
+    weir__request_answer(request, is_known ? 304 : 200,
+                         is_known ? content->unchanged : content->whole);
+}
+
+/* --- the session of a browser ------------------------------------------- */
+
+/* 204 with the cookie `value`; "" takes it away. */
+static void answer_cookie(struct weir__http_request *request, const char *value)
+{
+    const char *scheme = weir__http_header(request, "X-Forwarded-Proto");
+    bool is_tls = scheme != NULL && strcmp(scheme, "https") == 0;
+    struct weir__buf none = {0};
+    struct MHD_Response *response = weir__response_new(NULL, &none);
+    char cookie[200];
+
+    (void)snprintf(cookie, sizeof(cookie),
+                   "%s=%s; Path=/; HttpOnly; SameSite=Strict%s%s",
+                   request->http->door.cookie, value,
+                   value[0] == '\0' ? "; Max-Age=0" : "",
+                   is_tls ? "; Secure" : ""); /* fits */
+    if (response != NULL &&
+        (!weir__response_header(response, "Cache-Control", "no-store") ||
+         !weir__response_header(response, "Set-Cookie", cookie))) {
+        MHD_destroy_response(response);
+        response = NULL;
+    }
+    weir__request_answer(request, 204, response);
+}
+
+/* Another site may not log its visitors in; whoever shows the token needs no
+ * more than that. */
+void weir__http_login(struct weir__http_request *request, void *arg)
+{
+    const struct weir__door *door = &request->http->door;
+    const struct weir__caller caller = weir__request_caller(request);
+    struct weir_slice body = weir__http_body(request);
+
+    (void)arg;
+    while (body.len > 0 &&
+           (body.ptr[body.len - 1] == '\n' || body.ptr[body.len - 1] == '\r'))
+        body.len--;
+    if (caller.origin != NULL &&
+        (caller.host == NULL ||
+         !weir__origin_is_host(caller.origin, caller.host)))
+        weir__http_refuse(request, 403, "the request comes from another site");
+    else if (weir__secret_equal(body, door->token))
+        answer_cookie(request, door->session);
+    else
+        weir__http_refuse(request, 401, "the token is wrong");
+}
+
+void weir__http_logout(struct weir__http_request *request, void *arg)
+{
+    (void)arg;
+    answer_cookie(request, "");
+}

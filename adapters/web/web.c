@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/web/web.h"
+
+#include "core/assert.h"
+#include "core/error.h"
+
+void weir__web_route(struct weir__web *web, enum weir__http_method method,
+                     enum weir__http_access access, const char *path,
+                     weir__http_fn fn)
+{
+    WEIR_ASSERT(web->route_count < WEIR__WEB_ROUTES);
+    web->routes[web->route_count++] =
+        (struct weir__http_route){method, access, path, fn, web};
+}
+
+static void login_routes(struct weir__web *web)
+{
+    weir__web_route(web, WEIR__HTTP_POST, WEIR__HTTP_OPEN, "/login",
+                    weir__http_login);
+    weir__web_route(web, WEIR__HTTP_POST, WEIR__HTTP_OPEN, "/logout",
+                    weir__http_logout);
+}
+
+int weir__web_open(struct weir__web *web, struct weir__http_options options,
+                   struct weir_error *err)
+{
+    int rc;
+
+    login_routes(web);
+    weir__web_health_routes(web);
+    rc = weir__web_page_routes(web);
+    if (rc < 0) {
+        (void)weir__error_code(err, rc);
+    } else {
+        options.loop = web->loop;
+        options.routes = web->routes;
+        rc = weir__http_open(&options, &web->http, err);
+    }
+    if (rc < 0)
+        weir__web_page_fini(web);
+    return rc;
+}
+
+void weir__web_close(struct weir__web *web)
+{
+    weir__http_close(web->http);
+    weir__web_page_fini(web);
+}

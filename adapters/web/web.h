@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_WEB_H
+#define WEIR_WEB_H
+
+/* What weir answers over HTTP: a table of routes for each subject, in a file of
+ * its own, joined here. `weir web` has all of them. */
+
+#include "adapters/http/http.h"
+
+#include <weir/weir.h>
+
+enum { WEIR__WEB_ROUTES = 64 };
+
+struct weir__web {
+    struct ev_loop *loop;         /* borrowed */
+    struct weir_reactor *reactor; /* likewise */
+    struct weir__http *http;
+    struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
+    size_t route_count;
+    struct weir__http_content **files; /* of weir__web_files, in its order */
+};
+
+/* Add a route; `arg` of its function is the web. */
+void weir__web_route(struct weir__web *web, enum weir__http_method method,
+                     enum weir__http_access access, const char *path,
+                     weir__http_fn fn);
+
+/* The routes of each subject, before the server is opened. WEIR_ENOMEM. */
+void weir__web_health_routes(struct weir__web *web);
+int weir__web_page_routes(struct weir__web *web);
+
+/* Listen. `options` has neither loop nor routes; loop and reactor of `web` are
+ * set, all else is zero. As weir__http_open; nothing is to be closed when it
+ * fails. */
+int weir__web_open(struct weir__web *web, struct weir__http_options options,
+                   struct weir_error *err);
+
+/* Behind weir_reactor_free, whose last callbacks answer requests. */
+void weir__web_close(struct weir__web *web);
+
+/* --- page.c --- */
+void weir__web_page_fini(struct weir__web *web);
+
+#endif

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""weir web as a server: who is let in, what it refuses, that it lives."""
+
+import re
+import socket
+
+from e2e import expect, expect_in, expect_true, stop_cleanly, test
+from web import TOKEN, Web
+
+
+@test
+def it_says_where_it_listens_and_that_it_lives(place):
+    web = Web(place)
+    expect("ok\n", web.get("/healthz").text)
+    expect("ok\n", web.get("/readyz").text)
+    page = web.get("/")
+    expect(200, page.code)
+    expect_in("<title>weir", page.text)
+    err = stop_cleanly(web.process)
+    expect_in("SIGTERM: ending", err)
+
+
+@test
+def it_is_not_ready_while_the_server_is_away(place):
+    web = Web(place)
+    place.ok("server", "stop")
+    away = web.get("/readyz")
+    expect(503, away.code)
+    expect_in("connection", away.text)
+    expect(200, web.get("/healthz").code)
+    stop_cleanly(web.process)
+
+
+@test
+def all_answers_are_against_frames_and_guesses(place):
+    web = Web(place)
+    for path in ["/", "/page.js", "/healthz", "/nothing", "/%zz"]:
+        headers = web.get(path).headers
+        expect("nosniff", headers["X-Content-Type-Options"], path)
+        expect("DENY", headers["X-Frame-Options"], path)
+        expect_in("frame-ancestors 'none'", headers["Content-Security-Policy"])
+        expect_true("unsafe" not in headers["Content-Security-Policy"], path)
+
+
+@test
+def elsewhere_than_on_this_machine_it_wants_a_token(place):
+    result = place.weir("web", "--listen", ":0")
+    result.expect_complaint(2, "--token-file", "[::]:")
+    web = Web(place, token=TOKEN, listen=":0")
+    expect(200, web.get("/healthz").code)
+
+
+@test
+def an_address_that_is_none_or_taken_is_refused(place):
+    for address in ["8080", "localhost", "::1:80", "127.0.0.1:65536", "a:b",
+                    "example.org:80", "127.0.0.1:", "[127.0.0.1:80"]:
+        place.weir("web", "--listen", address).expect_complaint(
+            2, "--listen", address)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        place.weir("web", "--listen", address).expect_complaint(
+            1, "--listen", address, "in use")
+
+
+@test
+def a_token_file_that_holds_none_is_refused(place):
+    short = place.write("short", "0123456789abcde\n")
+    place.weir("web", "--token-file", short).expect_complaint(
+        2, "--token-file", short, "16")
+    long = place.write("long", "x" * 257)
+    place.weir("web", "--token-file", long).expect_complaint(2, "256")
+    place.weir("web", "--token-file", place.path("none")).expect_complaint(
+        2, "--token-file", "No such file")
+    place.weir("web", "--token-file", place.dir).expect_complaint(2, place.dir)
+
+
+@test
+def a_browser_shows_the_token_once(place):
+    web = Web(place, token=TOKEN)
+    expect(401, web.post("/login", "wrong").code)
+    expect(403, web.post("/login", TOKEN, Origin="http://evil.example").code)
+    answer = web.post("/login", TOKEN,
+                      Origin="http://127.0.0.1:%d" % web.port)
+    expect(204, answer.code)
+    cookie = answer.headers["Set-Cookie"]
+    expect_true(re.fullmatch(r"weir%d=[0-9a-f]{64}; Path=/; HttpOnly; "
+                             r"SameSite=Strict" % web.port, cookie), cookie)
+    expect_true(TOKEN not in cookie, "the token is in the cookie")
+    tls = web.post("/login", TOKEN, X_Forwarded_Proto="https")
+    expect_in("; Secure", tls.headers["Set-Cookie"])
+    gone = web.post("/logout").headers["Set-Cookie"]
+    expect_in("=; ", gone)
+    expect_in("Max-Age=0", gone)
+
+
+@test
+def a_foreign_name_that_leads_here_reads_nothing(place):
+    web = Web(place)
+    answer = web.get("/", Host="rebound.example")
+    expect(403, answer.code)
+    expect({"error": "the Host header names another machine"}, answer.json)
+
+
+@test
+def what_cannot_be_answered_is_told(place):
+    web = Web(place)
+    expect({"error": "there is nothing at this address"},
+           web.get("/index.html/x").json)
+    expect(404, web.get("/..%2Fetc%2Fpasswd").code)
+    expect(400, web.get("/%00").code)
+    expect("GET, HEAD", web.post("/healthz").headers["Allow"])
+    expect("POST", web.get("/login").headers["Allow"])
+    expect(405, web.ask("DELETE", "/").code)
+    head = web.ask("HEAD", "/")
+    expect([200, b""], [head.code, head.body])
+    expect(str(len(web.get("/").body)), head.headers["Content-Length"])
+
+
+@test
+def a_body_beyond_1_mib_is_refused(place):
+    web = Web(place)
+    with web.connect() as peer:
+        peer.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Length: 1048577\r\n"
+                     b"Expect: 100-continue\r\n\r\n")
+        expect_in(b" 413 ", peer.recv(4096))
+    chunk = b"10000\r\n" + 65536 * b"x" + b"\r\n"
+    with web.connect() as peer:
+        peer.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\n" +
+                     17 * chunk + b"0\r\n\r\n")
+        expect_in(b" 413 ", peer.recv(4096))
+    expect(401, web.post("/login", 1024 * 1024 * "x").code)
+
+
+@test
+def a_client_that_has_a_file_is_told_so(place):
+    web = Web(place)
+    first = web.get("/page.css")
+    again = web.get("/page.css", If_None_Match=first.headers["ETag"])
+    expect([304, b""], [again.code, again.body])
+    other = web.get("/page.css", If_None_Match='"0000000000000000"')
+    expect([200, first.body], [other.code, other.body])
+
+
+@test
+def a_client_that_hangs_up_hurts_nobody(place):
+    web = Web(place)
+    for request in [b"", b"GET / HT", b"GET /readyz HTTP/1.1\r\nHost: localhost"
+                    b"\r\n\r\n", b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
+                    b"Content-Length: 100\r\n\r\nabc", b"\0\xff\r\n\r\n",
+                    b"GET / HTTP/1.1\r\n" + 40000 * b"x"]:
+        with web.connect() as peer:
+            peer.sendall(request)
+    expect(200, web.get("/healthz").code)
+    stop_cleanly(web.process)
+
+
+@test
+def it_ends_while_requests_wait(place):
+    web = Web(place)
+    place.redis().send("CLIENT PAUSE 60000 ALL")
+    with web.connect() as peer:
+        peer.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        stop_cleanly(web.process)
+        expect_in(b" 503 ", peer.recv(4096))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""weir web, and a client for it."""
+
+import http.client
+import json
+import re
+import socket
+
+from e2e import PATIENCE, await_line
+
+TOKEN = "0123456789abcdef-token"
+
+
+class Answer:
+    def __init__(self, response):
+        self.code = response.status
+        self.headers = response.headers
+        self.body = response.read()
+
+    @property
+    def text(self):
+        return self.body.decode()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Web:
+    """weir web at a free port; with `token` it wants one."""
+
+    def __init__(self, place, *args, token=None, listen="127.0.0.1:0"):
+        flags = list(args)
+        if token is not None:
+            flags += ["--token-file", place.write("token", token + "\n")]
+        self.process = place.start("web", "--listen", listen, *flags)
+        line = await_line(self.process, "listening at http://")
+        self.port = int(re.search(r"listening at http://\S*:(\d+)/",
+                                  line).group(1))
+        self.headers = {}
+
+    def ask(self, method, path, body=None, **headers):
+        """One request on a connection of its own. Of header names _ is -."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port,
+                                                timeout=PATIENCE)
+        try:
+            named = {name.replace("_", "-"): value
+                     for name, value in {**self.headers, **headers}.items()}
+            connection.request(method, path, body, named)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self.ask("GET", path, **headers)
+
+    def post(self, path, body=b"", **headers):
+        return self.ask("POST", path, body, **headers)
+
+    def connect(self):
+        """A bare connection."""
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
