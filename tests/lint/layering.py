@@ -28,8 +28,8 @@ CORE_EXCEPTIONS = {
 PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h"}
 
 # The public headers that a plugin includes, and what these may include.
-HANDLER_HEADERS = ("/base.h", "/loop.h", "/plugin.h")
-HANDLER_SEES = {"weir/base.h", "weir/loop.h", "weir/plugin.h"}
+HANDLER_HEADERS = ("/base.h", "/job.h", "/loop.h", "/plugin.h")
+HANDLER_SEES = {"weir/base.h", "weir/job.h", "weir/loop.h", "weir/plugin.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
