@@ -84,6 +84,11 @@ static int64_t job_due_ms(const struct weir_job *job)
     return weir__run_of(job)->due_ms;
 }
 
+static int64_t job_added_ms(const struct weir_job *job)
+{
+    return weir__run_of(job)->record.added_ms;
+}
+
 static int64_t job_lateness_us(const struct weir_job *job)
 {
     return weir__run_of(job)->start_late_us;
@@ -293,4 +298,5 @@ const struct weir_host weir__host = {
     .job_follow = job_follow,
     .job_count = weir__run_count,
     .job_follow_to = job_follow_to,
+    .job_added_ms = job_added_ms,
 };

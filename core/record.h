@@ -16,7 +16,9 @@
  *     headers  one msgpack map, raw
  *     reason   dead only: failed, exhausted, ...
  *     error    text of the last failed run
- *     spent    of attempt: in the topic it died in, before this one */
+ *     spent    of attempt: in the topic it died in, before this one
+ *     added_ms when the job was added, server time since 1970; a record that
+ *              says nothing lies where it was added: the store tells */
 #define WEIR__RECORD_MAP(X)            \
     X(struct weir_slice, retry, text)  \
     X(int64_t, ttl_ms, duration)       \
@@ -24,7 +26,8 @@
     X(struct weir_slice, headers, raw) \
     X(struct weir_slice, reason, text) \
     X(struct weir_slice, error, text)  \
-    X(uint32_t, spent, count)
+    X(uint32_t, spent, count)          \
+    X(int64_t, added_ms, duration)
 
 struct weir__record {
     struct weir_counters counters; /* attempt: runs finished so far */

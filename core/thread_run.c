@@ -44,6 +44,7 @@ static struct weir__thread_run *thread_run_new(const struct weir__run *run)
         .record =
             {
                 .counters = record->counters,
+                .added_ms = record->added_ms,
                 .url = copy_slice(&to, record->url),
                 .headers = copy_slice(&to, record->headers),
                 .body = copy_slice(&to, record->body),

@@ -253,6 +253,7 @@ char *exec_job_json(const struct weir_job *job, size_t *ret_len)
 {
     struct weir_counters counters = weir_job_counters(job);
     struct weir_slice url = weir_job_url(job);
+    int64_t added_ms = weir_job_added_ms(job);
     struct text text = {NULL, 0, 0, false};
 
     put_string(&text, "{\"topic\":", weir_job_topic(job));
@@ -264,6 +265,10 @@ char *exec_job_json(const struct weir_job *job, size_t *ret_len)
     put_number(&text, ",\"snoozes\":", counters.snoozes);
     put_number(&text, ",\"token\":", (int64_t)weir_job_token(job));
     put_number(&text, ",\"due_ms\":", weir_job_due_ms(job));
+    if (added_ms > 0)
+        put_number(&text, ",\"added_ms\":", added_ms);
+    else
+        put_plain(&text, ",\"added_ms\":null");
     if (url.len > 0)
         put_string(&text, ",\"url\":", url);
     else

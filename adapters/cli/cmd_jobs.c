@@ -44,10 +44,11 @@ const struct weir__command weir__cmd_show = {
     .summary = "Show one job",
     .details = "With --json: {\"topic\",\"id\",\"state\",\"attempt\","
                "\"failures\",\"timeouts\",\n\"crashes\",\"snoozes\","
-               "\"due_ms\",\"ttl_ms\",\"url\",\"retry\",\"reason\",\"error\","
-               "\"body\"};\nstate is scheduled, ready, running or dead. due_ms "
-               "is null while the job\nruns, and the time of death when it is "
-               "dead.",
+               "\"due_ms\",\"added_ms\",\"ttl_ms\",\"url\",\"retry\","
+               "\"reason\",\n\"error\",\"body\"}; state is scheduled, ready, "
+               "running or dead. due_ms is null\nwhile the job runs, and the "
+               "time of death when it is dead; added_ms is null\nwhere nobody "
+               "knows when it was added.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",
@@ -67,6 +68,16 @@ static const struct weir__flag list_flags[] = {
     [LIMIT] = {"limit", "N", "at most so many, 1 to 1000000000 (default: 100)"},
 };
 
+static void print_added(const struct weir_job_info *job)
+{
+    char added[32];
+
+    if (job->added_ms <= 0)
+        return;
+    weir__time_print(job->added_ms, added);
+    weir__print("  added %s", added);
+}
+
 static void print_listed(const struct weir_job_info *job)
 {
     char due[32];
@@ -82,6 +93,7 @@ static void print_listed(const struct weir_job_info *job)
         weir__print("  %s %s", job->state == WEIR_JOB_DEAD ? "died" : "due",
                     due);
     }
+    print_added(job);
     (void)printf("  attempt %u", job->counters.attempt);
     if (job->reason.len > 0) {
         (void)printf("  ");
@@ -348,7 +360,9 @@ static void print_dead(const struct weir_job_info *job)
 
     weir__time_print(job->due_ms, died);
     weir__print_text(job->id);
-    weir__print("  died %s  attempt %u  ", died, job->counters.attempt);
+    weir__print("  died %s", died);
+    print_added(job);
+    weir__print("  attempt %u  ", job->counters.attempt);
     weir__print_text(job->reason);
     if (job->error.len > 0) {
         (void)printf(": ");
@@ -416,8 +430,9 @@ const struct weir__command weir__cmd_dead_list = {
     .name = "dead list",
     .operands = "TOPIC",
     .summary = "List dead jobs, oldest first",
-    .details = "A line for each: id, time of death, attempts, reason and the "
-               "text of the\nlast error. With --json: an array of what weir "
+    .details = "A line for each: id, time of death, when it was added, "
+               "attempts, reason and\nthe text of the last error. With --json: "
+               "an array of what weir "
                "show prints.",
     .example = "weir dead list order.close",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"

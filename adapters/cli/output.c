@@ -124,6 +124,7 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_number("crashes", job->counters.crashes),
         weir__field_number("snoozes", job->counters.snoozes),
         weir__field_int("due_ms", job->due_ms),
+        weir__field_int("added_ms", job->added_ms > 0 ? job->added_ms : -1),
         weir__field_int("ttl_ms", job->ttl_ms > 0 ? job->ttl_ms : -1),
         weir__field_text("url", job->url),
         weir__field_text("retry", job->retry),
@@ -165,14 +166,12 @@ static void print_slice(const char *name, struct weir_slice text)
     (void)printf("\n");
 }
 
-static void print_due(const struct weir_job_info *job)
+static void print_time(const char *name, int64_t ms)
 {
-    char due[32];
+    char text[32];
 
-    if (job->due_ms < 0)
-        return;
-    weir__time_print(job->due_ms, due);
-    weir__print("%-10s%s\n", job->state == WEIR_JOB_DEAD ? "died" : "due", due);
+    weir__time_print(ms, text);
+    weir__print("%-10s%s\n", name, text);
 }
 
 static void print_body(struct weir_slice body)
@@ -195,7 +194,10 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
     weir__print("%-10s%s\n", "topic", topic);
     print_slice("id", job->id);
     weir__print("%-10s%s\n", "state", weir_job_state_name(job->state));
-    print_due(job);
+    if (job->added_ms > 0)
+        print_time("added", job->added_ms);
+    if (job->due_ms >= 0)
+        print_time(job->state == WEIR_JOB_DEAD ? "died" : "due", job->due_ms);
     weir__print("%-10s%u (failures %u, timeouts %u, crashes %u, snoozes %u)\n",
                 "attempt", job->counters.attempt, job->counters.failures,
                 job->counters.timeouts, job->counters.crashes,

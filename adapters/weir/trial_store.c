@@ -26,8 +26,9 @@ static struct weir__trial_job *job_of(struct weir__heap_node *node)
 
 /* --- jobs -------------------------------------------------------------- */
 
-static int copy_job(struct weir__trial_job *job,
-                    const struct weir__new_job *from)
+static int copy_job(const struct weir_trial *trial,
+                    const struct weir__new_job *from,
+                    struct weir__trial_job *job)
 {
     const struct weir__record *record = from->record;
     char *bytes = weir__mem_new(from->id.len + record->retry.len +
@@ -46,6 +47,7 @@ static int copy_job(struct weir__trial_job *job,
         .headers = weir__trial_copy(&bytes, record->headers),
         .reason = weir__trial_copy(&bytes, record->reason),
         .spent = record->spent,
+        .added_ms = weir__trial_now_ms(trial),
         .body = weir__trial_copy(&bytes, record->body),
     };
     return WEIR_OK;
@@ -81,7 +83,7 @@ int weir__trial_store_add(struct weir_trial *trial,
     job = weir__mem_new(sizeof(*job));
     if (job == NULL)
         return WEIR_ENOMEM;
-    if (copy_job(job, new_job) < 0) {
+    if (copy_job(trial, new_job, job) < 0) {
         weir__mem_free(job);
         return WEIR_ENOMEM;
     }

@@ -53,6 +53,12 @@ static int64_t letter_due_ms(const struct weir_job *job)
     return INT64_MIN;
 }
 
+static int64_t letter_added_ms(const struct weir_job *job)
+{
+    (void)job;
+    return INT64_MAX;
+}
+
 static size_t letter_json(const struct weir_job *job, char *buf, size_t cap)
 {
     size_t len = letter_of(job)->body_len;
@@ -73,6 +79,7 @@ static const struct weir_host host = {
     .job_token = letter_token,
     .job_due_ms = letter_due_ms,
     .job_body_json = letter_json,
+    .job_added_ms = letter_added_ms,
 };
 
 /* `len` bytes that take six each. */
@@ -102,7 +109,8 @@ static void expect_json(size_t id_len, size_t body_len)
                    "\",\"attempt\":4294967295,\"failures\":4294967295,"
                    "\"timeouts\":4294967295,\"crashes\":4294967295,"
                    "\"snoozes\":4294967295,\"token\":-9223372036854775808,"
-                   "\"due_ms\":-9223372036854775808");
+                   "\"due_ms\":-9223372036854775808,"
+                   "\"added_ms\":9223372036854775807");
     if (id_len > 0)
         to = escaped(to + snprintf(to, 300, ",\"url\":\""), id_len);
     to += snprintf(to, 300,

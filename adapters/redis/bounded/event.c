@@ -51,8 +51,11 @@ static size_t head_len(struct weir_slice event)
 void weir__event_rewrite(struct weir__buf *buf, struct weir_slice event,
                          const struct weir__record *record)
 {
+    struct weir__record own = *record;
+
+    own.added_ms = 0; /* the head says it */
     weir__buf_append(buf, event.ptr, head_len(event));
-    weir__record_write(buf, record);
+    weir__record_write(buf, &own);
 }
 
 int weir__event_read(struct weir_slice event, struct weir__run *run,
@@ -61,6 +64,7 @@ int weir__event_read(struct weir_slice event, struct weir__run *run,
     size_t head = head_len(event);
     struct weir_slice id;
     const char *seq;
+    int rc;
 
     run->id = weir__slice_str("unreadable");
     if (head == 0)
@@ -77,6 +81,8 @@ int weir__event_read(struct weir_slice event, struct weir__run *run,
             return WEIR_EMALFORMED;
         run->id = id;
     }
-    return weir__record_read(weir__slice_of(event.ptr + head, event.len - head),
-                             &run->record);
+    rc = weir__record_read(weir__slice_of(event.ptr + head, event.len - head),
+                           &run->record);
+    run->record.added_ms = run->due_ms;
+    return rc;
 }

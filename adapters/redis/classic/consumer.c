@@ -210,6 +210,7 @@ int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
                        int64_t *ret_due_ms, struct weir__record *ret_record)
 {
     struct weir_value array, id, due;
+    int rc;
 
     if (weir__msgpack_check(bytes) != WEIR_OK)
         return WEIR_EMALFORMED;
@@ -227,7 +228,11 @@ int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
     *ret_due_ms = due.as.i64 < 0                  ? 0
                   : due.as.i64 > WEIR__DUE_MAX_MS ? WEIR__DUE_MAX_MS
                                                   : due.as.i64;
-    return weir__record_read(bytes, ret_record);
+    rc = weir__record_read(bytes, ret_record);
+    if (ret_record->added_ms == 0 && ret_record->counters.attempt == 0 &&
+        ret_record->counters.snoozes == 0) /* it was never written anew */
+        ret_record->added_ms = *ret_due_ms;
+    return rc;
 }
 
 /* --- holding a message ---------------------------------------------------- */

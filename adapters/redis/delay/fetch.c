@@ -177,7 +177,10 @@ static struct weir__batch *batch_new(struct weir__block_cache *cache,
 
     if (batch == NULL)
         return NULL;
-    *batch = (struct weir__batch){.size = size, .header_len = WEIR__PACK_HEAD};
+    *batch =
+        (struct weir__batch){.size = size,
+                             .header_len = WEIR__PACK_HEAD,
+                             .added_ms = weir__seq_ms(fetched->first->name)};
     at = (uint8_t *)(batch + 1);
     batch->runs = (struct weir__run *)(void *)at;
     at += runs;
@@ -235,6 +238,8 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         rc != WEIR_OK || (pack != NULL && pack->has_ids && !has_id);
     if (run->is_malformed)
         run->record = (struct weir__record){0};
+    if (run->record.added_ms == 0)
+        run->record.added_ms = batch->added_ms;
     run->record.counters.crashes += node->ended;
     if (has_id) {
         run->id = batch->ids[slot];

@@ -63,7 +63,8 @@ static void start_over(struct job_request *job)
 
 /* --- show: the record --------------------------------------------------- */
 
-int weir__job_read(struct weir_slice bytes, struct weir_job_info *info)
+int weir__job_read(struct weir_slice bytes, const char *seq,
+                   struct weir_job_info *info)
 {
     struct weir__record record;
     int rc = weir__record_read(bytes, &record);
@@ -80,13 +81,17 @@ int weir__job_read(struct weir_slice bytes, struct weir_job_info *info)
     info->reason = record.reason;
     info->error = record.error;
     info->body = record.body;
+    info->added_ms = record.added_ms > 0 ? record.added_ms
+                     : seq == NULL       ? 0
+                                         : weir__seq_ms(seq);
     return WEIR_OK;
 }
 
 static void show_record(struct job_request *job, struct weir_slice bytes)
 {
     struct weir_job_info *info = &job->info;
-    int rc = weir__job_read(bytes, info);
+    int rc = weir__job_read(
+        bytes, job->state == WEIR_JOB_DEAD ? NULL : job->place, info);
 
     info->id = weir__slice_of(job->id, job->id_len);
     info->state = job->state;

@@ -175,14 +175,14 @@ static void show_slot(struct listing *listing, const struct weir__member *node,
                       : due_ms_of(pages, node, slot),
         .place = slot_place(listing, node, slot),
     };
+    const char *seq = (const char *)pages->names.ptr + node->at;
     char made[WEIR__MADE_ID_LEN + 1];
 
-    if (weir__job_read(weir__pack_record(pack, slot), &info) != WEIR_OK)
+    if (weir__job_read(weir__pack_record(pack, slot), seq, &info) != WEIR_OK)
         return; /* of a newer version: left alone */
     info.counters.crashes += node->crashes;
     if (id.len == 0) {
-        weir__made_id((const char *)pages->names.ptr + node->at, (unsigned)slot,
-                      made);
+        weir__made_id(seq, (unsigned)slot, made);
         info.id = weir__slice_of(made, WEIR__MADE_ID_LEN);
     }
     listing->fn(WEIR_OK, &info, listing->arg);
@@ -228,7 +228,7 @@ static void show_dead(struct listing *listing, size_t index,
     pages->left--;
     if (!weir__id_is_sound(info.id))
         info.id = weir__slice_str("unreadable");
-    if (weir__job_read(record, &info) != WEIR_OK)
+    if (weir__job_read(record, NULL, &info) != WEIR_OK)
         info.reason = weir__slice_str("malformed");
     listing->fn(WEIR_OK, &info, listing->arg);
 }

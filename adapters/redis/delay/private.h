@@ -91,6 +91,7 @@ struct weir__batch {
     size_t run_count;
     struct weir_slice *ids; /* one for each slot; NULL: they are made */
     char (*made)[WEIR__MADE_ID_LEN + 1]; /* one for each run */
+    int64_t added_ms; /* when the pack was; what moved since says it itself */
     uint8_t *bytes;
 };
 
@@ -452,8 +453,10 @@ int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
 /* --- delay/job.c ---------------------------------------------------------- */
 
 /* Fill in what a record says of a job; of an unreadable one that it is
- * malformed. WEIR_ENEWER. */
-int weir__job_read(struct weir_slice bytes, struct weir_job_info *info);
+ * malformed. `seq`: name of the pack it lies in; NULL: it is dead.
+ * WEIR_ENEWER. */
+int weir__job_read(struct weir_slice bytes, const char *seq,
+                   struct weir_job_info *info);
 
 int weir__delay_reschedule(struct weir__store_topic *topic,
                            const struct weir__reschedule *what,

@@ -40,6 +40,7 @@ static void note_origin(const struct weir__delay_topic *topic,
     bool is_moved = record->spent > 0;
 
     record->spent = record->counters.attempt;
+    record->added_ms = 0; /* it is a new one there */
     if (is_moved)
         return;
     weir__buf_reset(headers);

@@ -131,6 +131,16 @@ void weir__external_write_past(struct weir__buf *buf,
     weir__pack_str(buf, record->error.ptr, record->error.len);
 }
 
+/* --- time --------------------------------------------------------------- */
+
+int64_t weir__external_added_ms(const struct weir__external_topic *topic,
+                                struct weir_slice id)
+{
+    int64_t ms = topic->is_stream ? weir__digits_read(id) : 0;
+
+    return ms < WEIR__DUE_MAX_MS ? ms : WEIR__DUE_MAX_MS;
+}
+
 /* --- back from the outbox ----------------------------------------------- */
 
 /* As an entry's bytes. A small integer could be read as JSON there: it is

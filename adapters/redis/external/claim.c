@@ -106,6 +106,7 @@ static void fill_run(struct weir__external_lease *lease, size_t index)
         weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
                              run->id);
     run->record.body = weir__slice_of(bytes + entry->body_at, entry->body_len);
+    run->record.added_ms = weir__external_added_ms(lease->topic, run->id);
     run->token = lease->base.token;
     run->late_us = late_us < 0 ? 0 : late_us;
     run->claimed_ns = lease->claimed_ns;

@@ -187,6 +187,7 @@ static void show(const struct call *call, const struct redisReply *reply,
     (void)weir__external_read_body(&bytes, reply->element[at + 3],
                                    &entry); /* its text, if it is no value */
     info.counters = record.counters;
+    info.added_ms = weir__external_added_ms(call->topic, info.id);
     info.reason = record.reason;
     info.error = record.error;
     if (!bytes.failed) {

@@ -120,6 +120,10 @@ bool weir__external_read_body(struct weir__buf *buf,
                               const struct redisReply *raw,
                               struct weir__external_entry *entry);
 
+/* When an entry was added: the id of a stream's says it. 0: nobody knows. */
+int64_t weir__external_added_ms(const struct weir__external_topic *topic,
+                                struct weir_slice id);
+
 /* Counters of an entry, as the server keeps them; nothing when `bytes` is
  * empty. `ret_blamed` may be NULL. */
 void weir__external_read_past(struct weir_slice bytes,

@@ -147,6 +147,8 @@ static bool note_move(struct weir__external_call *call,
 
     record.spent = record.counters.attempt; /* the ladder starts over there */
     record.headers = headers_of(topic, run);
+    if (run->outcome == WEIR__OUTCOME_DEAD)
+        record.added_ms = 0; /* it is a new one there */
     item = weir__items_append(&call->moves, weir__slice_str(""), &record);
     if (item == NULL || away == NULL)
         return false;

@@ -245,6 +245,7 @@ static void write_job(struct weir__buf *bytes, const struct weir__relay *relay,
     if (weir__record_read(job->stored, &record) == WEIR_OK) {
         record.reason = weir__slice_str("undeliverable");
         record.error = weir__slice_str(error);
+        record.added_ms = weir__seq_ms(relay->seq);
         job->record = &record;
     }
     relay->box->topic->kind->write_undeliverable(bytes, job);

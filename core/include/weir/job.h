@@ -146,6 +146,7 @@ struct weir_host {
     void (*job_count)(struct weir_job *job, const char *name, uint64_t by);
     int (*job_follow_to)(struct weir_job *job, const char *topic,
                          const struct weir_follow *follow, size_t size);
+    int64_t (*job_added_ms)(const struct weir_job *job);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -201,6 +202,17 @@ static inline uint64_t weir_job_token(const struct weir_job *job)
 static inline int64_t weir_job_due_ms(const struct weir_job *job)
 {
     return job->host->job_due_ms(job);
+}
+
+/* When the job was added, in ms of the server's clock since 1970; retries and
+ * snoozes leave it as it is. 0: nobody knows (an entry of a foreign list, or an
+ * older host). A job that another one's verdict or death added was added with
+ * that. */
+static inline int64_t weir_job_added_ms(const struct weir_job *job)
+{
+    return job->host->size <= offsetof(struct weir_host, job_added_ms)
+               ? 0
+               : job->host->job_added_ms(job);
 }
 
 /* How long after its due time this run starts, in microseconds; not negative:

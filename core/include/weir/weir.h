@@ -331,6 +331,7 @@ struct weir_job_info {
     struct weir_slice group;  /* of a bounded topic's event; else empty */
     struct weir_slice place;  /* of a list: where it goes on behind this job, as
                                  text out of 0-9 A-Z a-z + - . , : # _ */
+    int64_t added_ms;         /* server time; 0: nobody knows */
 };
 
 #define WEIR_MAX_PLACE 319 /* bytes */

@@ -11,12 +11,22 @@
 --#include topic
 --#include wake
 --#include queue
+
+-- The record with the time of the add in its options: where that is not the
+-- due time.
+local function dated(record, ms)
+  local options = byte(record, 8) or 0
+  if options ~= 192 and (options < 128 or options > 142) then return record end
+  return string.sub(record, 1, 7) .. char(options == 192 and 129 or options + 1)
+         .. '\168added_ms' .. cmsgpack.pack(ms) .. string.sub(record, 9)
+end
+
 local fifo, ids, meta, options, idle = unpack(KEYS)
 local stored = topic_kind(meta, ids, ARGV[2])
 if stored ~= ARGV[2] then return { -1, stored } end
 local time = call('TIME')
-local due = time[1] * 1000 + floor(time[2] / 1000) +
-            delay_of(options, meta, ARGV[3])
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local due = now + delay_of(options, meta, ARGV[3])
 local units = { [''] = 1, KiB = 1024, MiB = 1048576, GiB = 1073741824 }
 local digits, unit = string.match(call('HGET', options, 'max_body') or '',
                                   '^(%d+)(%a*)$')
@@ -36,7 +46,9 @@ for i = 4, #ARGV, 3 do
     count = count + 1
     local id = ARGV[i]
     if id == '' then id = string.format('~%015.0f', count) end
-    added[#added + 1] = message_of(id, due, ARGV[i + 1])
+    local record = ARGV[i + 1]
+    if due ~= now then record = dated(record, now) end
+    added[#added + 1] = message_of(id, due, record)
     reply[#reply + 1] = id
   end
 end
