@@ -48,7 +48,9 @@ const struct weir__command weir__cmd_show = {
                "\"reason\",\n\"error\",\"body\"}; state is scheduled, ready, "
                "running or dead. due_ms is null\nwhile the job runs, and the "
                "time of death when it is dead; added_ms is null\nwhere nobody "
-               "knows when it was added.",
+               "knows when it was added. Of a job that runs there are also\n"
+               "\"worker\", who has it, \"claimed_ms\", since when, and "
+               "\"lease_left_ms\", how long\nunless the worker prolongs it.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

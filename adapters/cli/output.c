@@ -111,10 +111,15 @@ static struct weir__field body_field(struct weir_slice body)
 struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job)
 {
-    struct weir__field group = {0};
+    struct weir__field group = {0}, worker = {0}, claimed = {0}, left = {0};
 
     if (job->group.len > 0)
         group = weir__field_text("group", job->group);
+    if (job->worker.len > 0) {
+        worker = weir__field_text("worker", job->worker);
+        claimed = weir__field_int("claimed_ms", job->claimed_ms);
+        left = weir__field_int("lease_left_ms", job->lease_left_ms);
+    }
     return WEIR__OBJECT(
         weir__field_str("topic", topic), weir__field_text("id", job->id),
         weir__field_str("state", weir_job_state_name(job->state)),
@@ -129,7 +134,8 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_text("url", job->url),
         weir__field_text("retry", job->retry),
         weir__field_text("reason", job->reason),
-        weir__field_text("error", job->error), body_field(job->body), group);
+        weir__field_text("error", job->error), body_field(job->body), group,
+        worker, claimed, left);
 }
 
 enum weir__exit weir__print_object(struct json_object *object)
@@ -174,6 +180,15 @@ static void print_time(const char *name, int64_t ms)
     weir__print("%-10s%s\n", name, text);
 }
 
+static void print_worker(const struct weir_job_info *job)
+{
+    if (job->worker.len == 0)
+        return;
+    print_slice("worker", job->worker);
+    print_time("since", job->claimed_ms);
+    weir__print("%-10s%" PRId64 "ms left\n", "lease", job->lease_left_ms);
+}
+
 static void print_body(struct weir_slice body)
 {
     struct json_object *json = NULL;
@@ -198,6 +213,7 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
         print_time("added", job->added_ms);
     if (job->due_ms >= 0)
         print_time(job->state == WEIR_JOB_DEAD ? "died" : "due", job->due_ms);
+    print_worker(job);
     weir__print("%-10s%u (failures %u, timeouts %u, crashes %u, snoozes %u)\n",
                 "attempt", job->counters.attempt, job->counters.failures,
                 job->counters.timeouts, job->counters.crashes,

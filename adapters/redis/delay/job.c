@@ -34,6 +34,7 @@ struct job_request {
     struct weir_job_info info;
     uint32_t crashes;
     size_t slot;
+    char worker[WEIR_MAX_TOPIC + 1];
 };
 
 static void look_up(struct job_request *job);
@@ -148,6 +149,27 @@ static void fetch(struct job_request *job)
 
 /* --- the slot script ---------------------------------------------------- */
 
+/* Whose it is; in a cluster the node's identity stands behind an @. */
+static void read_worker(struct job_request *job, const struct redisReply *reply)
+{
+    struct weir_job_info *info = &job->info;
+    struct weir_slice worker;
+    size_t len = 0;
+
+    if (job->state != WEIR_JOB_RUNNING ||
+        !weir__reply_int(reply, 4, &info->lease_left_ms) ||
+        !weir__reply_int(reply, 5, &info->claimed_ms) ||
+        !weir__reply_str(reply, 6, &worker))
+        return;
+    while (len < worker.len && len < sizeof(job->worker) &&
+           worker.ptr[len] != '@')
+        len++;
+    if (len >= sizeof(job->worker))
+        return; /* that is no name */
+    memcpy(job->worker, worker.ptr, len);
+    info->worker = weir__slice_of(job->worker, len);
+}
+
 /* False if the script knows no such state. */
 static bool read_state(struct job_request *job, const struct redisReply *reply)
 {
@@ -168,6 +190,7 @@ static bool read_state(struct job_request *job, const struct redisReply *reply)
 
         if (weir__slice_equal(name, weir__slice_str(state))) {
             job->state = states[i];
+            read_worker(job, reply);
             return true;
         }
     }
@@ -236,7 +259,7 @@ static void request_slot(struct job_request *job)
     struct weir__buf bytes = {0};
 
     job->request.done = on_slot;
-    weir__resp_eval(&bytes, &weir__script_delay_slot, 10, 6);
+    weir__resp_eval(&bytes, &weir__script_delay_slot, 12, 6);
     weir__prefix_keys(&bytes, &job->topic->base.prefix, "wait run ids meta");
     if (strcmp(job->place, "D") == 0)
         weir__prefix_key(&bytes, &job->topic->base.prefix,
@@ -244,7 +267,7 @@ static void request_slot(struct job_request *job)
     else
         weir__prefix_pack(&bytes, &job->topic->base.prefix, job->place);
     weir__prefix_keys(&bytes, &job->topic->base.prefix,
-                      "dead rec idle due absent");
+                      "dead rec idle due absent lease held");
     weir__resp_str(&bytes, verb_of(job));
     weir__resp_str(&bytes, job->id);
     weir__resp_str(&bytes, job->place);

@@ -87,7 +87,8 @@ struct dead {
 struct lease {
     uint64_t token;
     int64_t deadline_ms;
-    struct text held; /* "NODE@DUE " for each node of its claim */
+    struct text held; /* "NODE@DUE " for each node of its claim, and
+                         "@WORKER@TIME " */
 };
 
 struct worker {

@@ -265,10 +265,12 @@ static bool take_next(struct taking *taking, struct job *first, unsigned room)
     return true;
 }
 
-static void run_under(struct model *model, struct taking *taking,
-                      int64_t deadline_ms)
+/* -1: a worker without a name. */
+static void run_under(struct model *model, struct taking *taking, int worker,
+                      int64_t lease_ms)
 {
     uint64_t token = (uint64_t)model->count.claimed + taking->jobs;
+    int64_t now_ms = model_now_ms(model);
 
     for (size_t i = 0; i < taking->count; i++) {
         struct node node = taking->nodes[i];
@@ -277,10 +279,14 @@ static void run_under(struct model *model, struct taking *taking,
             model->packs[node.pack - 1]->jobs[slot].token = token;
     }
     model->count.claimed = (long long)token;
+    if (worker < 0)
+        text_format(&taking->held, "@@%lld ", (long long)now_ms);
+    else
+        text_format(&taking->held, "@w%d@%lld ", worker, (long long)now_ms);
     model->leases = list_room(model->leases, model->lease_count,
                               &model->lease_cap, sizeof(struct lease));
     model->leases[model->lease_count++] =
-        (struct lease){token, deadline_ms, taking->held};
+        (struct lease){token, now_ms + lease_ms, taking->held};
     taking->held = (struct text){0}; /* the lease has it */
 }
 
@@ -392,7 +398,7 @@ static void take_due(struct model *model, const struct claim_call *call,
             break;
     free(due);
     if (taking->jobs > 0)
-        run_under(model, taking, model_now_ms(model) + call->lease_ms);
+        run_under(model, taking, call->worker, call->lease_ms);
 }
 
 /* --- handing over ------------------------------------------------------- */
@@ -454,7 +460,7 @@ bool model_hand_over(struct model *model, const struct add_call *call)
         return false;
     }
     take(&taking, job, 1, false);
-    run_under(model, &taking, model_now_ms(model) + model->offer.lease_ms);
+    run_under(model, &taking, model->offer.worker, model->offer.lease_ms);
     text_free(&taking.text);
     tell(model, job);
     model->handed = job->token;

@@ -113,7 +113,8 @@ if worker then
   if type(received) == 'number' and received > 0 then
     call('ZADD', run, token, node)
     call('ZADD', lease, string.format('%.0f', now + lease_ms), token)
-    redis.pcall('HSET', held, token, cmsgpack.pack({ node, due })) -- held.lua
+    local taken = cmsgpack.pack({ node, due, '@' .. worker, now })
+    redis.pcall('HSET', held, token, taken) -- held.lua
     redis.pcall('ZREM', idle, worker)
     return { 1, revision or nil }
   end

@@ -4,13 +4,16 @@
 -- job is, and names that pack.
 --
 -- KEYS  wait run ids meta pack dead rec, idle (only to reschedule), due (only
---       where mixed packs are met, mixed.lua), absent
+--       where mixed packs are met, mixed.lua), absent, and to be told who runs
+--       a job: lease held
 -- ARGV  show|delete|reschedule, id, place (12 characters, or D for dead), slot
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
 -- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
 --       { scheduled|ready|running|dead, due ms or -1, leases that
---       ended and count (suspect.lua), slot }; of a
+--       ended and count (suspect.lua), slot }, of a running one, where these
+--       keys are given, behind that ms until its lease ends, when it was
+--       claimed (0: not known) and by whom (held.lua; '': not known); of a
 --       rescheduled job the state before and the new due time. An error where
 --       that is no time of at most 13 digits, the slot none, or the job waits
 --       in a mixed pack and `due` is not given: nothing was done
@@ -110,6 +113,18 @@ local number = bounded_score(score - region)
 local due = entry and due_at(entry, found) or floor(number)
 local state = running and 'running' or due <= now and 'ready' or 'scheduled'
 local reply = { state, running and -1 or due, suspicion(number), found }
+local function tell_lease(lease, held)
+  local token = digits(floor(number))
+  local deadline = number_of(redis.pcall('ZSCORE', lease, token), now)
+  local bytes = redis.pcall('HGET', held, token)
+  local flat = type(bytes) == 'string' and table_of(bytes) or {}
+  local worker, since = tostring(flat[#flat - 1]), number_of(flat[#flat])
+  reply[5], reply[6], reply[7] = math.max(deadline - now, 0), 0, ''
+  if sub(worker, 1, 1) == '@' then
+    reply[6], reply[7] = since, sub(worker, 2)
+  end
+end
+if running and KEYS[12] and not deletes then tell_lease(KEYS[11], KEYS[12]) end
 if not deletes and not (reschedules and not running) then return reply end
 
 -- Take the slot out of its node; what is left of the node goes back.
