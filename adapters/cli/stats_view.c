@@ -54,20 +54,25 @@ static const char *column_name(const void *unused, size_t i)
     return columns[i].name;
 }
 
+int weir__stats_column_find(const char *name)
+{
+    for (size_t i = 0; i < WEIR__STATS_COLUMNS; i++)
+        if (strcmp(name, columns[i].name) == 0)
+            return (int)i;
+    return -1;
+}
+
 int weir__stats_column(const char *name, bool has_rate)
 {
+    const int column = weir__stats_column_find(name);
     const char *near =
         weir__nearest(name, columns, WEIR__STATS_COLUMNS, column_name);
 
-    for (size_t i = 0; i < WEIR__STATS_COLUMNS; i++) {
-        if (strcmp(name, columns[i].name) != 0)
-            continue;
-        if (columns[i].form != RATE || has_rate)
-            return (int)i;
+    if (column >= 0 && (columns[column].form != RATE || has_rate))
+        return column;
+    if (column >= 0)
         weir__complain("--sort: there is a rate with --watch only");
-        return -1;
-    }
-    if (near != NULL)
+    else if (near != NULL)
         weir__complain("--sort: there is no column \"%s\"; did you mean %s?",
                        name, near);
     else
@@ -93,8 +98,7 @@ static int64_t lateness_at(const struct weir_stats *stats, size_t at)
     return us;
 }
 
-/* By size; 0 where there is nothing. */
-static uint64_t weight(const struct weir__stats_row *row, size_t column)
+uint64_t weir__stats_weight(const struct weir__stats_row *row, int column)
 {
     const size_t at = columns[column].at;
 
@@ -152,7 +156,7 @@ struct weir__stats_row **weir__stats_sorted(const struct weir__stats_view *view,
         places[i] = (struct place){
             .row = &rows[i],
             .text = by_kind ? rows[i].kind : "",
-            .weight = is_sorted ? weight(&rows[i], (size_t)view->sort) : 0,
+            .weight = is_sorted ? weir__stats_weight(&rows[i], view->sort) : 0,
             .at = i};
     if (places != NULL && is_sorted)
         qsort(places, count, sizeof(*places), compare);
@@ -244,7 +248,7 @@ static bool is_zero(struct weir__stats_row *const *rows, size_t count,
                     size_t column)
 {
     for (size_t i = 0; i < count; i++)
-        if (rows[i]->is_shown && weight(rows[i], column) > 0)
+        if (rows[i]->is_shown && weir__stats_weight(rows[i], (int)column) > 0)
             return false;
     return true;
 }
@@ -364,8 +368,8 @@ static struct json_object *drops_json(const struct weir_stats *stats)
                         weir__field_number("ttl", stats->dropped_ttl));
 }
 
-static struct json_object *row_json(const struct weir__stats_view *view,
-                                    const struct weir__stats_row *row)
+struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
+                                         const struct weir__stats_row *row)
 {
     const struct weir_stats *stats = &row->stats;
     struct json_object *object;
@@ -402,6 +406,7 @@ struct json_object *weir__stats_json(const struct weir__stats_view *view,
 
     for (size_t i = 0; i < count; i++)
         if (rows[i]->is_shown)
-            array = weir__array_with(array, row_json(view, rows[i]));
+            array =
+                weir__array_with(array, weir__stats_row_json(view, rows[i]));
     return WEIR__OBJECT(weir__field("topics", array));
 }

@@ -39,6 +39,13 @@ struct weir__stats_view {
  * where there are none. */
 int weir__stats_column(const char *name, bool has_rate);
 
+/* The same without a sentence, of all columns. */
+int weir__stats_column_find(const char *name);
+
+/* What a column sorts by, the largest first; 0 where there is nothing, and in
+ * columns of text. */
+uint64_t weir__stats_weight(const struct weir__stats_row *row, int column);
+
 /* The rows in the order of the view; owned by the caller, weir__mem_free. NULL:
  * out of memory. */
 struct weir__stats_row **weir__stats_sorted(const struct weir__stats_view *view,
@@ -50,6 +57,10 @@ struct weir__stats_row **weir__stats_sorted(const struct weir__stats_view *view,
 int weir__stats_print(struct weir__stats_view *view,
                       struct weir__stats_row *const *rows, size_t count,
                       char left_out[160]);
+
+/* A row as an object; NULL: out of memory. */
+struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
+                                         const struct weir__stats_row *row);
 
 /* {"topics":[...]}; NULL: out of memory. */
 struct json_object *weir__stats_json(const struct weir__stats_view *view,

@@ -286,6 +286,7 @@ static void on_topic(int code, const char *topic, void *arg)
     name_text *names = snapshot->names;
     const size_t count = snapshot->name_count;
 
+    WEIR_ASSERT(snapshot->is_naming && snapshot->waiting == 0);
     if (topic == NULL) {
         if (code == WEIR_ECANCELED)
             return; /* the reactor is being freed */
@@ -351,6 +352,7 @@ int weir__snapshot_open(struct ev_loop *loop, struct weir_reactor *reactor,
 {
     struct weir__snapshot *snapshot = weir__mem_new(sizeof(*snapshot));
 
+    WEIR_ASSERT(loop != NULL && reactor != NULL);
     if (snapshot == NULL)
         return WEIR_ENOMEM;
     snapshot->loop = loop;
@@ -399,6 +401,15 @@ weir__snapshot_find(const struct weir__snapshot *snapshot, const char *topic)
     const struct entry *entry = find(snapshot, topic);
 
     return entry == NULL ? NULL : &entry->view;
+}
+
+void weir__snapshot_take(struct weir__snapshot *snapshot, const char *topic,
+                         const struct weir_stats *stats)
+{
+    struct entry *entry = find(snapshot, topic);
+
+    if (entry != NULL)
+        take_stats(entry, stats);
 }
 
 uint64_t weir__snapshot_version(const struct weir__snapshot *snapshot)

@@ -48,6 +48,10 @@ weir__snapshot_topics(const struct weir__snapshot *snapshot, size_t *ret_count);
 const struct weir__topic_view *
 weir__snapshot_find(const struct weir__snapshot *snapshot, const char *topic);
 
+/* What somebody else was told of a topic: it counts as if a round had. */
+void weir__snapshot_take(struct weir__snapshot *snapshot, const char *topic,
+                         const struct weir_stats *stats);
+
 /* Grows with every change of what is known. */
 uint64_t weir__snapshot_version(const struct weir__snapshot *snapshot);
 

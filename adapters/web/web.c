@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/web/web.h"
 
+#include "adapters/web/snapshot.h"
 #include "core/assert.h"
 #include "core/error.h"
 
@@ -28,7 +29,10 @@ int weir__web_open(struct weir__web *web, struct weir__http_options options,
 
     login_routes(web);
     weir__web_health_routes(web);
+    weir__web_api_routes(web);
     rc = weir__web_page_routes(web);
+    if (rc == WEIR_OK)
+        rc = weir__snapshot_open(web->loop, web->reactor, &web->snapshot);
     if (rc < 0) {
         (void)weir__error_code(err, rc);
     } else {
@@ -36,13 +40,16 @@ int weir__web_open(struct weir__web *web, struct weir__http_options options,
         options.routes = web->routes;
         rc = weir__http_open(&options, &web->http, err);
     }
-    if (rc < 0)
+    if (rc < 0) {
+        weir__snapshot_close(web->snapshot);
         weir__web_page_fini(web);
+    }
     return rc;
 }
 
 void weir__web_close(struct weir__web *web)
 {
     weir__http_close(web->http);
+    weir__snapshot_close(web->snapshot);
     weir__web_page_fini(web);
 }

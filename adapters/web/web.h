@@ -15,6 +15,7 @@ struct weir__web {
     struct ev_loop *loop;         /* borrowed */
     struct weir_reactor *reactor; /* likewise */
     struct weir__http *http;
+    struct weir__snapshot *snapshot;
     struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
     size_t route_count;
     struct weir__http_content **files; /* of weir__web_files, in its order */
@@ -28,6 +29,7 @@ void weir__web_route(struct weir__web *web, enum weir__http_method method,
 /* The routes of each subject, before the server is opened. WEIR_ENOMEM. */
 void weir__web_health_routes(struct weir__web *web);
 int weir__web_page_routes(struct weir__web *web);
+void weir__web_api_routes(struct weir__web *web);
 
 /* Listen. `options` has neither loop nor routes; loop and reactor of `web` are
  * set, all else is zero. As weir__http_open; nothing is to be closed when it

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+TEST_TOGETHER(10)
+
 /* --- the reactor is played ------------------------------------------------ */
 
 enum { TOPICS = 130 };
@@ -309,7 +311,7 @@ TEST(a_round_without_memory_keeps_what_is_known)
     name_topics(5);
     start();
     play_round();
-    name_topics(20);
+    name_topics(7);
     for (int n = 0;; n++) {
         weir__snapshot_look(snapshot);
         oom_after(n);
@@ -320,6 +322,6 @@ TEST(a_round_without_memory_keeps_what_is_known)
         EXPECT_INT(WEIR_ENOMEM, weir__snapshot_code(snapshot));
         EXPECT_INT(5, topic_count());
     }
-    EXPECT_INT(20, topic_count());
+    EXPECT_INT(7, topic_count());
     stop();
 }

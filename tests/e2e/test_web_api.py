@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""The interface for programs of weir web: what it tells of topics and jobs,
+what it does to them, and what it refuses."""
+
+import json
+import time
+import urllib.parse
+
+from e2e import eventually, expect, expect_in, expect_true, test
+from web import TOKEN, Web
+
+
+def act(web, path, code=200, **body):
+    """A POST with the token, as a program sends it."""
+    answer = web.post(path, json.dumps(body).encode(),
+                      Authorization="Bearer " + TOKEN)
+    expect(code, answer.code, answer.text)
+    return answer.json
+
+
+def get(web, path, code=200):
+    answer = web.get(path, Authorization="Bearer " + TOKEN)
+    expect(code, answer.code, "%s: %s" % (path, answer.text))
+    return answer.json
+
+
+def topics(web, query=""):
+    return get(web, "/api/topics" + query)
+
+
+def wait_for(web, topic, **wanted):
+    """Until the snapshot has this of the topic."""
+    def is_there():
+        answer = web.get("/api/topics/" + topic,
+                         Authorization="Bearer " + TOKEN)
+        row = answer.json.get("topic", {})
+        return all(row.get(name) == value for name, value in wanted.items()) \
+            and row
+    return eventually(is_there, "%s has %r" % (topic, wanted))
+
+
+def fill(place):
+    """A topic with jobs in three states."""
+    place.add_lines("shop", 4, '{"id":"later-%d","delay":"1h","body":{"n":%d}}')
+    place.add_lines("shop", 3, '{"id":"now-%d"}')
+    place.add_lines("fail", 6, '{"id":"d%d","body":{"n":%d}}')
+    place.drain(place.handler("flaky", "fail", fail="9", verdict="fail"))
+
+
+@test
+def topics_are_told_as_stats_has_them(place):
+    fill(place)
+    web = Web(place, token=TOKEN)
+    wait_for(web, "shop", scheduled=4, ready=3)
+    told = topics(web)
+    stats = place.ok("stats")["topics"]
+    expect([row["topic"] for row in stats],
+           [row["topic"] for row in told["topics"]])
+    for one, other in zip(stats, told["topics"]):
+        for name in ("kind", "paused", "scheduled", "ready", "dead",
+                     "added_total", "failed_total"):
+            expect(one[name], other[name], name)
+    expect([2, 0, 4, 3, 6], [told["sums"][name] for name in
+                             ("topics", "paused", "scheduled", "ready",
+                              "dead")])
+    expect("ok", told["server"])
+
+
+@test
+def topics_are_found_sorted_and_paged(place):
+    for i in range(5):
+        place.add_lines("topic.%d" % i, (i * 3) % 5 + 1)
+    place.add("other", "x")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "topic.4", ready=3)
+
+    def names(query):
+        return [row["topic"] for row in topics(web, query)["topics"]]
+    expect(["topic.3", "topic.1", "topic.4", "topic.2", "topic.0"],
+           names("?q=TOPIC&sort=ready"))
+    expect(["topic.0", "topic.2"],
+           names("?q=topic&sort=ready&order=up&limit=2"))
+    expect(["topic.4"], names("?q=topic&offset=4&limit=3"))
+    expect([], names("?q=topic&offset=5"))
+    expect(5, topics(web, "?q=topic&limit=1")["found"])
+    expect(6, topics(web, "?limit=1")["sums"]["topics"])
+    for bad in ("?sort=colour", "?limit=-1", "?limit=1001", "?offset=x"):
+        get(web, "/api/topics" + bad, 400)
+
+
+@test
+def what_did_not_change_is_not_sent_again(place):
+    place.add("quiet", "1", "--delay", "1h")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "quiet", scheduled=1, rate=0.0)
+    first = web.get("/api/topics", Authorization="Bearer " + TOKEN)
+    again = web.get("/api/topics", Authorization="Bearer " + TOKEN,
+                    If_None_Match=first.headers["ETag"])
+    expect([304, b""], [again.code, again.body])
+    place.add("quiet", "2", "--delay", "1h")
+    wait_for(web, "quiet", scheduled=2)
+    again = web.get("/api/topics", Authorization="Bearer " + TOKEN,
+                    If_None_Match=first.headers["ETag"])
+    expect(200, again.code)
+
+
+@test
+def jobs_come_a_page_at_a_time(place):
+    place.add_lines("t", 25, '{"id":"j%d","delay":"1h","body":{"n":%d}}')
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=25)
+    seen, after = [], ""
+    while after is not None:
+        page = get(web, "/api/topics/t/jobs?state=scheduled&limit=10" +
+                   ("&after=" + urllib.parse.quote(after) if after else ""))
+        seen += [job["id"] for job in page["jobs"]]
+        expect_true(all("body" not in job for job in page["jobs"]), "bodies")
+        after = page["next"]
+    expect(sorted("j%d" % i for i in range(25)), sorted(seen))
+    expect([], get(web, "/api/topics/t/jobs?state=dead")["jobs"])
+    get(web, "/api/topics/t/jobs?state=lost", 400)
+    get(web, "/api/topics/t/jobs?after=%21", 400)
+
+
+@test
+def a_job_is_told_as_show_tells_it(place):
+    place.add("t", "a/b?c", "--delay", "1h", "--body", '{"é":[1,2.5,null]}')
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=1)
+    expect(place.ok("show", "t", "a/b?c"),
+           get(web, "/api/topics/t/jobs/a%2Fb%3Fc"))
+    expect_in("no job", get(web, "/api/topics/t/jobs/none", 404)["error"])
+    get(web, "/api/topics/t/jobs/%01", 400)
+    expect_in("no topic", get(web, "/api/topics/u/jobs/x", 404)["error"])
+    get(web, "/api/topics/t/jobs/x/y", 404)
+    get(web, "/api/topics/t/else", 404)
+
+
+@test
+def a_topic_is_paused_and_resumed_at_once(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1, paused=False)
+    act(web, "/api/topics/t/pause")
+    expect(True, get(web, "/api/topics/t")["topic"]["paused"])
+    expect(True, place.stats("t")["paused"])
+    act(web, "/api/topics/t/resume")
+    expect(False, get(web, "/api/topics/t")["topic"]["paused"])
+    act(web, "/api/topics/t/stop", 404)
+
+
+@test
+def options_are_shown_and_set(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1)
+    act(web, "/api/topics/t/options", concurrency="7", retry="1s 2s")
+    expect({"concurrency": "7", "retry": "1s 2s"},
+           get(web, "/api/topics/t/options")["options"])
+    act(web, "/api/topics/t/options", retry="")
+    expect({"concurrency": "7"},
+           place.ok("topic", "show", "t")["options"])
+    expect_in("concurrency", act(web, "/api/topics/t/options", 400,
+                                 concurrency="many")["error"])
+    act(web, "/api/topics/t/options", 400)
+    act(web, "/api/topics/t/options", 400, concurrency=7)
+
+
+@test
+def one_job_is_given_another_time_deleted_or_requeued(place):
+    fill(place)
+    web = Web(place, token=TOKEN)
+    wait_for(web, "shop", scheduled=4)
+    due = act(web, "/api/topics/shop/jobs/later-1/reschedule",
+              at="2040-01-31T08:30:00Z")["due_ms"]
+    expect(2211611400000, due)
+    expect(due, place.ok("show", "shop", "later-1")["due_ms"])
+    act(web, "/api/topics/shop/jobs/later-2/reschedule", delay="0ms")
+    expect("ready", place.ok("show", "shop", "later-2")["state"])
+    for body in ({}, {"delay": "soon"}, {"delay": "1h", "at": "2040"}):
+        act(web, "/api/topics/shop/jobs/later-1/reschedule", 400, **body)
+    expect_in("dead", act(web, "/api/topics/fail/jobs/d1/reschedule", 400,
+                          delay="1s")["error"])
+    expect("scheduled",
+           act(web, "/api/topics/shop/jobs/later-1/delete")["was"])
+    act(web, "/api/topics/shop/jobs/later-1/delete", 404)
+    act(web, "/api/topics/fail/jobs/d1/requeue")
+    expect("ready", place.ok("show", "fail", "d1")["state"])
+    act(web, "/api/topics/fail/jobs/d1/requeue", 404)
+    expect(5, get(web, "/api/topics/fail")["topic"]["dead"])
+
+
+def die(place, topic, texts):
+    """Dead jobs whose errors are `texts`: a command that says so."""
+    for i, text in enumerate(texts):
+        place.add(topic, "x%d" % i, "--body", json.dumps(text))
+    script = place.write("die.py", "import json, sys\n"
+                         "sys.exit(json.load(sys.stdin)['body'])\n")
+    place.drain(place.handler("exec", topic, command="python3%20" + script))
+
+
+@test
+def dead_jobs_are_grouped_by_what_they_died_of(place):
+    die(place, "t", ["timeout after 17 ms", "timeout after 9 ms",
+                     "no such tenant", "timeout after 100 ms"])
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=4)
+    told = get(web, "/api/topics/t/groups")
+    expect([3, 1], [group["count"] for group in told["groups"]])
+    expect([True, 4], [told["complete"], told["looked_at"]])
+    expect_in("timeout after # ms", told["groups"][0]["error"])
+    key = told["groups"][0]["key"]
+    expect(3, act(web, "/api/topics/t/dead/count", group=key)["found"])
+    expect(4, place.stats("t")["dead"])
+    expect({"found": 3, "requeued": 3},
+           act(web, "/api/topics/t/dead/requeue", group=key))
+    expect("dead", place.ok("show", "t", "x2")["state"])
+    place.expect_stats("t", dead=1, ready=3)
+
+
+@test
+def some_dead_jobs_all_since_a_moment_or_all_are_taken(place):
+    place.add_lines("t", 5, '{"id":"old%d"}')
+    place.drain(place.handler("flaky", fail="9", verdict="fail"))
+    time.sleep(0.05)
+    noon = max(job["due_ms"] for job in place.ok("dead", "list", "t")) + 1
+    place.add_lines("t", 4, '{"id":"new%d"}')
+    place.drain(place.handler("flaky", fail="9", verdict="fail"))
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=9)
+    expect({"found": 5, "done": 0},
+           act(web, "/api/topics/t/dead/count", until_ms=noon))
+    expect({"found": 4, "deleted": 4},
+           act(web, "/api/topics/t/dead/delete", since_ms=noon))
+    expect({"found": 3, "requeued": 2},
+           act(web, "/api/topics/t/dead/requeue",
+               ids=["old1", "old2", "gone"]))
+    for body in ({}, {"ids": []}, {"ids": [1]}, {"ids": "old3"},
+                 {"ids": ["{}"]}, {"group": 7}):
+        act(web, "/api/topics/t/dead/delete", 400, **body)
+    expect(3, place.stats("t")["dead"])
+    expect({"found": 3, "deleted": 3},
+           act(web, "/api/topics/t/dead/delete", all=True))
+    expect({"found": 0, "deleted": 0},
+           act(web, "/api/topics/t/dead/delete", all=True))
+
+
+@test
+def many_dead_jobs_go_by_a_group(place):
+    place.add_lines("t", 3000)
+    place.drain(place.handler("flaky", fail="9", verdict="fail"))
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=3000)
+    key = get(web, "/api/topics/t/groups")["groups"][0]["key"]
+    expect({"found": 3000, "deleted": 3000},
+           act(web, "/api/topics/t/dead/delete", group=key))
+    place.expect_stats("t", dead=0, ready=0)
+
+
+@test
+def events_of_a_bounded_topic_are_told_by_group(place):
+    place.ok("topic", "set", "b", "kind=bounded", "length=2")
+    for i in range(3):
+        place.add("b", "e%d" % i, "--group", "north")
+    place.add("b", "f", "--group", "south")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "b", kind="bounded", dropped_total=1)
+    expect([("north", 2), ("south", 1)],
+           [(group["group"], group["count"]) for group in
+            get(web, "/api/topics/b/groups?by=group")["groups"]])
+    expect(1, get(web, "/api/topics/b")["topic"]["dropped"]["overflow"])
+
+
+@test
+def nothing_is_done_without_the_token_or_read_only(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    expect(401, web.get("/api/topics").code)
+    expect(401, web.post("/api/topics/t/pause").code)
+    expect(True, get(web, "/api/session")["may_act"])
+    web = Web(place, "--read-only", token=TOKEN)
+    expect(False, get(web, "/api/session")["may_act"])
+    act(web, "/api/topics/t/pause", 403)
+    expect(False, place.stats("t")["paused"])
+    web = Web(place)
+    expect(False, web.get("/api/session").json["may_act"])
+    expect(403, web.post("/api/topics/t/pause").code)
+
+
+@test
+def a_body_that_is_no_object_is_refused(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1)
+    for body in (b"[1]", b"{", b"{}x", b"\xff", b"[" * 100, b'"a"', b"null"):
+        answer = web.post("/api/topics/t/options", body,
+                          Authorization="Bearer " + TOKEN)
+        expect(400, answer.code, answer.text)
+
+
+@test
+def a_server_that_goes_away_is_told_and_heard_of_again(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1)
+    place.ok("server", "stop")
+    told = eventually(lambda: topics(web)["server"] != "ok" and topics(web),
+                      "that the server is away")
+    expect_true(told["taken_ms"] > 0, "when it was told last")
+    expect(1, told["sums"]["ready"])
+    place.ok("stats")  # starts it again
+    eventually(lambda: topics(web)["server"] == "ok", "that it is back")
+
+
+@test
+def the_last_hour_is_told_by_topic(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1)
+    told = get(web, "/api/history?topics=t,none,,t")
+    expect(["t"], list(told["topics"]))
+    expect([120, 120, 30000],
+           [len(told["topics"]["t"]["rate"]),
+            len(told["topics"]["t"]["lateness_ms"]), told["step_ms"]])
