@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/bench.h"
 
+#include "bench/where.h"
 #include "core/error.h"
 
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,57 +82,6 @@ void bench_row_label(const struct bench *bench, struct bench_row *row,
     row->payload_bytes = options->payload_bytes;
 }
 
-/* --- where it was measured -------------------------------------------- */
-
-static void cpu_model(char *buf, size_t cap)
-{
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-
-    (void)snprintf(buf, cap, "unknown");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        const char *colon = strchr(line, ':');
-
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
-            continue;
-        (void)snprintf(buf, cap, "%s", colon + 2);
-        buf[strcspn(buf, "\n")] = '\0';
-        break;
-    }
-    if (file != NULL)
-        (void)fclose(file);
-}
-
-static struct json_object *pair(const char *name, const char *value)
-{
-    struct json_object *object = json_object_new_object();
-
-    (void)json_object_object_add(object, name, json_object_new_string(value));
-    return object;
-}
-
-static void describe(struct bench *bench)
-{
-    struct bench_output *output = &bench->output;
-    char model[160];
-
-    if (output->server != NULL)
-        return; /* as before */
-    cpu_model(model, sizeof(model));
-    output->server = pair("name", bench->server.name);
-    (void)json_object_object_add(output->server, "version",
-                                 json_object_new_string(bench->server.version));
-    output->host = pair("cpu", model);
-    (void)json_object_object_add(
-        output->host, "cores",
-        json_object_new_int64(sysconf(_SC_NPROCESSORS_ONLN)));
-    output->build = pair("compiler", WEIR_BENCH_COMPILER);
-    (void)json_object_object_add(output->build, "type",
-                                 json_object_new_string(WEIR_BENCH_BUILD));
-    (void)json_object_object_add(output->build, "weir",
-                                 json_object_new_string(WEIR_VERSION));
-}
-
 /* --- a row ------------------------------------------------------------ */
 
 int bench_row_open(struct bench *bench, struct weir_error *err)
@@ -148,8 +97,7 @@ int bench_row_open(struct bench *bench, struct weir_error *err)
             "looks at one server; see weir-bench cluster "
             "--help",
             bench->server.node_count);
-    describe(bench);
-    return WEIR_OK;
+    return bench_where_describe(bench, err);
 }
 
 void bench_row_close(struct bench *bench)
@@ -179,6 +127,16 @@ static int repeat(struct bench *bench, struct bench_row *repeats,
     return rc;
 }
 
+int bench_row_put_together(struct bench *bench, struct bench_row *row,
+                           const struct bench_row *repeats,
+                           struct weir_error *err)
+{
+    if (bench_row_merge(&bench->output, row, repeats,
+                        (size_t)bench->options.repeat))
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_ENOMEM, "out of memory");
+}
+
 int bench_row_measure(struct bench *bench, struct bench_row *row,
                       const struct bench_plan *plan, struct weir_error *err)
 {
@@ -193,7 +151,7 @@ int bench_row_measure(struct bench *bench, struct bench_row *row,
     if (rc == WEIR_OK)
         rc = repeat(bench, repeats, plan, err);
     if (rc == WEIR_OK)
-        bench_row_merge(row, repeats, count);
+        rc = bench_row_put_together(bench, row, repeats, err);
     bench_row_close(bench);
     free(repeats);
     return rc;

@@ -75,12 +75,11 @@ enum {
     BENCH_FLAG_BACKLOG = 8,
     BENCH_FLAG_TOPICS = 16,
     BENCH_FLAG_SPAN = 32,
-    BENCH_FLAG_REPORT = 64,
-    BENCH_FLAG_ONE_PROCESS = 128,
-    BENCH_FLAG_CONSUMERS = 256, /* others refuse what is not their default */
-    BENCH_FLAG_HANDLER = 512,
-    BENCH_FLAG_CONCURRENCY = 1024,
-    BENCH_FLAG_NODES = 2048
+    BENCH_FLAG_ONE_PROCESS = 64,
+    BENCH_FLAG_CONSUMERS = 128, /* others refuse what is not their default */
+    BENCH_FLAG_HANDLER = 256,
+    BENCH_FLAG_CONCURRENCY = 512,
+    BENCH_FLAG_NODES = 1024
 };
 
 struct bench_case {
@@ -121,6 +120,11 @@ struct bench_plan {
     int warm_ups;
     bench_repeat_fn prepare; /* NULL: none */
 };
+
+/* Put as many repeats together as the options say; `row` gets the figures. */
+int bench_row_put_together(struct bench *bench, struct bench_row *row,
+                           const struct bench_row *repeats,
+                           struct weir_error *err);
 
 /* Measure on a fresh server; `row` gets the figures. */
 int bench_row_measure(struct bench *bench, struct bench_row *row,

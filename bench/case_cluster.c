@@ -221,8 +221,9 @@ static int print(struct bench *bench, const struct sides *sides,
         struct bench_row row;
 
         label(bench, sides, i, &row);
-        bench_row_merge(&row, sides->rows[i], sides->count);
-        rc = bench_row_print(bench, &row, err);
+        rc = bench_row_put_together(bench, &row, sides->rows[i], err);
+        if (rc == WEIR_OK)
+            rc = bench_row_print(bench, &row, err);
     }
     return rc;
 }

@@ -3,7 +3,6 @@
 /* weir-bench compare: the same messages through every kind. */
 
 #include "bench/load.h"
-#include "bench/report.h"
 #include "core/error.h"
 
 #include <math.h>
@@ -64,14 +63,10 @@ static void compare(struct bench_row *rows, size_t count)
 static int print(struct bench *bench, const struct bench_row *rows,
                  size_t count, struct weir_error *err)
 {
-    struct bench_report report = {bench->options.report, columns, COLUMNS,
-                                  bench->options.delay_ms};
     int rc = WEIR_OK;
 
     for (size_t i = 0; i < count && rc == WEIR_OK; i++)
         rc = bench_row_print(bench, &rows[i], err);
-    if (rc == WEIR_OK && report.path != NULL)
-        rc = bench_report_write(&report, &bench->output, err);
     return rc;
 }
 
@@ -83,8 +78,6 @@ static int run(struct bench *bench, struct weir_error *err)
 
     if (rows == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    if (bench->options.report != NULL)
-        rc = bench_report_check(bench->options.report, err);
     bench->progress.steps = (int)(count * (size_t)bench->options.repeat);
     for (size_t i = 0; i < count && rc == WEIR_OK; i++)
         rc = measure(bench, &bench_variants[i / COUNTS], consumers[i % COUNTS],
@@ -107,7 +100,7 @@ const struct bench_case bench_case_compare = {
         "compares the drain with that of the slowest row that neither loses "
         "nor repeats a message. The rows are printed at the end.",
     .example = "weir-bench compare --delay 1s --report compare.html",
-    .flags = BENCH_FLAG_DELAY | BENCH_FLAG_REPORT,
+    .flags = BENCH_FLAG_DELAY,
     .fallback = {.jobs = 100000,
                  .payload_bytes = 100,
                  .batch = 256,

@@ -113,8 +113,9 @@ static int print(struct bench *bench, const struct rounds *rounds,
         struct bench_row row;
 
         label(bench, &row, i);
-        bench_row_merge(&row, row_of(rounds, i, 0), rounds->count);
-        rc = bench_row_print(bench, &row, err);
+        rc = bench_row_put_together(bench, &row, row_of(rounds, i, 0), err);
+        if (rc == WEIR_OK)
+            rc = bench_row_print(bench, &row, err);
     }
     return rc;
 }

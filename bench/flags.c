@@ -59,8 +59,10 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                 "has several",
                 BENCH_FLAG_TOPICS},
     [SECONDS] = {"for", "D", "how long to look", BENCH_FLAG_SPAN},
-    [REPORT] = {"report", "FILE.html", "write the table and charts as a page",
-                BENCH_FLAG_REPORT},
+    [REPORT] = {"report", "FILE.html",
+                "write tables and charts as a page as well; one\n"
+                "that is there is replaced at the end",
+                0},
     [ONE_PROCESS] = {"one-process", NULL,
                      "one process adds and handles (default: each its\n"
                      "own)",
@@ -147,30 +149,45 @@ static size_t put_default(char *buf, size_t cap, enum bench_flag flag,
                             (long long)value, is_time ? "ms" : "");
 }
 
-static void print_defaults(const struct bench_options *fallback)
+void bench_options_text(const struct bench_options *options, char *buf,
+                        size_t cap)
 {
     const struct {
         enum bench_flag flag;
         int64_t value;
     } all[] = {
-        {JOBS, fallback->jobs},        {PAYLOAD, fallback->payload_bytes},
-        {BATCH, fallback->batch},      {CONSUMERS, fallback->consumers},
-        {REPEAT, fallback->repeat},    {DELAY, fallback->delay_ms},
-        {WINDOW, fallback->window_ms}, {BACKLOG, fallback->backlog},
-        {TOPICS, fallback->topics},    {CONCURRENCY, fallback->concurrency},
-        {SECONDS, fallback->span_ms},  {PRODUCERS, fallback->producers},
-        {NODES, fallback->nodes}};
-    char text[400];
-    size_t at = (size_t)snprintf(
-        text, sizeof(text),
-        "defaults: --ids caller --transport %s --persistence none",
-        fallback->server.tcp ? "tcp" : "unix");
+        {JOBS, options->jobs},        {PAYLOAD, options->payload_bytes},
+        {BATCH, options->batch},      {CONSUMERS, options->consumers},
+        {REPEAT, options->repeat},    {DELAY, options->delay_ms},
+        {WINDOW, options->window_ms}, {BACKLOG, options->backlog},
+        {TOPICS, options->topics},    {CONCURRENCY, options->concurrency},
+        {SECONDS, options->span_ms},  {PRODUCERS, options->producers},
+        {NODES, options->nodes}};
+    const struct bench_server_options *server = &options->server;
+    size_t at = (size_t)snprintf(buf, cap, "--ids %s",
+                                 options->makes_ids ? "made" : "caller");
 
+    if (server->redis == NULL) /* a private one */
+        at += (size_t)snprintf(
+            buf + at, cap - at, " --transport %s --persistence %s",
+            server->tls   ? "tls"
+            : server->tcp ? "tcp"
+                          : "unix",
+            server->persistence != NULL ? server->persistence : "none");
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        at += put_default(text + at, sizeof(text) - at, all[i].flag,
-                          all[i].value);
-        WEIR_ASSERT(at < sizeof(text));
+        at += put_default(buf + at, cap - at, all[i].flag, all[i].value);
+        WEIR_ASSERT(at < cap);
     }
+}
+
+static void print_defaults(const struct bench_options *fallback)
+{
+    static const char lead[] = "defaults: ";
+    char text[sizeof(lead) + BENCH_OPTIONS_TEXT_CAP];
+
+    memcpy(text, lead, sizeof(lead));
+    bench_options_text(fallback, text + sizeof(lead) - 1,
+                       BENCH_OPTIONS_TEXT_CAP);
     (void)printf("\n");
     print_wrapped(text);
 }

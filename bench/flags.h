@@ -42,6 +42,11 @@ struct bench_flag_text {
 };
 extern const struct bench_flag_text bench_flags[FLAG_COUNT];
 
+/* Every option that has a value, as it would be written. */
+enum { BENCH_OPTIONS_TEXT_CAP = 600 };
+void bench_options_text(const struct bench_options *options, char *buf,
+                        size_t cap);
+
 void bench_help_all(void);
 void bench_help_case(const struct bench_case *which);
 

@@ -3,6 +3,7 @@
 /* weir-bench: its cases. */
 
 #include "bench/options.h"
+#include "bench/report.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static int exit_code(int code)
 }
 
 static int run(const struct bench_case *which,
-               const struct bench_options *options)
+               const struct bench_options *options, char *const *argv)
 {
     struct bench bench = {
         .which = which,
@@ -44,10 +45,15 @@ static int run(const struct bench_case *which,
                    .column_count = which->column_count},
     };
     struct weir_error err = {0};
-    int rc;
+    int rc = WEIR_OK;
 
     bench_progress_init(&bench.progress, which->name, 1);
-    rc = which->run(&bench, &err);
+    if (options->report != NULL)
+        rc = bench_report_check(options->report, &err);
+    if (rc == WEIR_OK)
+        rc = which->run(&bench, &err);
+    if (rc == WEIR_OK && options->report != NULL)
+        rc = bench_report_write(&bench, argv, &err);
     bench_progress_clear(&bench.progress);
     if (rc < 0)
         bench_complain("%s: %s", which->name, err.text);
@@ -67,7 +73,7 @@ int main(int argc, char **argv)
     (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for SIGPIPE */
     rc = bench_options_read(argc, argv, &which, &options);
     if (rc == BENCH_NO_CODE)
-        rc = run(which, &options);
+        rc = run(which, &options, argv);
     free(options.own_redis);
     return rc;
 }

@@ -12,18 +12,6 @@
 
 enum { LABEL_WIDTH = 34, REPEATS_MAX = 100 };
 
-enum merge { MEDIAN, WORST };
-
-static const struct {
-    const char *name, *heading;
-    int digits;
-    enum merge merge;
-} figures[] = {
-#define FIGURE(name, heading, digits, merge) {#name, heading, digits, merge},
-    BENCH_FIGURES(FIGURE)
-#undef FIGURE
-};
-
 void bench_row_init(struct bench_row *row, const char *case_name)
 {
     *row = (struct bench_row){
@@ -52,8 +40,8 @@ static double worst(const double *values, size_t count)
     return most;
 }
 
-void bench_row_merge(struct bench_row *row, const struct bench_row *repeats,
-                     size_t count)
+static void merge(struct bench_row *row, const struct bench_row *repeats,
+                  size_t count)
 {
     WEIR_ASSERT(count > 0 && count <= REPEATS_MAX);
     for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++) {
@@ -61,50 +49,45 @@ void bench_row_merge(struct bench_row *row, const struct bench_row *repeats,
 
         for (size_t k = 0; k < count; k++)
             values[k] = repeats[k].figure[i];
-        row->figure[i] = figures[i].merge == MEDIAN
+        row->figure[i] = bench_figures[i].merge == BENCH_MEDIAN
                              ? bench_median(values, count)
                              : worst(values, count);
     }
     row->repeat = (int64_t)count;
 }
 
-const char *bench_figure_heading(enum bench_figure figure)
+/* A copy that the output owns; NULL: out of memory. */
+static struct bench_row *keep(struct bench_output *output,
+                              const struct bench_row *repeats, size_t count)
 {
-    return figures[figure].heading;
+    size_t kept = output->repeats_count;
+    struct bench_row **all =
+        realloc(output->repeats, (kept + 1) * sizeof(all[0]));
+
+    if (all == NULL)
+        return NULL;
+    output->repeats = all;
+    all[kept] = calloc(count, sizeof(all[kept][0]));
+    if (all[kept] == NULL)
+        return NULL;
+    memcpy(all[kept], repeats, count * sizeof(repeats[0]));
+    output->repeats_count++;
+    return all[kept];
 }
 
-/* Digits of a whole number in groups of three. */
-static void group(double value, char *buf, size_t cap)
+bool bench_row_merge(struct bench_output *output, struct bench_row *row,
+                     const struct bench_row *repeats, size_t count)
 {
-    char digits[40];
-    size_t len, at = 0;
-
-    (void)snprintf(digits, sizeof(digits), "%.0f", value);
-    len = strlen(digits);
-    for (size_t i = 0; i < len && at + 2 < cap; i++) {
-        if (i > 0 && (len - i) % 3 == 0 && digits[i - 1] != '-')
-            buf[at++] = ',';
-        buf[at++] = digits[i];
-    }
-    buf[at] = '\0';
-}
-
-void bench_figure_text(enum bench_figure figure, double value, char *buf,
-                       size_t cap)
-{
-    if (isnan(value))
-        (void)snprintf(buf, cap, "-");
-    else if (figures[figure].digits == 0)
-        group(value, buf, cap);
-    else
-        (void)snprintf(buf, cap, "%.*f", figures[figure].digits, value);
+    merge(row, repeats, count);
+    row->repeats = keep(output, repeats, count);
+    return row->repeats != NULL;
 }
 
 /* --- the table -------------------------------------------------------- */
 
 static int column_width(enum bench_figure figure)
 {
-    int len = (int)strlen(figures[figure].heading);
+    int len = (int)strlen(bench_figures[figure].heading);
 
     return len < 10 ? 10 : len;
 }
@@ -114,7 +97,7 @@ static void print_heading(const struct bench_output *output)
     (void)printf("%-*s", LABEL_WIDTH, "");
     for (size_t i = 0; i < output->column_count; i++)
         (void)printf("  %*s", column_width(output->columns[i]),
-                     figures[output->columns[i]].heading);
+                     bench_figures[output->columns[i]].heading);
     (void)printf("\n");
 }
 
@@ -166,10 +149,11 @@ static void put_figure(struct json_object *object, size_t i, double value)
     char text[64];
 
     if (!isnan(value)) {
-        (void)snprintf(text, sizeof(text), "%.*f", figures[i].digits, value);
+        (void)snprintf(text, sizeof(text), "%.*f", bench_figures[i].digits,
+                       value);
         json = json_object_new_double_s(value, text);
     }
-    (void)json_object_object_add(object, figures[i].name, json);
+    (void)json_object_object_add(object, bench_figures[i].name, json);
 }
 
 static void put_labels(struct json_object *object, const struct bench_row *row)
@@ -250,5 +234,8 @@ void bench_output_fini(struct bench_output *output)
     (void)json_object_put(output->host);
     (void)json_object_put(output->build);
     free(output->rows);
+    for (size_t i = 0; i < output->repeats_count; i++)
+        free(output->repeats[i]);
+    free(output->repeats);
     *output = (struct bench_output){0};
 }

@@ -3,72 +3,15 @@
 #define WEIR_BENCH_ROW_H
 
 /* What a benchmark found: rows of labels and figures, printed as a table or as
- * JSON Lines. A figure that has no meaning in a row is NAN, null in JSON. */
+ * JSON Lines, where NAN is null. */
+
+#include "bench/figure.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct json_object;
-
-/* X(name, heading, digits behind the point, how repeats become one). The first
- * group stands in every JSON line, the second where it has a meaning. */
-#define BENCH_FIGURES(X)                              \
-    X(enqueue_per_s, "enqueue/s", 0, MEDIAN)          \
-    X(drain_per_s, "drain/s", 0, MEDIAN)              \
-    X(end_to_end_per_s, "end to end/s", 0, MEDIAN)    \
-    X(elapsed_ms, "elapsed ms", 1, MEDIAN)            \
-    X(server_us_per_job, "server us", 3, MEDIAN)      \
-    X(client_us_per_job, "client us", 3, MEDIAN)      \
-    X(lost, "lost", 0, WORST)                         \
-    X(duplicated, "duplicated", 0, WORST)             \
-    X(p50_ms, "p50 ms", 3, MEDIAN)                    \
-    X(p90_ms, "p90 ms", 3, MEDIAN)                    \
-    X(p99_ms, "p99 ms", 3, MEDIAN)                    \
-    X(max_ms, "max ms", 3, WORST)                     \
-    X(early, "early", 0, WORST)                       \
-    X(ops_per_s, "ops/s", 0, MEDIAN)                  \
-    X(enqueue_server_us, "enqueue srv us", 3, MEDIAN) \
-    X(drain_server_us, "drain srv us", 3, MEDIAN)     \
-    X(enqueue_client_us, "enqueue cl us", 3, MEDIAN)  \
-    X(drain_client_us, "drain cl us", 3, MEDIAN)      \
-    X(floor_share, "of floor", 2, MEDIAN)             \
-    X(floor_ratio, "x floor", 2, MEDIAN)              \
-    X(ratio, "x slowest", 2, MEDIAN)                  \
-    X(measured, "measured", 0, MEDIAN)                \
-    X(commands_per_s, "commands/s", 2, MEDIAN)        \
-    X(server_cpu_percent, "server %", 3, MEDIAN)      \
-    X(worker_cpu_percent, "worker %", 3, MEDIAN)      \
-    X(server_bytes_per_job, "bytes/job", 0, MEDIAN)   \
-    X(slow_commands, "over 5 ms", 0, WORST)           \
-    X(slowest_ms, "slowest ms", 1, WORST)             \
-    X(worker_rss_mb, "worker MB", 1, MEDIAN)          \
-    X(producer_rss_mb, "producer MB", 1, MEDIAN)      \
-    X(turn_ms, "turn ms", 2, MEDIAN)                  \
-    X(killed_at, "killed at", 0, MEDIAN)              \
-    X(recovered_ms, "recovered ms", 0, MEDIAN)        \
-    X(dropped_overflow, "overflow", 0, WORST)         \
-    X(dropped_age, "too old", 0, WORST)               \
-    X(dropped_ttl, "group idle", 0, WORST)            \
-    X(added, "added", 0, MEDIAN)                      \
-    X(handled, "handled", 0, MEDIAN)                  \
-    X(misordered, "misordered", 0, WORST)             \
-    X(killed, "killed", 0, WORST)                     \
-    X(ran_dropped, "ran, dropped", 0, WORST)          \
-    X(drain_of_sync, "of sync", 2, MEDIAN)            \
-    X(drain_of_limit, "of limit", 2, MEDIAN)          \
-    X(end_to_end_of_sync, "of sync", 2, MEDIAN)       \
-    X(cost_ratio, "x one server", 2, MEDIAN)          \
-    X(load_ratio, "x its load", 2, MEDIAN)            \
-    X(cpu_share, "cpu share", 2, MEDIAN)
-
-enum bench_figure {
-#define BENCH_FIGURE_MEMBER(name, heading, digits, merge) BENCH_##name,
-    BENCH_FIGURES(BENCH_FIGURE_MEMBER)
-#undef BENCH_FIGURE_MEMBER
-        BENCH_FIGURE_COUNT
-};
-enum { BENCH_FIGURES_FIXED = BENCH_ops_per_s };
 
 struct bench_row {
     const char *case_name;
@@ -83,19 +26,12 @@ struct bench_row {
     int64_t batch, jobs, payload_bytes, topics, backlog, concurrency, repeat;
     int64_t nodes, node; /* how many servers; which of them, from 1 on */
     double figure[BENCH_FIGURE_COUNT];
+    /* `repeat` of them, which the output owns; NULL: there are none. */
+    const struct bench_row *repeats;
 };
 
 /* Every figure NAN, every number -1. */
 void bench_row_init(struct bench_row *row, const char *case_name);
-
-/* Put the figures of `count` repeats together into `row`. */
-void bench_row_merge(struct bench_row *row, const struct bench_row *repeats,
-                     size_t count);
-
-/* The heading and the value of a figure as the table shows them. */
-const char *bench_figure_heading(enum bench_figure figure);
-void bench_figure_text(enum bench_figure figure, double value, char *buf,
-                       size_t cap);
 
 /* Where rows go. */
 struct bench_output {
@@ -105,7 +41,14 @@ struct bench_output {
     size_t column_count;
     struct bench_row *rows; /* all that were printed; owned */
     size_t row_count;
+    struct bench_row **repeats; /* of those rows and others; owned */
+    size_t repeats_count;
 };
+
+/* Put the figures of `count` repeats together into `row`, and keep a copy of
+ * them. False: out of memory. */
+bool bench_row_merge(struct bench_output *output, struct bench_row *row,
+                     const struct bench_row *repeats, size_t count);
 
 /* Print a row, after the heading if it is the first of a table, and keep it.
  * False: out of memory. */

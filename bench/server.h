@@ -81,6 +81,13 @@ double bench_server_cpu_us(struct bench_server *server);
 int64_t bench_server_info(struct bench_server *server, const char *section,
                           const char *name);
 
+/* A text of INFO or a setting of CONFIG GET of the first node; "" when it does
+ * not tell. */
+void bench_server_info_text(struct bench_server *server, const char *section,
+                            const char *name, char *buf, size_t cap);
+void bench_server_setting(struct bench_server *server, const char *name,
+                          char *buf, size_t cap);
+
 /* A command without blanks in its arguments to each node; the sum of what they
  * answer as a number, the length of an array, or -1. */
 int64_t bench_server_ask(struct bench_server *server, const char *command);

@@ -79,6 +79,31 @@ void bench_server_look(struct bench_server *server)
     freeReplyObject(reply);
 }
 
+void bench_server_info_text(struct bench_server *server, const char *section,
+                            const char *name, char *buf, size_t cap)
+{
+    redisReply *reply = info(server, 0, section);
+
+    buf[0] = '\0';
+    if (reply == NULL)
+        return;
+    info_text(reply->str, name, buf, cap);
+    freeReplyObject(reply);
+}
+
+void bench_server_setting(struct bench_server *server, const char *name,
+                          char *buf, size_t cap)
+{
+    redisReply *reply = redisCommand(server->control[0], "CONFIG GET %s", name);
+
+    buf[0] = '\0';
+    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY &&
+        reply->elements == 2 && reply->element[1]->str != NULL)
+        (void)snprintf(buf, cap, "%s", reply->element[1]->str);
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
 static double seconds(const char *text, const char *name)
 {
     const char *field = info_field(text, name);
