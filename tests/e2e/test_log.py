@@ -7,6 +7,8 @@ import time
 
 from e2e import (STAMP, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
+from redis_server import Server
+
 
 def drain(place, *flags, fail=9, **how):
     return place.weir("run", "--handle", "t=flaky?fail=%d" % fail,
@@ -40,6 +42,18 @@ def dead_jobs_are_told_when_nothing_is_left(place):
     expect_in("warn t: dead jobs: 2; weir dead list t has why\n", result.err)
     place.ok("dead", "purge", "t", "--all")
     expect_true("dead jobs" not in drain(place).err, "there are none")
+
+
+@test
+def a_login_that_is_refused_is_told_once(place):
+    server = Server(place)
+    server.guard(place.ok("doctor", "--acl")["acl"])
+    for user, why in (("weir:wrong", "WRONGPASS"), ("nobody:pw", "WRONGPASS"),
+                      ("", "NOAUTH")):
+        place.env["WEIR_REDIS"] = server.url_of(user).replace("//@", "//")
+        result = drain(place)
+        expect(5, result.code)
+        expect([why], re.findall("denies us access [(](\\w+)", result.err))
 
 
 @test

@@ -24,7 +24,7 @@ static const struct meaning codes[] = {
     {"OOM", WEIR__ERROR_FULL},
     {"MISCONF", WEIR__ERROR_REFUSED},
     {"NOREPLICAS", WEIR__ERROR_REFUSED},
-    {"WRONGPASS", WEIR__ERROR_DENIED},
+    {"WRONGPASS", WEIR__ERROR_NOAUTH},
     {"NOPERM", WEIR__ERROR_DENIED},
     {"NOPROTO", WEIR__ERROR_DENIED},
     {"DENIED", WEIR__ERROR_DENIED}, /* protected mode */

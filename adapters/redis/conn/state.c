@@ -229,7 +229,16 @@ static int64_t next_backoff_ms(struct weir__conn *conn, bool was_stable)
                      bound);
 }
 
-/* Failed attempts after the first one are not worth a warning each. */
+/* What every connection to the server is told of its login; of rights each has
+ * its own. */
+static bool is_login_refused(const struct weir__conn *conn)
+{
+    return conn->is_denied &&
+           weir__error_classify(conn->lost_text) == WEIR__ERROR_NOAUTH;
+}
+
+/* Failed attempts after the first one are not worth a warning each, nor what
+ * the connection beside has said as well. */
 static void log_loss(const struct weir__conn *conn, bool was_ready,
                      int64_t backoff_ms)
 {
@@ -241,7 +250,10 @@ static void log_loss(const struct weir__conn *conn, bool was_ready,
 
     print_url(conn, url);
     if (conn->is_denied)
-        weir__log(conn->options.log, WEIR_LEVEL_ERROR,
+        weir__log(conn->options.log,
+                  conn->options.is_beside && is_login_refused(conn)
+                      ? WEIR_LEVEL_DEBUG
+                      : WEIR_LEVEL_ERROR,
                   "redis: %s denies us access (%s), retry in %lld ms", url,
                   conn->lost_text, (long long)backoff_ms);
     else if (was_ready)

@@ -27,7 +27,7 @@ TEST(an_error_is_known_by_its_code)
     EXPECT_INT(WEIR__ERROR_FULL, weir__error_classify("OOM command"));
     EXPECT_INT(WEIR__ERROR_REFUSED, weir__error_classify("MISCONF Redis"));
     EXPECT_INT(WEIR__ERROR_REFUSED, weir__error_classify("NOREPLICAS Not"));
-    EXPECT_INT(WEIR__ERROR_DENIED, weir__error_classify("WRONGPASS x"));
+    EXPECT_INT(WEIR__ERROR_NOAUTH, weir__error_classify("WRONGPASS x"));
     EXPECT_INT(WEIR__ERROR_DENIED, weir__error_classify("NOPERM x"));
     EXPECT_INT(WEIR__ERROR_DENIED, weir__error_classify("NOPROTO x"));
     EXPECT_INT(WEIR__ERROR_DENIED, weir__error_classify("DENIED Redis is"));
