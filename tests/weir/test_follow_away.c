@@ -238,6 +238,25 @@ TEST(a_dead_job_stays_where_the_other_topic_is_of_another_kind)
     EXPECT_STR("undeliverable: l is not of kind delay", shown);
 }
 
+TEST(dead_jobs_that_go_for_one_that_cannot_be_delivered_are_a_line)
+{
+    open_as(&(struct weir_topic_options){
+        .run = run_failing, .options = {"on_dead=l", "max_dead=1"}});
+    EXPECT_INT(1, redis_int(server, "HSET weir:{l}:meta kind list"));
+    add("a");
+    do
+        look("t");
+    while (last.dead < 1 || last.relaying > 0);
+    EXPECT_TRUE(strstr(logged, "evicted") == NULL);
+    add("b");
+    while (strstr(logged, "evicted") == NULL)
+        look("t");
+    EXPECT_CONTAINS("t: 1 dead evicted: no more than max_dead (1) are kept",
+                    logged);
+    look("t");
+    EXPECT_INT(1, last.dead);
+}
+
 static enum weir_verdict run_blocking(void *self, struct weir_job *job)
 {
     struct weir_follow next = {.delay_ms = 3600000};

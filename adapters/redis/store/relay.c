@@ -273,6 +273,17 @@ static void write_jobs(struct weir__buf *bytes, const struct weir__relay *relay,
     }
 }
 
+static void on_dead(struct weir__request *request, int code,
+                    const struct redisReply *reply)
+{
+    const struct weir__relay *relay = relay_of(request);
+    int64_t evicted;
+
+    if (code == WEIR_OK && weir__reply_int(reply, 1, &evicted))
+        weir__topic_evicted(relay->box->topic, evicted);
+    on_removed(request, code, reply);
+}
+
 /* They die in the source. A pack that cannot be read has no jobs. */
 static void keep_dead(struct weir__relay *relay, const char *why)
 {
@@ -300,7 +311,7 @@ static void keep_dead(struct weir__relay *relay, const char *why)
     weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
     weir__resp_int(&bytes, topic->options->max_dead);
     write_jobs(&bytes, relay, &pack, error);
-    relay->request.done = on_removed;
+    relay->request.done = on_dead;
     weir__place_send(topic->place, &bytes, topic->kind->undeliverable,
                      WEIR__SEND_AGAIN, &relay->request);
     weir__place_flush(topic->place);

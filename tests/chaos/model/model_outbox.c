@@ -142,6 +142,8 @@ void model_sent(struct model *model, struct out *out)
 void model_undeliverable(struct model *model, struct out *out,
                          long long most_dead, struct text *answer)
 {
+    size_t evicted;
+
     for (unsigned slot = 0; slot < out->pack->count; slot++) {
         const struct job *job = &out->pack->jobs[slot];
         struct id made = {out->pack->number, slot};
@@ -154,7 +156,7 @@ void model_undeliverable(struct model *model, struct out *out,
         else
             model_die(model, made, job->body);
     }
-    (void)model_drop_oldest(model, most_dead);
+    evicted = model_drop_oldest(model, most_dead);
     model_sent(model, out);
-    text_format(answer, "%u", out->count);
+    text_format(answer, "(%u %zu)", out->count, evicted);
 }

@@ -6,7 +6,8 @@
 -- KEYS  ids meta dead rec relay, pack
 -- ARGV  name of the entry, most dead jobs, then for each job: its id ('':
 --       none), the id that weir makes of its place, record
--- Reply how many died
+-- Reply { how many died, how many other dead jobs went for them }; 0: it was
+--       done before
 --#include node
 --#include number
 --#include dead
@@ -23,7 +24,7 @@ for i = 3, #ARGV, 3 do
   taken[id] = true
   jobs[#jobs + 1], jobs[#jobs + 2] = id, ARGV[i + 2]
 end
-keep_dead(ids, meta, dead, rec, now, jobs, tonumber(ARGV[2]))
+local evicted = keep_dead(ids, meta, dead, rec, now, jobs, tonumber(ARGV[2]))
 call('DEL', pack)
 call('HDEL', relay, ARGV[1])
-return #jobs / 2
+return { #jobs / 2, evicted }

@@ -6,7 +6,8 @@
 -- KEYS  meta dead held past relay, pack
 -- ARGV  name of the entry of `relay`, most dead entries, then for each: id,
 --       bytes, past
--- Reply how many died
+-- Reply { how many died, how many other dead entries went for them }; 0: it was
+--       done before
 --#include node
 --#include number
 --#include dead
@@ -19,7 +20,7 @@ for i = 3, #ARGV, 3 do
   call('HSET', held, ARGV[i], ARGV[i + 1])
   call('HSET', past, ARGV[i], ARGV[i + 2])
 end
-drop_oldest(meta, dead, tonumber(ARGV[2]), held, past)
+local evicted = drop_oldest(meta, dead, tonumber(ARGV[2]), held, past)
 call('DEL', pack)
 call('HDEL', relay, ARGV[1])
-return (#ARGV - 2) / 3
+return { (#ARGV - 2) / 3, evicted }
