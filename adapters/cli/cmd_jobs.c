@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 
-/* weir show, list, delete, reschedule, purge, dead: jobs that are there. */
+/* weir show, list, delete, reschedule, purge: jobs that are there. */
 
-#include "adapters/cli/ask.h"
+#include "adapters/cli/bulk.h"
 #include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/time.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* --- show --------------------------------------------------------------- */
 
@@ -61,24 +60,14 @@ const struct weir__command weir__cmd_show = {
 
 /* --- list --------------------------------------------------------------- */
 
-enum { STATE, LIMIT };
-enum { ANY_STATE = -1, LIMIT_DEFAULT = 100, LIMIT_MAX = 1000000000 };
+enum { LIST_LIMIT = 100 };
 
 static const struct weir__flag list_flags[] = {
-    [STATE] = {"state", "S",
-               "only jobs that are scheduled, ready, running or dead"},
-    [LIMIT] = {"limit", "N", "at most so many, 1 to 1000000000 (default: 100)"},
+    {"state", "S", "only jobs that are scheduled, ready, running or dead"},
+    {"limit", "N", "at most so many, 1 to 1000000000 (default: 100)"},
+    WEIR__IDS_FLAG,
+    WEIR__CONDITION_FLAGS,
 };
-
-static void print_added(const struct weir_job_info *job)
-{
-    char added[32];
-
-    if (job->added_ms <= 0)
-        return;
-    weir__time_print(job->added_ms, added);
-    weir__print("  added %s", added);
-}
 
 static void print_listed(const struct weir_job_info *job)
 {
@@ -95,7 +84,7 @@ static void print_listed(const struct weir_job_info *job)
         weir__print("  %s %s", job->state == WEIR_JOB_DEAD ? "died" : "due",
                     due);
     }
-    print_added(job);
+    weir__job_print_added(job);
     (void)printf("  attempt %u", job->counters.attempt);
     if (job->reason.len > 0) {
         (void)printf("  ");
@@ -104,61 +93,34 @@ static void print_listed(const struct weir_job_info *job)
     (void)printf("\n");
 }
 
-static bool read_state(const char *text, int *ret_state)
+static enum weir__exit run_list(const struct weir__cli *cli,
+                                const struct weir__args *args)
 {
-    *ret_state = ANY_STATE;
-    if (text == NULL)
-        return true;
-    for (int state = WEIR_JOB_SCHEDULED; state <= WEIR_JOB_DEAD; state++) {
-        if (strcmp(text, weir_job_state_name((enum weir_job_state)state)) != 0)
-            continue;
-        *ret_state = state;
-        return true;
-    }
-    weir__complain("--state: \"%s\" is none of scheduled, ready, running, dead",
-                   text);
-    return false;
-}
+    static const struct weir__bulk_rule rule = {
+        .command = &weir__cmd_list, .state = -1, .limit = LIST_LIMIT};
 
-static bool check_list(struct weir__ask *ask)
-{
-    static const struct weir__bounds limits = {1, LIMIT_MAX, "1 to 1000000000"};
-    const char *const *value = ask->args->value;
-    int64_t limit = LIMIT_DEFAULT;
-    struct weir_error err = {0};
-    int rc;
-
-    if (!read_state(value[STATE], &ask->state))
-        return false;
-    rc = weir__value_number("--limit", value[LIMIT], limits, &limit, &err);
-    ask->limit = (size_t)limit;
-    return weir__told(rc, &err);
-}
-
-static int ask_list(struct weir__ask *ask)
-{
-    return weir_reactor_list(ask->client.reactor, ask->topic, ask->state,
-                             ask->limit + 1, weir__ask_on_job, ask);
+    return weir__bulk(&rule, cli, args, NULL);
 }
 
 const struct weir__command weir__cmd_list = {
     .name = "list",
-    .operands = "TOPIC",
+    .operands = "TOPIC [ID]...",
     WEIR__FLAGS(list_flags),
     .summary = "List jobs of a topic",
     .details =
         "Scheduled ones first, then ready, running and dead ones; those "
-        "that are\nscheduled or ready by due time. What changes "
-        "meanwhile may be missed or come\ntwice. Events of bounded topics "
-        "come by group, in the order of their turns,\ndue when they were "
-        "added. With --json: an array of what weir show prints.",
-    .example = "weir list order.close --state ready --limit 20",
-    .exits = "0 listed, also when there are none, 2 wrong usage,\n"
-             "  3 no such topic, 5 server unreachable",
-    .needs_kind = true,
-    .check = check_list,
-    .ask = ask_list,
+        "that are\nscheduled or ready by due time; or those with the ids that "
+        "are given. Of several\nconditions all have to be true.\n\nJobs of "
+        "delay topics that stay as they are come once. What changes meanwhile "
+        "may\nbe missed or come twice. Events of bounded topics "
+        "come by group, in the order\nof their turns, due when they were "
+        "added. With --json: an array of what weir\nshow prints.",
+    .example = "weir list order.close --state ready --where '.body.order > 40'",
+    .exits = "0 listed, also when there are none, 1 --where failed on a job,\n"
+             "  2 wrong usage, 3 no such topic, or no job of an id, 5 server\n"
+             "  unreachable",
     .print_job = print_listed,
+    .run = run_list,
 };
 
 /* --- delete ------------------------------------------------------------- */
@@ -195,19 +157,59 @@ static enum weir__exit print_deleted(struct weir__ask *ask)
     return rc;
 }
 
+static void on_one_deleted(int code, enum weir_job_state was, void *arg)
+{
+    (void)was;
+    weir__bulk_answer(arg, code);
+}
+
+static int delete_one(struct weir__bulk *bulk, const char *id)
+{
+    return weir_reactor_delete(bulk->ask.client.reactor, bulk->ask.topic, id,
+                               on_one_deleted, bulk);
+}
+
+static enum weir__exit run_delete(const struct weir__cli *cli,
+                                  const struct weir__args *args)
+{
+    static const struct weir__bulk_rule rule = {
+        .command = &weir__cmd_delete,
+        .word = "delete",
+        .done = "deleted",
+        .state = -1,
+        .limit = SIZE_MAX,
+        .act = delete_one,
+    };
+
+    if (args->operand_count == 2 &&
+        !weir__bulk_is_wanted(&weir__cmd_delete, args))
+        return weir__ask(&weir__cmd_delete, cli, args);
+    return weir__bulk(&rule, cli, args, NULL);
+}
+
+static const struct weir__flag delete_flags[] = {
+    {"state", "S", "only jobs that are scheduled, ready, running or dead"},
+    WEIR__BULK_FLAGS,
+};
+
 const struct weir__command weir__cmd_delete = {
     .name = "delete",
-    .operands = "TOPIC ID",
-    .summary = "Delete a job in any state",
-    .details = "A job that is running is not interrupted, but never runs again "
-               "and its\nverdict is ignored. With --json: "
-               "{\"topic\",\"id\",\"was\"}, was being the state\nit was in.",
-    .example = "weir delete order.close 42",
-    .exits = "0 deleted, 2 wrong usage, 3 no such topic or job,\n"
-             "  5 server unreachable",
+    .operands = "TOPIC [ID]...",
+    WEIR__FLAGS(delete_flags),
+    .summary = "Delete jobs in any state",
+    .details = "One or several by their ids, or those of which all conditions "
+               "are true. A job\nthat is running is not interrupted, but never "
+               "runs again and its verdict is\nignored. With --json, of one "
+               "id: {\"topic\",\"id\",\"was\"}, was being the state it\n"
+               "was in; else\n" WEIR__BULK_JSON("deleted"),
+    .example = "weir delete order.close --where '.body.tenant == \"x\"' "
+               "--dry-run",
+    .exits = "0 deleted, 1 --where failed on a job, 2 wrong usage, 3 no such "
+             "topic,\n  or no job of an id, 5 server unreachable",
     .needs_kind = true,
     .ask = ask_delete,
     .print = print_deleted,
+    .run = run_delete,
 };
 
 /* --- reschedule --------------------------------------------------------- */
@@ -219,6 +221,8 @@ static const struct weir__flag due_flags[] = {
     [AT] = {"at", "RFC3339",
             "point in time instead, such as\n"
             "2026-01-31T08:30:00Z"},
+    {"state", "S", "only jobs that are scheduled or ready"},
+    WEIR__BULK_FLAGS,
 };
 
 static bool check_due(struct weir__ask *ask)
@@ -279,20 +283,63 @@ static enum weir__exit print_due(struct weir__ask *ask)
     return WEIR__EXIT_DONE;
 }
 
+static void on_one_due(int code, enum weir_job_state was, int64_t due_ms,
+                       void *arg)
+{
+    (void)was;
+    (void)due_ms;
+    weir__bulk_answer(arg, code);
+}
+
+static int reschedule_one(struct weir__bulk *bulk, const char *id)
+{
+    return weir_reactor_reschedule(bulk->ask.client.reactor, bulk->ask.topic,
+                                   id, &bulk->due, on_one_due, bulk);
+}
+
+static enum weir__exit run_reschedule(const struct weir__cli *cli,
+                                      const struct weir__args *args)
+{
+    static const struct weir__bulk_rule rule = {
+        .command = &weir__cmd_reschedule,
+        .word = "reschedule",
+        .done = "rescheduled",
+        .state = -1,
+        .is_waiting = true,
+        .limit = SIZE_MAX,
+        .act = reschedule_one,
+    };
+    struct weir__ask ask = {.args = args};
+    struct weir_due due;
+
+    if (args->operand_count == 2 &&
+        !weir__bulk_is_wanted(&weir__cmd_reschedule, args))
+        return weir__ask(&weir__cmd_reschedule, cli, args);
+    if (!check_due(&ask))
+        return WEIR__EXIT_USAGE;
+    due = (struct weir_due){ask.job.delay_ms, ask.job.at_ms};
+    return weir__bulk(&rule, cli, args, &due);
+}
+
 const struct weir__command weir__cmd_reschedule = {
     .name = "reschedule",
-    .operands = "TOPIC ID",
+    .operands = "TOPIC [ID]...",
     WEIR__FLAGS(due_flags),
-    .summary = "Give a scheduled or ready job another due time",
-    .details = "With --json: {\"topic\",\"id\",\"due_ms\"}.",
+    .summary = "Give scheduled or ready jobs another due time",
+    .details = "One or several by their ids, or those of which all conditions "
+               "are true; --before\nand --after compare the due time that they "
+               "have. With --json, of one id:\n{\"topic\",\"id\",\"due_ms\"}; "
+               "else\n" WEIR__BULK_JSON("rescheduled"),
     .example = "weir reschedule order.close 42 --delay 1h",
-    .exits = "0 done, 1 the job is running or dead, 2 wrong usage,\n"
-             "  3 no such topic or job, 5 server unreachable",
+    .exits = "0 done, 1 the job is running or dead, or --where failed on a "
+             "job,\n  2 wrong usage, 3 no such topic, or no job of an id, 5 "
+             "server unreachable",
     .needs_kind = true,
     .check = check_due,
     .ask = ask_due,
     .refuse = refuse_due,
     .print = print_due,
+    .run = run_reschedule,
 };
 
 /* --- purge -------------------------------------------------------------- */
@@ -345,134 +392,4 @@ const struct weir__command weir__cmd_purge = {
     .needs_kind = true,
     .ask = ask_purge,
     .print = print_purged,
-};
-
-/* --- dead jobs ---------------------------------------------------------- */
-
-enum { ALL };
-enum { DEAD_LIMIT = 1000000 };
-
-static const struct weir__flag dead_flags[] = {
-    [ALL] = {"all", NULL, "all dead jobs of the topic"},
-};
-
-static void print_dead(const struct weir_job_info *job)
-{
-    char died[32];
-
-    weir__time_print(job->due_ms, died);
-    weir__print_text(job->id);
-    weir__print("  died %s", died);
-    print_added(job);
-    weir__print("  attempt %u  ", job->counters.attempt);
-    weir__print_text(job->reason);
-    if (job->error.len > 0) {
-        (void)printf(": ");
-        weir__print_text(job->error);
-    }
-    (void)printf("\n");
-}
-
-static int ask_dead(struct weir__ask *ask)
-{
-    ask->limit = DEAD_LIMIT;
-    return weir_reactor_dead(ask->client.reactor, ask->topic, DEAD_LIMIT,
-                             weir__ask_on_job, ask);
-}
-
-static bool check_which(struct weir__ask *ask)
-{
-    bool is_all = ask->args->value[ALL] != NULL;
-
-    if (is_all != (ask->id != NULL))
-        return true;
-    weir__complain(is_all ? "%s: an id and --all exclude each other; give one"
-                          : "%s needs the id of a dead job, or --all",
-                   ask->command->name);
-    return false;
-}
-
-static int ask_requeue(struct weir__ask *ask)
-{
-    return weir_reactor_requeue(ask->client.reactor, ask->topic, ask->id,
-                                weir__ask_on_count, ask);
-}
-
-static int ask_purge_dead(struct weir__ask *ask)
-{
-    return weir_reactor_purge_dead(ask->client.reactor, ask->topic, ask->id,
-                                   weir__ask_on_count, ask);
-}
-
-/* With --all it is fine when there are none. */
-static enum weir__exit print_changed(struct weir__ask *ask)
-{
-    const char *done =
-        ask->command == &weir__cmd_dead_requeue ? "requeued" : "deleted";
-    enum weir__exit rc = WEIR__EXIT_DONE;
-
-    if (ask->count == 0)
-        rc = weir__client_not_found(&ask->client, ask->topic, NULL);
-    if (rc != WEIR__EXIT_DONE)
-        return rc;
-    if (ask->count > 0 || ask->id == NULL)
-        return weir__print_count(ask->client.cli, ask->topic, done, ask->count);
-    weir__complain("there is no dead job \"%s\" in topic \"%s\"", ask->id,
-                   ask->topic);
-    return WEIR__EXIT_NOT_FOUND;
-}
-
-static enum weir__exit refuse_none(struct weir__ask *ask, int code)
-{
-    ask->count = 0;
-    return code == WEIR_ENOTFOUND ? print_changed(ask) : WEIR__EXIT_NONE;
-}
-
-const struct weir__command weir__cmd_dead_list = {
-    .name = "dead list",
-    .operands = "TOPIC",
-    .summary = "List dead jobs, oldest first",
-    .details = "A line for each: id, time of death, when it was added, "
-               "attempts, reason and\nthe text of the last error. With --json: "
-               "an array of what weir "
-               "show prints.",
-    .example = "weir dead list order.close",
-    .exits = "0 listed, also when there are none, 2 wrong usage,\n"
-             "  3 no such topic, 5 server unreachable",
-    .needs_kind = true,
-    .ask = ask_dead,
-    .print_job = print_dead,
-};
-
-const struct weir__command weir__cmd_dead_requeue = {
-    .name = "dead requeue",
-    .operands = "TOPIC [ID]",
-    WEIR__FLAGS(dead_flags),
-    .summary = "Make dead jobs ready again",
-    .details = "One by its id, or all. Attempts and failures count from 0 "
-               "again. With\n--json: {\"topic\",\"requeued\"}.",
-    .example = "weir dead requeue order.close 42",
-    .exits = "0 done, with --all also when there were none, 2 wrong usage,\n"
-             "  3 no such topic or dead job, 5 server unreachable",
-    .needs_kind = true,
-    .check = check_which,
-    .ask = ask_requeue,
-    .refuse = refuse_none,
-    .print = print_changed,
-};
-
-const struct weir__command weir__cmd_dead_purge = {
-    .name = "dead purge",
-    .operands = "TOPIC [ID]",
-    WEIR__FLAGS(dead_flags),
-    .summary = "Delete dead jobs",
-    .details = "One by its id, or all. With --json: {\"topic\",\"deleted\"}.",
-    .example = "weir dead purge order.close --all",
-    .exits = "0 done, with --all also when there were none, 2 wrong usage,\n"
-             "  3 no such topic or dead job, 5 server unreachable",
-    .needs_kind = true,
-    .check = check_which,
-    .ask = ask_purge_dead,
-    .refuse = refuse_none,
-    .print = print_changed,
 };

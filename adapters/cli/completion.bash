@@ -69,7 +69,9 @@ _weir_values() { # WEIR OPTION CURRENT
             -- "$3"
         ;;
     --data) compgen -d -- "$3" ;;
-    --config | --jsonl | --body-file | --token-file) compgen -f -- "$3" ;;
+    --config | --jsonl | --body-file | --token-file | --ids-from)
+        compgen -f -- "$3"
+        ;;
     esac
 }
 

@@ -249,8 +249,11 @@ static enum weir__exit check_operands(const struct weir__command *command,
 
     count_operands(command->operands, &min, &max);
     if (args->operand_count < min) {
-        weir__complain("%s needs %s; see weir %s --help", command->name,
-                       command->operands, command->name);
+        const char *line = command->operands, *rest = strstr(line, " [");
+
+        weir__complain("%s needs %.*s; see weir %s --help", command->name,
+                       rest == NULL ? (int)strlen(line) : (int)(rest - line),
+                       line, command->name);
         return WEIR__EXIT_USAGE;
     }
     if (args->operand_count > max) {

@@ -204,6 +204,16 @@ static void print_body(struct weir_slice body)
     (void)json_object_put(json);
 }
 
+void weir__job_print_added(const struct weir_job_info *job)
+{
+    char added[32];
+
+    if (job->added_ms <= 0)
+        return;
+    weir__time_print(job->added_ms, added);
+    weir__print("  added %s", added);
+}
+
 void weir__job_print(const char *topic, const struct weir_job_info *job)
 {
     weir__print("%-10s%s\n", "topic", topic);

@@ -50,6 +50,9 @@ struct json_object *weir__job_json(const char *topic,
 /* The same as lines "name  value". */
 void weir__job_print(const char *topic, const struct weir_job_info *job);
 
+/* "  added TIME" in a line that goes on; nothing where nobody knows. */
+void weir__job_print_added(const struct weir_job_info *job);
+
 /* One line to stdout; takes `object`. What to exit with; of NULL it is said
  * that there is no memory. */
 enum weir__exit weir__print_object(struct json_object *object);

@@ -187,6 +187,7 @@ static void show_listed(struct listing *listing,
     listing->count++;
     if (listing->count <= listing->passed)
         return;
+    WEIR_ASSERT(listing->left > 0);
     listing->left--;
     if (job->place.len == 0) {
         len = snprintf(listing->place, sizeof(listing->place), "%d#%zu",

@@ -169,8 +169,11 @@ USAGE = [
     ("list t --limit 99999999999999999999",
      "--limit: 99999999999999999999 is out of bounds; it takes 1 to "
      "1000000000"),
+    ("delete",
+     "delete needs TOPIC; see weir delete --help"),
     ("delete t",
-     "delete needs TOPIC ID; see weir delete --help"),
+     "delete needs ids, or a condition such as --where; see weir delete "
+     "--help"),
     ("reschedule t 1",
      "reschedule needs --delay D or --at RFC3339; see weir reschedule "
      "--help"),
@@ -180,7 +183,8 @@ USAGE = [
     ("reschedule t 1 --delay 1s --at 2033-05-18T03:33:20Z",
      "--delay and --at exclude each other; give one"),
     ("reschedule t --delay 1s",
-     "reschedule needs TOPIC ID; see weir reschedule --help"),
+     "reschedule needs ids, or a condition such as --where; see weir "
+     "reschedule --help"),
     ("pause",
      "pause needs TOPIC; see weir pause --help"),
     ("resume 'a b'",
@@ -222,9 +226,11 @@ USAGE = [
      'topic set: a topic has no option "": docs/configuration.md has all of '
      "them"),
     ("dead requeue t",
-     "dead requeue needs the id of a dead job, or --all"),
+     "dead requeue needs the id of a dead job, a condition such as --where, "
+     "or --all"),
     ("dead purge t",
-     "dead purge needs the id of a dead job, or --all"),
+     "dead purge needs the id of a dead job, a condition such as --where, or "
+     "--all"),
     ("dead requeue t 1 --all",
      "dead requeue: an id and --all exclude each other; give one"),
     ("dead purge t 'a b'",

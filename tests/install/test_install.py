@@ -221,6 +221,16 @@ def a_c_program_links_the_static_library(place):
     shell(place, "cc %s $(pkg-config --cflags weir) -o trial trial.c "
                  "$(pkg-config --static --libs weir) && ./trial" % C_FLAGS)
     expect_true("libweir" not in shell(place, "ldd trial"), "it is inside")
+    expect_true("libjq" not in shell(place, "ldd trial"), "it needs no jq")
+
+
+@test
+def only_the_command_needs_jq(place):
+    prefix = install(place)
+    needs = shell(place, "readelf -d %s/lib/libweir.so" % prefix)
+    expect_in("libhiredis", needs)
+    expect_true("libjq" not in needs, needs)
+    expect_in("libjq", shell(place, "readelf -d %s/bin/weir" % prefix))
 
 
 @test

@@ -38,7 +38,7 @@ def packages_name_what_they_need(place):
     packages = pack(place)
     for name, parts in {
             "weir": ("Version: 0.1.0", "libev4", "libhiredis", "libjson-c",
-                     "Recommends: weir-plugins, redis-server",
+                     "libjq1", "Recommends: weir-plugins, redis-server",
                      "Suggests: libweir-dev"),
             "libweir0": ("libev4", "libhiredis", "libjson-c"),
             "libweir-dev": ("Depends: libweir0 (= 0.1.0)",),
@@ -48,6 +48,7 @@ def packages_name_what_they_need(place):
         for part in ("Package: %s\n" % name, *parts):
             expect_in(part, out)
         expect(name in ("libweir-dev", "weir-plugins"), "libev4" not in out)
+        expect(name == "weir", "libjq" in out)
     expect({}, packages)
 
 

@@ -41,6 +41,7 @@ THIRD_PARTY = {
     r"getopt\.h": {"cli"},
     r"msgpack\.h|msgpack/.*": {"json", "msgpack"},
     r"json-c/.*|json\.h": {"cli", "json", "web"},
+    r"jq\.h": {"cli"},
     r"dlfcn\.h": {"cli", "dl"},
     r"microhttpd\.h": {"http"},
     r"(elf|link)\.h": {"dl"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay/private.h"
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -115,6 +116,7 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
     struct weir__member *member = &pages->members[pages->count];
     unsigned lo = 0, hi = 0;
 
+    WEIR_ASSERT(pages->count < WEIR__PAGE);
     if (pages->state != WEIR_JOB_DEAD &&
         (weir__node_read(name, &lo, &hi) != WEIR_OK ||
          !weir__seq_is_sound((const char *)name.ptr)))

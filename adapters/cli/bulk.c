@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/cli/bulk.h"
+
+#include "adapters/cli/line_reader.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "core/assert.h"
+#include "core/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SLICE = 4000, /* jobs that are looked at between changes */
+    WINDOW = 200  /* requests on their way */
+};
+
+enum { LIMIT_MAX = 1000000000 };
+
+/* --- what was given ------------------------------------------------------- */
+
+/* NULL: not given, or the command has no such flag. */
+static const char *given(const struct weir__command *command,
+                         const struct weir__args *args, const char *name)
+{
+    for (size_t i = 0; i < command->flag_count; i++)
+        if (strcmp(command->flags[i].name, name) == 0)
+            return args->value[i];
+    return NULL;
+}
+
+bool weir__bulk_is_wanted(const struct weir__command *command,
+                          const struct weir__args *args)
+{
+    static const char *const names[] = {"ids-from", "where",  "before",
+                                        "after",    "reason", "state",
+                                        "limit",    "dry-run"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (given(command, args, names[i]) != NULL)
+            return true;
+    return args->operand_count > 2;
+}
+
+static bool read_conditions(struct weir__bulk *bulk)
+{
+    const struct weir__command *command = bulk->rule->command;
+    const struct weir__args *args = bulk->ask.args;
+    const struct weir__conditions conditions = {
+        .where = given(command, args, "where"),
+        .before = given(command, args, "before"),
+        .after = given(command, args, "after"),
+        .reason = given(command, args, "reason"),
+    };
+    struct weir_error err = {0};
+
+    return weir__told(weir__filter_init(&bulk->filter, &conditions,
+                                        (int64_t)(ev_time() * 1e3), &err),
+                      &err);
+}
+
+static bool read_state(struct weir__bulk *bulk)
+{
+    const char *text = given(bulk->rule->command, bulk->ask.args, "state");
+
+    bulk->ask.state = bulk->rule->state;
+    if (text == NULL)
+        return true;
+    for (int state = WEIR_JOB_SCHEDULED; state <= WEIR_JOB_DEAD; state++) {
+        if (strcmp(text, weir_job_state_name((enum weir_job_state)state)) != 0)
+            continue;
+        bulk->ask.state = state;
+        return true;
+    }
+    weir__complain("--state: \"%s\" is none of scheduled, ready, running, dead",
+                   text);
+    return false;
+}
+
+static bool read_limit(struct weir__bulk *bulk)
+{
+    static const struct weir__bounds limits = {1, LIMIT_MAX, "1 to 1000000000"};
+    const char *text = given(bulk->rule->command, bulk->ask.args, "limit");
+    struct weir_error err = {0};
+    int64_t limit = 0;
+    int rc = weir__value_number("--limit", text, limits, &limit, &err);
+
+    bulk->ask.limit = text == NULL ? bulk->rule->limit : (size_t)limit;
+    return weir__told(rc, &err);
+}
+
+static bool has_ids(const struct weir__bulk *bulk)
+{
+    return bulk->ids_path != NULL || bulk->ask.args->operand_count > 1;
+}
+
+/* What is changed has to be named. */
+static bool is_narrow(const struct weir__bulk *bulk)
+{
+    const struct weir__command *command = bulk->rule->command;
+    bool is_chosen = has_ids(bulk) || weir__filter_has_any(&bulk->filter) ||
+                     given(command, bulk->ask.args, "state") != NULL;
+    bool is_all = given(command, bulk->ask.args, "all") != NULL;
+
+    if (bulk->rule->done != NULL && is_all && is_chosen)
+        weir__complain(has_ids(bulk)
+                           ? "%s: ids and --all exclude each other; give one"
+                           : "%s: --all and conditions exclude each other; "
+                             "give one",
+                       command->name);
+    else if (bulk->rule->done != NULL && !is_all && !is_chosen)
+        weir__complain("%s needs ids, or a condition such as --where; see weir "
+                       "%s --help",
+                       command->name, command->name);
+    else
+        return true;
+    return false;
+}
+
+static bool check(struct weir__bulk *bulk)
+{
+    const struct weir__args *args = bulk->ask.args;
+    const struct weir__command *command = bulk->rule->command;
+
+    if (!weir__operand_topic(bulk->ask.topic))
+        return false;
+    for (size_t i = 1; i < args->operand_count; i++)
+        if (!weir__operand_id(args->operand[i], false))
+            return false;
+    bulk->ids_path = given(command, args, "ids-from");
+    bulk->is_dry = given(command, args, "dry-run") != NULL;
+    return read_state(bulk) && read_limit(bulk) && read_conditions(bulk) &&
+           is_narrow(bulk);
+}
+
+/* --- which jobs are meant ------------------------------------------------- */
+
+static bool is_in_state(const struct weir__bulk *bulk,
+                        const struct weir_job_info *job)
+{
+    if (bulk->rule->is_waiting && job->state > WEIR_JOB_READY)
+        return false;
+    return bulk->ask.state < 0 || (int)job->state == bulk->ask.state;
+}
+
+static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
+{
+    if (bulk->is_full ||
+        !weir__filter_takes(&bulk->filter, bulk->ask.topic, job))
+        return;
+    if (bulk->rule->done == NULL) {
+        weir__ask_on_job(WEIR_OK, job, &bulk->ask);
+        bulk->is_full = bulk->ask.is_more || bulk->ask.is_short_of_memory ||
+                        ferror(stdout) != 0;
+        return;
+    }
+    weir__buf_append(&bulk->ids, job->id.ptr, job->id.len);
+    weir__buf_append(&bulk->ids, "", 1);
+    bulk->meant++;
+    bulk->is_full = bulk->meant == bulk->ask.limit;
+}
+
+/* --- those of a list ------------------------------------------------------ */
+
+static void on_listed(int code, const struct weir_job_info *job, void *arg)
+{
+    struct weir__bulk *bulk = arg;
+
+    if (job == NULL) {
+        weir__client_finish(&bulk->ask.client, code);
+        return;
+    }
+    WEIR_ASSERT(job->place.len > 0 && job->place.len <= WEIR_MAX_PLACE);
+    bulk->asked++;
+    memcpy(bulk->place, job->place.ptr, job->place.len);
+    bulk->place[job->place.len] = '\0';
+    if (is_in_state(bulk, job))
+        mean(bulk, job);
+    else
+        bulk->is_full = true; /* states come one after the other */
+}
+
+/* A place in other kinds is a number: what is deleted in front of it would make
+ * it another one. */
+static size_t slice_size(const struct weir__bulk *bulk)
+{
+    size_t size = SLICE, left = bulk->ask.limit - bulk->ask.count;
+
+    if (strcmp(bulk->ask.client.kind, "delay") != 0)
+        size = SIZE_MAX;
+    if (bulk->rule->done != NULL || weir__filter_has_any(&bulk->filter))
+        return size;
+    return left < size ? left + 1 : size;
+}
+
+static int list_slice(struct weir__bulk *bulk)
+{
+    const struct weir_list what = {
+        .state = bulk->ask.state,
+        .limit = slice_size(bulk),
+        .after = bulk->place[0] == '\0' ? NULL : bulk->place,
+    };
+    char after[sizeof(bulk->place)];
+    int rc;
+
+    memcpy(after, bulk->place, sizeof(after)); /* the list writes a new one */
+    bulk->asked = 0;
+    rc = weir_reactor_list_from(bulk->ask.client.reactor, bulk->ask.topic,
+                                &what, on_listed, bulk);
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(&bulk->ask.client);
+    if (bulk->asked < what.limit)
+        bulk->is_end = true;
+    return rc;
+}
+
+/* --- those with ids ------------------------------------------------------- */
+
+static void on_shown(int code, const struct weir_job_info *job, void *arg)
+{
+    struct weir__bulk *bulk = arg;
+
+    WEIR_ASSERT(bulk->out > 0);
+    bulk->out--;
+    if (code == WEIR_ENOTFOUND || (job != NULL && !is_in_state(bulk, job)))
+        bulk->gone++;
+    else if (job != NULL)
+        mean(bulk, job);
+    else if (bulk->code == WEIR_OK)
+        bulk->code = code;
+    if (bulk->out == 0)
+        weir__client_finish(&bulk->ask.client, bulk->code);
+}
+
+/* Look at it, unless its id says it all. */
+static void take_id(struct weir__bulk *bulk, const char *id)
+{
+    bool is_looked_at = bulk->rule->done == NULL || bulk->is_dry ||
+                        weir__filter_has_any(&bulk->filter);
+    int rc;
+
+    bulk->asked++;
+    if (!is_looked_at) {
+        weir__buf_append(&bulk->ids, id, strlen(id) + 1);
+        bulk->meant++;
+        bulk->is_full = bulk->meant == bulk->ask.limit;
+        return;
+    }
+    rc = weir_reactor_show(bulk->ask.client.reactor, bulk->ask.topic, id,
+                           on_shown, bulk);
+    if (rc == WEIR_OK)
+        bulk->out++;
+    else
+        bulk->code = rc;
+}
+
+static void take_line(struct weir__bulk *bulk, struct weir_slice line)
+{
+    char id[WEIR_MAX_ID + 1];
+    struct weir_error err = {0};
+
+    while (line.len > 0 && strchr(" \t\r", line.ptr[line.len - 1]) != NULL)
+        line.len--;
+    if (line.len == 0)
+        return;
+    if (weir__id_check_any(line, &err) < 0) {
+        bulk->has_wrong_ids = true;
+        weir__complain("%s:%" PRIu64 ": %s", bulk->ids_shown,
+                       bulk->reader->line, err.text);
+        return;
+    }
+    WEIR_ASSERT(line.len < sizeof(id));
+    memcpy(id, line.ptr, line.len);
+    id[line.len] = '\0';
+    take_id(bulk, id);
+}
+
+/* True: there was one, whatever became of it. */
+static bool take_next_line(struct weir__bulk *bulk)
+{
+    struct weir_error err = {0};
+    struct weir_slice line;
+
+    for (;;) {
+        switch (weir__line_reader_next(bulk->reader, &line)) {
+        case WEIR__LINE_GOOD:
+            take_line(bulk, line);
+            return true;
+        case WEIR__LINE_TOO_LONG:
+            take_line(bulk, weir__slice_str("(a line of more than 64 MiB)"));
+            return true;
+        case WEIR__LINE_NONE:
+            break;
+        }
+        if (bulk->reader->is_ended)
+            return false;
+        if (weir__line_reader_fill(bulk->reader, &err) == WEIR_OK)
+            continue;
+        weir__complain("--ids-from: cannot read %s: %s", bulk->ids_shown,
+                       err.text);
+        bulk->has_wrong_ids = true;
+        return false;
+    }
+}
+
+static int id_slice(struct weir__bulk *bulk)
+{
+    const struct weir__args *args = bulk->ask.args;
+
+    bulk->asked = 0;
+    while (bulk->asked < WINDOW && bulk->code == WEIR_OK && !bulk->is_full) {
+        if (bulk->operand < args->operand_count)
+            take_id(bulk, args->operand[bulk->operand++]);
+        else if (bulk->ids_path == NULL || !take_next_line(bulk))
+            break;
+    }
+    bulk->is_end = bulk->asked < WINDOW;
+    return bulk->out == 0 ? bulk->code : weir__client_wait(&bulk->ask.client);
+}
+
+/* --- changing them -------------------------------------------------------- */
+
+static void act_on_more(struct weir__bulk *bulk)
+{
+    WEIR_ASSERT(bulk->out <= WINDOW && bulk->asked <= bulk->ids.len);
+    while (bulk->code == WEIR_OK && bulk->out < WINDOW &&
+           bulk->asked < bulk->ids.len) {
+        const char *id = (const char *)bulk->ids.ptr + bulk->asked;
+        int rc = bulk->rule->act(bulk, id);
+
+        if (rc < 0) {
+            bulk->code = rc;
+            break;
+        }
+        bulk->asked += strlen(id) + 1;
+        bulk->out++;
+    }
+    if (bulk->out == 0)
+        weir__client_finish(&bulk->ask.client, bulk->code);
+}
+
+void weir__bulk_answer(struct weir__bulk *bulk, int code)
+{
+    WEIR_ASSERT(bulk->out > 0 && !bulk->is_dry);
+    bulk->out--;
+    if (code == WEIR_OK)
+        bulk->done++;
+    else if (code == WEIR_ENOTFOUND || code == WEIR_EINVAL ||
+             code == WEIR_EMALFORMED)
+        bulk->gone++;
+    else if (bulk->code == WEIR_OK)
+        bulk->code = code;
+    act_on_more(bulk);
+}
+
+static void tell_ids(struct weir__bulk *bulk)
+{
+    bool is_json = bulk->ask.client.cli->json;
+    struct json_object *json;
+
+    for (size_t at = 0; at < bulk->ids.len;) {
+        const char *id = (const char *)bulk->ids.ptr + at;
+
+        at += strlen(id) + 1;
+        if (!is_json) {
+            weir__print("would %s %s\n", bulk->rule->word, id);
+        } else {
+            json = json_object_new_string(id);
+            (void)weir__print_json(bulk->done > 0 ? "," : "", json);
+            (void)json_object_put(json);
+        }
+        bulk->done++;
+    }
+}
+
+static int act(struct weir__bulk *bulk)
+{
+    if (bulk->ids.failed)
+        return WEIR_ENOMEM;
+    if (bulk->is_dry) {
+        tell_ids(bulk);
+        return WEIR_OK;
+    }
+    bulk->asked = 0;
+    act_on_more(bulk);
+    if (bulk->out == 0)
+        return bulk->code;
+    return weir__client_wait(&bulk->ask.client);
+}
+
+/* --- what came of it ------------------------------------------------------ */
+
+static void print_done(const struct weir__bulk *bulk)
+{
+    const char *what = bulk->rule->done;
+
+    if (bulk->ask.client.cli->json && bulk->is_dry)
+        weir__print("],\"meant\":%" PRIu64 "}\n", bulk->meant);
+    else if (bulk->ask.client.cli->json)
+        (void)weir__print_object(
+            WEIR__OBJECT(weir__field_str("topic", bulk->ask.topic),
+                         weir__field_number(what, bulk->done),
+                         weir__field_number("meant", bulk->done + bulk->gone),
+                         weir__field_number("gone", bulk->gone))); /* said */
+    else if (bulk->is_dry)
+        weir__print("would %s %" PRIu64 "\n", bulk->rule->word, bulk->meant);
+    else if (bulk->gone == 0)
+        weir__print("%s %" PRIu64 "\n", what, bulk->done);
+    else
+        weir__print("%s %" PRIu64 " of %" PRIu64 "%s\n", what, bulk->done,
+                    bulk->done + bulk->gone,
+                    has_ids(bulk) ? "" : "; the others had moved");
+}
+
+static enum weir__exit conclude(struct weir__bulk *bulk, int code)
+{
+    enum weir__exit rc = WEIR__EXIT_DONE;
+
+    if (bulk->ask.is_short_of_memory || bulk->filter.is_short_of_memory)
+        code = WEIR_ENOMEM;
+    if (bulk->rule->done == NULL) {
+        rc = weir__ask_end_list(&bulk->ask, code);
+    } else {
+        if (bulk->is_dry || code == WEIR_OK || bulk->done > 0)
+            print_done(bulk);
+        if (code == WEIR_ENOTFOUND || (code == WEIR_OK && bulk->meant == 0))
+            rc = weir__client_not_found(&bulk->ask.client, bulk->ask.topic,
+                                        NULL);
+        else if (code < 0)
+            rc = weir__client_exit(&bulk->ask.client, code,
+                                   bulk->rule->command->name);
+    }
+    if (bulk->filter.failed > 1)
+        weir__complain("--where failed on %" PRIu64 " jobs in all, which were "
+                       "passed over",
+                       bulk->filter.failed);
+    if (rc == WEIR__EXIT_DONE && has_ids(bulk) && bulk->gone > 0) {
+        weir__complain("%" PRIu64 " of the ids that were given %s not there",
+                       bulk->gone, bulk->gone == 1 ? "is" : "are");
+        rc = WEIR__EXIT_NOT_FOUND;
+    }
+    if (rc == WEIR__EXIT_DONE &&
+        (bulk->filter.failed > 0 || bulk->has_wrong_ids))
+        rc = WEIR__EXIT_FAILED;
+    return rc;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static enum weir__exit talk(struct weir__bulk *bulk)
+{
+    enum weir__exit rc = weir__client_know(&bulk->ask.client, bulk->ask.topic);
+    int code = WEIR_OK;
+
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    if (bulk->is_dry && bulk->ask.client.cli->json)
+        weir__print("{\"topic\":\"%s\",\"ids\":[", bulk->ask.topic);
+    while (code == WEIR_OK && !bulk->is_end && !bulk->is_full) {
+        weir__buf_reset(&bulk->ids);
+        code = has_ids(bulk) ? id_slice(bulk) : list_slice(bulk);
+        if (code == WEIR_OK && bulk->ids.len > 0)
+            code = act(bulk);
+    }
+    return conclude(bulk, code);
+}
+
+static enum weir__exit run(struct weir__bulk *bulk, const struct weir__cli *cli)
+{
+    enum weir__exit rc = weir__client_open(&bulk->ask.client, cli, NULL, 0);
+
+    if (rc == WEIR__EXIT_NONE) {
+        rc = talk(bulk);
+        weir__client_close(&bulk->ask.client);
+    }
+    return rc;
+}
+
+static bool open_ids(struct weir__bulk *bulk)
+{
+    const char *path = bulk->ids_path;
+
+    bulk->ids_shown = path != NULL && strcmp(path, "-") == 0 ? "stdin" : path;
+    bulk->reader->fd = STDIN_FILENO;
+    if (path != NULL && strcmp(path, "-") != 0)
+        bulk->reader->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (bulk->reader->fd < 0)
+        weir__complain("--ids-from: cannot open %s: %s", path, strerror(errno));
+    return bulk->reader->fd >= 0;
+}
+
+enum weir__exit weir__bulk(const struct weir__bulk_rule *rule,
+                           const struct weir__cli *cli,
+                           const struct weir__args *args,
+                           const struct weir_due *due)
+{
+    struct weir__line_reader reader = {0};
+    struct weir__bulk bulk = {
+        .ask = {.command = rule->command,
+                .args = args,
+                .topic = args->operand[0]},
+        .rule = rule,
+        .reader = &reader,
+        .operand = 1,
+    };
+    enum weir__exit rc = WEIR__EXIT_USAGE;
+
+    if (due != NULL)
+        bulk.due = *due;
+    if (check(&bulk) && open_ids(&bulk)) {
+        rc = run(&bulk, cli);
+        if (reader.fd != STDIN_FILENO)
+            (void)close(reader.fd); /* was only read */
+    }
+    weir__line_reader_fini(&reader);
+    weir__buf_fini(&bulk.ids);
+    weir__filter_fini(&bulk.filter);
+    return rc;
+}
