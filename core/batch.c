@@ -104,7 +104,8 @@ static bool call(struct weir__lane *lane, struct weir_job *const *jobs,
                    first->started_ns + lane->options->timeout * WEIR__MS_NS);
     lane->reactor->calling_count = count;
     lane->reactor->calling = first;
-    verdict = lane->run_batch(lane->self, jobs, count, verdicts);
+    verdict =
+        first->handler->run_batch(first->handler->self, jobs, count, verdicts);
     lane->reactor->calling = NULL;
     lane->reactor->calling_count = 1;
     if (ops->leave != NULL)

@@ -13,10 +13,12 @@ static void copy_text(char *to, size_t cap, const char *from, size_t len)
     to[len] = '\0';
 }
 
-static void take_lane(const struct weir__lane *lane,
-                      struct weir_current *ret_current)
+static void take(const struct weir__lane *lane,
+                 const struct weir__handler *handler,
+                 struct weir_current *ret_current)
 {
-    *ret_current = (struct weir_current){.handler = lane->handler};
+    *ret_current = (struct weir_current){
+        .handler = handler == NULL ? NULL : handler->name};
     copy_text(ret_current->topic, sizeof(ret_current->topic), lane->name,
               strnlen(lane->name, sizeof(lane->name)));
 }
@@ -26,7 +28,7 @@ bool weir__run_current(const struct weir__run *run,
 {
     if (run->magic != WEIR__RUN_MAGIC)
         return false;
-    take_lane(run->lane, ret_current);
+    take(run->lane, run->handler, ret_current);
     copy_text(ret_current->id, sizeof(ret_current->id),
               (const char *)run->id.ptr, run->id.len);
     return true;
@@ -36,13 +38,13 @@ bool weir__reactor_current(const struct weir__reactor *reactor,
                            struct weir_current *ret_current)
 {
     const struct weir__run *run = reactor->calling;
-    const struct weir__lane *lane = reactor->flushing;
+    const struct weir__handler *handler = reactor->flushing;
 
     if (run != NULL && weir__run_current(run, ret_current)) {
         ret_current->others = reactor->calling_count - 1;
         return true;
     }
-    if (lane != NULL)
-        take_lane(lane, ret_current);
-    return lane != NULL;
+    if (handler != NULL)
+        take(handler->lane, handler, ret_current);
+    return handler != NULL;
 }

@@ -97,9 +97,12 @@ void weir__run_returned(struct weir__run *run, enum weir_verdict verdict)
     weir__run_ended(run, WEIR_RETRY);
 }
 
-static const char *handler_of(const struct weir__lane *lane)
+static const char *handler_of(const struct weir__run *run)
 {
-    return lane->handler == NULL ? "the handler" : lane->handler;
+    const struct weir__handler *handler = run->handler;
+
+    return handler == NULL || handler->name == NULL ? "the handler"
+                                                    : handler->name;
 }
 
 /* What a line says of a run that holds the loop; `fields` are two. */
@@ -107,7 +110,7 @@ static struct weir_log_line held_line(const struct weir__run *run,
                                       int64_t held_ns,
                                       struct weir_log_field *fields)
 {
-    fields[0] = (struct weir_log_field){"handler", handler_of(run->lane), 0};
+    fields[0] = (struct weir_log_field){"handler", handler_of(run), 0};
     fields[1] = (struct weir_log_field){"held_ms", NULL, held_ns / WEIR__MS_NS};
     return (struct weir_log_line){
         .level = WEIR_LEVEL_WARN,
@@ -205,7 +208,7 @@ static void call(struct weir__lane *lane, struct weir__run *run)
                    run->started_ns + lane->options->timeout * WEIR__MS_NS);
     lane->reactor->calling = run;
     WEIR__STEP("run");
-    verdict = lane->run(lane->self, &run->job);
+    verdict = run->handler->run(run->handler->self, &run->job);
     WEIR__STEP("ran");
     lane->reactor->calling = NULL;
     if (ops->leave != NULL)
@@ -230,11 +233,13 @@ bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
     run->start_late_us = weir__run_late_us(run, run->started_ns);
     note_lateness(lane, run->start_late_us);
     run->is_expired = is_too_late(run);
-    if (may_run(run))
-        lane->reactor->totals.started++;
-    else
+    if (!may_run(run)) {
         weir__run_ended(run, WEIR_DONE);
-    return may_run(run);
+        return false;
+    }
+    lane->reactor->totals.started++;
+    weir__handler_hold(run, lane->handler);
+    return true;
 }
 
 /* Returns how many ran: a handler of many jobs takes others along. */
@@ -242,7 +247,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 {
     if (!weir__run_begin(lane, run))
         return 1;
-    if (lane->run_batch != NULL && !weir__lane_is_blocking(lane))
+    if (lane->handler->run_batch != NULL && !weir__lane_is_blocking(lane))
         return weir__batch_run(lane, run);
     call(lane, run);
     return 1;
@@ -323,14 +328,15 @@ bool weir__dispatch(struct weir__reactor *reactor)
 }
 
 /* What the handler promised with DONE is not durable: run it again. */
-static void flush_failed(struct weir__lane *lane)
+static void flush_failed(struct weir__lane *lane,
+                         const struct weir__handler *handler)
 {
     weir__log(lane->reactor->options.log, WEIR_LEVEL_ERROR,
               "%s: the handler could not flush, its finished jobs are retried",
               lane->name);
     for (struct weir__run *run = lane->ran.first; run != NULL;
          run = run->next) {
-        if (run->verdict != WEIR_DONE)
+        if (run->handler != handler || run->verdict != WEIR_DONE)
             continue;
         run->verdict = WEIR_RETRY;
         weir__follows_fini(&run->follows);
@@ -376,20 +382,31 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
         run->outcome == WEIR__OUTCOME_DEAD)
         weir__lane_log_outcome(lane, run);
     weir__suspect_settled(run);
+    weir__handler_release(run);
     lane->store->ops->settle(lane->topic, run);
 }
 
-static void flush(struct weir__lane *lane)
+static void flush(struct weir__lane *lane, const struct weir__handler *handler)
 {
     int rc;
 
-    if (lane->flush == NULL)
+    if (handler->flush == NULL)
         return;
-    lane->reactor->flushing = lane;
-    rc = lane->flush(lane->self);
+    lane->reactor->flushing = handler;
+    rc = handler->flush(handler->self);
     lane->reactor->flushing = NULL;
     if (rc != 0)
-        flush_failed(lane);
+        flush_failed(lane, handler);
+}
+
+static void flush_all(struct weir__lane *lane)
+{
+    if (lane->handler != NULL)
+        flush(lane, lane->handler);
+    for (const struct weir__handler *handler = lane->reactor->replaced;
+         handler != NULL; handler = handler->next)
+        if (handler->lane == lane)
+            flush(lane, handler);
 }
 
 static void finish_lane(struct weir__lane *lane)
@@ -397,7 +414,7 @@ static void finish_lane(struct weir__lane *lane)
     struct weir__reactor *reactor = lane->reactor;
     struct weir__run *run;
 
-    flush(lane);
+    flush_all(lane);
     for (;;) {
         run = weir__run_pop(&lane->ran);
         if (run == NULL)

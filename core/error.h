@@ -19,7 +19,7 @@ int weir__error_code(struct weir_error *err, int code);
 struct weir__log {
     weir_log_fn fn;
     void *arg;
-    enum weir_level level; /* the least that is passed on */
+    _Atomic enum weir_level level; /* the least that is passed on */
     weir_log_line_fn line_fn;
 };
 

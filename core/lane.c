@@ -84,7 +84,7 @@ static size_t buffer_of(const struct weir__lane *lane)
 
     if (lane->options->prefetch != WEIR__OPTION_AUTO)
         return (size_t)lane->options->prefetch;
-    if (lane->per_run_ns == 0 && lane->run_batch == NULL)
+    if (lane->per_run_ns == 0 && lane->handler->run_batch == NULL)
         return lane->options->concurrency < WEIR__HOLD_FIRST
                    ? lane->options->concurrency
                    : WEIR__HOLD_FIRST;
@@ -93,7 +93,7 @@ static size_t buffer_of(const struct weir__lane *lane)
     jobs = WEIR__HOLD_NS / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
-    if (lane->run_batch != NULL && jobs < 2 * lane->options->batch)
+    if (lane->handler->run_batch != NULL && jobs < 2 * lane->options->batch)
         jobs = 2 * (int64_t)lane->options->batch; /* one runs, one waits */
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
@@ -154,6 +154,14 @@ static void disarm(struct weir__lane_deadline *deadline)
         weir__heap_remove(&deadline->lane->reactor->deadlines, &deadline->node);
 }
 
+void weir__lane_rest(struct weir__lane *lane)
+{
+    lane->is_sleeping = false;
+    lane->is_resting = false;
+    disarm(&lane->claim_at);
+    disarm(&lane->renew_at);
+}
+
 /* Three chances before the lease ends. Handlers hold the loop: where a turn
  * takes long each one begins with a renewal, so that a lease outlives it. */
 static void arm_renewal(struct weir__lane *lane)
@@ -175,7 +183,7 @@ void weir__lane_renew_soon(struct weir__lane *lane)
 /* `ns`, unless there are so many lanes that this would be too often. */
 static int64_t safety_ns(const struct weir__reactor *reactor, int64_t ns)
 {
-    int64_t all = (int64_t)reactor->lane_count * WEIR__SAFETY_GAP_NS;
+    int64_t all = (int64_t)reactor->served_count * WEIR__SAFETY_GAP_NS;
 
     return all > ns ? all : ns;
 }
@@ -267,8 +275,8 @@ void weir__lane_expired(struct weir__lane_deadline *deadline)
 static bool may_claim(const struct weir__lane *lane)
 {
     return lane->store->is_up && !lane->reactor->is_stopping &&
-           !lane->is_claiming && !lane->is_sleeping && !lane->is_resting &&
-           !lane->is_refused;
+           lane->handler != NULL && !lane->is_leaving && !lane->is_claiming &&
+           !lane->is_sleeping && !lane->is_resting && !lane->is_refused;
 }
 
 /* A lane with more than enough work looks each second whether it still may. */
@@ -282,15 +290,18 @@ static bool wants_look(const struct weir__lane *lane)
 void weir__lane_feed(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
-    struct weir__claim claim = {
+    struct weir__claim claim;
+
+    if (!may_claim(lane))
+        return;
+    claim = (struct weir__claim){
         .room = room_of(lane),
         .lease_ms = weir__options_lease_ms(lane->options),
         .now_ns = reactor->now_ns,
         .has_jobs = weir__lane_held(lane) > lane->ran.count,
-        .takes_jobs = reactor->lane_count == 1 && weir__lane_held(lane) == 0,
+        .takes_jobs = reactor->served_count == 1 && weir__lane_held(lane) == 0,
     };
-
-    if (!may_claim(lane) || (claim.room == 0 && !wants_look(lane)))
+    if (claim.room == 0 && !wants_look(lane))
         return;
     if (lane->store->ops->claim(lane->topic, &claim) < 0) {
         weir__lane_sleep(lane, WEIR__REFUSED_NS);
@@ -423,7 +434,7 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         } else
             weir__run_push(&lane->ready, run);
     }
-    if (lane->reactor->is_stopping)
+    if (lane->reactor->is_stopping || lane->is_leaving)
         weir__lane_give_back(lane);
     else if (lane->ready.count > 0)
         weir__lane_list_push(lane, WEIR__LANES_READY);

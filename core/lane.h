@@ -6,7 +6,8 @@
  * and the decision when to claim how many. Shared by the files of the reactor
  * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
  * thread_run.c runs of handlers that block, suspect.c runs that a worker died
- * with, settings.c options that the topic brings along, reactor.c the turn).
+ * with, settings.c options that the topic brings along, serving.c who serves
+ * it, reactor.c the turn).
  *
  * A run is counted in exactly one place:
  *
@@ -82,21 +83,34 @@ struct weir__lane_shared {
     struct weir__options options;
 };
 
+/* Who runs a lane's jobs. What began under one that was replaced ends under
+ * it. */
+struct weir__handler {
+    struct weir__lane *lane;
+    struct weir__handler *next; /* of those that were replaced */
+    size_t refs;                /* the lane's, runs' and thread runs' */
+    const char *name;           /* for logs; NULL: none */
+    weir_run_fn run;
+    weir_run_batch_fn run_batch;
+    int (*flush)(void *self);
+    void *self;
+    void *owner;
+    bool blocks; /* runs beside the loop, where threads are */
+};
+
 struct weir__lane {
     struct weir__reactor *reactor;
     struct weir__lane *next;    /* all lanes */
     struct weir__lane *in_name; /* of the same bucket */
     char name[WEIR_MAX_TOPIC + 1];
-    const char *handler; /* for logs; NULL: none */
-    weir_run_fn run;
-    weir_run_batch_fn run_batch;
-    int (*flush)(void *self);
-    void *self;                    /* the handler's */
-    bool blocks;                   /* runs beside the loop, where threads are */
+    struct weir__handler *handler; /* NULL: the topic is not served now */
+    bool is_leaving;               /* it is served no longer: what runs ends */
+    struct weir__lane *next_leaving;
     struct weir__lane_shared *own; /* as served */
     struct weir__lane_shared *set; /* with what is stored on the server; NULL:
                                       nothing is */
     const struct weir__options *options; /* of these two */
+    struct weir__stored *stored;         /* what is; NULL: nothing */
     struct weir__store *store;
     struct weir__store_topic *topic; /* the store's */
 
@@ -150,7 +164,13 @@ struct weir__reactor {
     int64_t now_ns;  /* of this turn, refreshed after each handler */
     int64_t busy_ns; /* what handlers took in the turn before */
     struct weir__lane *lanes;
-    size_t lane_count;
+    size_t lane_count;   /* also of topics that are served no longer */
+    size_t served_count; /* lanes with a handler */
+    size_t planned_count;
+    struct weir__lane *leaving;
+    struct weir__handler *replaced;
+    weir__ended_fn ended_fn;
+    void *ended_arg;
     struct weir__lane *names[WEIR__NAME_BUCKETS];
     size_t claims_out; /* of all lanes, not answered yet */
     int64_t check_ns;  /* when the next safety check may go */
@@ -172,7 +192,7 @@ struct weir__reactor {
     /* What is on the stack, for weir__reactor_current. */
     const struct weir__run *volatile calling; /* the first one; or NULL */
     volatile size_t calling_count;            /* of a batch; else 1 */
-    const struct weir__lane *volatile flushing;
+    const struct weir__handler *volatile flushing;
     bool is_halted;
     bool is_stopping;
     weir_idle_fn idle_fn;
@@ -192,6 +212,7 @@ void weir__lane_expired(struct weir__lane_deadline *deadline);
 void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);
 void weir__lane_wake(struct weir__lane *lane);
+void weir__lane_rest(struct weir__lane *lane); /* no deadline is left */
 /* Claim soon: behind the answer where a claim is out. */
 void weir__lane_come(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
@@ -212,6 +233,7 @@ void weir__run_pend(struct weir__run *run);
 void weir__run_unpend(struct weir__run *run);
 void weir__run_drop_ticket(struct weir__run *run);
 void weir__lane_time_out(struct weir__lane *lane);
+void weir__lane_arm_timeout(struct weir__lane *lane);
 void weir__lane_lost(void *user, uint64_t token);
 
 /* handler_counters.c: a thread run comes back with its counters. */
@@ -220,6 +242,7 @@ void weir__lane_add_counters(struct weir__lane *lane,
 
 /* thread_run.c */
 bool weir__lane_is_blocking(const struct weir__lane *lane);
+bool weir__run_is_blocking(const struct weir__run *run);
 bool weir__thread_run_is_full(const struct weir__lane *lane);
 void weir__thread_run_begin(struct weir__run *run);
 void weir__thread_run_forget(struct weir__run *run);
@@ -236,12 +259,22 @@ void weir__suspect_started(void *user, struct weir__run *run, int code);
 void weir__suspect_give_back(struct weir__lane *lane);
 
 /* settings.c: options as served, and those stored with the topic. */
-int weir__lane_take_options(struct weir__lane *lane,
-                            const struct weir__options *options);
+struct weir__lane_shared *weir__lane_share(const struct weir__reactor *reactor,
+                                           const struct weir__options *options);
+void weir__lane_unshare(struct weir__lane_shared *shared); /* or NULL */
 void weir__lane_drop_options(struct weir__lane *lane);
-int weir__lane_open_topic(struct weir__lane *lane);
+void weir__lane_apply(struct weir__lane *lane);
 void weir__lane_settings(void *user, const struct weir__setting *settings,
                          size_t count);
+
+/* serving.c: who serves a lane. */
+struct weir__lane *weir__lane_find(const struct weir__reactor *reactor,
+                                   struct weir_slice name);
+void weir__handler_hold(struct weir__run *run, struct weir__handler *handler);
+void weir__handler_release(struct weir__run *run);
+bool weir__lane_is_quiet(const struct weir__lane *lane);
+void weir__reactor_end_handlers(struct weir__reactor *reactor);
+void weir__handlers_free(struct weir__reactor *reactor);
 
 /* batch.c: a handler of many jobs. Calls it with `run` and what may go with it;
  * returns how many jobs ended or are pending. */

@@ -12,7 +12,7 @@
 
 /* --- the list ------------------------------------------------------------- */
 
-static void arm_timeout(struct weir__lane *lane)
+void weir__lane_arm_timeout(struct weir__lane *lane)
 {
     weir__lane_arm(&lane->timeout_at, lane->pending.first->started_ns +
                                           lane->options->timeout * WEIR__MS_NS);
@@ -31,7 +31,7 @@ void weir__run_pend(struct weir__run *run)
         lane->window_ns = lane->reactor->now_ns;
     }
     if (lane->pending.first == run)
-        arm_timeout(lane);
+        weir__lane_arm_timeout(lane);
     weir__suspect_pends(run);
 }
 
@@ -194,7 +194,7 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
     struct weir__reactor *reactor = run->lane->reactor;
 
     reactor->canceling = run->ticket;
-    if (weir__lane_is_blocking(run->lane)) {
+    if (weir__run_is_blocking(run)) {
         weir__run_drop_ticket(run);
         weir__thread_run_forget(run);
     } else {
@@ -230,7 +230,7 @@ static bool is_spared(struct weir__run *run, int64_t timeout_ns)
 
     if (run->thread_run != NULL)
         began_ns = weir__thread_run_began_ns(run);
-    if (run->thread_run == NULL && weir__lane_is_blocking(lane)) {
+    if (run->thread_run == NULL && weir__run_is_blocking(run)) {
         give_up(run, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
         return true;
     }
@@ -263,7 +263,7 @@ void weir__lane_time_out(struct weir__lane *lane)
         run->job.host->job_set_reason(&run->job, WEIR__TIMEOUT_TEXT);
         end(run, WEIR_RETRY);
     }
-    arm_timeout(lane);
+    weir__lane_arm_timeout(lane);
 }
 
 static void give_up_all(struct weir__lane *lane, enum weir_cancel why,

@@ -29,6 +29,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
     if (reactor == NULL)
         return;
     weir__heap_fini(&reactor->deadlines); /* its nodes are in the lanes */
+    weir__handlers_free(reactor);
     while (reactor->lanes != NULL) {
         struct weir__lane *lane = reactor->lanes;
 
@@ -45,22 +46,6 @@ void weir__reactor_free(struct weir__reactor *reactor)
     weir__mem_free(reactor);
 }
 
-static size_t bucket_of(struct weir_slice name)
-{
-    return weir__slice_hash(name) & (WEIR__NAME_BUCKETS - 1);
-}
-
-static struct weir__lane *find_lane(const struct weir__reactor *reactor,
-                                    struct weir_slice name)
-{
-    struct weir__lane *lane = reactor->names[bucket_of(name)];
-
-    while (lane != NULL &&
-           !weir__slice_equal(weir__slice_str(lane->name), name))
-        lane = lane->in_name;
-    return lane;
-}
-
 int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
                                 const char *topic, const char *on_dead,
                                 struct weir_error *err)
@@ -70,70 +55,13 @@ int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
 
     while (rc == WEIR_OK && on_dead[0] != '\0') {
         const struct weir__lane *lane =
-            find_lane(reactor, weir__slice_str(on_dead));
+            weir__lane_find(reactor, weir__slice_str(on_dead));
 
         rc = weir__chain_add(&chain, on_dead, err);
-        on_dead = lane == NULL ? "" : lane->options->on_dead;
+        on_dead =
+            lane == NULL || lane->handler == NULL ? "" : lane->options->on_dead;
     }
     return rc == WEIR_EINVAL ? rc : WEIR_OK;
-}
-
-static void link_lane(struct weir__lane *lane, size_t bucket)
-{
-    struct weir__reactor *reactor = lane->reactor;
-
-    lane->next = reactor->lanes;
-    reactor->lanes = lane;
-    reactor->lane_count++;
-    lane->in_name = reactor->names[bucket];
-    reactor->names[bucket] = lane;
-}
-
-int weir__reactor_serve(struct weir__reactor *reactor,
-                        const struct weir__lane_options *options)
-{
-    struct weir__lane *lane;
-    int rc;
-
-    WEIR_ASSERT(options->name.len <= WEIR_MAX_TOPIC);
-    if (reactor->is_stopping)
-        return WEIR_ECANCELED;
-    if (find_lane(reactor, options->name) != NULL)
-        return WEIR_EEXISTS;
-    /* Four deadlines a lane: with room for them arming cannot fail. */
-    rc = weir__heap_reserve(&reactor->deadlines, 4 * (reactor->lane_count + 1));
-    if (rc < 0)
-        return rc;
-    lane = weir__mem_new(sizeof(*lane));
-    if (lane == NULL)
-        return WEIR_ENOMEM;
-    lane->reactor = reactor;
-    lane->store = reactor->store;
-    lane->claim_at.lane = lane;
-    lane->renew_at.lane = lane;
-    lane->timeout_at.lane = lane;
-    lane->late_max_us = -1;
-    memcpy(lane->name, options->name.ptr, options->name.len);
-    lane->handler = options->handler;
-    lane->run = options->run;
-    lane->run_batch = options->run_batch;
-    lane->flush = options->flush;
-    lane->self = options->self;
-    lane->blocks = options->blocks;
-    rc = weir__lane_take_options(lane, &options->options);
-    if (rc == WEIR_OK)
-        rc = weir__lane_open_topic(lane);
-    if (rc < 0) {
-        weir__lane_drop_options(lane);
-        weir__mem_free(lane);
-        return rc;
-    }
-    lane->store->ops->topic_listen(lane->topic, lane);
-    if (reactor->lane_count == 1) /* it takes jobs as the only one no longer */
-        weir__lane_come(reactor->lanes);
-    link_lane(lane, bucket_of(options->name));
-    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    return WEIR_OK;
 }
 
 void weir__reactor_on_idle(struct weir__reactor *reactor, weir_idle_fn fn,
@@ -151,6 +79,8 @@ void weir__reactor_stop(struct weir__reactor *reactor, weir_stopped_fn fn,
     reactor->stopped_arg = arg;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next) {
+        if (lane->handler == NULL)
+            continue;
         weir__lane_give_back(lane);
         if (lane->store->ops->stop != NULL)
             lane->store->ops->stop(lane->topic);
@@ -178,7 +108,7 @@ void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
 void weir__reactor_dropped(struct weir__reactor *reactor,
                            const struct weir__dropped *dropped)
 {
-    struct weir__lane *lane = find_lane(reactor, dropped->topic);
+    struct weir__lane *lane = weir__lane_find(reactor, dropped->topic);
 
     if (lane != NULL)
         weir__lane_log_drop(lane, dropped);
@@ -234,7 +164,7 @@ static void feed_lanes(struct weir__reactor *reactor)
     }
 }
 
-static bool is_quiet(const struct weir__lane *lane)
+bool weir__lane_is_quiet(const struct weir__lane *lane)
 {
     return weir__lane_held(lane) == 0 && !lane->is_claiming &&
            lane->store->ops->unsettled(lane->topic) == 0;
@@ -249,7 +179,8 @@ static void report_idle(struct weir__reactor *reactor)
         lane = weir__lane_list_pop(reactor, WEIR__LANES_IDLE);
         if (lane == NULL)
             return;
-        if (lane->is_sleeping && is_quiet(lane) && reactor->idle_fn != NULL)
+        if (lane->is_sleeping && weir__lane_is_quiet(lane) &&
+            reactor->idle_fn != NULL)
             reactor->idle_fn(lane->name, reactor->idle_arg);
     }
 }
@@ -262,7 +193,7 @@ static void report_stopped(struct weir__reactor *reactor)
         return;
     for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        if (!is_quiet(lane))
+        if (!weir__lane_is_quiet(lane))
             return;
     reactor->stopped_fn = NULL;
     fn(reactor->stopped_arg);
@@ -298,6 +229,7 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
         feed_lanes(reactor);
     }
     report_idle(reactor);
+    weir__reactor_end_handlers(reactor);
     report_stopped(reactor);
     /* Last, so that what the callbacks asked for leaves in this turn, too. */
     flush_store(reactor);
@@ -320,7 +252,7 @@ int weir__reactor_counters(const struct weir__reactor *reactor,
                            struct weir_slice topic, weir_counter_fn fn,
                            void *arg)
 {
-    const struct weir__lane *lane = find_lane(reactor, topic);
+    const struct weir__lane *lane = weir__lane_find(reactor, topic);
     const struct weir__handler_counters *counters;
 
     if (lane == NULL)
@@ -368,13 +300,15 @@ static void check_lane(const struct weir__lane *lane)
     check_pending(lane);
     WEIR_ASSERT(ran == 0 || lane->is_listed[WEIR__LANES_RAN]);
     WEIR_ASSERT(lane->is_claiming + lane->is_sleeping + lane->is_resting <= 1);
+    WEIR_ASSERT(lane->handler != NULL || weir__lane_held(lane) == 0);
+    WEIR_ASSERT(lane->handler != NULL || !lane->is_leaving);
     WEIR_ASSERT(!(lane->is_sleeping || lane->is_resting) ||
                 weir__heap_has(&lane->claim_at.node));
 }
 
 void weir__reactor_check(const struct weir__reactor *reactor)
 {
-    size_t lanes = 0;
+    size_t lanes = 0, served = 0;
 
     weir__heap_check(&reactor->deadlines);
     weir__tickets_check(&reactor->tickets);
@@ -382,6 +316,8 @@ void weir__reactor_check(const struct weir__reactor *reactor)
          lane = lane->next) {
         check_lane(lane);
         lanes++;
+        served += lane->handler != NULL;
     }
     WEIR_ASSERT(lanes == reactor->lane_count);
+    WEIR_ASSERT(served == reactor->served_count);
 }

@@ -78,7 +78,8 @@ struct weir__lane_options {
     struct weir_slice name; /* borrowed, valid topic name */
     const char *handler;    /* for logs; kept */
     weir_run_fn run;
-    void *self;                  /* kept until the reactor is freed */
+    void *self;                  /* kept until it has ended */
+    void *owner;                 /* for weir__ended_fn; kept likewise */
     int (*flush)(void *self);    /* NULL: nothing to flush */
     bool blocks;                 /* runs beside the loop; without flush */
     weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
@@ -88,6 +89,39 @@ struct weir__lane_options {
 /* Serve a topic. WEIR_EEXISTS, WEIR_ECANCELED (it is stopping), WEIR_ENOMEM. */
 int weir__reactor_serve(struct weir__reactor *reactor,
                         const struct weir__lane_options *options);
+
+/* The same in two steps, also for a topic that is served: other options, and
+ * another handler unless `run` and `run_batch` are NULL. What began under the
+ * handler before ends under that. Plans are made one after the other and then
+ * all committed, or dropped, before anything else happens. WEIR_ECANCELED,
+ * WEIR_ENOMEM, WEIR_ENOTFOUND (no handler, and it is not served). */
+struct weir__plan;
+int weir__reactor_plan(struct weir__reactor *reactor,
+                       const struct weir__lane_options *options,
+                       struct weir__plan **ret_plan);
+void weir__plan_commit(struct weir__plan *plan); /* cannot fail */
+void weir__plan_drop(struct weir__plan *plan);   /* NULL is fine */
+
+/* Serve a topic no longer: claim nothing, give back what has not begun; its
+ * handler ends when what runs has ended. Served again meanwhile it goes on. */
+void weir__reactor_unserve(struct weir__reactor *reactor,
+                           struct weir_slice topic);
+
+/* Is the topic served, and not about to be left? */
+bool weir__reactor_serves(const struct weir__reactor *reactor,
+                          struct weir_slice topic);
+
+/* Or about to be left: does a handler still have jobs of it? */
+bool weir__reactor_holds(const struct weir__reactor *reactor,
+                         struct weir_slice topic);
+
+/* A handler has ended: it was replaced or its topic is left, and nothing of it
+ * runs or waits for an answer. Called from a tick, once for each. Handlers that
+ * the reactor is freed with are not told. */
+typedef void (*weir__ended_fn)(const char *topic, void *self, void *owner,
+                               void *arg);
+void weir__reactor_on_ended(struct weir__reactor *reactor, weir__ended_fn fn,
+                            void *arg);
 
 /* Would dead jobs of a topic with this on_dead (or "") go round among the
  * topics that are served here? WEIR_EINVAL with a sentence. */

@@ -20,6 +20,7 @@
 #include "core/follow.h"
 #include "core/record.h"
 
+struct weir__handler;
 struct weir__thread_run;
 struct weir__lane;
 struct weir__log;
@@ -70,13 +71,14 @@ struct weir__run {
 
     /* Core's. */
     enum weir__phase phase;
-    bool is_expired;            /* its ttl passed, it never runs */
-    bool is_crashed;            /* too many workers died with it: the same */
-    bool is_timed_out;          /* it ran for too long */
-    bool is_noted;              /* a suspect whose start is noted */
-    bool is_loose;              /* one that others may start beside */
-    struct weir__run *previous; /* among the pending ones */
-    uint64_t ticket;            /* of its handle; 0: none */
+    bool is_expired;               /* its ttl passed, it never runs */
+    bool is_crashed;               /* too many workers died with it: the same */
+    bool is_timed_out;             /* it ran for too long */
+    bool is_noted;                 /* a suspect whose start is noted */
+    bool is_loose;                 /* one that others may start beside */
+    struct weir__run *previous;    /* among the pending ones */
+    uint64_t ticket;               /* of its handle; 0: none */
+    struct weir__handler *handler; /* that it began under; NULL: none yet */
     /* A thread has this copy, or the run is the copy; NULL. */
     struct weir__thread_run *thread_run;
     int64_t started_ns;

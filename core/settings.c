@@ -21,7 +21,7 @@ static struct weir__lane_shared *shared_new(const struct weir__options *options)
     return shared;
 }
 
-static void shared_unref(struct weir__lane_shared *shared)
+void weir__lane_unshare(struct weir__lane_shared *shared)
 {
     if (shared == NULL || --shared->refs > 0)
         return;
@@ -30,39 +30,74 @@ static void shared_unref(struct weir__lane_shared *shared)
 
 /* Shares the options of the lane served last where they are the same. (Bytes
  * between members may differ; that costs memory only.) */
-int weir__lane_take_options(struct weir__lane *lane,
-                            const struct weir__options *options)
+struct weir__lane_shared *weir__lane_share(const struct weir__reactor *reactor,
+                                           const struct weir__options *options)
 {
-    const struct weir__lane *last = lane->reactor->lanes;
+    const struct weir__lane *last = reactor->lanes;
 
-    if (last != NULL &&
-        memcmp(&last->own->options, options, sizeof(*options)) == 0) {
-        lane->own = last->own;
-        lane->own->refs++;
-    } else {
-        lane->own = shared_new(options);
-    }
-    if (lane->own == NULL)
-        return WEIR_ENOMEM;
-    lane->options = &lane->own->options;
-    return WEIR_OK;
+    if (last == NULL ||
+        memcmp(&last->own->options, options, sizeof(*options)) != 0)
+        return shared_new(options);
+    last->own->refs++;
+    return last->own;
 }
 
 void weir__lane_drop_options(struct weir__lane *lane)
 {
-    shared_unref(lane->own);
-    shared_unref(lane->set);
+    weir__lane_unshare(lane->own);
+    weir__lane_unshare(lane->set);
+    weir__mem_free(lane->stored);
 }
 
-int weir__lane_open_topic(struct weir__lane *lane)
-{
-    struct weir__store *store = lane->store;
-    struct weir__store_topic_options options = {
-        .name = weir__slice_str(lane->name),
-        .served = lane->options,
-    };
+/* --- what is stored ------------------------------------------------------- */
 
-    return store->ops->topic_open(store, &options, &lane->topic);
+/* The settings as they were told last, in one piece. */
+struct weir__stored {
+    size_t count;
+    struct weir__setting settings[];
+};
+
+static struct weir_slice copy_text(uint8_t **to, struct weir_slice text)
+{
+    struct weir_slice copy = {*to, text.len};
+
+    if (text.len > 0)
+        memcpy(*to, text.ptr, text.len);
+    (*to)[text.len] = '\0';
+    *to += text.len + 1;
+    return copy;
+}
+
+static size_t size_of(const struct weir__setting *settings, size_t count)
+{
+    size_t size = sizeof(struct weir__stored) + count * sizeof(*settings);
+
+    for (size_t i = 0; i < count; i++)
+        size += settings[i].name.len + settings[i].value.len + 2;
+    return size;
+}
+
+/* False when out of memory. */
+static bool keep(struct weir__lane *lane, const struct weir__setting *settings,
+                 size_t count)
+{
+    struct weir__stored *stored = NULL;
+    uint8_t *to;
+
+    if (count > 0) {
+        stored = weir__mem_new(size_of(settings, count));
+        if (stored == NULL)
+            return false;
+        to = (uint8_t *)&stored->settings[count];
+        stored->count = count;
+        for (size_t i = 0; i < count; i++) {
+            stored->settings[i].name = copy_text(&to, settings[i].name);
+            stored->settings[i].value = copy_text(&to, settings[i].value);
+        }
+    }
+    weir__mem_free(lane->stored);
+    lane->stored = stored;
+    return true;
 }
 
 /* A later version may know more options than this one, and other values. */
@@ -103,21 +138,61 @@ static void take_on_dead(const struct weir__lane *lane,
 
 /* Back to what the lane was served with, in a copy of its own where that will
  * change. */
-static bool restore(struct weir__lane *lane, bool has_settings)
+static bool restore(struct weir__lane *lane)
 {
-    if (!has_settings) {
-        shared_unref(lane->set);
+    if (lane->stored == NULL) {
+        weir__lane_unshare(lane->set);
         lane->set = NULL;
         lane->options = &lane->own->options;
         return true;
     }
     if (lane->set == NULL)
         lane->set = shared_new(&lane->own->options);
-    if (lane->set == NULL)
+    if (lane->set == NULL) {
+        lane->options = &lane->own->options;
         return false;
+    }
     lane->set->options = lane->own->options;
     lane->options = &lane->set->options;
     return true;
+}
+
+static void complain(const struct weir__lane *lane)
+{
+    weir__log(lane->reactor->options.log, WEIR_LEVEL_ERROR,
+              "%s: out of memory, its stored options are not known here",
+              lane->name);
+}
+
+/* The store knows the topic already: nothing to allocate. */
+static void tell_store(struct weir__lane *lane)
+{
+    const struct weir__store_topic_options options = {
+        .name = weir__slice_str(lane->name),
+        .served = lane->options,
+    };
+
+    if (lane->store->ops->topic_open(lane->store, &options, &lane->topic) < 0)
+        WEIR_UNREACHABLE("an open topic could not be opened");
+}
+
+/* Its own options are others, or the stored ones. */
+void weir__lane_apply(struct weir__lane *lane)
+{
+    if (!restore(lane)) {
+        complain(lane);
+    } else if (lane->stored != NULL) {
+        for (size_t i = 0; i < lane->stored->count; i++)
+            take(lane, &lane->stored->settings[i], &lane->set->options);
+        take_on_dead(lane, &lane->set->options);
+    }
+    weir__lane_renew_soon(lane);
+    if (lane->pending.count > 0)
+        weir__lane_arm_timeout(lane);
+    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
+    if (lane->ready.count > 0) /* concurrency may be higher now */
+        weir__lane_list_push(lane, WEIR__LANES_READY);
+    tell_store(lane);
 }
 
 void weir__lane_settings(void *user, const struct weir__setting *settings,
@@ -125,20 +200,8 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
 {
     struct weir__lane *lane = user;
 
-    if (!restore(lane, count > 0)) {
-        weir__log(lane->reactor->options.log, WEIR_LEVEL_ERROR,
-                  "%s: out of memory, its stored options are not known here",
-                  lane->name);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        take(lane, &settings[i], &lane->set->options);
-    if (count > 0)
-        take_on_dead(lane, &lane->set->options);
-    weir__lane_renew_soon(lane);
-    weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
-    if (lane->ready.count > 0) /* concurrency may be higher now */
-        weir__lane_list_push(lane, WEIR__LANES_READY);
-    if (weir__lane_open_topic(lane) < 0) /* it is open: nothing to allocate */
-        WEIR_UNREACHABLE("an open topic could not be opened");
+    if (keep(lane, settings, count))
+        weir__lane_apply(lane);
+    else
+        complain(lane);
 }

@@ -117,7 +117,7 @@ void weir__suspect_started(void *user, struct weir__run *run, int code)
     reactor->is_noting = false;
     if (code == WEIR_ENOTFOUND)
         forgo(run, WEIR__OUTCOME_TAKEN);
-    else if (reactor->is_stopping)
+    else if (reactor->is_stopping || lane->is_leaving)
         forgo(run, WEIR__OUTCOME_RETURN);
     else if (code < 0)
         forgo(run, WEIR__OUTCOME_TAKEN); /* until its lease ends: what goes back

@@ -56,8 +56,7 @@ static struct weir__thread_run *thread_run_new(const struct weir__run *run)
         .start_late_us = run->start_late_us,
     };
     thread_run->ticket = run->ticket;
-    thread_run->fn = run->lane->run;
-    thread_run->self = run->lane->self;
+    weir__handler_hold(&thread_run->run, run->handler);
     return thread_run;
 }
 
@@ -73,7 +72,7 @@ void weir__thread_run_do(struct weir__thread_run *thread_run)
     struct weir__run *run = &thread_run->run;
 
     WEIR_ASSERT(run->thread_run == thread_run);
-    run->verdict = thread_run->fn(thread_run->self, &run->job);
+    run->verdict = run->handler->run(run->handler->self, &run->job);
     if (run->verdict != WEIR_PENDING)
         return;
     run->job.host->job_log(&run->job, WEIR_LEVEL_ERROR,
@@ -96,7 +95,13 @@ void weir__thread_run_log(const struct weir__thread_run *thread_run,
 
 bool weir__lane_is_blocking(const struct weir__lane *lane)
 {
-    return lane->blocks && lane->reactor->options.pool != NULL;
+    return lane->handler != NULL && lane->handler->blocks &&
+           lane->reactor->options.pool != NULL;
+}
+
+bool weir__run_is_blocking(const struct weir__run *run)
+{
+    return run->handler->blocks && run->lane->reactor->options.pool != NULL;
 }
 
 /* Some wait in the pool where handlers are so quick that threads would idle
@@ -132,9 +137,12 @@ void weir__thread_run_begin(struct weir__run *run)
     pool->start(pool, run->thread_run);
 }
 
-/* One thread run less is away: lanes that waited for that may go on. */
-static void one_less(struct weir__reactor *reactor)
+/* It is away no longer: lanes that waited for that may go on. */
+static void end(struct weir__reactor *reactor,
+                struct weir__thread_run *thread_run)
 {
+    weir__handler_release(&thread_run->run);
+    weir__thread_run_free(thread_run);
     WEIR_ASSERT(reactor->thread_runs > 0);
     reactor->thread_runs--;
     if (!reactor->is_awaiting_thread_runs)
@@ -142,7 +150,7 @@ static void one_less(struct weir__reactor *reactor)
     reactor->is_awaiting_thread_runs = false;
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
-        if (lane->ready.count > 0 && lane->blocks)
+        if (lane->ready.count > 0)
             weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
@@ -154,9 +162,8 @@ int64_t weir__thread_run_began_ns(struct weir__run *run)
 
     if (began_ns != 0)
         return began_ns;
-    weir__thread_run_free(run->thread_run);
+    end(reactor, run->thread_run);
     run->thread_run = NULL;
-    one_less(reactor);
     return 0;
 }
 
@@ -211,6 +218,5 @@ void weir__reactor_returned(struct weir__reactor *reactor,
         thread_run->run.follows = (struct weir__follows){0};
         weir__reactor_complete(reactor, thread_run->ticket, &completion);
     }
-    weir__thread_run_free(thread_run);
-    one_less(reactor);
+    end(reactor, thread_run);
 }

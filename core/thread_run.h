@@ -25,8 +25,6 @@ struct weir__thread_run {
     int64_t began_ns; /* the pool's: when a thread did; 0: none yet */
     bool is_canceled; /* the pool's */
     uint64_t ticket;
-    weir_run_fn fn;
-    void *self;
     struct weir__handler_counters *counters; /* NULL: nothing was counted */
     uint8_t bytes[];                         /* for the slices of the copy */
 };

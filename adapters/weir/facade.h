@@ -4,11 +4,12 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
- * add.c and manage.c (jobs and topics), current.c (what runs) and thread.c (a
- * thread of its own); trial.c shares a part. These and the command line are the
- * only files that name several adapters. */
+ * change.c (which topics have which), add.c and manage.c (jobs and topics),
+ * current.c (what runs) and thread.c (a thread of its own); trial.c shares a
+ * part. These and the command line are the only files that name several
+ * adapters. */
 
-#include <weir/weir.h>
+#include <weir/change.h>
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
@@ -19,7 +20,7 @@
 #include "core/error.h"
 #include "core/reactor.h"
 
-/* A plugin's instance serves one topic; kept until the reactor is freed. */
+/* A plugin's instance serves one topic; kept until it has ended. */
 struct weir__bound_plugin {
     struct weir__bound_plugin *next;
     struct weir__plugin_file file;
@@ -46,6 +47,8 @@ struct weir_reactor {
     /* Of the instance that is opened or closed, or whose timer or descriptor
      * calls; NULL. */
     const struct weir_loop *volatile calling;
+    weir_ended_fn ended_fn;
+    void *ended_arg;
     weir_drop_fn drop_fn;
     void *drop_arg;
     size_t held;   /* handles, while it is being freed */
@@ -78,6 +81,26 @@ int weir__facade_lane(const char *topic,
 /* What weir_reactor_add says of a job before anything is sent. */
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
+
+/* What serves a topic from the commit on. */
+struct weir__prepared {
+    struct weir__plan *plan;
+    struct weir__bound_plugin *bound; /* NULL: a function, or what there is */
+};
+
+/* All of weir_reactor_serve that can fail. `may_keep`: without a handler the
+ * one that serves the topic stays. */
+int weir__facade_prepare(struct weir_reactor *reactor, const char *topic,
+                         const struct weir_topic_options *options,
+                         bool may_keep, struct weir__prepared *ret_prepared,
+                         struct weir_error *err);
+void weir__facade_commit(struct weir_reactor *reactor,
+                         const struct weir__prepared *prepared);
+void weir__facade_cancel(struct weir_reactor *reactor,
+                         const struct weir__prepared *prepared);
+
+/* weir__ended_fn of the core; `arg` is the reactor. */
+void weir__facade_ended(const char *topic, void *self, void *owner, void *arg);
 
 /* Close the instance and free it. */
 void weir__facade_close_plugin(struct weir_reactor *reactor,

@@ -93,14 +93,15 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     return rc;
 }
 
-/* Exactly one of function, plugin and table. */
+/* Exactly one of function, plugin and table; or none. */
 static int check_handler(const char *topic,
                          const struct weir_topic_options *options,
-                         struct weir_error *err)
+                         bool may_keep, struct weir_error *err)
 {
-    if ((options->run != NULL || options->run_batch != NULL) +
-            (options->plugin != NULL) + (options->table != NULL) !=
-        1)
+    int count = (options->run != NULL || options->run_batch != NULL) +
+                (options->plugin != NULL) + (options->table != NULL);
+
+    if (count != 1 && (count != 0 || !may_keep))
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s: give it one of a function, a "
                                "plugin, a table",
@@ -117,48 +118,28 @@ static int check_handler(const char *topic,
     return WEIR_OK;
 }
 
-static int serve_lane(struct weir_reactor *reactor,
-                      const struct weir__lane_options *lane, const char *topic,
-                      struct weir_error *err)
+/* Jobs that are out belong to a topic of their kind. */
+static int check_stays(const struct weir_reactor *reactor, const char *topic,
+                       const char *kind, struct weir_error *err)
 {
-    int rc = weir__reactor_serve(reactor->core, lane);
-
-    if (rc == WEIR_EEXISTS)
-        return weir__error_set(err, rc, "topic %s is served already", topic);
-    if (rc < 0)
-        return weir__error_set(err, rc, "topic %s: %s", topic,
-                               weir_error_text(rc));
-    return WEIR_OK;
-}
-
-static int serve_plugin(struct weir_reactor *reactor,
-                        const struct weir_topic_options *options,
-                        const char *topic, struct weir__lane_options *lane,
-                        struct weir_error *err)
-{
-    struct weir__bound_plugin *bound = weir__mem_new(sizeof(*bound));
+    struct weir__store_topic *handle;
+    const char *was;
     int rc;
 
-    if (bound == NULL)
-        return weir__error_code(err, WEIR_ENOMEM);
-    rc = open_plugin(reactor, topic, options, bound, err);
+    if (kind == NULL ||
+        !weir__reactor_holds(reactor->core, weir__slice_str(topic)))
+        return WEIR_OK;
+    rc = weir__facade_open((struct weir_reactor *)(uintptr_t)reactor, topic,
+                           NULL, &handle, err);
     if (rc < 0)
-        goto fail;
-    lane->run = bound->file.copy.run;
-    lane->run_batch = bound->file.copy.run_batch;
-    lane->flush = bound->file.copy.flush;
-    lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
-    lane->self = bound->instance.self;
-    lane->handler = bound->file.copy.name;
-    rc = serve_lane(reactor, lane, topic, err);
-    if (rc < 0)
-        goto fail;
-    bound->next = reactor->plugins;
-    reactor->plugins = bound;
-    return WEIR_OK;
-fail:
-    weir__facade_close_plugin(reactor, bound);
-    return rc;
+        return rc;
+    was = reactor->store->ops->kind_name(handle);
+    if (strcmp(was, kind) == 0)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "kind: topic %s is served as one of kind %s, which "
+                           "cannot change meanwhile",
+                           topic, was);
 }
 
 /* Open the topic; do the options fit its kind and its neighbours? Where a kind
@@ -169,8 +150,10 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
     struct weir__options *options = &lane->options;
     const char *kind = options->kind[0] == '\0' ? NULL : options->kind;
     struct weir__store_topic *handle;
-    int rc = weir__facade_open(reactor, topic, kind, &handle, err);
+    int rc = check_stays(reactor, topic, kind, err);
 
+    if (rc == WEIR_OK)
+        rc = weir__facade_open(reactor, topic, kind, &handle, err);
     if (rc < 0)
         return rc;
     kind = reactor->store->ops->kind_name(handle);
@@ -183,23 +166,108 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
                                                 options->on_dead, err);
 }
 
-int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
+static int bind_plugin(struct weir_reactor *reactor,
                        const struct weir_topic_options *options,
+                       const char *topic, struct weir__lane_options *lane,
                        struct weir_error *err)
+{
+    struct weir__bound_plugin *bound = weir__mem_new(sizeof(*bound));
+    int rc;
+
+    if (bound == NULL)
+        return weir__error_code(err, WEIR_ENOMEM);
+    rc = open_plugin(reactor, topic, options, bound, err);
+    if (rc < 0) {
+        weir__facade_close_plugin(reactor, bound);
+        return rc;
+    }
+    lane->run = bound->file.copy.run;
+    lane->run_batch = bound->file.copy.run_batch;
+    lane->flush = bound->file.copy.flush;
+    lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
+    lane->self = bound->instance.self;
+    lane->owner = bound;
+    lane->handler = bound->file.copy.name;
+    return WEIR_OK;
+}
+
+static int plan(struct weir_reactor *reactor, const char *topic,
+                const struct weir__lane_options *lane,
+                struct weir__plan **ret_plan, struct weir_error *err)
+{
+    int rc = weir__reactor_plan(reactor->core, lane, ret_plan);
+
+    if (rc == WEIR_ENOTFOUND)
+        return weir__error_set(err, rc,
+                               "topic %s is not served: give it one of a "
+                               "function, a plugin, a table",
+                               topic);
+    if (rc < 0)
+        return weir__error_set(err, rc, "topic %s: %s", topic,
+                               weir_error_text(rc));
+    return WEIR_OK;
+}
+
+int weir__facade_prepare(struct weir_reactor *reactor, const char *topic,
+                         const struct weir_topic_options *options,
+                         bool may_keep, struct weir__prepared *ret_prepared,
+                         struct weir_error *err)
 {
     struct weir__lane_options lane;
     int rc;
 
-    if (reactor->is_freed)
-        return weir__error_code(err, WEIR_ECANCELED);
     rc = weir__facade_lane(topic, options, &lane, err);
     if (rc == WEIR_OK)
-        rc = check_handler(topic, options, err);
+        rc = check_handler(topic, options, may_keep, err);
     if (rc == WEIR_OK)
         rc = place_lane(reactor, topic, &lane, err);
+    if (rc == WEIR_OK && (options->plugin != NULL || options->table != NULL))
+        rc = bind_plugin(reactor, options, topic, &lane, err);
     if (rc < 0)
         return rc;
-    if (options->plugin != NULL || options->table != NULL)
-        return serve_plugin(reactor, options, topic, &lane, err);
-    return serve_lane(reactor, &lane, topic, err);
+    rc = plan(reactor, topic, &lane, &ret_prepared->plan, err);
+    if (rc < 0 && lane.owner != NULL)
+        weir__facade_close_plugin(reactor, lane.owner);
+    else
+        ret_prepared->bound = lane.owner;
+    return rc;
+}
+
+void weir__facade_commit(struct weir_reactor *reactor,
+                         const struct weir__prepared *prepared)
+{
+    weir__plan_commit(prepared->plan);
+    if (prepared->bound == NULL)
+        return;
+    prepared->bound->next = reactor->plugins;
+    reactor->plugins = prepared->bound;
+}
+
+void weir__facade_cancel(struct weir_reactor *reactor,
+                         const struct weir__prepared *prepared)
+{
+    weir__plan_drop(prepared->plan);
+    if (prepared->bound != NULL)
+        weir__facade_close_plugin(reactor, prepared->bound);
+}
+
+int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
+                       const struct weir_topic_options *options,
+                       struct weir_error *err)
+{
+    struct weir__prepared prepared;
+    int rc;
+
+    if (reactor->is_freed)
+        return weir__error_code(err, WEIR_ECANCELED);
+    rc = weir__topic_check(weir__slice_str(topic), err);
+    if (rc < 0)
+        return rc;
+    if (weir__reactor_serves(reactor->core, weir__slice_str(topic)))
+        return weir__error_set(err, WEIR_EEXISTS, "topic %s is served already",
+                               topic);
+    rc = weir__facade_prepare(reactor, topic, options, false, &prepared, err);
+    if (rc == WEIR_OK)
+        weir__facade_commit(reactor, &prepared);
+    return rc;
 }

@@ -232,6 +232,7 @@ static int open_parts(struct weir_reactor *reactor,
     reactor->core = weir__reactor_new(&core);
     if (reactor->core == NULL)
         return WEIR_ENOMEM;
+    weir__reactor_on_ended(reactor->core, weir__facade_ended, reactor);
     rc = open_store(reactor);
     if (rc < 0)
         return rc;
@@ -358,6 +359,12 @@ void weir_reactor_free(struct weir_reactor *reactor)
     reactor->is_freed = true;
     weir__reactor_halt(reactor->core);
     weir__driver_defer(reactor->driver, destroy);
+}
+
+void weir_reactor_log_level(struct weir_reactor *reactor, enum weir_level level)
+{
+    reactor->log.level = level;
+    reactor->blocked_log.level = level;
 }
 
 void weir_reactor_totals(const struct weir_reactor *reactor,

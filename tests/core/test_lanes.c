@@ -33,11 +33,15 @@ static int topic_open(struct weir__store *store,
                       const struct weir__store_topic_options *options,
                       struct weir__store_topic **ret_topic)
 {
+    size_t index = 0;
+
     (void)store;
-    (void)options;
-    *ret_topic = &topics[0]; /* with all open, tests set options of the first */
-    if (opened < LANES)
-        *ret_topic = &topics[opened++];
+    for (size_t i = sizeof("topic") - 1; i < options->name.len; i++)
+        index = index * 10 + (size_t)(options->name.ptr[i] - '0');
+    EXPECT_TRUE(index < LANES);
+    if (opened <= index)
+        opened = index + 1;
+    *ret_topic = &topics[index];
     return WEIR_OK;
 }
 

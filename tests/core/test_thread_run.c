@@ -351,3 +351,58 @@ TEST(without_a_pool_the_handler_runs_on_the_loop)
     (void)settle_down();
     EXPECT_INT(3, runs);
 }
+
+/* --- changes of who serves ------------------------------------------------ */
+
+static int ended;
+
+static void on_ended(const char *topic, void *self, void *owner, void *arg)
+{
+    EXPECT_STR("orders", topic);
+    EXPECT_TRUE(self == NULL && owner == NULL && arg == NULL);
+    ended++;
+}
+
+TEST(a_handler_that_was_replaced_ends_when_its_threads_are_back)
+{
+    struct weir__lane_options lane = lane_options("1s");
+    struct weir__plan *plan;
+
+    open_blocking("1s");
+    weir__reactor_on_ended(reactor, on_ended, NULL);
+    add_many(1);
+    (void)settle_down();
+    begin();
+    EXPECT_INT(WEIR_OK, weir__reactor_plan(reactor, &lane, &plan));
+    weir__plan_commit(plan); /* one that does not block */
+    mem_store_add(store, "new", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_STR("gone", mem_store_job(store, "new")->state);
+    EXPECT_INT(0, ended);
+    come_back();
+    (void)settle_down();
+    EXPECT_STR("gone", mem_store_job(store, "j0")->state);
+    EXPECT_INT(1, ended);
+}
+
+TEST(a_topic_is_left_when_the_thread_of_a_run_that_timed_out_is_back)
+{
+    struct weir__lane_options lane = lane_options("1h");
+
+    pool = &two_threads;
+    lane.blocks = true;
+    lane.flush = NULL;
+    lane.options.timeout = 2000;
+    open_reactor(&lane);
+    weir__reactor_on_ended(reactor, on_ended, NULL);
+    add_many(1);
+    (void)settle_down();
+    begin();
+    weir__reactor_unserve(reactor, weir__slice_str("orders"));
+    pass(60000);
+    EXPECT_STR("waiting", mem_store_job(store, "j0")->state);
+    EXPECT_INT(0, ended);
+    come_back();
+    (void)settle_down();
+    EXPECT_INT(1, ended);
+}

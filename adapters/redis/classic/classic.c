@@ -314,7 +314,8 @@ void weir__classic_poll_soon(struct weir__classic_topic *topic)
     struct ev_loop *loop = topic->base.store->options.loop;
     double gap = gap_of(topic);
 
-    if (ev_timer_remaining(loop, &topic->poll) <= gap)
+    if (topic->base.user == NULL ||
+        ev_timer_remaining(loop, &topic->poll) <= gap)
         return;
     topic->poll.repeat = gap;
     ev_timer_again(loop, &topic->poll);
@@ -351,8 +352,11 @@ static void listen(struct weir__store_topic *base)
 {
     struct weir__classic_topic *topic = weir__classic_topic_of(base);
 
-    if (base->user == NULL)
+    if (base->user == NULL) {
+        ev_timer_stop(base->store->options.loop, &topic->poll);
         return;
+    }
+    topic->is_stopping = false;
     poll_topic(topic);
     if (!ev_is_active(&topic->poll))
         ev_timer_again(base->store->options.loop, &topic->poll);

@@ -180,6 +180,7 @@ const struct weir__kind weir__delay_kind = {
     .topic_init = topic_init,
     .topic_fini = topic_fini,
     .serve = serve,
+    .listen = weir__delay_listen,
     .hinted = weir__early_fetch_note,
     .told = weir__delay_told,
     .flush = flush,

@@ -240,6 +240,13 @@ void weir__delay_stop(struct weir__store_topic *base)
                      &withdrawal->request);
 }
 
+/* Served again. */
+void weir__delay_listen(struct weir__store_topic *base)
+{
+    if (base->user != NULL)
+        weir__delay_topic_of(base)->is_stopped = false;
+}
+
 size_t weir__delay_unsettled(const struct weir__store_topic *base)
 {
     const struct weir__delay_topic *topic =

@@ -289,6 +289,7 @@ void weir__delay_told(struct weir__store_topic *topic, struct weir_slice what);
 
 /* Take jobs no longer: what is on its way comes and goes back. */
 void weir__delay_stop(struct weir__store_topic *topic);
+void weir__delay_listen(struct weir__store_topic *topic);
 
 /* With one more until that is done. */
 size_t weir__delay_unsettled(const struct weir__store_topic *topic);

@@ -72,12 +72,17 @@ static bool topic_takes_follows(const struct weir__store_topic *topic)
 
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
+    bool was_in = weir__keeper_shut(topic->store->keeper);
+
     topic->user = user;
     if (user != NULL)
         weir__keeper_begin(topic);
+    else
+        weir__topic_leave_idle(topic); /* it came behind the stop */
     weir__link_listen(topic);
     if (topic->kind->listen != NULL)
         topic->kind->listen(topic);
+    weir__keeper_reopen(topic->store->keeper, was_in);
 }
 
 /* --- work --------------------------------------------------------------- */

@@ -81,6 +81,10 @@ WEIR_API WEIR_MUST_CHECK int
 weir_reactor_open(const struct weir_options *options,
                   struct weir_reactor **ret_reactor, struct weir_error *err);
 
+/* The least level passed to `log` from now on. */
+WEIR_API void weir_reactor_log_level(struct weir_reactor *reactor,
+                                     enum weir_level level);
+
 /* Free at any moment, also inside a callback. What runs is not waited for: its
  * jobs come back when their leases expire; use weir_reactor_stop before to give
  * them back. BLOCKS until threads came back from handlers that do. NULL is
@@ -118,8 +122,8 @@ struct weir_topic_options {
      * timers and descriptors of the loop (weir_open_loop), options, a flush, or
      * to be closed; kept. `self` is then what weir_open_self returns, and what
      * `run` gets where the table has no `open`. It is opened in
-     * weir_reactor_serve and closed when the reactor is freed, on the loop's
-     * thread. */
+     * weir_reactor_serve and closed when it has ended (weir_reactor_on_ended)
+     * or the reactor is freed, on the loop's thread. */
     const struct weir_plugin *table;
     void *self;    /* handed to the function; kept */
     bool blocking; /* [false] `run` may block: it is called by threads, as
