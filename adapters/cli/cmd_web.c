@@ -165,13 +165,15 @@ const struct weir__command weir__cmd_web = {
     .name = "web",
     .operands = "",
     WEIR__FLAGS(flags),
-    .summary = "Show topics and jobs in a browser",
+    .summary = "Show topics and jobs in a browser, metrics to Prometheus",
     .details =
-        "/ is the page; /healthz says that this process lives, /readyz that "
-        "the server\nanswers. With a token a browser asks for it once, and "
-        "programs send the header\n\"Authorization: Bearer TOKEN\". It speaks "
-        "HTTP: put a proxy with TLS before it\nwhere readers are elsewhere, "
-        "see docs/web.md. SIGTERM and SIGINT end it.",
+        "/ is the page, /metrics what Prometheus reads; /healthz says that "
+        "this process\nlives, /readyz that the server answers. With a token a "
+        "browser asks for it once,\nand programs send the header "
+        "\"Authorization: Bearer TOKEN\". It speaks HTTP: put\na proxy with "
+        "TLS "
+        "before it where readers are elsewhere, see docs/web.md. SIGTERM\nand "
+        "SIGINT end it.",
     .example = "weir web --listen :8080 --token-file /etc/weir/web.token",
     .exits = "0 told to end, 1 failed (the address is taken), 2 wrong usage,\n"
              "  5 no server was reached at the start",

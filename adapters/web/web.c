@@ -22,17 +22,34 @@ static void login_routes(struct weir__web *web)
                     weir__http_logout);
 }
 
-int weir__web_open(struct weir__web *web, struct weir__http_options options,
-                   struct weir_error *err)
+static int open_parts(struct weir__web *web)
 {
-    int rc;
+    int rc = weir__snapshot_open(web->loop, web->reactor, &web->snapshot);
 
     login_routes(web);
     weir__web_health_routes(web);
     weir__web_api_routes(web);
-    rc = weir__web_page_routes(web);
     if (rc == WEIR_OK)
-        rc = weir__snapshot_open(web->loop, web->reactor, &web->snapshot);
+        rc = weir__web_page_routes(web);
+    if (rc == WEIR_OK)
+        rc = weir__web_metrics_open(web);
+    return rc;
+}
+
+/* What waits is answered before the server goes. */
+static void close_parts(struct weir__web *web)
+{
+    weir__web_metrics_close(web);
+    weir__http_close(web->http);
+    weir__snapshot_close(web->snapshot);
+    weir__web_page_fini(web);
+}
+
+int weir__web_open(struct weir__web *web, struct weir__http_options options,
+                   struct weir_error *err)
+{
+    int rc = open_parts(web);
+
     if (rc < 0) {
         (void)weir__error_code(err, rc);
     } else {
@@ -40,16 +57,12 @@ int weir__web_open(struct weir__web *web, struct weir__http_options options,
         options.routes = web->routes;
         rc = weir__http_open(&options, &web->http, err);
     }
-    if (rc < 0) {
-        weir__snapshot_close(web->snapshot);
-        weir__web_page_fini(web);
-    }
+    if (rc < 0)
+        close_parts(web);
     return rc;
 }
 
 void weir__web_close(struct weir__web *web)
 {
-    weir__http_close(web->http);
-    weir__snapshot_close(web->snapshot);
-    weir__web_page_fini(web);
+    close_parts(web);
 }

@@ -6,18 +6,22 @@
  * its own, joined here. `weir web` has all of them. */
 
 #include "adapters/http/http.h"
+#include "adapters/web/snapshot.h"
 
 #include <weir/weir.h>
 
 enum { WEIR__WEB_ROUTES = 64 };
 
+struct weir__metrics;
+
 struct weir__web {
     struct ev_loop *loop;         /* borrowed */
     struct weir_reactor *reactor; /* likewise */
     struct weir__http *http;
-    struct weir__snapshot *snapshot;
     struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
     size_t route_count;
+    struct weir__snapshot *snapshot;
+    struct weir__metrics *metrics;
     struct weir__http_content **files; /* of weir__web_files, in its order */
 };
 
@@ -30,6 +34,7 @@ void weir__web_route(struct weir__web *web, enum weir__http_method method,
 void weir__web_health_routes(struct weir__web *web);
 int weir__web_page_routes(struct weir__web *web);
 void weir__web_api_routes(struct weir__web *web);
+int weir__web_metrics_open(struct weir__web *web);
 
 /* Listen. `options` has neither loop nor routes; loop and reactor of `web` are
  * set, all else is zero. As weir__http_open; nothing is to be closed when it
@@ -40,7 +45,8 @@ int weir__web_open(struct weir__web *web, struct weir__http_options options,
 /* Behind weir_reactor_free, whose last callbacks answer requests. */
 void weir__web_close(struct weir__web *web);
 
-/* --- page.c --- */
+/* What these keep. Nothing was opened, or not all: fine. */
 void weir__web_page_fini(struct weir__web *web);
+void weir__web_metrics_close(struct weir__web *web);
 
 #endif

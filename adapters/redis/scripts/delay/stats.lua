@@ -26,12 +26,13 @@ local most_nodes = tonumber(ARGV[1])
 local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
-                 'delrun', 'ready', 'mark', 'mixed_mark', 'requeued' }
-for i, value in ipairs(call('HMGET', meta, unpack(fields))) do
-  local is_mark = string.find(fields[i], 'mark')
-  total[fields[i]] = number_of(value, is_mark and -1 or 0)
+                 'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
+                 'paused', 'mixed' }
+local values = call('HMGET', meta, unpack(fields))
+for i = 1, 16 do
+  total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
 end
-local options = call('HMGET', meta, 'kind', 'paused', 'mixed')
+local kind, is_paused, has_mixed = values[17], values[18], values[19] == '2'
 local complete, ready = 1, total.ready
 
 local oldest = -1
@@ -40,8 +41,10 @@ local function see_head(due)
     oldest = math.max(oldest, now + 1 - floor(due))
   end
 end
-if options[1] == 'delay' then
+if kind == 'delay' then
   see_head(tonumber(call('ZRANGE', wait, 0, 0, 'WITHSCORES')[2]))
+end
+if kind == 'delay' and has_mixed then
   local head = call('ZRANGEBYSCORE', wait, digits(MIXED), '+inf', 'WITHSCORES',
                     'LIMIT', 0, 1)
   if head[2] then see_head(head[2] - MIXED) end
@@ -86,7 +89,7 @@ local function keep_mark(field, stop, jobs, foreign)
   return true
 end
 
-if options[1] == 'delay' and now > total.mark then
+if kind == 'delay' and now > total.mark then
   local nodes, stop, foreign = find_due(0, total.mark, most_nodes)
   local jobs = 0
   for i = 1, #nodes, 2 do
@@ -123,7 +126,7 @@ local function pass_mixed()
     call_list('ZREM', wait, split)
   end
 end
-if options[1] == 'delay' and options[3] == '2' and now > total.mixed_mark then
+if kind == 'delay' and has_mixed and now > total.mixed_mark then
   if due_key then pass_mixed() else complete = 0 end
 end
 
@@ -134,8 +137,8 @@ local running = total.claimed - total.settled - total.returned - total.delrun
 local done = total.settled - moved - total.failed - total.expired
 local reply = {
   'time', now + 1,
-  'kind', options[1] or '',
-  'paused', options[2] and 1 or 0,
+  'kind', kind or '',
+  'paused', is_paused and 1 or 0,
   'waiting', waiting,
   'ready', ready,
   'running', running,

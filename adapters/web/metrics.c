@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+
+/* /metrics of weir web: what the topics have, from the snapshot that the page
+ * shows too. A request has a round of it begin and waits for its end, 5 s at
+ * most; whoever asks within a second of that gets the same bytes. */
+
+#include "adapters/web/exposition.h"
+#include "adapters/web/web.h"
+
+#include "core/mem.h"
+
+#include <string.h>
+
+static const double FRESH_S = 1.0, PATIENCE_S = 5.0;
+
+/* Requests that wait for the round. */
+struct waiting {
+    struct waiting *next;
+    struct weir__http_request *request;
+};
+
+struct weir__metrics {
+    struct weir__web *web;
+    struct waiting *first; /* owned */
+    struct ev_timer limit;
+    struct weir__http_content *content; /* NULL: none yet */
+    double made_s;
+};
+
+/* --- families ----------------------------------------------------------- */
+
+struct topics {
+    struct weir__topic_view *const *list;
+    size_t count;
+};
+
+typedef void (*sample_fn)(struct weir__exposition *text,
+                          const struct weir__stats_row *row);
+
+/* One family: what `fn` says of each topic that is there. */
+static void of_topics(struct weir__exposition *text,
+                      const struct topics *topics, sample_fn fn)
+{
+    for (size_t i = 0; i < topics->count; i++) {
+        const struct weir__stats_row *row = &topics->list[i]->row;
+
+        if (!row->is_shown)
+            continue;
+        weir__label(text, 0, "topic", row->topic);
+        fn(text, row);
+    }
+}
+
+static void kind(struct weir__exposition *text,
+                 const struct weir__stats_row *row)
+{
+    weir__label(text, 1, "kind", row->kind);
+    weir__sample(text, 1);
+}
+
+static void up(struct weir__exposition *text, const struct weir__stats_row *row)
+{
+    weir__sample(text, row->is_away ? 0 : 1);
+}
+
+static void paused(struct weir__exposition *text,
+                   const struct weir__stats_row *row)
+{
+    weir__sample(text, row->stats.paused ? 1 : 0);
+}
+
+static void numbered(struct weir__exposition *text, const char *label,
+                     const char *value, uint64_t number)
+{
+    weir__label(text, 1, label, value);
+    weir__sample(text, number);
+}
+
+static void jobs(struct weir__exposition *text,
+                 const struct weir__stats_row *row)
+{
+    numbered(text, "state", "scheduled", row->stats.scheduled);
+    numbered(text, "state", "ready", row->stats.ready);
+    numbered(text, "state", "running", row->stats.running);
+    numbered(text, "state", "dead", row->stats.dead);
+}
+
+static void oldest(struct weir__exposition *text,
+                   const struct weir__stats_row *row)
+{
+    if (row->stats.oldest_us >= 0)
+        weir__sample_us(text, row->stats.oldest_us);
+}
+
+static void relaying(struct weir__exposition *text,
+                     const struct weir__stats_row *row)
+{
+    weir__sample(text, row->stats.relaying);
+}
+
+static void added(struct weir__exposition *text,
+                  const struct weir__stats_row *row)
+{
+    weir__sample(text, row->stats.added_total);
+}
+
+static void outcomes(struct weir__exposition *text,
+                     const struct weir__stats_row *row)
+{
+    numbered(text, "outcome", "done", row->stats.done_total);
+    numbered(text, "outcome", "retried", row->stats.retried_total);
+    numbered(text, "outcome", "failed", row->stats.failed_total);
+    numbered(text, "outcome", "expired", row->stats.expired_total);
+    numbered(text, "outcome", "crashed", row->stats.crashed_total);
+}
+
+static void drops(struct weir__exposition *text,
+                  const struct weir__stats_row *row)
+{
+    if (strcmp(row->kind, "bounded") != 0)
+        return;
+    numbered(text, "reason", "overflow", row->stats.dropped_overflow);
+    numbered(text, "reason", "age", row->stats.dropped_age);
+    numbered(text, "reason", "ttl", row->stats.dropped_ttl);
+}
+
+static void lateness(struct weir__exposition *text,
+                     const struct weir__stats_row *row)
+{
+    const struct weir_stats *stats = &row->stats;
+
+    if (stats->lateness_max_us < 0)
+        return;
+    weir__label(text, 1, "quantile", "0.5");
+    weir__sample_us(text, stats->lateness_p50_us);
+    weir__label(text, 1, "quantile", "0.99");
+    weir__sample_us(text, stats->lateness_p99_us);
+    weir__label(text, 1, "quantile", "1");
+    weir__sample_us(text, stats->lateness_max_us);
+}
+
+static const struct {
+    const char *name, *type, *help;
+    sample_fn fn;
+} families[] = {
+    {"weir_topic_info", "gauge", "Of which kind a topic is.", kind},
+    {"weir_topic_up", "gauge", "Whether the topic's server tells of it.", up},
+    {"weir_topic_paused", "gauge", "Whether the topic is paused.", paused},
+    {"weir_topic_jobs", "gauge", "Jobs of a topic by their state.", jobs},
+    {"weir_topic_oldest_ready_seconds", "gauge",
+     "How long the first of the ready jobs has been ready.", oldest},
+    {"weir_topic_relaying", "gauge",
+     "Packs of jobs on their way to other topics.", relaying},
+    {"weir_topic_added_total", "counter", "Jobs that were added.", added},
+    {"weir_topic_outcomes_total", "counter", "What became of jobs.", outcomes},
+    {"weir_topic_dropped_total", "counter",
+     "Events that a bounded topic gave up.", drops},
+    {"weir_topic_lateness_seconds", "summary",
+     "How late jobs started in the last 5 minutes.", lateness},
+};
+
+static void put_all(struct weir__exposition *text, const struct weir__web *web)
+{
+    const struct weir__snapshot *snapshot = web->snapshot;
+    struct topics topics;
+
+    topics.list = weir__snapshot_topics(snapshot, &topics.count);
+    weir__family(text, "weir_build_info", "gauge", "The version of weir web.");
+    weir__label(text, 0, "version", WEIR_VERSION);
+    weir__sample(text, 1);
+    weir__family(text, "weir_up", "gauge",
+                 "Whether the server answered the last round of questions.");
+    weir__sample(text, weir__snapshot_code(snapshot) == WEIR_OK ? 1 : 0);
+    weir__family(text, "weir_snapshot_timestamp_seconds", "gauge",
+                 "When the last round was over that the server answered.");
+    weir__sample_us(text, weir__snapshot_taken_ms(snapshot) * 1000);
+    weir__family(text, "weir_topics", "gauge", "Topics that exist.");
+    weir__sample(text, topics.count);
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        weir__family(text, families[i].name, families[i].type,
+                     families[i].help);
+        of_topics(text, &topics, families[i].fn);
+    }
+}
+
+/* --- answers ------------------------------------------------------------ */
+
+static void make(struct weir__metrics *metrics)
+{
+    struct weir__exposition text = {0};
+
+    put_all(&text, metrics->web);
+    weir__http_content_free(metrics->content);
+    metrics->content = weir__http_content_new(WEIR__EXPOSITION_TYPE, &text.buf);
+    metrics->made_s = ev_now(metrics->web->loop);
+}
+
+static void answer(struct weir__metrics *metrics,
+                   struct weir__http_request *request)
+{
+    if (metrics->content != NULL)
+        weir__http_answer_shared(request, metrics->content);
+    else
+        weir__http_refuse(request, 503, "out of memory");
+}
+
+static void answer_all(struct weir__metrics *metrics)
+{
+    struct waiting *next;
+
+    ev_timer_stop(metrics->web->loop, &metrics->limit);
+    if (metrics->first != NULL)
+        make(metrics);
+    for (struct waiting *one = metrics->first; one != NULL; one = next) {
+        next = one->next;
+        answer(metrics, one->request);
+        weir__mem_free(one);
+    }
+    metrics->first = NULL;
+}
+
+static void on_round(void *arg)
+{
+    answer_all(arg);
+}
+
+/* So many topics that a round takes longer, or a server that does not answer:
+ * what is known is told, and when it was so. */
+static void on_limit(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    answer_all(timer->data);
+}
+
+static void scrape(struct weir__http_request *request, void *arg)
+{
+    struct weir__web *web = arg;
+    struct weir__metrics *metrics = web->metrics;
+    struct waiting *one;
+
+    if (metrics->content != NULL &&
+        ev_now(web->loop) - metrics->made_s < FRESH_S) {
+        answer(metrics, request);
+        return;
+    }
+    one = weir__mem_new(sizeof(*one));
+    if (one == NULL) {
+        weir__http_refuse(request, 503, "out of memory");
+        return;
+    }
+    one->request = request;
+    one->next = metrics->first;
+    metrics->first = one;
+    weir__snapshot_look(web->snapshot);
+    if (!ev_is_active(&metrics->limit)) {
+        ev_timer_set(&metrics->limit, PATIENCE_S, 0.0);
+        ev_timer_start(web->loop, &metrics->limit);
+    }
+}
+
+int weir__web_metrics_open(struct weir__web *web)
+{
+    struct weir__metrics *metrics = weir__mem_new(sizeof(*metrics));
+
+    if (metrics == NULL)
+        return WEIR_ENOMEM;
+    metrics->web = web;
+    ev_timer_init(&metrics->limit, on_limit, PATIENCE_S, 0.0);
+    metrics->limit.data = metrics;
+    web->metrics = metrics;
+    weir__snapshot_on_round(web->snapshot, on_round, metrics);
+    weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/metrics", scrape);
+    return WEIR_OK;
+}
+
+void weir__web_metrics_close(struct weir__web *web)
+{
+    struct weir__metrics *metrics = web->metrics;
+
+    if (metrics == NULL)
+        return;
+    weir__snapshot_on_round(web->snapshot, NULL, NULL);
+    answer_all(metrics);
+    weir__http_content_free(metrics->content);
+    weir__mem_free(metrics);
+    web->metrics = NULL;
+}
