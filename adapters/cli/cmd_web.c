@@ -109,6 +109,7 @@ static enum weir__exit listen_at(struct web *web, const struct weir__args *args)
 
     web->web.loop = web->client.loop;
     web->web.reactor = web->client.reactor;
+    web->web.url = web->client.url;
     rc = weir__web_open(&web->web, options, &err);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;

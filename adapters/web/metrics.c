@@ -159,6 +159,90 @@ static const struct {
      "How late jobs started in the last 5 minutes.", lateness},
 };
 
+/* --- what the server says of itself ------------------------------------- */
+
+typedef void (*node_fn)(struct weir__exposition *text,
+                        const struct weir__node *node);
+
+static void node_up(struct weir__exposition *text,
+                    const struct weir__node *node)
+{
+    weir__sample(text, node->is_up ? 1 : 0);
+}
+
+static void node_role(struct weir__exposition *text,
+                      const struct weir__node *node)
+{
+    weir__sample(text, node->is_primary ? 1 : 0);
+}
+
+static void node_replicas(struct weir__exposition *text,
+                          const struct weir__node *node)
+{
+    weir__sample(text, node->replicas);
+}
+
+static void node_behind(struct weir__exposition *text,
+                        const struct weir__node *node)
+{
+    weir__sample(text, node->behind_bytes);
+}
+
+static void node_memory(struct weir__exposition *text,
+                        const struct weir__node *node)
+{
+    weir__sample(text, node->memory_bytes);
+}
+
+static void node_memory_max(struct weir__exposition *text,
+                            const struct weir__node *node)
+{
+    weir__sample(text, node->memory_max_bytes);
+}
+
+static void node_evicted(struct weir__exposition *text,
+                         const struct weir__node *node)
+{
+    weir__sample(text, (uint64_t)node->evicted);
+}
+
+static const struct {
+    const char *name, *type, *help;
+    node_fn fn;
+} node_families[] = {
+    {"weir_server_up", "gauge", "Whether the server, or a primary, answers.",
+     node_up},
+    {"weir_server_primary", "gauge", "Whether it takes writes.", node_role},
+    {"weir_server_replicas", "gauge", "Replicas that are connected.",
+     node_replicas},
+    {"weir_server_replication_behind_bytes", "gauge",
+     "Changes that the last of the replicas has not got yet.", node_behind},
+    {"weir_server_memory_bytes", "gauge", "Memory that the server uses.",
+     node_memory},
+    {"weir_server_memory_max_bytes", "gauge",
+     "Memory that it may use; 0: all there is.", node_memory_max},
+    {"weir_server_evicted_total", "counter",
+     "Keys that it dropped for want of memory.", node_evicted},
+};
+
+static void put_nodes(struct weir__exposition *text, struct weir__nodes *nodes)
+{
+    const size_t kinds = sizeof(node_families) / sizeof(node_families[0]);
+    struct weir__node *list;
+    size_t count = weir__nodes_list(nodes, &list);
+
+    for (size_t i = 0; i < kinds; i++) {
+        weir__family(text, node_families[i].name, node_families[i].type,
+                     node_families[i].help);
+        for (size_t node = 0; node < count; node++) {
+            weir__label(text, 0, "server", list[node].name);
+            if (list[node].is_up || i == 0)
+                node_families[i].fn(text, &list[node]);
+        }
+    }
+    weir__mem_free(list);
+}
+
 static void put_all(struct weir__exposition *text, const struct weir__web *web)
 {
     const struct weir__snapshot *snapshot = web->snapshot;
@@ -176,6 +260,7 @@ static void put_all(struct weir__exposition *text, const struct weir__web *web)
     weir__sample_us(text, weir__snapshot_taken_ms(snapshot) * 1000);
     weir__family(text, "weir_topics", "gauge", "Topics that exist.");
     weir__sample(text, topics.count);
+    put_nodes(text, web->nodes);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
         weir__family(text, families[i].name, families[i].type,
                      families[i].help);

@@ -30,6 +30,8 @@ static int open_parts(struct weir__web *web)
     weir__web_health_routes(web);
     weir__web_api_routes(web);
     if (rc == WEIR_OK)
+        rc = weir__nodes_open(web->url, &web->nodes);
+    if (rc == WEIR_OK)
         rc = weir__web_page_routes(web);
     if (rc == WEIR_OK)
         rc = weir__web_metrics_open(web);
@@ -42,6 +44,7 @@ static void close_parts(struct weir__web *web)
     weir__web_metrics_close(web);
     weir__http_close(web->http);
     weir__snapshot_close(web->snapshot);
+    weir__nodes_close(web->nodes);
     weir__web_page_fini(web);
 }
 

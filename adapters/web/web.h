@@ -6,6 +6,7 @@
  * its own, joined here. `weir web` has all of them. */
 
 #include "adapters/http/http.h"
+#include "adapters/web/nodes.h"
 #include "adapters/web/snapshot.h"
 
 #include <weir/weir.h>
@@ -17,6 +18,8 @@ struct weir__metrics;
 struct weir__web {
     struct ev_loop *loop;         /* borrowed */
     struct weir_reactor *reactor; /* likewise */
+    const char *url;              /* of the server; likewise */
+    struct weir__nodes *nodes;
     struct weir__http *http;
     struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
     size_t route_count;
@@ -36,9 +39,9 @@ int weir__web_page_routes(struct weir__web *web);
 void weir__web_api_routes(struct weir__web *web);
 int weir__web_metrics_open(struct weir__web *web);
 
-/* Listen. `options` has neither loop nor routes; loop and reactor of `web` are
- * set, all else is zero. As weir__http_open; nothing is to be closed when it
- * fails. */
+/* Listen. `options` has neither loop nor routes; loop, reactor and url of `web`
+ * are set, all else is zero. As weir__http_open; nothing is to be closed when
+ * it fails. */
 int weir__web_open(struct weir__web *web, struct weir__http_options options,
                    struct weir_error *err);
 

@@ -77,6 +77,22 @@ def a_bounded_topic_has_what_it_gave_up_by_reason(place):
 
 
 @test
+def the_server_has_its_memory_and_its_replicas(place):
+    place.add("t", "a")
+    web = Web(place)
+    server = '{server="unix:%s/redis.sock"}' % place.data
+    eventually_has(web, "weir_server_up" + server, 1)
+    got = scrape(web)
+    expect_true(got["weir_server_memory_bytes" + server] > 1e5, "memory")
+    expect([1, 0, 0, 0],
+           [got["weir_server_%s%s" % (name, server)] for name in
+            ["primary", "replicas", "memory_max_bytes", "evicted_total"]])
+    place.ok("server", "stop")
+    eventually_has(web, "weir_server_up" + server, 0)
+    expect_true("weir_server_memory_bytes" + server not in scrape(web), "gone")
+
+
+@test
 def a_server_that_is_away_is_told_and_what_was_known_stays(place):
     place.add("t", "a")
     web = Web(place)
