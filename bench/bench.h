@@ -46,6 +46,8 @@ extern const size_t bench_variant_count;
 /* Their names, in the order of enum bench_handler, and NULL. */
 extern const char *const bench_handler_names[];
 
+enum { BENCH_COUNTS_MAX = 8 };
+
 struct bench_options {
     char *own_redis; /* owned copy of what stood in argv; or NULL */
     struct bench_server_options server;
@@ -54,6 +56,10 @@ struct bench_options {
     int64_t jobs, payload_bytes, batch, consumers, concurrency, repeat;
     int64_t delay_ms, window_ms, backlog, topics, span_ms;
     int64_t nodes, producers;
+    /* What a case with BENCH_FLAG_LISTS goes through: a bit for each of
+     * bench_kinds, 0: all of them; numbers of consumers, up to a 0. */
+    unsigned kinds;
+    int64_t counts[BENCH_COUNTS_MAX + 1];
     bool makes_ids, one_process, json;
     const char *report;
 };
@@ -79,7 +85,8 @@ enum {
     BENCH_FLAG_CONSUMERS = 128, /* others refuse what is not their default */
     BENCH_FLAG_HANDLER = 256,
     BENCH_FLAG_CONCURRENCY = 512,
-    BENCH_FLAG_NODES = 1024
+    BENCH_FLAG_NODES = 1024,
+    BENCH_FLAG_LISTS = 2048 /* --kind and --consumers, several of each */
 };
 
 struct bench_case {

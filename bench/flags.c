@@ -28,15 +28,19 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                      "everysec or always",
                      0},
     [CONSUMERS] = {"consumers", "C",
-                   "workers of throughput, 1 to 60; other cases say\n"
-                   "themselves how many",
+                   "workers of throughput and cluster, 1 to 60; compare\n"
+                   "takes up to 8 such numbers, as in 1,10; other\n"
+                   "cases say themselves how many",
                    0},
     [PRODUCERS] = {"producers", "P", "processes that add, 1 to 60",
                    BENCH_FLAG_NODES},
     [NODES] = {"nodes", "N", "primaries of the private cluster, 1 to 64",
                BENCH_FLAG_NODES},
     [REPEAT] = {"repeat", "R", "how often; medians are shown, 1 to 100", 0},
-    [KIND] = {"kind", "KIND", "kind of topic", BENCH_FLAG_KIND},
+    [KIND] = {"kind", "KIND",
+              "kind of topic; compare takes several, as in\n"
+              "delay,list",
+              BENCH_FLAG_KIND | BENCH_FLAG_LISTS},
     [HANDLER] = {"handler", "HOW",
                  "what the handler is: sync, pending (finished in\n"
                  "the next turn of the loop), random (half of those\n"
@@ -149,6 +153,24 @@ static size_t put_default(char *buf, size_t cap, enum bench_flag flag,
                             (long long)value, is_time ? "ms" : "");
 }
 
+/* What a case goes through, where it goes through several. */
+static size_t put_lists(char *buf, size_t cap,
+                        const struct bench_options *options)
+{
+    size_t at = 0;
+
+    for (size_t i = 0, shown = 0; i < bench_kind_count && at < cap; i++)
+        if ((options->kinds >> i & 1) != 0)
+            at += (size_t)snprintf(buf + at, cap - at, "%s%s",
+                                   shown++ == 0 ? " --kind " : ",",
+                                   bench_kinds[i].name);
+    for (size_t i = 0; options->counts[i] != 0 && at < cap; i++)
+        at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
+                               i == 0 ? " --consumers " : ",",
+                               (long long)options->counts[i]);
+    return at;
+}
+
 void bench_options_text(const struct bench_options *options, char *buf,
                         size_t cap)
 {
@@ -178,6 +200,8 @@ void bench_options_text(const struct bench_options *options, char *buf,
         at += put_default(buf + at, cap - at, all[i].flag, all[i].value);
         WEIR_ASSERT(at < cap);
     }
+    at += put_lists(buf + at, cap - at, options);
+    WEIR_ASSERT(at < cap);
 }
 
 static void print_defaults(const struct bench_options *fallback)

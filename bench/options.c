@@ -15,6 +15,8 @@
 
 enum { FIRST = 256 };
 
+static const struct weir__bounds few = {1, 60, "1 to 60"};
+
 /* --- values ----------------------------------------------------------- */
 
 static int choice(const char *name, const char *text, const char *const *words,
@@ -75,15 +77,94 @@ static int take_redis(char *text, struct bench_options *options,
     return read_redis(options->own_redis, "--redis", options, err);
 }
 
-static int read_kind(struct bench_options *options, struct weir_error *err)
+/* --- kinds and numbers of consumers ----------------------------------- */
+
+static const char *kind_name(const void *names, size_t i)
 {
-    options->kind = bench_kind_find(optarg);
-    if (options->kind != NULL)
+    (void)names;
+    return bench_kinds[i].name;
+}
+
+static int find_kind(const char *text, const struct bench_kind **ret_kind,
+                     struct weir_error *err)
+{
+    const char *near = weir__nearest(text, NULL, bench_kind_count, kind_name);
+
+    *ret_kind = bench_kind_find(text);
+    if (*ret_kind != NULL)
         return WEIR_OK;
+    if (near != NULL)
+        return weir__error_set(
+            err, WEIR_EINVAL,
+            "--kind: \"%.60s\" is not a kind; did you mean %s?", text, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "--kind: \"%.60s\" is not a kind: write delay, "
                            "bounded, list, stream, sync or concurrent",
-                           optarg);
+                           text);
+}
+
+/* Take the next word of a list that commas part, which may be empty. False:
+ * there is none. A longer word is cut. */
+static bool next_word(const char **rest, char word[64])
+{
+    size_t len;
+
+    if (*rest == NULL)
+        return false;
+    len = strcspn(*rest, ",");
+    (void)snprintf(word, 64, "%.*s", (int)len, *rest);
+    *rest = (*rest)[len] == ',' ? *rest + len + 1 : NULL;
+    return true;
+}
+
+static int twice(const char *name, const char *word, struct weir_error *err)
+{
+    return weir__error_set(err, WEIR_EINVAL, "%s: %s stands there twice", name,
+                           word);
+}
+
+static int read_kinds(struct bench_options *options, struct weir_error *err)
+{
+    const struct bench_kind *kind = NULL;
+    const char *rest = optarg;
+    char word[64];
+
+    options->kinds = 0;
+    while (next_word(&rest, word)) {
+        unsigned bit;
+
+        if (find_kind(word, &kind, err) < 0)
+            return WEIR_EINVAL;
+        bit = 1u << (kind - bench_kinds);
+        if ((options->kinds & bit) != 0)
+            return twice("--kind", word, err);
+        options->kinds |= bit;
+    }
+    return WEIR_OK;
+}
+
+static int read_counts(struct bench_options *options, struct weir_error *err)
+{
+    const char *rest = optarg;
+    size_t count = 0;
+    char word[64];
+
+    while (next_word(&rest, word)) {
+        int64_t number;
+
+        if (weir__value_number("--consumers", word, few, &number, err) < 0)
+            return WEIR_EINVAL;
+        for (size_t i = 0; i < count; i++)
+            if (options->counts[i] == number)
+                return twice("--consumers", word, err);
+        if (count == BENCH_COUNTS_MAX)
+            return weir__error_set(err, WEIR_EINVAL,
+                                   "--consumers: %d numbers at most",
+                                   BENCH_COUNTS_MAX);
+        options->counts[count++] = number;
+    }
+    options->counts[count] = 0;
+    return WEIR_OK;
 }
 
 /* The flags with words for values. */
@@ -116,7 +197,7 @@ static int set_words(enum bench_flag flag, struct bench_options *options,
             options->handler = (enum bench_handler)i;
         return i;
     case KIND:
-        return read_kind(options, err);
+        return find_kind(optarg, &options->kind, err);
     default:
         return WEIR_OK;
     }
@@ -130,7 +211,6 @@ static int set_number(enum bench_flag flag, struct bench_options *options,
     static const struct weir__bounds bytes = {BENCH_BODY_MIN, BENCH_BODY_MAX,
                                               "16 to 1048576"};
     static const struct weir__bounds batch = {1, 100000, "1 to 100000"};
-    static const struct weir__bounds few = {1, 60, "1 to 60"};
     static const struct weir__bounds nodes = {1, BENCH_NODES_MAX, "1 to 64"};
     static const struct weir__bounds times = {1, 100, "1 to 100"};
 
@@ -174,6 +254,10 @@ static int set(enum bench_flag flag, const struct bench_case *which,
         return weir__error_set(
             err, WEIR_EINVAL, "%s takes no --%s; see weir-bench %s --help",
             which->name, bench_flags[flag].name, which->name);
+    if ((which->flags & BENCH_FLAG_LISTS) != 0 && flag == KIND)
+        return read_kinds(options, err);
+    if ((which->flags & BENCH_FLAG_LISTS) != 0 && flag == CONSUMERS)
+        return read_counts(options, err);
     switch ((int)flag) {
     case REDIS:
         return take_redis(optarg, options, err);

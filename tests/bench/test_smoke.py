@@ -267,6 +267,25 @@ def compare_has_one_and_ten_consumers_and_a_ratio(place):
 
 
 @test
+def compare_goes_through_the_kinds_and_consumers_it_is_told(place):
+    found = rows(place, "compare", "--jobs", "500", "--delay", "10ms",
+                 "--kind", "list,delay", "--consumers", "3,1,2")
+    expect([("list", "no", 3), ("list", "no", 1), ("list", "no", 2),
+            ("list", "yes", 3), ("list", "yes", 1), ("list", "yes", 2),
+            ("delay", None, 3), ("delay", None, 1), ("delay", None, 2)],
+           [(row["kind"],
+             None if row["auto_ack"] is None else
+             "yes" if row["auto_ack"] else "no",
+             row["consumers"]) for row in found])
+    expect(1, min(row["ratio"] for row in found))
+    Page(place.path("page.html")).has("--kind delay,list --consumers 3,1,2")
+    found = rows(place, "compare", "--jobs", "500", "--delay", "10ms",
+                 "--kind", "stream")
+    expect([("stream", 1), ("stream", 10)],
+           [(row["kind"], row["consumers"]) for row in found])
+
+
+@test
 def lateness_is_unloaded_first_and_never_early(place):
     found = rows(place, "lateness", "--jobs", "300", "--window", "200ms",
                  "--backlog", "20000")
@@ -593,6 +612,19 @@ def mistakes_are_one_sentence(place):
     refused(place, "wake", "--redis", "nowhere", words=["--redis"])
     refused(place, "wake", "me", words=["me"])
     refused(place, "throughput", "--kind", "heap", words=["--kind", "heap"])
+    refused(place, "throughput", "--kind", "delays",
+            words=["did you mean delay?"])
+    refused(place, "throughput", "--kind", "delay,list", words=["delay,list"])
+    refused(place, "throughput", "--consumers", "1,2", words=["1,2"])
+    refused(place, "compare", "--kind", "delay,lst",
+            words=["\"lst\"", "did you mean list?"])
+    refused(place, "compare", "--kind", "delay,", words=["--kind: \"\""])
+    refused(place, "compare", "--kind", "list,list", words=["twice"])
+    refused(place, "compare", "--consumers", "1,x", words=["\"x\""])
+    refused(place, "compare", "--consumers", "1,61", words=["1 to 60"])
+    refused(place, "compare", "--consumers", "1,01", words=["--consumers"])
+    refused(place, "compare", "--consumers", "1,2,3,4,5,6,7,8,9",
+            words=["8 numbers"])
     refused(place, "throughput", "--handler", "slow",
             words=["--handler", "random, blocking or timer"])
     refused(place, "handlers", "--handler", "sync",
