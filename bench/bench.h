@@ -10,6 +10,7 @@
 #include "bench/server.h"
 #include "bench/team.h"
 
+#include <stdio.h>
 #include <weir/base.h>
 
 /* Who says how long a job is held back. */
@@ -98,6 +99,8 @@ struct bench_case {
     const enum bench_figure *columns;
     size_t column_count;
     int (*run)(struct bench *bench, struct weir_error *err);
+    /* What its report has behind the table; or NULL. */
+    void (*put_more)(FILE *file, const struct bench_output *output);
 };
 extern const struct bench_case bench_case_compare, bench_case_throughput,
     bench_case_floor, bench_case_lateness, bench_case_wake, bench_case_idle,

@@ -3,6 +3,7 @@
 /* weir-bench compare: the same messages through every kind. */
 
 #include "bench/load.h"
+#include "bench/origin.h"
 #include "core/error.h"
 
 #include <math.h>
@@ -142,4 +143,5 @@ const struct bench_case bench_case_compare = {
     .columns = columns,
     .column_count = COLUMNS,
     .run = run,
+    .put_more = bench_origin_put,
 };

@@ -4,6 +4,7 @@
 
 #include "bench/options.h"
 #include "bench/report.h"
+#include "bench/small.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ static int run(const struct bench_case *which,
                    .columns = which->columns,
                    .column_count = which->column_count},
     };
+    char small[BENCH_SMALL_CAP];
     struct weir_error err = {0};
     int rc = WEIR_OK;
 
@@ -55,6 +57,9 @@ static int run(const struct bench_case *which,
     if (rc == WEIR_OK && options->report != NULL)
         rc = bench_report_write(&bench, argv, &err);
     bench_progress_clear(&bench.progress);
+    bench_small_text(&bench, small);
+    if (rc == WEIR_OK && small[0] != '\0')
+        bench_complain("%s: too small to mean much: %s", which->name, small);
     if (rc < 0)
         bench_complain("%s: %s", which->name, err.text);
     bench_output_fini(&bench.output);

@@ -4,6 +4,7 @@
 #include "bench/chart.h"
 #include "bench/flags.h"
 #include "bench/html.h"
+#include "bench/small.h"
 #include "core/error.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static const char style[] =
     "--panel:#1c2228;--paper:#14181c}}\n"
     "*{box-sizing:border-box}\n"
     "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);"
-    "background:var(--paper);max-width:70rem;margin:0 auto;padding:1rem}\n"
+    "background:var(--paper);max-width:78rem;margin:0 auto;padding:1rem}\n"
     "h1{font-size:1.6rem;margin:.5rem 0 0}h2{font-size:1.25rem;"
     "margin:2.5rem 0 .5rem;border-bottom:1px solid var(--line)}\n"
     "h3{font-size:1rem;margin:1.8rem 0 .2rem}h3 small{font-weight:400;"
@@ -44,7 +45,8 @@ static const char style[] =
     "tabular-nums;font-size:.875rem}\n"
     "th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);"
     "text-align:right;white-space:nowrap}\n"
-    "thead th,tr:first-child th{font-weight:600;color:var(--soft)}\n"
+    "th[colspan]{text-align:center}th:not([scope=row]){font-weight:600;color:"
+    "var(--soft)}\n"
     "th[scope=row]{font-weight:400;color:var(--ink);text-align:left;"
     "white-space:pre}\n"
     "td.bad{color:var(--bad);font-weight:700}\n"
@@ -295,6 +297,19 @@ static void put_figures(FILE *file, const struct bench_output *output,
     put_others(file, output, marks);
 }
 
+static void put_warning(FILE *file, const struct bench *bench)
+{
+    char small[BENCH_SMALL_CAP];
+
+    bench_small_text(bench, small);
+    if (small[0] == '\0')
+        return;
+    (void)fprintf(file, "<p class=\"warning\">&#9650; Too small to mean "
+                        "much: ");
+    bench_html_text(file, small);
+    (void)fprintf(file, ".</p>\n");
+}
+
 /* --- the page --------------------------------------------------------- */
 
 static int put_page(FILE *file, const struct bench *bench, char *const *argv)
@@ -314,11 +329,14 @@ static int put_page(FILE *file, const struct bench *bench, char *const *argv)
                   which->name, style, which->name);
     bench_html_text(file, which->summary);
     (void)fprintf(file, ".</p>\n");
+    put_warning(file, bench);
     put_where(file, bench, argv);
     (void)fprintf(file, "<h2>Results</h2>\n<p>");
     bench_html_text(file, which->details);
     (void)fprintf(file, "</p>\n");
     put_table(file, bench);
+    if (which->put_more != NULL)
+        which->put_more(file, &bench->output);
     put_figures(file, &bench->output, marks);
     (void)fprintf(file, "</html>\n");
     free(marks);

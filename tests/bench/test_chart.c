@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/chart.h"
 #include "bench/html.h"
+#include "bench/origin.h"
+#include "bench/small.h"
 #include "tests/harness/test.h"
 
 #include <math.h>
@@ -131,4 +133,85 @@ TEST(a_command_is_written_as_a_shell_reads_it)
                "'it'\\''s&lt;' ''",
                text);
     free(text);
+}
+
+static struct bench_row row_of(const char *kind, int64_t consumers,
+                               const char *auto_ack, const char *parking)
+{
+    struct bench_row row;
+
+    bench_row_init(&row, "compare");
+    (void)snprintf(row.label, sizeof(row.label), "%s, %d", kind,
+                   (int)consumers);
+    row.kind = kind;
+    row.consumers = consumers;
+    row.auto_ack = auto_ack;
+    row.parking = parking;
+    row.jobs = 1000;
+    row.figure[BENCH_drain_per_s] = 2000;
+    row.figure[BENCH_ratio] = 4;
+    row.figure[BENCH_lost] = 0;
+    row.figure[BENCH_duplicated] = 7;
+    return row;
+}
+
+TEST(a_published_line_stands_beside_the_row_that_answers_to_it)
+{
+    struct bench_row rows[] = {row_of("concurrent", 10, "no", "atomic"),
+                               row_of("concurrent", 10, "no", "two-step"),
+                               row_of("delay", 10, NULL, NULL)};
+    struct bench_output output = {.rows = rows, .row_count = 3};
+    char *page = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&page, &len);
+
+    EXPECT_TRUE(file != NULL);
+    rows[1].figure[BENCH_drain_per_s] = 4000;
+    bench_origin_put(file, &output);
+    EXPECT_INT(0, fclose(file));
+    EXPECT_TRUE(has(page, ">concurrent</th><td>10</td><td>-</td><td>no</td>"
+                          "<td>7,279</td><td>8.45</td><td>none</td>"
+                          "<td>none</td><td>250</td><td>4.00</td><td>0</td>"
+                          "<td>7</td></tr>"));
+    EXPECT_TRUE(has(page, ">sync</th><td>10</td><td>no</td><td>-</td>"
+                          "<td>-</td><td>-</td><td>many</td><td>many</td>"
+                          "<td>-</td><td>-</td><td>-</td><td>-</td></tr>"));
+    EXPECT_TRUE(has(page, ">concurrent, 10</th><td>10</td><td>-</td>"
+                          "<td>no</td><td colspan=\"4\"></td><td>500</td>"));
+    EXPECT_TRUE(has(page, ">delay, 10</th>"));
+    free(page);
+}
+
+/* What is said of one row. */
+static const char *small_of(struct bench_row row, int64_t repeat)
+{
+    static char text[BENCH_SMALL_CAP];
+    struct bench bench = {.options.repeat = repeat,
+                          .output = {.rows = &row, .row_count = 1}};
+
+    bench_small_text(&bench, text);
+    return text;
+}
+
+TEST(a_set_is_small_by_repeats_jobs_time_and_what_was_timed)
+{
+    struct bench_row row;
+
+    bench_row_init(&row, "test");
+    row.jobs = 2000;
+    row.figure[BENCH_drain_per_s] = 100000;
+    EXPECT_STR("", small_of(row, 3));
+    EXPECT_STR("--repeat 2 (3 at least)", small_of(row, 2));
+    row.figure[BENCH_enqueue_per_s] = 160000;
+    EXPECT_STR("runs of 12.5 ms (20 at least)", small_of(row, 3));
+    row.figure[BENCH_enqueue_per_s] = 1;
+    row.jobs = 1999;
+    row.figure[BENCH_drain_per_s] = 1;
+    EXPECT_STR("rows of 1999 jobs (2000 at least)", small_of(row, 3));
+    bench_row_init(&row, "test");
+    row.jobs = 100;
+    row.figure[BENCH_p99_ms] = 1;
+    EXPECT_STR("", small_of(row, 3));
+    row.figure[BENCH_measured] = 99;
+    EXPECT_STR("p99 of 99 jobs (100 at least)", small_of(row, 3));
 }

@@ -264,6 +264,9 @@ def compare_has_one_and_ten_consumers_and_a_ratio(place):
     expect_true(unlocked[0]["lost"] > 0, "without a lock messages are lost")
     expect(1, min(row["ratio"] for row in found if row not in unlocked),
            "of those that lose nothing the slowest")
+    page = Page(place.path("page.html"))
+    for text in ("github.com/Cuner/delay-queue", "53,936", "61,532"):
+        page.has(text)
 
 
 @test
@@ -488,7 +491,27 @@ def tables_have_a_heading_and_lines(place):
     lines = done.stdout.splitlines()
     expect(8, len(lines))
     expect_in("ops/s", lines[0])
+
+
+@test
+def a_set_too_small_to_mean_anything_warns(place):
+    path = place.path("page.html")
+    done = bench(place, "wake", "--jobs", "40", "--repeat", "2", "--report",
+                 path)
+    words = "--repeat 2 (3 at least), p99 of 4 jobs (100 at least)"
+    expect((0, "weir-bench: wake: too small to mean much: %s\n" % words),
+           (done.returncode, done.stderr))
+    Page(path).has("Too small to mean much: %s." % words)
+    done = bench(place, "idle", "--topics", "1", "--for", "900ms", "--repeat",
+                 "3")
+    expect("weir-bench: idle: too small to mean much: --for 900ms (1000 at "
+           "least)\n", done.stderr)
+    done = bench(place, "idle", "--topics", "1", "--for", "1s", "--repeat",
+                 "3", "--report", path)
     expect("", done.stderr)
+    expect_true("Too small" not in Page(path).source, "no warning")
+    done = bench(place, "idle", "--redis", "unix:///nowhere/redis.sock")
+    expect(1, len(done.stderr.splitlines()), "of what went wrong only")
 
 
 @test
