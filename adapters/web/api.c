@@ -235,6 +235,8 @@ void weir__web_api_routes(struct weir__web *web)
                     session);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/history",
                     weir__api_history);
+    weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/nodes",
+                    weir__api_nodes);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/topics/",
                     read_topic);
     weir__web_route(web, WEIR__HTTP_POST, WEIR__HTTP_ACT, "/api/topics/",

@@ -51,6 +51,9 @@ void weir__api_topics(struct weir__http_request *request, void *web);
 void weir__api_history(struct weir__http_request *request, void *web);
 weir__api_fn weir__api_topic, weir__api_options;
 
+/* --- api_nodes.c --- */
+void weir__api_nodes(struct weir__http_request *request, void *web);
+
 /* --- api_jobs.c --- */
 weir__api_fn weir__api_jobs, weir__api_job;
 

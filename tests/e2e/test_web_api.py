@@ -322,3 +322,12 @@ def the_last_hour_is_told_by_topic(place):
     expect([120, 120, 30000],
            [len(told["topics"]["t"]["rate"]),
             len(told["topics"]["t"]["lateness_ms"]), told["step_ms"]])
+
+
+@test
+def nodes_are_told(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    node = eventually(lambda: get(web, "/api/nodes")["nodes"], "a node")[0]
+    expect([True, "primary", 0], [node["up"], node["role"], node["replicas"]])
+    expect_true(node["memory_bytes"] > 0 and node["clients"] > 0, str(node))

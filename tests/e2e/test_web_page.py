@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: MIT
+"""The page of weir web in a real browser: every view and action, on a server
+with workers. WEIR_PICTURES=DIR keeps pictures of it."""
+
+import contextlib
+import json
+import os
+import time
+
+from browser import browse
+from e2e import (eventually, expect, expect_in, expect_true, stop_cleanly,
+                 test)
+from web import TOKEN, Web
+
+# A command that fails with what the job's body says.
+DIE = """import json, sys
+sys.exit(json.load(sys.stdin)["body"])
+"""
+HOSTILE = "<script>document.title='taken'</script>\"'&<b>\u202e"
+
+
+@contextlib.contextmanager
+def page(place, *flags, path="", **options):
+    """A browser that is logged in and looks at `path`; in the end the console
+    has no error but the answers that it was told to expect."""
+    web = Web(place, *flags, token=TOKEN)
+    with browse(place, **options) as browser:
+        browser.open("http://127.0.0.1:%d/%s" % (web.port, path))
+        browser.see("Log in")
+        browser.type("input[name=token]", TOKEN)
+        browser.press("Enter")
+        browser.see("live", css="#state")
+        browser.web = web
+        yield browser
+        expect([], browser.complaints("status of 401"))
+
+
+def go(browser, path):
+    browser.run("location.hash = arguments[0]", path)
+
+
+def die(place, topic, texts):
+    place.add(topic, "x0", "--body", json.dumps(texts[0]))
+    for i, text in enumerate(texts[1:], 1):
+        place.add(topic, "x%d" % i, "--body", json.dumps(text))
+    place.drain(place.handler("exec", topic, command="python3%20" +
+                              place.write("die.py", DIE)))
+
+
+def expect_refusal(browser):
+    """The console has one line for what was refused, and nothing else."""
+    lines = browser.complaints("status of 401")
+    expect(1, len(lines))
+    expect_in("status of 400", lines[0])
+
+
+def picture(browser, name, height=None):
+    folder = os.environ.get("WEIR_PICTURES")
+    if folder:
+        browser.shot(os.path.join(folder, name + ".png"), height)
+
+
+@test
+def the_token_is_asked_for_and_a_wrong_one_refused(place):
+    place.add("t", "1", "--delay", "1h")
+    web = Web(place, token=TOKEN)
+    with browse(place) as browser:
+        browser.open("http://127.0.0.1:%d/" % web.port)
+        browser.type("input[name=token]", "this-is-not-the-token")
+        browser.press("Enter")
+        browser.see("This is not the token.")
+        browser.type("input[name=token]", TOKEN)
+        browser.press("Enter")
+        browser.see("1 scheduled")
+        browser.click("#logout")
+        browser.see("Log in")
+        browser.open("http://127.0.0.1:%d/" % web.port)
+        browser.see("Log in")
+        expect([], browser.complaints("status of 401"))
+
+
+@test
+def topics_are_shown_and_follow_what_happens_without_reloading(place):
+    place.add_lines("later", 4, '{"id":"l%d","delay":"1h"}')
+    place.add_lines("soon", 3)
+    with page(place) as browser:
+        browser.see("later", "4 scheduled", "soon", "3 ready")
+        browser.run("window.isTheSame = true")
+        place.add_lines("soon", 2, '{"id":"more-%d"}')
+        browser.see("5 ready")
+        place.drain(place.echo("soon"))
+        browser.see("0 ready")
+        place.add("new.topic", "1")
+        browser.see("new.topic")
+        expect(True, browser.run("return window.isTheSame"))
+
+
+@test
+def topics_are_searched_and_sorted(place):
+    for name, count in (("alpha", 2), ("beta", 5), ("gamma", 1)):
+        place.add_lines(name, count)
+    with page(place) as browser:
+        browser.see("alpha", "beta", "gamma")
+        browser.click("button[data-sort=ready]")
+        eventually(lambda: [text.split("\n")[0] for text in
+                            browser.texts("tbody tr")] ==
+                   ["beta", "alpha", "gamma"], "the most ready first")
+        browser.click("button[data-sort=ready]")
+        eventually(lambda: browser.texts("tbody tr")[0].startswith("gamma"),
+                   "the least ready first")
+        browser.press("/")
+        browser.type("#search", "ET")
+        eventually(lambda: browser.count("tbody tr") == 1, "only beta")
+        browser.see("beta", "1 to 1 of 1")
+        browser.type("#search", "none such")
+        browser.see("No topic has this in its name.")
+
+
+@test
+def a_topic_is_paused_and_resumed(place):
+    place.add("t", "1")
+    with page(place) as browser:
+        browser.see("1 ready")
+        browser.click_text("button", "Pause")
+        browser.see("paused")
+        expect(True, place.stats("t")["paused"])
+        browser.click("a[href='#/t/t']")
+        browser.click_text("button", "Resume")
+        browser.see("Pause")
+        eventually(lambda: not place.stats("t")["paused"], "it is resumed")
+
+
+@test
+def jobs_are_shown_by_state_in_pages_and_found_by_id(place):
+    place.add_lines("t", 130, '{"id":"j%d","delay":"1h","body":{"n":%d}}')
+    place.add_lines("t", 2, '{"id":"r%d"}')
+    with page(place, path="#/t/t") as browser:
+        browser.see("r0", "r1", "Ready", "130")
+        browser.click("#tab-scheduled")
+        browser.see("j0", "Page 1")
+        expect(100, browser.count("tbody tr"))
+        browser.press("n")
+        browser.see("Page 2", "j129")
+        expect(30, browser.count("tbody tr"))
+        browser.press("p")
+        browser.see("Page 1", "j0")
+        browser.press("/")
+        browser.type("#search", "j77")
+        browser.press("Enter")
+        browser.see("The job", '"n": 77', "scheduled")
+        browser.press("Escape", "u")
+        browser.see("Page 1")
+        browser.click("#tab-dead")
+        browser.see("No job is dead.")
+
+
+@test
+def a_job_is_rescheduled_and_deleted(place):
+    place.add("t", "one", "--delay", "1h", "--body", '{"n":[1,2.5,null]}')
+    with page(place, path="#/j/t/one") as browser:
+        browser.see("one", "scheduled", "UTC", '"n": [')
+        browser.click_text("button", "Reschedule …")
+        browser.type("dialog input[name=delay]", "0ms")
+        browser.press("Enter")
+        browser.see("ready")
+        expect("ready", place.ok("show", "t", "one")["state"])
+        browser.click_text("button", "Reschedule …")
+        browser.put("dialog input[name=at]", "2040-01-31T08:30:00")
+        browser.click_text("dialog button", "Reschedule")
+        browser.see("2040-01-31")
+        expect("scheduled", place.ok("show", "t", "one")["state"])
+        browser.click_text("button", "Reschedule …")
+        browser.type("dialog input[name=delay]", "soon")
+        browser.press("Enter")
+        browser.see("soon", css="#said")
+        browser.click_text("button", "Delete …")
+        browser.see("Delete this job?", css="dialog")
+        browser.press("Escape")
+        expect("scheduled", place.ok("show", "t", "one")["state"])
+        browser.click_text("button", "Delete …")
+        browser.click_text("dialog button", "Delete")
+        browser.see("one is deleted", css="#said")
+        expect(3, place.weir("show", "t", "one").code)
+        expect_refusal(browser)
+
+
+@test
+def dead_jobs_are_grouped_and_requeued_or_deleted(place):
+    die(place, "t", ["printer 7 has no paper", "printer 12 has no paper",
+                     "no such tenant", "printer 3 has no paper", "cable",
+                     "lamp"])
+    with page(place, path="#/t/t/dead") as browser:
+        browser.see("Why they died", "printer # has no paper", "x2")
+        picture(browser, "dead")
+        browser.run("document.querySelector('table[class=cards] tbody tr "
+                    "button[data-do=requeueGroup]').click()")
+        browser.see("Requeue 3 dead jobs?", css="dialog")
+        browser.click_text("dialog button", "Requeue")
+        browser.see("3 jobs requeued", css="#said")
+        place.expect_stats("t", ready=3, dead=3)
+        browser.lack("printer")
+        browser.click("input[value=x4]")
+        browser.click("input[value=x2]")
+        browser.click_text("button", "Delete 2 chosen")
+        browser.click_text("dialog button", "Delete")
+        browser.see("2 jobs deleted", css="#said")
+        place.expect_stats("t", ready=3, dead=1)
+        browser.click("a[href='#/j/t/x5']")
+        browser.see("lamp", "Reason")
+        browser.click_text("button", "Requeue")
+        browser.see("ready")
+        place.expect_stats("t", ready=4, dead=0)
+
+
+@test
+def what_died_since_a_moment_is_requeued(place):
+    die(place, "t", ["old", "old"])
+    noon = time.time()
+    eventually(lambda: time.time() > noon + 2.5, "later", 10)
+    place.add("t", "new", "--body", '"new"')
+    place.drain(place.handler("exec", "t", command="python3%20" +
+                              place.path("die.py")))
+    with page(place, path="#/t/t/dead") as browser:
+        browser.see("x0", "x1", "new")
+        browser.click_text("button", "Requeue …")
+        browser.put("dialog input[name=since]",
+                    time.strftime("%Y-%m-%dT%H:%M:%S",
+                                  time.localtime(noon + 2)))
+        browser.click_text("dialog button", "Count them")
+        browser.see("Requeue 1 dead job?", css="dialog")
+        browser.click_text("dialog button", "Requeue")
+        browser.see("1 job requeued", css="#said")
+        expect("ready", place.ok("show", "t", "new")["state"])
+        browser.click_text("button", "Delete …")
+        browser.click_text("dialog button", "Count them")
+        browser.see("Delete 2 dead jobs?", css="dialog")
+        browser.click_text("dialog button", "Delete")
+        browser.see("2 jobs deleted", css="#said")
+        browser.see("No job is dead.")
+
+
+@test
+def options_are_shown_set_and_removed(place):
+    place.add("t", "1")
+    with page(place, path="#/t/t/options") as browser:
+        browser.see("Nothing is stored with this topic")
+        browser.type("input[name=name]", "concurrency")
+        browser.type("input[name=value]", "7")
+        browser.press("Enter")
+        browser.see("concurrency", "7", "Remove")
+        expect({"concurrency": "7"}, place.ok("topic", "show", "t")["options"])
+        browser.click_text("button", "Remove")
+        browser.see("Nothing is stored with this topic")
+        browser.type("input[name=name]", "colour")
+        browser.type("input[name=value]", "red")
+        browser.press("Enter")
+        browser.see("colour", css="#said")
+        expect_refusal(browser)
+
+
+@test
+def a_bounded_topic_shows_its_groups_and_drops(place):
+    place.ok("topic", "set", "b", "kind=bounded", "length=2")
+    for i in range(5):
+        place.add("b", "e%d" % i, "--group", "north")
+    place.add("b", "f", "--group", "south")
+    with page(place, path="#/t/b/groups") as browser:
+        browser.see("north", "south", "dropped, full")
+        expect(["2", "1"], [text.split("\t")[1].strip() for text in
+                            browser.texts("tbody tr")])
+        expect_in("3", browser.text(".tiles"))
+
+
+@test
+def what_is_hostile_is_shown_as_text(place):
+    body = {"a": HOSTILE, HOSTILE: "\u202egnp", "big": 18446744073709551615,
+            "large": "x" * 900000}
+    job_id = "<img/src=x>&\"';--"
+    place.ok("add", "t", "--jsonl", "-",
+             stdin=json.dumps({"id": job_id, "delay": "1h", "body": body}))
+    die(place, "u", ["<script>alert(1)</script> \u202e \"'"])
+    with page(place, path="#/t/t/scheduled") as browser:
+        browser.see(job_id)
+        browser.run("document.querySelector('tbody a').click()")
+        browser.see("<script>document.title='taken'</script>", "\\u202egnp",
+                    "18446744073709551615", job_id)
+        expect(0, browser.count("main script, main img, main b:not(.x)"))
+        go(browser, "#/t/u/dead")
+        browser.see("<script>alert(#)</script>", "<script>alert(1)</script>")
+        expect(0, browser.count("main script"))
+        go(browser, "#/t/%3Cscript%3E")
+        browser.see("there is no topic \"<script>\"")
+        expect_true(browser.run("return document.title") != "taken", "the title")
+        expect([], [line for line in browser.complaints()
+                    if "status of 40" not in line])
+
+
+@test
+def everything_is_reached_by_keys(place):
+    for name in ("a.one", "b.two", "c.three"):
+        place.add(name, "1")
+    with page(place) as browser:
+        browser.see("c.three")
+        browser.press("j")
+        expect("a.one", browser.focused())
+        browser.press("j")
+        expect("b.two", browser.focused())
+        browser.press("j", "k", "Enter")
+        browser.see("b.two", "Lateness p99", "Options")
+        browser.run("document.querySelector('#tab-ready').focus()")
+        browser.press("Right")
+        browser.see("No job is running.")
+        browser.press("u")
+        browser.see("a.one")
+        browser.press("?")
+        browser.see("next, previous row", css="dialog")
+        browser.press("Escape")
+        browser.press("g", "n")
+        browser.see("Nodes", "primary")
+        browser.press("g", "t")
+        browser.see("a.one")
+        browser.complaints()
+
+
+@test
+def colours_follow_the_system_or_the_switch(place):
+    place.add("t", "1")
+
+    def paper():
+        return browser.run("return getComputedStyle(document.body)"
+                           ".backgroundColor")
+    with page(place, scheme="light") as browser:
+        browser.see("1 ready")
+        light = paper()
+        browser.prefer("dark")
+        eventually(lambda: paper() != light, "dark by the system")
+        dark = paper()
+        browser.click("#scheme")
+        eventually(lambda: paper() == light, "light by the switch")
+        browser.click("#scheme")
+        eventually(lambda: paper() == dark, "dark by the switch")
+        browser.prefer("light")
+        browser.run("location.reload()")
+        browser.see("1 ready")
+        eventually(lambda: paper() == dark, "the switch is remembered")
+
+
+@test
+def a_narrow_screen_has_cards_and_nothing_beside_it(place):
+    die(place, "order.close", ["a reason that is quite long, " * 5])
+    with page(place, path="#/", width=390, height=844) as browser:
+        for path, word in (("#/", "order.close"),
+                           ("#/t/order.close/dead", "Why they died"),
+                           ("#/j/order.close/x0", "The job")):
+            go(browser, path)
+            browser.see(word)
+            expect(True, browser.run("return document.documentElement"
+                                     ".scrollWidth <= innerWidth"), path)
+        go(browser, "#/")
+        browser.see("Oldest ready")
+        expect("block", browser.run("return getComputedStyle(document"
+                                    ".querySelector('tbody tr')).display"))
+
+
+@test
+def a_server_that_goes_away_is_told_and_found_again(place):
+    place.add("t", "1")
+    with page(place) as browser:
+        browser.see("1 ready")
+        place.ok("server", "stop")
+        browser.see("▲", "as of", css="#state")
+        browser.see("1 ready")
+        place.ok("stats")  # starts it again
+        browser.see("live", css="#state")
+
+
+@test
+def nodes_are_shown(place):
+    place.add("t", "1")
+    with page(place, path="#/nodes") as browser:
+        browser.see("● up", "primary", "redis.sock", "MiB")
+
+
+@test
+def read_only_says_so_and_has_no_buttons(place):
+    place.add("t", "1")
+    with page(place, "--read-only") as browser:
+        browser.see("Read only", "1 ready")
+        expect(0, browser.count("[data-do=pause]"))
+        go(browser, "#/j/t/1")
+        browser.see("The job")
+        expect(0, browser.count(".actions button"))
+
+
+def wait_for_history(web, topic):
+    """Until a point of the last hour is known."""
+    def is_known():
+        answer = web.get("/api/history?topics=" + topic,
+                         Authorization="Bearer " + TOKEN).json
+        return any(value is not None
+                   for value in answer["topics"].get(topic, {})
+                   .get("rate", []))
+    eventually(is_known, "a point of history", 90)
+
+
+@test
+def plots_show_the_last_hour(place):
+    place.add_lines("order.close", 200, '{"id":"o%d","body":{"order":%d}}')
+    with page(place) as browser:
+        browser.see("200 ready")
+        worker = place.work(place.echo("order.close"))
+        browser.see("0 ready")
+        wait_for_history(browser.web, "order.close")
+        eventually(lambda: browser.count(".spark:not(.none) path") >= 2,
+                   "plots in the table")
+        browser.click("a[href='#/t/order.close']")
+        eventually(lambda: browser.count(".plot path.line") >= 1, "a plot")
+        expect_in("Done, last hour: 1 points", browser.run(
+            "return document.querySelector('.plot svg')"
+            ".getAttribute('aria-label')"))
+        stop_cleanly(worker)
