@@ -5,6 +5,7 @@
 #include "bench/flags.h"
 #include "bench/html.h"
 #include "bench/small.h"
+#include "core/assert.h"
 #include "core/error.h"
 
 #include <errno.h>
@@ -362,6 +363,8 @@ int bench_report_check(const char *path, struct weir_error *err)
     char part[PATH_MAX];
     struct stat found;
 
+    if (path[0] == '\0')
+        return cannot("\"\"", strerror(ENOENT), err);
     if (!part_of(path, part))
         return cannot(path, strerror(ENAMETOOLONG), err);
     if (stat(path, &found) == 0) {
@@ -387,6 +390,7 @@ int bench_report_write(const struct bench *bench, char *const *argv,
     FILE *file = part_of(path, part) ? fopen(part, "w") : NULL;
     bool ok;
 
+    WEIR_ASSERT(bench->output.row_count > 0);
     if (file == NULL)
         return cannot(path, strerror(errno), err);
     ok = put_page(file, bench, argv) == 0 && ferror(file) == 0;

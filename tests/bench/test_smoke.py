@@ -229,9 +229,10 @@ def a_report_that_cannot_be_written_is_refused_before_the_run(place):
     nobody = ("--redis", "unix:///nowhere/redis.sock")
     for path, why in ((place.path("none/x"), "No such file"),
                       (place.dir, "not a file"), ("/dev/null", "not a file"),
-                      (place.path("x" * 253), "too long")):
+                      (place.path("x" * 253), "too long"),
+                      ("", "No such file")):
         refused(place, "wake", *nobody, "--report", path,
-                words=["--report: cannot write " + path, why])
+                words=["--report: cannot write " + (path or '""'), why])
 
 
 @test
@@ -241,6 +242,19 @@ def a_report_tells_no_password(place):
     page = Page(place.path("page.html"))
     page.has("@127.0.0.1:%d' --repeat" % server.port)
     expect_true("secret" not in page.source, "the password")
+
+
+@test
+def a_server_that_does_not_tell_its_settings_is_measured(place):
+    server = Server(place)
+    rows(place, "floor", "--jobs", "100", "--redis", server.url)
+    Page(place.path("page.html")).has("maxmemory-policy noeviction")
+    server.tell("ACL SETUSER w on >pw ~* &* +@all -config")
+    row, *_ = rows(place, "floor", "--jobs", "100", "--redis",
+                   server.url_of("w:pw"))
+    expect({}, row["server"]["settings"])
+    expect_true("Its settings" not in Page(place.path("page.html")).source,
+                "no settings")
 
 
 @test
