@@ -24,11 +24,12 @@ static struct weir_slice keep(uint8_t **to, struct weir_slice slice)
 }
 
 int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
-                     const struct weir_follow *job)
+                     const struct weir_follow *job, struct weir_slice headers)
 {
     struct weir_slice id = text_of(job->id), url = text_of(job->url);
     struct weir_slice retry = text_of(job->retry);
-    size_t bytes = topic.len + id.len + url.len + retry.len + job->body.len;
+    size_t bytes =
+        topic.len + id.len + url.len + retry.len + headers.len + job->body.len;
     struct weir__follow *follow;
     uint8_t *to;
 
@@ -43,6 +44,7 @@ int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
     follow->id = keep(&to, id);
     follow->record.url = keep(&to, url);
     follow->record.retry = keep(&to, retry);
+    follow->record.headers = keep(&to, headers);
     follow->record.body = keep(&to, job->body);
     follow->record.ttl_ms = job->ttl_ms;
     follow->delay_ms = job->delay_ms;

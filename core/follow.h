@@ -27,10 +27,11 @@ struct weir__follows {
     size_t count, bytes;
 };
 
-/* A checked job, for a checked topic or, where that is empty, the run's own.
- * WEIR_EFULL (more than may be), WEIR_ENOMEM. */
+/* A checked job, for a checked topic or, where that is empty, the run's own;
+ * `headers` are the job's, as a record has them. WEIR_EFULL (more than may be),
+ * WEIR_ENOMEM. */
 int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
-                     const struct weir_follow *job);
+                     const struct weir_follow *job, struct weir_slice headers);
 
 /* Free all follow-ups. */
 void weir__follows_fini(struct weir__follows *follows);

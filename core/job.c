@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/header.h"
 #include "core/lane.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -218,6 +219,79 @@ static bool job_canceled(const struct weir_job *job)
            pool_of(run)->is_canceled(pool_of(run), run->thread_run);
 }
 
+static size_t job_headers(const struct weir_job *job,
+                          struct weir_header *ret_headers, size_t cap)
+{
+    const struct weir__run *run = weir__run_of(job);
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = 0;
+
+    if (run->record.headers.len > 0)
+        count = run->lane->reactor->options.codec->headers(run->record.headers,
+                                                           headers);
+    if (count > cap)
+        count = cap;
+    if (count > 0)
+        memcpy(ret_headers, headers, count * sizeof(*headers));
+    return count;
+}
+
+static struct weir_slice job_header(const struct weir_job *job,
+                                    const char *name)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    const struct weir_header *found =
+        weir__header_find(headers, job_headers(job, headers, WEIR_MAX_HEADERS),
+                          weir__slice_str(name));
+
+    return found == NULL ? (struct weir_slice){0} : found->value;
+}
+
+/* A trace goes on in the jobs that a job of it adds, unless they say in which
+ * one they are. Returns how many there are then. */
+static size_t pass_trace(const struct weir_job *job,
+                         struct weir_header headers[WEIR_MAX_HEADERS],
+                         size_t count)
+{
+    static const char *const names[] = {"traceparent", "tracestate"};
+    struct weir_header own[WEIR_MAX_HEADERS];
+    size_t own_count = job_headers(job, own, WEIR_MAX_HEADERS);
+    const struct weir_header *found;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct weir_slice name = weir__slice_str(names[i]);
+
+        if (weir__header_find(headers, count, name) != NULL)
+            return count;
+        found = weir__header_find(own, own_count, name);
+        if (found == NULL || count == WEIR_MAX_HEADERS)
+            return count;
+        headers[count++] = *found;
+    }
+    return count;
+}
+
+/* Keep a checked job that a run adds, with its headers as a record has them. */
+static int keep_follow(struct weir__run *run, struct weir_slice topic,
+                       const struct weir_follow *follow)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = follow->header_count;
+    struct weir__buf map = {0};
+    int rc = WEIR_ENOMEM;
+
+    if (count > 0)
+        memcpy(headers, follow->headers, count * sizeof(*headers));
+    count = pass_trace(&run->job, headers, count);
+    if (count > 0)
+        run->lane->reactor->options.codec->put_headers(&map, headers, count);
+    if (!map.failed)
+        rc = weir__follow_add(&run->follows, topic, follow,
+                              weir__buf_slice(&map));
+    weir__buf_fini(&map);
+    return rc;
+}
+
 /* `size`: of the caller's struct, which may be an older or newer one. */
 static int follow_to(struct weir_job *job, struct weir_slice topic,
                      const struct weir_follow *follow, size_t size)
@@ -240,9 +314,11 @@ static int follow_to(struct weir_job *job, struct weir_slice topic,
         .retry = own.retry,
         .ttl_ms = own.ttl_ms,
         .url = own.url,
+        .headers = own.headers,
+        .header_count = own.header_count,
     };
     rc = lane->reactor->options.codec->check(&checked, NULL);
-    return rc < 0 ? rc : weir__follow_add(&run->follows, topic, &own);
+    return rc < 0 ? rc : keep_follow(run, topic, &own);
 }
 
 static int job_follow(struct weir_job *job, const struct weir_follow *follow,
@@ -299,4 +375,6 @@ const struct weir_host weir__host = {
     .job_count = weir__run_count,
     .job_follow_to = job_follow_to,
     .job_added_ms = job_added_ms,
+    .job_headers = job_headers,
+    .job_header = job_header,
 };

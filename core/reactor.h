@@ -13,6 +13,7 @@
 
 #include <weir/weir.h>
 
+#include "core/buf.h"
 #include "core/error.h"
 #include "core/options.h"
 #include "core/store.h"
@@ -44,6 +45,11 @@ struct weir__codec {
     int (*check)(const struct weir_new_job *job, struct weir_error *err);
     /* False: these headers name none. Fills what is not in the record. */
     bool (*origin)(struct weir_slice headers, struct weir_origin *ret_origin);
+    /* Headers of a record, and back (adapters/msgpack/headers.h). */
+    size_t (*headers)(struct weir_slice map,
+                      struct weir_header ret_headers[WEIR_MAX_HEADERS]);
+    void (*put_headers)(struct weir__buf *buf,
+                        const struct weir_header *headers, size_t count);
 };
 
 struct weir__reactor_options {

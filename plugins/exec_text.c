@@ -229,6 +229,20 @@ static void put_number(struct text *text, const char *name, int64_t value)
     put_plain(text, digits);
 }
 
+static void put_headers(struct text *text, const struct weir_job *job)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = weir_job_headers(job, headers, WEIR_MAX_HEADERS);
+
+    put_plain(text, count > 0 ? ",\"headers\":{" : ",\"headers\":null");
+    for (size_t i = 0; i < count; i++) {
+        put_string(text, i > 0 ? "," : "", headers[i].name);
+        put_string(text, ":", headers[i].value);
+    }
+    if (count > 0)
+        put_plain(text, "}");
+}
+
 static void put_body(struct text *text, const struct weir_job *job)
 {
     size_t len;
@@ -273,6 +287,7 @@ char *exec_job_json(const struct weir_job *job, size_t *ret_len)
         put_string(&text, ",\"url\":", url);
     else
         put_plain(&text, ",\"url\":null");
+    put_headers(&text, job);
     put_body(&text, job);
     if (text.has_failed) {
         free(text.bytes);

@@ -265,20 +265,82 @@ static bool sign(struct request *request, int64_t now_s)
     return add_header(&request->post.headers, header);
 }
 
-static bool add_named(struct curl_slist **list, const char *name,
-                      struct weir_slice value)
+static bool add_slices(struct curl_slist **list, struct weir_slice name,
+                       struct weir_slice value)
 {
-    size_t size = strlen(name) + value.len + 3;
+    size_t size = name.len + value.len + 3;
     char *text = malloc(size);
     bool is_added;
 
     if (text == NULL)
         return false;
-    (void)snprintf(text, size, "%s: %.*s", name, (int)value.len,
+    (void)snprintf(text, size, "%.*s: %.*s", (int)name.len,
+                   (const char *)name.ptr, (int)value.len,
                    (const char *)value.ptr); /* fits */
     is_added = add_header(list, text);
     free(text);
     return is_added;
+}
+
+static bool add_named(struct curl_slist **list, const char *name,
+                      struct weir_slice value)
+{
+    const struct weir_slice slice = {(const uint8_t *)name, strlen(name)};
+
+    return add_slices(list, slice, value);
+}
+
+static bool is_word(struct weir_slice name, const char *word, size_t len)
+{
+    return name.len == len &&
+           strncasecmp((const char *)name.ptr, word, len) == 0;
+}
+
+/* Is it the business of the job? What says where the request goes, who sends
+ * it, or how it is framed is not, nor what is sent anyway. */
+static bool is_passed(const struct notify *notify, struct weir_slice name)
+{
+    static const char *const others[] = {
+        "Authorization",
+        "Connection",
+        "Content-Encoding",
+        "Content-Length",
+        "Content-Type",
+        "Cookie",
+        "Expect",
+        "Host",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Proxy-Authorization",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+    };
+
+    if (name.len >= 5 && is_word((struct weir_slice){name.ptr, 5}, "Weir-", 5))
+        return false;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (is_word(name, others[i], strlen(others[i])))
+            return false;
+    for (const struct curl_slist *own = notify->headers; own != NULL;
+         own = own->next)
+        if (is_word(name, own->data, strcspn(own->data, ":;")))
+            return false;
+    return true;
+}
+
+static bool add_own(struct request *request, const struct weir_job *job)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = weir_job_headers(job, headers, WEIR_MAX_HEADERS);
+
+    for (size_t i = 0; i < count; i++)
+        if (is_passed(request->notify, headers[i].name) &&
+            !add_slices(&request->post.headers, headers[i].name,
+                        headers[i].value))
+            return false;
+    return true;
 }
 
 static bool write_headers(struct request *request, const struct weir_job *job)
@@ -294,7 +356,7 @@ static bool write_headers(struct request *request, const struct weir_job *job)
                    weir_job_counters(job).attempt); /* fits */
     return add_named(list, "Weir-Topic", weir_job_topic(job)) &&
            add_named(list, "Weir-Id", weir_job_id(job)) &&
-           add_header(list, header);
+           add_header(list, header) && add_own(request, job);
 }
 
 static bool is_http(const char *url)

@@ -121,7 +121,8 @@ static bool add(struct lines *lines)
     line->refusal.line = lines->reader.line;
     line->refusal.body_len = lines->job.job.body.len;
     line->lines = lines;
-    line->len = lines->job.text.len + lines->job.body.len + sizeof(*line);
+    line->len = lines->job.text.len + lines->job.body.len + lines->job.map.len +
+                sizeof(*line);
     rc = weir_reactor_add(lines->client.reactor, lines->topic, &lines->job.job,
                           on_added, line, &err);
     lines->is_held = rc == WEIR_EFULL;

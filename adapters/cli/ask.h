@@ -26,8 +26,9 @@ struct weir__ask {
 
     /* What a command keeps from one step to the next. */
     struct weir_new_job job; /* its body is freed at the end */
-    int state;               /* of jobs; -1: any */
-    enum weir_job_state was; /* of the job, before */
+    struct weir_header headers[WEIR_MAX_HEADERS]; /* of the job */
+    int state;                                    /* of jobs; -1: any */
+    enum weir_job_state was;                      /* of the job, before */
     int64_t due_ms;
     char kind[32];
     bool is_paused;

@@ -50,15 +50,16 @@ struct weir__flag {
     const char *help;  /* with unit, bounds and default */
 };
 
-enum { WEIR__FLAGS_MAX = 16 };
+enum { WEIR__FLAGS_MAX = 16, WEIR__FLAGS_REPEATED = 2 };
 
 /* What was given to a command. Borrowed from argv, but `all`. */
 struct weir__args {
     /* By position in the command's table; NULL: not given; "" for a switch.
      * Of several the last counts. */
     const char *value[WEIR__FLAGS_MAX];
-    const char **all; /* each value of the first flag, in order; owned */
-    size_t all_count;
+    /* Each value of the first flags, in order; owned. */
+    const char **all[WEIR__FLAGS_REPEATED];
+    size_t all_count[WEIR__FLAGS_REPEATED];
     const char *const *operand;
     size_t operand_count;
 };

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 enum {
+    HEADER, /* first: may be repeated */
     ID,
     DELAY,
     AT,
@@ -37,6 +38,9 @@ enum {
 enum { TEXT_MAX = 64 * 1024 * 1024 };
 
 static const struct weir__flag flags[] = {
+    [HEADER] = {"header", "K=V",
+                "a header of the job, such as traceparent=00-...;\n"
+                "up to 16 times"},
     [ID] = {"id", "I",
             "id of the job: 1 to 128 bytes, no blanks or braces\n"
             "(default: weir makes one that sorts by time)"},
@@ -69,12 +73,13 @@ static const struct weir__flag flags[] = {
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
                "delay, at, body, retry, ttl, url, group and\n"
-               "durability"},
+               "durability, and headers, an object of texts"},
 };
 
 /* --- what was given --------------------------------------------------- */
 
-static bool read_job(const struct weir__args *args, struct weir_new_job *job)
+static bool read_job(const struct weir__args *args, struct weir_new_job *job,
+                     struct weir_header *headers)
 {
     const struct weir__job_texts texts = {
         .dashes = "--",
@@ -96,7 +101,13 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job)
         weir__complain("--body and --body-file exclude each other; give one");
         return false;
     }
-    return weir__told(weir__job_texts_read(&texts, job, &err), &err);
+    if (!weir__told(weir__job_texts_read(&texts, job, &err), &err))
+        return false;
+    job->headers = headers;
+    job->header_count = args->all_count[HEADER];
+    return weir__told(weir__job_headers_read(args->all[HEADER],
+                                             job->header_count, headers, &err),
+                      &err);
 }
 
 /* With --jsonl everything else about a job stands in its line. */
@@ -107,7 +118,10 @@ static bool is_jsonl_alone(const struct weir__args *args)
             continue;
         weir__complain("--jsonl and --%s exclude each other; write \"%s\" into "
                        "each line",
-                       flags[i].name, i == BODY_FILE ? "body" : flags[i].name);
+                       flags[i].name,
+                       i == BODY_FILE ? "body"
+                       : i == HEADER  ? "headers"
+                                      : flags[i].name);
         return false;
     }
     return true;
@@ -182,7 +196,7 @@ static bool check(struct weir__ask *ask)
 {
     const char *const *value = ask->args->value;
 
-    if (!read_job(ask->args, &ask->job))
+    if (!read_job(ask->args, &ask->job, ask->headers))
         return false;
     if (value[BODY] != NULL)
         return convert("body", weir__slice_str(value[BODY]), &ask->job);

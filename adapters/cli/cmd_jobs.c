@@ -44,12 +44,13 @@ const struct weir__command weir__cmd_show = {
     .details = "With --json: {\"topic\",\"id\",\"state\",\"attempt\","
                "\"failures\",\"timeouts\",\n\"crashes\",\"snoozes\","
                "\"due_ms\",\"added_ms\",\"ttl_ms\",\"url\",\"retry\","
-               "\"reason\",\n\"error\",\"body\"}; state is scheduled, ready, "
-               "running or dead. due_ms is null\nwhile the job runs, and the "
-               "time of death when it is dead; added_ms is null\nwhere nobody "
-               "knows when it was added. Of a job that runs there are also\n"
-               "\"worker\", who has it, \"claimed_ms\", since when, and "
-               "\"lease_left_ms\", how long\nunless the worker prolongs it.",
+               "\"reason\",\n\"error\",\"headers\",\"body\"}; state is "
+               "scheduled, ready, running or dead.\ndue_ms is null while the "
+               "job runs, and the time of death when it is dead;\nadded_ms is "
+               "null where nobody knows when it was added. Of a job that runs\n"
+               "there are also "
+               "\"worker\", who has it, \"claimed_ms\", since when, and\n"
+               "\"lease_left_ms\", how long unless the worker prolongs it.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

@@ -4,6 +4,7 @@
  * plugin runs in a process of its own, so that one that crashes or never
  * returns is told of like any other. */
 
+#include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/outcome.h"
 #include "adapters/cli/plugin_path.h"
@@ -20,13 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTION, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
+enum { OPTION, HEADER, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 
 #define TIMEOUT_MS INT64_C(30000)
 #define GRACE_MS   INT64_C(3000) /* a pending run is given up by then */
 
 static const struct weir__flag flags[] = {
     [OPTION] = {"option", "K=V", "an option of the plugin; may be repeated"},
+    [HEADER] = {"header", "K=V", "a header of the job; may be repeated"},
     [TOPIC] = {"topic", "T", "topic of the job (default: trial)"},
     [BODY] = {"body", "JSON", "body of the job (default: null)"},
     [ATTEMPT] = {"attempt", "N",
@@ -50,6 +52,7 @@ try {
     size_t option_count;
     int64_t attempt;
     int64_t timeout_ms;
+    struct weir_header headers[WEIR_MAX_HEADERS];
     int out; /* stdout, while the plugin's own output goes elsewhere; or -1 */
 };
 
@@ -106,6 +109,8 @@ static struct weir_trial *open_trial(struct try *try)
         .json = value[BODY],
         .url = value[URL],
         .counters = {.attempt = (uint32_t)try->attempt},
+        .headers = try->headers,
+        .header_count = try->args->all_count[HEADER],
     };
     struct weir_trial *trial;
     struct weir_error err = {0};
@@ -339,7 +344,7 @@ static bool take_plugin(struct try *try, struct weir__handle *ret_handle)
         !weir__plugin_find(ret_handle->plugin, &places, try->path))
         return false;
     try->options =
-        weir__mem_new((ret_handle->option_count + args->all_count + 1) *
+        weir__mem_new((ret_handle->option_count + args->all_count[OPTION] + 1) *
                       sizeof(*try->options));
     if (try->options == NULL) {
         weir__complain("out of memory");
@@ -347,8 +352,8 @@ static bool take_plugin(struct try *try, struct weir__handle *ret_handle)
     }
     for (size_t i = 0; i < ret_handle->option_count; i++)
         try->options[try->option_count++] = ret_handle->options[i];
-    for (size_t i = 0; i < args->all_count; i++)
-        try->options[try->option_count++] = args->all[i];
+    for (size_t i = 0; i < args->all_count[OPTION]; i++)
+        try->options[try->option_count++] = args->all[OPTION][i];
     return true;
 }
 
@@ -372,6 +377,10 @@ static enum weir__exit run(const struct weir__cli *cli,
                                          &try.timeout_ms, &err),
                     &err) ||
         !weir__told(weir__value_ladder("--retry", value[RETRY], &err), &err) ||
+        !weir__told(weir__job_headers_read(args->all[HEADER],
+                                           args->all_count[HEADER], try.headers,
+                                           &err),
+                    &err) ||
         (value[TOPIC] != NULL && !weir__operand_topic(value[TOPIC])) ||
         (value[ID] != NULL && !weir__operand_id(value[ID], true)))
         return rc;

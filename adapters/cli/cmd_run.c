@@ -147,7 +147,7 @@ static enum weir__exit read_all(struct run *run)
     const struct weir__args *args = run->args;
     enum weir__exit rc;
 
-    if (args->all_count == 0 && args->value[CONFIG] == NULL) {
+    if (args->all_count[0] == 0 && args->value[CONFIG] == NULL) {
         weir__complain("run needs --handle TOPIC=PLUGIN or --config F; see "
                        "weir run --help");
         return WEIR__EXIT_USAGE;

@@ -5,14 +5,15 @@
 #include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
 #include "adapters/json/read.h"
+#include "adapters/msgpack/headers.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/text.h"
 
 #include <string.h>
 
-/* The names of a line: those of a job's texts, then the body. */
-enum { BODY = WEIR__JOB_FIELDS, NAMES, NONE };
+/* The names of a line: those of a job's texts, then what is more. */
+enum { BODY = WEIR__JOB_FIELDS, HEADERS, NAMES, NONE };
 
 /* Where the texts of a line begin in its memory, plus 1; 0: not given. */
 struct found {
@@ -22,6 +23,8 @@ struct found {
 static const char *name_at(const void *unused, size_t i)
 {
     (void)unused;
+    if (i == HEADERS)
+        return "headers";
     return i == BODY ? "body" : weir__job_field_name((enum weir__job_field)i);
 }
 
@@ -30,7 +33,7 @@ static size_t find_name(struct weir_slice text)
 {
     if (weir__slice_equal(text, weir__slice_str(name_at(NULL, BODY))))
         return BODY;
-    for (size_t i = 0; i < BODY; i++)
+    for (size_t i = 0; i < NAMES; i++)
         if (weir__slice_equal(text, weir__slice_str(name_at(NULL, i))))
             return i;
     return NONE;
@@ -48,7 +51,8 @@ static int refuse_name(const char *name, struct weir_error *err)
                                quote, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl, url, group and durability",
+                           "body, retry, ttl, url, group, durability and "
+                           "headers",
                            quote);
 }
 
@@ -72,6 +76,16 @@ static int take_text(struct weir__job_line *line, struct weir__json_read *read,
     weir__buf_append(&line->text, "", 1);
     found->text_at[field] = at + 1;
     return WEIR_OK;
+}
+
+static int take_headers(struct weir__job_line *line,
+                        struct weir__json_read *read)
+{
+    if (weir__json_read_peek(read) != '{')
+        return weir__error_set(read->err, WEIR_EINVAL,
+                               "headers: they are an object of texts, such as "
+                               "{\"traceparent\":\"00-...\"}");
+    return weir__json_read_value(read, &line->map);
 }
 
 /* The name before a value; the memory it is read into is given back. */
@@ -107,15 +121,17 @@ static int take_member(struct weir__job_line *line,
 
     if (rc < 0)
         return rc;
-    if (field != BODY)
+    if (field < WEIR__JOB_FIELDS)
         found->text_at[field] = 0;
     else
-        weir__buf_reset(&line->body);
+        weir__buf_reset(field == BODY ? &line->body : &line->map);
     if (weir__json_read_peek(read) == 'n') {
         rc = weir__json_read_scalar(read, &unused);
         weir__buf_fini(&unused);
         return rc;
     }
+    if (field == HEADERS)
+        return take_headers(line, read);
     return field == BODY ? weir__json_read_value(read, &line->body)
                          : take_text(line, read, field, found);
 }
@@ -139,6 +155,19 @@ static int take_members(struct weir__job_line *line,
     return rc == WEIR_OK ? weir__json_read_end(read) : rc;
 }
 
+static int make_headers(struct weir__job_line *line, struct weir_error *err)
+{
+    struct weir_slice map = weir__buf_slice(&line->map);
+
+    line->job.headers = line->headers;
+    if (weir__headers_list(map, line->headers, WEIR_MAX_HEADERS,
+                           &line->job.header_count) < 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "headers: they are texts, %d at most",
+                               WEIR_MAX_HEADERS);
+    return weir__headers_check(line->headers, line->job.header_count, err);
+}
+
 static int make_job(struct weir__job_line *line, const struct found *found,
                     struct weir_error *err)
 {
@@ -154,6 +183,9 @@ static int make_job(struct weir__job_line *line, const struct found *found,
     rc = weir__job_texts_read(&texts, &line->job, err);
     if (rc < 0)
         return rc;
+    rc = make_headers(line, err);
+    if (rc < 0)
+        return rc;
     line->job.body = weir__buf_slice(&line->body);
     return weir__job_body_check(line->job.body, err);
 }
@@ -163,6 +195,7 @@ static void reset(struct weir__job_line *line)
     line->job = (struct weir_new_job){0};
     weir__buf_reset(&line->text);
     weir__buf_reset(&line->body);
+    weir__buf_reset(&line->map);
 }
 
 int weir__job_line_read(struct weir__job_line *line, struct weir_slice json,
@@ -183,4 +216,5 @@ void weir__job_line_fini(struct weir__job_line *line)
 {
     weir__buf_fini(&line->text);
     weir__buf_fini(&line->body);
+    weir__buf_fini(&line->map);
 }

@@ -4,6 +4,7 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/time.h"
 #include "core/error.h"
+#include "core/header.h"
 #include "core/options.h"
 #include "core/text.h"
 
@@ -125,6 +126,30 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
                                   texts->value[WEIR__JOB_TTL], ttls,
                                   &job->ttl_ms, err);
     return rc;
+}
+
+int weir__job_headers_read(const char *const *texts, size_t count,
+                           struct weir_header *ret_headers,
+                           struct weir_error *err)
+{
+    struct weir_error why = {0};
+
+    for (size_t i = 0; i < count && i < WEIR_MAX_HEADERS; i++) {
+        size_t len = strcspn(texts[i], "=");
+
+        if (texts[i][len] == '\0')
+            return weir__error_set(err, WEIR_EINVAL,
+                                   "--header: \"%.60s\" has no =; it takes "
+                                   "name=value",
+                                   texts[i]);
+        ret_headers[i] = (struct weir_header){
+            weir__slice_of(texts[i], len),
+            weir__slice_str(texts[i] + len + 1),
+        };
+    }
+    if (weir__headers_check(ret_headers, count, &why) < 0)
+        return weir__error_set(err, WEIR_EINVAL, "--%s", why.text);
+    return WEIR_OK;
 }
 
 int weir__job_body_check(struct weir_slice body, struct weir_error *err)

@@ -35,6 +35,12 @@ const char *weir__job_field_name(enum weir__job_field field);
 int weir__job_texts_read(const struct weir__job_texts *texts,
                          struct weir_new_job *job, struct weir_error *err);
 
+/* "name=value"s as checked headers, which borrow them; there is room for
+ * WEIR_MAX_HEADERS. WEIR_EINVAL with a sentence. */
+int weir__job_headers_read(const char *const *texts, size_t count,
+                           struct weir_header *ret_headers,
+                           struct weir_error *err);
+
 /* WEIR_ETOOBIG with a sentence when the body is longer than any topic allows.
  */
 int weir__job_body_check(struct weir_slice body, struct weir_error *err);
@@ -42,13 +48,15 @@ int weir__job_body_check(struct weir_slice body, struct weir_error *err);
 /* A line as a job. A zeroed struct is empty; read as often as needed, then
  * release with weir__job_line_fini. */
 struct weir__job_line {
-    struct weir_new_job job; /* borrows from the two */
-    struct weir__buf text, body;
+    struct weir_new_job job; /* borrows from what follows */
+    struct weir__buf text, body, map;
+    struct weir_header headers[WEIR_MAX_HEADERS];
 };
 
-/* Read a JSON object with any of the fields, each a text, and "body", any
- * value; null is as good as not given. WEIR_EINVAL with a sentence: not JSON,
- * no object, an unknown name, a wrong value; WEIR_ETOOBIG; WEIR_ENOMEM. */
+/* Read a JSON object with any of the fields, each a text, "headers", an object
+ * of texts, and "body", any value; null is as good as not given. WEIR_EINVAL
+ * with a sentence: not JSON, no object, an unknown name, a wrong value;
+ * WEIR_ETOOBIG; WEIR_ENOMEM. */
 int weir__job_line_read(struct weir__job_line *line, struct weir_slice json,
                         struct weir_error *err);
 

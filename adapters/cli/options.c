@@ -271,8 +271,8 @@ static void take(const struct weir__command *command, size_t flag,
     bool is_switch = command->flags[flag].value == NULL;
 
     args->value[flag] = is_switch ? "" : optarg;
-    if (flag == 0 && !is_switch)
-        args->all[args->all_count++] = optarg;
+    if (flag < WEIR__FLAGS_REPEATED && !is_switch)
+        args->all[flag][args->all_count[flag]++] = optarg;
 }
 
 /* `letters` as getopt has them. After --help nothing more is looked at. */
@@ -322,15 +322,19 @@ enum weir__exit weir__options_command(const struct weir__line *line,
                                       struct weir__args *ret_args,
                                       struct weir__early *ret_early)
 {
-    struct weir__args args = {{NULL}, NULL, 0, NULL, 0};
+    struct weir__args args = {.operand_count = 0};
+    size_t room = (size_t)line->argc;
     struct weir__early early = {false, false, 0};
     enum weir__exit rc;
 
-    args.all = weir__mem_new((size_t)line->argc * sizeof(*args.all));
-    if (args.all == NULL) {
+    args.all[0] =
+        weir__mem_new(WEIR__FLAGS_REPEATED * room * sizeof(*args.all[0]));
+    if (args.all[0] == NULL) {
         weir__complain("out of memory");
         return WEIR__EXIT_FAILED;
     }
+    for (size_t i = 1; i < WEIR__FLAGS_REPEATED; i++)
+        args.all[i] = args.all[0] + i * room;
     rc = scan(line, ":hv", cli, &args, &early);
     args.operand = (const char *const *)(line->argv + optind);
     args.operand_count = (size_t)(line->argc - optind);
@@ -347,6 +351,6 @@ enum weir__exit weir__options_command(const struct weir__line *line,
 
 void weir__args_fini(struct weir__args *args)
 {
-    weir__mem_free(args->all);
-    args->all = NULL;
+    weir__mem_free(args->all[0]);
+    args->all[0] = NULL;
 }

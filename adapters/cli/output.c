@@ -108,6 +108,23 @@ static struct weir__field body_field(struct weir_slice body)
     return json == NULL ? weir__field_null("body") : weir__field("body", json);
 }
 
+static struct weir__field headers_field(const struct weir_job_info *job)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = weir_job_info_headers(job, headers, WEIR_MAX_HEADERS);
+    struct json_object *object = count > 0 ? json_object_new_object() : NULL;
+
+    if (count == 0)
+        return weir__field_null("headers");
+    for (size_t i = 0; i < count; i++) {
+        char name[WEIR_MAX_HEADER + 1] = "";
+
+        memcpy(name, headers[i].name.ptr, headers[i].name.len);
+        weir__object_put(&object, weir__field_text(name, headers[i].value));
+    }
+    return weir__field("headers", object);
+}
+
 struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job)
 {
@@ -134,8 +151,8 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_text("url", job->url),
         weir__field_text("retry", job->retry),
         weir__field_text("reason", job->reason),
-        weir__field_text("error", job->error), body_field(job->body), group,
-        worker, claimed, left);
+        weir__field_text("error", job->error), headers_field(job),
+        body_field(job->body), group, worker, claimed, left);
 }
 
 enum weir__exit weir__print_object(struct json_object *object)
@@ -170,6 +187,20 @@ static void print_slice(const char *name, struct weir_slice text)
     weir__print("%-10s", name);
     weir__print_text(text);
     (void)printf("\n");
+}
+
+static void print_headers(const struct weir_job_info *job)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = weir_job_info_headers(job, headers, WEIR_MAX_HEADERS);
+
+    for (size_t i = 0; i < count; i++) {
+        weir__print("%-10s", i == 0 ? count == 1 ? "header" : "headers" : "");
+        weir__print_text(headers[i].name);
+        (void)printf(": ");
+        weir__print_text(headers[i].value);
+        (void)printf("\n");
+    }
 }
 
 static void print_time(const char *name, int64_t ms)
@@ -232,6 +263,7 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
     print_slice("error", job->error);
     print_slice("retry", job->retry);
     print_slice("url", job->url);
+    print_headers(job);
     if (job->ttl_ms > 0)
         weir__print("%-10s%" PRId64 "ms\n", "ttl", job->ttl_ms);
     print_body(job->body);

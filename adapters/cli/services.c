@@ -203,17 +203,17 @@ enum weir__exit weir__services_read(struct weir__services *services,
     if (path != NULL)
         sections = services->config->topic_count;
     services->handles =
-        weir__mem_new(args->all_count * sizeof(*services->handles));
-    services->list =
-        weir__mem_new((sections + args->all_count) * sizeof(*services->list));
+        weir__mem_new(args->all_count[0] * sizeof(*services->handles));
+    services->list = weir__mem_new((sections + args->all_count[0]) *
+                                   sizeof(*services->list));
     if (services->handles == NULL || services->list == NULL)
         return out_of_memory();
     for (size_t i = 0; i < sections; i++)
         add_section(services, &services->config->topics[i]);
-    for (size_t i = 0; i < args->all_count; i++) {
+    for (size_t i = 0; i < args->all_count[0]; i++) {
         struct weir__handle *handle = &services->handles[i];
 
-        if (!weir__handle_parse(args->all[i], handle))
+        if (!weir__handle_parse(args->all[0][i], handle))
             return WEIR__EXIT_USAGE;
         services->handle_count++;
         if (!add_handle(services, handle))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/msgpack/headers.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/weir/many.h"
 #include "core/assert.h"
@@ -91,6 +92,8 @@ int weir__facade_check_job(const struct weir_new_job *job,
         rc = weir__error_set(err, WEIR_ETOOBIG,
                              "url of %zu bytes is larger than %d bytes",
                              strlen(job->url), URL_MAX);
+    if (rc == WEIR_OK && job->header_count > 0)
+        rc = weir__headers_check(job->headers, job->header_count, err);
     return rc;
 }
 
@@ -131,7 +134,7 @@ static int check_fit(const char *topic, const char *kind,
                                "durability, leave it out",
                                topic, kind);
     if ((has_time || job->id != NULL || job->retry != NULL ||
-         job->ttl_ms != 0 || job->url != NULL) &&
+         job->ttl_ms != 0 || job->url != NULL || job->header_count > 0) &&
         weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: its entries are plain, "
@@ -177,12 +180,20 @@ static int put(const struct weir_reactor *reactor,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
+    struct weir__buf headers = {0};
     int64_t durability;
+    int rc = WEIR_ENOMEM;
 
     if (job->durability != NULL &&
         read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
         new_job.durability = (uint32_t)durability;
-    return reactor->store->ops->add(handle, &new_job, fn, arg);
+    if (job->header_count > 0)
+        weir__headers_write(&headers, job->headers, job->header_count);
+    record.headers = weir__buf_slice(&headers);
+    if (!headers.failed)
+        rc = reactor->store->ops->add(handle, &new_job, fn, arg);
+    weir__buf_fini(&headers);
+    return rc;
 }
 
 int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
@@ -369,6 +380,9 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->url == NULL ? 0 : strlen(job->url) + 1;
     bytes += job->group == NULL ? 0 : strlen(job->group) + 1;
     bytes += job->durability == NULL ? 0 : strlen(job->durability) + 1;
+    for (size_t i = 0; i < job->header_count; i++)
+        bytes += sizeof(*job->headers) + job->headers[i].name.len +
+                 job->headers[i].value.len;
     return bytes;
 }
 
@@ -386,6 +400,28 @@ static const char *copy_text(char **to, const char *text)
     return copy;
 }
 
+static struct weir_slice copy_slice(char **to, struct weir_slice slice)
+{
+    struct weir_slice copy = weir__slice_of(*to, slice.len);
+
+    if (slice.len > 0)
+        memcpy(*to, slice.ptr, slice.len);
+    *to += slice.len;
+    return copy;
+}
+
+static struct weir_header *copy_headers(struct weir_header *copy,
+                                        const struct weir_new_job *job,
+                                        char **to)
+{
+    for (size_t i = 0; i < job->header_count; i++)
+        *copy++ = (struct weir_header){
+            copy_slice(to, job->headers[i].name),
+            copy_slice(to, job->headers[i].value),
+        };
+    return copy;
+}
+
 static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
                      char **to)
 {
@@ -395,29 +431,34 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->url = copy_text(to, job->url);
     copy->group = copy_text(to, job->group);
     copy->durability = copy_text(to, job->durability);
-    copy->body.ptr = (const uint8_t *)*to;
-    if (job->body.len > 0)
-        memcpy(*to, job->body.ptr, job->body.len);
-    *to += job->body.len;
+    copy->body = copy_slice(to, job->body);
 }
 
 static struct weir__copies *copies_new(const struct weir_new_jobs *jobs)
 {
     size_t count = jobs->count;
     size_t bytes = sizeof(struct weir__copies) + count * sizeof(*jobs->jobs);
+    size_t header_count = 0;
+    struct weir_header *headers;
     struct weir__copies *copies;
     char *to;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         bytes += bytes_of(&jobs->jobs[i]);
+        header_count += jobs->jobs[i].header_count;
+    }
     copies = weir__mem_new(bytes);
     if (copies == NULL)
         return NULL;
     copies->bytes = bytes;
     memcpy(copies->topic, jobs->topic, strlen(jobs->topic));
-    to = (char *)(copies->jobs + count);
-    for (size_t i = 0; i < count; i++)
+    headers = (struct weir_header *)(copies->jobs + count);
+    to = (char *)(headers + header_count);
+    for (size_t i = 0; i < count; i++) {
         copy_job(&copies->jobs[i], &jobs->jobs[i], &to);
+        copies->jobs[i].headers = headers;
+        headers = copy_headers(headers, &jobs->jobs[i], &to);
+    }
     return copies;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/msgpack/headers.h"
 #include "core/assert.h"
 #include "core/chain.h"
 #include "core/mem.h"
@@ -12,6 +13,19 @@
 
 /* Managing jobs and topics for a host program: what it gives is checked here,
  * the rest is the store's. */
+
+size_t weir_job_info_headers(const struct weir_job_info *job,
+                             struct weir_header *ret_headers, size_t cap)
+{
+    struct weir_header headers[WEIR_MAX_HEADERS];
+    size_t count = weir__headers_read(job->headers, headers);
+
+    if (count > cap)
+        count = cap;
+    if (count > 0)
+        memcpy(ret_headers, headers, count * sizeof(*headers));
+    return count;
+}
 
 static int topic_and_id(struct weir_reactor *reactor, const char *topic,
                         const char *id, struct weir__store_topic **ret_handle)

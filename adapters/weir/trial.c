@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/msgpack/headers.h"
 #include "adapters/msgpack/origin.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -403,8 +404,7 @@ static int add(struct weir_trial *trial, const struct weir_new_job *job,
 static void put_origin(const struct weir_origin *origin,
                        struct weir__record *record, struct weir__buf *headers)
 {
-    if (origin == NULL ||
-        !weir__origin_write(headers, origin, (struct weir_slice){0}))
+    if (origin == NULL || !weir__origin_write(headers, origin, record->headers))
         return;
     record->headers = weir__buf_slice(headers);
     record->reason = origin->reason;
@@ -425,20 +425,26 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
         .url = job->url,
     };
     struct weir__record record = {.counters = job->counters};
-    struct weir__buf headers = {0};
+    struct weir__buf given = {0}, headers = {0};
     struct weir_slice body = {0};
-    int rc = WEIR_OK;
+    int rc = weir__headers_check(job->headers, job->header_count, err);
 
+    if (rc < 0)
+        return rc;
+    if (job->header_count > 0)
+        weir__headers_write(&given, job->headers, job->header_count);
+    record.headers = weir__buf_slice(&given);
     if (job->json != NULL) {
         rc = weir_body_from_json(job->json, strlen(job->json), &body, err);
         new_job.body = body;
     }
     put_origin(job->origin, &record, &headers);
-    if (rc == WEIR_OK && headers.failed)
+    if (rc == WEIR_OK && (given.failed || headers.failed))
         rc = weir__error_code(err, WEIR_ENOMEM);
     if (rc == WEIR_OK)
         rc = add(trial, &new_job, &record, err);
     weir__buf_fini(&headers);
+    weir__buf_fini(&given);
     weir_body_free(body);
     return rc;
 }

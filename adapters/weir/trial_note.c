@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "adapters/msgpack/headers.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -125,15 +126,21 @@ static struct weir_trial_follow *copy_follow(const struct weir_trial *trial,
 {
     const struct weir__record *record = &follow->record;
     size_t len = weir__facade_codec.json(record->body, NULL, 0);
+    struct weir_header headers[WEIR_MAX_HEADERS];
     struct weir_trial_follow *noted;
+    struct weir_slice map;
+    size_t count;
     char *text;
 
-    noted = weir__mem_new(sizeof(*noted) + WEIR_MAX_TOPIC + run->id.len +
-                          follow->id.len + record->url.len + record->retry.len +
-                          len + 6);
+    noted = weir__mem_new(sizeof(*noted) + sizeof(headers) + WEIR_MAX_TOPIC +
+                          run->id.len + follow->id.len + record->url.len +
+                          record->retry.len + record->headers.len + len + 7);
     if (noted == NULL)
         return NULL;
-    text = (char *)(noted + 1);
+    text = (char *)(noted + 1) + sizeof(headers);
+    map = weir__trial_copy(&text, record->headers);
+    count = weir__headers_read(map, headers);
+    memcpy(noted + 1, headers, count * sizeof(*headers));
     *noted = (struct weir_trial_follow){
         .topic = put_text(&text, follow->topic.len > 0
                                      ? follow->topic
@@ -144,6 +151,8 @@ static struct weir_trial_follow *copy_follow(const struct weir_trial *trial,
         .retry = put_text(&text, record->retry),
         .delay_ms = delay_of(trial, follow),
         .ttl_ms = record->ttl_ms,
+        .headers = (struct weir_header *)(noted + 1),
+        .header_count = count,
     };
     noted->json = text;
     (void)weir__facade_codec.json(record->body, text, len + 1);

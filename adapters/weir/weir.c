@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "adapters/json/json.h"
+#include "adapters/msgpack/headers.h"
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/redis/conn/tls.h"
@@ -27,6 +28,8 @@ const struct weir__codec weir__facade_codec = {
     .json = weir__json_print,
     .check = weir__facade_check_job,
     .origin = weir__origin_read,
+    .headers = weir__headers_read,
+    .put_headers = weir__headers_write,
 };
 
 static int64_t on_tick(void *arg)

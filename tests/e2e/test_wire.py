@@ -99,6 +99,20 @@ def an_id_that_exists_is_refused_and_a_repeat_changes_nothing(place):
     expect(2, place.stats("t")["scheduled"])
 
 
+@test
+def headers_of_another_language_that_are_none_are_left_out(place):
+    wire = open_wire(place)
+    odd = {"a": "1", "b": 2, 3: "c", "d": "x\r\ny: z", "A": "2",
+           "weir.token": 7, "e": "x" * 300, "f": "\u00e4", "g": "3"}
+    jobs = [record(1, headers=odd), record(2, headers="text"), record(3)]
+    expect(3, wire.add("t", jobs, "r0", ["odd", "text", "none"])[1])
+    expect({"a": "1", "g": "3"}, place.ok("show", "t", "odd")["headers"])
+    run_all(place)
+    expect(2, place.stats("t")["done_total"])
+    expect(["malformed"], [job["reason"]
+                           for job in place.ok("dead", "list", "t")])
+
+
 NO_IDS = ["\r\nX-Admin: 1", "a\nb", "a\0b", "a\x1b[2Jb", "x" * 129, "x" * 255]
 MORE_NO_IDS = ["a b", "{x}", "a}", "!x", "a\tb", "\x7f"]
 

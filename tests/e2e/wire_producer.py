@@ -13,7 +13,7 @@ YEAR_2020_MS = 1577836800000
 
 
 def record(body, **options):
-    """The bytes of a new job; options: retry, ttl_ms, url."""
+    """The bytes of a new job; options: retry, ttl_ms, url, headers."""
     return msgpack.packb([1, 0, 0, 0, 0, 0, options or None, body])
 
 

@@ -3,6 +3,7 @@
 /* Any bytes as a job's record: what is read lies inside of them, written again
  * it is read the same, and where it says that it comes from is a place. */
 
+#include "adapters/msgpack/headers.h"
 #include "adapters/msgpack/origin.h"
 #include "adapters/msgpack/record.h"
 #include "adapters/msgpack/scan.h"
@@ -22,12 +23,14 @@ static void expect_same(const struct weir__record *one,
               weir__slice_equal(one->reason, other->reason) &&
               weir__slice_equal(one->error, other->error) &&
               weir__slice_equal(one->body, other->body));
-    FUZZ_TRUE(one->ttl_ms == other->ttl_ms && one->spent == other->spent);
+    FUZZ_TRUE(one->ttl_ms == other->ttl_ms && one->spent == other->spent &&
+              one->added_ms == other->added_ms);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir__record record, again;
+    struct weir_header headers[WEIR_MAX_HEADERS];
     struct weir_origin origin;
     struct weir__buf buf = {0};
 
@@ -44,7 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_TRUE(weir__id_is_sound(origin.id));
         FUZZ_TRUE(weir__topic_check(origin.topic, NULL) == WEIR_OK);
     }
-    FUZZ_TRUE(record.ttl_ms >= 0);
+    for (size_t i = weir__headers_read(record.headers, headers); i-- > 0;) {
+        fuzz_inside(headers[i].name, data, size);
+        fuzz_inside(headers[i].value, data, size);
+        FUZZ_TRUE(weir__header_is_sound(&headers[i]));
+    }
+    FUZZ_TRUE(record.ttl_ms >= 0 && record.added_ms >= 0);
     FUZZ_TRUE(weir__msgpack_check(record.body) == WEIR_OK);
     weir__record_write(&buf, &record);
     FUZZ_TRUE(!buf.failed);

@@ -59,6 +59,18 @@ static int64_t letter_added_ms(const struct weir_job *job)
     return INT64_MAX;
 }
 
+static size_t letter_headers(const struct weir_job *job,
+                             struct weir_header *ret_headers, size_t cap)
+{
+    (void)job;
+    EXPECT_TRUE(cap >= 2);
+    ret_headers[0] = (struct weir_header){{(const uint8_t *)"a", 1},
+                                          {(const uint8_t *)"1", 1}};
+    ret_headers[1] = (struct weir_header){{(const uint8_t *)"b", 1},
+                                          {(const uint8_t *)"\"", 1}};
+    return 2;
+}
+
 static size_t letter_json(const struct weir_job *job, char *buf, size_t cap)
 {
     size_t len = letter_of(job)->body_len;
@@ -80,6 +92,7 @@ static const struct weir_host host = {
     .job_due_ms = letter_due_ms,
     .job_body_json = letter_json,
     .job_added_ms = letter_added_ms,
+    .job_headers = letter_headers,
 };
 
 /* `len` bytes that take six each. */
@@ -114,7 +127,8 @@ static void expect_json(size_t id_len, size_t body_len)
     if (id_len > 0)
         to = escaped(to + snprintf(to, 300, ",\"url\":\""), id_len);
     to += snprintf(to, 300,
-                   id_len > 0 ? "\",\"body\":" : ",\"url\":null,\"body\":");
+                   "%s,\"headers\":{\"a\":\"1\",\"b\":\"\\\"\"},\"body\":",
+                   id_len > 0 ? "\"" : ",\"url\":null");
     memset(to, '7', body_len);
     (void)snprintf(to + body_len, 3, "}\n");
     json = exec_job_json(&letter.job, &len);

@@ -61,6 +61,7 @@ static void show(const struct list_request *request, struct weir_slice bytes)
         info.due_ms = -1;
     info.counters = record.counters;
     info.added_ms = record.added_ms;
+    info.headers = record.headers;
     info.url = record.url;
     info.ttl_ms = record.ttl_ms;
     info.error = record.error;

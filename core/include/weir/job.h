@@ -77,6 +77,18 @@ struct weir_origin {
     uint32_t attempts;        /* runs there */
 };
 
+#define WEIR_MAX_HEADERS 16  /* of one job */
+#define WEIR_MAX_HEADER  256 /* bytes of a name and its value together */
+
+/* What is said of a job beside its body, "traceparent" for example. The name is
+ * a token of HTTP, the same in whatever case: letters, digits and
+ * !#$%&'*+-.^_`|~; those that begin with "weir." are weir's own. The value is
+ * visible ASCII, with blanks only within, and not empty. */
+struct weir_header {
+    struct weir_slice name;
+    struct weir_slice value;
+};
+
 /* A job that a handler adds: as struct weir_new_job. Zero means "not given". */
 struct weir_follow {
     const char *id;         /* NULL: weir makes one */
@@ -86,6 +98,10 @@ struct weir_follow {
     const char *retry;      /* ladder of this job */
     int64_t ttl_ms;
     const char *url;
+    /* Where none of them is "traceparent" it and "tracestate" are those of the
+     * job that the handler has, as far as there is room. */
+    const struct weir_header *headers;
+    size_t header_count;
 };
 
 struct weir_host;
@@ -147,6 +163,10 @@ struct weir_host {
     int (*job_follow_to)(struct weir_job *job, const char *topic,
                          const struct weir_follow *follow, size_t size);
     int64_t (*job_added_ms)(const struct weir_job *job);
+    size_t (*job_headers)(const struct weir_job *job,
+                          struct weir_header *ret_headers, size_t cap);
+    struct weir_slice (*job_header)(const struct weir_job *job,
+                                    const char *name);
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
@@ -213,6 +233,30 @@ static inline int64_t weir_job_added_ms(const struct weir_job *job)
     return job->host->size <= offsetof(struct weir_host, job_added_ms)
                ? 0
                : job->host->job_added_ms(job);
+}
+
+/* The headers that the job was added with, `cap` at most, of which there are
+ * WEIR_MAX_HEADERS at most: how many were written. What somebody else wrote and
+ * is no header is not among them. */
+static inline size_t weir_job_headers(const struct weir_job *job,
+                                      struct weir_header *ret_headers,
+                                      size_t cap)
+{
+    return job->host->size <= offsetof(struct weir_host, job_headers)
+               ? 0
+               : job->host->job_headers(job, ret_headers, cap);
+}
+
+/* The value of the header of this name, in whatever case; empty: it has none.
+ */
+static inline struct weir_slice weir_job_header(const struct weir_job *job,
+                                                const char *name)
+{
+    const struct weir_slice none = {NULL, 0};
+
+    return job->host->size <= offsetof(struct weir_host, job_header)
+               ? none
+               : job->host->job_header(job, name);
 }
 
 /* How long after its due time this run starts, in microseconds; not negative:

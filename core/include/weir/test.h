@@ -71,6 +71,8 @@ struct weir_trial_job {
      * here, so 0 and 1 are the same. */
     struct weir_counters counters;
     const struct weir_origin *origin; /* it moved here by on_dead; NULL: no */
+    const struct weir_header *headers;
+    size_t header_count;
 };
 
 /* Add a job. It runs in a later weir_trial_advance. WEIR_EINVAL,
@@ -128,6 +130,8 @@ struct weir_trial_follow {
     const char *retry;
     int64_t ttl_ms;
     const char *url;
+    const struct weir_header *headers; /* with those of its trace */
+    size_t header_count;
 };
 
 /* In the order in which they were added; NULL beyond the last. Those for the

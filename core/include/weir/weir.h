@@ -200,6 +200,9 @@ struct weir_new_job {
      * said), "fsync[:N]" (the disk of the server and of N replicas, 0 to 99, 0
      * where none is said). NULL: as the topic's option `durability` says. */
     const char *durability;
+    /* Not of lists and streams. */
+    const struct weir_header *headers;
+    size_t header_count; /* WEIR_MAX_HEADERS at most */
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
@@ -340,9 +343,15 @@ struct weir_job_info {
                                  that is running; else empty: not known */
     int64_t claimed_ms;       /* server time since when it does; or 0 */
     int64_t lease_left_ms; /* and until its lease ends unless renewed; or 0 */
+    struct weir_slice headers; /* for weir_job_info_headers; empty: none */
 };
 
 #define WEIR_MAX_PLACE 319 /* bytes */
+
+/* As weir_job_headers. */
+WEIR_API size_t weir_job_info_headers(const struct weir_job_info *job,
+                                      struct weir_header *ret_headers,
+                                      size_t cap);
 
 /* `job` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such job. */
 typedef void (*weir_show_fn)(int code, const struct weir_job_info *job,

@@ -13,7 +13,8 @@ static void add_follows(struct weir__run *run, size_t count)
     const struct weir_follow follow = {.delay_ms = 3600000};
 
     for (size_t i = 0; i < count; i++)
-        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow,
+                                             (struct weir_slice){0}));
 }
 
 /* Slots of the largest call that one of the topic's nodes asks for. */

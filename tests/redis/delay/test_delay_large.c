@@ -97,7 +97,8 @@ TEST(the_runs_of_one_node_add_large_jobs)
     AWAIT(host->added == JOBS);
     claim_some(host, JOBS);
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)
-        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow,
+                                             (struct weir_slice){0}));
     host_settle_all(host, WEIR__OUTCOME_DONE);
     expect_settled(host, JOBS);
     EXPECT_INT(JOBS, host->stats.done_total);

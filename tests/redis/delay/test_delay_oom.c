@@ -182,7 +182,8 @@ static size_t settle_with_follows(struct host *host, int n)
 
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)
         for (int i = 0; i < 50; i++)
-            EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow));
+            EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, here, &follow,
+                                                 (struct weir_slice){0}));
     oom_after(n);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host->store->ops->flush(host->store);
@@ -231,8 +232,9 @@ static size_t settle_with_others(struct host *host, int n)
     size_t unsettled;
 
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)
-        EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows,
-                                             weir__slice_str("one"), &follow));
+        EXPECT_INT(WEIR_OK,
+                   weir__follow_add(&run->follows, weir__slice_str("one"),
+                                    &follow, (struct weir_slice){0}));
     if (n % 2 == 0)
         oom_after(n / 2);
     else

@@ -242,7 +242,7 @@ static void follow_to(struct host *host, const char *topic)
     struct weir__run *run = host_take(host);
 
     EXPECT_INT(WEIR_OK, weir__follow_add(&run->follows, weir__slice_str(topic),
-                                         &follow));
+                                         &follow, (struct weir_slice){0}));
     host_settle(host, run, WEIR__OUTCOME_DONE);
     host_await_settled(host);
 }
