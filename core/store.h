@@ -215,6 +215,9 @@ struct weir__store_ops {
                weir_code_fn fn, void *arg);
     int (*settings)(struct weir__store_topic *topic, weir_setting_fn fn,
                     void *arg);
+    /* Delete the topic itself, which holds no jobs. WEIR_EEXISTS: it does, or a
+     * worker serves it. */
+    int (*drop)(struct weir__store_topic *topic, weir_code_fn fn, void *arg);
     int (*kind)(struct weir__store_topic *topic, weir_kind_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
     int (*topics)(struct weir__store *store, weir_topics_fn fn, void *arg);

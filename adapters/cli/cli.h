@@ -115,6 +115,7 @@ struct weir__command {
     X(topic_list)         \
     X(topic_show)         \
     X(topic_set)          \
+    X(topic_delete)       \
     X(dead_list)          \
     X(dead_requeue)       \
     X(dead_purge)         \

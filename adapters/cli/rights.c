@@ -45,6 +45,7 @@ const struct weir__right weir__rights[] = {
     {"GETRANGE KEY 0 1", WEIR__RIGHT_ALWAYS},
     {"SETRANGE KEY 0 x", WEIR__RIGHT_ALWAYS},
     {"SADD KEY x", WEIR__RIGHT_ALWAYS},
+    {"SREM KEY x", WEIR__RIGHT_ALWAYS},
     {"SSCAN KEY 0", WEIR__RIGHT_ALWAYS},
     {"HGET KEY x", WEIR__RIGHT_ALWAYS},
     {"HMGET KEY x", WEIR__RIGHT_ALWAYS},

@@ -34,6 +34,7 @@ extern const struct weir__script weir__script_delay_page;
 extern const struct weir__script weir__script_delay_purge;
 extern const struct weir__script weir__script_store_pause;
 extern const struct weir__script weir__script_store_set;
+extern const struct weir__script weir__script_store_drop;
 extern const struct weir__script weir__script_delay_start;
 extern const struct weir__script weir__script_delay_recall;
 extern const struct weir__script weir__script_delay_undeliverable;

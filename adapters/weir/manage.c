@@ -156,6 +156,17 @@ int weir_reactor_purge(struct weir_reactor *reactor, const char *topic,
     return reactor->store->ops->purge(handle, WEIR__PURGE_ALL, fn, arg);
 }
 
+int weir_reactor_delete_topic(struct weir_reactor *reactor, const char *topic,
+                              weir_code_fn fn, void *arg)
+{
+    struct weir__store_topic *handle;
+    int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
+
+    if (rc < 0)
+        return rc;
+    return reactor->store->ops->drop(handle, fn, arg);
+}
+
 /* --- lists -------------------------------------------------------------- */
 
 /* A store that gives its jobs no places has numbers for them: STATE#COUNT, of

@@ -34,6 +34,27 @@ def add_numbers(place, topic, count, more=""):
 
 
 @test
+def a_topic_is_deleted_wherever_it_is(place):
+    use_good_plugins(place)
+    cluster = share(place)
+    topics = apart(cluster, "gone")
+    for topic in topics:
+        add_numbers(place, topic, 300)
+        place.weir("topic", "delete", topic).expect_complaint(2, "300 jobs")
+    worker = place.work(topics[0] + "=echo")
+    eventually(lambda: place.stats(topics[0])["done_total"] == 300, "it runs")
+    eventually(lambda: "serves it" in place.weir("topic", "delete",
+                                                 topics[0]).err, "it sleeps")
+    stop_cleanly(worker)
+    for topic in topics:
+        place.ok("topic", "delete", topic, "--yes")
+        expect(3, place.weir("stats", topic).code)
+    expect(set(), set(topics) & set(place.ok("topic", "list")["topics"]))
+    for node, topic in zip(cluster.nodes, topics):
+        expect([], ask(node, "KEYS", "weir:{%s}:*" % topic), topic)
+
+
+@test
 def every_kind_works_on_three_primaries(place):
     use_good_plugins(place)
     cluster = share(place)

@@ -66,6 +66,8 @@ def every_kind_works_with_the_rule_for_its_file(place):
     place.ok("reschedule", "delay", "a", "--delay", "2h")
     place.ok("show", "delay", "a")
     place.ok("delete", "delay", "a")
+    for kind in KINDS:
+        place.ok("topic", "delete", kind)
     expect([], refused(admin))
 
 

@@ -241,11 +241,16 @@ static int ask_settings(void)
     return weir_reactor_settings(weir, "t", on_setting, NULL);
 }
 
+static int ask_delete_topic(void)
+{
+    return weir_reactor_delete_topic(weir, "gone", on_code, NULL);
+}
+
 static int (*const asks[])(void) = {
-    ask_add,    ask_add_many,   ask_submit,  ask_call,       ask_kind,
-    ask_show,   ask_dead,       ask_list,    ask_delete,     ask_stats,
-    ask_topics, ask_reschedule, ask_requeue, ask_purge_dead, ask_purge,
-    ask_pause,  ask_set,        ask_settings};
+    ask_add,    ask_add_many,   ask_submit,   ask_call,        ask_kind,
+    ask_show,   ask_dead,       ask_list,     ask_delete,      ask_stats,
+    ask_topics, ask_reschedule, ask_requeue,  ask_purge_dead,  ask_purge,
+    ask_pause,  ask_set,        ask_settings, ask_delete_topic};
 
 /* --- the host --- */
 

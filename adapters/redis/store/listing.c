@@ -27,6 +27,23 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name)
     add_to_list(store, name, NULL);
 }
 
+void weir__topic_unregister(struct weir__store_topic *topic,
+                            struct weir__request *request)
+{
+    struct weir__redis *store = topic->store;
+    struct weir__buf bytes = {0};
+
+    topic->registered = 0;
+    topic->listing.is_done = false;
+    weir__resp_command(&bytes, 3);
+    weir__resp_str(&bytes, "SREM");
+    weir__topics_key(&bytes, store);
+    weir__resp_str(&bytes, topic->name);
+    weir__place_send(store->topics_place, &bytes, NULL, WEIR__SEND_AGAIN,
+                     request);
+    weir__place_flush(store->topics_place);
+}
+
 static void tell_listed(struct weir__listing *listing)
 {
     struct weir__request *request;

@@ -284,6 +284,7 @@ const struct weir__store_ops weir__redis_ops = {
     .stats = topic_stats,
     .pause = weir__topic_pause,
     .set = weir__topic_set,
+    .drop = weir__topic_drop,
     .settings = weir__topic_settings,
     .kind = weir__topic_kind,
     .topics = weir__redis_topics,

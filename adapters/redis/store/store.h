@@ -314,6 +314,10 @@ void weir__topic_flush_listed(struct weir__store_topic *topic);
 /* Add to the list, each time, a topic that need not be open. */
 void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 
+/* Take it off the list; whoever uses the topic next enters it anew. */
+void weir__topic_unregister(struct weir__store_topic *topic,
+                            struct weir__request *request);
+
 /* --- store/names.c: names, call slots, and what is logged ----------------- */
 
 /* A name that nobody else gives, of the time of the topic's server, but for
@@ -407,6 +411,9 @@ int weir__topic_settings(struct weir__store_topic *topic, weir_setting_fn fn,
 int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
                      void *arg);
 int weir__redis_topics(struct weir__store *store, weir_topics_fn fn, void *arg);
+/* WEIR_EEXISTS: it holds jobs or is served, and stays. */
+int weir__topic_drop(struct weir__store_topic *topic, weir_code_fn fn,
+                     void *arg);
 
 /* Those that the user was told are of another revision: read them, tell the
  * user, then the kind. Nothing while that is under way. */

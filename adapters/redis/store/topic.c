@@ -134,6 +134,13 @@ int weir__topic_check_key(const struct weir__store_topic *topic,
     return WEIR_EINVAL;
 }
 
+/* What holds jobs, of whatever kind they are, and what else a topic has. */
+#define HOLDING_KEYS "wait run dead relay fifo parked rot hot out"
+#define OTHER_KEYS                                                          \
+    "options meta lease held due rec seen started late past auto alive ttl" \
+    " lock lockers probe idle"
+enum { HOLDING_COUNT = 9, OTHER_COUNT = 17 };
+
 static int check_settings(const struct weir__store_topic *topic,
                           const struct weir__setting *settings, size_t count)
 {
@@ -160,9 +167,7 @@ int weir__topic_set(struct weir__store_topic *topic,
     call->fn.code = fn;
     (void)weir__topic_register(topic); /* it may come into being by this */
     weir__resp_eval(&bytes, &weir__script_store_set, 12, 1 + 2 * count);
-    weir__prefix_keys(&bytes, &topic->prefix,
-                      "options ids meta wait run dead relay fifo parked "
-                      "rot hot out");
+    weir__prefix_keys(&bytes, &topic->prefix, "options ids meta " HOLDING_KEYS);
     weir__resp_str(&bytes, weir__kinds[0]->name);
     for (size_t i = 0; i < count; i++) {
         weir__resp_bytes(&bytes, settings[i].name);
@@ -170,6 +175,107 @@ int weir__topic_set(struct weir__store_topic *topic,
     }
     weir__place_send(topic->place, &bytes, &weir__script_store_set,
                      WEIR__SEND_AGAIN, &call->request);
+    return WEIR_OK;
+}
+
+/* --- deleting a topic ---------------------------------------------------- */
+
+struct drop {
+    struct weir__request request;
+    struct weir__store_topic *topic;
+    weir_code_fn fn;
+    void *arg;
+    bool was_there;
+};
+
+static void end_drop(struct drop *drop, int code, const char *text)
+{
+    drop->fn(code, text != NULL ? text : weir_error_text(code), drop->arg);
+    weir__mem_free(drop);
+}
+
+/* What the server says of an error; NULL: nothing. */
+static const char *error_of(int code, const struct redisReply *reply)
+{
+    return code == WEIR_ESERVER && reply != NULL &&
+                   reply->type == REDIS_REPLY_ERROR
+               ? reply->str
+               : NULL;
+}
+
+static void on_unlisted(struct weir__request *request, int code,
+                        const struct redisReply *reply)
+{
+    struct drop *drop = (struct drop *)request; /* its first member */
+
+    if (code == WEIR_OK && reply->type != REDIS_REPLY_INTEGER)
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && !drop->was_there && reply->integer == 0)
+        code = WEIR_ENOTFOUND;
+    end_drop(drop, code, error_of(code, reply));
+}
+
+/* Why it stays; NULL: it is gone. */
+static const char *why_kept(const struct redisReply *reply, int64_t result,
+                            char buf[80])
+{
+    struct weir_slice worker;
+
+    if (result == -1)
+        return "it holds jobs, or some on their way to other topics";
+    if (result >= 0 || !weir__reply_str(reply, 1, &worker))
+        return NULL;
+    (void)snprintf(buf, 80, "worker %.*s serves it, stop that one first",
+                   (int)strcspn((const char *)worker.ptr, "@") % 41,
+                   (const char *)worker.ptr); /* fits */
+    return buf;
+}
+
+/* The name goes last: where that fails the topic is still listed, and can be
+ * deleted again. */
+static void on_dropped(struct weir__request *request, int code,
+                       const struct redisReply *reply)
+{
+    struct drop *drop = (struct drop *)request; /* its first member */
+    struct weir__store_topic *topic = drop->topic;
+    const char *why = error_of(code, reply);
+    char buf[80];
+    int64_t result;
+
+    if (code == WEIR_OK && !weir__reply_int(reply, 0, &result))
+        code = WEIR_ESERVER;
+    if (code == WEIR_OK && (why = why_kept(reply, result, buf)) != NULL)
+        code = WEIR_EEXISTS;
+    if (code != WEIR_OK) {
+        end_drop(drop, code, why);
+        return;
+    }
+    drop->was_there = result == 1;
+    drop->request.done = on_unlisted;
+    weir__topic_unregister(topic, &drop->request);
+}
+
+int weir__topic_drop(struct weir__store_topic *topic, weir_code_fn fn,
+                     void *arg)
+{
+    struct weir__buf bytes = {0};
+    struct drop *drop;
+
+    if (topic->store->is_closed)
+        return WEIR_ECANCELED;
+    drop = weir__mem_new(sizeof(*drop));
+    if (drop == NULL)
+        return WEIR_ENOMEM;
+    *drop = (struct drop){
+        .request.done = on_dropped, .topic = topic, .fn = fn, .arg = arg};
+    weir__resp_eval(&bytes, &weir__script_store_drop,
+                    1 + HOLDING_COUNT + OTHER_COUNT, 2);
+    weir__prefix_keys(&bytes, &topic->prefix,
+                      "ids " HOLDING_KEYS " " OTHER_KEYS);
+    weir__resp_str(&bytes, topic->name);
+    weir__resp_int(&bytes, HOLDING_COUNT);
+    weir__place_send(topic->place, &bytes, &weir__script_store_drop,
+                     WEIR__SEND_AGAIN, &drop->request);
     return WEIR_OK;
 }
 
