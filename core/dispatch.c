@@ -15,8 +15,39 @@ static int64_t clock_of(const struct weir__reactor *reactor)
     return reactor->options.clock(reactor->options.clock_arg);
 }
 
+/* NULL without memory: statistics are not worth a failure. */
+static struct weir__times *times_of(struct weir__lane *lane)
+{
+    if (lane->times == NULL)
+        lane->times = weir__mem_new(sizeof(*lane->times));
+    return lane->times;
+}
+
+static void measure_lateness(struct weir__lane *lane, int64_t late_us)
+{
+    struct weir__times *times = times_of(lane);
+
+    if (times == NULL)
+        return;
+    times->late[weir__bucket_of(late_us)]++;
+    times->late_sum_us += (uint64_t)late_us;
+}
+
+static void measure_run(const struct weir__run *run)
+{
+    struct weir__times *times = times_of(run->lane);
+    int64_t us = (clock_of(run->lane->reactor) - run->started_ns) / 1000;
+
+    if (times == NULL || us < 0 || run->handler == NULL)
+        return; /* without a handler it was not run */
+    times->took[weir__bucket_of(us)]++;
+    times->took_sum_us += (uint64_t)us;
+}
+
 static void note_lateness(struct weir__lane *lane, int64_t late_us)
 {
+    if (lane->reactor->is_measuring)
+        measure_lateness(lane, late_us);
     if (lane->late_counts == NULL)
         lane->late_counts = weir__mem_new(sizeof(uint32_t) * WEIR__BUCKETS);
     if (lane->late_counts == NULL)
@@ -71,6 +102,8 @@ void weir__run_ended(struct weir__run *run, enum weir_verdict verdict)
                                       "the handler returned no verdict");
     }
     weir__run_push(&run->lane->ran, run);
+    if (run->lane->reactor->is_measuring)
+        measure_run(run);
 }
 
 /* What the handler returned, unless it was completed while it ran. */

@@ -144,9 +144,10 @@ struct weir__lane {
     struct weir__lane_deadline timeout_at; /* while runs are pending */
     int64_t renewed_ns; /* since when all that is held is surely under lease */
 
-    uint32_t *late_counts; /* WEIR__BUCKETS, NULL until the first run */
-    int64_t late_max_us;   /* of the counts; -1: none since the last report */
-    int64_t late_at_ns;    /* when the next report may go */
+    uint32_t *late_counts;     /* WEIR__BUCKETS, NULL until the first run */
+    struct weir__times *times; /* NULL: nobody measures, or nothing ran */
+    int64_t late_max_us; /* of the counts; -1: none since the last report */
+    int64_t late_at_ns;  /* when the next report may go */
 
     struct weir__handler_counters *counters; /* NULL until something counts */
     struct weir__outcome_log *outcomes; /* NULL until there is such a line */
@@ -185,6 +186,7 @@ struct weir__reactor {
     int64_t blocked_warn_ns;   /* when such a warning may come again */
     int64_t late_warn_ns;
     struct weir_totals totals; /* those that are counted, not those of now */
+    bool is_measuring;         /* lanes keep times */
     size_t thread_runs; /* that threads have, also of runs that are over */
     bool is_awaiting_thread_runs; /* a lane with ready runs waits for some */
     bool has_lost_track;          /* of handles: more orphans than are kept */

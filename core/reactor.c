@@ -37,6 +37,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
         weir__lane_log_rest(lane);
         weir__mem_free(lane->outcomes);
         weir__mem_free(lane->late_counts);
+        weir__mem_free(lane->times);
         weir__mem_free(lane->counters);
         weir__batch_free(lane);
         weir__lane_drop_options(lane);
@@ -245,6 +246,21 @@ void weir__reactor_totals(const struct weir__reactor *reactor,
         ret_totals->held += weir__lane_held(lane);
         ret_totals->pending += lane->pending.count;
         ret_totals->unanswered += lane->store->ops->unsettled(lane->topic);
+    }
+}
+
+void weir__reactor_measure(struct weir__reactor *reactor)
+{
+    reactor->is_measuring = true;
+}
+
+void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
+                         void *arg)
+{
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next) {
+        if (lane->handler != NULL && lane->times != NULL)
+            fn(lane->name, lane->times, arg);
     }
 }
 

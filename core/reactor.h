@@ -15,6 +15,7 @@
 
 #include "core/buf.h"
 #include "core/error.h"
+#include "core/histogram.h"
 #include "core/options.h"
 #include "core/store.h"
 #include "core/thread_run.h"
@@ -174,6 +175,23 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor);
 
 void weir__reactor_totals(const struct weir__reactor *reactor,
                           struct weir_totals *ret_totals);
+
+/* How late the jobs of a topic started and how long each then took, up to its
+ * verdict, since it is served. Each run of a batch takes what the batch took.
+ */
+struct weir__times {
+    uint64_t late[WEIR__BUCKETS], took[WEIR__BUCKETS];
+    uint64_t late_sum_us, took_sum_us;
+};
+
+/* Measure that from now on. */
+void weir__reactor_measure(struct weir__reactor *reactor);
+
+/* Call `fn` for each topic that is served and of which a job ran since. */
+typedef void (*weir__times_fn)(const char *topic,
+                               const struct weir__times *times, void *arg);
+void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
+                         void *arg);
 
 /* Call `fn` for each counter of the topic's handler, in byte order, then once
  * with NULL. WEIR_ENOTFOUND: it is not served. */

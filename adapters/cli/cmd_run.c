@@ -12,6 +12,7 @@
 #include "adapters/cli/services.h"
 #include "adapters/cli/signals.h"
 #include "adapters/cli/until_empty.h"
+#include "adapters/web/web.h"
 #include "core/error.h"
 #include "core/mem.h"
 
@@ -30,7 +31,8 @@ enum {
     PREFETCH,
     LEASE,
     MAX_DEAD,
-    ALLOW_EVICTION
+    ALLOW_EVICTION,
+    METRICS
 };
 
 enum { TOPIC_FLAGS = 6 };
@@ -71,6 +73,9 @@ static const struct weir__flag flags[] = {
     [ALLOW_EVICTION] = {"allow-eviction", NULL,
                         "serve also where the server may drop jobs: its\n"
                         "maxmemory-policy is not noeviction"},
+    [METRICS] = {"metrics", "ADDRESS:PORT",
+                 "answer /metrics, /healthz and /readyz there, to\n"
+                 "whoever reaches it; port 0 takes a free one"},
 };
 
 struct run {
@@ -83,6 +88,7 @@ struct run {
     struct ev_timer kinds_limit;
     struct weir__watch watch;
     struct weir__notify notify;
+    struct weir__web web; /* of --metrics */
     struct ev_timer drain, hurry;
     double drain_s;
     bool is_serving; /* what is known later is served then */
@@ -209,6 +215,7 @@ static void stop(struct run *run, enum weir__exit exit_code)
     run->is_stopping = true;
     run->exit_code = exit_code;
     weir__notify_stopping(&run->notify);
+    run->web.unready = "the worker is stopping";
     ev_now_update(run->client.loop);
     ev_timer_start(run->client.loop, &run->drain);
     weir_reactor_stop(run->client.reactor, on_stopped, run);
@@ -483,6 +490,7 @@ static enum weir__exit work(struct run *run)
     if (rc != WEIR__EXIT_NONE)
         return rc;
     weir__notify_ready(&run->notify, run->client.loop);
+    run->web.unready = NULL;
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
     if (code < 0)
@@ -506,11 +514,15 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
         return rc;
     weir__blame_worker(run->client.reactor);
     listen_to_signals(run);
-    rc = work(run);
+    rc = weir__web_worker_open(&run->web, &run->client,
+                               run->args->value[METRICS], &run->log);
+    if (rc == WEIR__EXIT_NONE)
+        rc = work(run);
     close_signals(run);
     log_counters(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
     weir__blame_worker(NULL);
+    weir__web_worker_close(&run->web);
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);
     weir__kind_questions_fini(&run->kinds);

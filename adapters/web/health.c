@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /* /healthz: this process turns its loop; whoever restarts processes asks here.
- * /readyz: the server answers a question now; whoever sends people or scrapes
- * here asks this. Both without a token: they tell nothing else. */
+ * /readyz: the server answers a question now, and a worker has begun to serve
+ * and not to stop; whoever sends people or scrapes here asks this. Both without
+ * a token: they tell nothing else. */
 
 #include "adapters/web/web.h"
 
@@ -38,7 +39,13 @@ static void on_kind(int code, const char *kind, void *arg)
 static void readyz(struct weir__http_request *request, void *arg)
 {
     struct weir__web *web = arg;
-    int rc = weir_reactor_kind(web->reactor, "readyz", on_kind, request);
+    int rc;
+
+    if (web->unready != NULL) {
+        answer(request, 503, web->unready);
+        return;
+    }
+    rc = weir_reactor_kind(web->reactor, "readyz", on_kind, request);
 
     if (rc < 0)
         answer(request, 503, weir_error_text(rc));

@@ -5,9 +5,12 @@
 /* What weir answers over HTTP: a table of routes for each subject, in a file of
  * its own, joined here. `weir web` has all of them. */
 
+#include "adapters/cli/client.h"
 #include "adapters/http/http.h"
 #include "adapters/web/nodes.h"
 #include "adapters/web/snapshot.h"
+
+#include "core/error.h"
 
 #include <weir/weir.h>
 
@@ -25,6 +28,9 @@ struct weir__web {
     size_t route_count;
     struct weir__snapshot *snapshot;
     struct weir__metrics *metrics;
+    struct weir__http_content *content; /* a worker's metrics; NULL: none yet */
+    double made_s;
+    const char *unready; /* why /readyz refuses; NULL: the server decides */
     struct weir__http_content **files; /* of weir__web_files, in its order */
 };
 
@@ -47,6 +53,17 @@ int weir__web_open(struct weir__web *web, struct weir__http_options options,
 
 /* Behind weir_reactor_free, whose last callbacks answer requests. */
 void weir__web_close(struct weir__web *web);
+
+/* Answer for metrics and health of a worker at `address`, without a token, to
+ * whoever reaches it; NULL: not at all. `web` is zero. WEIR__EXIT_NONE, or what
+ * to exit with: the sentence was printed. */
+enum weir__exit weir__web_worker_open(struct weir__web *web,
+                                      const struct weir__client *client,
+                                      const char *address,
+                                      const struct weir__log *log);
+
+/* Behind weir_reactor_free. Not opened: fine. */
+void weir__web_worker_close(struct weir__web *web);
 
 /* What these keep. Nothing was opened, or not all: fine. */
 void weir__web_page_fini(struct weir__web *web);

@@ -69,6 +69,11 @@ int weir__facade_open(struct weir_reactor *reactor, const char *topic,
                       const char *kind, struct weir__store_topic **ret_handle,
                       struct weir_error *err);
 
+/* As weir__reactor_measure and weir__reactor_times, for the command. */
+void weir__facade_measure(struct weir_reactor *reactor);
+void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,
+                        void *arg);
+
 /* --- serve.c, add.c ------------------------------------------------------- */
 
 /* Check name and options and fill in the defaults; the handler is not looked

@@ -378,6 +378,18 @@ void weir_reactor_totals(const struct weir_reactor *reactor,
         weir__reactor_totals(reactor->core, ret_totals);
 }
 
+void weir__facade_measure(struct weir_reactor *reactor)
+{
+    weir__reactor_measure(reactor->core);
+}
+
+void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,
+                        void *arg)
+{
+    if (reactor->core != NULL)
+        weir__reactor_times(reactor->core, fn, arg);
+}
+
 int weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
                           weir_counter_fn fn, void *arg)
 {

@@ -110,3 +110,57 @@ TEST(what_was_not_started_counts_as_returned_or_expired)
     weir__reactor_abort(reactor);
     EXPECT_INT(1, totals_now().returned);
 }
+
+/* What a measured topic told last; `topics` counts the topics. */
+static struct {
+    struct weir__times times;
+    size_t topics;
+} measured;
+
+static void take_times(const char *topic, const struct weir__times *times,
+                       void *arg)
+{
+    EXPECT_STR("orders", topic);
+    EXPECT_TRUE(arg == &measured);
+    measured.times = *times;
+    measured.topics++;
+}
+
+static uint64_t sum(const uint64_t counts[WEIR__BUCKETS])
+{
+    uint64_t total = 0;
+
+    for (size_t i = 0; i < WEIR__BUCKETS; i++)
+        total += counts[i];
+    return total;
+}
+
+TEST(what_nobody_measures_has_no_times)
+{
+    open_with_ladder("1s");
+    behaviour = by_id;
+    add_many(3);
+    (void)settle_down();
+    weir__reactor_times(reactor, take_times, &measured);
+    EXPECT_INT(0, measured.topics);
+}
+
+TEST(runs_are_measured_up_to_their_verdict)
+{
+    open_with_ladder("1s");
+    weir__reactor_measure(reactor);
+    behaviour = by_id;
+    add_many(5);
+    (void)settle_down();
+    weir__reactor_times(reactor, take_times, &measured);
+    EXPECT_INT(1, measured.topics);
+    EXPECT_INT(5, sum(measured.times.late));
+    EXPECT_INT(4, sum(measured.times.took)); /* one is pending */
+    pass(500);
+    EXPECT_INT(WEIR_OK, weir_complete(handle, WEIR_DONE, 0, NULL));
+    (void)settle_down();
+    weir__reactor_times(reactor, take_times, &measured);
+    EXPECT_INT(5, sum(measured.times.took));
+    EXPECT_INT(1, measured.times.took[weir__bucket_of(500000)]);
+    EXPECT_TRUE(measured.times.took_sum_us >= 500000);
+}

@@ -3,19 +3,9 @@
 
 import concurrent.futures
 import re
-import subprocess
 
 from e2e import eventually, expect, expect_in, expect_true, stop_cleanly, test
-from web import TOKEN, Web
-
-
-def samples(text):
-    """{'name{labels}': value} of an answer, which promtool must accept."""
-    checked = subprocess.run(["promtool", "check", "metrics"], input=text,
-                             text=True, capture_output=True)
-    expect([0, ""], [checked.returncode, checked.stderr])
-    return {name: float(value) for name, value in
-            re.findall(r"^([^#\s]\S*) (\S+)$", text, re.M)}
+from web import TOKEN, Web, samples
 
 
 def scrape(web, path="/metrics"):

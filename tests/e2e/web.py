@@ -5,8 +5,9 @@ import http.client
 import json
 import re
 import socket
+import subprocess
 
-from e2e import PATIENCE, await_line
+from e2e import PATIENCE, await_line, expect
 
 TOKEN = "0123456789abcdef-token"
 
@@ -26,17 +27,20 @@ class Answer:
         return json.loads(self.body)
 
 
-class Web:
-    """weir web at a free port; with `token` it wants one."""
+def samples(text):
+    """{'name{labels}': value} of an answer, which promtool must accept."""
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text,
+                             text=True, capture_output=True)
+    expect([0, ""], [checked.returncode, checked.stderr])
+    return {name: float(value) for name, value in
+            re.findall(r"^([^#\s]\S*) (\S+)$", text, re.M)}
 
-    def __init__(self, place, *args, token=None, listen="127.0.0.1:0"):
-        flags = list(args)
-        if token is not None:
-            flags += ["--token-file", place.write("token", token + "\n")]
-        self.process = place.start("web", "--listen", listen, *flags)
-        line = await_line(self.process, "listening at http://")
-        self.port = int(re.search(r"listening at http://\S*:(\d+)/",
-                                  line).group(1))
+
+class Client:
+    """What asks at a port of this machine."""
+
+    def __init__(self, port):
+        self.port = port
         self.headers = {}
 
     def ask(self, method, path, body=None, **headers):
@@ -60,3 +64,16 @@ class Web:
     def connect(self):
         """A bare connection."""
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+
+class Web(Client):
+    """weir web at a free port; with `token` it wants one."""
+
+    def __init__(self, place, *args, token=None, listen="127.0.0.1:0"):
+        flags = list(args)
+        if token is not None:
+            flags += ["--token-file", place.write("token", token + "\n")]
+        self.process = place.start("web", "--listen", listen, *flags)
+        line = await_line(self.process, "listening at http://")
+        super().__init__(int(re.search(r"listening at http://\S*:(\d+)/",
+                                       line).group(1)))
