@@ -125,6 +125,7 @@ install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/limits.md docs/operating.md docs/packs.md docs/performance.md
         docs/plugins.md docs/scale.md docs/web.md docs/wire.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml"
     PATTERN "*.conf" PATTERN "*.awk")

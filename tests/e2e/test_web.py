@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """weir web as a server: who is let in, what it refuses, that it lives."""
 
+import os
 import re
+import resource
 import socket
+import time
 
 from e2e import expect, expect_in, expect_true, stop_cleanly, test
 from web import TOKEN, Web
@@ -166,3 +169,34 @@ def it_ends_while_requests_wait(place):
         peer.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         stop_cleanly(web.process)
         expect_in(b" 503 ", peer.recv(4096))
+
+
+def cpu_s(process):
+    with open("/proc/%d/stat" % process.pid) as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def a_thousand_open_connections_keep_nobody_from_an_answer(place):
+    web = Web(place)
+    resource.setrlimit(resource.RLIMIT_NOFILE,
+                       (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    peers = [web.connect() for _ in range(1000)]
+    for number, peer in enumerate(peers):
+        # half a request; a slow reader that takes nothing of what it asked for
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: loc" if number % 2 else
+                     100 * b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    expect(200, web.get("/readyz").code)
+    before = cpu_s(web.process)
+    for _ in range(20):
+        expect(200, web.get("/healthz").code)
+    time.sleep(1.0)
+    # they cost nothing while they do nothing
+    expect_true(cpu_s(web.process) - before < 0.5, "it is idle")
+    for peer in peers[1::2]:
+        peer.sendall(b"alhost\r\n\r\n")
+    expect_in(b"HTTP/1.1 200 ", peers[999].recv(4096))
+    for peer in peers:
+        peer.close()
+    stop_cleanly(web.process)
