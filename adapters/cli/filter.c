@@ -95,31 +95,57 @@ static void say_failure(struct weir__filter *filter, jv message,
     weir__complain("%s (job \"%s\")", why.text, id);
 }
 
-static bool program_takes(struct weir__filter *filter, const char *topic,
-                          const struct weir_job_info *job)
+/* Takes `job`. `*ret_last` is what there was instead of a value, to be freed,
+ * where it is not taken. */
+static bool run_program(struct weir__filter *filter, jv job, jv *ret_last)
 {
     bool is_taken = false;
     jv value;
 
     WEIR_ASSERT(filter->jq != NULL);
-    if (!read_job(topic, job, &value)) {
-        filter->is_short_of_memory = true;
-        return false;
-    }
-    jq_start(filter->jq, value, 0); /* takes the value */
+    jq_start(filter->jq, job, 0);
     while (!is_taken) {
         value = jq_next(filter->jq);
-        if (!jv_is_valid(value))
-            break;
+        if (!jv_is_valid(value)) {
+            *ret_last = value;
+            return false;
+        }
         is_taken = jv_get_kind(value) != JV_KIND_NULL &&
                    jv_get_kind(value) != JV_KIND_FALSE;
         jv_free(value);
     }
-    if (!is_taken && jv_invalid_has_msg(jv_copy(value)))
-        say_failure(filter, jv_invalid_get_msg(value), job);
-    else if (!is_taken)
+    return true;
+}
+
+static bool program_takes(struct weir__filter *filter, const char *topic,
+                          const struct weir_job_info *job)
+{
+    jv value, last;
+
+    if (!read_job(topic, job, &value)) {
+        filter->is_short_of_memory = true;
+        return false;
+    }
+    if (run_program(filter, value, &last))
+        return true;
+    if (jv_invalid_has_msg(jv_copy(last)))
+        say_failure(filter, jv_invalid_get_msg(last), job);
+    else
+        jv_free(last);
+    return false;
+}
+
+char weir__filter_look(struct weir__filter *filter, struct weir_slice json)
+{
+    jv value = jv_parse_sized((const char *)json.ptr, (int)json.len), last;
+
+    if (!jv_is_valid(value)) {
         jv_free(value);
-    return is_taken;
+        return 'f';
+    }
+    if (run_program(filter, value, &last))
+        return 'y';
+    return jv_invalid_has_msg(last) ? 'f' : 'n';
 }
 
 /* --- times ---------------------------------------------------------------- */

@@ -54,6 +54,11 @@ bool weir__filter_has_any(const struct weir__filter *filter);
 bool weir__filter_takes(struct weir__filter *filter, const char *topic,
                         const struct weir_job_info *job);
 
+/* What the program, which there is, says of a job that was printed as JSON:
+ * 'y', 'n', or 'f' where it fails on it. The other conditions are not looked
+ * at. */
+char weir__filter_look(struct weir__filter *filter, struct weir_slice json);
+
 void weir__filter_fini(struct weir__filter *filter);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "adapters/web/act.h"
 #include "adapters/web/groups.h"
+#include "adapters/web/scan.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -23,11 +24,11 @@ struct bulk {
     struct weir__act *act;
     request_fn *request; /* NULL: nothing is done, what matches is counted */
     const char *word;    /* for what was done */
-    char key[WEIR__KEY_CAP];    /* of a group; "": all */
-    int64_t since_ms, until_ms; /* of death; since included, until not */
-    struct weir__buf ids;       /* each with its NUL */
-    size_t next, waiting;       /* in `ids`; for answers */
-    uint64_t found, done;
+    char key[WEIR__KEY_CAP];      /* of a group; "": all */
+    int64_t since_ms, until_ms;   /* of death; since included, until not */
+    struct weir__buf ids;         /* each with its NUL */
+    size_t next, waiting;         /* in `ids`; for answers */
+    uint64_t found, done, failed; /* the last: jobs on which `where` did */
     int code;
 };
 
@@ -39,6 +40,7 @@ static void end(struct bulk *bulk)
     else
         weir__act_end(bulk->act,
                       WEIR__OBJECT(weir__field_number("found", bulk->found),
+                                   weir__field_number("failed", bulk->failed),
                                    weir__field_number(bulk->word, bulk->done)));
     weir__buf_fini(&bulk->ids);
     weir__mem_free(bulk);
@@ -127,6 +129,50 @@ static void on_dead(int code, const struct weir_job_info *job, void *arg)
     do_more(bulk);
 }
 
+static bool matches_too(const struct weir_job_info *job, void *arg)
+{
+    return matches(arg, job);
+}
+
+static bool on_found(const struct weir__scanned *job, void *arg)
+{
+    take_id(arg, weir__slice_str(job->id));
+    return true;
+}
+
+static void on_end(int code, const char *text, const char *next,
+                   uint64_t failed, void *arg)
+{
+    struct bulk *bulk = arg;
+
+    (void)next;
+    bulk->failed = failed;
+    if (code != WEIR_OK) {
+        weir__act_fail(bulk->act, code, text);
+        weir__buf_fini(&bulk->ids);
+        weir__mem_free(bulk);
+        return;
+    }
+    bulk->code = bulk->ids.failed ? WEIR_ENOMEM : WEIR_OK;
+    do_more(bulk);
+}
+
+static int find_filtered(struct bulk *bulk, const char *where)
+{
+    const struct weir__scan_options options = {
+        .topic = bulk->act->topic,
+        .program = where,
+        .state = WEIR_JOB_DEAD,
+        .most = JOBS_MAX,
+        .precondition = matches_too,
+        .found = on_found,
+        .end = on_end,
+        .arg = bulk,
+    };
+
+    return weir__scan(bulk->act->web, &options);
+}
+
 /* --- what is wanted ------------------------------------------------------- */
 
 static int refuse(struct weir_error *err, const char *text)
@@ -184,9 +230,16 @@ static int begin(struct bulk *bulk, struct json_object *body,
     struct weir_reactor *reactor = bulk->act->web->reactor;
     const char *topic = bulk->act->topic;
     struct json_object *ids;
+    const char *where = weir__api_text(body, "where");
     const bool is_all = json_object_object_get_ex(body, "all", &ids) &&
                         json_object_get_boolean(ids);
+    const bool is_alone = json_object_object_length(body) == 1;
     int rc;
+
+    if (!is_alone && (is_all || json_object_object_get_ex(body, "ids", NULL)))
+        return refuse(err, "\"ids\" and \"all\" stand alone");
+    if (where == NULL && json_object_object_get_ex(body, "where", NULL))
+        return refuse(err, "where is to be a text, a jq program");
 
     if (json_object_object_get_ex(body, "ids", &ids)) {
         rc = read_ids(bulk, ids, err);
@@ -199,11 +252,13 @@ static int begin(struct bulk *bulk, struct json_object *body,
     if (is_all && bulk->request != NULL)
         return bulk->request(reactor, topic, NULL, on_all_done, bulk);
     rc = read_match(bulk, body, err);
-    if (rc == WEIR_OK && !is_all && bulk->key[0] == '\0' &&
+    if (rc == WEIR_OK && !is_all && where == NULL && bulk->key[0] == '\0' &&
         bulk->since_ms == 0 && bulk->until_ms == 0)
         rc = refuse(err, "say which: \"ids\", \"group\", \"since_ms\", "
-                         "\"until_ms\", or \"all\": true");
-    if (rc == WEIR_OK)
+                         "\"until_ms\", \"where\", or \"all\": true");
+    if (rc == WEIR_OK && where != NULL)
+        rc = find_filtered(bulk, where);
+    else if (rc == WEIR_OK)
         rc = weir_reactor_dead(reactor, topic, JOBS_MAX, on_dead, bulk);
     return rc;
 }

@@ -4,6 +4,7 @@
  * with all that is known. */
 
 #include "adapters/web/api.h"
+#include "adapters/web/scan.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -17,6 +18,7 @@ struct asked {
     struct json_object *jobs; /* NULL: no memory */
     size_t count, limit;
     bool has_more;
+    uint64_t failed; /* jobs on which the filter did */
     char topic[WEIR_MAX_TOPIC + 1];
     char next[WEIR_MAX_PLACE + 1]; /* behind the last job; "": none */
 };
@@ -38,37 +40,20 @@ static struct asked *make(struct weir__http_request *request, const char *topic,
 
 /* --- a page --------------------------------------------------------------- */
 
-/* Bodies may be large: who wants one asks for its job. */
-static struct json_object *row(const char *topic,
-                               const struct weir_job_info *job)
-{
-    struct weir_job_info plain = *job;
-    struct json_object *object;
-
-    plain.body = (struct weir_slice){0};
-    object = weir__job_json(topic, &plain);
-    if (object == NULL)
-        return NULL;
-    json_object_object_del(object, "body");
-    json_object_object_del(object, "topic");
-    weir__object_put(&object, weir__field_number("body_bytes", job->body.len));
-    return object;
-}
-
-static void end_page(struct asked *asked, int code)
+static void end_page(struct asked *asked, int code, const char *text)
 {
     struct weir__field next = weir__field_null("next");
 
     if (code != WEIR_OK) {
         (void)json_object_put(asked->jobs);
-        weir__api_refuse(asked->request, code,
-                         code == WEIR_EINVAL ? "after is no place in this list"
-                                             : NULL);
+        weir__api_refuse(asked->request, code, text);
     } else {
         if (asked->has_more && asked->next[0] != '\0')
             next = weir__field_str("next", asked->next);
-        weir__api_answer(asked->request,
-                         WEIR__OBJECT(weir__field("jobs", asked->jobs), next));
+        weir__api_answer(
+            asked->request,
+            WEIR__OBJECT(weir__field("jobs", asked->jobs), next,
+                         weir__field_number("failed", asked->failed)));
     }
     weir__mem_free(asked);
 }
@@ -79,7 +64,8 @@ static void on_job(int code, const struct weir_job_info *job, void *arg)
     struct asked *asked = arg;
 
     if (job == NULL) {
-        end_page(asked, code);
+        end_page(asked, code,
+                 code == WEIR_EINVAL ? "after is no place in this list" : NULL);
         return;
     }
     if (asked->count == asked->limit) {
@@ -88,10 +74,54 @@ static void on_job(int code, const struct weir_job_info *job, void *arg)
     }
     WEIR_ASSERT(asked->count < asked->limit);
     asked->count++;
-    asked->jobs = weir__array_with(asked->jobs, row(asked->topic, job));
+    asked->jobs =
+        weir__array_with(asked->jobs, weir__scan_row(asked->topic, job));
     (void)snprintf(asked->next, sizeof(asked->next), "%.*s",
                    (int)job->place.len, (const char *)job->place.ptr);
 }
+
+/* --- a page of those that a program takes --------------------------------- */
+
+enum { LOOKED_AT_MAX = 20000 }; /* for one page; then it is cut there */
+
+static bool on_found(const struct weir__scanned *job, void *arg)
+{
+    struct asked *asked = arg;
+
+    asked->jobs = weir__array_with(asked->jobs, json_object_get(job->row));
+    return ++asked->count < asked->limit;
+}
+
+static void on_end(int code, const char *text, const char *next,
+                   uint64_t failed, void *arg)
+{
+    struct asked *asked = arg;
+
+    asked->failed = failed;
+    asked->has_more = next[0] != '\0';
+    (void)snprintf(asked->next, sizeof(asked->next), "%s", next); /* fits */
+    end_page(asked, code, text);
+}
+
+static int ask_filtered(struct weir__web *web, struct asked *asked,
+                        const struct weir_list *list, const char *where)
+{
+    const struct weir__scan_options options = {
+        .topic = asked->topic,
+        .program = where,
+        .state = list->state,
+        .after = list->after,
+        .most = LOOKED_AT_MAX,
+        .wants_rows = true,
+        .found = on_found,
+        .end = on_end,
+        .arg = asked,
+    };
+
+    return weir__scan(web, &options);
+}
+
+/* --- which page ----------------------------------------------------------- */
 
 static bool read_state(struct weir__http_request *request, int *ret_state)
 {
@@ -112,6 +142,7 @@ void weir__api_jobs(struct weir__web *web, struct weir__http_request *request,
                     const char *topic)
 {
     struct weir_list list = {.after = weir__http_query(request, "after")};
+    const char *where = weir__http_query(request, "where");
     struct asked *asked;
     size_t limit;
     int rc;
@@ -125,9 +156,12 @@ void weir__api_jobs(struct weir__web *web, struct weir__http_request *request,
         return;
     list.limit = limit + 1;
     asked->jobs = json_object_new_array();
-    rc = weir_reactor_list_from(web->reactor, topic, &list, on_job, asked);
+    rc =
+        where != NULL && where[0] != '\0'
+            ? ask_filtered(web, asked, &list, where)
+            : weir_reactor_list_from(web->reactor, topic, &list, on_job, asked);
     if (rc != WEIR_OK)
-        end_page(asked, rc);
+        end_page(asked, rc, NULL);
 }
 
 /* --- one job -------------------------------------------------------------- */

@@ -364,7 +364,7 @@ function showKeys() {
 /* --- the view ------------------------------------------------------------- */
 
 const main = byId('main');
-let view = null, mayAct = false, canFilter = false, timer = null, turn = 0;
+let view = null, mayAct = false, timer = null, turn = 0;
 
 /* Show `nodes` in the place of what is shown. */
 function show(...nodes) {
@@ -743,6 +743,8 @@ function topicView(topic, asked) {
               'danger')],
           button('Requeue …', 'requeueMany', '', 'main'),
           button('Delete …', 'deleteMany', '', 'danger')]),
+      self.jobs && self.jobs.failed > 0 && h('p', {class: 'notice'},
+        `The filter failed on ${plural(self.jobs.failed, 'job')}.`),
       self.filterError && h('p', {class: 'problem', role: 'alert'},
         visible(self.filterError)),
       self.groups && self.groups.groups.length > 0 && groupsPanel(self.groups),
@@ -902,12 +904,12 @@ function topicView(topic, asked) {
 }
 
 /* A jq program over a job as weir show --json prints it. */
-const whereField = (text) => canFilter && h('label', {class: 'field'},
+const whereField = (text) => h('label', {class: 'field'},
   'Where (a jq program over the job)', h('input', {name: 'where', value: text,
     autocomplete: 'off', spellcheck: 'false', class: 'id',
     placeholder: '.body.tenant == "north"'}));
 
-const whereSearch = (self) => canFilter && h('form', {class: 'inline', 'data-form': 'where'},
+const whereSearch = (self) => h('form', {class: 'inline', 'data-form': 'where'},
   h('input', {type: 'search', name: 'where', id: 'where', class: 'id',
     placeholder: 'where: .body.tenant == "north"', value: self.where,
     'aria-label': 'Only jobs of which this jq program is true',
@@ -1167,9 +1169,7 @@ byId('logout').addEventListener('click', async () => {
 
 async function start() {
   try {
-    const session = await get('api/session');
-    mayAct = session.may_act;
-    canFilter = Boolean(session.can_filter);
+    mayAct = (await get('api/session')).may_act;
     byId('logout').hidden = !mayAct;
   } catch (error) {
     if (error.status === 401) {

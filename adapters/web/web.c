@@ -28,6 +28,7 @@ static int open_parts(struct weir__web *web)
 
     login_routes(web);
     weir__web_health_routes(web);
+    web->sieves.loop = web->loop;
     weir__web_api_routes(web);
     if (rc == WEIR_OK)
         rc = weir__nodes_open(web->url, &web->nodes);
@@ -42,6 +43,7 @@ static int open_parts(struct weir__web *web)
 static void close_parts(struct weir__web *web)
 {
     weir__web_metrics_close(web);
+    weir__sieves_close(&web->sieves);
     weir__http_close(web->http);
     weir__snapshot_close(web->snapshot);
     weir__nodes_close(web->nodes);

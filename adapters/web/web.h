@@ -8,6 +8,7 @@
 #include "adapters/cli/client.h"
 #include "adapters/http/http.h"
 #include "adapters/web/nodes.h"
+#include "adapters/web/sieve.h"
 #include "adapters/web/snapshot.h"
 
 #include "core/error.h"
@@ -27,6 +28,7 @@ struct weir__web {
     struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
     size_t route_count;
     struct weir__snapshot *snapshot;
+    struct weir__sieves sieves; /* filters of readers at work */
     struct weir__metrics *metrics;
     struct weir__http_content *content; /* a worker's metrics; NULL: none yet */
     double made_s;

@@ -212,7 +212,7 @@ def dead_jobs_are_grouped_by_what_they_died_of(place):
     key = told["groups"][0]["key"]
     expect(3, act(web, "/api/topics/t/dead/count", group=key)["found"])
     expect(4, place.stats("t")["dead"])
-    expect({"found": 3, "requeued": 3},
+    expect({"found": 3, "failed": 0, "requeued": 3},
            act(web, "/api/topics/t/dead/requeue", group=key))
     expect("dead", place.ok("show", "t", "x2")["state"])
     place.expect_stats("t", dead=1, ready=3)
@@ -228,20 +228,22 @@ def some_dead_jobs_all_since_a_moment_or_all_are_taken(place):
     place.drain(place.handler("flaky", fail="9", verdict="fail"))
     web = Web(place, token=TOKEN)
     wait_for(web, "t", dead=9)
-    expect({"found": 5, "done": 0},
+    expect({"found": 5, "failed": 0, "done": 0},
            act(web, "/api/topics/t/dead/count", until_ms=noon))
-    expect({"found": 4, "deleted": 4},
+    expect({"found": 4, "failed": 0, "deleted": 4},
            act(web, "/api/topics/t/dead/delete", since_ms=noon))
-    expect({"found": 3, "requeued": 2},
+    expect({"found": 3, "failed": 0, "requeued": 2},
            act(web, "/api/topics/t/dead/requeue",
                ids=["old1", "old2", "gone"]))
     for body in ({}, {"ids": []}, {"ids": [1]}, {"ids": "old3"},
-                 {"ids": ["{}"]}, {"group": 7}):
+                 {"ids": ["{}"]}, {"group": 7}, {"where": 7},
+                 {"all": True, "since_ms": noon},
+                 {"ids": ["old3"], "where": "true"}):
         act(web, "/api/topics/t/dead/delete", 400, **body)
     expect(3, place.stats("t")["dead"])
-    expect({"found": 3, "deleted": 3},
+    expect({"found": 3, "failed": 0, "deleted": 3},
            act(web, "/api/topics/t/dead/delete", all=True))
-    expect({"found": 0, "deleted": 0},
+    expect({"found": 0, "failed": 0, "deleted": 0},
            act(web, "/api/topics/t/dead/delete", all=True))
 
 
@@ -252,9 +254,85 @@ def many_dead_jobs_go_by_a_group(place):
     web = Web(place, token=TOKEN)
     wait_for(web, "t", dead=3000)
     key = get(web, "/api/topics/t/groups")["groups"][0]["key"]
-    expect({"found": 3000, "deleted": 3000},
+    expect({"found": 3000, "failed": 0, "deleted": 3000},
            act(web, "/api/topics/t/dead/delete", group=key))
     place.expect_stats("t", dead=0, ready=0)
+
+
+def where(web, program, topic="t", **more):
+    return get(web, "/api/topics/%s/jobs?%s" % (topic, urllib.parse.urlencode(
+        {"state": "scheduled", "where": program, **more})))
+
+
+@test
+def jobs_are_filtered_by_a_jq_program_a_page_at_a_time(place):
+    place.add_lines("t", 2500, '{"id":"j%d","delay":"1h","body":{"n":%d}}')
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=2500)
+    expect(["j7"], [job["id"] for job in where(web, ".body.n == 7")["jobs"]])
+    seen, after = [], {}
+    while after is not None:
+        page = where(web, ".body.n % 100 == 3", limit="10", **after)
+        seen += [job["id"] for job in page["jobs"]]
+        after = page["next"] and {"after": page["next"]}
+    expect(sorted("j%d" % n for n in range(3, 2500, 100)), sorted(seen))
+    expect(7, where(web, "if .body.n < 7 then error(\"x\") else false end")
+           ["failed"])
+    expect(0, len(where(web, ".state == \"dead\"")["jobs"]))
+
+
+@test
+def a_program_that_is_wrong_endless_or_greedy_is_refused(place):
+    place.add_lines("t", 3, '{"id":"j%d","delay":"1h"}')
+    place.env["WEIR_SECRET"] = "open sesame"
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=3)
+    for program, word in ((".body =", "where: syntax error"),
+                          ("def f: f; f", "where: the program"),
+                          ("[range(1e12)]", "where: the program")):
+        answer = get(web, "/api/topics/t/jobs?" + urllib.parse.urlencode(
+            {"where": program}), 400)
+        expect_in(word, answer["error"])
+    expect([], where(web, "$ENV.WEIR_SECRET")["jobs"])
+    expect([], where(web, "env | length > 0")["jobs"])
+    expect(3, len(where(web, "true")["jobs"]))
+
+
+@test
+def a_filter_does_not_hold_up_other_readers(place):
+    place.add_lines("t", 3, '{"id":"j%d","delay":"1h"}')
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=3)
+    waiting = [web.connect() for _ in range(6)]
+    for one in waiting:
+        one.sendall(("GET /api/topics/t/jobs?where=def+f%%3Af%%3Bf HTTP/1.1"
+                     "\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s"
+                     "\r\n\r\n" % (web.port, TOKEN)).encode())
+    expect(1, topics(web)["sums"]["topics"])
+    codes = [one.recv(65536).split()[1] for one in waiting]
+    expect([b"400"] * 4 + [b"503"] * 2, sorted(codes))
+    for one in waiting:
+        one.close()
+
+
+@test
+def dead_jobs_of_one_tenant_since_noon_are_requeued(place):
+    place.add_lines("t", 6, '{"id":"old%d","body":{"tenant":"north"}}')
+    place.drain(place.handler("flaky", fail="9", verdict="fail"))
+    time.sleep(0.05)
+    noon = max(job["due_ms"] for job in place.ok("dead", "list", "t")) + 1
+    place.add_lines("t", 4, '{"id":"n%d","body":{"tenant":"north"}}')
+    place.add_lines("t", 3, '{"id":"s%d","body":{"tenant":"south"}}')
+    place.drain(place.handler("flaky", fail="9", verdict="fail"))
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=13)
+    expect({"found": 4, "failed": 0, "requeued": 4},
+           act(web, "/api/topics/t/dead/requeue", since_ms=noon,
+               where='.body.tenant == "north"'))
+    expect({"n0", "n1", "n2", "n3"},
+           {job["id"] for job in place.ok("list", "t", "--state", "ready")})
+    act(web, "/api/topics/t/dead/delete", 400, where=".body =")
+    expect(9, place.stats("t")["dead"])
 
 
 @test

@@ -155,6 +155,24 @@ def jobs_are_shown_by_state_in_pages_and_found_by_id(place):
 
 
 @test
+def jobs_are_filtered(place):
+    place.add_lines("t", 30, '{"id":"j%d","delay":"1h","body":{"n":%d}}')
+    with page(place, path="#/t/t/scheduled") as browser:
+        browser.see("j0", "j29")
+        browser.type("#where", ".body.n > 27")
+        browser.press("Enter")
+        browser.lack("j0")
+        browser.see("j28", "j29")
+        browser.type("#where", ".body =")
+        browser.press("Enter")
+        browser.see("where: syntax error")
+        browser.type("#where", ".body.n > 100")
+        browser.press("Enter")
+        browser.see("No job here that is scheduled matches.")
+        expect_true("400" in "".join(browser.complaints()), "the refusal")
+
+
+@test
 def a_job_is_rescheduled_and_deleted(place):
     place.add("t", "one", "--delay", "1h", "--body", '{"n":[1,2.5,null]}')
     with page(place, path="#/j/t/one") as browser:
