@@ -9,7 +9,7 @@
 #include "adapters/cli/kind_questions.h"
 #include "adapters/cli/notify.h"
 #include "adapters/cli/options.h"
-#include "adapters/cli/services.h"
+#include "adapters/cli/reload.h"
 #include "adapters/cli/signals.h"
 #include "adapters/cli/until_empty.h"
 #include "adapters/web/web.h"
@@ -89,6 +89,9 @@ struct run {
     struct weir__watch watch;
     struct weir__notify notify;
     struct weir__web web; /* of --metrics */
+    struct weir__serving serving;
+    struct weir__reload reload;
+    struct weir__cli *configured; /* with what the file says */
     struct ev_timer drain, hurry;
     double drain_s;
     bool is_serving; /* what is known later is served then */
@@ -213,6 +216,7 @@ static void on_drained_too_long(struct ev_loop *loop, struct ev_timer *timer,
 static void stop(struct run *run, enum weir__exit exit_code)
 {
     run->is_stopping = true;
+    weir__reload_stop(&run->reload);
     run->exit_code = exit_code;
     weir__notify_stopping(&run->notify);
     run->web.unready = "the worker is stopping";
@@ -221,11 +225,34 @@ static void stop(struct run *run, enum weir__exit exit_code)
     weir_reactor_stop(run->client.reactor, on_stopped, run);
 }
 
+/* The file was read again; it says this where no flag does. */
+static void take_file(void *arg)
+{
+    struct run *run = arg;
+    const struct weir__config *config = run->services.config;
+
+    run->drain_s = (double)config->drain.value / 1000.0;
+    ev_timer_set(&run->drain, run->drain_s, 0.0);
+    if (!run->configured->has_log_format)
+        weir__log_format((enum weir__log_format)config->log_format.value);
+    if (run->configured->has_log_level)
+        return;
+    run->configured->log_level = (enum weir_level)config->log_level.value;
+    run->log.level = run->configured->log_level;
+    weir_reactor_log_level(run->client.reactor, run->log.level < WEIR_LEVEL_WARN
+                                                    ? run->log.level
+                                                    : WEIR_LEVEL_WARN);
+}
+
 static void on_signal(int number, void *arg)
 {
     struct run *run = arg;
     const char *name = weir__signal_name(number);
 
+    if (number == SIGHUP && !weir__signals_lost_terminal()) {
+        weir__reload(&run->reload);
+        return;
+    }
     if (!run->is_stopping) {
         weir__log(&run->log, WEIR_LEVEL_INFO, "%s: finishing what runs", name);
         stop(run, WEIR__EXIT_DONE);
@@ -291,32 +318,6 @@ static void on_empty(const struct weir__watched *left, void *arg)
 
 /* --- working ---------------------------------------------------------- */
 
-static enum weir__exit serve_one(struct run *run,
-                                 const struct weir__service *service)
-{
-    struct weir_topic_options options = weir__service_options(service);
-    struct weir_error err = {0};
-    char path[PATH_MAX];
-
-    options.overrides = (const char *const *)run->said;
-    if (!weir__service_find(&run->services, service, path))
-        return WEIR__EXIT_USAGE;
-    options.plugin = path;
-    switch (weir_reactor_serve(run->client.reactor, service->topic, &options,
-                               &err)) {
-    case WEIR_OK:
-        weir__log(&run->log, WEIR_LEVEL_INFO, "serving %s with %s",
-                  service->topic, path);
-        return WEIR__EXIT_NONE;
-    case WEIR_ENOMEM:
-        weir__complain("out of memory");
-        return WEIR__EXIT_FAILED;
-    default:
-        weir__complain("%s: %s", service->topic, err.text);
-        return WEIR__EXIT_USAGE;
-    }
-}
-
 /* Topics whose server is away are served when it answers. */
 static enum weir__exit serve(struct run *run)
 {
@@ -325,7 +326,7 @@ static enum weir__exit serve(struct run *run)
     run->is_serving = true;
     for (size_t i = 0; i < run->services.count && rc == WEIR__EXIT_NONE; i++)
         if (run->kinds.list[i].is_known)
-            rc = serve_one(run, &run->services.list[i]);
+            rc = weir__serve(&run->serving, &run->services.list[i]);
         else
             weir__log(&run->log, WEIR_LEVEL_WARN,
                       "%s is served when its server answers",
@@ -371,30 +372,6 @@ static enum weir__exit watch_topics(struct run *run)
 
 /* --- kinds ------------------------------------------------------------ */
 
-/* The stored kind counts; a worker does not change it. */
-static enum weir__exit take_kind(const struct run *run,
-                                 const struct weir__service *service,
-                                 const char *kind)
-{
-    const struct weir__config_topic *section = service->section;
-    struct weir_error err = {0};
-    int rc =
-        weir_reactor_declare(run->client.reactor, service->topic, kind, &err);
-
-    if (rc != WEIR_OK) {
-        weir__complain("topic \"%s\": %s", service->topic, err.text);
-        return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
-    }
-    if (section == NULL || section->values.kind[0] == '\0' ||
-        strcmp(section->values.kind, kind) == 0)
-        return WEIR__EXIT_NONE;
-    weir__complain("%s:%d: kind: topic \"%s\" is stored as one of kind %s, not "
-                   "%s",
-                   run->services.path, section->said[WEIR__TOPIC_kind].line,
-                   service->topic, kind, section->values.kind);
-    return WEIR__EXIT_USAGE;
-}
-
 static void on_kind(size_t at, int code, const char *kind, void *arg)
 {
     struct run *run = arg;
@@ -406,9 +383,9 @@ static void on_kind(size_t at, int code, const char *kind, void *arg)
     if (code != WEIR_OK)
         rc = weir__client_exit(&run->client, code, "kind");
     else if (kind != NULL)
-        rc = take_kind(run, service, kind);
+        rc = weir__serving_kind(&run->serving, &run->services, service, kind);
     if (rc == WEIR__EXIT_NONE && run->is_serving)
-        rc = serve_one(run, service);
+        rc = weir__serve(&run->serving, service);
     if (rc == WEIR__EXIT_NONE && run->is_serving)
         rc = watch_topics(run);
     if (rc != WEIR__EXIT_NONE && run->is_serving) {
@@ -465,6 +442,22 @@ static bool may_evict(const struct run *run)
            (config != NULL && config->allow_eviction.value != 0);
 }
 
+static void prepare_reload(struct run *run)
+{
+    run->serving = (struct weir__serving){
+        run->client.reactor, (const char *const *)run->said, &run->log};
+    run->reload.loop = run->client.loop;
+    run->reload.serving = run->serving;
+    run->reload.args = run->args;
+    run->reload.services = &run->services;
+    run->reload.waiting = &run->kinds;
+    run->reload.notify = &run->notify;
+    run->reload.taken = take_file;
+    run->reload.arg = run;
+    if (run->args->value[UNTIL_EMPTY] != NULL)
+        run->reload.never = "with --until-empty the topics stay as they are";
+}
+
 /* With an open client. */
 static enum weir__exit work(struct run *run)
 {
@@ -491,6 +484,7 @@ static enum weir__exit work(struct run *run)
         return rc;
     weir__notify_ready(&run->notify, run->client.loop);
     run->web.unready = NULL;
+    weir__reload_ready(&run->reload, is_cluster);
     code = weir__client_wait(&run->client);
     weir__notify_close(&run->notify);
     if (code < 0)
@@ -513,6 +507,7 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
     if (rc != WEIR__EXIT_NONE)
         return rc;
     weir__blame_worker(run->client.reactor);
+    prepare_reload(run);
     listen_to_signals(run);
     rc = weir__web_worker_open(&run->web, &run->client,
                                run->args->value[METRICS], &run->log);
@@ -526,6 +521,7 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
     run->client.reactor = NULL;
     weir__watch_fini(&run->watch);
     weir__kind_questions_fini(&run->kinds);
+    weir__reload_fini(&run->reload);
     weir__client_close(&run->client);
     return rc;
 }
@@ -554,6 +550,7 @@ static enum weir__exit run(const struct weir__cli *cli,
     if (cli->json && !cli->has_log_format)
         weir__log_format(WEIR__LOG_JSON);
     configured.has_log_format = cli->has_log_format || cli->json;
+    run.configured = &configured;
     rc = read_all(&run);
     if (rc == WEIR__EXIT_NONE) {
         weir__services_configure(&run.services, &configured, from);
@@ -575,16 +572,23 @@ const struct weir__command weir__cmd_run = {
     .operands = "",
     WEIR__FLAGS(flags),
     .summary = "Serve topics with plugins until told to stop",
-    .details =
-        "PLUGIN is a path, with a slash or .so at its end, or a name that is "
-        "looked up\nas NAME.so in $WEIR_PLUGIN_PATH (colon-separated), in the "
-        "configuration's\nplugin_path, in plugins/ beside weir and in the "
-        "installed directory. SIGTERM,\nSIGINT or SIGHUP: claim no more, "
-        "finish what runs (up to drain, 30 s), end; a\nsecond one: give back "
-        "what is not finished and end; a third one: end at once,\nwhatever a "
-        "handler does. Signals within 100 ms count as one; SIGUSR1 and "
-        "SIGUSR2\ndo nothing. When the server goes away weir run reconnects "
-        "for ever; only at the\nstart it gives up after 3 s.",
+    .details = "PLUGIN is a path, with a slash or .so at its end, or a name "
+               "that is looked up\n"
+               "as NAME.so in $WEIR_PLUGIN_PATH (colon-separated), in the "
+               "configuration's\n"
+               "plugin_path, in plugins/ beside weir and in the installed "
+               "directory. SIGHUP:\n"
+               "read the file again; topics come, go and change while jobs "
+               "run, or nothing\n"
+               "where there is a mistake. SIGTERM or SIGINT: claim no more, "
+               "finish what runs\n"
+               "(up to drain, 30 s), end; a second one: give back what is not "
+               "finished and end;\n"
+               "a third one: end at once, whatever a handler does. Signals "
+               "within 100 ms count\n"
+               "as one; SIGUSR1 and SIGUSR2 do nothing. When the server goes "
+               "away weir run\n"
+               "reconnects for ever; only at the start it gives up after 3 s.",
     .example = "weir run --handle order.close=echo "
                "--handle 'order.notify=flaky?fail=2'",
     .exits = "0 stopped, or with --until-empty nothing is left,\n"

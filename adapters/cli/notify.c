@@ -2,10 +2,12 @@
 #include "adapters/cli/notify.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A path, or with @ in front a name in the abstract space. */
@@ -78,6 +80,22 @@ void weir__notify_ready(struct weir__notify *notify, struct ev_loop *loop)
     notify->watchdog.data = notify;
     if (each_s > 0.0)
         ev_timer_start(loop, &notify->watchdog);
+}
+
+void weir__notify_reloading(const struct weir__notify *notify)
+{
+    struct timespec now = {0};
+    char text[64];
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* this clock is there */
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    tell(notify, text);
+}
+
+void weir__notify_reloaded(const struct weir__notify *notify)
+{
+    tell(notify, "READY=1");
 }
 
 void weir__notify_stopping(const struct weir__notify *notify)

@@ -19,6 +19,10 @@ struct weir__notify {
  * (WATCHDOG_USEC, where WATCHDOG_PID is this process or not set). */
 void weir__notify_ready(struct weir__notify *notify, struct ev_loop *loop);
 
+/* It begins to read its configuration again; weir__notify_reloaded follows. */
+void weir__notify_reloading(const struct weir__notify *notify);
+void weir__notify_reloaded(const struct weir__notify *notify);
+
 /* It begins to end; the loop is watched further. A zeroed struct is fine. */
 void weir__notify_stopping(const struct weir__notify *notify);
 

@@ -286,14 +286,29 @@ static bool check_options(const struct weir__services *services,
     return false;
 }
 
+static char *copy_of(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = weir__mem_new(size);
+
+    if (copy == NULL)
+        (void)out_of_memory();
+    else
+        memcpy(copy, text, size);
+    return copy;
+}
+
 static bool check_one(const struct weir__services *services,
-                      const struct weir__service *service)
+                      struct weir__service *service)
 {
     struct weir__plugin_file file;
     struct weir_error err = {0};
     char path[PATH_MAX];
 
     if (!weir__service_find(services, service, path))
+        return false;
+    service->file = copy_of(path);
+    if (service->file == NULL)
         return false;
     if (weir__plugin_load(path, &file, &err) == WEIR_OK)
         return check_options(services, service, &file.copy);
@@ -306,7 +321,7 @@ static bool check_one(const struct weir__services *services,
     return false;
 }
 
-enum weir__exit weir__services_check(const struct weir__services *services)
+enum weir__exit weir__services_check(struct weir__services *services)
 {
     enum weir__exit rc = WEIR__EXIT_NONE;
 
@@ -510,6 +525,8 @@ void weir__services_configure(const struct weir__services *services,
 
 void weir__services_fini(struct weir__services *services)
 {
+    for (size_t i = 0; i < services->count; i++)
+        weir__mem_free(services->list[i].file);
     for (size_t i = 0; i < services->handle_count; i++)
         weir__handle_fini(&services->handles[i]);
     weir__mem_free(services->handles);

@@ -16,6 +16,7 @@
 struct weir__service {
     const char *topic;
     const char *plugin; /* as written */
+    char *file;         /* of it, owned; NULL: not checked, or not found */
     const char *const *options;
     size_t option_count;
     const struct weir__config_topic *section; /* NULL: none in the file */
@@ -44,7 +45,7 @@ enum weir__exit weir__services_read(struct weir__services *services,
 /* Find and load each plugin and check its options against its table; nothing
  * of a plugin is run but what its file runs when it is loaded. Goes on after a
  * mistake. */
-enum weir__exit weir__services_check(const struct weir__services *services);
+enum weir__exit weir__services_check(struct weir__services *services);
 
 /* Directories that the file names are there; what weir run makes itself may be
  * missing. */

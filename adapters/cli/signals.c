@@ -4,6 +4,7 @@
 #include "adapters/cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 enum { SAME_MS = 100, MOST = 3 };
 
-static const int stopping[] = {SIGTERM, SIGINT, SIGHUP};
+static const int stopping[] = {SIGTERM, SIGINT};
 static const int unused[] = {SIGUSR1, SIGUSR2};
 
 /* A signal handler gets no argument. */
@@ -24,8 +25,10 @@ static struct {
     weir__signal_fn fn;
     void *arg;
     unsigned heard; /* by the loop */
+    bool had_terminal;
 
     _Atomic bool is_open;
+    _Atomic bool is_hung_up;
     _Atomic int numbers[MOST];
     _Atomic unsigned count;
     _Atomic int64_t last_ms; /* when one was counted */
@@ -81,6 +84,17 @@ static void on_stopping(int number)
     errno = error;
 }
 
+static void on_hangup(int number)
+{
+    int error = errno;
+
+    (void)number; /* SIGHUP */
+    atomic_store(&here.is_hung_up, true);
+    if (atomic_load(&here.is_open))
+        ev_async_send(here.loop, &here.told);
+    errno = error;
+}
+
 /* Unlike a signal that is ignored, one with a handler is at its default again
  * in programs that a plugin starts. */
 static void on_unused(int number)
@@ -95,6 +109,8 @@ static void on_told(struct ev_loop *loop, struct ev_async *watcher, int events)
     (void)loop;
     (void)watcher;
     (void)events;
+    if (atomic_exchange(&here.is_hung_up, false))
+        here.fn(SIGHUP, here.arg);
     while (here.heard < atomic_load(&here.count)) {
         int number = atomic_load(&here.numbers[here.heard]);
 
@@ -118,17 +134,34 @@ static void listen(int number, void (*fn)(int))
     (void)sigaction(number, &act, NULL); /* these signals exist */
 }
 
+/* A terminal that went away cannot be opened any more. */
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return fd >= 0;
+}
+
+bool weir__signals_lost_terminal(void)
+{
+    return here.had_terminal && !has_terminal();
+}
+
 void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg)
 {
     here.loop = loop;
     here.fn = fn;
     here.arg = arg;
     atomic_store(&here.last_ms, -SAME_MS);
+    here.had_terminal = has_terminal();
     ev_async_init(&here.told, on_told);
     ev_async_start(loop, &here.told);
     atomic_store(&here.is_open, true);
     for (size_t i = 0; i < sizeof(stopping) / sizeof(stopping[0]); i++)
         listen(stopping[i], on_stopping);
+    listen(SIGHUP, on_hangup);
     for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
         listen(unused[i], on_unused);
 }

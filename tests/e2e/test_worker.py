@@ -313,16 +313,6 @@ def sigint_ends_a_worker_with_exit_0(place):
 
 
 @test
-def sighup_ends_a_worker_as_sigterm_does(place):
-    place.add("t", "1")
-    worker = place.work(place.echo())
-    eventually(lambda: place.lines("out"), "the job ran")
-    worker.send_signal(signal.SIGHUP)
-    err = end_cleanly(worker)
-    expect_in("info SIGHUP: finishing what runs", err)
-
-
-@test
 def sigusr1_and_sigusr2_do_nothing(place):
     worker = place.work(place.echo())
     eventually(lambda: hears_sigterm(worker), "it has its handlers")
