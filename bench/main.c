@@ -55,7 +55,7 @@ static int run(const struct bench_case *which,
     if (rc == WEIR_OK)
         rc = which->run(&bench, &err);
     if (rc == WEIR_OK && options->report != NULL)
-        rc = bench_report_write(&bench, argv, &err);
+        rc = bench_report_write(&bench, options, argv, &err);
     bench_progress_clear(&bench.progress);
     bench_small_text(&bench, small);
     if (rc == WEIR_OK && small[0] != '\0')

@@ -150,7 +150,8 @@ static void put_server(FILE *file, const struct bench *bench)
     (void)fprintf(file, "</dd>\n");
 }
 
-static void put_where(FILE *file, const struct bench *bench, char *const *argv)
+static void put_where(FILE *file, const struct bench *bench,
+                      const struct bench_options *options, char *const *argv)
 {
     struct json_object *build = bench->output.build;
     char text[BENCH_OPTIONS_TEXT_CAP];
@@ -158,7 +159,7 @@ static void put_where(FILE *file, const struct bench *bench, char *const *argv)
     (void)fprintf(file, "<dl>\n<dt>Command</dt><dd><code>");
     bench_html_command(file, argv);
     (void)fprintf(file, "</code></dd>\n");
-    bench_options_text(&bench->options, text, sizeof(text));
+    bench_options_text(options, text, sizeof(text));
     put_fact(file, "With defaults", text);
     put_date(file);
     put_machine(file, bench->output.host);
@@ -313,7 +314,8 @@ static void put_warning(FILE *file, const struct bench *bench)
 
 /* --- the page --------------------------------------------------------- */
 
-static int put_page(FILE *file, const struct bench *bench, char *const *argv)
+static int put_page(FILE *file, const struct bench *bench,
+                    const struct bench_options *options, char *const *argv)
 {
     const struct bench_case *which = bench->which;
     struct bench_mark *marks =
@@ -331,7 +333,7 @@ static int put_page(FILE *file, const struct bench *bench, char *const *argv)
     bench_html_text(file, which->summary);
     (void)fprintf(file, ".</p>\n");
     put_warning(file, bench);
-    put_where(file, bench, argv);
+    put_where(file, bench, options, argv);
     (void)fprintf(file, "<h2>Results</h2>\n<p>");
     bench_html_text(file, which->details);
     (void)fprintf(file, "</p>\n");
@@ -382,10 +384,11 @@ int bench_report_check(const char *path, struct weir_error *err)
     return WEIR_OK;
 }
 
-int bench_report_write(const struct bench *bench, char *const *argv,
+int bench_report_write(const struct bench *bench,
+                       const struct bench_options *options, char *const *argv,
                        struct weir_error *err)
 {
-    const char *path = bench->options.report;
+    const char *path = options->report;
     char part[PATH_MAX];
     FILE *file = part_of(path, part) ? fopen(part, "w") : NULL;
     bool ok;
@@ -393,7 +396,7 @@ int bench_report_write(const struct bench *bench, char *const *argv,
     WEIR_ASSERT(bench->output.row_count > 0);
     if (file == NULL)
         return cannot(path, strerror(errno), err);
-    ok = put_page(file, bench, argv) == 0 && ferror(file) == 0;
+    ok = put_page(file, bench, options, argv) == 0 && ferror(file) == 0;
     ok = fclose(file) == 0 && ok;
     if (ok && rename(part, path) == 0)
         return WEIR_OK;

@@ -13,10 +13,11 @@
  * behind. WEIR_EINVAL. */
 int bench_report_check(const char *path, struct weir_error *err);
 
-/* Write the rows that were printed to the path in the options; a file that is
- * there is replaced once the new one is complete. `argv` is the command line.
- * WEIR_EINVAL. */
-int bench_report_write(const struct bench *bench, char *const *argv,
+/* Write the rows that were printed to the path in `options`; a file that is
+ * there is replaced once the new one is complete. `argv` is the command line,
+ * `options` are what it said: a case may have changed its own. WEIR_EINVAL. */
+int bench_report_write(const struct bench *bench,
+                       const struct bench_options *options, char *const *argv,
                        struct weir_error *err);
 
 #endif

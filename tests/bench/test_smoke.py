@@ -321,6 +321,7 @@ def wake_times_every_job(place):
     expect([("delay, unix, each 4 ms", 50), ("delay, unix, each 50 ms", 5),
             ("delay, tcp, each 4 ms", 50)],
            [(row["label"], row["jobs"]) for row in found])
+    Page(place.path("page.html")).has("--transport unix")
     found += rows(place, "wake", "--jobs", "1", "--transport", "tcp")
     expect(["delay, tcp, each 4 ms", "delay, tcp, each 50 ms"],
            [row["label"] for row in found[3:]])
