@@ -351,23 +351,31 @@ static int read_head(struct weir_slice *bytes, struct weir__record *record)
     return WEIR_OK;
 }
 
-int weir__record_read(struct weir_slice bytes, struct weir__record *ret_record)
+static int read_any(struct weir_slice bytes, struct weir__record *ret_record)
 {
     struct weir__record record = {0};
+    int rc = read_head(&bytes, &record);
 
-    if (bytes.len == 0)
-        return WEIR_EMALFORMED;
-    if (read_small_head(bytes, &record.counters)) {
-        bytes = weir__slice_of(bytes.ptr + SMALL_HEAD, bytes.len - SMALL_HEAD);
-    } else {
-        int rc = read_head(&bytes, &record);
-
-        if (rc < 0)
-            return rc;
-    }
+    if (rc < 0)
+        return rc;
     if (weir__msgpack_check(bytes) < 0)
         return WEIR_EMALFORMED;
     record.body = bytes;
     *ret_record = record;
+    return WEIR_OK;
+}
+
+int weir__record_read(struct weir_slice bytes, struct weir__record *ret_record)
+{
+    struct weir_counters counters;
+
+    if (bytes.len == 0)
+        return WEIR_EMALFORMED;
+    if (!read_small_head(bytes, &counters))
+        return read_any(bytes, ret_record);
+    bytes = weir__slice_of(bytes.ptr + SMALL_HEAD, bytes.len - SMALL_HEAD);
+    if (weir__msgpack_check(bytes) < 0)
+        return WEIR_EMALFORMED;
+    *ret_record = (struct weir__record){.counters = counters, .body = bytes};
     return WEIR_OK;
 }

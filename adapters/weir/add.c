@@ -162,38 +162,57 @@ static int check_fit(const char *topic, const char *kind,
     return WEIR_OK;
 }
 
+static struct weir_slice text_of(const char *text)
+{
+    return text == NULL ? (struct weir_slice){0} : weir__slice_str(text);
+}
+
+static int put_with_headers(const struct weir_reactor *reactor,
+                            struct weir__store_topic *handle,
+                            const struct weir__new_job *new_job,
+                            const struct weir_new_job *job, weir_added_fn fn,
+                            void *arg)
+{
+    struct weir__new_job own = *new_job;
+    struct weir__record record = *own.record;
+    struct weir__buf headers = {0};
+    int rc = WEIR_ENOMEM;
+
+    weir__headers_write(&headers, job->headers, job->header_count);
+    record.headers = weir__buf_slice(&headers);
+    own.record = &record;
+    if (!headers.failed)
+        rc = reactor->store->ops->add(handle, &own, fn, arg);
+    weir__buf_fini(&headers);
+    return rc;
+}
+
 /* Add a job that was checked. */
 static int put(const struct weir_reactor *reactor,
                struct weir__store_topic *handle, const struct weir_new_job *job,
                weir_added_fn fn, void *arg)
 {
     struct weir__record record = {
-        .retry = weir__slice_str(job->retry),
-        .url = weir__slice_str(job->url),
+        .retry = text_of(job->retry),
+        .url = text_of(job->url),
         .ttl_ms = job->ttl_ms,
         .body = job->body,
     };
     struct weir__new_job new_job = {
-        .id = weir__slice_str(job->id),
-        .group = weir__slice_str(job->group),
+        .id = text_of(job->id),
+        .group = text_of(job->group),
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
-    struct weir__buf headers = {0};
     int64_t durability;
-    int rc = WEIR_ENOMEM;
 
     if (job->durability != NULL &&
         read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
         new_job.durability = (uint32_t)durability;
     if (job->header_count > 0)
-        weir__headers_write(&headers, job->headers, job->header_count);
-    record.headers = weir__buf_slice(&headers);
-    if (!headers.failed)
-        rc = reactor->store->ops->add(handle, &new_job, fn, arg);
-    weir__buf_fini(&headers);
-    return rc;
+        return put_with_headers(reactor, handle, &new_job, job, fn, arg);
+    return reactor->store->ops->add(handle, &new_job, fn, arg);
 }
 
 int weir_reactor_add(struct weir_reactor *reactor, const char *topic,

@@ -113,15 +113,22 @@ def lines_have_them_whatever_the_pack_and_the_due_times(place):
     result = place.weir("add", "t", "--jsonl", "-", stdin="\n".join(lines))
     expect(1, result.code)
     expect_in("stdin:1: headers: they are texts, 16 at most", result.err)
-    lines = ['{"id":"%d","delay":"%dms","retry":"10ms","headers":{"n":"%d"}}'
-             % (i, i % 3 * 20, i) for i in range(300)]
-    lines.append('{"id":"none","headers":{},"retry":"10ms"}')
-    lines.append('{"id":"null","headers":null,"retry":"10ms"}')
-    result = place.weir("add", "t", "--jsonl", "-", stdin="\n".join(lines))
-    expect("added 302, existing 0, refused 0\n", result.out, result.err)
+    for topic, count in (("u", 300), ("t", 20)):
+        lines = ['{"id":"%d","delay":"%dms","retry":"10ms",'
+                 '"headers":{"n":"%d"}}' % (i, i % 3 * 20, i)
+                 for i in range(count)]
+        lines.append('{"id":"none","headers":{},"retry":"10ms"}')
+        lines.append('{"id":"null","headers":null,"retry":"10ms"}')
+        result = place.weir("add", topic, "--jsonl", "-",
+                            stdin="\n".join(lines))
+        expect("added %d, existing 0, refused 0\n" % (count + 2), result.out,
+               result.err)
+    for job in place.ok("list", "u", "--limit", "400"):
+        expect({"n": job["id"]} if job["id"].isdigit() else None,
+               job["headers"])
     place.drain(handler(place, 75))
     got = handled(place)
-    expect(604, len(got))
+    expect(44, len(got))
     for _, job_id, _, headers in got:
         expect({"n": job_id} if job_id.isdigit() else None, headers)
 
