@@ -5,6 +5,7 @@
 #include "core/chaos.h"
 #include "core/mem.h"
 #include "core/outcome_log.h"
+#include "core/probe.h"
 #include "core/random.h"
 #include "core/verdict.h"
 
@@ -102,6 +103,8 @@ void weir__run_ended(struct weir__run *run, enum weir_verdict verdict)
                                       "the handler returned no verdict");
     }
     weir__run_push(&run->lane->ran, run);
+    WEIR__PROBE4(verdict, run->lane->name, run->id.ptr, run->id.len,
+                 run->verdict);
     if (run->lane->reactor->is_measuring)
         measure_run(run);
 }
@@ -271,6 +274,8 @@ bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
         return false;
     }
     lane->reactor->totals.started++;
+    WEIR__PROBE4(start, lane->name, run->id.ptr, run->id.len,
+                 run->start_late_us);
     weir__handler_hold(run, lane->handler);
     return true;
 }
@@ -416,6 +421,7 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
         weir__lane_log_outcome(lane, run);
     weir__suspect_settled(run);
     weir__handler_release(run);
+    WEIR__PROBE4(settle, lane->name, run->id.ptr, run->id.len, run->outcome);
     lane->store->ops->settle(lane->topic, run);
 }
 

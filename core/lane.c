@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/outcome_log.h"
+#include "core/probe.h"
 
 void weir__run_push(struct weir__run_list *list, struct weir__run *run)
 {
@@ -418,6 +419,7 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
     WEIR_ASSERT(lane->coming >= count + lost);
     lane->coming -= count + lost;
     lane->reactor->totals.claimed += count;
+    WEIR__PROBE2(claim, lane->name, count);
     for (size_t i = 0; i < count; i++) {
         struct weir__run *run = first;
 
@@ -460,6 +462,7 @@ static void on_evicted(void *user, size_t count)
  * the claim that registered this worker as idle: that answer is then stale. */
 void weir__lane_come(struct weir__lane *lane)
 {
+    WEIR__PROBE2(wake, lane->name, lane->is_claiming);
     if (lane->is_claiming)
         lane->is_woken = true;
     else

@@ -2,6 +2,7 @@
 #include "core/assert.h"
 #include "core/lane.h"
 #include "core/mem.h"
+#include "core/probe.h"
 #include "core/text.h"
 #include "core/verdict.h"
 
@@ -325,6 +326,7 @@ void weir__lane_lost(void *user, uint64_t token)
     struct weir__run *run;
 
     lane->reactor->totals.lost++;
+    WEIR__PROBE2(lease_lost, lane->name, token);
     drop_ready(lane, token);
     for (;;) {
         run = find_token(&lane->pending, token);

@@ -8,6 +8,7 @@
 #include "core/lane.h"
 #include "core/mem.h"
 #include "core/outcome_log.h"
+#include "core/probe.h"
 #include "core/text.h"
 
 struct weir__reactor *
@@ -101,6 +102,7 @@ void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
     if (!is_up)
         return;
     reactor->totals.connections++;
+    WEIR__PROBE(reconnect);
     for (struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         weir__lane_wake(lane);
@@ -111,6 +113,8 @@ void weir__reactor_dropped(struct weir__reactor *reactor,
 {
     struct weir__lane *lane = weir__lane_find(reactor, dropped->topic);
 
+    WEIR__PROBE4(drop, dropped->topic.ptr, dropped->topic.len, dropped->reason,
+                 dropped->count);
     if (lane != NULL)
         weir__lane_log_drop(lane, dropped);
 }

@@ -10,7 +10,7 @@ import subprocess
 
 import yaml
 
-from e2e import ROOT, expect, expect_in, expect_true, test
+from e2e import ROOT, WEIR, expect, expect_in, expect_true, test
 
 OBSERVE = os.path.join(ROOT, "docs", "observe")
 METRIC = r"\bweir_[a-z_]+"
@@ -76,3 +76,16 @@ def every_metric_has_a_line_in_the_docs(place):
     for name in metrics() - {"weir_build_info"}:
         if not name.endswith("_bucket"):
             expect_in("`%s`" % name, page)
+
+
+PROBE = r"usdt:[^:]*/weir:weir:([a-z_]+)"
+
+
+@test
+def every_probe_is_in_the_program_and_has_a_line(place):
+    shown = set(re.findall(PROBE, text_of("docs/observe/README.md")))
+    expect(8, len(shown))
+    notes = subprocess.run(["readelf", "-n", "--wide", WEIR], text=True,
+                           capture_output=True, check=True).stdout
+    built = set(re.findall(r"Provider: weir\s+Name: ([a-z_]+)", notes))
+    expect(shown if os.environ.get("WEIR_HAS_PROBES") else set(), built)
