@@ -47,6 +47,7 @@ enum {
 #define WEIR__LOOK_NS       (1000 * WEIR__MS_NS) /* whether it is paused */
 #define WEIR__LATENESS_NS   (1000 * WEIR__MS_NS) /* between two reports */
 #define WEIR__WARN_NS       (1000 * WEIR__MS_NS) /* between like warnings */
+#define WEIR__LAG_NS        (5000 * WEIR__MS_NS) /* for which a lag is kept */
 
 /* A first-in first-out list of runs. Zeroed is empty. */
 struct weir__run_list {
@@ -164,6 +165,10 @@ struct weir__reactor {
     uint64_t random;
     int64_t now_ns;  /* of this turn, refreshed after each handler */
     int64_t busy_ns; /* what handlers took in the turn before */
+    /* The longest that anything due had to wait for the loop: now, in the
+     * WEIR__LAG_NS before, and when it begins anew. */
+    int64_t lag_ns, lag_before_ns, lag_end_ns;
+    const char *named[WEIR_WORKER_TOPICS]; /* for weir__reactor_describe */
     struct weir__lane *lanes;
     size_t lane_count;   /* also of topics that are served no longer */
     size_t served_count; /* lanes with a handler */

@@ -136,6 +136,21 @@ static struct weir__lane_deadline *deadline_of(struct weir__heap_node *node)
     return (struct weir__lane_deadline *)node;
 }
 
+static void note_lag(struct weir__reactor *reactor, int64_t ns)
+{
+    if (ns > reactor->lag_ns)
+        reactor->lag_ns = ns;
+}
+
+static void renew_lag(struct weir__reactor *reactor)
+{
+    if (reactor->now_ns < reactor->lag_end_ns)
+        return;
+    reactor->lag_end_ns = reactor->now_ns + WEIR__LAG_NS;
+    reactor->lag_before_ns = reactor->lag_ns;
+    reactor->lag_ns = 0;
+}
+
 /* Renewals leave at once: the handlers of this turn may hold the loop. */
 static void run_deadlines(struct weir__reactor *reactor)
 {
@@ -146,6 +161,7 @@ static void run_deadlines(struct weir__reactor *reactor)
         node = weir__heap_first(&reactor->deadlines);
         if (node == NULL || node->at_ns > reactor->now_ns)
             break;
+        note_lag(reactor, reactor->now_ns - node->at_ns);
         (void)weir__heap_pop(&reactor->deadlines); /* that node */
         weir__lane_expired(deadline_of(node));
         is_due = true;
@@ -224,9 +240,11 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
         return -1;
     start_ns = reactor->options.clock(reactor->options.clock_arg);
     reactor->now_ns = start_ns;
+    renew_lag(reactor);
     run_deadlines(reactor);
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
+    note_lag(reactor, reactor->busy_ns);
     weir__dispatch_finish(reactor);
     if (!reactor->is_halted) {
         /* Now that the one before is settled: both leave together. */
@@ -266,6 +284,47 @@ void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
         if (lane->handler != NULL && lane->times != NULL)
             fn(lane->name, lane->times, arg);
     }
+}
+
+/* Into the place of its name in byte order, where there is room for it. */
+static void name_topic(struct weir__reactor *reactor, size_t count,
+                       const char *name)
+{
+    const char **named = reactor->named;
+    size_t at = count < WEIR_WORKER_TOPICS ? count : WEIR_WORKER_TOPICS - 1;
+
+    if (count >= WEIR_WORKER_TOPICS && strcmp(name, named[at]) > 0)
+        return;
+    for (; at > 0 && strcmp(name, named[at - 1]) < 0; at--)
+        named[at] = named[at - 1];
+    named[at] = name;
+}
+
+bool weir__reactor_describe(struct weir__reactor *reactor,
+                            struct weir_worker *worker)
+{
+    struct weir_totals totals;
+    size_t count = 0;
+    int64_t lag_ns = reactor->lag_ns > reactor->lag_before_ns
+                         ? reactor->lag_ns
+                         : reactor->lag_before_ns;
+
+    weir__reactor_totals(reactor, &totals);
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        if (lane->handler != NULL)
+            name_topic(reactor, count++, lane->name);
+    worker->topics = reactor->named;
+    worker->topic_count =
+        count < WEIR_WORKER_TOPICS ? count : WEIR_WORKER_TOPICS;
+    worker->topics_total = count;
+    worker->held = totals.held;
+    worker->running = totals.pending;
+    worker->connections = totals.connections;
+    worker->lag_us = lag_ns / 1000;
+    worker->is_stopping = reactor->is_stopping;
+    return !reactor->is_stopping || reactor->stopped_fn != NULL ||
+           totals.held + totals.unanswered > 0;
 }
 
 int weir__reactor_counters(const struct weir__reactor *reactor,

@@ -193,6 +193,11 @@ typedef void (*weir__times_fn)(const char *topic,
 void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
                          void *arg);
 
+/* Fill in topics, what is in hand, connections, lag, and whether it stops.
+ * False: it has stopped. */
+bool weir__reactor_describe(struct weir__reactor *reactor,
+                            struct weir_worker *worker);
+
 /* Call `fn` for each counter of the topic's handler, in byte order, then once
  * with NULL. WEIR_ENOTFOUND: it is not served. */
 int weir__reactor_counters(const struct weir__reactor *reactor,

@@ -14,7 +14,7 @@
  * claim is answered by exactly one `claimed`, and if that reports jobs, by one
  * or more `arrived` that account for all of them. */
 
-#include <weir/weir.h>
+#include <weir/worker.h>
 
 #include "core/options.h"
 #include "core/record.h"
@@ -51,8 +51,8 @@ struct weir__dropped {
     uint64_t count;
 };
 
-/* All fields but `held`, `dropped` and `evicted` are required. `user` is what
- * topic_open was given. */
+/* All fields but `held`, `describe`, `dropped` and `evicted` are required.
+ * `user` is what topic_open was given. */
 struct weir__store_events {
     void (*claimed)(void *user, const struct weir__claimed *claimed);
     /* `first` is a list of `count` runs, now core's; `lost` more were claimed
@@ -86,6 +86,10 @@ struct weir__store_events {
     /* The same. Topics wait although there is a connection: why. May be
      * NULL. */
     void (*held)(const char *text, void *arg);
+    /* The same. What the reactor tells of itself, but for `since_ms` and
+     * `seen_ms`; borrowed until it returns to the loop. False: it is no worker
+     * any more. May be NULL: it never is. */
+    bool (*describe)(struct weir_worker *ret_worker, void *arg);
     /* The same; not from inside an op either. */
     void (*dropped)(const struct weir__dropped *dropped, void *arg);
 };
@@ -221,6 +225,7 @@ struct weir__store_ops {
     int (*kind)(struct weir__store_topic *topic, weir_kind_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
     int (*topics)(struct weir__store *store, weir_topics_fn fn, void *arg);
+    int (*workers)(struct weir__store *store, weir_workers_fn fn, void *arg);
 
     void (*flush)(struct weir__store *store);
     /* Free the store; outstanding callbacks run first, with WEIR_ECANCELED.

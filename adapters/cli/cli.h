@@ -111,6 +111,7 @@ struct weir__command {
     X(resume)             \
     X(purge)              \
     X(stats)              \
+    X(workers)            \
     X(topics)             \
     X(topic_list)         \
     X(topic_show)         \

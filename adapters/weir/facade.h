@@ -5,9 +5,9 @@
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
  * change.c (which topics have which), add.c and manage.c (jobs and topics),
- * current.c (what runs) and thread.c (a thread of its own); trial.c shares a
- * part. These and the command line are the only files that name several
- * adapters. */
+ * worker.c (who is there), current.c (what runs) and thread.c (a thread of its
+ * own); trial.c shares a part. These and the command line are the only files
+ * that name several adapters. */
 
 #include <weir/change.h>
 
@@ -33,6 +33,7 @@ struct weir_reactor {
     struct weir__log blocked_log; /* for the keeper's thread */
     struct weir__redis_url url;
     char name[WEIR_MAX_TOPIC + 1]; /* of this worker */
+    char host[65];                 /* on which it runs; may be cut */
     void (*on_connection)(int code, const char *text, void *arg);
     void *on_connection_arg;
     struct weir__driver *driver;
@@ -73,6 +74,11 @@ int weir__facade_open(struct weir_reactor *reactor, const char *topic,
 void weir__facade_measure(struct weir_reactor *reactor);
 void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,
                         void *arg);
+
+/* --- worker.c ----------------------------------------------------------- */
+
+/* The store's event `describe`. */
+bool weir__facade_describe(struct weir_worker *ret_worker, void *arg);
 
 /* --- serve.c, add.c ------------------------------------------------------- */
 

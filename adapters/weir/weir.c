@@ -198,6 +198,7 @@ static int open_store(struct weir_reactor *reactor)
 
     events.connection = on_connection;
     events.held = on_held;
+    events.describe = weir__facade_describe;
     events.dropped = on_dropped;
     rc = weir__redis_open(&options, &reactor->store);
     if (rc == WEIR_OK)
@@ -335,6 +336,7 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->loop = options->loop;
     reactor->request_timeout_ms = options->request_timeout_ms;
     reactor->seed = make_seed(reactor);
+    (void)gethostname(reactor->host, sizeof(reactor->host) - 1); /* or "" */
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
         rc = open_tls(reactor, err);

@@ -64,7 +64,8 @@ def everything_is_where_it_belongs(place):
                  "include/weir/loop.h",
                  "include/weir/plugin.h",
                  "include/weir/test.h",
-                 "include/weir/weir.h", "lib/libweir.a", "lib/libweir.so",
+                 "include/weir/weir.h", "include/weir/worker.h",
+                 "lib/libweir.a", "lib/libweir.so",
                  "lib/weir/plugins/archive.so", "lib/weir/plugins/echo.so",
                  "lib/weir/plugins/flaky.so", "lib/pkgconfig/weir.pc",
                  "lib/pkgconfig/weir-plugin.pc",
@@ -80,7 +81,7 @@ def everything_is_where_it_belongs(place):
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
     expect(["base.h", "change.h", "job.h", "loop.h", "plugin.h", "test.h",
-            "thread.h", "weir.h"],
+            "thread.h", "weir.h", "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 

@@ -75,10 +75,12 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
     bool was_in = weir__keeper_shut(topic->store->keeper);
 
     topic->user = user;
-    if (user != NULL)
+    if (user != NULL) {
         weir__keeper_begin(topic);
-    else
+        weir__presence_begin(topic->store);
+    } else {
         weir__topic_leave_idle(topic); /* it came behind the stop */
+    }
     weir__link_listen(topic);
     if (topic->kind->listen != NULL)
         topic->kind->listen(topic);
@@ -288,6 +290,7 @@ const struct weir__store_ops weir__redis_ops = {
     .settings = weir__topic_settings,
     .kind = weir__topic_kind,
     .topics = weir__redis_topics,
+    .workers = weir__redis_workers,
     .flush = weir__redis_flush,
     .close = weir__redis_close,
 };

@@ -326,6 +326,7 @@ static void leave_topics(struct weir__redis *store)
             topic->kind->leaving(topic);
         weir__topic_leave_idle(topic);
     }
+    weir__presence_leave(store);
     weir__link_flush(store);
 }
 
@@ -375,6 +376,7 @@ int weir__redis_open(const struct weir__redis_options *options,
     store->connections = 1; /* so that 0 is none */
     store->dirty_end = &store->dirty;
     weir__redis_requests_init(store);
+    weir__presence_init(store);
     rc = weir__redis_connect(store);
     if (rc != WEIR_OK) {
         weir__link_close(store);

@@ -140,6 +140,22 @@ struct weir__call_slots {
     uint32_t count; /* made so far; `free` has room for all */
 };
 
+/* Workers tell that they are there: each every 5 s by one small command, from
+ * when it listens to a topic, while there is a connection, and not while the
+ * one before is not answered. What one tells is a field of a hash in the slot
+ * of the list of topics (scripts/store/beat.lua). */
+struct weir__presence {
+    struct weir__request request; /* first */
+    ev_timer beat;
+    char worker[WEIR__KEY_MAX + 20]; /* the field: its name and a number by
+                                        chance, since two may have one name */
+    int64_t opened_ns;
+    int64_t since_ms; /* the same by the server; 0: not known yet */
+    bool is_asked;    /* a beat is not answered yet */
+    bool has_beaten;  /* there may be something to remove */
+    bool is_refused;  /* which was logged */
+};
+
 /* What the topics of one kind share in a store; begins so. */
 struct weir__shared {
     struct weir__redis *store;
@@ -182,6 +198,7 @@ struct weir__redis {
      * of this producer and the time. */
     struct weir__seq_maker seqs;
     struct weir__call_slots call_slots;
+    struct weir__presence presence;
 };
 
 /* --- store/store.c: life and topics --------------------------------------- */
@@ -317,6 +334,20 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 /* Take it off the list; whoever uses the topic next enters it anew. */
 void weir__topic_unregister(struct weir__store_topic *topic,
                             struct weir__request *request);
+
+/* --- store/presence.c: which workers are there ---------------------------- */
+
+void weir__presence_init(struct weir__redis *store);
+
+/* A topic is listened to. */
+void weir__presence_begin(struct weir__redis *store);
+
+/* The store is about to be closed, its connections still stand. */
+void weir__presence_leave(struct weir__redis *store);
+
+/* The op `workers`. */
+int weir__redis_workers(struct weir__store *port, weir_workers_fn fn,
+                        void *arg);
 
 /* --- store/names.c: names, call slots, and what is logged ----------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <hiredis/hiredis.h>
+#include <stdio.h>
 
 #include "tests/redis/scripts/script_fixture.h"
 
@@ -123,4 +123,84 @@ TEST(a_job_whose_worker_is_not_known_is_shown_without)
         EXPECT_INT(0, number_at(5));
         EXPECT_STR("", script_reply->element[6]->str);
     }
+}
+
+/* --- workers -------------------------------------------------------------- */
+
+static const char *beat(const char *worker)
+{
+    const char *words[] = {worker, "what", NULL};
+
+    return script_run(&weir__script_store_beat, "workers", words);
+}
+
+/* Who is there; each is told with the time and "what". */
+static size_t there(void)
+{
+    const char *none[] = {NULL};
+
+    (void)script_run(&weir__script_store_workers, "workers", none);
+    EXPECT_INT(REDIS_REPLY_ARRAY, script_reply->type);
+    EXPECT_INT(0, script_reply->elements % 3);
+    return script_reply->elements / 3;
+}
+
+/* A worker that told something so long ago; in the future where below 0. */
+static void told(const char *worker, long long ago_ms)
+{
+    EXPECT_INT(1, redis_int(script_proc, "EVAL %s 1 weir:{t}:workers %s %lld",
+                            "local t = redis.call('TIME') "
+                            "return redis.call('HSET', KEYS[1], ARGV[1], "
+                            "string.format('%013.0f what', t[1] * 1000 + "
+                            "math.floor(t[2] / 1000) - ARGV[2]))",
+                            worker, ago_ms));
+}
+
+TEST(who_told_something_is_there)
+{
+    EXPECT_INT(0, there());
+    EXPECT_STR("1", beat("w1 0001"));
+    EXPECT_STR("1", beat("w1 0001"));
+    EXPECT_INT(1, there());
+    EXPECT_STR("w1 0001", script_reply->element[0]->str);
+    EXPECT_TRUE(now_ms() - number_at(1) < 60000);
+    EXPECT_TRUE(now_ms() - number_at(1) > -1100);
+    EXPECT_STR("what", script_reply->element[2]->str);
+    EXPECT_STR("1", beat("w1 0002"));
+    EXPECT_INT(2, there());
+}
+
+TEST(who_told_nothing_for_15_s_is_gone)
+{
+    told("just", 3000);
+    told("late", 15001);
+    told("early", -60000);
+    (void)redis_int(script_proc, "HSET weir:{t}:workers none x old 12 empty "
+                                 "\"\" huge 9999999999999999999999x");
+    EXPECT_INT(1, there());
+    EXPECT_STR("just", script_reply->element[0]->str);
+    EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:workers"));
+}
+
+TEST(those_that_live_remove_the_dead)
+{
+    char name[16];
+
+    for (int i = 0; i < 50; i++) {
+        (void)snprintf(name, sizeof(name), "dead%d", i);
+        told(name, 20000);
+    }
+    told("other", 1000);
+    for (int i = 0; i < 1000; i++)
+        if (redis_int(script_proc, "HLEN weir:{t}:workers") != 2)
+            (void)beat("w1");
+    EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:workers"));
+    EXPECT_INT(2, there());
+}
+
+TEST(a_key_of_another_type_is_left_alone)
+{
+    script_poison("workers");
+    EXPECT_CONTAINS("WRONGTYPE", beat("w1"));
+    EXPECT_STR("string", script_text("TYPE weir:{t}:workers"));
 }
