@@ -10,7 +10,7 @@
 
 enum {
     DEAD_STEP = 200,
-    NODES = 100,        /* read at a time; as many packs at most */
+    NODES = 32,         /* read at a time; as many packs at most */
     ADDED_MAX = 100000, /* deleted beyond what there was at the beginning */
     IDLE_STEPS = 1000   /* without any effect, before giving up */
 };
