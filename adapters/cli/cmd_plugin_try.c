@@ -21,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTION, HEADER, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
+enum { JOBS_MAX = WEIR__TRY_JOBS_MAX, ID_CAP = WEIR__TRY_ID_CAP };
+enum { OPTION, HEADER, BODY, TOPIC, GROUP, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 
 #define TIMEOUT_MS INT64_C(30000)
 #define GRACE_MS   INT64_C(3000) /* a pending run is given up by then */
@@ -29,11 +30,16 @@ enum { OPTION, HEADER, TOPIC, BODY, ATTEMPT, ID, URL, RETRY, TIMEOUT };
 static const struct weir__flag flags[] = {
     [OPTION] = {"option", "K=V", "an option of the plugin; may be repeated"},
     [HEADER] = {"header", "K=V", "a header of the job; may be repeated"},
+    [BODY] = {"body", "JSON",
+              "body of the job (default: null); may be repeated:\n"
+              "a job for each, at once"},
     [TOPIC] = {"topic", "T", "topic of the job (default: trial)"},
-    [BODY] = {"body", "JSON", "body of the job (default: null)"},
+    [GROUP] = {"group", "G", "group of the jobs, as of a bounded topic"},
     [ATTEMPT] = {"attempt", "N",
                  "number of the run, 1 to 1000000 (default: 1)"},
-    [ID] = {"id", "I", "id of the job (default: 1)"},
+    [ID] = {"id", "I",
+            "id of the job (default: 1); further ones are\n"
+            "I.2, I.3, ... (2, 3, ...)"},
     [URL] = {"url", "U", "address of the job (default: none)"},
     [RETRY] = {"retry", "LADDER",
                "delays between attempts\n"
@@ -88,6 +94,52 @@ static void on_line(enum weir_level level, const char *text, void *arg)
                        NULL);
 }
 
+/* Jobs are numbered from 0. */
+static size_t job_count(const struct try *try)
+{
+    return try->args->all_count[BODY] > 0 ? try->args->all_count[BODY] : 1;
+}
+
+static void name_job(const struct try *try, size_t number, char ret_id[ID_CAP])
+{
+    const char *id = try->args->value[ID];
+
+    if (number == 0)
+        (void)snprintf(ret_id, ID_CAP, "%s", id == NULL ? "1" : id); /* fits */
+    else
+        (void)snprintf(ret_id, ID_CAP, "%s%s%zu", id == NULL ? "" : id,
+                       id == NULL ? "" : ".", number + 1); /* fits */
+}
+
+/* The sentence was printed. */
+static bool add_jobs(const struct try *try, struct weir_trial *trial)
+{
+    const char *const *value = try->args->value;
+    struct weir_error err = {0};
+
+    for (size_t i = 0; i < job_count(try); i++) {
+        char id[ID_CAP];
+        const struct weir_trial_job job = {
+            .id = id,
+            .json =
+                try->args->all_count[BODY] > 0 ? try->args->all[BODY][i] : NULL,
+            .url = value[URL],
+            .counters = {.attempt = (uint32_t)try->attempt},
+            .headers = try->headers,
+            .header_count = try->args->all_count[HEADER],
+            .group = value[GROUP],
+        };
+
+        name_job(try, i, id);
+        if (weir_trial_add(trial, &job, &err) == WEIR_OK)
+            continue;
+        weir__complain("%s%s", value[BODY] != NULL ? "--body: " : "",
+                       weir__text_behind(err.text, "json: "));
+        return false;
+    }
+    return true;
+}
+
 static struct weir_trial *open_trial(struct try *try)
 {
     const char *const *value = try->args->value;
@@ -103,14 +155,6 @@ static struct weir_trial *open_trial(struct try *try)
             },
         .log = on_line,
         .log_arg = try,
-    };
-    struct weir_trial_job job = {
-        .id = value[ID] == NULL ? "1" : value[ID],
-        .json = value[BODY],
-        .url = value[URL],
-        .counters = {.attempt = (uint32_t)try->attempt},
-        .headers = try->headers,
-        .header_count = try->args->all_count[HEADER],
     };
     struct weir_trial *trial;
     struct weir_error err = {0};
@@ -131,10 +175,8 @@ static struct weir_trial *open_trial(struct try *try)
         weir__complain("%s", err.text);
         return NULL;
     }
-    if (weir_trial_add(trial, &job, &err) == WEIR_OK)
+    if (add_jobs(try, trial))
         return trial;
-    weir__complain("%s%s", value[BODY] != NULL ? "--body: " : "",
-                   weir__text_behind(err.text, "json: "));
     weir_trial_free(trial);
     return NULL;
 }
@@ -162,10 +204,49 @@ static void restore_output(const struct try *try)
     (void)close(try->out);
 }
 
+/* The first run of this job: others are of retries, and of jobs that were
+ * added. */
+static const struct weir_trial_run *first_run(const struct weir_trial *trial,
+                                              const char *id)
+{
+    for (size_t i = 0; i < weir_trial_run_count(trial); i++)
+        if (strcmp(weir_trial_run_at(trial, i)->id, id) == 0)
+            return weir_trial_run_at(trial, i);
+    return NULL;
+}
+
+/* What to exit with: of the first job that is not done. WEIR__EXIT_NONE: one
+ * did not run. */
+static enum weir__exit take_runs(const struct try *try,
+                                 struct weir__outcome *outcome,
+                                 struct weir__job_outcome jobs[JOBS_MAX])
+{
+    enum weir__exit rc = WEIR__EXIT_DONE;
+
+    for (; outcome->job_count < job_count(try); outcome->job_count++) {
+        struct weir__job_outcome *job = &jobs[outcome->job_count];
+        const struct weir_trial_run *run;
+
+        name_job(try, outcome->job_count, job->id);
+        run = first_run(outcome->trial, job->id);
+        if (run == NULL)
+            return WEIR__EXIT_NONE;
+        job->verdict = run->timed_out ? "TIMEOUT" : verdicts[run->verdict].name;
+        job->attempt = try->attempt;
+        job->delay_ms = run->delay_ms;
+        job->reason = run->reason;
+        job->dead = run->dead;
+        if (rc == WEIR__EXIT_DONE)
+            rc = run->timed_out ? WEIR__EXIT_TIMED_OUT
+                                : verdicts[run->verdict].exit;
+    }
+    return rc;
+}
+
 static enum weir__exit run_plugin(struct try *try)
 {
     struct weir_trial *trial;
-    const struct weir_trial_run *run;
+    struct weir__job_outcome jobs[JOBS_MAX];
     struct weir__outcome outcome;
     enum weir__exit rc;
     double start_ms;
@@ -179,21 +260,16 @@ static enum weir__exit run_plugin(struct try *try)
     weir_trial_advance(trial, 0);
     if (!weir_trial_wait(trial, try->timeout_ms))
         weir_trial_advance(trial, 1); /* its timeout has passed by then */
-    outcome = (struct weir__outcome){.trial = trial,
-                                     .attempt = try->attempt,
-                                     .time_ms = now_ms() - start_ms};
-    run = weir_trial_run_at(trial, 0); /* others are of jobs that it added */
+    outcome =
+        (struct weir__outcome){.trial = trial, .time_ms = now_ms() - start_ms};
     restore_output(try);
-    if (run == NULL) {
+    outcome.jobs = jobs;
+    rc = take_runs(try, &outcome, jobs);
+    if (rc == WEIR__EXIT_NONE) {
         weir__complain("the job did not run: out of memory");
         weir_trial_free(trial);
         return WEIR__EXIT_FAILED;
     }
-    outcome.verdict = run->timed_out ? "TIMEOUT" : verdicts[run->verdict].name;
-    outcome.delay_ms = run->delay_ms;
-    outcome.reason = run->reason;
-    outcome.dead = run->dead;
-    rc = run->timed_out ? WEIR__EXIT_TIMED_OUT : verdicts[run->verdict].exit;
     if (weir__outcome_print(try->cli, &outcome) != WEIR__EXIT_DONE)
         rc = WEIR__EXIT_FAILED;
     weir_trial_free(trial);
@@ -236,14 +312,15 @@ static int reap(pid_t child)
 
 static enum weir__exit say_timeout(const struct try *try)
 {
-    struct weir__outcome outcome = {
+    const struct weir__job_outcome job = {
         .verdict = "TIMEOUT",
         .attempt = try->attempt,
         .delay_ms = -1,
         .reason = "timeout",
         .dead = "",
-        .time_ms = (double)try->timeout_ms,
     };
+    const struct weir__outcome outcome = {
+        .jobs = &job, .job_count = 1, .time_ms = (double)try->timeout_ms};
 
     return weir__outcome_print(try->cli, &outcome) == WEIR__EXIT_DONE
                ? WEIR__EXIT_TIMED_OUT
@@ -384,6 +461,10 @@ static enum weir__exit run(const struct weir__cli *cli,
         (value[TOPIC] != NULL && !weir__operand_topic(value[TOPIC])) ||
         (value[ID] != NULL && !weir__operand_id(value[ID], true)))
         return rc;
+    if (args->all_count[BODY] > JOBS_MAX) {
+        weir__complain("--body: %d at most", JOBS_MAX);
+        return rc;
+    }
     if (take_plugin(&try, &handle))
         rc = run_apart(&try);
     weir__mem_free(try.options);
@@ -395,7 +476,7 @@ const struct weir__command weir__cmd_plugin_try = {
     .name = "plugin try",
     .operands = "F.so",
     WEIR__FLAGS(flags),
-    .summary = "Run one job through a plugin, without a server",
+    .summary = "Run a job through a plugin, without a server",
     .details =
         "F.so is a path or a name, as weir run --handle takes it, and so "
         "are options\nbehind it: F.so?k=v&k=v. Prints the\nverdict, the delay "
@@ -405,7 +486,12 @@ const struct weir__command weir__cmd_plugin_try = {
         "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\",\n"
         "\"time_ms\",\"counters\":{},\"follows\":[{\"topic\",\"id\","
         "\"delay_ms\",\"body\"}],\n\"log\":[{\"level\",\"text\"}]}; "
-        "what the plugin itself prints then goes to stderr.",
+        "what the plugin itself prints then goes to stderr. "
+        "With several --body a\nhandler of batches gets all of them at once, "
+        "another one each in turn; then each\njob is told with its id, in "
+        "JSON as {\"jobs\":[{\"id\",\"verdict\",\"attempt\",\"delay_ms\",\n"
+        "\"reason\",\"dead\"}],\"time_ms\",...}, and the exit code is of the "
+        "first that is not\nDONE.",
     .example = "weir plugin try ./close_order.so --topic order.close "
                "--body '{\"order\":42}'",
     .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"

@@ -84,18 +84,44 @@ static struct json_object *time_json(double time_ms)
     return json_object_new_double_s(time_ms, text);
 }
 
+static struct json_object *job_json(const struct weir__job_outcome *job)
+{
+    return WEIR__OBJECT(
+        weir__field_str("verdict", job->verdict),
+        weir__field_int("attempt", job->attempt),
+        weir__field_int("delay_ms", job->delay_ms),
+        weir__field_text("reason", weir__slice_str(job->reason)),
+        weir__field_text("dead", weir__slice_str(job->dead)));
+}
+
+static struct json_object *jobs_json(const struct weir__outcome *outcome)
+{
+    struct json_object *array = json_object_new_array(), *job;
+
+    for (size_t i = 0; i < outcome->job_count; i++) {
+        job = job_json(&outcome->jobs[i]);
+        weir__object_put(&job, weir__field_str("id", outcome->jobs[i].id));
+        array = weir__array_with(array, job);
+    }
+    return array;
+}
+
+/* That of the only job, or one with all of them. */
 static enum weir__exit print_json(const struct weir__outcome *outcome)
 {
-    return weir__print_object(WEIR__OBJECT(
-        weir__field_str("verdict", outcome->verdict),
-        weir__field_int("attempt", outcome->attempt),
-        weir__field_int("delay_ms", outcome->delay_ms),
-        weir__field_text("reason", weir__slice_str(outcome->reason)),
-        weir__field_text("dead", weir__slice_str(outcome->dead)),
-        weir__field("time_ms", time_json(outcome->time_ms)),
-        weir__field("counters", counters_json(outcome->trial)),
-        weir__field("follows", follows_json(outcome->trial)),
-        weir__field("log", lines_json(outcome->trial))));
+    struct json_object *object =
+        outcome->job_count == 1
+            ? job_json(&outcome->jobs[0])
+            : WEIR__OBJECT(weir__field("jobs", jobs_json(outcome)));
+
+    weir__object_put(&object,
+                     weir__field("time_ms", time_json(outcome->time_ms)));
+    weir__object_put(&object,
+                     weir__field("counters", counters_json(outcome->trial)));
+    weir__object_put(&object,
+                     weir__field("follows", follows_json(outcome->trial)));
+    weir__object_put(&object, weir__field("log", lines_json(outcome->trial)));
+    return weir__print_object(object);
 }
 
 /* --- text ------------------------------------------------------------- */
@@ -126,26 +152,36 @@ static void print_counter(const char *name, uint64_t value, void *arg)
     *has_any = true;
 }
 
+static void print_job(const struct weir__job_outcome *job)
+{
+    char delay[24];
+
+    weir__print("verdict  %s\n", job->verdict);
+    if (job->delay_ms >= 0) {
+        (void)weir__duration_format(job->delay_ms, delay);
+        weir__print("delay    %s\n", delay);
+    }
+    if (*job->reason != '\0') {
+        (void)printf("reason   ");
+        weir__print_text(weir__slice_str(job->reason));
+        (void)printf("\n");
+    }
+    if (*job->dead != '\0')
+        weir__print("dead     %s\n", job->dead);
+}
+
 enum weir__exit weir__outcome_print(const struct weir__cli *cli,
                                     const struct weir__outcome *outcome)
 {
     bool has_any = false;
-    char delay[24];
 
     if (cli->json)
         return print_json(outcome);
-    weir__print("verdict  %s\n", outcome->verdict);
-    if (outcome->delay_ms >= 0) {
-        (void)weir__duration_format(outcome->delay_ms, delay);
-        weir__print("delay    %s\n", delay);
+    for (size_t i = 0; i < outcome->job_count; i++) {
+        if (outcome->job_count > 1)
+            weir__print("job      %s\n", outcome->jobs[i].id);
+        print_job(&outcome->jobs[i]);
     }
-    if (*outcome->reason != '\0') {
-        (void)printf("reason   ");
-        weir__print_text(weir__slice_str(outcome->reason));
-        (void)printf("\n");
-    }
-    if (*outcome->dead != '\0')
-        weir__print("dead     %s\n", outcome->dead);
     (void)printf("time     %.3f ms\n", outcome->time_ms);
     print_follows(outcome->trial);
     if (outcome->trial != NULL)

@@ -9,14 +9,22 @@
 
 #include <weir/test.h>
 
-struct weir__outcome {
-    const struct weir_trial *trial; /* NULL: it did not come to an end */
-    const char *verdict;            /* "RETRY_AFTER" */
+enum { WEIR__TRY_JOBS_MAX = 256, WEIR__TRY_ID_CAP = WEIR_MAX_ID + 8 };
+
+struct weir__job_outcome {
+    char id[WEIR__TRY_ID_CAP];
+    const char *verdict; /* "RETRY_AFTER" */
     int64_t attempt;
     int64_t delay_ms; /* -1: none */
     const char *reason;
     const char *dead;
-    double time_ms;
+};
+
+struct weir__outcome {
+    const struct weir_trial *trial; /* NULL: it did not come to an end */
+    const struct weir__job_outcome *jobs;
+    size_t job_count;
+    double time_ms; /* of all */
 };
 
 /* What to exit with. */

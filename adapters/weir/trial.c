@@ -381,8 +381,12 @@ static int add(struct weir_trial *trial, const struct weir_new_job *job,
         .id = weir__slice_str(job->id),
         .record = record,
         .delay_ms = job->delay_ms,
+        .group = weir__slice_str(job->group),
     };
     int rc = weir__facade_check_job(job, err);
+
+    if (rc == WEIR_OK && job->group != NULL)
+        rc = weir__group_check(new_job.group, err);
 
     if (rc < 0)
         return rc;
@@ -423,6 +427,7 @@ int weir_trial_add(struct weir_trial *trial, const struct weir_trial_job *job,
         .retry = job->retry,
         .ttl_ms = job->ttl_ms,
         .url = job->url,
+        .group = job->group,
     };
     struct weir__record record = {.counters = job->counters};
     struct weir__buf given = {0}, headers = {0};

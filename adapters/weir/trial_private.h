@@ -18,7 +18,7 @@ struct weir__trial_job {
     struct weir__heap_node node; /* first: what the heap hands back */
     struct weir__trial_job *next;
     char *bytes; /* owned: what the slices point into */
-    struct weir_slice id;
+    struct weir_slice id, group;
     struct weir__record record;
     int64_t due_ms;
     enum weir_trial_state state;

@@ -31,14 +31,16 @@ static int copy_job(const struct weir_trial *trial,
                     struct weir__trial_job *job)
 {
     const struct weir__record *record = from->record;
-    char *bytes = weir__mem_new(from->id.len + record->retry.len +
-                                record->url.len + record->headers.len +
-                                record->reason.len + record->body.len + 6);
+    char *bytes =
+        weir__mem_new(from->id.len + record->retry.len + record->url.len +
+                      record->headers.len + record->reason.len +
+                      record->body.len + from->group.len + 7);
 
     if (bytes == NULL)
         return WEIR_ENOMEM;
     job->bytes = bytes;
     job->id = weir__trial_copy(&bytes, from->id);
+    job->group = weir__trial_copy(&bytes, from->group);
     job->record = (struct weir__record){
         .counters = record->counters,
         .ttl_ms = record->ttl_ms,
@@ -218,6 +220,7 @@ static struct weir__run *make_run(struct weir_trial *trial,
     run->magic = WEIR__RUN_MAGIC;
     run->batch = job;
     run->id = job->id;
+    run->group = job->group;
     run->record = job->record;
     run->token = trial->store.token;
     run->due_ms = job->due_ms;

@@ -63,6 +63,52 @@ def the_body_reaches_the_handler_and_json_stays_one_object(place):
     expect_in('"body":{"n":[1,2]}', result.err)
 
 
+def bodies(*numbers):
+    return [word for number in numbers for word in ("--body", str(number))]
+
+
+@test
+def several_bodies_are_a_batch_of_their_group(place):
+    for flags, group in ((["--group", "g-1"], "g-1"), ([], "")):
+        path = place.path("out" + group)
+        code, got = attempt(place, "batches", "--option", "file=" + path,
+                            *bodies(7, 8, 9), *flags)
+        with open(path, encoding="utf-8") as file:
+            words = file.read().rstrip("\n").split(" ")
+        expect([group, "1", "7", "8", "9"], words[:2] + words[4:])
+        expect(0, code)
+        expect([("1", "DONE"), ("2", "DONE"), ("3", "DONE")],
+               [(job["id"], job["verdict"]) for job in got["jobs"]])
+
+
+@test
+def each_job_of_a_batch_has_its_verdict(place):
+    flags = ["--option", "file=" + place.path("out"), "--option", "each=yes"]
+    code, got = attempt(place, "batches", *flags, *bodies(2, 1), "--id", "a")
+    expect([("a", "DONE", None), ("a.2", "FAIL", "failed")],
+           [(job["id"], job["verdict"], job["dead"]) for job in got["jobs"]])
+    expect(11, code)
+    lines = place.weir("plugin", "try", "batches", *flags,
+                       *bodies(2, 1)).out.splitlines()
+    expect(["job      1", "verdict  DONE", "job      2", "verdict  FAIL"],
+           [line for line in lines if line[:3] in ("job", "ver")])
+
+
+@test
+def several_bodies_are_jobs_in_turn_where_no_batches_are_taken(place):
+    code, got = attempt(place, "flaky", "--option", "fail=1", *bodies(1, 2))
+    expect((10, ["RETRY", "RETRY"]),
+           (code, [job["verdict"] for job in got["jobs"]]))
+
+
+@test
+def what_cannot_be_a_batch_is_a_mistake(place):
+    for flags, words in ((bodies(1, "{"), "--body: "),
+                         (bodies(*range(257)), "--body: 256 at most"),
+                         (["--group", "a b"], "group")):
+        place.weir("plugin", "try", "flaky", *flags).expect_complaint(2, words)
+
+
 @test
 def a_handler_that_never_returns_is_ended(place):
     code, got = attempt(place, "hangs", "--timeout", "300ms")

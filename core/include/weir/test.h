@@ -73,6 +73,8 @@ struct weir_trial_job {
     const struct weir_origin *origin; /* it moved here by on_dead; NULL: no */
     const struct weir_header *headers;
     size_t header_count;
+    /* As of a bounded topic: jobs of a batch are of one group. NULL: none. */
+    const char *group;
 };
 
 /* Add a job. It runs in a later weir_trial_advance. WEIR_EINVAL,
