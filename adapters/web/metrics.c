@@ -5,6 +5,7 @@
  * most; whoever asks within a second of that gets the same bytes. */
 
 #include "adapters/web/exposition.h"
+#include "adapters/web/metrics_workers.h"
 #include "adapters/web/web.h"
 
 #include "core/mem.h"
@@ -21,7 +22,8 @@ struct waiting {
 
 struct weir__metrics {
     struct weir__web *web;
-    struct waiting *first; /* owned */
+    struct weir__worker_rows *workers; /* owned */
+    struct waiting *first;             /* owned */
     struct ev_timer limit;
     struct weir__http_content *content; /* NULL: none yet */
     double made_s;
@@ -275,6 +277,7 @@ static void make(struct weir__metrics *metrics)
     struct weir__exposition text = {0};
 
     put_all(&text, metrics->web);
+    weir__worker_rows_put(&text, metrics->workers);
     weir__http_content_free(metrics->content);
     metrics->content = weir__http_content_new(WEIR__EXPOSITION_TYPE, &text.buf);
     metrics->made_s = ev_now(metrics->web->loop);
@@ -337,6 +340,7 @@ static void scrape(struct weir__http_request *request, void *arg)
     one->request = request;
     one->next = metrics->first;
     metrics->first = one;
+    weir__worker_rows_ask(metrics->workers, web->reactor);
     weir__snapshot_look(web->snapshot);
     if (!ev_is_active(&metrics->limit)) {
         ev_timer_set(&metrics->limit, PATIENCE_S, 0.0);
@@ -350,6 +354,11 @@ int weir__web_metrics_open(struct weir__web *web)
 
     if (metrics == NULL)
         return WEIR_ENOMEM;
+    metrics->workers = weir__worker_rows_new();
+    if (metrics->workers == NULL) {
+        weir__mem_free(metrics);
+        return WEIR_ENOMEM;
+    }
     metrics->web = web;
     ev_timer_init(&metrics->limit, on_limit, PATIENCE_S, 0.0);
     metrics->limit.data = metrics;
@@ -368,6 +377,7 @@ void weir__web_metrics_close(struct weir__web *web)
     weir__snapshot_on_round(web->snapshot, NULL, NULL);
     answer_all(metrics);
     weir__http_content_free(metrics->content);
+    weir__worker_rows_free(metrics->workers);
     weir__mem_free(metrics);
     web->metrics = NULL;
 }

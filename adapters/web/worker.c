@@ -8,6 +8,8 @@
 
 #include "adapters/weir/facade.h"
 
+#include <weir/worker.h>
+
 enum { CONNECTIONS = 32 };
 
 static const double FRESH_S = 1.0;
@@ -75,6 +77,17 @@ static void put_totals(struct weir__exposition *text,
         "Verdicts on their way to the server.", totals->unanswered);
 }
 
+static void put_lag(struct weir__exposition *text,
+                    const struct weir_reactor *reactor)
+{
+    struct weir_worker worker;
+
+    weir_reactor_worker(reactor, &worker);
+    weir__family(text, "weir_worker_loop_lag_seconds", "gauge",
+                 "How late its loop was at worst lately.");
+    weir__sample_us(text, worker.lag_us);
+}
+
 static void put_lateness(const char *topic, const struct weir__times *times,
                          void *arg)
 {
@@ -126,6 +139,7 @@ static void put_all(struct weir__exposition *text,
     weir__sample(text, 1);
     weir_reactor_totals(reactor, &totals);
     put_totals(text, &totals);
+    put_lag(text, reactor);
     weir__family(text, "weir_worker_run_seconds", "histogram",
                  "How long runs took, up to their verdict.");
     weir__facade_times(reactor, put_took, &over);

@@ -83,6 +83,21 @@ def the_server_has_its_memory_and_its_replicas(place):
 
 
 @test
+def each_worker_has_what_it_told_last(place):
+    place.work(place.echo("t"), flags=["--log-level", "error"])
+    web = Web(place)
+    eventually_has(web, "weir_workers", 1)
+    got = scrape(web)
+    of = {name.split("{")[0]: value for name, value in got.items()
+          if name.startswith("weir_workers_") and 'worker="' in name}
+    expect([1, 1, 0, 0, 0],
+           [of["weir_workers_" + name] for name in
+            ["connections_total", "topics", "held", "running", "stopping"]])
+    expect_true(of["weir_workers_loop_lag_seconds"] >= 0, of)
+    expect(1, of["weir_workers_info"])
+
+
+@test
 def a_server_that_is_away_is_told_and_what_was_known_stays(place):
     place.add("t", "a")
     web = Web(place)

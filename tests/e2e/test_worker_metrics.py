@@ -43,6 +43,7 @@ def a_worker_counts_claims_runs_and_outcomes(place):
            [got["weir_worker_%s_total" % name] for name in
             ["connections", "claimed", "started", "refused"]])
     expect_true(got["weir_worker_claims_total"] >= 2, "claims")
+    expect_true(got["weir_worker_loop_lag_seconds"] >= 0, "a lag")
     for topic, count in [("good", 3), ("bad", 1)]:
         for name in ["run", "lateness"]:
             family = "weir_worker_%s_seconds" % name
