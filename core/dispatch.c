@@ -19,6 +19,7 @@ static int64_t clock_of(const struct weir__reactor *reactor)
 /* NULL without memory: statistics are not worth a failure. */
 static struct weir__times *times_of(struct weir__lane *lane)
 {
+    WEIR_ASSERT(lane->reactor->is_measuring);
     if (lane->times == NULL)
         lane->times = weir__mem_new(sizeof(*lane->times));
     return lane->times;
@@ -30,6 +31,7 @@ static void measure_lateness(struct weir__lane *lane, int64_t late_us)
 
     if (times == NULL)
         return;
+    WEIR_ASSERT(late_us >= 0);
     times->late[weir__bucket_of(late_us)]++;
     times->late_sum_us += (uint64_t)late_us;
 }
@@ -221,6 +223,7 @@ void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
 {
     struct weir__reactor *reactor = lane->reactor;
 
+    WEIR_ASSERT(count > 0 && run->lane == lane);
     reactor->now_ns = clock_of(reactor);
     watch(run, reactor->now_ns - run->started_ns);
     if (!lane->is_async && !is_pending)
@@ -265,6 +268,7 @@ static bool may_run(const struct weir__run *run)
 /* True if its handler is to be called; else it has ended. */
 bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
 {
+    WEIR_ASSERT(run->lane == lane && run->magic == WEIR__RUN_MAGIC);
     run->started_ns = lane->reactor->now_ns;
     run->start_late_us = weir__run_late_us(run, run->started_ns);
     note_lateness(lane, run->start_late_us);
@@ -415,6 +419,7 @@ static void count(struct weir_totals *totals, const struct weir__run *run)
 
 void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
 {
+    WEIR_ASSERT(run->lane == lane && run->magic == WEIR__RUN_MAGIC);
     count(&lane->reactor->totals, run);
     if (run->outcome == WEIR__OUTCOME_RETRY ||
         run->outcome == WEIR__OUTCOME_DEAD)

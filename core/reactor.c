@@ -98,6 +98,7 @@ void weir__reactor_attach(struct weir__reactor *reactor,
 
 void weir__reactor_connection(struct weir__reactor *reactor, bool is_up)
 {
+    WEIR_ASSERT(reactor->store != NULL);
     reactor->store->is_up = is_up;
     if (!is_up)
         return;
@@ -279,6 +280,7 @@ void weir__reactor_measure(struct weir__reactor *reactor)
 void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
                          void *arg)
 {
+    WEIR_ASSERT(fn != NULL);
     for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next) {
         if (lane->handler != NULL && lane->times != NULL)

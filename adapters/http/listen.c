@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/http/listen.h"
 
+#include "core/assert.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -113,6 +114,7 @@ static void describe(struct weir__listen *listen)
     socklen_t len = sizeof(address);
     char host[INET6_ADDRSTRLEN] = "?";
 
+    WEIR_ASSERT(listen->fd >= 0);
     (void)getsockname(listen->fd, &address.any, &len); /* cannot fail */
     listen->is_loopback = is_loopback(&address);
     if (address.any.sa_family == AF_INET) {

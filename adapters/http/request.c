@@ -16,6 +16,7 @@
 
 const char *weir__http_part(const struct weir__http_request *request, size_t i)
 {
+    WEIR_ASSERT(request->route != NULL);
     i += request->route_parts;
     return i < request->target.part_count ? request->target.part[i] : NULL;
 }
@@ -69,6 +70,7 @@ void weir__http_answer(struct weir__http_request *request, unsigned int status,
 {
     struct MHD_Response *response = weir__response_new(type, buf);
 
+    WEIR_ASSERT(status >= 200 && status < 600);
     if (response != NULL &&
         !weir__response_header(response, "Cache-Control", "no-store")) {
         MHD_destroy_response(response);

@@ -91,6 +91,7 @@ void weir__request_answer(struct weir__http_request *request,
     request->response = response;
     if (!request->is_suspended)
         return;
+    WEIR_ASSERT(request->is_called && request->connection != NULL);
     request->is_suspended = false;
     MHD_resume_connection(request->connection);
     schedule(request->http, 0.0);
@@ -101,6 +102,7 @@ static enum MHD_Result queue(struct weir__http_request *request)
 {
     enum MHD_Result rc = MHD_NO;
 
+    WEIR_ASSERT(request->is_answered && !request->is_suspended);
     if (request->response != NULL)
         rc = MHD_queue_response(request->connection, request->status,
                                 request->response);
@@ -118,6 +120,7 @@ static void find_route(struct weir__http_request *request,
     const struct weir__http_route *route = request->http->routes;
     int best = -1;
 
+    WEIR_ASSERT(request->route == NULL);
     for (; route->path != NULL; route++) {
         int parts = weir__target_fits(&request->target, route->path);
         bool is_post = route->method == WEIR__HTTP_POST;
@@ -362,6 +365,9 @@ int weir__http_open(const struct weir__http_options *options,
     struct weir__listen listen;
     int rc;
 
+    WEIR_ASSERT(options->loop != NULL && options->routes != NULL);
+    WEIR_ASSERT(options->what != NULL && options->listen != NULL);
+    WEIR_ASSERT(options->connections > 0);
     if (http == NULL)
         return weir__error_code(err, WEIR_ENOMEM);
     rc = weir__listen_open(options->listen, options->what, &listen, err);

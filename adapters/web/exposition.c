@@ -50,6 +50,7 @@ static void put_escaped(struct weir__exposition *text, const char *value)
 void weir__family(struct weir__exposition *text, const char *name,
                   const char *type, const char *help)
 {
+    WEIR_ASSERT(name[0] != '\0' && help[0] != '\0');
     put(text, "# HELP ");
     put(text, name);
     put(text, " ");
@@ -74,6 +75,7 @@ void weir__label(struct weir__exposition *text, size_t i, const char *name,
 
 static void begin_sample(struct weir__exposition *text, const char *suffix)
 {
+    WEIR_ASSERT(text->family != NULL);
     put(text, text->family);
     put(text, suffix);
     for (size_t i = 0; i < text->label_count; i++) {

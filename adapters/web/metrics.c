@@ -8,6 +8,7 @@
 #include "adapters/web/metrics_workers.h"
 #include "adapters/web/web.h"
 
+#include "core/assert.h"
 #include "core/mem.h"
 
 #include <string.h>
@@ -296,6 +297,7 @@ static void answer_all(struct weir__metrics *metrics)
 {
     struct waiting *next;
 
+    WEIR_ASSERT(metrics->web->metrics == metrics);
     ev_timer_stop(metrics->web->loop, &metrics->limit);
     if (metrics->first != NULL)
         make(metrics);
@@ -327,6 +329,7 @@ static void scrape(struct weir__http_request *request, void *arg)
     struct weir__metrics *metrics = web->metrics;
     struct waiting *one;
 
+    WEIR_ASSERT(metrics != NULL && metrics->web == web);
     if (metrics->content != NULL &&
         ev_now(web->loop) - metrics->made_s < FRESH_S) {
         answer(metrics, request);
@@ -352,6 +355,8 @@ int weir__web_metrics_open(struct weir__web *web)
 {
     struct weir__metrics *metrics = weir__mem_new(sizeof(*metrics));
 
+    WEIR_ASSERT(web->snapshot != NULL && web->nodes != NULL);
+    WEIR_ASSERT(web->metrics == NULL);
     if (metrics == NULL)
         return WEIR_ENOMEM;
     metrics->workers = weir__worker_rows_new();

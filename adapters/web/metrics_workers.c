@@ -4,6 +4,7 @@
 
 #include "adapters/web/metrics_workers.h"
 
+#include "core/assert.h"
 #include "core/mem.h"
 
 #include <stdio.h>
@@ -42,6 +43,7 @@ static void take(struct weir__worker_rows *rows,
 {
     struct row *row;
 
+    WEIR_ASSERT(rows->coming <= rows->cap);
     if (rows->coming == rows->cap) {
         size_t cap = rows->cap == 0 ? 16 : 2 * rows->cap;
         struct row *grown = weir__mem_grow(rows->next, cap, sizeof(*grown));
@@ -72,6 +74,7 @@ static void on_worker(int code, const struct weir_worker *worker, void *arg)
 {
     struct weir__worker_rows *rows = arg;
 
+    WEIR_ASSERT(rows->is_asking);
     if (worker != NULL) {
         if (rows->coming < MOST)
             take(rows, worker);

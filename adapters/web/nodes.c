@@ -3,6 +3,7 @@
 
 #include "adapters/cli/doctor.h"
 #include "adapters/server/info.h"
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -195,6 +196,7 @@ int weir__nodes_open(const char *url, struct weir__nodes **ret_nodes)
     struct weir__nodes *nodes = weir__mem_new(sizeof(*nodes));
     int rc;
 
+    WEIR_ASSERT(url != NULL);
     if (nodes == NULL)
         return WEIR_ENOMEM;
     rc = weir__redis_url_parse(url, &nodes->url, NULL);
@@ -232,6 +234,7 @@ size_t weir__nodes_list(struct weir__nodes *nodes, struct weir__node **ret_list)
     struct weir__node *list = NULL;
     size_t count = 0;
 
+    WEIR_ASSERT(ret_list != NULL);
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail */
     (void)pthread_mutex_lock(&nodes->lock);
     if (nodes->count > 0)

@@ -4,6 +4,7 @@
 
 #include "adapters/web/files.h"
 #include "adapters/web/web.h"
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -56,6 +57,7 @@ int weir__web_page_routes(struct weir__web *web)
 {
     size_t count = file_count();
 
+    WEIR_ASSERT(count > 0 && web->files == NULL);
     web->files = weir__mem_new(count * sizeof(struct weir__http_content *));
     if (web->files == NULL)
         return WEIR_ENOMEM;

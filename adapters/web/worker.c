@@ -8,6 +8,8 @@
 
 #include "adapters/weir/facade.h"
 
+#include "core/assert.h"
+
 #include <weir/worker.h>
 
 enum { CONNECTIONS = 32 };
@@ -186,6 +188,8 @@ enum weir__exit weir__web_worker_open(struct weir__web *web,
 
     if (address == NULL)
         return WEIR__EXIT_NONE;
+    WEIR_ASSERT(web->http == NULL && web->content == NULL);
+    WEIR_ASSERT(client->loop != NULL && client->reactor != NULL);
     web->loop = client->loop;
     web->reactor = client->reactor;
     web->unready = "the worker is starting";
