@@ -139,6 +139,7 @@ static struct weir__lane_deadline *deadline_of(struct weir__heap_node *node)
 
 static void note_lag(struct weir__reactor *reactor, int64_t ns)
 {
+    WEIR_ASSERT(ns >= 0);
     if (ns > reactor->lag_ns)
         reactor->lag_ns = ns;
 }
@@ -299,6 +300,7 @@ static void name_topic(struct weir__reactor *reactor, size_t count,
         return;
     for (; at > 0 && strcmp(name, named[at - 1]) < 0; at--)
         named[at] = named[at - 1];
+    WEIR_ASSERT(at == 0 || strcmp(named[at - 1], name) < 0);
     named[at] = name;
 }
 
@@ -312,6 +314,7 @@ bool weir__reactor_describe(struct weir__reactor *reactor,
                          : reactor->lag_before_ns;
 
     weir__reactor_totals(reactor, &totals);
+    WEIR_ASSERT(totals.pending <= totals.held);
     for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
          lane = lane->next)
         if (lane->handler != NULL)
