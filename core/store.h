@@ -104,7 +104,8 @@ struct weir__claim {
                         due, the next job may be handed over when it comes */
 };
 
-/* A job to add. Slices are borrowed for the call. */
+/* A job to add, with the past that its record tells. Slices are borrowed for
+ * the call. */
 struct weir__new_job {
     struct weir_slice id; /* empty: the store makes one */
     const struct weir__record *record;
@@ -112,6 +113,8 @@ struct weir__new_job {
     int64_t at_ms;           /* absolute server time */
     struct weir_slice group; /* of a bounded topic, and only there */
     uint32_t durability;     /* WEIR__DURABILITY_...; 0: the topic's */
+    int64_t died_ms; /* above 0: it is dead since then, and has an id; only in
+                        topics that keep dead jobs of their own */
 };
 
 struct weir__store_topic_options {

@@ -40,6 +40,7 @@ struct lines {
     struct weir__line_reader reader;
     struct weir__job_line job; /* the line taken last */
     bool is_held;    /* `job` could not be added: too much was waiting */
+    bool is_looking; /* is_held, until it is known whether `job` is there */
     bool is_stopped; /* by a signal */
     bool is_broken;  /* the file could not be read, said */
     int code;        /* the first that a line failed with */
@@ -56,6 +57,7 @@ struct lines {
 /* --- answers ------------------------------------------------------------ */
 
 static void go_on(struct lines *lines);
+static void on_turn(struct lines *lines);
 
 static void on_added(int code, const char *id, void *arg)
 {
@@ -123,8 +125,11 @@ static bool add(struct lines *lines)
     line->lines = lines;
     line->len = lines->job.text.len + lines->job.body.len + lines->job.map.len +
                 sizeof(*line);
-    rc = weir_reactor_add(lines->client.reactor, lines->topic, &lines->job.job,
-                          on_added, line, &err);
+    rc = lines->job.has_past
+             ? weir_reactor_restore(lines->client.reactor, lines->topic,
+                                    &lines->job.old, on_added, line, &err)
+             : weir_reactor_add(lines->client.reactor, lines->topic,
+                                &lines->job.job, on_added, line, &err);
     lines->is_held = rc == WEIR_EFULL;
     if (rc < 0)
         weir__mem_free(line);
@@ -146,16 +151,51 @@ static bool is_blank(struct weir_slice text)
     return true;
 }
 
+static void on_looked(int code, const struct weir_job_info *job, void *arg)
+{
+    struct lines *lines = arg;
+
+    lines->is_looking = false;
+    lines->is_held = false;
+    if (job != NULL)
+        lines->existing++;
+    else if (code == WEIR_ENOTFOUND)
+        (void)add(lines); /* is_held tells when it has to wait */
+    else if (lines->code == WEIR_OK)
+        lines->code = code;
+    on_turn(lines);
+}
+
+/* An id that weir made may be that of a job which no index has. False: it is
+ * not looked for, but added. */
+static bool look(struct lines *lines)
+{
+    const char *id = lines->job.job.id;
+    int rc;
+
+    if (!lines->job.has_past || id == NULL || id[0] != '~')
+        return false;
+    rc = weir_reactor_show(lines->client.reactor, lines->topic, id, on_looked,
+                           lines);
+    if (rc == WEIR_EKIND)
+        return false;
+    lines->is_looking = rc == WEIR_OK;
+    lines->is_held = rc == WEIR_OK;
+    if (rc < 0)
+        refuse(lines, weir_error_text(rc));
+    return true;
+}
+
 static void take(struct lines *lines, struct weir_slice text)
 {
     struct weir_error err = {0};
 
     if (is_blank(text))
         return;
-    if (weir__job_line_read(&lines->job, text, &err) == WEIR_OK)
-        (void)add(lines); /* is_held tells when it has to wait */
-    else
+    if (weir__job_line_read(&lines->job, text, &err) < 0)
         refuse(lines, err.text);
+    else if (!look(lines))
+        (void)add(lines); /* is_held tells when it has to wait */
 }
 
 /* Take all complete lines, but where the server's side is full. */
@@ -163,7 +203,7 @@ static void take_lines(struct lines *lines)
 {
     struct weir_slice text;
 
-    if (lines->is_held && !add(lines))
+    if (lines->is_looking || (lines->is_held && !add(lines)))
         return;
     while (lines->code == WEIR_OK && !lines->is_stopped && !lines->is_held) {
         switch (weir__line_reader_next(&lines->reader, &text)) {
@@ -209,6 +249,9 @@ static void go_on(struct lines *lines)
         ev_timer_stop(loop, &lines->again);
         if (lines->sent == 0 && !weir__refusals_wait(&lines->refusals))
             weir__client_finish(&lines->client, WEIR_OK);
+    } else if (lines->is_looking) {
+        ev_io_stop(loop, &lines->input);
+        ev_timer_stop(loop, &lines->again);
     } else if (lines->is_held) {
         ev_io_stop(loop, &lines->input);
         ev_timer_start(loop, &lines->again);

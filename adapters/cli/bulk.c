@@ -146,11 +146,26 @@ static bool is_in_state(const struct weir__bulk *bulk,
     return bulk->ask.state < 0 || (int)job->state == bulk->ask.state;
 }
 
+static void print_line(struct weir__bulk *bulk, const struct weir_job_info *job)
+{
+    struct weir__ask *ask = &bulk->ask;
+
+    if (!bulk->rule->print_line(ask, job))
+        ask->is_short_of_memory = true;
+    ask->count++;
+    bulk->is_full = ask->count == ask->limit || ask->is_short_of_memory ||
+                    ferror(stdout) != 0;
+}
+
 static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
 {
     if (bulk->is_full ||
         !weir__filter_takes(&bulk->filter, bulk->ask.topic, job))
         return;
+    if (bulk->rule->print_line != NULL) {
+        print_line(bulk, job);
+        return;
+    }
     if (bulk->rule->done == NULL) {
         weir__ask_on_job(WEIR_OK, job, &bulk->ask);
         bulk->is_full = bulk->ask.is_more || bulk->ask.is_short_of_memory ||
@@ -421,10 +436,11 @@ static enum weir__exit conclude(struct weir__bulk *bulk, int code)
 
     if (bulk->ask.is_short_of_memory || bulk->filter.is_short_of_memory)
         code = WEIR_ENOMEM;
-    if (bulk->rule->done == NULL) {
+    if (bulk->rule->done == NULL && bulk->rule->print_line == NULL) {
         rc = weir__ask_end_list(&bulk->ask, code);
     } else {
-        if (bulk->is_dry || code == WEIR_OK || bulk->done > 0)
+        if (bulk->rule->done != NULL &&
+            (bulk->is_dry || code == WEIR_OK || bulk->done > 0))
             print_done(bulk);
         if (code == WEIR_ENOTFOUND || (code == WEIR_OK && bulk->meant == 0))
             rc = weir__client_not_found(&bulk->ask.client, bulk->ask.topic,
@@ -450,11 +466,27 @@ static enum weir__exit conclude(struct weir__bulk *bulk, int code)
 
 /* --- all of it ------------------------------------------------------------ */
 
+/* A line says all that such a kind has of a job. */
+static bool keeps_jobs(const struct weir__bulk *bulk)
+{
+    const char *kind = bulk->ask.client.kind;
+
+    if (bulk->rule->print_line == NULL || kind[0] == '\0' ||
+        strcmp(kind, "delay") == 0 || strcmp(kind, "bounded") == 0)
+        return true;
+    weir__complain("topic \"%s\" is of kind %s: export is for topics of kind "
+                   "delay and bounded",
+                   bulk->ask.topic, kind);
+    return false;
+}
+
 static enum weir__exit talk(struct weir__bulk *bulk)
 {
     enum weir__exit rc = weir__client_know(&bulk->ask.client, bulk->ask.topic);
     int code = WEIR_OK;
 
+    if (rc == WEIR__EXIT_NONE && !keeps_jobs(bulk))
+        rc = WEIR__EXIT_USAGE;
     if (rc != WEIR__EXIT_NONE)
         return rc;
     if (bulk->is_dry && bulk->ask.client.cli->json)

@@ -39,6 +39,10 @@ struct weir__bulk_rule {
     int state;               /* of jobs that are meant; -1: any */
     bool is_waiting;         /* of these only scheduled and ready ones */
     size_t limit;            /* of those printed, unless said otherwise */
+    /* Prints one that is meant, instead of what lists print; false: no
+     * memory. Of kinds that keep their jobs. May be NULL. */
+    bool (*print_line)(const struct weir__ask *ask,
+                       const struct weir_job_info *job);
     /* Issue the request of one job; its answer calls weir__bulk_answer. */
     int (*act)(struct weir__bulk *bulk, const char *id);
 };

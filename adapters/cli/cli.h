@@ -120,6 +120,8 @@ struct weir__command {
     X(dead_list)          \
     X(dead_requeue)       \
     X(dead_purge)         \
+    X(export)             \
+    X(import)             \
     X(plugin_list)        \
     X(plugin_info)        \
     X(plugin_try)         \

@@ -4,8 +4,11 @@
 
 #include "adapters/cli/new_job.h"
 #include "adapters/cli/options.h"
+#include "adapters/cli/past.h"
 #include "adapters/json/read.h"
 #include "adapters/msgpack/headers.h"
+#include "adapters/msgpack/scan.h"
+#include "core/assert.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/text.h"
@@ -13,11 +16,11 @@
 #include <string.h>
 
 /* The names of a line: those of a job's texts, then what is more. */
-enum { BODY = WEIR__JOB_FIELDS, HEADERS, NAMES, NONE };
+enum { BODY = WEIR__JOB_FIELDS, HEADERS, PAST, PACKED, NAMES, NONE };
 
 /* Where the texts of a line begin in its memory, plus 1; 0: not given. */
 struct found {
-    size_t text_at[WEIR__JOB_FIELDS];
+    size_t text_at[NAMES];
 };
 
 static const char *name_at(const void *unused, size_t i)
@@ -25,6 +28,8 @@ static const char *name_at(const void *unused, size_t i)
     (void)unused;
     if (i == HEADERS)
         return "headers";
+    if (i == PAST || i == PACKED)
+        return i == PAST ? "past" : "msgpack";
     return i == BODY ? "body" : weir__job_field_name((enum weir__job_field)i);
 }
 
@@ -51,8 +56,8 @@ static int refuse_name(const char *name, struct weir_error *err)
                                quote, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl, url, group, durability and "
-                           "headers",
+                           "body, retry, ttl, url, group, durability, headers, "
+                           "past and msgpack",
                            quote);
 }
 
@@ -111,6 +116,13 @@ static int take_name(struct weir__job_line *line, struct weir__json_read *read,
     return WEIR_OK;
 }
 
+static struct weir__buf *buf_of(struct weir__job_line *line, size_t field)
+{
+    return field == BODY   ? &line->body
+           : field == PAST ? &line->past
+                           : &line->map;
+}
+
 /* Of equal names the last counts, as in any object; null is nothing given. */
 static int take_member(struct weir__job_line *line,
                        struct weir__json_read *read, struct found *found)
@@ -121,10 +133,10 @@ static int take_member(struct weir__job_line *line,
 
     if (rc < 0)
         return rc;
-    if (field < WEIR__JOB_FIELDS)
-        found->text_at[field] = 0;
-    else
-        weir__buf_reset(field == BODY ? &line->body : &line->map);
+    WEIR_ASSERT(field < NAMES);
+    found->text_at[field] = 0;
+    if (field == BODY || field == PAST || field == HEADERS)
+        weir__buf_reset(buf_of(line, field));
     if (weir__json_read_peek(read) == 'n') {
         rc = weir__json_read_scalar(read, &unused);
         weir__buf_fini(&unused);
@@ -132,6 +144,8 @@ static int take_member(struct weir__job_line *line,
     }
     if (field == HEADERS)
         return take_headers(line, read);
+    if (field == PAST)
+        return weir__json_read_value(read, &line->past);
     return field == BODY ? weir__json_read_value(read, &line->body)
                          : take_text(line, read, field, found);
 }
@@ -168,31 +182,75 @@ static int make_headers(struct weir__job_line *line, struct weir_error *err)
     return weir__headers_check(line->headers, line->job.header_count, err);
 }
 
+/* A body that JSON cannot carry. */
+static int read_packed(struct weir__job_line *line, const char *text,
+                       struct weir_error *err)
+{
+    if (line->body.len > 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "body and msgpack exclude each other; give one");
+    if (weir__base64_read(text, &line->body) &&
+        weir__msgpack_check(weir__buf_slice(&line->body)) == WEIR_OK)
+        return WEIR_OK;
+    return line->body.failed
+               ? weir__error_set(err, WEIR_ENOMEM, "out of memory")
+               : weir__error_set(err, WEIR_EINVAL,
+                                 "msgpack: it is not one value in base64");
+}
+
+/* A job with a past may have an id that weir made. */
+static int make_old(struct weir__job_line *line, const char *id,
+                    struct weir_error *err)
+{
+    struct weir_old_job *old = &line->old;
+    int rc = WEIR_OK;
+
+    line->has_past = line->past.len > 0;
+    if (!line->has_past)
+        return WEIR_OK;
+    if (id != NULL)
+        rc = weir__id_check_any(weir__slice_str(id), err);
+    if (rc == WEIR_OK)
+        rc = weir__past_read(weir__buf_slice(&line->past), old, err);
+    line->job.id = id;
+    old->job = line->job;
+    return rc;
+}
+
 static int make_job(struct weir__job_line *line, const struct found *found,
                     struct weir_error *err)
 {
     struct weir__job_texts texts = {.dashes = ""};
-    int rc;
+    const char *given[NAMES] = {0}, *id;
+    int rc = WEIR_OK;
 
     if (line->text.failed)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    for (size_t i = 0; i < WEIR__JOB_FIELDS; i++)
+    for (size_t i = 0; i < NAMES; i++)
         if (found->text_at[i] > 0)
-            texts.value[i] =
-                (const char *)line->text.ptr + found->text_at[i] - 1;
+            given[i] = (const char *)line->text.ptr + found->text_at[i] - 1;
+    memcpy(texts.value, given, sizeof(texts.value));
+    id = texts.value[WEIR__JOB_ID];
+    if (line->past.len > 0)
+        texts.value[WEIR__JOB_ID] = NULL;
     rc = weir__job_texts_read(&texts, &line->job, err);
+    if (rc == WEIR_OK && given[PACKED] != NULL)
+        rc = read_packed(line, given[PACKED], err);
     if (rc < 0)
         return rc;
     rc = make_headers(line, err);
     if (rc < 0)
         return rc;
     line->job.body = weir__buf_slice(&line->body);
-    return weir__job_body_check(line->job.body, err);
+    rc = weir__job_body_check(line->job.body, err);
+    return rc == WEIR_OK ? make_old(line, id, err) : rc;
 }
 
 static void reset(struct weir__job_line *line)
 {
     line->job = (struct weir_new_job){0};
+    line->old = (struct weir_old_job){0};
+    weir__buf_reset(&line->past);
     weir__buf_reset(&line->text);
     weir__buf_reset(&line->body);
     weir__buf_reset(&line->map);
@@ -217,4 +275,5 @@ void weir__job_line_fini(struct weir__job_line *line)
     weir__buf_fini(&line->text);
     weir__buf_fini(&line->body);
     weir__buf_fini(&line->map);
+    weir__buf_fini(&line->past);
 }

@@ -49,14 +49,17 @@ int weir__job_body_check(struct weir_slice body, struct weir_error *err);
  * release with weir__job_line_fini. */
 struct weir__job_line {
     struct weir_new_job job; /* borrows from what follows */
-    struct weir__buf text, body, map;
+    struct weir_old_job old; /* the same, where it has a past */
+    bool has_past;
+    struct weir__buf text, body, map, past;
     struct weir_header headers[WEIR_MAX_HEADERS];
 };
 
 /* Read a JSON object with any of the fields, each a text, "headers", an object
- * of texts, and "body", any value; null is as good as not given. WEIR_EINVAL
- * with a sentence: not JSON, no object, an unknown name, a wrong value;
- * WEIR_ETOOBIG; WEIR_ENOMEM. */
+ * of texts, "body", any value, or "msgpack", the same in base64, and "past"
+ * (past.h); null is as good as not given. WEIR_EINVAL with a sentence: not
+ * JSON, no object, an unknown name, a wrong value; WEIR_ETOOBIG; WEIR_ENOMEM.
+ */
 int weir__job_line_read(struct weir__job_line *line, struct weir_slice json,
                         struct weir_error *err);
 

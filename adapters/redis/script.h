@@ -32,6 +32,7 @@ extern const struct weir__script weir__script_store_lateness;
 extern const struct weir__script weir__script_store_workers;
 extern const struct weir__script weir__script_delay_requeue;
 extern const struct weir__script weir__script_delay_forget;
+extern const struct weir__script weir__script_delay_bury;
 extern const struct weir__script weir__script_delay_page;
 extern const struct weir__script weir__script_delay_purge;
 extern const struct weir__script weir__script_store_pause;

@@ -119,9 +119,9 @@ static int check_event(const char *topic, const struct weir_new_job *job,
     return weir__group_check(weir__slice_str(job->group), err);
 }
 
-/* What the kind of its topic says of the job. */
-static int check_fit(const char *topic, const char *kind,
-                     const struct weir_new_job *job, struct weir_error *err)
+int weir__facade_check_fit(const char *topic, const char *kind,
+                           const struct weir_new_job *job,
+                           struct weir_error *err)
 {
     bool has_time = job->delay_ms != 0 || job->at_ms != 0;
 
@@ -187,10 +187,21 @@ static int put_with_headers(const struct weir_reactor *reactor,
     return rc;
 }
 
-/* Add a job that was checked. */
-static int put(const struct weir_reactor *reactor,
-               struct weir__store_topic *handle, const struct weir_new_job *job,
-               weir_added_fn fn, void *arg)
+static void put_past(struct weir__new_job *job, struct weir__record *record,
+                     const struct weir_old_job *old)
+{
+    job->died_ms = old->died_ms;
+    record->counters = old->counters;
+    record->reason = old->reason;
+    record->error = old->error;
+    record->added_ms = old->added_ms;
+}
+
+int weir__facade_put(const struct weir_reactor *reactor,
+                     struct weir__store_topic *handle,
+                     const struct weir_new_job *job,
+                     const struct weir_old_job *old, weir_added_fn fn,
+                     void *arg)
 {
     struct weir__record record = {
         .retry = text_of(job->retry),
@@ -210,6 +221,8 @@ static int put(const struct weir_reactor *reactor,
     if (job->durability != NULL &&
         read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
         new_job.durability = (uint32_t)durability;
+    if (old != NULL)
+        put_past(&new_job, &record, old);
     if (job->header_count > 0)
         return put_with_headers(reactor, handle, &new_job, job, fn, arg);
     return reactor->store->ops->add(handle, &new_job, fn, arg);
@@ -225,10 +238,11 @@ int weir_reactor_add(struct weir_reactor *reactor, const char *topic,
     if (rc == WEIR_OK)
         rc = weir__facade_open(reactor, topic, NULL, &handle, err);
     if (rc == WEIR_OK)
-        rc = check_fit(topic, kind_of(reactor, handle), job, err);
+        rc = weir__facade_check_fit(topic, kind_of(reactor, handle), job, err);
     if (rc < 0)
         return rc;
-    return weir__error_code(err, put(reactor, handle, job, fn, arg));
+    return weir__error_code(
+        err, weir__facade_put(reactor, handle, job, NULL, fn, arg));
 }
 
 /* --- many at once --------------------------------------------------------- */
@@ -280,7 +294,7 @@ static int check_fits(const struct weir_new_jobs *jobs, const char *kind,
     struct weir_error why;
 
     for (size_t i = 0; i < jobs->count; i++)
-        if (check_fit(jobs->topic, kind, &jobs->jobs[i], &why) < 0)
+        if (weir__facade_check_fit(jobs->topic, kind, &jobs->jobs[i], &why) < 0)
             return name_place(i, &why, err);
     return WEIR_OK;
 }
@@ -378,7 +392,8 @@ int weir_reactor_add_many(struct weir_reactor *reactor,
     if (many == NULL)
         return weir__error_code(err, WEIR_ENOMEM);
     for (size_t i = 0; i < jobs->count && rc == WEIR_OK; i++) {
-        rc = put(reactor, handle, &jobs->jobs[i], on_added, &many->ones[i]);
+        rc = weir__facade_put(reactor, handle, &jobs->jobs[i], NULL, on_added,
+                              &many->ones[i]);
         if (rc < 0)
             refuse(many, i, rc);
     }
@@ -509,11 +524,12 @@ static void add_copy(struct weir__many *many, struct weir__store_topic *handle,
 {
     const struct weir__copies *copies = many->copies;
     const struct weir_new_job *job = &copies->jobs[i];
-    int rc =
-        check_fit(copies->topic, kind_of(many->reactor, handle), job, NULL);
+    int rc = weir__facade_check_fit(copies->topic,
+                                    kind_of(many->reactor, handle), job, NULL);
 
     if (rc == WEIR_OK)
-        rc = put(many->reactor, handle, job, on_added, &many->ones[i]);
+        rc = weir__facade_put(many->reactor, handle, job, NULL, on_added,
+                              &many->ones[i]);
     if (rc == WEIR_OK)
         return;
     many->added[i].code = rc;

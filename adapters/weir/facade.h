@@ -93,6 +93,18 @@ int weir__facade_lane(const char *topic,
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err);
 
+/* What the kind of its topic says of the job. */
+int weir__facade_check_fit(const char *topic, const char *kind,
+                           const struct weir_new_job *job,
+                           struct weir_error *err);
+
+/* Add a job that was checked; `old`: with that past, or NULL. */
+int weir__facade_put(const struct weir_reactor *reactor,
+                     struct weir__store_topic *handle,
+                     const struct weir_new_job *job,
+                     const struct weir_old_job *old, weir_added_fn fn,
+                     void *arg);
+
 /* What serves a topic from the commit on. */
 struct weir__prepared {
     struct weir__plan *plan;

@@ -152,8 +152,10 @@ static void write_when(struct weir__buf *buf, const struct add_call *call,
 
 static void write_call(struct weir__buf *buf, const struct add_call *call)
 {
+    bool has_made = call->adds->has_made;
+
     write_head(buf, call, &weir__script_delay_add, KEYS,
-               3 * call->planned_count);
+               3 * call->planned_count + has_made);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
 
@@ -161,6 +163,8 @@ static void write_call(struct weir__buf *buf, const struct add_call *call)
         weir__resp_int(buf, (int64_t)planned->size.header_len);
         write_when(buf, call, planned);
     }
+    if (has_made)
+        weir__resp_str(buf, "~~");
 }
 
 /* One job, whose pack comes as an argument of a script for just that. */

@@ -106,6 +106,8 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
     item->arg = arg;
     adds->topic->shared->collected += items->bytes.len - start;
     adds->has_durability = adds->has_durability || job->durability != 0;
+    adds->has_made =
+        adds->has_made || (job->id.len > 0 && job->id.ptr[0] == '~');
     adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;
     adds->is_uneven = adds->is_uneven || item->ms != items->list[0].ms;
     return true;
@@ -121,6 +123,8 @@ int weir__delay_add(struct weir__store_topic *base,
 
     WEIR_ASSERT(job->delay_ms >= 0 && job->at_ms >= 0);
     WEIR_ASSERT(job->id.len <= WEIR_MAX_ID);
+    if (job->died_ms > 0)
+        return weir__delay_bury(base, job, fn, arg);
     if (shared->collected + weir__place_queued(topic->base.place) +
             shared->store->unconfirmed >
         UNANSWERED_MAX)

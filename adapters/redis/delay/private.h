@@ -210,6 +210,7 @@ struct weir__adds {
     bool is_mixed;       /* of several groups */
     bool is_uneven;      /* not all due at the same time */
     bool has_durability; /* some say where they have to be */
+    bool has_made;       /* some bring an id that weir made elsewhere */
 };
 
 /* Groups of their items: bits. */
@@ -450,6 +451,13 @@ int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
                         weir_count_fn fn, void *arg);
 int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
+
+/* --- delay/bury.c --------------------------------------------------------- */
+
+/* Add one that has died_ms. */
+int weir__delay_bury(struct weir__store_topic *topic,
+                     const struct weir__new_job *job, weir_added_fn fn,
+                     void *arg);
 
 /* --- delay/job.c ---------------------------------------------------------- */
 

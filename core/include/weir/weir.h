@@ -229,6 +229,23 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
                                               weir_added_fn fn, void *arg,
                                               struct weir_error *err);
 
+/* A job that comes from elsewhere. Zeroed but for `job` it is a new one. */
+struct weir_old_job {
+    struct weir_new_job job; /* its id may be one that weir made there */
+    struct weir_counters counters;
+    struct weir_slice reason, error; /* as of weir_job_info; up to 64 KiB */
+    int64_t added_ms;                /* or 0 */
+    int64_t died_ms; /* not 0: dead since then, with an id and no due time */
+};
+
+/* weir_reactor_add for it, in topics of kind delay, or bounded, which take no
+ * dead ones. A dead job is not sent again where a connection broke. An id that
+ * weir made is not looked for at its place: ask weir_reactor_show before. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_restore(struct weir_reactor *reactor, const char *topic,
+                     const struct weir_old_job *old, weir_added_fn fn,
+                     void *arg, struct weir_error *err);
+
 /* What became of one of many. */
 struct weir_added {
     int code;       /* as weir_added_fn has it */
@@ -518,19 +535,16 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_list(struct weir_reactor *reactor,
                                                size_t limit, weir_show_fn fn,
                                                void *arg);
 
-/* What to list. */
 struct weir_list {
-    int state;    /* enum weir_job_state; -1: any */
-    size_t limit; /* most jobs */
-    /* The place of a job that was listed: go on behind it, and behind its state
-     * with those that follow where `state` is -1. NULL: from the beginning. */
-    const char *after;
+    int state;         /* enum weir_job_state; -1: any */
+    size_t limit;      /* most jobs */
+    const char *after; /* the place of one that was listed: go on behind it, and
+                          with any state behind its; NULL: begin */
 };
 
 /* weir_reactor_list from a place on; nothing is kept between two calls. Of
- * kinds other than `delay` jobs in front of it are read and left out, and of
- * `list`, `stream`, `sync` and `concurrent` only the first are shown at all.
- * WEIR_EINVAL also: `after` is none, or of another state. */
+ * kinds other than `delay` jobs in front of it are read and left out, and only
+ * `bounded` shows more than the first. WEIR_EINVAL also: `after` is none. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
                        const struct weir_list *list, weir_show_fn fn,

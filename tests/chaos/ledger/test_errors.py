@@ -18,8 +18,8 @@ from server import Client, Refused, Server
 from tap import Tap
 
 # Those of delay topics; all of them have to be called.
-DELAY = set("""delay/add delay/add_one delay/claim delay/forget delay/page
-    delay/purge delay/recall delay/renew delay/requeue delay/settle
+DELAY = set("""delay/add delay/add_one delay/bury delay/claim delay/forget
+    delay/page delay/purge delay/recall delay/renew delay/requeue delay/settle
     delay/settle_one delay/slot delay/start delay/stats store/lateness
     store/pause store/set""".split())
 CALLS_EACH = 5  # different calls of each script that are looked at
@@ -189,6 +189,8 @@ def manage(place, ledger):
 
     ledger.add(["now"] * 3 + ["soon"] * 4 + ["delete", "reschedule"])
     weir(0, "add", "t")
+    weir(0, "import", "t", place.write("dead", '{"id":"old","past":{"died":'
+                                       '"2026-01-31T08:30:00Z"}}\n'))
     weir(4, "add", "t", "--id", "0")
     weir(0, "show", "t", "0")
     weir(0, "reschedule", "t", "8", "--delay", "0ms")

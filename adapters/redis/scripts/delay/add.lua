@@ -10,7 +10,8 @@
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
 --       length, when (due.lua). One more where an outbox sends one pack on:
 --       slots to leave out, one byte each. Such a pack comes whole where there
---       is room for one job
+--       is room for one job. Or '~~', which no outbox sends: jobs are restored,
+--       and ids may be some that weir made
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
@@ -38,6 +39,8 @@ local packs = min(#KEYS - first_pack + 1, floor((#ARGV - first_arg + 1) / 3))
 local last_pack = first_pack + packs - 1
 local due_key = KEYS[last_pack + 1]
 local sent_on = ARGV[first_arg + 3 * packs]
+local takes_made = sent_on ~= nil
+if sent_on == '~~' then sent_on = nil end
 
 local function unstage()
   for index = first_pack, last_pack do
@@ -135,12 +138,12 @@ local function read_ids(key, jobs, header_len)
     return
   end
   -- These no id may have, or begin with; a length may be one of them. Jobs of
-  -- other topics bring ids that weir made, with ~.
+  -- other topics and restored ones bring ids that weir made, with ~.
   local is_odd = find(header, ' ', at, true) or find(header, '{', at, true) or
                  find(header, '}', at, true) or find(header, '!', at, true) or
                  find(header, '\t', at, true) or
                  find(header, '\127', at, true) or
-                 not sent_on and find(header, '~', at, true)
+                 not takes_made and find(header, '~', at, true)
   local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
   if not ok or last ~= header_len then return end
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
@@ -156,7 +159,7 @@ local function read_ids(key, jobs, header_len)
 end
 
 local function is_id(name)
-  return #name <= 128 and (sent_on or byte(name) ~= 126) and
+  return #name <= 128 and (takes_made or byte(name) ~= 126) and
          find(name, '^[^!{}%c\128-\255 ][^{}%c\128-\255 ]*$')
 end
 

@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: MIT
+-- bury: a job that died elsewhere is dead here, since then.
+--
+-- KEYS  ids meta dead rec
+-- ARGV  kind, id, time of death, record
+-- Reply 1; 0: a job of this id is there already; { -1, kind } when the topic is
+--       of another kind: nothing was done
+--#include types
+local call = redis.call
+--#include topic
+local ids, meta, dead, rec = unpack(KEYS)
+local kind, id, died, record = unpack(ARGV)
+if not string.find(died, '^%d+$') or #died > 13 then
+  return redis.error_reply('ERR the time of death is none')
+end
+needs_hashes(ids, rec)
+needs_zsets(dead)
+local stored = topic_kind(meta, ids, kind)
+if stored ~= kind then return { -1, stored } end
+if call('HSETNX', ids, id, 'D') == 0 then return 0 end
+call('ZADD', dead, died, id)
+call('HSET', rec, id, record)
+return 1

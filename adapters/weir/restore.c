@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/weir/facade.h"
+
+#include <string.h>
+
+#include "core/error.h"
+#include "core/text.h"
+
+/* Adding jobs that come from elsewhere, with what became of them so far. */
+
+enum { TEXT_MAX = 64 * 1024 };
+
+#define AT_MAX_MS INT64_C(9999999999999)
+
+static int check_past(const struct weir_old_job *old, struct weir_error *err)
+{
+    bool is_dead = old->died_ms != 0;
+
+    if (old->died_ms < 0 || old->died_ms > AT_MAX_MS || old->added_ms < 0 ||
+        old->added_ms > AT_MAX_MS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "when a job was added or died is in 1970 to "
+                               "2286");
+    if (old->reason.len > TEXT_MAX || old->error.len > TEXT_MAX)
+        return weir__error_set(err, WEIR_ETOOBIG,
+                               "reason and error have %d bytes at most",
+                               TEXT_MAX);
+    if (is_dead && (old->job.delay_ms != 0 || old->job.at_ms != 0))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "a dead job is not due: leave delay and at out");
+    if (is_dead && old->job.id == NULL)
+        return weir__error_set(err, WEIR_EINVAL, "a dead job needs its id");
+    return WEIR_OK;
+}
+
+/* But for the id, as of any job. */
+static int check_id(const struct weir_old_job *old, struct weir_error *err)
+{
+    return old->job.id == NULL
+               ? WEIR_OK
+               : weir__id_check_any(weir__slice_str(old->job.id), err);
+}
+
+static int check_kind(const char *topic, const char *kind,
+                      const struct weir_old_job *old, struct weir_error *err)
+{
+    bool is_delay = strcmp(kind, "delay") == 0;
+
+    if (!is_delay && strcmp(kind, "bounded") != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no past",
+                               topic, kind);
+    if (!is_delay && old->died_ms != 0)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: it keeps no dead jobs",
+                               topic, kind);
+    return WEIR_OK;
+}
+
+int weir_reactor_restore(struct weir_reactor *reactor, const char *topic,
+                         const struct weir_old_job *old, weir_added_fn fn,
+                         void *arg, struct weir_error *err)
+{
+    struct weir_new_job job = old->job;
+    struct weir__store_topic *handle;
+    const char *kind;
+    int rc = check_past(old, err);
+
+    job.id = NULL;
+    if (rc == WEIR_OK)
+        rc = check_id(old, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_check_job(&job, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_open(reactor, topic, NULL, &handle, err);
+    if (rc < 0)
+        return rc;
+    kind = reactor->store->ops->kind_name(handle);
+    rc = check_kind(topic, kind, old, err);
+    if (rc == WEIR_OK)
+        rc = weir__facade_check_fit(topic, kind, &old->job, err);
+    if (rc < 0)
+        return rc;
+    return weir__error_code(
+        err, weir__facade_put(reactor, handle, &old->job, old, fn, arg));
+}
