@@ -164,7 +164,9 @@ def a_client_that_hangs_up_hurts_nobody(place):
 @test
 def it_ends_while_requests_wait(place):
     web = Web(place)
-    place.redis().send("CLIENT PAUSE 60000 ALL")
+    server = place.redis()
+    server.send("CLIENT PAUSE 60000 ALL")
+    expect("+OK", server.line())
     with web.connect() as peer:
         peer.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         stop_cleanly(web.process)

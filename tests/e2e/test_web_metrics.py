@@ -147,7 +147,9 @@ def it_ends_while_a_scrape_waits(place):
     place.add("t", "a")
     web = Web(place)
     scrape(web)
-    place.redis().send("CLIENT PAUSE 60000 ALL")
+    server = place.redis()
+    server.send("CLIENT PAUSE 60000 ALL")
+    expect("+OK", server.line())
     with web.connect() as peer:
         peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         stop_cleanly(web.process)
