@@ -32,7 +32,7 @@ static struct json_object *topics_json(const struct weir_worker *worker)
     return array;
 }
 
-static struct json_object *worker_json(const struct weir_worker *worker)
+struct json_object *weir__worker_json(const struct weir_worker *worker)
 {
     return WEIR__OBJECT(
         weir__field_str("name", worker->name),
@@ -60,7 +60,8 @@ static void on_worker(int code, const struct weir_worker *worker, void *arg)
         weir__client_finish(&ask->client,
                             ask->options == NULL ? WEIR_ENOMEM : code);
     else
-        ask->options = weir__array_with(ask->options, worker_json(worker));
+        ask->options =
+            weir__array_with(ask->options, weir__worker_json(worker));
 }
 
 static int ask_workers(struct weir__ask *ask)

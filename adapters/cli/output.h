@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <weir/weir.h>
+#include <weir/worker.h>
 
 /* A field of an object, made by a function below. */
 struct weir__field {
@@ -47,7 +48,10 @@ struct json_object *weir__array_with(struct json_object *array,
 struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job);
 
-/* The same as lines "name  value". */
+/* The same of a worker; NULL: no memory. */
+struct json_object *weir__worker_json(const struct weir_worker *worker);
+
+/* A job as lines "name  value". */
 void weir__job_print(const char *topic, const struct weir_job_info *job);
 
 /* "  added TIME" in a line that goes on; nothing where nobody knows. */

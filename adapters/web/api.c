@@ -235,6 +235,8 @@ void weir__web_api_routes(struct weir__web *web)
                     session);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/history",
                     weir__api_history);
+    weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/workers",
+                    weir__api_workers);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/nodes",
                     weir__api_nodes);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/topics/",

@@ -54,6 +54,9 @@ weir__api_fn weir__api_topic, weir__api_options;
 /* --- api_nodes.c --- */
 void weir__api_nodes(struct weir__http_request *request, void *web);
 
+/* --- api_workers.c --- */
+void weir__api_workers(struct weir__http_request *request, void *web);
+
 /* --- api_jobs.c --- */
 weir__api_fn weir__api_jobs, weir__api_job;
 

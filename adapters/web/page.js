@@ -5,7 +5,7 @@
  * comes from a server is ever read as HTML.
  *
  *   #/                     topics          #/t/TOPIC/STATE    jobs of a topic
- *   #/nodes                                #/j/TOPIC/ID       one job */
+ *   #/workers  #/nodes                     #/j/TOPIC/ID       one job */
 'use strict';
 
 const STATES = ['scheduled', 'ready', 'running', 'dead'];
@@ -349,7 +349,7 @@ function showKeys() {
   const dialog = byId('dialog');
   const rows = [['/', 'search'], ['j  k', 'next, previous row'],
     ['Enter', 'open the row'], ['n  p', 'next, previous page'],
-    ['g t', 'topics'], ['g n', 'nodes'],
+    ['g t', 'topics'], ['g w', 'workers'], ['g n', 'nodes'],
     ['u', 'one level up'], ['Esc', 'close, leave a field'], ['?', 'these keys']];
   dialog.replaceChildren(h('h2', {id: 'dialog-title'}, 'Keys'),
     h('div', {class: 'keys'}, rows.map(([key, what]) =>
@@ -394,6 +394,7 @@ function route() {
   if (parts[0] === 't' && parts[1]) return topicView(parts[1], parts[2]);
   if (parts[0] === 'j' && parts[1] && parts[2])
     return jobView(parts[1], parts[2]);
+  if (parts[0] === 'workers') return workersView();
   if (parts[0] === 'nodes') return nodesView();
   return topicsView();
 }
@@ -1043,7 +1044,41 @@ function jobView(topic, id) {
   return self;
 }
 
-/* --- nodes ---------------------------------------------------- */
+/* --- workers and nodes ---------------------------------------------------- */
+
+function workersView() {
+  const self = {tab: 'workers', title: 'Workers', up: '#/', every: 2000};
+  self.load = async () => {
+    self.list = (await get('api/workers')).workers;
+  };
+  self.render = () => [
+    h('div', {class: 'title'}, h('h1', {}, 'Workers'),
+      h('span', {class: 'quiet'}, plural(self.list.length, 'worker'))),
+    h('div', {class: 'panel'}, self.list.length === 0
+      ? h('p', {class: 'empty'}, 'No worker runs. weir run starts one.')
+      : table('Workers', [
+        {name: 'Worker', cls: 'name', bare: true, cell: (worker) => [
+          foreign(worker.name, 'id'),
+          h('div', {class: 'under quiet small'}, foreign(worker.host),
+            ` · pid ${worker.pid} · weir `, visible(worker.version))]},
+        {name: 'Topics', cls: 'text', cell: (worker) => [
+          worker.topics.map((topic, i) => [i > 0 && ', ',
+            h('a', {href: topicLink(topic)}, foreign(topic))]),
+          worker.topics_total > worker.topics.length &&
+            ` and ${worker.topics_total - worker.topics.length} more`]},
+        {name: 'Running', cls: 'num', cell: (worker) => whole.format(worker.running)},
+        {name: 'Held', cls: 'num', cell: (worker) => whole.format(worker.held)},
+        {name: 'Lag of its loop', cls: 'num', cell: (worker) =>
+          worker.lag_us == null ? '–' : spanText(worker.lag_us / 1000)},
+        {name: 'Since', cell: (worker) => timeNode(worker.since_ms)},
+        {name: 'Connection', cell: (worker) => [visible(worker.transport || ''),
+          worker.connections > 1 &&
+            h('span', {class: 'warn'}, ` ▲ ${worker.connections - 1} reconnects`),
+          worker.stopping && h('span', {class: 'badge warn'}, 'stopping')]},
+      ], self.list, (worker) => worker.name)),
+  ];
+  return self;
+}
 
 function nodesView() {
   const self = {tab: 'nodes', title: 'Nodes', up: '#/', every: 5000};
@@ -1099,7 +1134,7 @@ function moveRow(by) {
 }
 
 let first = '';
-const jumps = {t: '#/', n: '#/nodes'};
+const jumps = {t: '#/', w: '#/workers', n: '#/nodes'};
 const keys = {
   '/': () => byId('search') && byId('search').focus(),
   j: () => moveRow(1),

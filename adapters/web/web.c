@@ -31,6 +31,8 @@ static int open_parts(struct weir__web *web)
     web->sieves.loop = web->loop;
     weir__web_api_routes(web);
     if (rc == WEIR_OK)
+        rc = weir__web_workers_open(web);
+    if (rc == WEIR_OK)
         rc = weir__nodes_open(web->url, &web->nodes);
     if (rc == WEIR_OK)
         rc = weir__web_page_routes(web);
@@ -45,6 +47,7 @@ static void close_parts(struct weir__web *web)
     weir__web_metrics_close(web);
     weir__sieves_close(&web->sieves);
     weir__http_close(web->http);
+    weir__web_workers_close(web);
     weir__snapshot_close(web->snapshot);
     weir__nodes_close(web->nodes);
     weir__web_page_fini(web);

@@ -28,6 +28,7 @@ struct weir__web {
     struct weir__http_route routes[WEIR__WEB_ROUTES + 1];
     size_t route_count;
     struct weir__snapshot *snapshot;
+    struct weir__web_workers *workers;
     struct weir__sieves sieves; /* filters of readers at work */
     struct weir__metrics *metrics;
     struct weir__http_content *content; /* a worker's metrics; NULL: none yet */
@@ -45,6 +46,7 @@ void weir__web_route(struct weir__web *web, enum weir__http_method method,
 void weir__web_health_routes(struct weir__web *web);
 int weir__web_page_routes(struct weir__web *web);
 void weir__web_api_routes(struct weir__web *web);
+int weir__web_workers_open(struct weir__web *web);
 int weir__web_metrics_open(struct weir__web *web);
 
 /* Listen. `options` has neither loop nor routes; loop, reactor and url of `web`
@@ -69,6 +71,7 @@ void weir__web_worker_close(struct weir__web *web);
 
 /* What these keep. Nothing was opened, or not all: fine. */
 void weir__web_page_fini(struct weir__web *web);
+void weir__web_workers_close(struct weir__web *web);
 void weir__web_metrics_close(struct weir__web *web);
 
 #endif

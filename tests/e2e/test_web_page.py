@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of weir web in a real browser: every view and action, on a server
-with workers. WEIR_PICTURES=DIR keeps pictures of it."""
+with workers. WEIR_PICTURES=docs/pictures keeps pictures of it, those of the
+README among them; WEIR_PICTURE_POINTS=N waits for N points of the plots."""
 
 import contextlib
 import json
@@ -393,6 +394,21 @@ def a_server_that_goes_away_is_told_and_found_again(place):
 
 
 @test
+def workers_are_shown_with_what_they_serve(place):
+    place.add("t", "1", "--delay", "1h")
+    with page(place, path="#/workers") as browser:
+        browser.see("No worker runs.")
+        worker = place.work(place.echo("t"))
+        browser.see("pid %d" % worker.pid, "unix")
+        browser.click("a[href='#/t/t']")
+        browser.see("Scheduled")
+        browser.press("g", "w")
+        browser.see("pid %d" % worker.pid)
+        stop_cleanly(worker)
+        browser.see("No worker runs.")
+
+
+@test
 def nodes_are_shown(place):
     place.add("t", "1")
     with page(place, path="#/nodes") as browser:
@@ -410,30 +426,58 @@ def read_only_says_so_and_has_no_buttons(place):
         expect(0, browser.count(".actions button"))
 
 
-def wait_for_history(web, topic):
-    """Until a point of the last hour is known."""
-    def is_known():
-        answer = web.get("/api/history?topics=" + topic,
-                         Authorization="Bearer " + TOKEN).json
-        return any(value is not None
-                   for value in answer["topics"].get(topic, {})
-                   .get("rate", []))
-    eventually(is_known, "a point of history", 90)
+def known_points(web, topic):
+    """How many points of the last hour are known."""
+    answer = web.get("/api/history?topics=" + topic,
+                     Authorization="Bearer " + TOKEN).json
+    return sum(value is not None for value in
+               answer["topics"].get(topic, {}).get("rate", []))
+
+
+def fill(place):
+    """A shop: what it sells is closed after two hours, or at once."""
+    place.add_lines("order.close", 2400, '{"id":"order-%d","delay":"2h",'
+                    '"body":{"order":%d,"tenant":"north"}}')
+    place.ok("topic", "set", "sensor.events", "kind=bounded", "length=50")
+    for group in ("north", "south", "east"):
+        place.add_lines("sensor.events", 60, '{"id":"' + group +
+                        '-%d","group":"' + group + '","body":%d}')
+    place.ok("pause", "sensor.events")
+    place.add_lines("report.daily", 40, '{"id":"report-%d"}')
+    place.add_lines("search.index", 9000, '{"id":"page-%d","delay":"20m"}')
+    die(place, "invoice.print", ["printer %d is out of paper" % (i % 4)
+                                 if i % 3 else "no such tenant"
+                                 for i in range(14)])
 
 
 @test
 def plots_show_the_last_hour(place):
-    place.add_lines("order.close", 200, '{"id":"o%d","body":{"order":%d}}')
-    with page(place) as browser:
-        browser.see("200 ready")
-        worker = place.work(place.echo("order.close"))
-        browser.see("0 ready")
-        wait_for_history(browser.web, "order.close")
+    wanted = int(os.environ.get("WEIR_PICTURE_POINTS", "1"))
+    fill(place)
+    worker = place.work(place.echo("order.close"), place.echo("mail.send"),
+                        place.echo("search.index"))
+    with page(place, height=760) as browser:
+        browser.see("order.close", "40 ready")
+
+        def add_more(turn=[0]):
+            turn[0] += 1
+            place.add_lines("mail.send", 60 + 45 * (turn[0] // 9 % 4),
+                            '{"id":"m%d-' + str(turn[0]) + '"}')
+            place.add_lines("order.close", 20 + 9 * (turn[0] // 14 % 5),
+                            '{"id":"o%d-' + str(turn[0]) + '"}')
+            return known_points(browser.web, "mail.send") >= wanted
+        eventually(add_more, "points of history", 60 + 30 * wanted)
         eventually(lambda: browser.count(".spark:not(.none) path") >= 2,
                    "plots in the table")
-        browser.click("a[href='#/t/order.close']")
+        picture(browser, "web-topics")
+        go(browser, "#/t/invoice.print/dead")
+        browser.see("Why they died", "printer # is out of paper")
+        browser.prefer("dark")
+        picture(browser, "web-dead")
+        go(browser, "#/t/mail.send")
         eventually(lambda: browser.count(".plot path.line") >= 1, "a plot")
-        expect_in("Done, last hour: 1 points", browser.run(
+        expect_in("Done, last hour: ", browser.run(
             "return document.querySelector('.plot svg')"
             ".getAttribute('aria-label')"))
+        picture(browser, "topic")
         stop_cleanly(worker)
