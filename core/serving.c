@@ -285,7 +285,7 @@ void weir__reactor_on_ended(struct weir__reactor *reactor, weir__ended_fn fn,
     reactor->ended_arg = arg;
 }
 
-/* Lanes that nothing is left of, with their handlers. */
+/* Lanes that nothing is left of; a thread may be in their handlers still. */
 static void leave(struct weir__reactor *reactor)
 {
     struct weir__lane **at = &reactor->leaving;
@@ -293,7 +293,7 @@ static void leave(struct weir__reactor *reactor)
     while (*at != NULL) {
         struct weir__lane *lane = *at;
 
-        if (!weir__lane_is_quiet(lane) || lane->handler->refs > 1) {
+        if (!weir__lane_is_quiet(lane)) {
             at = &lane->next_leaving;
             continue;
         }

@@ -119,13 +119,19 @@ TEST(a_topic_that_was_left_claims_no_more)
 
 TEST(what_runs_of_a_topic_that_is_left_ends)
 {
+    size_t claims;
+
     open_first();
     behaviour = pend;
     add_many(2);
     (void)settle_down();
     leave();
+    claims = mem_store_claims(store);
+    mem_store_add(store, "late", 0, NULL, true);
     pass(20000); /* for several leases */
     EXPECT_INT(0, ended);
+    EXPECT_INT(claims, mem_store_claims(store));
+    EXPECT_STR("waiting", mem_store_job(store, "late")->state);
     EXPECT_STR("running", mem_store_job(store, "j0")->state);
     finish(0);
     (void)settle_down();
@@ -272,9 +278,9 @@ TEST(a_topic_is_served_again_while_its_last_jobs_run)
     add_many(1);
     (void)settle_down();
     leave();
+    mem_store_add(store, "new", 0, NULL, false); /* nobody is woken */
     EXPECT_INT(WEIR_OK, weir__reactor_serve(reactor, &lane));
     EXPECT_TRUE(is_served());
-    mem_store_add(store, "new", 0, NULL, true);
     (void)settle_down();
     EXPECT_INT(1, other_runs);
     EXPECT_INT(0, ended);
@@ -414,6 +420,7 @@ TEST(a_plan_that_is_dropped_changes_nothing)
     lane.name = weir__slice_str("second");
     EXPECT_INT(WEIR_OK, weir__reactor_plan(reactor, &lane, &plan));
     weir__plan_drop(plan);
+    EXPECT_INT(1, reactor->lane_count);
     add_many(1);
     (void)settle_down();
     EXPECT_INT(1, runs);
