@@ -238,7 +238,7 @@ static void call(struct weir__lane *lane, struct weir__run *run)
     bool is_taken = false;
 
     run->phase = WEIR__PHASE_RUNNING;
-    if (weir__lane_is_blocking(lane)) {
+    if (lane->handler->blocks) {
         weir__thread_run_begin(run);
         return;
     }
@@ -289,7 +289,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 {
     if (!weir__run_begin(lane, run))
         return 1;
-    if (lane->handler->run_batch != NULL && !weir__lane_is_blocking(lane))
+    if (lane->handler->run_batch != NULL && !lane->handler->blocks)
         return weir__batch_run(lane, run);
     call(lane, run);
     return 1;

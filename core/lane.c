@@ -103,7 +103,7 @@ static size_t concurrency_of(const struct weir__lane *lane)
 {
     size_t concurrency = lane->options->concurrency, threads;
 
-    if (!weir__lane_is_blocking(lane))
+    if (lane->handler == NULL || !lane->handler->blocks)
         return concurrency;
     threads = lane->reactor->options.pool->threads;
     return concurrency < threads ? concurrency : threads;

@@ -21,6 +21,7 @@
  * more due, it sleeps until the next due time, a wake-up, or the safety
  * check. */
 
+#include "core/assert.h"
 #include "core/handler_counters.h"
 #include "core/heap.h"
 #include "core/histogram.h"
@@ -96,7 +97,7 @@ struct weir__handler {
     int (*flush)(void *self);
     void *self;
     void *owner;
-    bool blocks; /* runs beside the loop, where threads are */
+    bool blocks; /* runs beside the loop: there are threads */
 };
 
 struct weir__lane {
@@ -248,8 +249,6 @@ void weir__lane_add_counters(struct weir__lane *lane,
                              const struct weir__handler_counters *from);
 
 /* thread_run.c */
-bool weir__lane_is_blocking(const struct weir__lane *lane);
-bool weir__run_is_blocking(const struct weir__run *run);
 bool weir__thread_run_is_full(const struct weir__lane *lane);
 void weir__thread_run_begin(struct weir__run *run);
 void weir__thread_run_forget(struct weir__run *run);
@@ -277,8 +276,21 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
 /* serving.c: who serves a lane. */
 struct weir__lane *weir__lane_find(const struct weir__reactor *reactor,
                                    struct weir_slice name);
-void weir__handler_hold(struct weir__run *run, struct weir__handler *handler);
-void weir__handler_release(struct weir__run *run);
+static inline void weir__handler_hold(struct weir__run *run,
+                                      struct weir__handler *handler)
+{
+    WEIR_ASSERT(run->handler == NULL);
+    run->handler = handler;
+    handler->refs++;
+}
+static inline void weir__handler_release(struct weir__run *run)
+{
+    if (run->handler == NULL)
+        return; /* it never began */
+    WEIR_ASSERT(run->handler->refs > 0);
+    run->handler->refs--;
+    run->handler = NULL;
+}
 bool weir__lane_is_quiet(const struct weir__lane *lane);
 void weir__reactor_end_handlers(struct weir__reactor *reactor);
 void weir__handlers_free(struct weir__reactor *reactor);

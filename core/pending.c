@@ -195,7 +195,7 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
     struct weir__reactor *reactor = run->lane->reactor;
 
     reactor->canceling = run->ticket;
-    if (weir__run_is_blocking(run)) {
+    if (run->handler->blocks) {
         weir__run_drop_ticket(run);
         weir__thread_run_forget(run);
     } else {
@@ -231,7 +231,7 @@ static bool is_spared(struct weir__run *run, int64_t timeout_ns)
 
     if (run->thread_run != NULL)
         began_ns = weir__thread_run_began_ns(run);
-    if (run->thread_run == NULL && weir__run_is_blocking(run)) {
+    if (run->thread_run == NULL && run->handler->blocks) {
         give_up(run, WEIR_CANCEL_STOP, WEIR__OUTCOME_RETURN);
         return true;
     }

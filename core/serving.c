@@ -42,24 +42,8 @@ static void link_lane(struct weir__lane *lane)
 
 /* --- handlers ------------------------------------------------------------- */
 
-void weir__handler_hold(struct weir__run *run, struct weir__handler *handler)
-{
-    WEIR_ASSERT(run->handler == NULL);
-    run->handler = handler;
-    handler->refs++;
-}
-
-void weir__handler_release(struct weir__run *run)
-{
-    if (run->handler == NULL)
-        return; /* it never began */
-    WEIR_ASSERT(run->handler->refs > 0);
-    run->handler->refs--;
-    run->handler = NULL;
-}
-
 static struct weir__handler *
-handler_new(const struct weir__lane_options *options)
+handler_new(const struct weir__lane_options *options, bool has_threads)
 {
     struct weir__handler *handler = weir__mem_new(sizeof(*handler));
 
@@ -73,7 +57,7 @@ handler_new(const struct weir__lane_options *options)
         .flush = options->flush,
         .self = options->self,
         .owner = options->owner,
-        .blocks = options->blocks,
+        .blocks = options->blocks && has_threads,
     };
     return handler;
 }
@@ -170,7 +154,9 @@ int weir__reactor_plan(struct weir__reactor *reactor,
     plan->lane = lane != NULL ? lane : lane_new(reactor, options);
     reactor->planned_count += plan->lane != NULL;
     plan->own = weir__lane_share(reactor, &options->options);
-    plan->handler = has_handler ? handler_new(options) : NULL;
+    plan->handler = has_handler
+                        ? handler_new(options, reactor->options.pool != NULL)
+                        : NULL;
     if (plan->lane == NULL || plan->own == NULL ||
         (has_handler && plan->handler == NULL)) {
         weir__plan_drop(plan);

@@ -93,27 +93,17 @@ void weir__thread_run_log(const struct weir__thread_run *thread_run,
 
 /* --- giving away ---------------------------------------------------------- */
 
-bool weir__lane_is_blocking(const struct weir__lane *lane)
-{
-    return lane->handler != NULL && lane->handler->blocks &&
-           lane->reactor->options.pool != NULL;
-}
-
-bool weir__run_is_blocking(const struct weir__run *run)
-{
-    return run->handler->blocks && run->lane->reactor->options.pool != NULL;
-}
-
 /* Some wait in the pool where handlers are so quick that threads would idle
  * while the loop learns of the last ones and hands out the next ones. */
 bool weir__thread_run_is_full(const struct weir__lane *lane)
 {
     const struct weir__reactor *reactor = lane->reactor;
-    int64_t ahead =
-        lane->per_run_ns == 0 ? 0 : WEIR__HOLD_NS / lane->per_run_ns;
+    int64_t ahead = 0;
 
-    if (!weir__lane_is_blocking(lane))
+    if (lane->handler == NULL || !lane->handler->blocks)
         return false;
+    if (lane->per_run_ns != 0)
+        ahead = WEIR__HOLD_NS / lane->per_run_ns;
     if (ahead > AHEAD_MAX)
         ahead = AHEAD_MAX;
     return reactor->thread_runs >=
