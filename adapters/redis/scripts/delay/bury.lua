@@ -17,7 +17,9 @@ needs_hashes(ids, rec)
 needs_zsets(dead)
 local stored = topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
-if call('HSETNX', ids, id, 'D') == 0 then return 0 end
-call('ZADD', dead, died, id)
+if call('HEXISTS', ids, id) == 1 then return 0 end
+-- The index comes last: should this end in between, a repeat does it again.
 call('HSET', rec, id, record)
+call('ZADD', dead, died, id)
+call('HSET', ids, id, 'D')
 return 1
