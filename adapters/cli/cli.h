@@ -54,10 +54,10 @@ enum { WEIR__FLAGS_MAX = 16, WEIR__FLAGS_REPEATED = 3 };
 
 /* What was given to a command. Borrowed from argv, but `all`. */
 struct weir__args {
-    /* By position in the command's table; NULL: not given; "" for a switch.
-     * Of several the last counts. */
+    /* By position in the command's table; NULL: not given; "" for a switch; the
+     * last one of a flag that may be repeated. */
     const char *value[WEIR__FLAGS_MAX];
-    /* Each value of the first flags, in order; owned. */
+    /* Each value of those that may be repeated, in order; owned. */
     const char **all[WEIR__FLAGS_REPEATED];
     size_t all_count[WEIR__FLAGS_REPEATED];
     const char *const *operand;
@@ -77,9 +77,10 @@ struct weir__command {
                              one X or more; "": there are none */
     const struct weir__flag *flags;
     size_t flag_count;
-    const char *summary; /* one sentence */
-    const char *details; /* further lines of help; may be NULL */
-    bool lists_options;  /* those of a topic, in its help */
+    size_t repeated_count; /* the first flags, which may be repeated */
+    const char *summary;   /* one sentence */
+    const char *details;   /* further lines of help; may be NULL */
+    bool lists_options;    /* those of a topic, in its help */
     const char *example;
     const char *exits; /* its exit codes with their meaning */
 

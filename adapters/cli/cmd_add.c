@@ -321,6 +321,7 @@ const struct weir__command weir__cmd_add = {
     .name = "add",
     .operands = "TOPIC",
     WEIR__FLAGS(flags),
+    .repeated_count = 1,
     .summary = "Add one job and print its id, or many",
     .details = "The topic, 1 to 40 of A-Z a-z 0-9 . _ : -, is made when it "
                "does not exist.\nWith --json: {\"topic\",\"id\"}.\n\n"

@@ -476,6 +476,7 @@ const struct weir__command weir__cmd_plugin_try = {
     .name = "plugin try",
     .operands = "F.so",
     WEIR__FLAGS(flags),
+    .repeated_count = 3,
     .summary = "Run a job through a plugin, without a server",
     .details =
         "F.so is a path or a name, as weir run --handle takes it, and so "

@@ -571,6 +571,7 @@ const struct weir__command weir__cmd_run = {
     .name = "run",
     .operands = "",
     WEIR__FLAGS(flags),
+    .repeated_count = 1,
     .summary = "Serve topics with plugins until told to stop",
     .details = "PLUGIN is a path, with a slash or .so at its end, or a name "
                "that is looked up\n"

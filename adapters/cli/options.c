@@ -47,6 +47,7 @@ struct parse {
     struct option table[WEIR__FLAGS_MAX + GLOBAL_COUNT + 1];
     size_t own_count; /* flags of the command, in front */
     const char *word; /* "" or the command's name */
+    bool is_given[WEIR__FLAGS_MAX + GLOBAL_COUNT]; /* by place in the table */
 };
 
 static const char *environment(const char *name)
@@ -81,6 +82,7 @@ static void parse_init(struct parse *parse, const struct weir__command *command)
     parse->word = command != NULL ? command->name : "";
     if (command != NULL) {
         WEIR_ASSERT(command->flag_count <= WEIR__FLAGS_MAX);
+        WEIR_ASSERT(command->repeated_count <= WEIR__FLAGS_REPEATED);
         parse->own_count = command->flag_count;
         add_flags(parse->table, command->flags, command->flag_count, FIRST);
     }
@@ -268,11 +270,26 @@ static enum weir__exit check_operands(const struct weir__command *command,
 static void take(const struct weir__command *command, size_t flag,
                  struct weir__args *args)
 {
-    bool is_switch = command->flags[flag].value == NULL;
-
-    args->value[flag] = is_switch ? "" : optarg;
-    if (flag < WEIR__FLAGS_REPEATED && !is_switch)
+    args->value[flag] = command->flags[flag].value == NULL ? "" : optarg;
+    if (flag < command->repeated_count)
         args->all[flag][args->all_count[flag]++] = optarg;
+}
+
+/* Of two values one would be dropped in silence. A switch says the same twice,
+ * and what stands before the command is beaten by what stands behind it. */
+static enum weir__exit note_given(struct parse *parse,
+                                  const struct weir__command *command, int flag)
+{
+    bool is_repeated = command != NULL && flag < (int)command->repeated_count;
+
+    if (parse->is_given[flag] && !is_repeated &&
+        parse->table[flag].has_arg == required_argument) {
+        weir__complain("option --%s is given twice; give it once",
+                       parse->table[flag].name);
+        return WEIR__EXIT_USAGE;
+    }
+    parse->is_given[flag] = true;
+    return WEIR__EXIT_NONE;
 }
 
 /* `letters` as getopt has them. After --help nothing more is looked at. */
@@ -297,7 +314,11 @@ static enum weir__exit scan(const struct weir__line *line, const char *letters,
             early->version = true;
         else if (result == '?' || result == ':')
             rc = refuse(&parse, result, line->argv);
-        else if (flag < (int)parse.own_count)
+        else
+            rc = note_given(&parse, line->command, flag);
+        if (rc != WEIR__EXIT_NONE || flag < 0)
+            continue;
+        if (flag < (int)parse.own_count)
             take(line->command, (size_t)flag, args);
         else
             rc = set_global((enum global)(flag - (int)parse.own_count), cli,

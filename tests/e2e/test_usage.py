@@ -75,6 +75,37 @@ def a_group_alone_is_refused(place):
 
 
 @test
+def an_option_that_is_given_twice_is_refused(place):
+    for args, name in (
+            (["list", "t", "--where", ".a", "--where", ".b"], "where"),
+            (["delete", "t", "--where", ".a", "--state", "ready", "--where",
+              ".b"], "where"),
+            (["list", "t", "--state", "ready", "--state=dead"], "state"),
+            (["dead", "list", "t", "--reason", "a", "--reason", "b"],
+             "reason"),
+            (["add", "t", "--body", "1", "--body", "2"], "body"),
+            (["add", "t", "--header", "a=b", "--id", "1", "--header", "c=d",
+              "--id", "1"], "id"),
+            (["run", "--handle", "t=echo", "--handle", "u=echo", "--lease",
+              "1s", "--lease", "2s"], "lease"),
+            (["plugin", "try", "echo", "--option", "a=b", "--option", "c=d",
+              "--timeout", "1s", "--timeout", "2s"], "timeout"),
+            (["stats", "--data", "/tmp/a", "--data", "/tmp/b"], "data"),
+            (["--log-level", "info", "--log-level", "warn", "stats"],
+             "log-level")):
+        refused(place, *args,
+                words=["option --%s is given twice; give it once" % name])
+
+
+@test
+def a_switch_may_be_given_twice_and_headers_often(place):
+    result = place.weir("add", "t", "--json", "--header", "a=b", "--json",
+                        "--header", "c=d", "--id", "1")
+    expect({"topic": "t", "id": "1"}, result.json)
+    expect({"a": "b", "c": "d"}, place.ok("show", "t", "1")["headers"])
+
+
+@test
 def an_unknown_option_suggests_the_nearest(place):
     refused(place, "add", "t", "--dealy", "3s", words=["--dealy", "--delay"])
     refused(place, "add", "t", "--quux", words=["--quux", "weir add --help"])
