@@ -253,6 +253,8 @@ static void on_signal(int number, void *arg)
         weir__reload(&run->reload);
         return;
     }
+    if (number == SIGHUP && run->is_stopping)
+        return; /* the shell and the kernel both tell of a lost terminal */
     if (!run->is_stopping) {
         weir__log(&run->log, WEIR_LEVEL_INFO, "%s: finishing what runs", name);
         stop(run, WEIR__EXIT_DONE);
@@ -341,13 +343,6 @@ static void listen_to_signals(struct run *run)
     ev_timer_init(&run->hurry, on_hurry, HURRY_S, 0.0);
     run->hurry.data = run;
     weir__signals_open(run->client.loop, on_signal, run);
-}
-
-static void close_signals(struct run *run)
-{
-    weir__signals_close();
-    ev_timer_stop(run->client.loop, &run->drain);
-    ev_timer_stop(run->client.loop, &run->hurry);
 }
 
 /* Once all kinds are known: of a topic taken for another kind nothing is
@@ -513,7 +508,9 @@ static enum weir__exit run_worker(struct run *run, const struct weir__cli *cli)
                                run->args->value[METRICS], &run->log);
     if (rc == WEIR__EXIT_NONE)
         rc = work(run);
-    close_signals(run);
+    weir__signals_close();
+    ev_timer_stop(run->client.loop, &run->drain);
+    ev_timer_stop(run->client.loop, &run->hurry);
     log_counters(run);
     weir_reactor_free(run->client.reactor); /* its callbacks use the watch */
     weir__blame_worker(NULL);

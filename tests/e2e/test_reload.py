@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 from e2e import (BUILD, PATIENCE, TEST_PLUGINS, WEIR, await_line, end_cleanly,
                  eventually, expect, expect_in, expect_true, signal_again,
@@ -585,6 +586,25 @@ def a_terminal_that_goes_away_ends_a_worker(place):
         return ended[0] != 0
     eventually(has_ended, "it ended with its terminal")
     expect(0, os.waitstatus_to_exitcode(ended[1]))
+
+
+@test
+def a_terminal_that_goes_away_lets_jobs_finish(place):
+    config = write(place, later("t", "old", "go"))
+    place.add("t", "1")
+    terminal = Terminal(place, "run", "--config", config)
+    while b"serving t with" not in terminal.shown:
+        expect_true(terminal.read(), "it goes on")
+    eventually(lambda: started(place, "old") == 1, "it runs")
+    os.close(terminal.fd)
+    for _ in range(5):  # the shell and the kernel tell of it
+        expect((0, 0), os.waitpid(terminal.pid, os.WNOHANG))
+        time.sleep(0.15)  # beyond what counts as one signal
+        os.kill(terminal.pid, signal.SIGHUP)
+    place.write("go", "")
+    _, status = os.waitpid(terminal.pid, 0)
+    expect(0, os.waitstatus_to_exitcode(status))
+    expect(1, place.stats("t")["done_total"])
 
 
 @test
