@@ -296,8 +296,16 @@ static bool is_word(struct weir_slice name, const char *word, size_t len)
            strncasecmp((const char *)name.ptr, word, len) == 0;
 }
 
+static bool begins(struct weir_slice name, const char *word)
+{
+    size_t len = strlen(word);
+
+    return name.len >= len &&
+           is_word((struct weir_slice){name.ptr, len}, word, len);
+}
+
 /* Is it the business of the job? What says where the request goes, who sends
- * it, or how it is framed is not, nor what is sent anyway. */
+ * it and by what way, or how it is framed is not, nor what is sent anyway. */
 static bool is_passed(const struct notify *notify, struct weir_slice name)
 {
     static const char *const others[] = {
@@ -308,6 +316,7 @@ static bool is_passed(const struct notify *notify, struct weir_slice name)
         "Content-Type",
         "Cookie",
         "Expect",
+        "Forwarded",
         "Host",
         "Keep-Alive",
         "Proxy-Connection",
@@ -316,9 +325,11 @@ static bool is_passed(const struct notify *notify, struct weir_slice name)
         "Trailer",
         "Transfer-Encoding",
         "Upgrade",
+        "Via",
+        "X-Real-IP",
     };
 
-    if (name.len >= 5 && is_word((struct weir_slice){name.ptr, 5}, "Weir-", 5))
+    if (begins(name, "Weir-") || begins(name, "X-Forwarded-"))
         return false;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (is_word(name, others[i], strlen(others[i])))

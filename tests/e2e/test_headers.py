@@ -191,7 +191,10 @@ def notify_sends_them_but_not_those_that_are_its_own(place):
     others = {"Host": "evil", "content-type": "text/plain", "X-Key": "theirs",
               "Weir-Id": "43", "Transfer-Encoding": "chunked",
               "Content-Length": "1", "Connection": "close",
-              "Authorization": "Bearer x", "Expect": "100-continue"}
+              "Authorization": "Bearer x", "Expect": "100-continue",
+              "Forwarded": "for=10.0.0.1", "x-forwarded-for": "10.0.0.1",
+              "X-Forwarded-Host": "evil", "X-Real-IP": "10.0.0.1",
+              "Via": "1.1 evil"}
     place.add("t", "42", "--url", peer.url("/200"), "--body", "1",
               *flags(dict(TRACE, **others)))
     place.drain(place.handler("notify", header="X-Key: of%20mine"))
@@ -203,6 +206,8 @@ def notify_sends_them_but_not_those_that_are_its_own(place):
            [got.headers.get(name) for name in (
                "Content-Type", "Weir-Id", "X-Key", "Transfer-Encoding",
                "Authorization", "Content-Length")])
+    expect([], [name for name in names if name in (
+        "forwarded", "x-real-ip", "via") or name.startswith("x-forwarded-")])
     expect_true(got.headers.get("Host") != "evil", "the host is the url's")
     expect(1, place.stats("t")["done_total"])
 
