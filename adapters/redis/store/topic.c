@@ -9,6 +9,8 @@
 #include "core/mem.h"
 #include "core/text.h"
 
+enum { NAME_SHOWN = 40 }; /* bytes of a worker's name */
+
 /* What is stored with a topic as a whole, of whatever kind it is: whether it is
  * paused, and its options, each a field of the hash `options`. Their revision
  * in `meta` grows with every change; claims and adds tell it, and who meets a
@@ -220,13 +222,15 @@ static const char *why_kept(const struct redisReply *reply, int64_t result,
                             char buf[80])
 {
     struct weir_slice worker;
+    size_t len;
 
     if (result == -1)
         return "it holds jobs, or some on their way to other topics";
     if (result >= 0 || !weir__reply_str(reply, 1, &worker))
         return NULL;
+    len = strcspn((const char *)worker.ptr, "@");
     (void)snprintf(buf, 80, "worker %.*s serves it, stop that one first",
-                   (int)strcspn((const char *)worker.ptr, "@") % 41,
+                   len < NAME_SHOWN ? (int)len : NAME_SHOWN,
                    (const char *)worker.ptr); /* fits */
     return buf;
 }
