@@ -70,7 +70,8 @@ int weir__http_open(const struct weir__http_options *options,
 const char *weir__http_address(const struct weir__http *http);
 
 /* Requests that were not answered get 503 and are gone: whoever would answer
- * later has to be stopped before. NULL is fine. */
+ * later is stopped before, and no route is called any more, so that what routes
+ * use may be gone already. NULL is fine. */
 void weir__http_close(struct weir__http *http);
 
 /* --- the request; strings are borrowed until the answer ----------------- */

@@ -170,6 +170,12 @@ static bool is_too_big(const struct weir__http_request *request)
     return text != NULL && strtoull(text, NULL, 10) > WEIR__HTTP_BODY_MAX;
 }
 
+/* What routes answer from may be gone already. */
+static void refuse_late(struct weir__http_request *request)
+{
+    weir__http_refuse(request, 503, "weir is stopping");
+}
+
 /* The headers are there: find out whether the request is refused. What is
  * refused is answered at its end, or the client might not read why. */
 static void begin(struct weir__http_request *request, const char *method)
@@ -178,6 +184,10 @@ static void begin(struct weir__http_request *request, const char *method)
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 
     request->is_post = strcmp(method, "POST") == 0;
+    if (request->http->is_closing) {
+        refuse_late(request);
+        return;
+    }
     if (request->target_code != WEIR_OK) {
         weir__http_refuse(request, 400, "the address cannot be read");
         return;
@@ -213,7 +223,10 @@ static enum MHD_Result proceed(struct weir__http_request *request)
 {
     if (!request->is_answered && !request->is_called) {
         request->is_called = true;
-        request->route->fn(request, request->route->arg);
+        if (request->http->is_closing)
+            refuse_late(request);
+        else
+            request->route->fn(request, request->route->arg);
     }
     if (request->is_answered)
         return queue(request);
@@ -405,10 +418,11 @@ void weir__http_close(struct weir__http *http)
 {
     if (http == NULL)
         return;
+    http->is_closing = true;
     for (struct weir__http_request *request = http->first; request != NULL;
          request = request->next) {
         if (request->is_suspended)
-            weir__http_refuse(request, 503, "weir is stopping");
+            refuse_late(request);
     }
     (void)MHD_run(http->daemon); /* what is short is sent */
     ev_io_stop(http->loop, &http->readable);

@@ -21,6 +21,7 @@ struct weir__http {
     struct weir__door door;
     const struct weir__http_route *routes;
     struct weir__http_request *first; /* every open request */
+    bool is_closing;                  /* no route is called any more */
     char address[64];
 };
 
