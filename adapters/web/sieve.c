@@ -70,9 +70,11 @@ static void limit_memory(void)
     (void)fclose(file); /* it was only read */
 }
 
-/* No file but `out`, which becomes 3; nothing of the environment. */
+/* No file but `out`, which becomes 3, and no other is opened: a program may
+ * import. Nothing of the environment. */
 static void shut_in(int out)
 {
+    const struct rlimit none = {0, 0};
     const struct rlimit cpu = {CPU_S, CPU_S + 1};
     static char *no_variables[] = {NULL};
     extern char **environ;
@@ -86,7 +88,10 @@ static void shut_in(int out)
     if (out != 3 && dup2(out, 3) < 0)
         _exit(EXIT_FAILURE);
     for (int fd = 4; fd < FILES_MAX; fd++)
-        (void)close(fd);               /* most are not open */
+        (void)close(fd); /* most are not open */
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0 ||
+        setrlimit(RLIMIT_CORE, &none) != 0)
+        _exit(EXIT_FAILURE);
     (void)setrlimit(RLIMIT_CPU, &cpu); /* the parent has a clock, too */
 }
 

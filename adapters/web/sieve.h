@@ -3,9 +3,9 @@
 #define WEIR_WEB_SIEVE_H
 
 /* A reader's jq program, run over jobs in a process of its own: one that never
- * ends, takes all memory or reads the environment costs the reader alone. The
- * process is a copy of this one without files and environment, and has 2 s and
- * 256 MiB. */
+ * ends, takes all memory or reads files or the environment costs the reader
+ * alone. The process is a copy of this one without files and environment, can
+ * open none, and has 2 s and 256 MiB. */
 
 #include "core/buf.h"
 
