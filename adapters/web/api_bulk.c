@@ -8,6 +8,7 @@
 #include "adapters/web/groups.h"
 #include "adapters/web/scan.h"
 #include "core/assert.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -181,6 +182,59 @@ static int refuse(struct weir_error *err, const char *text)
     return WEIR_EINVAL;
 }
 
+/* Nothing that is misspelt widens what is taken. */
+static int check_members(struct json_object *body, struct weir_error *err)
+{
+    static const char *const known[] = {"ids",      "all",      "group",
+                                        "since_ms", "until_ms", "where"};
+    struct json_object_iterator it = json_object_iter_begin(body);
+    struct json_object_iterator end = json_object_iter_end(body);
+
+    for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+        const char *name = json_object_iter_peek_name(&it);
+        size_t i = 0;
+
+        while (i < sizeof(known) / sizeof(known[0]) &&
+               strcmp(known[i], name) != 0)
+            i++;
+        if (i == sizeof(known) / sizeof(known[0]))
+            return weir__error_set(err, WEIR_EINVAL,
+                                   "nothing is known of \"%s\"", name);
+    }
+    return WEIR_OK;
+}
+
+/* "all": whether it is true. */
+static int read_all(struct json_object *body, bool *ret_is_all,
+                    struct weir_error *err)
+{
+    struct json_object *value;
+
+    *ret_is_all = false;
+    if (!json_object_object_get_ex(body, "all", &value))
+        return WEIR_OK;
+    if (!json_object_is_type(value, json_type_boolean))
+        return refuse(err, "all is to be true or false");
+    *ret_is_all = json_object_get_boolean(value);
+    return WEIR_OK;
+}
+
+/* A moment of which this is the name; none leaves it as it is. */
+static int read_moment(struct json_object *body, const char *name,
+                       int64_t *ret_ms, struct weir_error *err)
+{
+    struct json_object *value;
+
+    if (!json_object_object_get_ex(body, name, &value))
+        return WEIR_OK;
+    *ret_ms = json_object_get_int64(value);
+    if (json_object_is_type(value, json_type_int) && *ret_ms > 0)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "%s is to be a number of milliseconds since 1970",
+                           name);
+}
+
 /* "ids": the jobs. */
 static int read_ids(struct bulk *bulk, struct json_object *ids,
                     struct weir_error *err)
@@ -208,19 +262,18 @@ static int read_ids(struct bulk *bulk, struct json_object *ids,
 static int read_match(struct bulk *bulk, struct json_object *body,
                       struct weir_error *err)
 {
-    struct json_object *value;
     const char *key = weir__api_text(body, "group");
+    int rc;
 
     if (json_object_object_get_ex(body, "group", NULL) &&
         (key == NULL || strlen(key) >= sizeof(bulk->key) || key[0] == '\0'))
         return refuse(err, "group is to be the key of a group");
     if (key != NULL)
         (void)snprintf(bulk->key, sizeof(bulk->key), "%s", key); /* fits */
-    if (json_object_object_get_ex(body, "since_ms", &value))
-        bulk->since_ms = json_object_get_int64(value);
-    if (json_object_object_get_ex(body, "until_ms", &value))
-        bulk->until_ms = json_object_get_int64(value);
-    return WEIR_OK;
+    rc = read_moment(body, "since_ms", &bulk->since_ms, err);
+    if (rc == WEIR_OK)
+        rc = read_moment(body, "until_ms", &bulk->until_ms, err);
+    return rc;
 }
 
 /* Begin; only when it fails the caller still owns `bulk`. */
@@ -231,11 +284,14 @@ static int begin(struct bulk *bulk, struct json_object *body,
     const char *topic = bulk->act->topic;
     struct json_object *ids;
     const char *where = weir__api_text(body, "where");
-    const bool is_all = json_object_object_get_ex(body, "all", &ids) &&
-                        json_object_get_boolean(ids);
     const bool is_alone = json_object_object_length(body) == 1;
-    int rc;
+    bool is_all = false;
+    int rc = check_members(body, err);
 
+    if (rc == WEIR_OK)
+        rc = read_all(body, &is_all, err);
+    if (rc != WEIR_OK)
+        return rc;
     if (!is_alone && (is_all || json_object_object_get_ex(body, "ids", NULL)))
         return refuse(err, "\"ids\" and \"all\" stand alone");
     if (where == NULL && json_object_object_get_ex(body, "where", NULL))

@@ -3,6 +3,7 @@
 what it does to them, and what it refuses."""
 
 import json
+import os
 import time
 import urllib.parse
 
@@ -237,7 +238,11 @@ def some_dead_jobs_all_since_a_moment_or_all_are_taken(place):
                ids=["old1", "old2", "gone"]))
     for body in ({}, {"ids": []}, {"ids": [1]}, {"ids": "old3"},
                  {"ids": ["{}"]}, {"group": 7}, {"where": 7},
-                 {"all": True, "since_ms": noon},
+                 {"all": True, "since_ms": noon}, {"all": "false"},
+                 {"all": 1}, {"since_ms": -1}, {"until_ms": -1},
+                 {"since_ms": 0}, {"since_ms": "2026-01-01"},
+                 {"until_ms": noon + 0.5}, {"until_ms": None},
+                 {"since_ms": 1, "untill_ms": 1}, {"all": True, "dry": 1},
                  {"ids": ["old3"], "where": "true"}):
         act(web, "/api/topics/t/dead/delete", 400, **body)
     expect(3, place.stats("t")["dead"])
@@ -296,6 +301,24 @@ def a_program_that_is_wrong_endless_or_greedy_is_refused(place):
     expect([], where(web, "$ENV.WEIR_SECRET")["jobs"])
     expect([], where(web, "env | length > 0")["jobs"])
     expect(3, len(where(web, "true")["jobs"]))
+
+
+@test
+def a_program_reads_no_file(place):
+    place.add_lines("t", 3, '{"id":"j%d","delay":"1h"}')
+    data = place.write("secret.json", '"open sesame"')
+    place.write("known.jq", "def known: true;")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=3)
+    folder = os.path.dirname(data)
+    for program in ('import "secret" as $d {search:"%s"}; $d[0] != null',
+                    'include "known" {search:"%s"}; known',
+                    'import "known" as k {search:"%s"}; k::known'):
+        answer = get(web, "/api/topics/t/jobs?" + urllib.parse.urlencode(
+            {"where": program % folder}), 400)
+        expect_true("sesame" not in answer["error"], answer)
+    place.ok("list", "t", "--where", 'include "known" {search:"%s"}; known' %
+             folder)
 
 
 @test
