@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/bulk.h"
 
-#include "adapters/cli/line_reader.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "core/assert.h"
+#include "core/mem.h"
 #include "core/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     SLICE = 4000, /* jobs that are looked at between changes */
-    WINDOW = 200  /* requests on their way */
+    WINDOW = 200, /* requests on their way */
+    NAMED_MAX = 5 /* ids in a sentence */
 };
 
 enum { LIMIT_MAX = 1000000000 };
@@ -94,7 +92,7 @@ static bool read_limit(struct weir__bulk *bulk)
 
 static bool has_ids(const struct weir__bulk *bulk)
 {
-    return bulk->ids_path != NULL || bulk->ask.args->operand_count > 1;
+    return bulk->given.path != NULL || bulk->ask.args->operand_count > 1;
 }
 
 /* What is changed has to be named. */
@@ -130,7 +128,7 @@ static bool check(struct weir__bulk *bulk)
     for (size_t i = 1; i < args->operand_count; i++)
         if (!weir__operand_id(args->operand[i], false))
             return false;
-    bulk->ids_path = given(command, args, "ids-from");
+    bulk->given.path = given(command, args, "ids-from");
     bulk->is_dry = given(command, args, "dry-run") != NULL;
     return read_state(bulk) && read_limit(bulk) && read_conditions(bulk) &&
            is_narrow(bulk);
@@ -176,6 +174,40 @@ static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
     weir__buf_append(&bulk->ids, "", 1);
     bulk->meant++;
     bulk->is_full = bulk->meant == bulk->ask.limit;
+}
+
+/* --- requests of one job ------------------------------------------------- */
+
+/* At most WINDOW are on their way. */
+static struct weir__bulk_one *begin_one(struct weir__bulk *bulk, const char *id)
+{
+    struct weir__bulk_one *one = bulk->free_one;
+
+    if (one != NULL)
+        bulk->free_one = one->next;
+    else
+        one = &bulk->ones[bulk->one_count++];
+    WEIR_ASSERT(bulk->one_count <= WINDOW && strlen(id) < sizeof(one->id));
+    one->bulk = bulk;
+    memcpy(one->id, id, strlen(id) + 1);
+    return one;
+}
+
+static void end_one(struct weir__bulk_one *one)
+{
+    one->next = one->bulk->free_one;
+    one->bulk->free_one = one;
+}
+
+/* Not there, or not in that state. */
+static void miss(struct weir__bulk *bulk, const char *id)
+{
+    bulk->gone++;
+    if (bulk->gone > NAMED_MAX)
+        return;
+    if (bulk->gone > 1)
+        weir__buf_append(&bulk->named, ", ", 2);
+    weir__buf_append(&bulk->named, id, strlen(id));
 }
 
 /* --- those of a list ------------------------------------------------------ */
@@ -236,16 +268,18 @@ static int list_slice(struct weir__bulk *bulk)
 
 static void on_shown(int code, const struct weir_job_info *job, void *arg)
 {
-    struct weir__bulk *bulk = arg;
+    struct weir__bulk_one *one = arg;
+    struct weir__bulk *bulk = one->bulk;
 
     WEIR_ASSERT(bulk->out > 0);
     bulk->out--;
     if (code == WEIR_ENOTFOUND || (job != NULL && !is_in_state(bulk, job)))
-        bulk->gone++;
+        miss(bulk, one->id);
     else if (job != NULL)
         mean(bulk, job);
     else if (bulk->code == WEIR_OK)
         bulk->code = code;
+    end_one(one);
     if (bulk->out == 0)
         weir__client_finish(&bulk->ask.client, bulk->code);
 }
@@ -255,6 +289,7 @@ static void take_id(struct weir__bulk *bulk, const char *id)
 {
     bool is_looked_at = bulk->rule->done == NULL || bulk->is_dry ||
                         weir__filter_has_any(&bulk->filter);
+    struct weir__bulk_one *one;
     int rc;
 
     bulk->asked++;
@@ -264,75 +299,30 @@ static void take_id(struct weir__bulk *bulk, const char *id)
         bulk->is_full = bulk->meant == bulk->ask.limit;
         return;
     }
+    one = begin_one(bulk, id);
     rc = weir_reactor_show(bulk->ask.client.reactor, bulk->ask.topic, id,
-                           on_shown, bulk);
-    if (rc == WEIR_OK)
+                           on_shown, one);
+    if (rc == WEIR_OK) {
         bulk->out++;
-    else
-        bulk->code = rc;
-}
-
-static void take_line(struct weir__bulk *bulk, struct weir_slice line)
-{
-    char id[WEIR_MAX_ID + 1];
-    struct weir_error err = {0};
-
-    while (line.len > 0 && strchr(" \t\r", line.ptr[line.len - 1]) != NULL)
-        line.len--;
-    if (line.len == 0)
-        return;
-    if (weir__id_check_any(line, &err) < 0) {
-        bulk->has_wrong_ids = true;
-        weir__complain("%s:%" PRIu64 ": %s", bulk->ids_shown,
-                       bulk->reader->line, err.text);
         return;
     }
-    WEIR_ASSERT(line.len < sizeof(id));
-    memcpy(id, line.ptr, line.len);
-    id[line.len] = '\0';
-    take_id(bulk, id);
-}
-
-/* True: there was one, whatever became of it. */
-static bool take_next_line(struct weir__bulk *bulk)
-{
-    struct weir_error err = {0};
-    struct weir_slice line;
-
-    for (;;) {
-        switch (weir__line_reader_next(bulk->reader, &line)) {
-        case WEIR__LINE_GOOD:
-            take_line(bulk, line);
-            return true;
-        case WEIR__LINE_TOO_LONG:
-            take_line(bulk, weir__slice_str("(a line of more than 64 MiB)"));
-            return true;
-        case WEIR__LINE_NONE:
-            break;
-        }
-        if (bulk->reader->is_ended)
-            return false;
-        if (weir__line_reader_fill(bulk->reader, &err) == WEIR_OK)
-            continue;
-        weir__complain("--ids-from: cannot read %s: %s", bulk->ids_shown,
-                       err.text);
-        bulk->has_wrong_ids = true;
-        return false;
-    }
+    bulk->code = rc;
+    end_one(one);
 }
 
 static int id_slice(struct weir__bulk *bulk)
 {
-    const struct weir__args *args = bulk->ask.args;
-
     bulk->asked = 0;
     while (bulk->asked < WINDOW && bulk->code == WEIR_OK && !bulk->is_full) {
-        if (bulk->operand < args->operand_count)
-            take_id(bulk, args->operand[bulk->operand++]);
-        else if (bulk->ids_path == NULL || !take_next_line(bulk))
+        const char *id = weir__ids_next(&bulk->given);
+
+        bulk->is_end = id == NULL;
+        if (bulk->is_end)
             break;
+        take_id(bulk, id);
     }
-    bulk->is_end = bulk->asked < WINDOW;
+    if (bulk->given.is_out_of_memory)
+        bulk->code = WEIR_ENOMEM;
     return bulk->out == 0 ? bulk->code : weir__client_wait(&bulk->ask.client);
 }
 
@@ -344,10 +334,12 @@ static void act_on_more(struct weir__bulk *bulk)
     while (bulk->code == WEIR_OK && bulk->out < WINDOW &&
            bulk->asked < bulk->ids.len) {
         const char *id = (const char *)bulk->ids.ptr + bulk->asked;
-        int rc = bulk->rule->act(bulk, id);
+        struct weir__bulk_one *one = begin_one(bulk, id);
+        int rc = bulk->rule->act(one);
 
         if (rc < 0) {
             bulk->code = rc;
+            end_one(one);
             break;
         }
         bulk->asked += strlen(id) + 1;
@@ -357,17 +349,20 @@ static void act_on_more(struct weir__bulk *bulk)
         weir__client_finish(&bulk->ask.client, bulk->code);
 }
 
-void weir__bulk_answer(struct weir__bulk *bulk, int code)
+void weir__bulk_answer(struct weir__bulk_one *one, int code)
 {
+    struct weir__bulk *bulk = one->bulk;
+
     WEIR_ASSERT(bulk->out > 0 && !bulk->is_dry);
     bulk->out--;
     if (code == WEIR_OK)
         bulk->done++;
     else if (code == WEIR_ENOTFOUND || code == WEIR_EINVAL ||
              code == WEIR_EMALFORMED)
-        bulk->gone++;
+        miss(bulk, one->id);
     else if (bulk->code == WEIR_OK)
         bulk->code = code;
+    end_one(one);
     act_on_more(bulk);
 }
 
@@ -421,13 +416,27 @@ static void print_done(const struct weir__bulk *bulk)
                          weir__field_number("meant", bulk->done + bulk->gone),
                          weir__field_number("gone", bulk->gone))); /* said */
     else if (bulk->is_dry)
-        weir__print("would %s %" PRIu64 "\n", bulk->rule->word, bulk->meant);
+        weir__print("would %s %" PRIu64 " job%s\n", bulk->rule->word,
+                    bulk->meant, bulk->meant == 1 ? "" : "s");
     else if (bulk->gone == 0)
         weir__print("%s %" PRIu64 "\n", what, bulk->done);
     else
         weir__print("%s %" PRIu64 " of %" PRIu64 "%s\n", what, bulk->done,
                     bulk->done + bulk->gone,
                     has_ids(bulk) ? "" : "; the others had moved");
+}
+
+static void say_gone(const struct weir__bulk *bulk)
+{
+    char more[32] = "";
+
+    if (bulk->gone > NAMED_MAX)
+        (void)snprintf(more, sizeof(more), " and %" PRIu64 " more",
+                       bulk->gone - NAMED_MAX); /* fits */
+    weir__complain("%" PRIu64 " of the ids that were given %s not there: "
+                   "%.*s%s",
+                   bulk->gone, bulk->gone == 1 ? "is" : "are",
+                   (int)bulk->named.len, (const char *)bulk->named.ptr, more);
 }
 
 static enum weir__exit conclude(struct weir__bulk *bulk, int code)
@@ -454,12 +463,11 @@ static enum weir__exit conclude(struct weir__bulk *bulk, int code)
                        "passed over",
                        bulk->filter.failed);
     if (rc == WEIR__EXIT_DONE && has_ids(bulk) && bulk->gone > 0) {
-        weir__complain("%" PRIu64 " of the ids that were given %s not there",
-                       bulk->gone, bulk->gone == 1 ? "is" : "are");
+        say_gone(bulk);
         rc = WEIR__EXIT_NOT_FOUND;
     }
     if (rc == WEIR__EXIT_DONE &&
-        (bulk->filter.failed > 0 || bulk->has_wrong_ids))
+        (bulk->filter.failed > 0 || bulk->given.has_wrong))
         rc = WEIR__EXIT_FAILED;
     return rc;
 }
@@ -511,43 +519,31 @@ static enum weir__exit run(struct weir__bulk *bulk, const struct weir__cli *cli)
     return rc;
 }
 
-static bool open_ids(struct weir__bulk *bulk)
-{
-    const char *path = bulk->ids_path;
-
-    bulk->ids_shown = path != NULL && strcmp(path, "-") == 0 ? "stdin" : path;
-    bulk->reader->fd = STDIN_FILENO;
-    if (path != NULL && strcmp(path, "-") != 0)
-        bulk->reader->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (bulk->reader->fd < 0)
-        weir__complain("--ids-from: cannot open %s: %s", path, strerror(errno));
-    return bulk->reader->fd >= 0;
-}
-
 enum weir__exit weir__bulk(const struct weir__bulk_rule *rule,
                            const struct weir__cli *cli,
                            const struct weir__args *args,
                            const struct weir_due *due)
 {
-    struct weir__line_reader reader = {0};
     struct weir__bulk bulk = {
         .ask = {.command = rule->command,
                 .args = args,
                 .topic = args->operand[0]},
         .rule = rule,
-        .reader = &reader,
-        .operand = 1,
+        .given = {.operand = args->operand + 1,
+                  .operand_count = args->operand_count - 1},
     };
     enum weir__exit rc = WEIR__EXIT_USAGE;
 
     if (due != NULL)
         bulk.due = *due;
-    if (check(&bulk) && open_ids(&bulk)) {
+    bulk.ones = weir__mem_new(WINDOW * sizeof(*bulk.ones));
+    if (bulk.ones == NULL)
+        weir__complain("out of memory");
+    else if (check(&bulk) && weir__ids_open(&bulk.given))
         rc = run(&bulk, cli);
-        if (reader.fd != STDIN_FILENO)
-            (void)close(reader.fd); /* was only read */
-    }
-    weir__line_reader_fini(&reader);
+    weir__mem_free(bulk.ones);
+    weir__ids_fini(&bulk.given);
+    weir__buf_fini(&bulk.named);
     weir__buf_fini(&bulk.ids);
     weir__filter_fini(&bulk.filter);
     return rc;

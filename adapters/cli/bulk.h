@@ -4,10 +4,12 @@
 
 /* Commands on many jobs of a topic: those with ids from the line or a file, or
  * those of a list, each looked at by the conditions, then printed or changed.
- * In slices: what is kept does not grow with the number of jobs. */
+ * In slices: what is kept does not grow with the number of jobs, but for the
+ * ids that were given, which are kept to take each once. */
 
 #include "adapters/cli/ask.h"
 #include "adapters/cli/filter.h"
+#include "adapters/cli/ids.h"
 #include "core/buf.h"
 
 /* Flags of such commands, by name. A command has those that it wants. */
@@ -30,7 +32,7 @@
     "that were not there\nor not in that state any more; with "      \
     "--dry-run:\n{\"topic\",\"ids\",\"meant\"}."
 
-struct weir__bulk;
+struct weir__bulk_one;
 
 /* What is done to jobs. */
 struct weir__bulk_rule {
@@ -44,7 +46,14 @@ struct weir__bulk_rule {
     bool (*print_line)(const struct weir__ask *ask,
                        const struct weir_job_info *job);
     /* Issue the request of one job; its answer calls weir__bulk_answer. */
-    int (*act)(struct weir__bulk *bulk, const char *id);
+    int (*act)(struct weir__bulk_one *one);
+};
+
+/* A request of one job, on its way. */
+struct weir__bulk_one {
+    struct weir__bulk *bulk;
+    char id[WEIR_MAX_ID + 1];
+    struct weir__bulk_one *next; /* of those that are free */
 };
 
 struct weir__bulk {
@@ -53,10 +62,7 @@ struct weir__bulk {
     struct weir__filter filter;
     struct weir_due due; /* of reschedule */
     bool is_dry;
-    const char *ids_path; /* NULL: none; "-": stdin */
-    const char *ids_shown;
-    struct weir__line_reader *reader; /* of that file */
-    size_t operand;                   /* the next id of the line */
+    struct weir__ids given;
 
     /* A slice. */
     struct weir__buf ids;           /* meant, each with its NUL */
@@ -66,8 +72,12 @@ struct weir__bulk {
     size_t asked, out;              /* requests of the slice; not answered */
     int code;                       /* the first that ended it */
 
+    struct weir__bulk_one *ones; /* as many as are on their way at once */
+    size_t one_count;            /* of them used so far */
+    struct weir__bulk_one *free_one;
+
     uint64_t meant, done, gone; /* gone: not there, or not in that state */
-    bool has_wrong_ids;         /* which was said */
+    struct weir__buf named;     /* ids of the first that are gone */
 };
 
 /* Whether options of the line ask for more than one job by its id. */
@@ -82,6 +92,6 @@ enum weir__exit weir__bulk(const struct weir__bulk_rule *rule,
 
 /* The answer of one action: WEIR_OK, or WEIR_ENOTFOUND where the job is gone
  * from its state, or what ends it all. */
-void weir__bulk_answer(struct weir__bulk *bulk, int code);
+void weir__bulk_answer(struct weir__bulk_one *one, int code);
 
 #endif

@@ -106,16 +106,20 @@ static void on_one(int code, uint64_t count, void *arg)
                       code == WEIR_OK && count == 0 ? WEIR_ENOTFOUND : code);
 }
 
-static int requeue_one(struct weir__bulk *bulk, const char *id)
+static int requeue_one(struct weir__bulk_one *one)
 {
-    return weir_reactor_requeue(bulk->ask.client.reactor, bulk->ask.topic, id,
-                                on_one, bulk);
+    struct weir__bulk *bulk = one->bulk;
+
+    return weir_reactor_requeue(bulk->ask.client.reactor, bulk->ask.topic,
+                                one->id, on_one, one);
 }
 
-static int purge_one(struct weir__bulk *bulk, const char *id)
+static int purge_one(struct weir__bulk_one *one)
 {
+    struct weir__bulk *bulk = one->bulk;
+
     return weir_reactor_purge_dead(bulk->ask.client.reactor, bulk->ask.topic,
-                                   id, on_one, bulk);
+                                   one->id, on_one, one);
 }
 
 static enum weir__exit run_dead(const struct weir__bulk_rule *rule,

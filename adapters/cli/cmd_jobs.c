@@ -164,10 +164,12 @@ static void on_one_deleted(int code, enum weir_job_state was, void *arg)
     weir__bulk_answer(arg, code);
 }
 
-static int delete_one(struct weir__bulk *bulk, const char *id)
+static int delete_one(struct weir__bulk_one *one)
 {
-    return weir_reactor_delete(bulk->ask.client.reactor, bulk->ask.topic, id,
-                               on_one_deleted, bulk);
+    struct weir__bulk *bulk = one->bulk;
+
+    return weir_reactor_delete(bulk->ask.client.reactor, bulk->ask.topic,
+                               one->id, on_one_deleted, one);
 }
 
 static enum weir__exit run_delete(const struct weir__cli *cli,
@@ -292,10 +294,12 @@ static void on_one_due(int code, enum weir_job_state was, int64_t due_ms,
     weir__bulk_answer(arg, code);
 }
 
-static int reschedule_one(struct weir__bulk *bulk, const char *id)
+static int reschedule_one(struct weir__bulk_one *one)
 {
+    struct weir__bulk *bulk = one->bulk;
+
     return weir_reactor_reschedule(bulk->ask.client.reactor, bulk->ask.topic,
-                                   id, &bulk->due, on_one_due, bulk);
+                                   one->id, &bulk->due, on_one_due, one);
 }
 
 static enum weir__exit run_reschedule(const struct weir__cli *cli,

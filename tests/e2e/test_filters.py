@@ -3,8 +3,9 @@
 deleted, rescheduled, requeued, purged."""
 
 import json
+import re
 
-from e2e import expect, expect_in, test
+from e2e import expect, expect_in, expect_true, test
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -18,6 +19,16 @@ def add_numbered(place, count, delay="1h"):
         '{"id":"%d","delay":"%s","body":{"n":%d,"who":"w%d"}}\n'
         % (i, delay, i, i % 3) for i in range(count))
     expect(0, place.weir("add", "t", "--jsonl", "-", stdin=lines).code)
+
+
+def gone(result):
+    """How many ids are not there, those that are named, how many more."""
+    expect(1, len(result.sentences), result.err)
+    match = re.fullmatch(r"weir: (\d+) of the ids that were given (?:is|are) "
+                         r"not there: (.*?)(?: and (\d+) more)?",
+                         result.sentences[0])
+    expect_true(match, result.err)
+    return (int(match[1]), sorted(match[2].split(", ")), int(match[3] or 0))
 
 
 def where(place, expr, *args):
@@ -57,8 +68,37 @@ def several_ids_are_listed_and_narrowed_by_conditions(place):
     result = place.weir("list", "t", "1", "nope", "--json")
     expect(3, result.code)
     expect(["1"], ids(result.json))
-    expect(["weir: 1 of the ids that were given is not there"],
+    expect(["weir: 1 of the ids that were given is not there: nope"],
            result.sentences)
+
+
+@test
+def an_id_that_is_given_twice_is_taken_once(place):
+    add_numbered(place, 300)
+    path = place.write("ids", "2\n9\n9\n3\n")
+    expect(["9", "2"], ids(place.ok("list", "t", "9", "2", "9")))
+    expect(["2", "9", "3"],
+           ids(place.ok("list", "t", "2", "2", "--ids-from", path)))
+    result = place.weir("delete", "t", "2", "2")
+    expect([0, "deleted 1\n", ""], [result.code, result.out, result.err])
+    expect("would delete 9\nwould delete 3\nwould delete 2 jobs\n",
+           place.weir("delete", "t", "9", "3", "3", "--dry-run").out)
+    every = "".join("%d\n" % (i % 300) for i in range(900) if i % 300 != 2)
+    expect("deleted 299\n",
+           place.weir("delete", "t", "--ids-from", "-", stdin=every).out)
+
+
+@test
+def ids_that_are_not_there_are_named(place):
+    add_numbered(place, 2)
+    result = place.weir("delete", "t", "0", "a", "b", "a")
+    expect([3, "deleted 1 of 3\n"], [result.code, result.out])
+    expect((2, ["a", "b"], 0), gone(result))
+    many = "".join("x%d\n" % i for i in range(500))
+    result = place.weir("list", "t", "--ids-from", "-", stdin=many)
+    count, named, more = gone(result)
+    expect([500, 5, 495], [count, len(set(named)), more])
+    expect(set(), set(named) - set(many.split()))
 
 
 @test
@@ -101,8 +141,7 @@ def only_dead_jobs_are_requeued_or_purged_by_id(place):
         result = place.weir("dead", verb, "t", "waits", "nope",
                             "--where", "true")
         expect(3, result.code)
-        expect(["weir: 2 of the ids that were given are not there"],
-               result.sentences)
+        expect((2, ["nope", "waits"], 0), gone(result))
     expect("requeued 1 of 2\n",
            place.weir("dead", "requeue", "t", "dead", "waits").out)
     place.expect_stats("t", scheduled=1, ready=1, dead=0)
@@ -148,7 +187,7 @@ def what_runs_or_is_dead_is_not_meant_by_reschedule(place):
 def a_dry_run_tells_ids_and_changes_nothing(place):
     add_numbered(place, 5)
     before = place.ok("list", "t")
-    expect("would delete 3\nwould delete 4\nwould delete 2\n",
+    expect("would delete 3\nwould delete 4\nwould delete 2 jobs\n",
            place.weir("delete", "t", "--where", ".body.n > 2",
                       "--dry-run").out)
     expect({"topic": "t", "ids": ["0", "1"], "meant": 2},
@@ -157,7 +196,7 @@ def a_dry_run_tells_ids_and_changes_nothing(place):
     expect({"topic": "t", "ids": [], "meant": 0},
            place.ok("reschedule", "t", "--where", "false", "--delay", "1d",
                     "--dry-run"))
-    expect("would delete 1\nwould delete 1\n",
+    expect("would delete 1\nwould delete 1 job\n",
            place.weir("delete", "t", "1", "--dry-run").out)
     expect(before, place.ok("list", "t"))
 
