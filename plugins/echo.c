@@ -110,6 +110,13 @@ static bool append_numbers(struct echo *echo, const struct weir_job *job)
     return append(echo, text, (size_t)len);
 }
 
+/* Of jobs of bounded topics alone. */
+static bool append_group(struct echo *echo, struct weir_slice group)
+{
+    return group.len == 0 ||
+           (append_text(echo, ",\"group\":") && append_string(echo, group));
+}
+
 static bool append_body(struct echo *echo, const struct weir_job *job)
 {
     size_t room = echo->cap - echo->len;
@@ -130,6 +137,7 @@ static bool append_line(struct echo *echo, const struct weir_job *job)
            append_string(echo, weir_job_topic(job)) &&
            append_text(echo, ",\"id\":") &&
            append_string(echo, weir_job_id(job)) && append_numbers(echo, job) &&
+           append_group(echo, weir_job_group(job)) &&
            append_text(echo, ",\"body\":") && append_body(echo, job) &&
            append_text(echo, "}\n");
 }

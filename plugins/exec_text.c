@@ -229,6 +229,13 @@ static void put_number(struct text *text, const char *name, int64_t value)
     put_plain(text, digits);
 }
 
+/* Of jobs of bounded topics alone. */
+static void put_group(struct text *text, struct weir_slice group)
+{
+    if (group.len > 0)
+        put_string(text, ",\"group\":", group);
+}
+
 static void put_headers(struct text *text, const struct weir_job *job)
 {
     struct weir_header headers[WEIR_MAX_HEADERS];
@@ -287,6 +294,7 @@ char *exec_job_json(const struct weir_job *job, size_t *ret_len)
         put_string(&text, ",\"url\":", url);
     else
         put_plain(&text, ",\"url\":null");
+    put_group(&text, weir_job_group(job));
     put_headers(&text, job);
     put_body(&text, job);
     if (text.has_failed) {

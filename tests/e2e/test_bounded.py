@@ -2,6 +2,7 @@
 """Bounded topics: events in groups, batches, and what full groups drop. That
 every event is accounted for whoever is killed is in chaos/ledger."""
 
+import json
 import os
 import signal
 import time
@@ -277,3 +278,21 @@ def pause_and_purge_work_on_groups(place):
     add(place, [("a", 1)])
     place.drain(handler(place))
     expect([("a", 1, [1])], batches(place))
+
+
+@test
+def the_bundled_handlers_tell_the_group(place):
+    make(place, topic="e")
+    make(place, topic="c")
+    for topic in ("e", "c"):
+        add(place, [("g-1", 7)], topic=topic)
+    path = place.path("job")
+    script = place.write("script", '#!/bin/sh\ncat >"%s"\n' % path)
+    os.chmod(script, 0o755)
+    place.drain(place.echo("e"))
+    place.drain(place.handler("exec", "c", command=script))
+    with open(path) as file:
+        job = json.loads(file.read())
+    expect(("g-1", 7), (job["group"], job["body"]))
+    expect([("g-1", 7)], [(job["group"], job["body"])
+                          for job in place.lines("out")])

@@ -22,6 +22,13 @@ static struct weir_slice fake_topic(const struct weir_job *job)
     return weir__slice_str("mail");
 }
 
+static struct weir_slice fake_group(const struct weir_job *job)
+{
+    const char *group = fake_of(job)->group;
+
+    return weir__slice_str(group == NULL ? "" : group);
+}
+
 static void fake_counters(const struct weir_job *job,
                           struct weir_counters *ret_counters)
 {
@@ -72,6 +79,7 @@ static const struct weir_host fake_host = {
     .size = sizeof(fake_host),
     .job_id = fake_id,
     .job_topic = fake_topic,
+    .job_group = fake_group,
     .job_counters = fake_counters,
     .job_lateness_us = fake_lateness,
     .job_body_json = fake_json,

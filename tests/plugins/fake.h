@@ -12,7 +12,8 @@
 struct fake_job {
     struct weir_job job; /* first: what handlers hold */
     const char *id;
-    const char *body; /* JSON */
+    const char *body;  /* JSON */
+    const char *group; /* NULL: none */
     bool is_out_of_memory;
     struct weir_counters counters;
     int64_t late_us;

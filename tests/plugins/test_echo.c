@@ -87,6 +87,21 @@ TEST(echo_prints_a_job_as_one_line_in_a_fixed_order)
     close_echo(&echo);
 }
 
+TEST(echo_tells_the_group_of_a_job)
+{
+    struct echo echo;
+    struct fake_job job = job_of("1", "7");
+
+    open_echo(&echo);
+    job.group = "g-1";
+    EXPECT_INT(WEIR_DONE, run(&echo.bound, &job));
+    EXPECT_INT(0, flush(&echo.bound));
+    EXPECT_STR("{\"topic\":\"mail\",\"id\":\"1\",\"attempt\":1,"
+               "\"late_ms\":0.000,\"group\":\"g-1\",\"body\":7}\n",
+               written(&echo));
+    close_echo(&echo);
+}
+
 TEST(echo_escapes_quotes_and_backslashes)
 {
     struct echo echo;

@@ -34,6 +34,11 @@ static struct weir_slice letter_url(const struct weir_job *job)
     return letter_of(job)->url;
 }
 
+static struct weir_slice letter_group(const struct weir_job *job)
+{
+    return letter_of(job)->url; /* as long, and none where there is no url */
+}
+
 static void letter_counters(const struct weir_job *job,
                             struct weir_counters *ret_counters)
 {
@@ -87,6 +92,7 @@ static const struct weir_host host = {
     .job_id = letter_id,
     .job_topic = letter_topic,
     .job_url = letter_url,
+    .job_group = letter_group,
     .job_counters = letter_counters,
     .job_token = letter_token,
     .job_due_ms = letter_due_ms,
@@ -106,7 +112,7 @@ static char *escaped(char *to, size_t len)
 static void expect_json(size_t id_len, size_t body_len)
 {
     static uint8_t bytes[1000];
-    static char wanted[6 * 3 * 1000 + 4000];
+    static char wanted[6 * 4 * 1000 + 4000];
     struct letter letter = {.job = {&host},
                             .id = {bytes, id_len},
                             .url = {bytes, id_len},
@@ -126,6 +132,8 @@ static void expect_json(size_t id_len, size_t body_len)
                    "\"added_ms\":9223372036854775807");
     if (id_len > 0)
         to = escaped(to + snprintf(to, 300, ",\"url\":\""), id_len);
+    if (id_len > 0)
+        to = escaped(to + snprintf(to, 300, "\",\"group\":\""), id_len);
     to += snprintf(to, 300,
                    "%s,\"headers\":{\"a\":\"1\",\"b\":\"\\\"\"},\"body\":",
                    id_len > 0 ? "\"" : ",\"url\":null");
