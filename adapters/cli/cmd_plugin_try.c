@@ -215,6 +215,31 @@ static const struct weir_trial_run *first_run(const struct weir_trial *trial,
     return NULL;
 }
 
+/* A verdict that comes too late is ignored. */
+static void time_out(struct weir__job_outcome *job)
+{
+    job->verdict = "TIMEOUT";
+    job->delay_ms = -1;
+    job->reason = "timeout";
+    job->dead = "";
+}
+
+static enum weir__exit take_run(const struct try *try,
+                                const struct weir_trial_run *run,
+                                struct weir__job_outcome *job)
+{
+    job->attempt = try->attempt;
+    job->verdict = run->timed_out ? "TIMEOUT" : verdicts[run->verdict].name;
+    job->delay_ms = run->delay_ms;
+    job->reason = run->reason;
+    job->dead = run->dead;
+    if (!run->timed_out && run->held_ms > try->timeout_ms)
+        time_out(job);
+    else if (!run->timed_out)
+        return verdicts[run->verdict].exit;
+    return WEIR__EXIT_TIMED_OUT;
+}
+
 /* What to exit with: of the first job that is not done. WEIR__EXIT_NONE: one
  * did not run. */
 static enum weir__exit take_runs(const struct try *try,
@@ -226,19 +251,15 @@ static enum weir__exit take_runs(const struct try *try,
     for (; outcome->job_count < job_count(try); outcome->job_count++) {
         struct weir__job_outcome *job = &jobs[outcome->job_count];
         const struct weir_trial_run *run;
+        enum weir__exit exit_code;
 
         name_job(try, outcome->job_count, job->id);
         run = first_run(outcome->trial, job->id);
         if (run == NULL)
             return WEIR__EXIT_NONE;
-        job->verdict = run->timed_out ? "TIMEOUT" : verdicts[run->verdict].name;
-        job->attempt = try->attempt;
-        job->delay_ms = run->delay_ms;
-        job->reason = run->reason;
-        job->dead = run->dead;
+        exit_code = take_run(try, run, job);
         if (rc == WEIR__EXIT_DONE)
-            rc = run->timed_out ? WEIR__EXIT_TIMED_OUT
-                                : verdicts[run->verdict].exit;
+            rc = exit_code;
     }
     return rc;
 }
@@ -312,16 +333,11 @@ static int reap(pid_t child)
 
 static enum weir__exit say_timeout(const struct try *try)
 {
-    const struct weir__job_outcome job = {
-        .verdict = "TIMEOUT",
-        .attempt = try->attempt,
-        .delay_ms = -1,
-        .reason = "timeout",
-        .dead = "",
-    };
+    struct weir__job_outcome job = {.attempt = try->attempt};
     const struct weir__outcome outcome = {
         .jobs = &job, .job_count = 1, .time_ms = (double)try->timeout_ms};
 
+    time_out(&job);
     return weir__outcome_print(try->cli, &outcome) == WEIR__EXIT_DONE
                ? WEIR__EXIT_TIMED_OUT
                : WEIR__EXIT_FAILED;

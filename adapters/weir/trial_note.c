@@ -106,6 +106,7 @@ static struct weir_trial_run *copy_run(const struct weir_trial *trial,
         .dead = put_text(&text, dead),
         .timed_out = run->is_timed_out,
         .elapsed_ms = weir_trial_elapsed_ms(trial),
+        .held_ms = job->held_ms,
     };
     return noted;
 }

@@ -23,6 +23,8 @@ struct weir__trial_job {
     int64_t due_ms;
     enum weir_trial_state state;
     struct weir__run *run; /* core's, while it runs */
+    int64_t entered_ns;    /* real time, while its handler holds the loop */
+    int64_t held_ms;       /* for which it did the last time */
 };
 
 struct weir__store_topic {

@@ -171,6 +171,25 @@ static void flush(struct weir__store *port)
     (void)port; /* weir__trial_store_answer */
 }
 
+static void enter(struct weir__store_topic *topic, struct weir__run *run,
+                  int64_t deadline_ns)
+{
+    struct weir__trial_job *job = run->batch;
+
+    (void)topic;
+    (void)deadline_ns; /* of the trial's clock, which stands still */
+    job->entered_ns = weir__driver_clock(NULL);
+}
+
+static bool leave(struct weir__store_topic *topic, struct weir__run *run)
+{
+    struct weir__trial_job *job = run->batch;
+
+    (void)topic;
+    job->held_ms = (weir__driver_clock(NULL) - job->entered_ns) / 1000000;
+    return false;
+}
+
 static void free_run(struct weir__run *run)
 {
     weir__run_fini(run);
@@ -182,6 +201,8 @@ static const struct weir__store_ops ops = {
     .topic_listen = topic_listen,
     .claim = claim,
     .settle = settle,
+    .enter = enter,
+    .leave = leave,
     .renew = renew,
     .unsettled = unsettled,
     .lateness = lateness,

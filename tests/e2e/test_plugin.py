@@ -116,6 +116,18 @@ def a_handler_that_never_returns_is_ended(place):
 
 
 @test
+def a_handler_that_returns_too_late_has_timed_out(place):
+    code, got = attempt(place, "blocking", "--option", "for=200ms",
+                        "--timeout", "50ms")
+    expect((13, "TIMEOUT", "timeout", None),
+           (code, got["verdict"], got["reason"], got["delay_ms"]))
+    code, got = attempt(place, "blocking", "--option", "for=1600ms",
+                        "--timeout", "3s", *bodies(1, 2))
+    expect((0, ["DONE", "DONE"]),
+           (code, [job["verdict"] for job in got["jobs"]]))
+
+
+@test
 def a_run_that_stays_pending_is_given_up(place):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

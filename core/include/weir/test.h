@@ -110,6 +110,11 @@ struct weir_trial_run {
     const char *dead;   /* "failed", "exhausted"; "": not dead of it */
     bool timed_out;     /* it was pending for longer than the timeout */
     int64_t elapsed_ms; /* when the verdict came */
+    /* Real time for which the handler held the loop. A worker settles a run
+     * that held it for longer than the timeout as timed out; a trial, whose
+     * time stands still meanwhile, does not. Of a batch only its first has
+     * one. */
+    int64_t held_ms;
 };
 
 /* The runs in the order of their verdicts; NULL beyond the last. */
